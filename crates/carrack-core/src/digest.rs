@@ -1,0 +1,374 @@
+//! Putting a file's digests together from those of its blocks.
+//!
+//! BLAKE3 is a binary tree over 1 KiB chunks. A block that is aligned to its own power-of-two size is a whole subtree, so its
+//! chaining value can be computed alone, in any order, on any thread, and the values merge into exactly what `b3sum` prints for
+//! the file. Adler-32 and CRC-32C combine too, by arithmetic on the lengths. The bytes themselves never come here.
+
+use std::collections::BTreeMap;
+
+use blake3::hazmat::{self, Mode};
+
+use crate::report::FileDigests;
+use crate::request::Digests;
+
+/// The digests of one block, or of a whole small file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockDigest {
+    /// The block's BLAKE3 chaining value; the file's root hash when the file has only this block. Zero when not asked for.
+    pub blake3: [u8; 32],
+    /// Adler-32 of the block. 1 (that of no bytes) when not asked for.
+    pub adler32: u32,
+    /// CRC-32C of the block. 0 when not asked for.
+    pub crc32c: u32,
+}
+
+impl BlockDigest {
+    /// As the digests of a whole file of one block.
+    pub fn as_file(&self, wanted: Digests) -> FileDigests {
+        FileDigests {
+            blake3: wanted.blake3.then_some(self.blake3),
+            adler32: wanted.adler32.then_some(self.adler32),
+            crc32c: wanted.crc32c.then_some(self.crc32c),
+        }
+    }
+}
+
+/// Blocks of a file; an empty file has one, of no bytes.
+pub fn block_count(size: u64, block_bytes: u32) -> u64 {
+    size.div_ceil(u64::from(block_bytes)).max(1)
+}
+
+/// Bytes of the block of this index.
+pub fn block_length(index: u64, size: u64, block_bytes: u32) -> u64 {
+    let start = index * u64::from(block_bytes);
+    size.saturating_sub(start).min(u64::from(block_bytes))
+}
+
+/// Digests of a file whose blocks become known in any order, merged as far as they can be at any time.
+///
+/// Memory follows the gaps, not the file: neighbouring subtrees merge as soon as both are there. A subtree that starts the file is
+/// never merged early, because BLAKE3 finishes the root differently and only the end of the file tells what the root is.
+#[derive(Clone, Debug)]
+pub struct FileTree {
+    block_bytes: u32,
+    wanted: Digests,
+    /// Complete subtrees by their first block.
+    pieces: BTreeMap<u64, Piece>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    blocks: u64,
+    bytes: u64,
+    digest: BlockDigest,
+}
+
+impl FileTree {
+    /// For a file cut into blocks of `block_bytes`, a power of two of at least 1024.
+    pub fn new(block_bytes: u32, wanted: Digests) -> Self {
+        Self {
+            block_bytes,
+            wanted,
+            pieces: BTreeMap::new(),
+        }
+    }
+
+    /// Takes the digest of one block of `bytes` bytes. A block that is known already is left as it was.
+    pub fn insert(&mut self, index: u64, bytes: u64, digest: BlockDigest) {
+        let known = self.pieces.range(..=index).next_back();
+        if known.is_some_and(|(&first, piece)| index < first + piece.blocks) {
+            return;
+        }
+        let mut first = index;
+        let mut piece = Piece {
+            blocks: 1,
+            bytes,
+            digest,
+        };
+        while let Some((left, right)) = self.buddies(first, piece) {
+            let (Some(a), Some(b)) = (
+                self.pieces.remove(&left).or(Some(piece)),
+                self.pieces.remove(&right).or(Some(piece)),
+            ) else {
+                break;
+            };
+            first = left;
+            piece = Piece {
+                blocks: a.blocks * 2,
+                bytes: a.bytes + b.bytes,
+                digest: self.join(&a, &b),
+            };
+        }
+        self.pieces.insert(first, piece);
+    }
+
+    /// The two halves of the subtree that this piece would be a half of, when the other is there and both are full.
+    fn buddies(&self, first: u64, piece: Piece) -> Option<(u64, u64)> {
+        let left = first & !(piece.blocks * 2 - 1);
+        let right = left + piece.blocks;
+        let other = self
+            .pieces
+            .get(if first == left { &right } else { &left })?;
+        let full = piece.blocks * u64::from(self.block_bytes);
+        (left != 0 && other.blocks == piece.blocks && piece.bytes == full && other.bytes == full)
+            .then_some((left, right))
+    }
+
+    fn join(&self, left: &Piece, right: &Piece) -> BlockDigest {
+        let mut digest = self.join_sums(left, right);
+        if self.wanted.blake3 {
+            digest.blake3 = hazmat::merge_subtrees_non_root(
+                &left.digest.blake3,
+                &right.digest.blake3,
+                Mode::Hash,
+            );
+        }
+        digest
+    }
+
+    fn join_sums(&self, left: &Piece, right: &Piece) -> BlockDigest {
+        let (a, b) = (&left.digest, &right.digest);
+        BlockDigest {
+            blake3: [0; 32],
+            adler32: if self.wanted.adler32 {
+                adler32_combine(a.adler32, b.adler32, right.bytes)
+            } else {
+                1
+            },
+            crc32c: if self.wanted.crc32c {
+                crc32c::crc32c_combine(a.crc32c, b.crc32c, right.bytes as usize)
+            } else {
+                0
+            },
+        }
+    }
+
+    /// How many subtrees wait for a neighbour: what the memory in use is proportional to.
+    pub fn pieces(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// The digests of the whole file; `None` when blocks are missing.
+    pub fn finish(&self, size: u64) -> Option<FileDigests> {
+        if let Some(only) = self.pieces.get(&0).filter(|piece| piece.bytes == size) {
+            return Some(only.digest.as_file(self.wanted));
+        }
+        let left_bytes = hazmat::left_subtree_len(size.max(1025));
+        let left = self.subtree(0, left_bytes)?;
+        let right = self.subtree(left_bytes, size.checked_sub(left_bytes)?)?;
+        let mut digest = self.join_sums(&left, &right);
+        if self.wanted.blake3 {
+            digest.blake3 =
+                *hazmat::merge_subtrees_root(&left.digest.blake3, &right.digest.blake3, Mode::Hash)
+                    .as_bytes();
+        }
+        Some(digest.as_file(self.wanted))
+    }
+
+    /// BLAKE3's rule: the left half is the largest power of two of chunks that leaves something for the right one.
+    fn subtree(&self, start: u64, bytes: u64) -> Option<Piece> {
+        let piece = self.pieces.get(&(start / u64::from(self.block_bytes)));
+        if let Some(piece) = piece.filter(|piece| piece.bytes == bytes) {
+            return Some(*piece);
+        }
+        if bytes <= u64::from(self.block_bytes) {
+            return None;
+        }
+        let left_bytes = hazmat::left_subtree_len(bytes);
+        let left = self.subtree(start, left_bytes)?;
+        let right = self.subtree(start + left_bytes, bytes - left_bytes)?;
+        Some(Piece {
+            blocks: left.blocks + right.blocks,
+            bytes,
+            digest: self.join(&left, &right),
+        })
+    }
+}
+
+/// Adler-32 of two runs of bytes from that of each and the second's length (RFC 1950: two sums modulo 65521).
+pub fn adler32_combine(first: u32, second: u32, second_bytes: u64) -> u32 {
+    const BASE: u64 = 65521;
+    let (a1, b1) = (u64::from(first & 0xffff), u64::from(first >> 16));
+    let (a2, b2) = (u64::from(second & 0xffff), u64::from(second >> 16));
+    // The second run started its sums at a = 1, b = 0; really it starts at a1, b1.
+    let a = (a1 + a2 + BASE - 1) % BASE;
+    let b = (b1 + b2 + (second_bytes % BASE) * (a1 + BASE - 1)) % BASE;
+    ((b << 16) | a) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ALL: Digests = Digests {
+        blake3: true,
+        adler32: true,
+        crc32c: true,
+    };
+
+    fn bytes(length: usize, seed: u64) -> Vec<u8> {
+        let mut state = seed | 1;
+        let next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as u8
+        };
+        std::iter::repeat_with(next).take(length).collect()
+    }
+
+    fn naive_adler32(data: &[u8]) -> u32 {
+        let (mut a, mut b) = (1u32, 0u32);
+        for &byte in data {
+            a = (a + u32::from(byte)) % 65521;
+            b = (b + a) % 65521;
+        }
+        (b << 16) | a
+    }
+
+    fn digest_block(data: &[u8], index: usize, block_bytes: usize) -> BlockDigest {
+        use blake3::hazmat::HasherExt;
+        let start = index * block_bytes;
+        let block = &data[start..data.len().min(start + block_bytes)];
+        let mut hasher = blake3::Hasher::new();
+        let blake3 = if data.len() <= block_bytes {
+            *hasher.update(block).finalize().as_bytes()
+        } else {
+            hasher
+                .set_input_offset(start as u64)
+                .update(block)
+                .finalize_non_root()
+        };
+        BlockDigest {
+            blake3,
+            adler32: naive_adler32(block),
+            crc32c: crc32c::crc32c(block),
+        }
+    }
+
+    fn check(size: usize, block_bytes: usize) {
+        let data = bytes(size, size as u64 + 7);
+        let count = block_count(size as u64, block_bytes as u32) as usize;
+        // Three orders: the order must not matter, nor a block told twice.
+        for order in [0, 1, 2] {
+            let mut indices: Vec<usize> = (0..count).collect();
+            match order {
+                1 => indices.reverse(),
+                2 => indices.sort_by_key(|index| (index * 7919) % (count + 1)),
+                _ => {}
+            }
+            let mut tree = FileTree::new(block_bytes as u32, ALL);
+            for &index in indices.iter().chain(&indices) {
+                let digest = digest_block(&data, index, block_bytes);
+                tree.insert(
+                    index as u64,
+                    block_length(index as u64, size as u64, block_bytes as u32),
+                    digest,
+                );
+            }
+            check_whole(&tree, &data, block_bytes);
+        }
+    }
+
+    fn check_whole(tree: &FileTree, data: &[u8], block_bytes: usize) {
+        let size = data.len();
+        let merged = tree.finish(size as u64).expect("every block is there");
+        let count = block_count(size as u64, block_bytes as u32);
+        assert!(
+            tree.pieces() as u64 <= 3 + 2 * u64::from(count.ilog2()),
+            "{} pieces of {count} blocks",
+            tree.pieces()
+        );
+        assert_eq!(
+            merged.blake3,
+            Some(*blake3::hash(&data).as_bytes()),
+            "{size} by {block_bytes}"
+        );
+        assert_eq!(
+            merged.adler32,
+            Some(naive_adler32(&data)),
+            "{size} by {block_bytes}"
+        );
+        assert_eq!(
+            merged.crc32c,
+            Some(crc32c::crc32c(&data)),
+            "{size} by {block_bytes}"
+        );
+    }
+
+    #[test]
+    fn merges_at_every_edge() {
+        for block in [1024, 4096, 65536] {
+            for blocks in [0, 1, 2, 3, 4, 5, 7, 8, 9] {
+                for extra in [-1i64, 0, 1, 1023, 1025] {
+                    if let Ok(size) = usize::try_from(blocks * block + extra) {
+                        check(size, block as usize);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_swapped_doubled_or_lost_block_is_found() {
+        let data = bytes(5 * 4096 + 17, 3);
+        let root = Some(*blake3::hash(&data).as_bytes());
+        let tree_of = |blocks: [usize; 6]| {
+            let mut tree = FileTree::new(4096, ALL);
+            for (place, &block) in blocks.iter().enumerate() {
+                tree.insert(
+                    place as u64,
+                    block_length(place as u64, data.len() as u64, 4096),
+                    digest_block(&data, block, 4096),
+                );
+            }
+            tree.finish(data.len() as u64).map(|digests| digests.blake3)
+        };
+        assert_eq!(tree_of([0, 1, 2, 3, 4, 5]), Some(root));
+        assert_ne!(tree_of([0, 3, 2, 1, 4, 5]), Some(root));
+        assert_ne!(tree_of([0, 1, 1, 3, 4, 5]), Some(root));
+        let mut tree = FileTree::new(4096, ALL);
+        for index in [0, 1, 2, 4, 5] {
+            tree.insert(
+                index,
+                block_length(index, data.len() as u64, 4096),
+                digest_block(&data, index as usize, 4096),
+            );
+        }
+        assert_eq!(tree.finish(data.len() as u64), None);
+    }
+
+    #[test]
+    fn a_terabyte_in_order_needs_no_memory() {
+        let mut tree = FileTree::new(4 << 20, ALL);
+        for index in 0..(1 << 18) {
+            tree.insert(
+                index,
+                4 << 20,
+                BlockDigest {
+                    blake3: [index as u8; 32],
+                    adler32: 1,
+                    crc32c: 0,
+                },
+            );
+            assert!(tree.pieces() <= 40);
+        }
+        assert!(tree.finish(1 << 40).is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn merges_whatever_the_size(size in 0usize..200_000, power in 10u32..17) {
+            check(size, 1 << power);
+        }
+
+        #[test]
+        fn adler_combines(first in proptest::collection::vec(any::<u8>(), 0..5000), second in proptest::collection::vec(any::<u8>(), 0..5000)) {
+            let whole = [first.clone(), second.clone()].concat();
+            let combined = adler32_combine(naive_adler32(&first), naive_adler32(&second), second.len() as u64);
+            prop_assert_eq!(combined, naive_adler32(&whole));
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Every maximum, once. What a peer sends is checked against these before anything is allocated for it.
+
+/// One control message, encoded, in bytes.
+pub const MESSAGE_BYTES: usize = 1 << 20;
+/// One frame of a multiplexed control connection, in bytes.
+pub const MUX_FRAME_BYTES: usize = MESSAGE_BYTES + 64;
+/// A path relative to the root of a transfer, in bytes. Longer than `PATH_MAX`: every directory is opened in hops.
+pub const PATH_BYTES: usize = 64 << 10;
+/// One component of it: what every file system in use allows.
+pub const NAME_BYTES: usize = 255;
+/// Target of a symbolic link, in bytes.
+pub const LINK_TARGET_BYTES: usize = 4096;
+/// Text of an error from the peer, in bytes.
+pub const ERROR_TEXT_BYTES: usize = 2048;
+/// Data connections of one transfer.
+pub const STREAMS: u16 = 256;
+/// Items in one bundle.
+pub const BUNDLE_ITEMS: u32 = 4096;
+/// Content of one bundle, in bytes: a full one may take one more of the largest bundled file.
+pub const BUNDLE_BYTES: u64 = 16 << 20;
+/// A file: `off_t`.
+pub const FILE_BYTES: u64 = i64::MAX as u64;
+/// Files that a receiver has open at once. Blocks are only sent for open files, so this bounds descriptors and ledgers.
+pub const OPEN_ITEMS: usize = 64;
+/// Files offered and not yet answered or waiting for their turn.
+pub const OFFERED_ITEMS: usize = 256;
+/// Bundles sent and not yet acknowledged.
+pub const UNACKNOWLEDGED_BUNDLES: usize = 128;
+/// Bundles filled by the scan and not yet taken by a stream.
+pub const QUEUED_BUNDLES: usize = 32;
+/// Times that one block or bundle is sent before its file is given up.
+pub const SENDS_PER_BLOCK: u32 = 8;
+/// Sources of one command.
+pub const SOURCES: usize = 65_536;
+/// Entries in one page of a listing.
+pub const PAGE_ENTRIES: usize = 1000;
+/// Bytes in one page of a listing, roughly.
+pub const PAGE_BYTES: usize = 256 << 10;
+/// Failures that a report keeps in words; the rest are counted.
+pub const FAILURES_TOLD: usize = 100;
+/// Noise of a login shell before the agent's first word, in bytes.
+pub const SHELL_NOISE_BYTES: usize = 256 << 10;
+/// Connections to a node that have not yet said who they are: in all, and from one address.
+pub const UNAUTHENTICATED: usize = 512;
+/// See [`UNAUTHENTICATED`].
+pub const UNAUTHENTICATED_PER_ADDRESS: usize = 64;
+/// Control sessions of a node at once.
+pub const SESSIONS: usize = 1024;

@@ -1,0 +1,129 @@
+//! A *location*: where a source or a destination is, already parsed. Text becomes a `Location` in the command line only.
+
+use std::fmt;
+
+use crate::path::display_bytes;
+
+/// One end of a copy, or the object of a file manager's verb.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// A path on this machine, as typed (a trailing slash is kept: it has a meaning).
+    Local(Vec<u8>),
+    /// A path on a host that the user's own ssh reaches. An empty path is the login directory.
+    Ssh {
+        /// What is handed to `ssh`.
+        host: SshHost,
+        /// As typed.
+        path: Vec<u8>,
+    },
+    /// A path below the root of a `carrack serve`.
+    Node {
+        /// Where it listens.
+        node: NodeAddress,
+        /// Below its root.
+        path: Vec<u8>,
+    },
+    /// Standard input as a source, standard output as a destination.
+    Stdio,
+    /// A sink that forgets.
+    Null,
+    /// A source of so many zero bytes.
+    Zero(u64),
+    /// A source of so many bytes that neither a file system nor a network card can compress.
+    Random(u64),
+}
+
+/// What is handed to `ssh` to name a host: its own configuration decides the rest.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SshHost {
+    /// The login, when one was typed.
+    pub user: Option<String>,
+    /// A name, an alias of `ssh_config`, an IPv4 or an IPv6 literal without brackets. Never starts with `-`.
+    pub host: String,
+}
+
+/// Where a node listens, and which key it must show.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NodeAddress {
+    /// A name, an IPv4 or an IPv6 literal without brackets.
+    pub host: String,
+    /// The node's one TCP port.
+    pub port: u16,
+    /// SHA-256 of the node's public key, when `#sha256:…` was typed.
+    pub pin: Option<[u8; 32]>,
+}
+
+impl Location {
+    /// Whether reaching it needs another host.
+    pub fn is_remote(&self) -> bool {
+        matches!(self, Self::Ssh { .. } | Self::Node { .. })
+    }
+
+    /// The path, for the locations that have one.
+    pub fn path(&self) -> Option<&[u8]> {
+        match self {
+            Self::Local(path) | Self::Ssh { path, .. } | Self::Node { path, .. } => Some(path),
+            Self::Stdio | Self::Null | Self::Zero(_) | Self::Random(_) => None,
+        }
+    }
+
+    /// The same place with another path.
+    pub fn with_path(&self, path: Vec<u8>) -> Self {
+        match self {
+            Self::Ssh { host, .. } => Self::Ssh {
+                host: host.clone(),
+                path,
+            },
+            Self::Node { node, .. } => Self::Node {
+                node: node.clone(),
+                path,
+            },
+            _ => Self::Local(path),
+        }
+    }
+}
+
+/// An address as it is typed: IPv6 literals in brackets.
+struct Bracketed<'a>(&'a str);
+
+impl fmt::Display for Bracketed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.contains(':') {
+            write!(f, "[{}]", self.0)
+        } else {
+            f.write_str(self.0)
+        }
+    }
+}
+
+impl fmt::Display for SshHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(user) = &self.user {
+            write!(f, "{user}@")?;
+        }
+        write!(f, "{}", Bracketed(&self.host))
+    }
+}
+
+impl fmt::Display for NodeAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", Bracketed(&self.host), self.port)
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(path) => write!(f, "{}", display_bytes(path)),
+            Self::Ssh { host, path } => write!(f, "{host}:{}", display_bytes(path)),
+            Self::Node { node, path } => {
+                let slash = if path.starts_with(b"/") { "" } else { "/" };
+                write!(f, "carrack://{node}{slash}{}", display_bytes(path))
+            }
+            Self::Stdio => f.write_str("-"),
+            Self::Null => f.write_str("null:"),
+            Self::Zero(size) => write!(f, "zero:{size}"),
+            Self::Random(size) => write!(f, "random:{size}"),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! How fast, and over how many streams: controllers over (now, sample).
+
+use std::time::{Duration, Instant};
+
+use crate::{limits, tuning};
+
+/// Streams to begin with, from the path's round trip and the number of processors of the smaller host.
+pub fn initial_streams(round_trip: Duration, processors: usize) -> u16 {
+    if round_trip >= tuning::FAR_RTT {
+        return tuning::STREAMS_FAR;
+    }
+    // Near, a stream is limited by one core on each side: as many as cores, within reason.
+    u16::try_from(processors)
+        .unwrap_or(limits::STREAMS)
+        .clamp(tuning::STREAMS_NEAR, 8)
+}
+
+/// A token bucket shared by all streams: a bound on the payload rate (`--bwlimit`).
+#[derive(Debug)]
+pub struct RateLimit {
+    bytes_per_second: u64,
+    /// The moment until which everything granted so far has been paid for.
+    paid_until: Option<Instant>,
+}
+
+impl RateLimit {
+    /// Unused allowance is kept for this long: smooth over a scheduler's tick, no burst after a pause.
+    const BURST: Duration = Duration::from_millis(50);
+
+    /// A limit of so many bytes a second; 0 is taken as 1.
+    pub fn new(bytes_per_second: u64) -> Self {
+        Self {
+            bytes_per_second: bytes_per_second.max(1),
+            paid_until: None,
+        }
+    }
+
+    /// Grants `bytes` and says how long to wait before sending them.
+    pub fn reserve(&mut self, now: Instant, bytes: u64) -> Duration {
+        let earliest = now.checked_sub(Self::BURST).unwrap_or(now);
+        let start = self.paid_until.map_or(now, |paid| paid.max(earliest));
+        let cost = Duration::from_secs_f64(bytes as f64 / self.bytes_per_second as f64);
+        self.paid_until = Some(start + cost);
+        start.saturating_duration_since(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_follow_the_path() {
+        assert_eq!(initial_streams(Duration::from_micros(100), 1), 2);
+        assert_eq!(initial_streams(Duration::from_micros(100), 4), 4);
+        assert_eq!(initial_streams(Duration::from_micros(100), 128), 8);
+        assert_eq!(
+            initial_streams(Duration::from_millis(50), 2),
+            tuning::STREAMS_FAR
+        );
+    }
+
+    #[test]
+    fn the_limit_holds_over_a_second_and_after_a_pause() {
+        let mut limit = RateLimit::new(1_000_000);
+        let start = Instant::now();
+        let mut now = start;
+        for _ in 0..100 {
+            now += limit.reserve(now, 10_000);
+        }
+        let taken = now - start;
+        assert!(
+            taken >= Duration::from_millis(980) && taken <= Duration::from_millis(1000),
+            "{taken:?}"
+        );
+        // Ten seconds of silence buy a burst of 50 ms, not of 10 s.
+        now += Duration::from_secs(10);
+        let resumed = now;
+        for _ in 0..10 {
+            now += limit.reserve(now, 10_000);
+        }
+        assert!(
+            now - resumed >= Duration::from_millis(35),
+            "{:?}",
+            now - resumed
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! Names from a peer, checked before anything else is done with them; names for a terminal, made harmless.
+//!
+//! A relative path is bytes: components of 1 to 255 bytes joined by single slashes, none of them `.` or `..`, no NUL,
+//! not absolute, not empty. Whatever passes [`check_relative`] names something below the directory it is opened in,
+//! as long as no symbolic link is followed on the way, which is the storage's part.
+
+use std::fmt;
+
+use crate::limits;
+
+/// Why a path from a peer is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathError {
+    /// Nothing at all.
+    Empty,
+    /// It starts with a slash.
+    Absolute,
+    /// A component is empty: two slashes, or one at the end.
+    EmptyComponent,
+    /// A component is `.` or `..`.
+    Dots,
+    /// It contains a NUL byte.
+    Nul,
+    /// A component is longer than [`limits::NAME_BYTES`], or the whole longer than [`limits::PATH_BYTES`].
+    TooLong,
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Empty => "the path is empty",
+            Self::Absolute => "the path is absolute",
+            Self::EmptyComponent => "the path has an empty component",
+            Self::Dots => "the path has a component . or ..",
+            Self::Nul => "the path has a NUL byte",
+            Self::TooLong => "the path is too long",
+        })
+    }
+}
+
+impl std::error::Error for PathError {}
+
+/// Checks a path that a peer sent, or that a scan made.
+///
+/// # Errors
+/// The first reason found why it may not be used.
+pub fn check_relative(path: &[u8]) -> Result<(), PathError> {
+    if path.is_empty() {
+        return Err(PathError::Empty);
+    }
+    if path.len() > limits::PATH_BYTES {
+        return Err(PathError::TooLong);
+    }
+    if path[0] == b'/' {
+        return Err(PathError::Absolute);
+    }
+    if path.contains(&0) {
+        return Err(PathError::Nul);
+    }
+    path.split(|&byte| byte == b'/')
+        .try_for_each(check_component)
+}
+
+fn check_component(name: &[u8]) -> Result<(), PathError> {
+    match name {
+        b"" => Err(PathError::EmptyComponent),
+        b"." | b".." => Err(PathError::Dots),
+        _ if name.len() > limits::NAME_BYTES => Err(PathError::TooLong),
+        _ => Ok(()),
+    }
+}
+
+/// Splits a checked path into its directory (empty at the top) and its name.
+pub fn split_name(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|&byte| byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (b"", path),
+    }
+}
+
+/// Joins a directory (empty: the top) and a name or path below it.
+pub fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    if directory.is_empty() {
+        return name.to_vec();
+    }
+    let mut path = Vec::with_capacity(directory.len() + 1 + name.len());
+    path.extend_from_slice(directory);
+    if !directory.ends_with(b"/") {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+    path
+}
+
+/// Shows bytes on a terminal or in a log: control characters and bytes that are not UTF-8 come out as `\xNN`, a backslash
+/// doubled, so that a name can neither move the cursor nor break a line.
+pub fn display_bytes(bytes: &[u8]) -> DisplayBytes<'_> {
+    DisplayBytes(bytes)
+}
+
+/// See [`display_bytes`].
+#[derive(Clone, Copy, Debug)]
+pub struct DisplayBytes<'a>(&'a [u8]);
+
+impl fmt::Display for DisplayBytes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for chunk in self.0.utf8_chunks() {
+            for character in chunk.valid().chars() {
+                match character {
+                    '\\' => f.write_str("\\\\")?,
+                    // C0, DEL and C1 (which a terminal may obey even in UTF-8), and the marks that reverse a line.
+                    _ if character.is_control()
+                        || matches!(character, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
+                    {
+                        let mut buffer = [0; 4];
+                        for byte in character.encode_utf8(&mut buffer).bytes() {
+                            write!(f, "\\x{byte:02x}")?;
+                        }
+                    }
+                    _ => write!(f, "{character}")?,
+                }
+            }
+            for byte in chunk.invalid() {
+                write!(f, "\\x{byte:02x}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_every_way_out() {
+        let long_name = vec![b'a'; 256];
+        let cases: &[(&[u8], PathError)] = &[
+            (b"", PathError::Empty),
+            (b"/etc/passwd", PathError::Absolute),
+            (b"..", PathError::Dots),
+            (b"a/../b", PathError::Dots),
+            (b"a/..", PathError::Dots),
+            (b"./a", PathError::Dots),
+            (b"a//b", PathError::EmptyComponent),
+            (b"a/", PathError::EmptyComponent),
+            (b"a\0b", PathError::Nul),
+            (&long_name, PathError::TooLong),
+        ];
+        for (path, error) in cases {
+            assert_eq!(check_relative(path), Err(*error), "{}", display_bytes(path));
+        }
+        for path in [
+            &b"a"[..],
+            b"...",
+            b"-rf",
+            b"a b/\n",
+            b"\xff\xfe",
+            b"..a/b..",
+            &[b'a'; 255],
+        ] {
+            assert_eq!(check_relative(path), Ok(()), "{}", display_bytes(path));
+        }
+    }
+
+    #[test]
+    fn splits_and_joins() {
+        assert_eq!(split_name(b"a/b/c"), (&b"a/b"[..], &b"c"[..]));
+        assert_eq!(split_name(b"c"), (&b""[..], &b"c"[..]));
+        assert_eq!(join(b"a/b", b"c"), b"a/b/c");
+        assert_eq!(join(b"/", b"c"), b"/c");
+        assert_eq!(join(b"", b"c"), b"c");
+    }
+
+    #[test]
+    fn a_name_cannot_drive_a_terminal() {
+        let shown = display_bytes(b"a\x1b]0;x\x07\n\xc2\x9b\xff\\\xe2\x80\xae").to_string();
+        assert_eq!(
+            shown,
+            "a\\x1b]0;x\\x07\\x0a\\xc2\\x9b\\xff\\\\\\xe2\\x80\\xae"
+        );
+    }
+}

@@ -1,0 +1,178 @@
+//! What a transfer tells while it runs, and when it has ended. The engine fills these; the command line prints them.
+
+use std::time::Duration;
+
+use crate::request::{Encrypt, LinkKind, Verify};
+pub use crate::wire::error_code::{ErrorCode, Side};
+
+/// Told while a transfer runs, in order.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Where everything will go; before the first byte moves.
+    Resolved {
+        /// One for each source, in words that can be typed.
+        sources: Vec<String>,
+        /// The resolved target of each source, in the same order.
+        targets: Vec<String>,
+    },
+    /// How data streams run.
+    Linked(LinkReport),
+    /// Something a user should know that is not a failure (a host key pinned, a binary pushed).
+    Note(String),
+    /// Counts so far; several a second.
+    Progress(Progress),
+    /// One item has ended. All of them when asked for, else only failures and skipped ones.
+    Item(ItemReport),
+}
+
+/// Counts so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Items published at the destination: files and links.
+    pub files_done: u64,
+    /// Bytes of files landed at the destination.
+    pub bytes_done: u64,
+    /// Items found so far.
+    pub files_found: u64,
+    /// Bytes found so far.
+    pub bytes_found: u64,
+    /// Whether the scan has ended: only then are the `found` figures totals.
+    pub scan_complete: bool,
+    /// Items that failed so far.
+    pub files_failed: u64,
+}
+
+/// How data streams run.
+#[derive(Clone, Debug)]
+pub struct LinkReport {
+    /// The kind of link.
+    pub kind: LinkKind,
+    /// Address that data connections go to; empty for memory and tunnel.
+    pub address: String,
+    /// Data connections.
+    pub streams: u16,
+    /// For instance `TLS13_AES_128_GCM_SHA256`; `none` in the clear, `memory` within one process.
+    pub cipher: String,
+}
+
+/// What an item is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ItemKind {
+    /// A regular file, a pipe or a synthetic source.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink,
+    /// FIFO, socket or device: never copied.
+    Special,
+}
+
+/// How an item ended.
+#[derive(Clone, Debug)]
+pub struct ItemReport {
+    /// Relative to the destination directory.
+    pub path: Vec<u8>,
+    /// What it is.
+    pub kind: ItemKind,
+    /// Bytes of content.
+    pub size: u64,
+    /// Digests of the whole file, as the receiver computed them.
+    pub digests: FileDigests,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// Digests of a whole file, those that were asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileDigests {
+    /// What `b3sum` prints.
+    pub blake3: Option<[u8; 32]>,
+    /// Adler-32.
+    pub adler32: Option<u32>,
+    /// CRC-32C.
+    pub crc32c: Option<u32>,
+}
+
+/// What became of an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Whole, verified as asked, under its name.
+    Published,
+    /// Left alone because of `--no-clobber`, `--existing` or `--update`.
+    Kept,
+    /// Not there. The old file, if any, is untouched.
+    Failed(Failure),
+}
+
+/// Why an item failed, or a whole transfer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What kind of failure, from a stable table.
+    pub code: ErrorCode,
+    /// Where it happened.
+    pub side: Side,
+    /// What, on which path, by which call, and what to try. Made printable already.
+    pub message: String,
+}
+
+/// The end of a transfer.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Files published.
+    pub files: u64,
+    /// Symbolic links published.
+    pub symlinks: u64,
+    /// Directories made or found.
+    pub directories: u64,
+    /// Bytes of the published files.
+    pub bytes: u64,
+    /// Items left alone on request.
+    pub files_kept: u64,
+    /// Items that failed.
+    pub files_failed: u64,
+    /// Of those, items that had vanished from the source after the scan saw them.
+    pub files_vanished: u64,
+    /// FIFOs, sockets and devices passed over (counted among the failed).
+    pub specials_skipped: u64,
+    /// The first [`crate::limits::FAILURES_TOLD`] failures, in words, path first.
+    pub failures: Vec<ItemFailure>,
+    /// From the command's start to its end.
+    pub elapsed: Duration,
+    /// From the link being made to the last publication: the rate is over this.
+    pub moving: Duration,
+    /// How data streams ran.
+    pub link: Option<LinkReport>,
+    /// How each file was proved.
+    pub verify: Option<Verify>,
+    /// Whether data was encrypted.
+    pub encrypt: Option<Encrypt>,
+    /// Blocks and bundles sent more than once, streams lost: what was recovered without a user.
+    pub faults: Faults,
+    /// Whether everything published had reached stable storage when the transfer ended.
+    pub durable: bool,
+    /// The error that ended the transfer early, if one did.
+    pub error: Option<Failure>,
+}
+
+/// A failed item as the report keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItemFailure {
+    /// Relative to the destination directory.
+    pub path: Vec<u8>,
+    /// Why.
+    pub failure: Failure,
+}
+
+/// What was recovered without a user.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Blocks or bundles sent again because their digest did not match.
+    pub digest_mismatches: u64,
+    /// Blocks or bundles sent again because their stream was lost.
+    pub resent_after_loss: u64,
+    /// Blocks sent again near the end because their stream was slow.
+    pub stragglers: u64,
+    /// Data connections lost.
+    pub streams_lost: u64,
+}

@@ -1,0 +1,169 @@
+//! What was asked for, in types that cannot be wrong. The command line makes them; nothing further in parses text.
+
+use std::time::Duration;
+
+use crate::location::Location;
+use crate::tuning;
+
+/// One run of `carrack copy`.
+#[derive(Clone, Debug)]
+pub struct CopyRequest {
+    /// At least one.
+    pub sources: Vec<Location>,
+    /// Where they go.
+    pub destination: Location,
+    /// Everything that flags decide.
+    pub options: CopyOptions,
+}
+
+/// What the flags of a copy decide. `Default` is what a user gets who types none.
+#[derive(Clone, Debug)]
+pub struct CopyOptions {
+    /// Print the plan, move nothing.
+    pub dry_run: bool,
+    /// What happens to a name that exists already, or does not.
+    pub existing: Existing,
+    /// How a file is proved before its name appears.
+    pub verify: Verify,
+    /// Which digests are computed while the bytes move.
+    pub digest: Digests,
+    /// Whether data streams keep secrets.
+    pub encrypt: Encrypt,
+    /// Data connections; `None` lets the path and the processors decide.
+    pub streams: Option<u16>,
+    /// Unit of sending, hashing and repair, in bytes: a power of two within [`tuning::BLOCK_BYTES_MIN`] and
+    /// [`tuning::BLOCK_BYTES_MAX`].
+    pub block_bytes: u32,
+    /// Upper bound of the payload rate, bytes a second over all streams.
+    pub rate_limit: Option<u64>,
+    /// How the hosts are reached.
+    pub reach: Reach,
+    /// Report every item, not only those that failed (for `-v`, `--json` and `--manifest`).
+    pub item_events: bool,
+}
+
+impl Default for CopyOptions {
+    fn default() -> Self {
+        Self {
+            dry_run: false,
+            existing: Existing::Replace,
+            verify: Verify::Wire,
+            digest: Digests {
+                blake3: true,
+                adler32: false,
+                crc32c: false,
+            },
+            encrypt: Encrypt::Tls,
+            streams: None,
+            block_bytes: tuning::BLOCK_BYTES,
+            rate_limit: None,
+            reach: Reach::default(),
+            item_events: false,
+        }
+    }
+}
+
+/// What happens to a destination name that exists already, or does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// Replace it, once the new file is whole.
+    Replace,
+    /// Leave it: `--no-clobber`.
+    Keep,
+    /// Write only over names that exist: `--existing`.
+    Only,
+    /// Replace it if the source's modification time is later: `--update`.
+    Older,
+}
+
+/// How a file is proved before its name appears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verify {
+    /// The receiver's digest of the bytes that it wrote equals the sender's.
+    Wire,
+    /// And so does the digest of what storage gives back, past the cache.
+    Disk,
+    /// Not at all; said in the report.
+    None,
+}
+
+/// Digests computed in the one pass that moves the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digests {
+    /// The digest that blocks and files are verified by.
+    pub blake3: bool,
+    /// For catalogues that want it (WLCG).
+    pub adler32: bool,
+    /// For catalogues that want it.
+    pub crc32c: bool,
+}
+
+/// Whether data streams keep secrets. Both kinds authenticate every frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encrypt {
+    /// TLS 1.3 on every stream.
+    Tls,
+    /// Clear bytes, each frame's header and digest under a keyed MAC.
+    None,
+}
+
+/// How hosts are reached and data connections made.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    /// The ssh command and its arguments.
+    pub rsh: Vec<String>,
+    /// Where the remote `carrack` is, when not on the remote PATH.
+    pub remote_path: Option<String>,
+    /// May the binary be pushed to a host that has none?
+    pub push: bool,
+    /// Ports that an agent may listen on, inclusive; `None` lets the kernel choose.
+    pub ports: Option<(u16, u16)>,
+    /// The address that data connections go to, instead of the one that the control connection used.
+    pub data_address: Option<String>,
+    /// Only this kind of link.
+    pub link: Option<LinkKind>,
+    /// From starting ssh, or connecting to a node, to its first word. Typing a password counts.
+    pub connect_timeout: Duration,
+    /// A file with a node's bearer token.
+    pub token_file: Option<Vec<u8>>,
+}
+
+impl Default for Reach {
+    fn default() -> Self {
+        Self {
+            rsh: vec!["ssh".into()],
+            remote_path: None,
+            push: true,
+            ports: None,
+            data_address: None,
+            link: None,
+            connect_timeout: tuning::CONNECT_TIMEOUT,
+            token_file: None,
+        }
+    }
+}
+
+/// How data streams run between the two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkKind {
+    /// Both ends are this process.
+    Memory,
+    /// The side that the command runs on (of two remote hosts: the source) connects.
+    Direct,
+    /// The other side connects.
+    Reverse,
+    /// Over the control connections, through the machine where the command runs.
+    Tunnel,
+}
+
+impl LinkKind {
+    /// The word for it in flags, reports and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Direct => "direct",
+            Self::Reverse => "reverse",
+            Self::Tunnel => "tunnel",
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Permissions and times of directories wait until everything inside has been published: publishing changes a directory's time, and
+//! a directory without write permission takes no files. Kept packed, one after the other, to be told last to first: children
+//! come after their parents in a walk, so backwards means children first.
+
+use crate::wire::peer::DirectoryAttributes;
+
+/// Attributes of the directories of a transfer. Memory: the path and 18 bytes each.
+#[derive(Clone, Debug, Default)]
+pub struct DirectoryLog {
+    packed: Vec<u8>,
+    count: u64,
+}
+
+impl DirectoryLog {
+    const FIXED_BYTES: usize = 4 + 8 + 4 + 2;
+
+    /// Remembers one. The path has been checked, so its length fits.
+    pub fn push(&mut self, path: &[u8], mode: u32, mtime: (i64, u32)) {
+        self.packed.extend_from_slice(path);
+        self.packed.extend_from_slice(&mode.to_be_bytes());
+        self.packed.extend_from_slice(&mtime.0.to_be_bytes());
+        self.packed.extend_from_slice(&mtime.1.to_be_bytes());
+        self.packed
+            .extend_from_slice(&(path.len() as u16).to_be_bytes());
+        self.count += 1;
+    }
+
+    /// Directories so far.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Takes the last ones, as many as make about `bytes` bytes; empty when there are none left.
+    pub fn take(&mut self, bytes: usize) -> Vec<DirectoryAttributes> {
+        let mut taken = Vec::new();
+        let mut room = bytes;
+        while room > 0 && self.packed.len() >= Self::FIXED_BYTES {
+            let fixed = self.packed.split_off(self.packed.len() - Self::FIXED_BYTES);
+            let number = |range: std::ops::Range<usize>| {
+                fixed[range]
+                    .iter()
+                    .fold(0u64, |n, &b| (n << 8) | u64::from(b))
+            };
+            let path_bytes = number(16..18) as usize;
+            let path = self.packed.split_off(self.packed.len() - path_bytes);
+            room = room.saturating_sub(path_bytes + Self::FIXED_BYTES);
+            let mtime = (number(4..12) as i64, number(12..16) as u32);
+            taken.push(DirectoryAttributes {
+                path,
+                mode: number(0..4) as u32,
+                mtime,
+            });
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comes_back_backwards_in_pages() {
+        let mut log = DirectoryLog::default();
+        for index in 0..1000u32 {
+            log.push(
+                format!("d/{index}").as_bytes(),
+                index,
+                (-i64::from(index), index),
+            );
+        }
+        assert_eq!(log.count(), 1000);
+        let mut expected = 999;
+        loop {
+            let page = log.take(300);
+            if page.is_empty() {
+                break;
+            }
+            assert!(page.len() < 20);
+            for directory in page {
+                assert_eq!(directory.path, format!("d/{expected}").as_bytes());
+                assert_eq!(
+                    (directory.mode, directory.mtime),
+                    (expected, (-i64::from(expected), expected))
+                );
+                expected = expected.wrapping_sub(1);
+            }
+        }
+        assert_eq!(expected, u32::MAX);
+    }
+}

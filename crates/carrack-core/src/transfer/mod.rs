@@ -1,0 +1,64 @@
+//! One transfer, as two machines: [`sender::Sender`] and [`receiver::Receiver`].
+//!
+//! Both follow one contract. Inputs are `handle_*` and `begin_*` calls; what is to be done comes out of `poll_action`, to be called until
+//! it returns `None` after each input. Neither keeps a deadline: the only timers are those of idle streams, which ask again at the
+//! moment that [`sender::Next::Wait`] names, and after every input. Nothing blocks, nothing calls back, no payload comes near. The
+//! disk is a peer like the network: opening, publishing and syncing are actions, and how they ended comes back as an
+//! input. So any interleaving of two peers, their disks and the network can be driven by a test from one seed (`simulation`).
+//!
+//! # How an item travels
+//!
+//! A small file, a link or a directory goes into a **bundle**, sent unasked down whichever stream is free. The receiver writes every
+//! item under a hidden name, tells that the bundle has *landed*, and publishes it with others in one group (*done*).
+//!
+//! A larger file is **offered**; once accepted its **blocks** go down any stream. A block whose digest matches has *landed*. When all
+//! have been read, the source is checked to be what it was, and *complete* names the file's size and digest. The
+//! receiver compares with its own and only then publishes.
+//!
+//! What a lost or slow stream carried and has not landed is sent again on another. What the sender gives up meanwhile (*abandon*), the
+//! receiver ends, so that both always agree on what became of an item: every offer gets one last word, a refusal, a *keep* or
+//! a *done*. Where resume will go: an answer to an offer may
+//! say which blocks are there already.
+
+pub mod directories;
+pub mod ranges;
+pub mod receiver;
+pub mod sender;
+
+mod hostile;
+mod orders;
+mod simulation;
+
+use crate::report::ItemKind;
+
+/// Blocks of one file that may be under way, beyond those that have landed: what each side's ledger of a file, and the gaps in it,
+/// are proportional to. With the smallest blocks still 256 MiB, more than any path holds.
+pub const BLOCKS_AHEAD: u64 = 4096;
+
+/// Something that the scan found, or that the command line named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScannedItem {
+    /// Which of the transfer's sources it belongs to.
+    pub root: u32,
+    /// Relative to that source; empty for the source itself.
+    pub path: Vec<u8>,
+    /// What it is.
+    pub kind: ItemKind,
+    /// Bytes; `None` for a source that ends when it ends (a pipe, a file of `/proc`).
+    pub size: Option<u64>,
+    /// Permission bits.
+    pub mode: u32,
+    /// Modification time; `None` where there is none.
+    pub mtime: Option<(i64, u32)>,
+    /// Less is allocated than the size says: there are holes.
+    pub sparse: bool,
+}
+
+/// Identifies a unit of sending and acknowledging.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unit {
+    /// A block: item, and offset in bytes.
+    Block(u64, u64),
+    /// A bundle.
+    Bundle(u64),
+}

@@ -1,0 +1,601 @@
+//! The receiving half of a transfer: what may be written, what has landed, when a name may appear.
+//!
+//! Invariants, asserted in every build:
+//! - a file is published only when every block has landed, and its digest, computed here over what was written, is the sender's;
+//! - a block is written by one stream at a time, and never again once it has landed.
+//!
+//! Every offer gets one last word: a refusal, a *keep* or a *done*. So the sender's count of open offers is never below ours.
+
+mod incoming;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use self::incoming::{Incoming, State};
+use super::Unit;
+use crate::digest::BlockDigest;
+use crate::report::{Failure, FileDigests};
+use crate::wire::ProtocolError;
+use crate::wire::control::TransferOptions;
+use crate::wire::error_code::{ErrorCode, Side};
+use crate::wire::frame::Trailer;
+use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage};
+use crate::{limits, request};
+
+/// What has to be done outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReceiverAction {
+    /// Send this to the sender.
+    Send(PeerMessage),
+    /// Make the part file for an offered item, and say so by [`Receiver::handle_opened`].
+    Open(Offer),
+    /// Sync the part file if asked to, verify it again if asked to, give it its name, and say so by [`Receiver::handle_published`].
+    Publish {
+        /// The item.
+        item: u64,
+        /// What it must be.
+        digests: FileDigests,
+        /// Its size in bytes.
+        size: u64,
+    },
+    /// Remove the part file.
+    Discard(u64),
+    /// Publish the bundle's items together with others, and say so by [`Receiver::handle_committed`].
+    Commit(u64),
+    /// Cut this stream off, and say so by [`Receiver::handle_stream_closed`]: another brings the same block.
+    CloseStream(u16),
+    /// Set permissions and times, in this order, and say so by [`Receiver::handle_directories_applied`].
+    ApplyDirectories(Vec<DirectoryAttributes>),
+    /// Bring everything published to stable storage, and say so by [`Receiver::handle_synced`].
+    Sync,
+}
+
+/// How a stream is to treat a block that begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// Write its bytes.
+    Write,
+    /// Read and drop them.
+    Discard,
+    /// Another stream is still writing this block. It is being cut off; ask again when something has changed.
+    WaitFor(u16),
+}
+
+/// How opening a part file went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// Blocks may come.
+    Ready,
+    /// The name stays as it is, as was asked for.
+    Keep,
+    /// It cannot be written.
+    Refused(Failure),
+}
+
+/// The receiving half of a transfer.
+#[derive(Debug)]
+pub struct Receiver {
+    options: TransferOptions,
+    items: BTreeMap<u64, Incoming>,
+    waiting: VecDeque<Offer>,
+    last_offer: u64,
+    /// Bundles that have landed, as far back as the sender may send one again.
+    bundles_landed: BTreeSet<u64>,
+    bundles_to_commit: usize,
+    /// What each stream is writing.
+    streams: BTreeMap<u16, Option<Unit>>,
+    /// Streams that are being cut off.
+    closing: BTreeSet<u16>,
+    actions: VecDeque<ReceiverAction>,
+    landed_blocks: Vec<(u64, u64)>,
+    landed_bundles: Vec<u64>,
+    directories_pending: u64,
+    directory_failures: Vec<(Vec<u8>, Failure)>,
+    directory_failure_bytes: usize,
+    phase: Phase,
+    bytes_landed: u64,
+    files_published: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    Receiving,
+    Draining,
+    Syncing,
+    Finished,
+    Failed(Failure),
+}
+
+impl Receiver {
+    /// Bundles remembered as landed. The sender sends one again only before it has heard that it landed, and until then no
+    /// more than [`limits::UNACKNOWLEDGED_BUNDLES`] others can land.
+    const BUNDLES_REMEMBERED: usize = 4 * limits::UNACKNOWLEDGED_BUNDLES;
+    /// Paths and texts of directories' failures in the last message, in bytes: it has to fit into one.
+    const DIRECTORY_FAILURE_BYTES: usize = limits::MESSAGE_BYTES / 2;
+
+    /// A receiver that has been offered nothing yet.
+    pub fn new(options: TransferOptions) -> Self {
+        Self {
+            options,
+            items: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            last_offer: 0,
+            bundles_landed: BTreeSet::new(),
+            bundles_to_commit: 0,
+            streams: BTreeMap::new(),
+            closing: BTreeSet::new(),
+            actions: VecDeque::new(),
+            landed_blocks: Vec::new(),
+            landed_bundles: Vec::new(),
+            directories_pending: 0,
+            directory_failures: Vec::new(),
+            directory_failure_bytes: 0,
+            phase: Phase::Receiving,
+            bytes_landed: 0,
+            files_published: 0,
+        }
+    }
+
+    /// Bytes landed and offered files published so far.
+    pub fn progress(&self) -> (u64, u64) {
+        (self.bytes_landed, self.files_published)
+    }
+
+    /// Whether everything has ended, and how.
+    pub fn outcome(&self) -> Option<Result<(), Failure>> {
+        match &self.phase {
+            Phase::Finished => Some(Ok(())),
+            Phase::Failed(failure) => Some(Err(failure.clone())),
+            _ => None,
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        matches!(self.phase, Phase::Finished | Phase::Failed(_))
+    }
+
+    /// The sender says something.
+    ///
+    /// # Errors
+    /// When no sender may say that now.
+    pub fn handle_message(&mut self, message: PeerMessage) -> Result<(), ProtocolError> {
+        if self.has_ended() {
+            return Ok(());
+        }
+        match message {
+            PeerMessage::Fail(failure) => self.phase = Phase::Failed(failure),
+            _ if self.phase != Phase::Receiving => {
+                return Err(ProtocolError::violation(
+                    "the sender went on after its last word",
+                ));
+            }
+            PeerMessage::Offer(offer) => self.handle_offer(offer)?,
+            PeerMessage::Complete { item, size, blake3 } => {
+                self.handle_complete(item, size, blake3)?
+            }
+            PeerMessage::Abandon { item } => self.handle_abandon(item)?,
+            PeerMessage::Directories(list) => {
+                self.directories_pending += 1;
+                self.actions
+                    .push_back(ReceiverAction::ApplyDirectories(list));
+            }
+            PeerMessage::Finish => {
+                if !self.items.is_empty() || !self.waiting.is_empty() || self.bundles_to_commit > 0
+                {
+                    return Err(ProtocolError::violation(
+                        "the sender finished before every item had ended",
+                    ));
+                }
+                self.phase = Phase::Draining;
+            }
+            PeerMessage::Answer { .. }
+            | PeerMessage::Landed { .. }
+            | PeerMessage::SendAgain { .. }
+            | PeerMessage::Done { .. }
+            | PeerMessage::BundleDone { .. }
+            | PeerMessage::Finished { .. } => {
+                return Err(ProtocolError::violation(
+                    "the sender sent what only a receiver sends",
+                ));
+            }
+        }
+        self.advance();
+        Ok(())
+    }
+
+    fn handle_offer(&mut self, offer: Offer) -> Result<(), ProtocolError> {
+        if offer.item <= self.last_offer {
+            return Err(ProtocolError::violation(format!(
+                "the sender offered item {} out of order",
+                offer.item
+            )));
+        }
+        if self.waiting.len() + self.items.len() >= limits::OFFERED_ITEMS {
+            return Err(ProtocolError::violation(
+                "the sender offered more files than the protocol allows at once",
+            ));
+        }
+        self.last_offer = offer.item;
+        self.waiting.push_back(offer);
+        self.open_more();
+        Ok(())
+    }
+
+    fn open_more(&mut self) {
+        while self.items.len() < limits::OPEN_ITEMS {
+            let Some(offer) = self.waiting.pop_front() else {
+                return;
+            };
+            self.items
+                .insert(offer.item, Incoming::new(offer.size, &self.options));
+            self.actions.push_back(ReceiverAction::Open(offer));
+        }
+    }
+
+    fn handle_abandon(&mut self, number: u64) -> Result<(), ProtocolError> {
+        if number > self.last_offer {
+            return Err(ProtocolError::violation(format!(
+                "the sender gave up item {number}, which it has not offered"
+            )));
+        }
+        let waiting = self.waiting.len();
+        self.waiting.retain(|offer| offer.item != number);
+        if self.waiting.len() < waiting {
+            self.send_done(number, ItemResult::Dropped);
+        }
+        let Some(item) = self.items.get_mut(&number) else {
+            return Ok(());
+        };
+        match item.state {
+            State::Opening | State::Dropped => item.state = State::Dropped,
+            State::Open => self.drop_open(number, ItemResult::Dropped),
+            // Too late: it is published, and the sender learns so.
+            State::Publishing => {}
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, message: PeerMessage) {
+        self.actions.push_back(ReceiverAction::Send(message));
+    }
+
+    fn send_done(&mut self, item: u64, result: ItemResult) {
+        self.send(PeerMessage::Done { item, result });
+    }
+
+    /// Ends an item whose part file is there and is not to be published.
+    fn drop_open(&mut self, number: u64, result: ItemResult) {
+        self.items.remove(&number);
+        self.actions.push_back(ReceiverAction::Discard(number));
+        self.send_done(number, result);
+        self.open_more();
+    }
+
+    /// The answer to [`ReceiverAction::Open`].
+    pub fn handle_opened(&mut self, number: u64, opened: Opened) {
+        if self.has_ended() {
+            if opened == Opened::Ready {
+                self.actions.push_back(ReceiverAction::Discard(number));
+            }
+            return;
+        }
+        let Some(item) = self.items.get_mut(&number) else {
+            return;
+        };
+        let dropped = item.state == State::Dropped;
+        let answer = match opened {
+            Opened::Ready if dropped => return self.drop_open(number, ItemResult::Dropped),
+            Opened::Ready => {
+                item.state = State::Open;
+                Answer::Accept
+            }
+            Opened::Keep => Answer::Keep,
+            Opened::Refused(failure) => Answer::Refuse(failure),
+        };
+        if answer != Answer::Accept {
+            self.items.remove(&number);
+        }
+        if dropped {
+            self.send_done(number, ItemResult::Dropped);
+        } else {
+            self.send(PeerMessage::Answer {
+                item: number,
+                answer,
+            });
+        }
+        self.open_more();
+    }
+
+    /// A stream is there.
+    pub fn handle_stream(&mut self, stream: u16) {
+        self.streams.insert(stream, None);
+    }
+
+    /// A stream has ended or failed; what it was bringing has not landed. Said by the stream itself, when it writes no more.
+    pub fn handle_stream_closed(&mut self, stream: u16) {
+        self.streams.remove(&stream);
+        self.closing.remove(&stream);
+    }
+
+    /// Lets a stream write a unit unless another is writing it: that one is cut off, because the sender has given it up.
+    fn begin(&mut self, stream: u16, unit: Unit) -> Begin {
+        let mut others = self
+            .streams
+            .iter()
+            .filter(|(other, current)| **other != stream && **current == Some(unit));
+        if let Some((&other, _)) = others.next() {
+            if self.closing.insert(other) {
+                self.actions.push_back(ReceiverAction::CloseStream(other));
+            }
+            return Begin::WaitFor(other);
+        }
+        self.streams.insert(stream, Some(unit));
+        Begin::Write
+    }
+
+    /// A block begins on a stream.
+    ///
+    /// # Errors
+    /// When no sender may send that block now.
+    pub fn begin_block(
+        &mut self,
+        stream: u16,
+        number: u64,
+        offset: u64,
+        length: u32,
+        whole: bool,
+    ) -> Result<Begin, ProtocolError> {
+        if number > self.last_offer {
+            return Err(ProtocolError::violation(format!(
+                "the sender sent a block of item {number}, which it has not offered"
+            )));
+        }
+        if self.waiting.iter().any(|offer| offer.item == number) {
+            return Err(ProtocolError::violation(format!(
+                "the sender sent a block of item {number} before its offer was accepted"
+            )));
+        }
+        let Some(item) = self.items.get(&number).filter(|_| !self.has_ended()) else {
+            // It ended while the block was under way.
+            return Ok(Begin::Discard);
+        };
+        item.check_block(number, offset, length, whole)?;
+        if item.has_landed(offset) || item.state == State::Publishing {
+            return Ok(Begin::Discard);
+        }
+        let begin = self.begin(stream, Unit::Block(number, offset));
+        if let Some(item) = self
+            .items
+            .get_mut(&number)
+            .filter(|_| begin == Begin::Write)
+        {
+            item.begin(offset, whole);
+        }
+        Ok(begin)
+    }
+
+    /// A block has been written by a stream that was told [`Begin::Write`].
+    pub fn handle_block(
+        &mut self,
+        stream: u16,
+        number: u64,
+        offset: u64,
+        length: u32,
+        ours: BlockDigest,
+        trailer: &Trailer,
+    ) {
+        self.release(stream);
+        let Some(item) = self.items.get_mut(&number) else {
+            return;
+        };
+        if !trailer.whole || matches!(self.phase, Phase::Finished | Phase::Failed(_)) {
+            // The sender could not read it, and abandons the item.
+            return;
+        }
+        if self.options.digests.blake3 && ours.blake3 != trailer.digest.blake3 {
+            return self.send(PeerMessage::SendAgain {
+                item: number,
+                offset,
+            });
+        }
+        item.land(offset, length, ours);
+        self.bytes_landed += u64::from(length);
+        self.landed_blocks.push((number, offset));
+        self.publish_if_whole(number);
+    }
+
+    /// The stream writes nothing any more.
+    fn release(&mut self, stream: u16) {
+        if let Some(current) = self.streams.get_mut(&stream) {
+            *current = None;
+        }
+    }
+
+    /// A block could not be written: the item has failed here.
+    pub fn handle_write_failed(&mut self, stream: u16, number: u64, failure: Failure) {
+        self.release(stream);
+        if !self.has_ended()
+            && self
+                .items
+                .get(&number)
+                .is_some_and(|item| item.state == State::Open)
+        {
+            self.drop_open(number, ItemResult::Failed(failure));
+        }
+    }
+
+    fn handle_complete(
+        &mut self,
+        number: u64,
+        size: u64,
+        blake3: Option<[u8; 32]>,
+    ) -> Result<(), ProtocolError> {
+        let wrong = |what: &str| {
+            Err(ProtocolError::violation(format!(
+                "the sender completed item {number}, {what}"
+            )))
+        };
+        if number > self.last_offer || self.waiting.iter().any(|offer| offer.item == number) {
+            return wrong("whose offer has not been answered");
+        }
+        if blake3.is_some() != self.options.digests.blake3 {
+            return wrong("with another digest than agreed");
+        }
+        // It may have ended while this was under way.
+        let Some(item) = self.items.get_mut(&number) else {
+            return Ok(());
+        };
+        if !item.complete(size, blake3) {
+            return wrong(
+                "which was not open, twice, or with a size that its offer or its blocks do not allow",
+            );
+        }
+        self.publish_if_whole(number);
+        Ok(())
+    }
+
+    fn publish_if_whole(&mut self, number: u64) {
+        let Some(item) = self.items.get_mut(&number) else {
+            return;
+        };
+        match item.finish() {
+            Some((size, Some(digests))) => {
+                item.state = State::Publishing;
+                self.actions.push_back(ReceiverAction::Publish {
+                    item: number,
+                    digests,
+                    size,
+                });
+            }
+            Some((_, None)) => self.drop_open(number, ItemResult::Mismatch),
+            None => {}
+        }
+    }
+
+    /// The answer to [`ReceiverAction::Publish`].
+    pub fn handle_published(&mut self, number: u64, result: ItemResult) {
+        let item = self.items.remove(&number);
+        assert!(
+            item.is_some_and(|item| item.state == State::Publishing),
+            "only what was to be published is"
+        );
+        self.files_published += u64::from(result == ItemResult::Published);
+        if !self.has_ended() {
+            self.send_done(number, result);
+            self.open_more();
+        }
+    }
+
+    /// A bundle begins on a stream: whether its items are to be written, or read and dropped.
+    pub fn begin_bundle(&mut self, stream: u16, bundle: u64) -> Begin {
+        if self.phase != Phase::Receiving || self.bundles_landed.contains(&bundle) {
+            return Begin::Discard;
+        }
+        self.begin(stream, Unit::Bundle(bundle))
+    }
+
+    /// All items of a bundle have been written under hidden names, or have failed. False when the bundle came too late: then its
+    /// part files are to be removed.
+    #[must_use]
+    pub fn handle_bundle(&mut self, stream: u16, bundle: u64, bytes: u64) -> bool {
+        self.release(stream);
+        if self.phase != Phase::Receiving || self.bundles_landed.contains(&bundle) {
+            return false;
+        }
+        if self.bundles_to_commit >= limits::UNACKNOWLEDGED_BUNDLES {
+            let message =
+                "the sender has sent more bundles than the protocol allows at once".into();
+            self.fail(Failure {
+                code: ErrorCode::ProtocolViolation,
+                side: Side::Source,
+                message,
+            });
+            return false;
+        }
+        self.bundles_landed.insert(bundle);
+        while self.bundles_landed.len() > Self::BUNDLES_REMEMBERED {
+            self.bundles_landed.pop_first();
+        }
+        self.bundles_to_commit += 1;
+        self.bytes_landed += bytes;
+        self.landed_bundles.push(bundle);
+        self.actions.push_back(ReceiverAction::Commit(bundle));
+        true
+    }
+
+    /// The answer to [`ReceiverAction::Commit`].
+    pub fn handle_committed(&mut self, bundle: u64, exceptions: Vec<(u32, ItemResult)>) {
+        assert!(
+            self.bundles_to_commit > 0,
+            "only what was to be committed is"
+        );
+        self.bundles_to_commit -= 1;
+        if !self.has_ended() {
+            self.send(PeerMessage::BundleDone { bundle, exceptions });
+        }
+    }
+
+    /// The answer to [`ReceiverAction::ApplyDirectories`].
+    pub fn handle_directories_applied(&mut self, failures: Vec<(Vec<u8>, Failure)>) {
+        assert!(
+            self.directories_pending > 0,
+            "only attributes that were to be set are"
+        );
+        self.directories_pending -= 1;
+        for (path, failure) in failures {
+            let bytes = path.len() + failure.message.len();
+            let room = self.directory_failure_bytes + bytes <= Self::DIRECTORY_FAILURE_BYTES;
+            if room && self.directory_failures.len() < limits::FAILURES_TOLD {
+                self.directory_failure_bytes += bytes;
+                self.directory_failures.push((path, failure));
+            }
+        }
+        self.advance();
+    }
+
+    /// After the sender's last word, once every directory has its attributes: sync.
+    fn advance(&mut self) {
+        if self.phase == Phase::Draining && self.directories_pending == 0 {
+            self.phase = Phase::Syncing;
+            self.actions.push_back(ReceiverAction::Sync);
+        }
+    }
+
+    /// The answer to [`ReceiverAction::Sync`].
+    pub fn handle_synced(&mut self, durable: bool) {
+        if self.phase == Phase::Syncing {
+            let failures = std::mem::take(&mut self.directory_failures);
+            self.send(PeerMessage::Finished { durable, failures });
+            self.phase = Phase::Finished;
+        }
+    }
+
+    /// Ends the transfer for a reason of this side, and tells the sender.
+    pub fn fail(&mut self, failure: Failure) {
+        if !self.has_ended() {
+            self.send(PeerMessage::Fail(failure.clone()));
+            self.phase = Phase::Failed(failure);
+        }
+    }
+
+    /// What has to be done outside; `None` when nothing. What has landed is told when there is nothing more urgent, so that one
+    /// message tells of many.
+    pub fn poll_action(&mut self) -> Option<ReceiverAction> {
+        if let Some(action) = self.actions.pop_front() {
+            return Some(action);
+        }
+        if self.has_ended() || (self.landed_blocks.is_empty() && self.landed_bundles.is_empty()) {
+            return None;
+        }
+        let blocks = std::mem::take(&mut self.landed_blocks);
+        let bundles = std::mem::take(&mut self.landed_bundles);
+        Some(ReceiverAction::Send(PeerMessage::Landed {
+            blocks,
+            bundles,
+        }))
+    }
+
+    /// Whether the digest of the written bytes is to be compared.
+    pub fn verifies(&self) -> bool {
+        self.options.verify != request::Verify::None
+    }
+}

@@ -1,0 +1,584 @@
+//! The sending half of a transfer: what is offered, which block goes down which stream, what has to go again.
+//!
+//! Invariants:
+//! - an item ends once, by the receiver's word: what this side gives up ([`Sender::abandon`]) the receiver may have published already;
+//! - a unit is carried by one living stream at a time, until it has been sent and has landed;
+//! - at most [`limits::UNACKNOWLEDGED_BUNDLES`] bundles, [`limits::OFFERED_ITEMS`] offers and [`super::BLOCKS_AHEAD`] blocks of a file
+//!   are out.
+//!
+//! # For the driver
+//!
+//! Numbers of streams are not used twice. After every input, streams that were told [`Next::Wait`] ask again, and `poll_action` is
+//! called until it returns `None`. Inputs after the outcome is known change nothing.
+
+mod bundles;
+mod messages;
+mod offered;
+mod streams;
+mod work;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+pub use self::bundles::Bundle;
+use self::bundles::{BundleOut, Bundles};
+use self::offered::Offered;
+use self::streams::Streams;
+use super::directories::DirectoryLog;
+use super::{ScannedItem, Unit};
+use crate::digest::BlockDigest;
+use crate::report::{Failure, Faults, FileDigests, ItemKind, ItemReport, Outcome, Progress};
+use crate::wire::control::TransferOptions;
+use crate::wire::error_code::{ErrorCode, Side};
+use crate::wire::peer::{DirectoryAttributes, ItemResult, Offer, PeerMessage};
+use crate::{limits, path, tuning};
+
+/// Work for a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Job {
+    /// Read and send these items.
+    Bundle(Arc<Bundle>),
+    /// Read and send this block.
+    Block(BlockJob),
+}
+
+/// A block to read and send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockJob {
+    /// The item's number.
+    pub item: u64,
+    /// Where the block starts, in bytes.
+    pub offset: u64,
+    /// Bytes; of a source without a size, the most that may be read.
+    pub length: u32,
+    /// The block is the whole file; of a source without a size, not known before it has been read.
+    pub whole: bool,
+    /// The source has no size: read until it ends, and say how much came by [`Sender::handle_read`].
+    pub unsized_source: bool,
+    /// The source has holes: look before reading.
+    pub sparse: bool,
+}
+
+/// What a stream is to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// This.
+    Job(Job),
+    /// Nothing until an input changes something, or until this moment.
+    Wait(Option<Instant>),
+    /// Nothing, ever: say so to the receiver and close.
+    End,
+}
+
+/// What became of one item of a bundle while it was read and sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentItem {
+    /// Bytes that were sent.
+    pub size: u64,
+    /// Their digests.
+    pub digest: BlockDigest,
+    /// Why it could not be read: the receiver was told to drop it.
+    pub failure: Option<Failure>,
+}
+
+/// What has to be done outside.
+#[derive(Clone, Debug)]
+pub enum SenderAction {
+    /// Send this to the receiver.
+    Send(PeerMessage),
+    /// See whether the item's source is still what it was when it was opened, and say so by [`Sender::handle_source_checked`].
+    CheckSource(u64),
+    /// The item's source is not needed any more.
+    CloseSource(u64),
+    /// Cut this stream off: it is too slow, and what it carries goes elsewhere.
+    AbortStream(u16),
+    /// An item has ended.
+    Report(Box<ItemReport>),
+}
+
+/// What a sender is told at its start.
+#[derive(Clone, Debug)]
+pub struct SenderConfig {
+    /// The transfer's options.
+    pub options: TransferOptions,
+    /// For each source, where it goes, relative to the destination; empty for the destination itself.
+    pub targets: Vec<Vec<u8>>,
+}
+
+/// The sending half of a transfer.
+#[derive(Debug)]
+pub struct Sender {
+    config: SenderConfig,
+    next_number: u64,
+    bundles: Bundles,
+    offers_waiting: VecDeque<ScannedItem>,
+    items: BTreeMap<u64, Offered>,
+    /// Items with blocks to send, in order.
+    sendable: VecDeque<u64>,
+    streams: Streams,
+    /// Why the last stream was lost that was.
+    last_loss: Option<Failure>,
+    directories: DirectoryLog,
+    /// Directories that could not be made: they have ended, and no attributes are set.
+    directories_failed: BTreeSet<Vec<u8>>,
+    actions: VecDeque<SenderAction>,
+    phase: Phase,
+    progress: Progress,
+    totals: SenderTotals,
+}
+
+/// Counts for the report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderTotals {
+    /// Files published.
+    pub files: u64,
+    /// Links published.
+    pub symlinks: u64,
+    /// Directories.
+    pub directories: u64,
+    /// Bytes of published files.
+    pub bytes: u64,
+    /// Items kept as they were.
+    pub kept: u64,
+    /// Items failed.
+    pub failed: u64,
+    /// Of those, vanished.
+    pub vanished: u64,
+    /// Of those, neither file, directory nor link.
+    pub specials: u64,
+    /// Recovered faults.
+    pub faults: Faults,
+    /// The receiver synced everything.
+    pub durable: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    Scanning,
+    Draining,
+    Finishing,
+    Finished,
+    Failed(Failure),
+}
+
+impl Sender {
+    /// Bytes of paths in one message of directory attributes.
+    const DIRECTORY_PAGE_BYTES: usize = 128 << 10;
+
+    /// A sender with nothing to send yet.
+    pub fn new(config: SenderConfig) -> Self {
+        Self {
+            config,
+            next_number: 1,
+            bundles: Bundles::default(),
+            offers_waiting: VecDeque::new(),
+            items: BTreeMap::new(),
+            sendable: VecDeque::new(),
+            streams: Streams::default(),
+            last_loss: None,
+            directories: DirectoryLog::default(),
+            directories_failed: BTreeSet::new(),
+            actions: VecDeque::new(),
+            phase: Phase::Scanning,
+            progress: Progress::default(),
+            totals: SenderTotals::default(),
+        }
+    }
+
+    /// Counts so far.
+    pub fn progress(&self) -> Progress {
+        Progress {
+            files_failed: self.totals.failed,
+            ..self.progress
+        }
+    }
+
+    /// Counts for the report.
+    pub fn totals(&self) -> SenderTotals {
+        self.totals
+    }
+
+    /// Whether everything has ended, and how.
+    pub fn outcome(&self) -> Option<Result<(), Failure>> {
+        match &self.phase {
+            Phase::Finished => Some(Ok(())),
+            Phase::Failed(failure) => Some(Err(failure.clone())),
+            _ => None,
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        matches!(self.phase, Phase::Finished | Phase::Failed(_))
+    }
+
+    /// Where an item goes, relative to the destination.
+    pub fn target(&self, item: &ScannedItem) -> Vec<u8> {
+        let top = self
+            .config
+            .targets
+            .get(item.root as usize)
+            .map_or(&b""[..], Vec::as_slice);
+        if item.path.is_empty() {
+            top.to_vec()
+        } else {
+            path::join(top, &item.path)
+        }
+    }
+
+    /// What was scanned of an offered item, for the one who opens its source.
+    pub fn scanned(&self, item: u64) -> Option<&ScannedItem> {
+        self.items.get(&item).map(|item| &item.scanned)
+    }
+
+    /// Whether the scan may go on: what it has found and nobody has taken is bounded.
+    pub fn wants_items(&self) -> bool {
+        self.bundles.queued() < limits::QUEUED_BUNDLES
+            && self.offers_waiting.len() < limits::OFFERED_ITEMS
+    }
+
+    /// The scan found something.
+    pub fn handle_item(&mut self, now: Instant, item: ScannedItem) {
+        if self.has_ended() {
+            return;
+        }
+        match item.kind {
+            ItemKind::Special => {
+                self.totals.specials += 1;
+                let message = "is a FIFO, socket or device: not copied".to_string();
+                let failure = Failure {
+                    code: ErrorCode::SpecialFile,
+                    side: Side::Source,
+                    message,
+                };
+                return self.end_item(&item, 0, FileDigests::default(), Outcome::Failed(failure));
+            }
+            ItemKind::Directory => {
+                let target = self.target(&item);
+                if target.is_empty() {
+                    // The destination itself, which is there.
+                    self.totals.directories += 1;
+                    return;
+                }
+                self.directories
+                    .push(&target, item.mode, item.mtime.unwrap_or_default());
+            }
+            ItemKind::File | ItemKind::Symlink => {
+                self.progress.files_found += 1;
+                self.progress.bytes_found += item.size.unwrap_or(0);
+            }
+        }
+        let bundled = item.kind != ItemKind::File
+            || item
+                .size
+                .is_some_and(|size| size <= tuning::BUNDLED_FILE_BYTES_MAX);
+        if !bundled {
+            self.offers_waiting.push_back(item);
+            self.make_offers();
+        } else if self.bundles.fill(now, item) {
+            self.close_filling();
+        }
+    }
+
+    /// Something could not be scanned. `item` bears its root and path.
+    pub fn handle_scan_failure(&mut self, item: &ScannedItem, failure: Failure) {
+        if !self.has_ended() {
+            self.end_item(item, 0, FileDigests::default(), Outcome::Failed(failure));
+        }
+    }
+
+    /// The scan has ended.
+    pub fn handle_scan_complete(&mut self) {
+        self.progress.scan_complete = true;
+        self.close_filling();
+        if self.phase == Phase::Scanning {
+            self.phase = Phase::Draining;
+        }
+        self.advance();
+    }
+
+    fn close_filling(&mut self) {
+        let items = self.bundles.take_filling();
+        if !items.is_empty() {
+            self.queue_bundle(items, 0);
+        }
+    }
+
+    fn queue_bundle(&mut self, items: Vec<ScannedItem>, attempt: u32) {
+        let id = self.number();
+        self.bundles.queue(Bundle { id, items, attempt });
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number - 1
+    }
+
+    fn make_offers(&mut self) {
+        while self.items.len() < limits::OFFERED_ITEMS {
+            let Some(scanned) = self.offers_waiting.pop_front() else {
+                return;
+            };
+            let number = self.number();
+            self.actions
+                .push_back(SenderAction::Send(PeerMessage::Offer(Offer {
+                    item: number,
+                    path: self.target(&scanned),
+                    size: scanned.size,
+                    mode: scanned.mode,
+                    mtime: scanned.mtime,
+                    sparse: scanned.sparse,
+                })));
+            self.items
+                .insert(number, Offered::new(scanned, &self.config.options));
+        }
+    }
+
+    /// An offered item that may still be published.
+    fn active(&mut self, number: u64) -> Option<&mut Offered> {
+        let ended = self.has_ended();
+        let item = self.items.get_mut(&number);
+        item.filter(|item| !ended && item.abandoned.is_none())
+    }
+
+    /// The answer to [`SenderAction::CheckSource`].
+    pub fn handle_source_checked(&mut self, number: u64, result: Result<(), Failure>) {
+        let Some(item) = self.active(number) else {
+            return;
+        };
+        match (result, item.finish()) {
+            (Err(failure), _) => self.abandon(number, failure),
+            (Ok(()), Some((size, digests))) => {
+                (item.completed, item.digests) = (true, digests);
+                let message = PeerMessage::Complete {
+                    item: number,
+                    size,
+                    blake3: digests.blake3,
+                };
+                self.actions.push_back(SenderAction::Send(message));
+            }
+            (Ok(()), None) => {
+                let message = "what was read is not as long as the source".to_string();
+                self.abandon(
+                    number,
+                    Failure {
+                        code: ErrorCode::SourceChanged,
+                        side: Side::Source,
+                        message,
+                    },
+                );
+            }
+        }
+    }
+
+    /// Gives an offered item up because of its source, and tells the receiver. How the item ends is the receiver's to say: it may have
+    /// been published before it heard of this.
+    pub fn abandon(&mut self, number: u64, failure: Failure) {
+        let Some(item) = self.active(number) else {
+            return;
+        };
+        item.abandoned = Some(failure);
+        self.actions
+            .push_back(SenderAction::Send(PeerMessage::Abandon { item: number }));
+        self.release(number);
+    }
+
+    /// No stream has anything to do with the item any more.
+    fn release(&mut self, number: u64) {
+        self.sendable.retain(|&other| other != number);
+        self.streams
+            .forget(|unit| matches!(unit, Unit::Block(other, _) if other == number));
+        self.actions.push_back(SenderAction::CloseSource(number));
+    }
+
+    fn end_offered(&mut self, number: u64, outcome: Outcome) {
+        let Some(item) = self.items.get(&number) else {
+            return;
+        };
+        if item.abandoned.is_none() {
+            self.release(number);
+        }
+        let Some(item) = self.items.remove(&number) else {
+            return;
+        };
+        self.end_item(&item.scanned, item.size.unwrap_or(0), item.digests, outcome);
+        self.make_offers();
+    }
+
+    /// Ends a bundle once both are known: what was sent, and what the receiver made of it.
+    fn settle_bundle(&mut self, id: u64) {
+        // A stream that is still reading it may be the one whose copy the receiver took.
+        if self.streams.carries(Unit::Bundle(id)) {
+            return;
+        }
+        let Some(out) = self.bundles.take_settled(id) else {
+            return;
+        };
+        let BundleOut {
+            bundle,
+            sent: Some(sent),
+            doubtful,
+            done: Some(mut exceptions),
+        } = out
+        else {
+            return;
+        };
+        let mut again = Vec::new();
+        for (index, (item, sent)) in bundle.items.iter().zip(sent).enumerate() {
+            // A bundle has at most `limits::BUNDLE_ITEMS` items.
+            let result = exceptions
+                .remove(&(index as u32))
+                .unwrap_or(ItemResult::Published);
+            self.totals.faults.digest_mismatches += u64::from(result == ItemResult::Mismatch);
+            let outcome = bundled_outcome(sent.failure, result, doubtful.contains(&index));
+            let Some(outcome) = outcome.or_else(|| {
+                (bundle.attempt + 1 >= limits::SENDS_PER_BLOCK).then(|| Outcome::Failed(mismatch()))
+            }) else {
+                again.push(item.clone());
+                continue;
+            };
+            let is_file = item.kind == ItemKind::File;
+            let digests = if is_file {
+                sent.digest.as_file(self.config.options.digests)
+            } else {
+                FileDigests::default()
+            };
+            if outcome == Outcome::Published && is_file {
+                self.progress.bytes_done += sent.size;
+            }
+            if outcome != Outcome::Published && item.kind == ItemKind::Directory {
+                self.directories_failed.insert(self.target(item));
+            }
+            self.end_item(item, sent.size, digests, outcome);
+        }
+        if !again.is_empty() {
+            self.queue_bundle(again, bundle.attempt + 1);
+        }
+    }
+
+    fn end_item(&mut self, item: &ScannedItem, size: u64, digests: FileDigests, outcome: Outcome) {
+        let target = self.target(item);
+        match &outcome {
+            Outcome::Published => match item.kind {
+                ItemKind::Directory => {
+                    self.totals.directories += 1;
+                    // Its attributes are still to come, and may fail.
+                    return;
+                }
+                ItemKind::Symlink => {
+                    self.totals.symlinks += 1;
+                    self.progress.files_done += 1;
+                }
+                ItemKind::File | ItemKind::Special => {
+                    self.totals.files += 1;
+                    self.totals.bytes += size;
+                    self.progress.files_done += 1;
+                }
+            },
+            Outcome::Kept => self.totals.kept += 1,
+            Outcome::Failed(failure) => {
+                self.totals.failed += 1;
+                self.totals.vanished += u64::from(failure.code == ErrorCode::SourceVanished);
+            }
+        }
+        if self.config.options.item_events || outcome != Outcome::Published {
+            let report = ItemReport {
+                path: target,
+                kind: item.kind,
+                size,
+                digests,
+                outcome,
+            };
+            self.actions
+                .push_back(SenderAction::Report(Box::new(report)));
+        }
+    }
+
+    /// Once everything has ended, tells the directories' attributes, and that this was all.
+    fn advance(&mut self) {
+        if self.has_ended() {
+            return;
+        }
+        if self.streams.all_lost() && self.needs_streams() {
+            let message = "every data connection was lost".to_string();
+            let unknown = Failure {
+                code: ErrorCode::ConnectionLost,
+                side: Side::Link,
+                message,
+            };
+            return self.fail(self.last_loss.clone().unwrap_or(unknown));
+        }
+        let empty =
+            self.bundles.is_empty() && self.items.is_empty() && self.offers_waiting.is_empty();
+        if self.phase != Phase::Draining || !empty {
+            return;
+        }
+        loop {
+            let page = self.directories.take(Self::DIRECTORY_PAGE_BYTES);
+            if page.is_empty() {
+                break;
+            }
+            let made = |directory: &DirectoryAttributes| {
+                !self.directories_failed.contains(&directory.path)
+            };
+            let page: Vec<_> = page.into_iter().filter(made).collect();
+            if !page.is_empty() {
+                self.actions
+                    .push_back(SenderAction::Send(PeerMessage::Directories(page)));
+            }
+        }
+        self.actions
+            .push_back(SenderAction::Send(PeerMessage::Finish));
+        self.phase = Phase::Finishing;
+    }
+
+    /// Whether something is left to send; else what is left is the receiver's to publish.
+    fn needs_streams(&self) -> bool {
+        let items = || {
+            self.items
+                .values()
+                .any(|item| item.abandoned.is_none() && !item.is_all_landed())
+        };
+        self.phase == Phase::Scanning
+            || self.bundles.queued() > 0
+            || !self.offers_waiting.is_empty()
+            || items()
+    }
+
+    /// Ends the transfer for a reason of this side, and tells the receiver.
+    pub fn fail(&mut self, failure: Failure) {
+        if !self.has_ended() {
+            self.actions
+                .push_back(SenderAction::Send(PeerMessage::Fail(failure.clone())));
+            self.phase = Phase::Failed(failure);
+        }
+    }
+
+    /// What has to be done outside; `None` when nothing.
+    pub fn poll_action(&mut self) -> Option<SenderAction> {
+        self.actions.pop_front()
+    }
+}
+
+/// What became of an item of a bundle; `None` when it is to be sent again.
+fn bundled_outcome(unread: Option<Failure>, result: ItemResult, doubtful: bool) -> Option<Outcome> {
+    match (result, unread) {
+        (ItemResult::Kept, _) => Some(Outcome::Kept),
+        (ItemResult::Failed(_), Some(failure)) | (ItemResult::Failed(failure), None) => {
+            Some(Outcome::Failed(failure))
+        }
+        _ if doubtful => None,
+        (_, Some(failure)) => Some(Outcome::Failed(failure)),
+        (ItemResult::Published, None) => Some(Outcome::Published),
+        (ItemResult::Mismatch | ItemResult::Dropped, None) => None,
+    }
+}
+
+fn mismatch() -> Failure {
+    let message = "what was written is not what was read; the file was not given its name".into();
+    Failure {
+        code: ErrorCode::DigestMismatch,
+        side: Side::Link,
+        message,
+    }
+}

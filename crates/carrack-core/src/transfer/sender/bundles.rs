@@ -1,0 +1,183 @@
+//! The bundles of a sender: being filled, waiting for a stream, and out until both are known: what was sent and what the receiver
+//! made of it.
+//!
+//! A bundle whose stream was lost is sent again under the same number, so that the receiver takes it once. Which of the copies it
+//! took is not told. Where the copies differ, because a source changed between, the item goes again under another number.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::SentItem;
+use crate::report::ItemKind;
+use crate::transfer::ScannedItem;
+use crate::wire::ProtocolError;
+use crate::wire::peer::ItemResult;
+use crate::{limits, tuning};
+
+/// Small items that travel together.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Bundle {
+    /// The sender's number for it.
+    pub id: u64,
+    /// At least one, at most [`limits::BUNDLE_ITEMS`].
+    pub items: Vec<ScannedItem>,
+    /// How often these items have been sent before.
+    pub attempt: u32,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Bundles {
+    filling: Filling,
+    ready: VecDeque<Arc<Bundle>>,
+    /// Taken by a stream at least once, and not settled.
+    out: BTreeMap<u64, BundleOut>,
+}
+
+/// The bundle that the scan is filling.
+#[derive(Debug, Default)]
+struct Filling {
+    items: Vec<ScannedItem>,
+    bytes: u64,
+    since: Option<Instant>,
+}
+
+#[derive(Debug)]
+pub(super) struct BundleOut {
+    pub bundle: Arc<Bundle>,
+    /// As the last stream sent it that sent all of it.
+    pub sent: Option<Vec<SentItem>>,
+    /// Items that two streams have sent differently.
+    pub doubtful: BTreeSet<usize>,
+    pub done: Option<BTreeMap<u32, ItemResult>>,
+}
+
+impl Bundles {
+    /// How long the scan may take to fill a bundle before a waiting stream takes what there is.
+    const FILL_PATIENCE: Duration = Duration::from_millis(5);
+
+    /// Adds an item to the bundle being filled; whether that is full now.
+    pub fn fill(&mut self, now: Instant, item: ScannedItem) -> bool {
+        let filling = &mut self.filling;
+        filling.bytes += if item.kind == ItemKind::File {
+            item.size.unwrap_or(0)
+        } else {
+            0
+        };
+        filling.since.get_or_insert(now);
+        filling.items.push(item);
+        filling.items.len() >= tuning::BUNDLE_ITEMS || filling.bytes >= tuning::BUNDLE_BYTES
+    }
+
+    /// Takes what there is of the bundle being filled.
+    pub fn take_filling(&mut self) -> Vec<ScannedItem> {
+        std::mem::take(&mut self.filling).items
+    }
+
+    pub fn queue(&mut self, bundle: Bundle) {
+        self.ready.push_back(Arc::new(bundle));
+    }
+
+    pub fn queued(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// Nothing to fill, to send or to wait for.
+    pub fn is_empty(&self) -> bool {
+        self.filling.items.is_empty() && self.ready.is_empty() && self.out.is_empty()
+    }
+
+    /// When what has been filled so far is to be taken as it is.
+    pub fn filling_until(&self) -> Option<Instant> {
+        let since = self
+            .filling
+            .since
+            .filter(|_| self.ready.is_empty() && self.has_room());
+        since.map(|since| since + Self::FILL_PATIENCE)
+    }
+
+    fn has_room(&self) -> bool {
+        self.out.len() < limits::UNACKNOWLEDGED_BUNDLES
+    }
+
+    /// The next bundle to send, and whether the receiver has it already: then it is only read again.
+    pub fn take(&mut self) -> Option<(Arc<Bundle>, bool)> {
+        let front = self.ready.front()?;
+        if !self.has_room() && !self.out.contains_key(&front.id) {
+            return None;
+        }
+        let bundle = self.ready.pop_front()?;
+        let out = self.out.entry(bundle.id).or_insert_with(|| BundleOut {
+            bundle: Arc::clone(&bundle),
+            sent: None,
+            doubtful: BTreeSet::new(),
+            done: None,
+        });
+        Some((bundle, out.done.is_some()))
+    }
+
+    /// The stream that carried it was lost.
+    pub fn requeue(&mut self, id: u64) {
+        let Some(out) = self.out.get(&id) else { return };
+        let settled = out.sent.is_some() && out.done.is_some();
+        if !settled && self.ready.iter().all(|bundle| bundle.id != id) {
+            self.ready.push_front(Arc::clone(&out.bundle));
+        }
+    }
+
+    /// A stream has sent all of it.
+    pub fn record_sent(&mut self, id: u64, sent: Vec<SentItem>) {
+        let Some(out) = self.out.get_mut(&id) else {
+            return;
+        };
+        assert_eq!(
+            sent.len(),
+            out.bundle.items.len(),
+            "every item of a bundle is told of"
+        );
+        if let Some(earlier) = &out.sent {
+            let differ = earlier
+                .iter()
+                .zip(&sent)
+                .enumerate()
+                .filter(|(_, (a, b))| a != b);
+            out.doubtful.extend(differ.map(|(index, _)| index));
+        }
+        out.sent = Some(sent);
+    }
+
+    /// The receiver has ended it.
+    pub fn record_done(
+        &mut self,
+        id: u64,
+        exceptions: Vec<(u32, ItemResult)>,
+    ) -> Result<(), ProtocolError> {
+        let out = self.out.get_mut(&id).filter(|out| out.done.is_none());
+        let out = out.ok_or_else(|| {
+            ProtocolError::violation("the receiver ended a bundle that was not under way")
+        })?;
+        let items = out.bundle.items.len();
+        let told = exceptions.len();
+        let exceptions: BTreeMap<u32, ItemResult> = exceptions.into_iter().collect();
+        if exceptions.len() != told || exceptions.keys().any(|&index| index as usize >= items) {
+            return Err(ProtocolError::violation(
+                "the receiver ended an item twice, or one that is not in its bundle",
+            ));
+        }
+        out.done = Some(exceptions);
+        Ok(())
+    }
+
+    /// Takes the bundle out once everything about it is known.
+    pub fn take_settled(&mut self, id: u64) -> Option<BundleOut> {
+        let settled = self
+            .out
+            .get(&id)
+            .is_some_and(|out| out.sent.is_some() && out.done.is_some());
+        if !settled {
+            return None;
+        }
+        self.ready.retain(|bundle| bundle.id != id);
+        self.out.remove(&id)
+    }
+}

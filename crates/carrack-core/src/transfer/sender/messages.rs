@@ -1,0 +1,193 @@
+//! What the receiver says to a sender.
+
+use std::time::Instant;
+
+use super::{Phase, Sender, SenderAction, mismatch};
+use crate::report::{Failure, FileDigests, ItemKind, ItemReport, Outcome};
+use crate::transfer::Unit;
+use crate::wire::ProtocolError;
+use crate::wire::error_code::{ErrorCode, Side};
+use crate::wire::peer::{Answer, ItemResult, PeerMessage};
+
+impl Sender {
+    /// The receiver says something.
+    ///
+    /// # Errors
+    /// When no receiver may say that now.
+    pub fn handle_message(
+        &mut self,
+        now: Instant,
+        message: PeerMessage,
+    ) -> Result<(), ProtocolError> {
+        if self.has_ended() {
+            return Ok(());
+        }
+        match message {
+            PeerMessage::Answer { item, answer } => self.handle_answer(item, answer)?,
+            PeerMessage::Landed { blocks, bundles } => {
+                for (item, offset) in blocks {
+                    self.handle_landed(now, item, offset)?;
+                }
+                for bundle in bundles {
+                    self.check_known(bundle)?;
+                    self.streams.landed(now, Unit::Bundle(bundle));
+                }
+            }
+            PeerMessage::SendAgain { item, offset } => self.handle_send_again(item, offset)?,
+            PeerMessage::Done { item, result } => self.handle_done(item, result)?,
+            PeerMessage::BundleDone { bundle, exceptions } => {
+                self.bundles.record_done(bundle, exceptions)?;
+                self.streams.landed(now, Unit::Bundle(bundle));
+                self.settle_bundle(bundle);
+            }
+            PeerMessage::Finished { durable, failures } => {
+                self.handle_finished(durable, failures)?
+            }
+            PeerMessage::Fail(failure) => self.phase = Phase::Failed(failure),
+            PeerMessage::Offer(_)
+            | PeerMessage::Complete { .. }
+            | PeerMessage::Abandon { .. }
+            | PeerMessage::Directories(_)
+            | PeerMessage::Finish => {
+                return Err(ProtocolError::violation(
+                    "the receiver sent what only a sender sends",
+                ));
+            }
+        }
+        self.advance();
+        Ok(())
+    }
+
+    /// What has ended may still be named by a message that was late; what never was may not.
+    fn check_known(&self, number: u64) -> Result<(), ProtocolError> {
+        let known = (1..self.next_number).contains(&number);
+        known.then_some(()).ok_or_else(|| {
+            ProtocolError::violation(format!(
+                "the receiver named number {number}, which was never sent"
+            ))
+        })
+    }
+
+    fn handle_answer(&mut self, number: u64, answer: Answer) -> Result<(), ProtocolError> {
+        let item = self.items.get_mut(&number).filter(|item| !item.accepted);
+        let item = item.ok_or_else(|| {
+            ProtocolError::violation("the receiver answered an offer that was not waiting for it")
+        })?;
+        match answer {
+            Answer::Accept => {
+                item.accepted = true;
+                if item.abandoned.is_none() {
+                    self.sendable.push_back(number);
+                }
+            }
+            Answer::Keep => self.end_offered(number, Outcome::Kept),
+            Answer::Refuse(failure) => self.end_offered(number, Outcome::Failed(failure)),
+        }
+        Ok(())
+    }
+
+    fn handle_landed(
+        &mut self,
+        now: Instant,
+        number: u64,
+        offset: u64,
+    ) -> Result<(), ProtocolError> {
+        let Some(item) = self.items.get_mut(&number) else {
+            return self.check_known(number);
+        };
+        if !item.was_taken(offset) {
+            return Err(ProtocolError::violation(
+                "the receiver has got a block that was not sent",
+            ));
+        }
+        self.progress.bytes_done += item.land(offset).unwrap_or(0);
+        self.streams.landed(now, Unit::Block(number, offset));
+        Ok(())
+    }
+
+    fn handle_send_again(&mut self, number: u64, offset: u64) -> Result<(), ProtocolError> {
+        let item = self
+            .items
+            .get_mut(&number)
+            .filter(|item| item.was_taken(offset) && !item.has_landed(offset));
+        let item = item.ok_or_else(|| {
+            ProtocolError::violation("the receiver asked again for a block that was not under way")
+        })?;
+        if item.abandoned.is_some() {
+            return Ok(());
+        }
+        self.totals.faults.digest_mismatches += 1;
+        let goes_again = item.count_altered(offset) && !item.once();
+        let unit = Unit::Block(number, offset);
+        self.streams.forget(|other| other == unit);
+        if goes_again {
+            self.requeue(unit);
+        } else {
+            let message =
+                format!("the block at offset {offset} arrived altered, and cannot be sent again");
+            self.abandon(
+                number,
+                Failure {
+                    code: ErrorCode::DigestMismatch,
+                    side: Side::Link,
+                    message,
+                },
+            );
+        }
+        Ok(())
+    }
+
+    fn handle_done(&mut self, number: u64, result: ItemResult) -> Result<(), ProtocolError> {
+        let item = self.items.get(&number);
+        let item = item.ok_or_else(|| {
+            ProtocolError::violation("the receiver ended an item that was not under way")
+        })?;
+        let outcome = match (result, &item.abandoned) {
+            (ItemResult::Published, _) if item.completed => Outcome::Published,
+            (ItemResult::Published, _) => {
+                return Err(ProtocolError::violation(
+                    "the receiver published a file that was not complete",
+                ));
+            }
+            (_, Some(failure)) => Outcome::Failed(failure.clone()),
+            (_, None) if !item.accepted => {
+                return Err(ProtocolError::violation(
+                    "the receiver ended an item that it had not answered for",
+                ));
+            }
+            (ItemResult::Kept, None) => Outcome::Kept,
+            (ItemResult::Failed(failure), None) => Outcome::Failed(failure),
+            (ItemResult::Mismatch | ItemResult::Dropped, None) => Outcome::Failed(mismatch()),
+        };
+        self.end_offered(number, outcome);
+        Ok(())
+    }
+
+    fn handle_finished(
+        &mut self,
+        durable: bool,
+        failures: Vec<(Vec<u8>, Failure)>,
+    ) -> Result<(), ProtocolError> {
+        if self.phase != Phase::Finishing {
+            return Err(ProtocolError::violation(
+                "the receiver finished before the sender",
+            ));
+        }
+        for (path, failure) in failures {
+            self.totals.failed += 1;
+            let (kind, outcome) = (ItemKind::Directory, Outcome::Failed(failure));
+            let report = ItemReport {
+                path,
+                kind,
+                size: 0,
+                digests: FileDigests::default(),
+                outcome,
+            };
+            self.actions
+                .push_back(SenderAction::Report(Box::new(report)));
+        }
+        self.totals.durable = durable;
+        self.phase = Phase::Finished;
+        Ok(())
+    }
+}

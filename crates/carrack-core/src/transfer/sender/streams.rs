@@ -1,0 +1,188 @@
+//! What each stream of a sender carries, and when one of them is too slow.
+//!
+//! A stream carries a unit from the moment it takes it until both are known: that it has been sent, and that it has landed.
+//! A unit is carried by one living stream at a time.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use crate::transfer::Unit;
+use crate::tuning;
+
+/// The data streams of a sender.
+#[derive(Debug, Default)]
+pub(super) struct Streams {
+    table: BTreeMap<u16, Stream>,
+    /// Usual time from taking a block to its landing.
+    usual_block: Option<Duration>,
+    /// The same for a bundle. Apart, because a bundle may be a thousand times smaller than a block.
+    usual_bundle: Option<Duration>,
+    /// Streams cut off so far for being slow.
+    cuts: u32,
+}
+
+#[derive(Debug)]
+struct Stream {
+    alive: bool,
+    /// Oldest first.
+    carried: Vec<Carried>,
+}
+
+/// A unit that a stream has taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Carried {
+    pub unit: Unit,
+    pub since: Instant,
+    pub sent: bool,
+    pub landed: bool,
+    /// It cannot be read again, so its stream is never cut off.
+    pub once: bool,
+}
+
+impl Streams {
+    /// How often the patience with slow streams doubles: when cutting one off has not helped, the path is slow, not the stream.
+    const DOUBLINGS_MAX: u32 = 8;
+
+    pub fn add(&mut self, stream: u16) {
+        let carried = Vec::new();
+        self.table.insert(
+            stream,
+            Stream {
+                alive: true,
+                carried,
+            },
+        );
+    }
+
+    pub fn is_alive(&self, stream: u16) -> bool {
+        self.table.get(&stream).is_some_and(|stream| stream.alive)
+    }
+
+    /// There were streams, and none is left.
+    pub fn all_lost(&self) -> bool {
+        !self.table.is_empty() && self.table.values().all(|stream| !stream.alive)
+    }
+
+    pub fn take(&mut self, stream: u16, carried: Carried) {
+        if let Some(stream) = self.table.get_mut(&stream) {
+            stream.carried.push(carried);
+        }
+    }
+
+    /// Whether some living stream carries the unit.
+    pub fn carries(&self, unit: Unit) -> bool {
+        self.carrier(unit).is_some()
+    }
+
+    fn carrier(&self, unit: Unit) -> Option<(u16, usize)> {
+        self.table.iter().find_map(move |(&number, stream)| {
+            let place = stream
+                .carried
+                .iter()
+                .position(|carried| carried.unit == unit);
+            place.map(|place| (number, place))
+        })
+    }
+
+    /// A stream has sent the unit; whether it still carried it.
+    pub fn sent(&mut self, stream: u16, unit: Unit) -> bool {
+        let Some(stream) = self.table.get_mut(&stream) else {
+            return false;
+        };
+        let Some(place) = stream
+            .carried
+            .iter()
+            .position(|carried| carried.unit == unit)
+        else {
+            return false;
+        };
+        stream.carried[place].sent = true;
+        if stream.carried[place].landed {
+            stream.carried.remove(place);
+        }
+        true
+    }
+
+    /// The same when it is not known which stream.
+    pub fn sent_by_any(&mut self, unit: Unit) {
+        let carrier = self.carrier(unit);
+        if let Some((stream, _)) = carrier {
+            self.sent(stream, unit);
+        }
+    }
+
+    /// The receiver has the unit.
+    pub fn landed(&mut self, now: Instant, unit: Unit) {
+        let Some((number, place)) = self.carrier(unit) else {
+            return;
+        };
+        let Some(stream) = self.table.get_mut(&number) else {
+            return;
+        };
+        let carried = &mut stream.carried[place];
+        if carried.landed {
+            return;
+        }
+        carried.landed = true;
+        let took = now.saturating_duration_since(carried.since);
+        if carried.sent {
+            stream.carried.remove(place);
+        }
+        let usual = match unit {
+            Unit::Block(..) => &mut self.usual_block,
+            Unit::Bundle(_) => &mut self.usual_bundle,
+        };
+        *usual = Some(usual.map_or(took, |usual| (usual * 7 + took) / 8));
+    }
+
+    /// Takes units off the streams that carry them.
+    pub fn forget(&mut self, which: impl Fn(Unit) -> bool) {
+        for stream in self.table.values_mut() {
+            stream.carried.retain(|carried| !which(carried.unit));
+        }
+    }
+
+    /// Marks a stream as lost and gives what it carried.
+    pub fn lose(&mut self, stream: u16) -> Vec<Carried> {
+        let Some(stream) = self.table.get_mut(&stream) else {
+            return Vec::new();
+        };
+        stream.alive = false;
+        std::mem::take(&mut stream.carried)
+    }
+
+    /// The stream, other than `idle`, that is to be cut off first, and when.
+    ///
+    /// None before something of the kind has landed, and never one that carries what cannot be read again.
+    pub fn straggler(&self, idle: u16) -> Option<(Instant, u16)> {
+        let others = self
+            .table
+            .iter()
+            .filter(|(number, stream)| **number != idle && stream.alive);
+        let replaceable =
+            others.filter(|(_, stream)| stream.carried.iter().all(|carried| !carried.once));
+        let late = replaceable.filter_map(|(&number, stream)| {
+            let waiting = stream.carried.iter().filter(|carried| !carried.landed);
+            let deadlines =
+                waiting.filter_map(|carried| Some(carried.since + self.patience(carried.unit)?));
+            deadlines.min().map(|deadline| (deadline, number))
+        });
+        late.min()
+    }
+
+    /// A straggler has been cut off.
+    pub fn count_cut(&mut self) {
+        self.cuts += 1;
+    }
+
+    fn patience(&self, unit: Unit) -> Option<Duration> {
+        let usual = match unit {
+            Unit::Block(..) => self.usual_block?,
+            Unit::Bundle(_) => self.usual_bundle?,
+        };
+        let patience = usual
+            .saturating_mul(tuning::STRAGGLER_FACTOR)
+            .max(tuning::STRAGGLER_AGE_MIN);
+        Some(patience.saturating_mul(1 << self.cuts.min(Self::DOUBLINGS_MAX)))
+    }
+}

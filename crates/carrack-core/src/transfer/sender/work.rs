@@ -1,0 +1,233 @@
+//! What a sender's streams do, and how that went.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::streams::Carried;
+use super::{BlockJob, Bundle, Job, Next, Sender, SenderAction, SentItem};
+use crate::digest::BlockDigest;
+use crate::report::Failure;
+use crate::transfer::Unit;
+use crate::wire::error_code::{ErrorCode, Side};
+
+impl Sender {
+    /// A stream is there and wants work.
+    pub fn handle_stream(&mut self, stream: u16) {
+        self.streams.add(stream);
+    }
+
+    /// What a stream is to do next.
+    pub fn next_job(&mut self, now: Instant, stream: u16) -> Next {
+        while !self.has_ended() && self.streams.is_alive(stream) {
+            // Blocks first: a large file is what the end of a transfer waits for.
+            let job = self
+                .next_block(now, stream)
+                .map(Job::Block)
+                .or_else(|| self.next_bundle(now, stream).map(Job::Bundle));
+            if let Some(job) = job {
+                return Next::Job(job);
+            }
+            if !self.cut_off_straggler(now, stream) {
+                return Next::Wait(self.idle_until(stream));
+            }
+        }
+        Next::End
+    }
+
+    fn next_bundle(&mut self, now: Instant, stream: u16) -> Option<Arc<Bundle>> {
+        if self
+            .bundles
+            .filling_until()
+            .is_some_and(|until| now >= until)
+        {
+            self.close_filling();
+        }
+        let (bundle, landed) = self.bundles.take()?;
+        let unit = Unit::Bundle(bundle.id);
+        self.streams.take(
+            stream,
+            Carried {
+                unit,
+                since: now,
+                sent: false,
+                landed,
+                once: false,
+            },
+        );
+        Some(bundle)
+    }
+
+    fn next_block(&mut self, now: Instant, stream: u16) -> Option<BlockJob> {
+        for place in 0..self.sendable.len() {
+            let number = self.sendable[place];
+            let Some(item) = self.items.get_mut(&number) else {
+                continue;
+            };
+            let Some((job, landed)) = item.take_block(number) else {
+                continue;
+            };
+            let unit = Unit::Block(number, job.offset);
+            self.streams.take(
+                stream,
+                Carried {
+                    unit,
+                    since: now,
+                    sent: false,
+                    landed,
+                    once: item.once(),
+                },
+            );
+            if item.is_all_taken() {
+                self.sendable.remove(place);
+            }
+            return Some(job);
+        }
+        None
+    }
+
+    /// Near the end: when a stream has nothing to do while another holds something for far longer than usual, the other is cut
+    /// off and what it holds goes back into the queue. Never the last one.
+    fn cut_off_straggler(&mut self, now: Instant, idle: u16) -> bool {
+        let late = self
+            .streams
+            .straggler(idle)
+            .filter(|(deadline, _)| now > *deadline);
+        let Some((_, straggler)) = late else {
+            return false;
+        };
+        self.totals.faults.stragglers += self.lose(straggler);
+        self.streams.count_cut();
+        self.actions.push_back(SenderAction::AbortStream(straggler));
+        self.advance();
+        true
+    }
+
+    /// When an idle stream should ask again, though nothing has happened.
+    fn idle_until(&self, idle: u16) -> Option<Instant> {
+        let straggler = self
+            .streams
+            .straggler(idle)
+            .map(|(deadline, _)| deadline + Duration::from_millis(1));
+        [straggler, self.bundles.filling_until()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// A block of a source without a size has been read: `length` bytes, and whether the source ended there. Said before the block is
+    /// sent, so that another stream can read on.
+    ///
+    /// Every block but the last is full. Whether a block is the last is known by looking at least one byte further before it is
+    /// sent: only an empty source has an empty block.
+    pub fn handle_read(&mut self, number: u64, offset: u64, length: u32, end: bool) {
+        let Some(item) = self
+            .items
+            .get_mut(&number)
+            .filter(|item| item.size.is_none())
+        else {
+            return;
+        };
+        if let Some(wrong) = item.read(offset, length, end) {
+            let failure = Failure {
+                code: ErrorCode::Internal,
+                side: Side::Source,
+                message: wrong.into(),
+            };
+            return self.abandon(number, failure);
+        }
+        if let Some(size) = item.size {
+            self.progress.bytes_found += size;
+            self.sendable.retain(|&other| other != number);
+        }
+    }
+
+    /// A stream has sent a block, or could not read it. May be said of a block that was read when the stream was lost.
+    pub fn handle_block_sent(
+        &mut self,
+        stream: u16,
+        number: u64,
+        offset: u64,
+        result: Result<(u32, BlockDigest), Failure>,
+    ) {
+        if self.has_ended() {
+            return;
+        }
+        let held = self.streams.sent(stream, Unit::Block(number, offset));
+        match result {
+            // What was read is what was read, even if the stream has been given up meanwhile and the block is back in the queue.
+            Ok((length, digest)) => {
+                let Some(item) = self.items.get_mut(&number) else {
+                    return;
+                };
+                item.hash(offset, length, digest);
+                if item.is_to_be_checked() {
+                    self.actions.push_back(SenderAction::CheckSource(number));
+                }
+            }
+            // Another stream reads it, and will see for itself.
+            Err(_) if !held => {}
+            Err(failure) => self.abandon(number, failure),
+        }
+    }
+
+    /// A stream has sent a bundle. To be said whenever all of it was handed to the stream, even if that has been lost meanwhile: the
+    /// receiver may have it.
+    pub fn handle_bundle_sent(&mut self, bundle: u64, sent: Vec<SentItem>) {
+        if self.has_ended() {
+            return;
+        }
+        self.streams.sent_by_any(Unit::Bundle(bundle));
+        self.bundles.record_sent(bundle, sent);
+        self.settle_bundle(bundle);
+        self.advance();
+    }
+
+    /// A stream has failed. The last one to do so ends the transfer, unless there is nothing left to send.
+    pub fn handle_stream_lost(&mut self, stream: u16, why: &Failure) {
+        if self.has_ended() || !self.streams.is_alive(stream) {
+            return;
+        }
+        self.totals.faults.resent_after_loss += self.lose(stream);
+        self.totals.faults.streams_lost += 1;
+        self.last_loss = Some(why.clone());
+        self.advance();
+    }
+
+    /// Takes a stream out and puts what it carried back into the queue. How much has not landed.
+    fn lose(&mut self, stream: u16) -> u64 {
+        let carried = self.streams.lose(stream);
+        for carried in &carried {
+            self.requeue(carried.unit);
+        }
+        carried.iter().filter(|carried| !carried.landed).count() as u64
+    }
+
+    pub(super) fn requeue(&mut self, unit: Unit) {
+        match unit {
+            Unit::Block(number, offset) => {
+                let Some(item) = self.items.get_mut(&number) else {
+                    return;
+                };
+                if item.once() {
+                    let message =
+                        "the data connection was lost, and this source cannot be read again"
+                            .to_string();
+                    self.abandon(
+                        number,
+                        Failure {
+                            code: ErrorCode::ConnectionLost,
+                            side: Side::Link,
+                            message,
+                        },
+                    );
+                } else if item.requeue(offset) && !self.sendable.contains(&number) {
+                    self.sendable.push_front(number);
+                }
+            }
+            Unit::Bundle(id) => {
+                self.bundles.requeue(id);
+                self.settle_bundle(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What a seed decides.
+
+use std::time::Duration;
+
+use crate::request::{Digests, Existing, Verify};
+use crate::wire::control::TransferOptions;
+
+/// SplitMix64: small, and good enough to choose faults with.
+#[derive(Debug)]
+pub struct Rng(u64);
+
+impl Rng {
+    pub fn new(seed: u64) -> Self {
+        Self(mix(seed))
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
+    }
+
+    /// Less than `end`.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end.max(1)
+    }
+
+    pub fn chance(&mut self, per_mille: u64) -> bool {
+        self.below(1000) < per_mille
+    }
+
+    pub fn up_to(&mut self, most: Duration) -> Duration {
+        Duration::from_nanos(self.below(most.as_nanos() as u64 + 1))
+    }
+
+    /// In most runs none, in others up to `most`: runs with few kinds of faults find what runs with all of them hide.
+    fn sometimes(&mut self, most: u64) -> u64 {
+        if self.chance(300) {
+            1 + self.below(most)
+        } else {
+            0
+        }
+    }
+}
+
+pub fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+/// A bug put in on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutant {
+    /// A block arrives with the content and the digest of another.
+    SwappedOnTheWay,
+    /// A block is written where another belongs.
+    SwappedOnDisk,
+}
+
+/// What is copied, how fast, and what goes wrong; chances in thousandths.
+#[derive(Debug)]
+pub struct Plan {
+    pub seed: u64,
+    pub options: TransferOptions,
+    pub small_items: u64,
+    pub large_files: u64,
+    pub latency: Duration,
+    pub control_latency: Duration,
+    pub bytes_per_second: u64,
+    pub disk_delay: Duration,
+    pub report_delay: Duration,
+    /// A data connection is reset, asked once per frame.
+    pub loss: u64,
+    /// Lost connections are replaced.
+    pub redials: bool,
+    pub stall: u64,
+    pub corruption: u64,
+    pub read_failure: u64,
+    pub write_failure: u64,
+    pub source_change: u64,
+    pub refusal: u64,
+    pub keep: u64,
+    pub publish_failure: u64,
+    pub commit_failure: u64,
+    pub directory_failure: u64,
+    /// Every data connection is lost at this moment.
+    pub blackout: Option<Duration>,
+    /// The user stops one of the sides.
+    pub abort: Option<Duration>,
+    pub mutant: Option<Mutant>,
+}
+
+impl Plan {
+    pub fn new(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let blake3 = !rng.chance(100);
+        let verify = match rng.below(3) {
+            _ if !blake3 => Verify::None,
+            0 => Verify::Disk,
+            _ => Verify::Wire,
+        };
+        let options = TransferOptions {
+            block_bytes: 64 << (10 + rng.below(5)),
+            digests: Digests {
+                blake3,
+                adler32: rng.chance(300),
+                crc32c: rng.chance(300),
+            },
+            verify,
+            existing: Existing::Replace,
+            rate_limit: None,
+            item_events: true,
+            streams: [1, 2, 2, 3, 4, 7, 8, 16][rng.below(8) as usize],
+        };
+        let (small_items, large_files) = match rng.below(200) {
+            0 => (3000 + rng.below(6000), rng.below(4)),
+            1 => (rng.below(10), 250 + rng.below(150)),
+            2..40 => (rng.below(3), rng.below(2)),
+            40..80 => (0, 1 + rng.below(4)),
+            _ => (rng.below(60), rng.below(7)),
+        };
+        let millis = Duration::from_millis;
+        Self {
+            seed,
+            options,
+            small_items,
+            large_files,
+            latency: [millis(0), Duration::from_micros(50), millis(5), millis(80)]
+                [rng.below(4) as usize],
+            control_latency: [
+                Duration::from_micros(20),
+                millis(1),
+                millis(40),
+                millis(400),
+            ][rng.below(4) as usize],
+            bytes_per_second: 1 << (20 + rng.below(11)),
+            disk_delay: [Duration::ZERO, millis(1), millis(50), millis(3000)]
+                [rng.below(4) as usize],
+            report_delay: [Duration::ZERO, Duration::ZERO, millis(1), millis(200)]
+                [rng.below(4) as usize],
+            loss: rng.sometimes(60),
+            redials: rng.chance(600),
+            stall: rng.sometimes(60),
+            corruption: if blake3 { rng.sometimes(150) } else { 0 },
+            read_failure: rng.sometimes(30),
+            write_failure: rng.sometimes(30),
+            source_change: if blake3 { rng.sometimes(300) } else { 0 },
+            refusal: rng.sometimes(200),
+            keep: rng.sometimes(200),
+            publish_failure: rng.sometimes(200),
+            commit_failure: rng.sometimes(100),
+            directory_failure: rng.sometimes(300),
+            blackout: rng.chance(40).then(|| rng.up_to(millis(300))),
+            abort: rng.chance(40).then(|| rng.up_to(millis(500))),
+            mutant: None,
+        }
+    }
+
+    /// A run with nothing else wrong, and files large enough to have blocks to swap.
+    pub fn with_mutant(seed: u64, mutant: Mutant) -> Self {
+        let mut plan = Self::new(seed);
+        plan.options.digests.blake3 = true;
+        plan.options.verify = if mutant == Mutant::SwappedOnDisk {
+            Verify::Disk
+        } else {
+            Verify::Wire
+        };
+        plan.options.block_bytes = 64 << 10;
+        plan.large_files = 1 + seed % 3;
+        plan.small_items = plan.small_items.min(20);
+        plan.mutant = Some(mutant);
+        (plan.source_change, plan.blackout, plan.abort) = (0, None, None);
+        plan
+    }
+}

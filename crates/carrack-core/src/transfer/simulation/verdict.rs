@@ -1,0 +1,202 @@
+//! What must hold when nothing is left to happen, and counts of what did happen.
+
+use std::collections::BTreeMap;
+
+use super::link::Receiving;
+use super::world::World;
+use crate::report::{ItemKind, ItemReport, Outcome};
+
+/// Counts of what happened in one run, or in many.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    pub transfers: u64,
+    pub transfers_failed: u64,
+    pub aborted: u64,
+    pub published: u64,
+    pub republished: u64,
+    pub kept: u64,
+    pub failed: u64,
+    pub cuts: u64,
+    pub stalls: u64,
+    pub stragglers: u64,
+    pub closed: u64,
+    pub waits: u64,
+    pub discarded: u64,
+    pub corruptions: u64,
+    pub changes: u64,
+    pub misplaced: u64,
+    pub scan_waits: u64,
+}
+
+impl Verdict {
+    pub fn add(self, other: Self) -> Self {
+        Self {
+            transfers: self.transfers + other.transfers,
+            transfers_failed: self.transfers_failed + other.transfers_failed,
+            aborted: self.aborted + other.aborted,
+            published: self.published + other.published,
+            republished: self.republished + other.republished,
+            kept: self.kept + other.kept,
+            failed: self.failed + other.failed,
+            cuts: self.cuts + other.cuts,
+            stalls: self.stalls + other.stalls,
+            stragglers: self.stragglers + other.stragglers,
+            closed: self.closed + other.closed,
+            waits: self.waits + other.waits,
+            discarded: self.discarded + other.discarded,
+            corruptions: self.corruptions + other.corruptions,
+            changes: self.changes + other.changes,
+            misplaced: self.misplaced + other.misplaced,
+            scan_waits: self.scan_waits + other.scan_waits,
+        }
+    }
+
+    /// What some thousand runs must have seen.
+    pub fn named(&self) -> [(&'static str, u64); 13] {
+        [
+            ("a transfer that failed", self.transfers_failed),
+            ("an abort", self.aborted),
+            ("a publication", self.published),
+            ("an item kept", self.kept),
+            ("an item failed", self.failed),
+            ("a lost connection", self.cuts),
+            ("a stall", self.stalls),
+            ("a straggler", self.stragglers),
+            ("a stream closed by the receiver", self.closed),
+            ("a block that was there already", self.discarded),
+            ("a block altered on the way", self.corruptions),
+            ("a change of a source", self.changes),
+            ("a scan that waited", self.scan_waits),
+        ]
+    }
+}
+
+impl World {
+    pub fn finish(mut self) -> Verdict {
+        let (sender, receiver) = (self.sender.outcome(), self.receiver.outcome());
+        let (sender, receiver) = sender.zip(receiver).unwrap_or_else(|| {
+            panic!(
+                "nothing is left to happen, and the transfer has not ended:\n{:#?}\n{:#?}",
+                self.sender, self.receiver
+            )
+        });
+        self.verdict.aborted += u64::from(self.aborted);
+        self.verdict.transfers_failed += u64::from(sender.is_err());
+        let open: Vec<_> = self
+            .streams
+            .iter()
+            .filter(|stream| stream.receiving != Receiving::Over)
+            .collect();
+        assert!(
+            open.is_empty(),
+            "streams are left at the receiver: {open:?}"
+        );
+        if !self.aborted {
+            assert_eq!(
+                sender.is_ok(),
+                receiver.is_ok(),
+                "{sender:?} but {receiver:?}"
+            );
+            let lost = self.streams.iter().all(|stream| stream.broken);
+            assert!(
+                sender.is_ok() || lost,
+                "the transfer failed for no reason: {sender:?}"
+            );
+        }
+        if sender.is_ok() {
+            assert!(receiver.is_ok());
+            self.check_success();
+        }
+        self.verdict
+    }
+
+    fn check_success(&mut self) {
+        assert!(
+            self.disk.parts.is_empty()
+                && self.disk.bundles.is_empty()
+                && self.disk.opening.is_empty()
+        );
+        assert!(
+            self.disk.directories.is_empty(),
+            "directories without attributes: {:?}",
+            self.disk.directories
+        );
+        let mut reports: BTreeMap<Vec<u8>, ItemReport> = BTreeMap::new();
+        for report in std::mem::take(&mut self.reports) {
+            let earlier = reports.insert(report.path.clone(), report);
+            assert!(earlier.is_none(), "an item has ended twice: {earlier:?}");
+        }
+        let mut counted = [0; 6];
+        for item in 0..self.source.items.len() {
+            let scanned = &self.source.items[item].scanned;
+            match reports.remove(&scanned.path) {
+                None => {
+                    assert_eq!(
+                        scanned.kind,
+                        ItemKind::Directory,
+                        "{scanned:?} has not ended"
+                    );
+                    counted[2] += 1;
+                }
+                Some(report) => self.check_item(item, &report, &mut counted),
+            }
+        }
+        assert!(reports.is_empty(), "nobody asked for {reports:?}");
+        let totals = self.sender.totals();
+        assert_eq!([totals.files, totals.symlinks], counted[..2]);
+        // A directory whose attributes could not be set is there and has failed.
+        assert!(totals.directories >= counted[2] && totals.directories <= counted[2] + counted[4]);
+        assert_eq!([totals.kept, totals.failed, totals.bytes], counted[3..]);
+        assert!(totals.durable);
+        let progress = self.sender.progress();
+        assert_eq!(progress.files_done, totals.files + totals.symlinks);
+        assert!(
+            progress.scan_complete
+                && progress.files_failed == totals.failed
+                && progress.bytes_done >= totals.bytes
+        );
+    }
+
+    fn check_item(&mut self, item: usize, report: &ItemReport, counted: &mut [u64; 6]) {
+        let source = &self.source.items[item];
+        let name = self.disk.names.get(&report.path);
+        let times = name.map_or(0, |name| name.times);
+        // Sent again because two copies differed, of a source that changed or could not be read twice: then the last may fail
+        // where an earlier one did not.
+        let fickle = source.version > 0 || self.plan.read_failure > 0;
+        assert!(
+            times <= 1 || fickle,
+            "{:?} was published {times} times",
+            source.scanned
+        );
+        self.verdict.republished += u64::from(times > 1);
+        match &report.outcome {
+            Outcome::Published => {
+                let name = name.expect("what is reported is there");
+                assert_eq!(
+                    report.size,
+                    source.size * u64::from(report.kind == ItemKind::File)
+                );
+                let digest = report.digests.blake3;
+                let wanted = report.kind == ItemKind::File && self.plan.options.digests.blake3;
+                assert_eq!(
+                    digest,
+                    wanted.then_some(name.blake3),
+                    "{report:?} is not what was published"
+                );
+                let kind = if report.kind == ItemKind::File { 0 } else { 1 };
+                counted[kind] += 1;
+                counted[5] += report.size;
+                self.verdict.published += 1;
+            }
+            outcome => {
+                let made = source.scanned.kind == ItemKind::Directory;
+                assert!(times == 0 || fickle || made, "{report:?} was published");
+                let failed = matches!(outcome, Outcome::Failed(_));
+                counted[if failed { 4 } else { 3 }] += 1;
+                self.verdict.failed += u64::from(failed);
+                self.verdict.kept += u64::from(!failed);
+            }
+        }
+    }
+}

@@ -1,0 +1,572 @@
+//! The simulation's clock, its events, and what the engine does around the machines.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+use std::time::{Duration, Instant};
+
+use super::disk::{Disk, Part};
+use super::link::{Receiving, Stream};
+use super::plan::{Plan, Rng};
+use super::source::Source;
+use super::verdict::Verdict;
+use crate::limits;
+use crate::report::{Failure, FileDigests, ItemKind, ItemReport};
+use crate::request::Verify;
+use crate::transfer::receiver::{Opened, Receiver, ReceiverAction};
+use crate::transfer::sender::{Sender, SenderAction, SenderConfig};
+use crate::wire::error_code::{ErrorCode, Side};
+use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage};
+
+/// Something that happens at a moment.
+#[derive(Debug)]
+pub enum Event {
+    Scan,
+    Wake,
+    Sender(u16, u64),
+    Receiver(u16),
+    Written(u16, u64),
+    /// The receiver's end has no more to read.
+    Ended(u16),
+    /// The connection is reset.
+    Cut(u16),
+    /// The sender's end sees that.
+    Noticed(u16),
+    ToSender(PeerMessage),
+    ToReceiver(PeerMessage),
+    SourceChanged(usize),
+    Checked(u64),
+    Opened(Offer),
+    Published(u64, FileDigests, u64),
+    Committed(u64),
+    Directories(Vec<DirectoryAttributes>),
+    Synced,
+    Blackout,
+    Abort,
+}
+
+struct Scheduled(Duration, u64, Event);
+
+impl PartialEq for Scheduled {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Scheduled {}
+
+impl PartialOrd for Scheduled {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Scheduled {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.0, self.1).cmp(&(other.0, other.1))
+    }
+}
+
+/// Everything.
+pub struct World {
+    pub plan: Plan,
+    pub rng: Rng,
+    pub base: Instant,
+    /// Since `base`.
+    pub clock: Duration,
+    events: BinaryHeap<Reverse<Scheduled>>,
+    pub sender: Sender,
+    pub receiver: Receiver,
+    pub source: Source,
+    pub disk: Disk,
+    pub streams: Vec<Stream>,
+    scanned: usize,
+    scan_waits: bool,
+    /// When the last message arrives, each way: they keep their order.
+    to_sender_at: Duration,
+    to_receiver_at: Duration,
+    pub bundles_out: BTreeSet<u64>,
+    offers_out: BTreeSet<u64>,
+    pub sources_closed: BTreeSet<u64>,
+    /// The version of each offered source when it was offered.
+    opened_as: std::collections::BTreeMap<u64, (usize, u64)>,
+    pub reports: Vec<ItemReport>,
+    pub aborted: bool,
+    pub verdict: Verdict,
+}
+
+fn failure(code: ErrorCode) -> Failure {
+    Failure {
+        code,
+        side: Side::Destination,
+        message: "as planned".into(),
+    }
+}
+
+impl World {
+    const EVENTS_MAX: u64 = 5_000_000;
+
+    pub fn new(plan: Plan) -> Self {
+        let mut rng = Rng::new(!plan.seed);
+        let source = Source::new(&plan, &mut rng);
+        let config = SenderConfig {
+            options: plan.options.clone(),
+            targets: vec![Vec::new()],
+        };
+        let mut world = Self {
+            sender: Sender::new(config),
+            receiver: Receiver::new(plan.options.clone()),
+            source,
+            rng,
+            // Where a clock starts is its own affair; only differences count.
+            base: Instant::now(),
+            clock: Duration::ZERO,
+            events: BinaryHeap::new(),
+            disk: Disk::default(),
+            streams: Vec::new(),
+            scanned: 0,
+            scan_waits: false,
+            to_sender_at: Duration::ZERO,
+            to_receiver_at: Duration::ZERO,
+            bundles_out: BTreeSet::new(),
+            offers_out: BTreeSet::new(),
+            sources_closed: BTreeSet::new(),
+            opened_as: std::collections::BTreeMap::new(),
+            reports: Vec::new(),
+            aborted: false,
+            verdict: Verdict {
+                transfers: 1,
+                ..Verdict::default()
+            },
+            plan,
+        };
+        world.prepare();
+        world
+    }
+
+    fn prepare(&mut self) {
+        for _ in 0..self.plan.options.streams {
+            self.connect();
+        }
+        self.after(Duration::ZERO, Event::Scan);
+        for (moment, event) in [
+            (self.plan.blackout, Event::Blackout),
+            (self.plan.abort, Event::Abort),
+        ] {
+            if let Some(moment) = moment {
+                self.at(moment, event);
+            }
+        }
+        for item in 0..self.source.items.len() {
+            if self.rng.chance(self.plan.source_change) {
+                let moment = self.rng.up_to(Duration::from_millis(300));
+                self.at(moment, Event::SourceChanged(item));
+            }
+        }
+    }
+
+    pub fn now(&self) -> Instant {
+        self.base + self.clock
+    }
+
+    pub fn at(&mut self, moment: Duration, event: Event) {
+        self.events
+            .push(Reverse(Scheduled(moment, self.rng.next(), event)));
+    }
+
+    pub fn after(&mut self, delay: Duration, event: Event) {
+        self.at(self.clock + delay, event);
+    }
+
+    pub fn disk_delay(&mut self) -> Duration {
+        // Mostly quick, now and then as slow as the plan says.
+        let most = if self.rng.chance(100) {
+            self.plan.disk_delay
+        } else {
+            self.plan.disk_delay / 50
+        };
+        self.rng.up_to(most)
+    }
+
+    /// Until nothing is left to happen.
+    pub fn run(mut self) -> Verdict {
+        let mut count = 0;
+        self.settle();
+        while let Some(Reverse(Scheduled(moment, _, event))) = self.events.pop() {
+            count += 1;
+            assert!(count < Self::EVENTS_MAX, "the transfer does not end");
+            self.clock = moment;
+            self.handle(event);
+            self.settle();
+            self.check_bounds();
+        }
+        self.finish()
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Scan => self.scan(),
+            Event::Wake => {}
+            Event::Sender(stream, token) => self.step_sender(stream, token),
+            Event::Receiver(stream) => self.step_receiver(stream),
+            Event::Written(stream, token) => self.have_received(stream, token),
+            Event::Ended(stream) => {
+                self.streams[usize::from(stream)].mark_ended();
+                self.step_receiver(stream);
+            }
+            Event::Cut(stream) => self.cut(stream),
+            Event::Noticed(stream) => self.notice(stream),
+            Event::ToSender(message) => self.tell_sender(message),
+            Event::ToReceiver(message) => self
+                .receiver
+                .handle_message(message)
+                .expect("the sender keeps to the protocol"),
+            Event::SourceChanged(item) => self.change_source(item),
+            Event::Checked(number) => self.check_source(number),
+            Event::Opened(offer) => self.open(offer),
+            Event::Published(item, digests, size) => self.publish(item, digests, size),
+            Event::Committed(bundle) => self.commit(bundle),
+            Event::Directories(list) => self.apply_directories(list),
+            Event::Synced => self.receiver.handle_synced(true),
+            Event::Blackout => (0..self.streams.len() as u16).for_each(|stream| self.cut(stream)),
+            Event::Abort => {
+                self.aborted = true;
+                match self.rng.chance(500) {
+                    true => self.sender.fail(failure(ErrorCode::Interrupted)),
+                    false => self.receiver.fail(failure(ErrorCode::Interrupted)),
+                }
+            }
+        }
+    }
+
+    fn change_source(&mut self, item: usize) {
+        self.source.items[item].version += 1;
+        self.source.items[item].gone = self.rng.chance(200);
+        self.verdict.changes += 1;
+    }
+
+    fn scan(&mut self) {
+        if self.sender.outcome().is_some() {
+            return;
+        }
+        let batch = 1 + self.rng.below(40);
+        for _ in 0..batch {
+            if !self.sender.wants_items() {
+                self.scan_waits = true;
+                self.verdict.scan_waits += 1;
+                return;
+            }
+            let now = self.now();
+            let Some(item) = self.source.items.get(self.scanned) else {
+                return self.sender.handle_scan_complete();
+            };
+            self.scanned += 1;
+            if self.rng.chance(self.plan.read_failure) && item.scanned.kind != ItemKind::Special {
+                let vanished = Failure {
+                    code: ErrorCode::SourceVanished,
+                    side: Side::Source,
+                    message: "gone".into(),
+                };
+                self.sender.handle_scan_failure(&item.scanned, vanished);
+            } else {
+                self.sender.handle_item(now, item.scanned.clone());
+            }
+        }
+        let most = if self.rng.chance(50) { 30 } else { 1 };
+        let delay = self.rng.up_to(Duration::from_millis(most));
+        self.after(delay, Event::Scan);
+    }
+
+    /// Carries out what both sides want done, until neither wants anything.
+    fn settle(&mut self) {
+        loop {
+            let mut quiet = true;
+            while let Some(action) = self.sender.poll_action() {
+                quiet = false;
+                self.act_for_sender(action);
+            }
+            while let Some(action) = self.receiver.poll_action() {
+                quiet = false;
+                self.act_for_receiver(action);
+            }
+            if std::mem::take(&mut self.scan_waits) {
+                match self.sender.wants_items() || self.sender.outcome().is_some() {
+                    true => self.after(Duration::ZERO, Event::Scan),
+                    false => self.scan_waits = true,
+                }
+            }
+            self.ask_all();
+            if quiet {
+                return;
+            }
+        }
+    }
+
+    fn act_for_sender(&mut self, action: SenderAction) {
+        match action {
+            SenderAction::Send(message) => {
+                if let PeerMessage::Offer(offer) = &message {
+                    let item = self.source.find(&offer.path);
+                    self.opened_as
+                        .insert(offer.item, (item, self.source.items[item].version));
+                    self.offers_out.insert(offer.item);
+                }
+                let delay = self.plan.control_latency + self.rng.up_to(self.plan.control_latency);
+                self.to_receiver_at =
+                    self.to_receiver_at.max(self.clock + delay) + Duration::from_nanos(1);
+                let message = self.over_the_wire(message);
+                self.at(self.to_receiver_at, Event::ToReceiver(message));
+            }
+            SenderAction::CheckSource(number) => {
+                let delay = self.disk_delay();
+                self.after(delay, Event::Checked(number));
+            }
+            SenderAction::CloseSource(number) => {
+                assert!(
+                    self.sources_closed.insert(number),
+                    "the source of item {number} is closed twice"
+                );
+            }
+            SenderAction::AbortStream(stream) => {
+                self.verdict.stragglers += 1;
+                self.cut(stream);
+            }
+            SenderAction::Report(report) => self.reports.push(*report),
+        }
+    }
+
+    fn over_the_wire(&mut self, message: PeerMessage) -> PeerMessage {
+        if !self.rng.chance(100) {
+            return message;
+        }
+        let bytes = message.encode();
+        assert!(
+            bytes.len() <= limits::MESSAGE_BYTES,
+            "a message of {} bytes",
+            bytes.len()
+        );
+        let decoded =
+            PeerMessage::decode(&bytes).expect("what one side says the other understands");
+        assert_eq!(decoded, message);
+        decoded
+    }
+
+    fn tell_sender(&mut self, message: PeerMessage) {
+        match &message {
+            PeerMessage::Done { item, .. }
+            | PeerMessage::Answer {
+                item,
+                answer: Answer::Keep | Answer::Refuse(_),
+            } => {
+                assert!(self.offers_out.remove(item), "item {item} ends twice");
+            }
+            PeerMessage::BundleDone { bundle, .. } => assert!(
+                self.bundles_out.remove(bundle),
+                "bundle {bundle} ends twice"
+            ),
+            _ => {}
+        }
+        let now = self.now();
+        self.sender
+            .handle_message(now, message)
+            .expect("the receiver keeps to the protocol");
+    }
+
+    fn check_source(&mut self, number: u64) {
+        let (item, version) = self.opened_as[&number];
+        let changed = self.source.items[item].version != version;
+        let failure = Failure {
+            code: ErrorCode::SourceChanged,
+            side: Side::Source,
+            message: "changed".into(),
+        };
+        self.sender
+            .handle_source_checked(number, if changed { Err(failure) } else { Ok(()) });
+    }
+
+    fn act_for_receiver(&mut self, action: ReceiverAction) {
+        let delay = self.disk_delay();
+        match action {
+            ReceiverAction::Send(message) => {
+                let delay = self.plan.control_latency + self.rng.up_to(self.plan.control_latency);
+                self.to_sender_at =
+                    self.to_sender_at.max(self.clock + delay) + Duration::from_nanos(1);
+                let message = self.over_the_wire(message);
+                self.at(self.to_sender_at, Event::ToSender(message));
+            }
+            ReceiverAction::Open(offer) => {
+                assert!(self.disk.opening.insert(offer.item));
+                self.after(delay, Event::Opened(offer));
+            }
+            ReceiverAction::Publish {
+                item,
+                digests,
+                size,
+            } => {
+                let part = self
+                    .disk
+                    .parts
+                    .get_mut(&item)
+                    .expect("what is published was opened");
+                assert!(
+                    !std::mem::replace(&mut part.publishing, true),
+                    "item {item} is published twice"
+                );
+                self.after(delay, Event::Published(item, digests, size));
+            }
+            ReceiverAction::Discard(item) => {
+                let part = self
+                    .disk
+                    .parts
+                    .remove(&item)
+                    .expect("what is discarded was opened");
+                assert!(
+                    !part.publishing,
+                    "item {item} is discarded while it is published"
+                );
+            }
+            ReceiverAction::Commit(bundle) => {
+                assert!(self.disk.bundles.contains_key(&bundle));
+                self.after(delay, Event::Committed(bundle));
+            }
+            ReceiverAction::CloseStream(stream) => {
+                self.verdict.closed += 1;
+                self.streams[usize::from(stream)].shut = true;
+                self.after(delay / 10, Event::Receiver(stream));
+            }
+            ReceiverAction::ApplyDirectories(list) => self.after(delay, Event::Directories(list)),
+            ReceiverAction::Sync => self.after(delay, Event::Synced),
+        }
+    }
+
+    fn open(&mut self, offer: Offer) {
+        self.disk.opening.remove(&offer.item);
+        let opened = match () {
+            () if self.rng.chance(self.plan.refusal) => {
+                Opened::Refused(failure(ErrorCode::PermissionDenied))
+            }
+            () if self.rng.chance(self.plan.keep) => Opened::Keep,
+            () => {
+                let part = Part {
+                    path: offer.path,
+                    blocks: std::collections::BTreeMap::new(),
+                    publishing: false,
+                };
+                self.disk.parts.insert(offer.item, part);
+                Opened::Ready
+            }
+        };
+        self.receiver.handle_opened(offer.item, opened);
+    }
+
+    fn publish(&mut self, number: u64, digests: FileDigests, size: u64) {
+        let on_disk = self
+            .disk
+            .read_back(number, size, self.plan.options.block_bytes)
+            .expect("only what is whole is published");
+        let verified = self.plan.options.verify != Verify::Disk || digests.blake3 == Some(on_disk);
+        let result = match () {
+            () if !verified => ItemResult::Mismatch,
+            () if self.rng.chance(self.plan.publish_failure) => {
+                ItemResult::Failed(failure(ErrorCode::QuotaExceeded))
+            }
+            () if self.rng.chance(self.plan.keep) => ItemResult::Kept,
+            () => ItemResult::Published,
+        };
+        let part = self
+            .disk
+            .parts
+            .remove(&number)
+            .expect("what is published was opened");
+        if result == ItemResult::Published {
+            self.check_content(&part.path, size, on_disk);
+            assert_eq!(
+                digests.blake3,
+                self.plan.options.digests.blake3.then_some(on_disk)
+            );
+            self.disk.publish(part.path, on_disk);
+        }
+        self.receiver.handle_published(number, result);
+    }
+
+    /// What gets a name is what the source was at one moment.
+    fn check_content(&self, path: &[u8], size: u64, blake3: [u8; 32]) {
+        let item = self.source.find(path);
+        assert_eq!(
+            size,
+            self.source.items[item].size,
+            "{} has another size",
+            String::from_utf8_lossy(path)
+        );
+        assert!(
+            self.source.is_version(item, blake3),
+            "{} is not what its source ever was",
+            String::from_utf8_lossy(path)
+        );
+    }
+
+    fn commit(&mut self, bundle: u64) {
+        let entries = self
+            .disk
+            .bundles
+            .remove(&bundle)
+            .expect("it was to be committed");
+        let mut exceptions = Vec::new();
+        for (index, entry) in entries.into_iter().enumerate() {
+            let result = self.entry_result(&entry);
+            if result != ItemResult::Published {
+                exceptions.push((index as u32, result));
+                continue;
+            }
+            let blake3 =
+                super::source::digest_of(entry.content.expect("what was dropped is not published"))
+                    .blake3;
+            self.check_content(&entry.path, entry.size, blake3);
+            if self.source.items[entry.item].scanned.kind == ItemKind::Directory {
+                self.disk.directories.insert(entry.path.clone());
+            }
+            self.disk.publish(entry.path, blake3);
+        }
+        self.receiver.handle_committed(bundle, exceptions);
+    }
+
+    fn apply_directories(&mut self, list: Vec<DirectoryAttributes>) {
+        assert!(
+            self.disk.bundles.is_empty() && self.disk.parts.is_empty(),
+            "a directory's time is set before all is in it"
+        );
+        let mut failures = Vec::new();
+        for directory in list {
+            assert!(
+                self.disk.directories.remove(&directory.path),
+                "attributes of a directory that was not made"
+            );
+            let inside = [&directory.path[..], b"/"].concat();
+            let child = self.disk.directories.range(inside.clone()..).next();
+            assert!(
+                child.is_none_or(|child| !child.starts_with(&inside)),
+                "a directory's attributes are set before its child's"
+            );
+            if self.rng.chance(self.plan.directory_failure) {
+                failures.push((directory.path, failure(ErrorCode::PermissionDenied)));
+            }
+        }
+        self.receiver.handle_directories_applied(failures);
+    }
+
+    fn check_bounds(&self) {
+        self.disk.check_bounds();
+        assert!(
+            self.bundles_out.len() <= limits::UNACKNOWLEDGED_BUNDLES,
+            "more bundles under way than allowed"
+        );
+        assert!(
+            self.offers_out.len() <= limits::OFFERED_ITEMS,
+            "more offers under way than allowed"
+        );
+        let waiting = self
+            .streams
+            .iter()
+            .filter(|stream| matches!(stream.receiving, Receiving::WaitingFor(_)));
+        assert!(waiting.count() <= self.streams.len());
+    }
+}

@@ -1,0 +1,185 @@
+//! The stable table of error codes: what travels in messages, stands in JSON and decides exit codes. A number, once
+//! given, keeps its meaning; an unknown number from a newer peer becomes [`ErrorCode::Other`].
+
+use std::fmt;
+
+/// Where an error happened, as the user sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// Where the bytes come from.
+    Source,
+    /// Where they go.
+    Destination,
+    /// Between the two, or between the command and one of them.
+    Link,
+    /// The command itself.
+    Command,
+}
+
+impl Side {
+    const TABLE: [(Self, u32, &'static str); 4] = [
+        (Self::Source, 1, "source"),
+        (Self::Destination, 2, "destination"),
+        (Self::Link, 3, "link"),
+        (Self::Command, 4, "command"),
+    ];
+
+    /// The number on the wire.
+    pub fn number(self) -> u32 {
+        Self::TABLE
+            .iter()
+            .find(|row| row.0 == self)
+            .map_or(0, |row| row.1)
+    }
+
+    /// From the number on the wire; unknown ones are the link's.
+    pub fn from_number(number: u32) -> Self {
+        Self::TABLE
+            .iter()
+            .find(|row| row.1 == number)
+            .map_or(Self::Link, |row| row.0)
+    }
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        Self::TABLE
+            .iter()
+            .find(|row| row.0 == self)
+            .map_or("link", |row| row.2)
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Who has to act for the error to go away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// A file or file system at one of the ends.
+    File,
+    /// The network, or the way to a host.
+    Network,
+    /// The peer broke the protocol, or speaks another version of it.
+    Peer,
+    /// Identity or permission at a node.
+    Authorization,
+    /// The command line, or the person who stopped it.
+    User,
+    /// Carrack.
+    Carrack,
+}
+
+macro_rules! error_codes {
+    ($($number:literal $variant:ident $name:literal $blame:ident $meaning:literal)*) => {
+        /// What kind of failure.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum ErrorCode {
+            $(#[doc = $meaning] $variant,)*
+        }
+
+        impl ErrorCode {
+            /// Every code: the table that the documents are checked against.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The number on the wire.
+            pub fn number(self) -> u32 {
+                match self { $(Self::$variant => $number,)* }
+            }
+
+            /// From the number on the wire.
+            pub fn from_number(number: u32) -> Self {
+                match number { $($number => Self::$variant,)* _ => Self::Other }
+            }
+
+            /// The name in JSON.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// What it means, in a sentence.
+            pub fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => $meaning,)* }
+            }
+
+            /// Who has to act.
+            pub fn blame(self) -> Blame {
+                match self { $(Self::$variant => Blame::$blame,)* }
+            }
+        }
+    };
+}
+
+error_codes! {
+    1 NotFound "not-found" File "no such file or directory"
+    2 PermissionDenied "permission-denied" File "permission denied"
+    3 IsADirectory "is-a-directory" File "a directory stands where a file should go"
+    4 NotADirectory "not-a-directory" File "something that is not a directory stands in the path"
+    5 AlreadyExists "already-exists" File "the name exists already"
+    6 SymlinkRefused "symlink-refused" File "a symbolic link stands in the path, and none is followed there"
+    7 NameTooLong "name-too-long" File "the file system does not take a name of this length"
+    8 NoSpace "no-space" File "no space, or no inodes, left on the file system"
+    9 QuotaExceeded "quota-exceeded" File "a quota is used up"
+    10 ReadOnlyFileSystem "read-only-file-system" File "the file system is read-only"
+    11 InputOutput "input-output" File "the storage reported an error"
+    12 FileTooLarge "file-too-large" File "the file system or a limit does not allow a file of this size"
+    13 SpecialFile "special-file" File "a FIFO, socket or device, which is not copied"
+    14 SourceChanged "source-changed" File "the source changed while it was read"
+    15 SourceVanished "source-vanished" File "the source was there when it was listed, and no more when it was opened"
+    16 DigestMismatch "digest-mismatch" File "the digest of what arrived is not the digest of what was sent"
+    17 NotEmpty "not-empty" File "the directory is not empty"
+    18 Unsupported "unsupported" File "the file system does not support the operation"
+    19 SameFile "same-file" User "source and destination are the same, or one lies within the other"
+    20 ProtocolViolation "protocol-violation" Peer "the peer sent something that the protocol does not allow"
+    21 VersionMismatch "version-mismatch" Peer "the two programs have no protocol version in common"
+    22 BadPath "bad-path" Peer "the peer sent a path that may not be used"
+    30 ConnectFailed "connect-failed" Network "no connection could be made"
+    31 ConnectionLost "connection-lost" Network "the connection was lost"
+    32 Silence "silence" Network "the peer said nothing for too long"
+    33 AgentMissing "agent-missing" Network "the remote host has no carrack, and none could be put there"
+    34 AgentRefused "agent-refused" Network "the remote host did not run the agent"
+    35 NoLink "no-link" Network "no data connection could be made in any allowed way"
+    36 Busy "busy" Network "the node has as many sessions as it takes"
+    40 AuthenticationFailed "authentication-failed" Authorization "the peer did not prove who it is"
+    41 KeyMismatch "key-mismatch" Authorization "the node shows another key than the one pinned"
+    42 NodeReadOnly "node-read-only" Authorization "the node serves for reading only"
+    43 OutsideRoot "outside-root" Authorization "the path leads outside the node's root"
+    50 Usage "usage" User "the command cannot be carried out as given"
+    51 Interrupted "interrupted" User "stopped by SIGINT"
+    52 Terminated "terminated" User "stopped by SIGTERM"
+    60 ResourceLimit "resource-limit" File "a limit of the host is reached"
+    98 Internal "internal" Carrack "an error in Carrack"
+    99 Other "other" Carrack "another error"
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.meaning())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_are_unique_and_come_back() {
+        for (index, code) in ErrorCode::ALL.iter().enumerate() {
+            assert_eq!(ErrorCode::from_number(code.number()), *code);
+            for other in &ErrorCode::ALL[index + 1..] {
+                assert_ne!(code.number(), other.number());
+                assert_ne!(code.name(), other.name());
+            }
+        }
+        assert_eq!(ErrorCode::from_number(12345), ErrorCode::Other);
+    }
+
+    #[test]
+    fn sides_come_back() {
+        for side in [Side::Source, Side::Destination, Side::Link, Side::Command] {
+            assert_eq!(Side::from_number(side.number()), side);
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! What travels on a data stream, from the sender to the receiver only.
+//!
+//! A stream is a row of frames, each a [`Header`] of 24 bytes and what it announces:
+//! - a **block**: `length` bytes of the item `id` from `offset` on, then a [`Trailer`]. With [`FLAG_HOLE`] no bytes: all are zero.
+//! - a **bundle**: `length` entries; each an [`EntryHeader`] of 24 bytes, its path, for a symbolic link its target; for a
+//!   file its content and a trailer.
+//! - the **end**: nothing more on this stream.
+//!
+//! Integers are big-endian. On a stream without TLS a MAC of 16 bytes ([`MAC_BYTES`]) follows each header, each entry's header
+//! with its path and target, and each trailer: keyed BLAKE3 over a count of MACs so far and the bytes. The trailer's digest covers
+//! the content. A header is acted upon only after its MAC has been checked, so nobody on the path can inject, alter, repeat
+//! or reorder anything.
+
+use super::ProtocolError;
+use crate::digest::BlockDigest;
+use crate::{limits, path};
+
+/// Bytes of a header.
+pub const HEADER_BYTES: usize = 24;
+/// Bytes of a bundle entry's header.
+pub const ENTRY_HEADER_BYTES: usize = 24;
+/// Bytes of a trailer.
+pub const TRAILER_BYTES: usize = 48;
+/// Bytes of a MAC, where there is one.
+pub const MAC_BYTES: usize = 16;
+
+/// The block is all zeros and its bytes do not follow.
+pub const FLAG_HOLE: u8 = 1;
+/// The block is the whole file: its digest is finished as BLAKE3 finishes a root.
+pub const FLAG_WHOLE: u8 = 2;
+
+/// Announces what follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// A block of an offered item.
+    Block {
+        /// The item's number, from its offer.
+        item: u64,
+        /// Where the block starts in the file, in bytes; a multiple of the transfer's block size.
+        offset: u64,
+        /// Bytes of it, at most the block size.
+        length: u32,
+        /// All zeros, and no bytes follow.
+        hole: bool,
+        /// The block is the whole file.
+        whole: bool,
+    },
+    /// Small items together.
+    Bundle {
+        /// The bundle's number.
+        bundle: u64,
+        /// Entries that follow.
+        entries: u32,
+    },
+    /// Nothing more on this stream.
+    End,
+}
+
+impl Header {
+    /// As bytes.
+    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        let (kind, flags, length, id, offset) = match *self {
+            Self::Block {
+                item,
+                offset,
+                length,
+                hole,
+                whole,
+            } => (
+                1,
+                flag(hole, FLAG_HOLE) | flag(whole, FLAG_WHOLE),
+                length,
+                item,
+                offset,
+            ),
+            Self::Bundle { bundle, entries } => (2, 0, entries, bundle, 0),
+            Self::End => (3, 0, 0, 0, 0),
+        };
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[0] = kind;
+        bytes[1] = flags;
+        bytes[4..8].copy_from_slice(&u32::to_be_bytes(length));
+        bytes[8..16].copy_from_slice(&u64::to_be_bytes(id));
+        bytes[16..].copy_from_slice(&u64::to_be_bytes(offset));
+        bytes
+    }
+
+    /// From bytes; `block_bytes` is the transfer's block size.
+    ///
+    /// # Errors
+    /// On an unknown kind or flag, and on lengths and offsets beyond any bound.
+    pub fn decode(bytes: &[u8; HEADER_BYTES], block_bytes: u32) -> Result<Self, ProtocolError> {
+        let length = be_u32(&bytes[4..8]);
+        let id = be_u64(&bytes[8..16]);
+        let offset = be_u64(&bytes[16..24]);
+        if bytes[2..4] != [0, 0]
+            || bytes[1] & !(FLAG_HOLE | FLAG_WHOLE) != 0
+            || (bytes[1] != 0 && bytes[0] != 1)
+        {
+            return Err(ProtocolError::violation(format!(
+                "the peer sent a frame with unknown flags {:02x?}",
+                &bytes[1..4]
+            )));
+        }
+        match bytes[0] {
+            1 => {
+                let end = offset.checked_add(u64::from(length));
+                let whole = bytes[1] & FLAG_WHOLE != 0;
+                if length > block_bytes
+                    || offset % u64::from(block_bytes) != 0
+                    || (whole && offset != 0)
+                    || end.is_none_or(|end| end > limits::FILE_BYTES)
+                {
+                    return Err(ProtocolError::violation(format!(
+                        "the peer sent a block of {length} bytes at offset {offset}"
+                    )));
+                }
+                Ok(Self::Block {
+                    item: id,
+                    offset,
+                    length,
+                    hole: bytes[1] & FLAG_HOLE != 0,
+                    whole,
+                })
+            }
+            2 if length == 0 || length > limits::BUNDLE_ITEMS => Err(ProtocolError::violation(
+                format!("the peer sent a bundle of {length} items"),
+            )),
+            2 => Ok(Self::Bundle {
+                bundle: id,
+                entries: length,
+            }),
+            3 => Ok(Self::End),
+            kind => Err(ProtocolError::violation(format!(
+                "the peer sent a frame of unknown kind {kind}"
+            ))),
+        }
+    }
+}
+
+/// What a bundle's entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A file, content and trailer following.
+    File,
+    /// A directory; its permissions and times come at the end of the transfer.
+    Directory,
+    /// A symbolic link, its target following the path.
+    Symlink,
+}
+
+/// Announces one entry of a bundle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryHeader {
+    /// What it is.
+    pub kind: EntryKind,
+    /// Bytes of the path that follows.
+    pub path_bytes: u16,
+    /// Permission bits (07777).
+    pub mode: u32,
+    /// Bytes of content, or of the target.
+    pub size: u32,
+    /// Modification time, seconds since 1970.
+    pub mtime_seconds: i64,
+    /// And nanoseconds.
+    pub mtime_nanos: u32,
+}
+
+impl EntryHeader {
+    /// As bytes.
+    pub fn encode(&self) -> [u8; ENTRY_HEADER_BYTES] {
+        let mut bytes = [0; ENTRY_HEADER_BYTES];
+        bytes[0] = match self.kind {
+            EntryKind::File => 1,
+            EntryKind::Directory => 2,
+            EntryKind::Symlink => 3,
+        };
+        bytes[2..4].copy_from_slice(&self.path_bytes.to_be_bytes());
+        bytes[4..8].copy_from_slice(&self.mode.to_be_bytes());
+        bytes[8..12].copy_from_slice(&self.size.to_be_bytes());
+        bytes[12..20].copy_from_slice(&self.mtime_seconds.to_be_bytes());
+        bytes[20..24].copy_from_slice(&self.mtime_nanos.to_be_bytes());
+        bytes
+    }
+
+    /// From bytes.
+    ///
+    /// # Errors
+    /// On an unknown kind and on sizes beyond their bound. The path itself is checked by [`check_entry_path`].
+    pub fn decode(bytes: &[u8; ENTRY_HEADER_BYTES]) -> Result<Self, ProtocolError> {
+        let size = be_u32(&bytes[8..12]);
+        let (kind, most) = match bytes[0] {
+            1 => (EntryKind::File, limits::BUNDLE_BYTES),
+            2 => (EntryKind::Directory, 0),
+            3 => (EntryKind::Symlink, limits::LINK_TARGET_BYTES as u64),
+            kind => {
+                return Err(ProtocolError::violation(format!(
+                    "the peer sent a bundle entry of unknown kind {kind}"
+                )));
+            }
+        };
+        let mtime_nanos = be_u32(&bytes[20..24]);
+        if u64::from(size) > most || mtime_nanos >= 1_000_000_000 || bytes[1] != 0 {
+            return Err(ProtocolError::violation(format!(
+                "the peer sent a bundle entry of {size} bytes with time {mtime_nanos} ns"
+            )));
+        }
+        Ok(Self {
+            kind,
+            path_bytes: u16::from_be_bytes([bytes[2], bytes[3]]),
+            mode: be_u32(&bytes[4..8]) & 0o7777,
+            size,
+            mtime_seconds: be_u64(&bytes[12..20]) as i64,
+            mtime_nanos,
+        })
+    }
+}
+
+/// Checks the path of an entry.
+///
+/// # Errors
+/// When it could name anything but something below the destination.
+pub fn check_entry_path(bytes: &[u8]) -> Result<(), ProtocolError> {
+    path::check_relative(bytes).map_err(|error| ProtocolError::path(bytes, error))
+}
+
+/// Follows the content of a block or of a bundled file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trailer {
+    /// False when the source could not be read to the end: the content is filler and to be dropped.
+    pub whole: bool,
+    /// The sender's digests of the content.
+    pub digest: BlockDigest,
+}
+
+impl Trailer {
+    /// As bytes.
+    pub fn encode(&self) -> [u8; TRAILER_BYTES] {
+        let mut bytes = [0; TRAILER_BYTES];
+        bytes[0] = u8::from(!self.whole);
+        bytes[8..40].copy_from_slice(&self.digest.blake3);
+        bytes[40..44].copy_from_slice(&self.digest.adler32.to_be_bytes());
+        bytes[44..48].copy_from_slice(&self.digest.crc32c.to_be_bytes());
+        bytes
+    }
+
+    /// From bytes.
+    ///
+    /// # Errors
+    /// On an unknown status.
+    pub fn decode(bytes: &[u8; TRAILER_BYTES]) -> Result<Self, ProtocolError> {
+        if bytes[0] > 1 || bytes[1..8] != [0; 7] {
+            return Err(ProtocolError::violation(format!(
+                "the peer sent a trailer with unknown status {:02x?}",
+                &bytes[..8]
+            )));
+        }
+        let mut blake3 = [0; 32];
+        blake3.copy_from_slice(&bytes[8..40]);
+        let digest = BlockDigest {
+            blake3,
+            adler32: be_u32(&bytes[40..44]),
+            crc32c: be_u32(&bytes[44..48]),
+        };
+        Ok(Self {
+            whole: bytes[0] == 0,
+            digest,
+        })
+    }
+}
+
+fn flag(set: bool, bit: u8) -> u8 {
+    if set { bit } else { 0 }
+}
+
+fn be_u32(bytes: &[u8]) -> u32 {
+    bytes
+        .iter()
+        .fold(0, |value, &byte| (value << 8) | u32::from(byte))
+}
+
+fn be_u64(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0, |value, &byte| (value << 8) | u64::from(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BLOCK: u32 = 1 << 20;
+
+    proptest! {
+        #[test]
+        fn what_decodes_encodes_to_the_same(bytes in any::<[u8; HEADER_BYTES]>()) {
+            if let Ok(header) = Header::decode(&bytes, BLOCK) {
+                let again = Header::decode(&header.encode(), BLOCK);
+                prop_assert_eq!(again, Ok(header));
+            }
+        }
+
+        #[test]
+        fn entries_come_back(kind in 1u8..4, path_bytes: u16, mode in 0u32..0o10000, size in 0u32..4096, mtime_seconds: i64, mtime_nanos in 0u32..1_000_000_000) {
+            let kind = [EntryKind::File, EntryKind::Directory, EntryKind::Symlink][usize::from(kind) - 1];
+            let size = if kind == EntryKind::Directory { 0 } else { size };
+            let header = EntryHeader { kind, path_bytes, mode, size, mtime_seconds, mtime_nanos };
+            prop_assert_eq!(EntryHeader::decode(&header.encode()), Ok(header));
+        }
+
+        #[test]
+        fn trailers_come_back(whole: bool, blake3: [u8; 32], adler32: u32, crc32c: u32) {
+            let trailer = Trailer { whole, digest: BlockDigest { blake3, adler32, crc32c } };
+            prop_assert_eq!(Trailer::decode(&trailer.encode()), Ok(trailer));
+        }
+    }
+
+    #[test]
+    fn refuses_what_no_sender_sends() {
+        let good = Header::Block {
+            item: 1,
+            offset: u64::from(BLOCK),
+            length: BLOCK,
+            hole: false,
+            whole: false,
+        };
+        assert_eq!(Header::decode(&good.encode(), BLOCK), Ok(good));
+        let bad = [
+            Header::Block {
+                item: 1,
+                offset: 0,
+                length: BLOCK + 1,
+                hole: false,
+                whole: false,
+            },
+            Header::Block {
+                item: 1,
+                offset: 0,
+                length: u32::MAX,
+                hole: true,
+                whole: false,
+            },
+            Header::Block {
+                item: 1,
+                offset: 5,
+                length: 1,
+                hole: false,
+                whole: false,
+            },
+            Header::Block {
+                item: 1,
+                offset: u64::MAX - u64::from(BLOCK) + 1,
+                length: BLOCK,
+                hole: false,
+                whole: false,
+            },
+            Header::Bundle {
+                bundle: 1,
+                entries: 0,
+            },
+            Header::Bundle {
+                bundle: 1,
+                entries: u32::MAX,
+            },
+        ];
+        for header in bad {
+            assert!(
+                Header::decode(&header.encode(), BLOCK).is_err(),
+                "{header:?}"
+            );
+        }
+        assert!(Header::decode(&[9; HEADER_BYTES], BLOCK).is_err());
+        assert!(EntryHeader::decode(&[0xff; ENTRY_HEADER_BYTES]).is_err());
+        assert!(Trailer::decode(&[0xff; TRAILER_BYTES]).is_err());
+    }
+}

@@ -1,0 +1,86 @@
+//! Bytes to types and back, nowhere else.
+//!
+//! Three things travel. *Control messages* ([`control`]): the command and each end, over ssh or a node's TLS connection.
+//! *Peer messages* ([`peer`]): the sender and the receiver of one transfer, carried between them by the command. *Frames*
+//! ([`frame`]): metadata and payload, over the data streams. The first two are tagged fields (protobuf), so that a newer
+//! peer may say more than an older one understands; frames are fixed headers, changed only with [`PROTOCOL_VERSION`].
+//!
+//! # Versions
+//! 1. The first.
+
+pub mod control;
+pub mod error_code;
+pub mod frame;
+pub mod mux;
+pub mod peer;
+
+use std::fmt;
+
+/// The version of everything in this module. Both ends say which they speak, and the lower is used.
+pub const PROTOCOL_VERSION: u32 = 1;
+/// The oldest version still spoken.
+pub const PROTOCOL_VERSION_MIN: u32 = 1;
+
+/// The peer broke the protocol. The session ends; nothing of what it sent is acted upon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProtocolError {
+    /// [`error_code::ErrorCode::ProtocolViolation`] mostly.
+    pub code: error_code::ErrorCode,
+    /// What the peer did.
+    pub what: String,
+}
+
+impl ProtocolError {
+    /// A violation, in words: "the peer …".
+    pub fn violation(what: impl Into<String>) -> Self {
+        Self {
+            code: error_code::ErrorCode::ProtocolViolation,
+            what: what.into(),
+        }
+    }
+
+    /// A path that may not be used.
+    pub fn path(path: &[u8], error: crate::path::PathError) -> Self {
+        let shown = crate::path::display_bytes(&path[..path.len().min(200)]);
+        Self {
+            code: error_code::ErrorCode::BadPath,
+            what: format!("the peer sent the path \"{shown}\": {error}"),
+        }
+    }
+}
+
+impl fmt::Display for ProtocolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for ProtocolError {}
+
+/// Decodes one protobuf message whose length has been checked against [`crate::limits::MESSAGE_BYTES`].
+fn decode<M: prost::Message + Default>(bytes: &[u8], what: &str) -> Result<M, ProtocolError> {
+    if bytes.len() > crate::limits::MESSAGE_BYTES {
+        return Err(ProtocolError::violation(format!(
+            "the peer sent a {what} of {} bytes",
+            bytes.len()
+        )));
+    }
+    M::decode(bytes).map_err(|error| {
+        ProtocolError::violation(format!(
+            "the peer sent a {what} that cannot be read: {error}"
+        ))
+    })
+}
+
+/// Error text from a peer: bounded, printable.
+pub fn peer_text(text: &str) -> String {
+    let mut end = text.len().min(crate::limits::ERROR_TEXT_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    // Backslashes were doubled where the text was made; only what could drive a terminal is taken out here.
+    text[..end]
+        .chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}

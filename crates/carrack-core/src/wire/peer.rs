@@ -1,0 +1,687 @@
+//! What the sender and the receiver of one transfer say to each other. The command carries it between them and does not look.
+//!
+//! Tagged fields (protobuf). Decoding gives [`PeerMessage`], in which paths, lengths and counts have been checked.
+
+use prost::Message as _;
+
+use super::error_code::{ErrorCode, Side};
+use super::{ProtocolError, decode, peer_text};
+use crate::report::Failure;
+use crate::{limits, path};
+
+/// One message between sender and receiver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PeerMessage {
+    /// Sender: here is a file too large for a bundle; may its blocks come?
+    Offer(Offer),
+    /// Receiver: the answer to an offer.
+    Answer {
+        /// The item offered.
+        item: u64,
+        /// What is to happen.
+        answer: Answer,
+    },
+    /// Receiver: these have been written (not yet published); they need not be sent again.
+    Landed {
+        /// Item and offset of each block.
+        blocks: Vec<(u64, u64)>,
+        /// Numbers of bundles.
+        bundles: Vec<u64>,
+    },
+    /// Receiver: this block's digest did not match; send it again.
+    SendAgain {
+        /// The item.
+        item: u64,
+        /// Where the block starts.
+        offset: u64,
+    },
+    /// Sender: all blocks have been sent, and this is what the file must be.
+    Complete {
+        /// The item.
+        item: u64,
+        /// The file's size in bytes.
+        size: u64,
+        /// The BLAKE3 of the file, where digests are on.
+        blake3: Option<[u8; 32]>,
+    },
+    /// Sender: the source failed; forget the item.
+    Abandon {
+        /// The item.
+        item: u64,
+    },
+    /// Receiver: how an offered item ended.
+    Done {
+        /// The item.
+        item: u64,
+        /// How.
+        result: ItemResult,
+    },
+    /// Receiver: how a bundle's items ended. Those not named were published.
+    BundleDone {
+        /// The bundle.
+        bundle: u64,
+        /// Index within the bundle and what happened instead.
+        exceptions: Vec<(u32, ItemResult)>,
+    },
+    /// Sender: permissions and times of directories, children before parents. Only after every item has ended.
+    Directories(Vec<DirectoryAttributes>),
+    /// Sender: that was all.
+    Finish,
+    /// Receiver: everything is published.
+    Finished {
+        /// And has reached stable storage.
+        durable: bool,
+        /// Directories whose permissions or times could not be set, and why.
+        failures: Vec<(Vec<u8>, Failure)>,
+    },
+    /// Either: the transfer cannot go on.
+    Fail(Failure),
+}
+
+/// A file offered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The sender's number for it, counting up from 1.
+    pub item: u64,
+    /// Relative to the destination.
+    pub path: Vec<u8>,
+    /// Bytes; `None` for a source that ends when it ends.
+    pub size: Option<u64>,
+    /// Permission bits.
+    pub mode: u32,
+    /// Modification time; `None` for a source that has none.
+    pub mtime: Option<(i64, u32)>,
+    /// Whether the source has holes worth keeping: the destination is then not preallocated.
+    pub sparse: bool,
+}
+
+/// The answer to an offer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Send the blocks.
+    Accept,
+    /// The name stays as it is, as was asked for.
+    Keep,
+    /// It cannot be written.
+    Refuse(Failure),
+}
+
+/// How an item ended at the receiver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ItemResult {
+    /// Under its name.
+    Published,
+    /// Left as it was, as was asked for.
+    Kept,
+    /// The digest did not match; worth sending again.
+    Mismatch,
+    /// It failed at the receiver.
+    Failed(Failure),
+    /// The sender had marked it as failed itself.
+    Dropped,
+}
+
+/// Permissions and times of one directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirectoryAttributes {
+    /// Relative to the destination.
+    pub path: Vec<u8>,
+    /// Permission bits.
+    pub mode: u32,
+    /// Modification time.
+    pub mtime: (i64, u32),
+}
+
+impl PeerMessage {
+    /// As bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        raw::Peer {
+            body: Some(to_raw(self)),
+        }
+        .encode_to_vec()
+    }
+
+    /// From bytes.
+    ///
+    /// # Errors
+    /// When the message cannot be read, or says what no peer may say.
+    pub fn decode(bytes: &[u8]) -> Result<Self, ProtocolError> {
+        let message: raw::Peer = decode(bytes, "peer message")?;
+        match message.body {
+            Some(body) => from_raw(body),
+            None => Err(ProtocolError::violation(
+                "the peer sent a message of unknown type",
+            )),
+        }
+    }
+}
+
+fn to_raw(message: &PeerMessage) -> raw::Body {
+    use raw::Body;
+    match message.clone() {
+        PeerMessage::Offer(offer) => Body::Offer(raw::Offer {
+            item: offer.item,
+            path: offer.path,
+            size: offer.size,
+            mode: offer.mode,
+            mtime_seconds: offer.mtime.map(|time| time.0),
+            mtime_nanos: offer.mtime.map_or(0, |time| time.1),
+            sparse: offer.sparse,
+        }),
+        PeerMessage::Answer { item, answer } => Body::Answer(raw::ItemResult {
+            item,
+            kind: match answer {
+                Answer::Accept => raw::ACCEPTED,
+                Answer::Keep => raw::KEPT,
+                Answer::Refuse(_) => raw::FAILED,
+            },
+            failure: if let Answer::Refuse(failure) = answer {
+                Some(failure.into())
+            } else {
+                None
+            },
+        }),
+        PeerMessage::Landed { blocks, bundles } => {
+            let (items, offsets) = blocks.into_iter().unzip();
+            Body::Landed(raw::Landed {
+                items,
+                offsets,
+                bundles,
+            })
+        }
+        PeerMessage::SendAgain { item, offset } => Body::SendAgain(raw::SendAgain { item, offset }),
+        PeerMessage::Complete { item, size, blake3 } => Body::Complete(raw::Complete {
+            item,
+            size,
+            blake3: blake3.map(|digest| digest.to_vec()),
+        }),
+        PeerMessage::Abandon { item } => Body::Abandon(raw::Abandon { item }),
+        PeerMessage::Done { item, result } => Body::Done(result_to_raw(item, result)),
+        PeerMessage::BundleDone { bundle, exceptions } => Body::BundleDone(raw::BundleDone {
+            bundle,
+            exceptions: exceptions
+                .into_iter()
+                .map(|(index, result)| result_to_raw(u64::from(index), result))
+                .collect(),
+        }),
+        PeerMessage::Directories(list) => Body::Directories(raw::Directories {
+            list: list
+                .into_iter()
+                .map(|d| raw::Directory {
+                    path: d.path,
+                    mode: d.mode,
+                    mtime_seconds: d.mtime.0,
+                    mtime_nanos: d.mtime.1,
+                })
+                .collect(),
+        }),
+        PeerMessage::Finish => Body::Finish(raw::Finish {}),
+        PeerMessage::Finished { durable, failures } => Body::Finished(raw::Finished {
+            durable,
+            failures: failures
+                .into_iter()
+                .map(|(path, failure)| raw::PathFailure {
+                    path,
+                    failure: Some(failure.into()),
+                })
+                .collect(),
+        }),
+        PeerMessage::Fail(failure) => Body::Fail(failure.into()),
+    }
+}
+
+fn result_to_raw(item: u64, result: ItemResult) -> raw::ItemResult {
+    let kind = match result {
+        ItemResult::Published => raw::PUBLISHED,
+        ItemResult::Kept => raw::KEPT,
+        ItemResult::Mismatch => raw::MISMATCH,
+        ItemResult::Failed(_) => raw::FAILED,
+        ItemResult::Dropped => raw::DROPPED,
+    };
+    let failure = if let ItemResult::Failed(failure) = result {
+        Some(failure.into())
+    } else {
+        None
+    };
+    raw::ItemResult {
+        item,
+        kind,
+        failure,
+    }
+}
+
+fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
+    use raw::Body;
+    Ok(match body {
+        Body::Offer(offer) => PeerMessage::Offer(offer_from_raw(offer)?),
+        Body::Answer(answer) => {
+            let item = answer.item;
+            let answer = match (answer.kind, answer.failure) {
+                (raw::ACCEPTED, _) => Answer::Accept,
+                (raw::KEPT, _) => Answer::Keep,
+                (raw::FAILED, Some(failure)) => Answer::Refuse(failure.into()),
+                (kind, _) => {
+                    return Err(ProtocolError::violation(format!(
+                        "the peer sent an answer of unknown kind {kind}"
+                    )));
+                }
+            };
+            PeerMessage::Answer { item, answer }
+        }
+        Body::Landed(landed) => {
+            if landed.items.len() != landed.offsets.len() {
+                return Err(ProtocolError::violation(
+                    "the peer sent a list of landed blocks with missing offsets",
+                ));
+            }
+            PeerMessage::Landed {
+                blocks: landed.items.into_iter().zip(landed.offsets).collect(),
+                bundles: landed.bundles,
+            }
+        }
+        Body::SendAgain(again) => PeerMessage::SendAgain {
+            item: again.item,
+            offset: again.offset,
+        },
+        Body::Complete(complete) => {
+            let blake3 = match complete.blake3.map(<[u8; 32]>::try_from) {
+                None => None,
+                Some(Ok(digest)) => Some(digest),
+                Some(Err(_)) => {
+                    return Err(ProtocolError::violation(
+                        "the peer sent a digest of the wrong length",
+                    ));
+                }
+            };
+            if complete.size > limits::FILE_BYTES {
+                return Err(ProtocolError::violation(format!(
+                    "the peer sent a file of {} bytes",
+                    complete.size
+                )));
+            }
+            PeerMessage::Complete {
+                item: complete.item,
+                size: complete.size,
+                blake3,
+            }
+        }
+        Body::Abandon(abandon) => PeerMessage::Abandon { item: abandon.item },
+        Body::Done(done) => PeerMessage::Done {
+            item: done.item,
+            result: result_from_raw(done)?.1,
+        },
+        Body::BundleDone(done) => PeerMessage::BundleDone {
+            bundle: done.bundle,
+            exceptions: done
+                .exceptions
+                .into_iter()
+                .map(result_from_raw)
+                .collect::<Result<_, _>>()?,
+        },
+        Body::Directories(directories) => PeerMessage::Directories(
+            directories
+                .list
+                .into_iter()
+                .map(directory_from_raw)
+                .collect::<Result<_, _>>()?,
+        ),
+        Body::Finish(_) => PeerMessage::Finish,
+        Body::Finished(finished) => PeerMessage::Finished {
+            durable: finished.durable,
+            failures: finished
+                .failures
+                .into_iter()
+                .map(|entry| {
+                    (
+                        entry.path,
+                        entry.failure.map_or_else(unexplained, Failure::from),
+                    )
+                })
+                .collect(),
+        },
+        Body::Fail(failure) => PeerMessage::Fail(failure.into()),
+    })
+}
+
+fn offer_from_raw(offer: raw::Offer) -> Result<Offer, ProtocolError> {
+    path::check_relative(&offer.path).map_err(|error| ProtocolError::path(&offer.path, error))?;
+    if offer.size.is_some_and(|size| size > limits::FILE_BYTES)
+        || offer.mtime_nanos >= 1_000_000_000
+        || offer.item == 0
+    {
+        return Err(ProtocolError::violation(format!(
+            "the peer offered a file of {:?} bytes, number {}",
+            offer.size, offer.item
+        )));
+    }
+    Ok(Offer {
+        item: offer.item,
+        path: offer.path,
+        size: offer.size,
+        mode: offer.mode & 0o7777,
+        mtime: offer
+            .mtime_seconds
+            .map(|seconds| (seconds, offer.mtime_nanos)),
+        sparse: offer.sparse,
+    })
+}
+
+fn directory_from_raw(directory: raw::Directory) -> Result<DirectoryAttributes, ProtocolError> {
+    path::check_relative(&directory.path)
+        .map_err(|error| ProtocolError::path(&directory.path, error))?;
+    if directory.mtime_nanos >= 1_000_000_000 {
+        return Err(ProtocolError::violation(
+            "the peer sent a directory with an impossible time",
+        ));
+    }
+    Ok(DirectoryAttributes {
+        path: directory.path,
+        mode: directory.mode & 0o7777,
+        mtime: (directory.mtime_seconds, directory.mtime_nanos),
+    })
+}
+
+fn result_from_raw(result: raw::ItemResult) -> Result<(u32, ItemResult), ProtocolError> {
+    let outcome = match result.kind {
+        raw::PUBLISHED => ItemResult::Published,
+        raw::KEPT => ItemResult::Kept,
+        raw::MISMATCH => ItemResult::Mismatch,
+        raw::DROPPED => ItemResult::Dropped,
+        raw::FAILED => ItemResult::Failed(result.failure.map_or_else(unexplained, Failure::from)),
+        kind => {
+            return Err(ProtocolError::violation(format!(
+                "the peer sent a result of unknown kind {kind}"
+            )));
+        }
+    };
+    // Offered items are named by the message around it; only a bundle's index has to fit.
+    Ok((u32::try_from(result.item).unwrap_or(u32::MAX), outcome))
+}
+
+fn unexplained() -> Failure {
+    Failure {
+        code: ErrorCode::Other,
+        side: Side::Destination,
+        message: "the peer gave no reason".into(),
+    }
+}
+
+impl From<Failure> for raw::Failure {
+    fn from(failure: Failure) -> Self {
+        Self {
+            code: failure.code.number(),
+            side: failure.side.number(),
+            message: peer_text(&failure.message),
+        }
+    }
+}
+
+impl From<raw::Failure> for Failure {
+    fn from(failure: raw::Failure) -> Self {
+        Self {
+            code: ErrorCode::from_number(failure.code),
+            side: Side::from_number(failure.side),
+            message: peer_text(&failure.message),
+        }
+    }
+}
+
+/// The protobuf shapes. Field numbers are for ever; a new field is optional.
+pub(crate) mod raw {
+    pub const PUBLISHED: u32 = 1;
+    pub const KEPT: u32 = 2;
+    pub const MISMATCH: u32 = 3;
+    pub const FAILED: u32 = 4;
+    pub const DROPPED: u32 = 5;
+    pub const ACCEPTED: u32 = 6;
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Peer {
+        #[prost(oneof = "Body", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
+        pub body: Option<Body>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Oneof)]
+    pub enum Body {
+        #[prost(message, tag = "1")]
+        Offer(Offer),
+        #[prost(message, tag = "2")]
+        Answer(ItemResult),
+        #[prost(message, tag = "3")]
+        Landed(Landed),
+        #[prost(message, tag = "4")]
+        SendAgain(SendAgain),
+        #[prost(message, tag = "5")]
+        Complete(Complete),
+        #[prost(message, tag = "6")]
+        Abandon(Abandon),
+        #[prost(message, tag = "7")]
+        Done(ItemResult),
+        #[prost(message, tag = "8")]
+        BundleDone(BundleDone),
+        #[prost(message, tag = "9")]
+        Directories(Directories),
+        #[prost(message, tag = "10")]
+        Finish(Finish),
+        #[prost(message, tag = "11")]
+        Finished(Finished),
+        #[prost(message, tag = "12")]
+        Fail(Failure),
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Offer {
+        #[prost(uint64, tag = "1")]
+        pub item: u64,
+        #[prost(bytes = "vec", tag = "2")]
+        pub path: Vec<u8>,
+        #[prost(uint64, optional, tag = "3")]
+        pub size: Option<u64>,
+        #[prost(uint32, tag = "4")]
+        pub mode: u32,
+        #[prost(sint64, optional, tag = "5")]
+        pub mtime_seconds: Option<i64>,
+        #[prost(uint32, tag = "6")]
+        pub mtime_nanos: u32,
+        #[prost(bool, tag = "7")]
+        pub sparse: bool,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct ItemResult {
+        #[prost(uint64, tag = "1")]
+        pub item: u64,
+        #[prost(uint32, tag = "2")]
+        pub kind: u32,
+        #[prost(message, optional, tag = "3")]
+        pub failure: Option<Failure>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Failure {
+        #[prost(uint32, tag = "1")]
+        pub code: u32,
+        #[prost(uint32, tag = "2")]
+        pub side: u32,
+        #[prost(string, tag = "3")]
+        pub message: String,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Landed {
+        #[prost(uint64, repeated, tag = "1")]
+        pub items: Vec<u64>,
+        #[prost(uint64, repeated, tag = "2")]
+        pub offsets: Vec<u64>,
+        #[prost(uint64, repeated, tag = "3")]
+        pub bundles: Vec<u64>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct SendAgain {
+        #[prost(uint64, tag = "1")]
+        pub item: u64,
+        #[prost(uint64, tag = "2")]
+        pub offset: u64,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Complete {
+        #[prost(uint64, tag = "1")]
+        pub item: u64,
+        #[prost(uint64, tag = "2")]
+        pub size: u64,
+        #[prost(bytes = "vec", optional, tag = "3")]
+        pub blake3: Option<Vec<u8>>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Abandon {
+        #[prost(uint64, tag = "1")]
+        pub item: u64,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct BundleDone {
+        #[prost(uint64, tag = "1")]
+        pub bundle: u64,
+        #[prost(message, repeated, tag = "2")]
+        pub exceptions: Vec<ItemResult>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Directories {
+        #[prost(message, repeated, tag = "1")]
+        pub list: Vec<Directory>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Directory {
+        #[prost(bytes = "vec", tag = "1")]
+        pub path: Vec<u8>,
+        #[prost(uint32, tag = "2")]
+        pub mode: u32,
+        #[prost(sint64, tag = "3")]
+        pub mtime_seconds: i64,
+        #[prost(uint32, tag = "4")]
+        pub mtime_nanos: u32,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Finish {}
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Finished {
+        #[prost(bool, tag = "1")]
+        pub durable: bool,
+        #[prost(message, repeated, tag = "2")]
+        pub failures: Vec<PathFailure>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct PathFailure {
+        #[prost(bytes = "vec", tag = "1")]
+        pub path: Vec<u8>,
+        #[prost(message, optional, tag = "2")]
+        pub failure: Option<Failure>,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_back() {
+        let failure = Failure {
+            code: ErrorCode::NoSpace,
+            side: Side::Destination,
+            message: "a/b: write: no space".into(),
+        };
+        let messages = [
+            PeerMessage::Offer(Offer {
+                item: 7,
+                path: b"a/\xff".to_vec(),
+                size: Some(0),
+                mode: 0o640,
+                mtime: Some((-5, 999_999_999)),
+                sparse: true,
+            }),
+            PeerMessage::Answer {
+                item: 7,
+                answer: Answer::Refuse(failure.clone()),
+            },
+            PeerMessage::Answer {
+                item: 7,
+                answer: Answer::Accept,
+            },
+            PeerMessage::Landed {
+                blocks: vec![(7, 0), (7, 4096)],
+                bundles: vec![1, 2],
+            },
+            PeerMessage::SendAgain {
+                item: 7,
+                offset: 4096,
+            },
+            PeerMessage::Complete {
+                item: 7,
+                size: 5000,
+                blake3: Some([9; 32]),
+            },
+            PeerMessage::Abandon { item: 7 },
+            PeerMessage::Done {
+                item: u64::MAX,
+                result: ItemResult::Mismatch,
+            },
+            PeerMessage::BundleDone {
+                bundle: 3,
+                exceptions: vec![
+                    (4, ItemResult::Failed(failure.clone())),
+                    (5, ItemResult::Kept),
+                ],
+            },
+            PeerMessage::Directories(vec![DirectoryAttributes {
+                path: b"d".to_vec(),
+                mode: 0o755,
+                mtime: (1, 2),
+            }]),
+            PeerMessage::Finish,
+            PeerMessage::Finished {
+                durable: true,
+                failures: vec![(b"d".to_vec(), failure.clone())],
+            },
+            PeerMessage::Fail(failure),
+        ];
+        for message in messages {
+            assert_eq!(PeerMessage::decode(&message.encode()), Ok(message));
+        }
+    }
+
+    #[test]
+    fn hostile_paths_and_sizes_are_refused_at_the_door() {
+        let offer = |path: &[u8], size| {
+            let offer = Offer {
+                item: 1,
+                path: path.to_vec(),
+                size: Some(size),
+                mode: 0,
+                mtime: None,
+                sparse: false,
+            };
+            PeerMessage::decode(&PeerMessage::Offer(offer).encode())
+        };
+        assert!(offer(b"fine", 1).is_ok());
+        for path in [&b""[..], b"/x", b"../x", b"a/../../x", b"a//b", b"a\0"] {
+            assert!(offer(path, 1).is_err(), "{path:?}");
+        }
+        assert!(offer(b"fine", u64::MAX).is_err());
+        let directory = DirectoryAttributes {
+            path: b"../..".to_vec(),
+            mode: 0o777,
+            mtime: (0, 0),
+        };
+        assert!(PeerMessage::decode(&PeerMessage::Directories(vec![directory]).encode()).is_err());
+        assert!(PeerMessage::decode(&[0xff; 100]).is_err());
+        assert!(PeerMessage::decode(&[]).is_err());
+    }
+}

@@ -1,0 +1,727 @@
+//! One end's servant: does what the command asks, on files and connections of its own host. The same code at the far side of an ssh
+//! session, in a node, and in the command's own process.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
+
+use carrack_core::limits;
+use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::wire::control::{
+    Ask, Begin, Counted, Dial, Dialed, FromAgent, Hello, Listen, Listening, Role, SessionKey, Tell,
+    ToAgent, TransferOptions, Tunnel, Welcome,
+};
+use carrack_core::wire::mux::{Channel, HEADER_BYTES, decode_header};
+use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError};
+
+use crate::data::socket::Socket;
+use crate::data::stream::Connection;
+use crate::error::{describe, failure, io_failure, protocol_failure};
+use crate::link::listen::DataListener;
+use crate::link::mux::MuxWriter;
+use crate::link::{dial, hello, ssh};
+use crate::node::NodeSessions;
+use crate::storage::destination::{Destination, Tree};
+use crate::storage::place::Place;
+use crate::storage::source::SourceRoot;
+use crate::storage::walk::host_id;
+use crate::transfer::receive::ReceiveRun;
+use crate::transfer::send::SendRun;
+use crate::transfer::{Running, Voice};
+use crate::verbs;
+
+/// What an agent may do, and with what.
+pub struct Environment {
+    /// Where paths lead.
+    pub place: Place,
+    /// Nothing may be changed.
+    pub read_only: bool,
+    /// Standard streams and synthetic sources are this process's: only in the command itself.
+    pub own_process: bool,
+    /// BLAKE3 of the bearer token that a client must show; `None` where the connection itself is proof.
+    pub token: Option<blake3::Hash>,
+    /// How data connections are accepted.
+    pub data: DataPort,
+    /// The address that the control connection reached.
+    pub local_address: String,
+    /// The address that it came from.
+    pub peer_address: String,
+}
+
+/// How data connections are accepted.
+pub enum DataPort {
+    /// On a port opened for the session.
+    Own,
+    /// On a node's one port.
+    Shared(Arc<NodeSessions>),
+}
+
+/// Runs the far side of an ssh session on standard input and output, until the session ends.
+///
+/// # Errors
+/// When the connection breaks the protocol.
+pub fn run_stdio(nonce: &str) -> Result<(), Failure> {
+    ssh::announce(&mut io::stdout(), nonce)
+        .map_err(|error| io_failure(Side::Link, "announce the agent", &error))?;
+    // SSH_CONNECTION: client address, client port, server address, server port; of the connection really used.
+    let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
+    let words: Vec<&str> = connection.split_ascii_whitespace().collect();
+    let word = |place: usize| {
+        words
+            .get(place)
+            .map(|word| (*word).to_string())
+            .unwrap_or_default()
+    };
+    let environment = Environment {
+        place: Place::Anywhere { tilde: true },
+        read_only: false,
+        own_process: false,
+        token: None,
+        data: DataPort::Own,
+        local_address: word(2),
+        peer_address: word(0),
+    };
+    // Silence on the control connection: nobody is there any more, and a thread that waits in read cannot be woken.
+    let writer = MuxWriter::new(Box::new(io::stdout()), Box::new(|| std::process::exit(30)));
+    let mut input = io::stdin();
+    greet(&mut input, &writer, &environment)?;
+    writer.keep_alive();
+    serve(input, writer, environment);
+    Ok(())
+}
+
+/// The first exchange: versions, and the token where one is wanted.
+///
+/// # Errors
+/// When the connection ends, breaks the protocol, or does not show the token; the peer has been told.
+pub fn greet(
+    input: &mut impl Read,
+    writer: &MuxWriter,
+    environment: &Environment,
+) -> Result<(), Failure> {
+    let (request, hello) =
+        read_hello(input).map_err(|error| io_failure(Side::Link, "first message", &error))?;
+    let answer = check_hello(&hello, environment);
+    let tell = match &answer {
+        Ok(version) => Tell::Welcome(Welcome {
+            version: *version,
+            program: env!("CARGO_PKG_VERSION").into(),
+            host_id: host_id(),
+            processors: u32::try_from(carrack_sys::host::cpu_count()).unwrap_or(1),
+            local_address: environment.local_address.clone(),
+            peer_address: environment.peer_address.clone(),
+        }),
+        Err(failure) => Tell::Failed(failure.clone().into()),
+    };
+    let message = FromAgent {
+        request,
+        tell: Some(tell),
+    };
+    writer
+        .send(Channel::CONTROL, &message.to_bytes())
+        .map_err(|error| io_failure(Side::Link, "welcome", &error))?;
+    answer.map(|_| ())
+}
+
+fn read_hello(input: &mut impl Read) -> io::Result<(u64, Hello)> {
+    // Before the peer is known its first message may be a token's length, not a megabyte.
+    const FIRST_BYTES_MAX: usize = 16 << 10;
+    let bad = |error: ProtocolError| io::Error::new(io::ErrorKind::InvalidData, error);
+    loop {
+        let mut header = [0; HEADER_BYTES];
+        input.read_exact(&mut header)?;
+        let (channel, length) = decode_header(header).map_err(bad)?;
+        if length > FIRST_BYTES_MAX || channel != Channel::CONTROL {
+            return Err(bad(ProtocolError::violation(format!(
+                "the peer's first message has {length} bytes on channel {}",
+                channel.0
+            ))));
+        }
+        let mut payload = vec![0; length];
+        input.read_exact(&mut payload)?;
+        if length == 0 {
+            continue;
+        }
+        return match ToAgent::from_bytes(&payload).map_err(bad)? {
+            (request, Ask::Hello(hello)) => Ok((request, hello)),
+            _ => Err(bad(ProtocolError::violation(
+                "the peer's first message is not a greeting",
+            ))),
+        };
+    }
+}
+
+fn check_hello(hello: &Hello, environment: &Environment) -> Result<u32, Failure> {
+    if let Some(token) = environment.token
+        && blake3::hash(hello.token.as_bytes()) != token
+    {
+        let what = if hello.token.is_empty() {
+            "no token was shown"
+        } else {
+            "the token is not this node's"
+        };
+        let message = format!(
+            "{what}: give the file with the node's token by --token-file, or in BEARER_TOKEN_FILE"
+        );
+        return Err(failure(
+            ErrorCode::AuthenticationFailed,
+            Side::Link,
+            message,
+        ));
+    }
+    if hello.oldest > PROTOCOL_VERSION || hello.newest < PROTOCOL_VERSION_MIN {
+        let message = format!(
+            "the command (carrack {}) speaks protocol {} to {}, this side (carrack {}) {PROTOCOL_VERSION_MIN} to {PROTOCOL_VERSION}: update the older one",
+            carrack_core::wire::peer_text(&hello.program),
+            hello.oldest,
+            hello.newest,
+            env!("CARGO_PKG_VERSION")
+        );
+        return Err(failure(ErrorCode::VersionMismatch, Side::Link, message));
+    }
+    Ok(PROTOCOL_VERSION.min(hello.newest))
+}
+
+/// Serves a greeted connection until it ends. Everything that runs is ended then, and what is unfinished removed.
+pub fn serve(input: impl Read + Send + 'static, writer: MuxWriter, environment: Environment) {
+    Agent::new(writer, environment).run(input);
+}
+
+/// An agent at work.
+pub struct Agent {
+    environment: Environment,
+    writer: MuxWriter,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    running: Option<Running>,
+    /// Data connections that came before the transfer began.
+    waiting: Vec<Connection>,
+    listener: Option<DataListener>,
+    session: Option<[u8; 16]>,
+    /// Where frames of tunnelled streams go.
+    tunnels: HashMap<u16, UnixStream>,
+}
+
+impl Agent {
+    /// An agent that speaks over this connection.
+    pub fn new(writer: MuxWriter, environment: Environment) -> Arc<Self> {
+        Arc::new(Self {
+            environment,
+            writer,
+            state: Mutex::default(),
+        })
+    }
+
+    /// See [`greet`].
+    ///
+    /// # Errors
+    /// As [`greet`].
+    pub fn greet(&self, input: &mut impl Read) -> Result<(), Failure> {
+        greet(input, &self.writer, &self.environment)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does what comes until the connection ends.
+    pub fn run(self: &Arc<Self>, input: impl Read + Send + 'static) {
+        let (requests, work) = mpsc::channel();
+        let reader = Arc::clone(self);
+        std::thread::spawn(move || {
+            let _ = reader.writer.read_all(input, &mut |channel, payload| {
+                reader.take_frame(channel, &payload, &requests)
+            });
+        });
+        while let Ok((request, ask)) = work.recv() {
+            if matches!(ask, Ask::Bye(_)) {
+                break;
+            }
+            if let Some(answer) = self.answer(request, ask) {
+                self.reply(request, answer);
+            }
+        }
+        self.leave();
+    }
+
+    /// Called by the thread that reads the connection: it must not wait for the connection.
+    fn take_frame(
+        &self,
+        channel: Channel,
+        payload: &[u8],
+        requests: &mpsc::Sender<(u64, Ask)>,
+    ) -> io::Result<()> {
+        match channel {
+            Channel::CONTROL => {
+                let request = ToAgent::from_bytes(payload)
+                    .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+                requests
+                    .send(request)
+                    .map_err(|_| io::ErrorKind::BrokenPipe.into())
+            }
+            Channel::PEER => {
+                let running = self.lock().running.clone();
+                if let Some(running) = running {
+                    running.handle_peer(payload);
+                }
+                Ok(())
+            }
+            Channel(number) => {
+                let tunnel = self.lock().tunnels.get(&number).map(UnixStream::try_clone);
+                if let Some(Ok(mut tunnel)) = tunnel {
+                    // A stream that has ended takes no more; the transfer knows by itself.
+                    let _ = tunnel.write_all(payload);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn reply(&self, request: u64, answer: Result<Tell, Failure>) {
+        let tell = answer.unwrap_or_else(|failure| Tell::Failed(failure.into()));
+        // A connection that is gone takes no answer.
+        let _ = self.writer.send(
+            Channel::CONTROL,
+            &FromAgent {
+                request,
+                tell: Some(tell),
+            }
+            .to_bytes(),
+        );
+    }
+
+    /// Ends what runs.
+    fn leave(&self) {
+        let (running, listener, tunnels) = {
+            let mut state = self.lock();
+            if let (DataPort::Shared(sessions), Some(session)) =
+                (&self.environment.data, state.session.take())
+            {
+                sessions.remove(&session);
+            }
+            state.waiting.clear();
+            (
+                state.running.take(),
+                state.listener.take(),
+                std::mem::take(&mut state.tunnels),
+            )
+        };
+        drop(listener);
+        for tunnel in tunnels.values() {
+            let _ = tunnel.shutdown(std::net::Shutdown::Both);
+        }
+        if let Some(running) = running {
+            running.cancel(failure(
+                ErrorCode::ConnectionLost,
+                Side::Link,
+                "the control connection has ended",
+            ));
+            running.join();
+        }
+        self.writer.close();
+    }
+
+    /// `None` when the answer comes later.
+    fn answer(self: &Arc<Self>, request: u64, ask: Ask) -> Option<Result<Tell, Failure>> {
+        let place = &self.environment.place;
+        let done = |count| Tell::Done(Counted { count });
+        Some(match ask {
+            Ask::Hello(_) => Err(failure(
+                ErrorCode::ProtocolViolation,
+                Side::Link,
+                "the peer greeted twice",
+            )),
+            Ask::Inspect(paths) => Ok(verbs::inspect(place, &paths)),
+            Ask::Listen(listen) => self.listen(&listen),
+            Ask::Dial(dial) => return self.start_dialing(request, dial),
+            Ask::Tunnel(tunnel) => return self.start_tunnel(request, &tunnel),
+            Ask::Begin(begin) => self.begin(begin).map(|()| done(0)),
+            Ask::Cancel(_) => {
+                let running = self.lock().running.clone();
+                if let Some(running) = running {
+                    running.cancel(failure(
+                        ErrorCode::Interrupted,
+                        Side::Command,
+                        "the command was stopped",
+                    ));
+                }
+                Ok(done(0))
+            }
+            Ask::List(list) => verbs::list(place, &list, &mut |page| {
+                self.page(request, Tell::Page(page))
+            })
+            .map(done),
+            Ask::Sum(sum) => verbs::sum(place, &sum, &mut |sums| {
+                self.page(request, Tell::Sums(sums))
+            })
+            .map(done),
+            Ask::MakeDirectory(make) => self
+                .may_change()
+                .and_then(|()| verbs::make_directory(place, &make))
+                .map(|()| done(1)),
+            Ask::Rename(rename) => self
+                .may_change()
+                .and_then(|()| verbs::rename(place, &rename))
+                .map(|()| done(1)),
+            Ask::Remove(remove) => self
+                .may_change()
+                .and_then(|()| verbs::remove(place, &remove))
+                .map(done),
+            Ask::Bye(_) => return None,
+        })
+    }
+
+    /// Sends a part of an answer, and waits while the connection is full.
+    fn page(&self, request: u64, tell: Tell) -> Result<(), Failure> {
+        let sent = self.writer.send(
+            Channel::CONTROL,
+            &FromAgent {
+                request,
+                tell: Some(tell),
+            }
+            .to_bytes(),
+        );
+        sent.map_err(|error| io_failure(Side::Link, "answer", &error))
+    }
+
+    fn may_change(&self) -> Result<(), Failure> {
+        if self.environment.read_only {
+            return Err(failure(
+                ErrorCode::NodeReadOnly,
+                Side::Destination,
+                "the node serves for reading only (--read-only)",
+            ));
+        }
+        Ok(())
+    }
+
+    /// A data connection has proved to belong here.
+    pub fn arrived(&self, connection: Connection) {
+        let running = {
+            let mut state = self.lock();
+            match &state.running {
+                Some(running) => running.clone(),
+                None => {
+                    if state.waiting.len() < usize::from(limits::STREAMS) {
+                        state.waiting.push(connection);
+                    }
+                    return;
+                }
+            }
+        };
+        running.add_stream(connection);
+    }
+
+    fn listen(self: &Arc<Self>, listen: &Listen) -> Result<Tell, Failure> {
+        let session = SessionKey::from_message(listen.session.as_ref())
+            .map_err(|error| protocol_failure(Side::Link, &error))?;
+        let agent = Arc::downgrade(self);
+        let arrived = move |connection| {
+            if let Some(agent) = agent.upgrade() {
+                agent.arrived(connection);
+            }
+        };
+        let port = |number: u32| u16::try_from(number).ok().filter(|&number| number > 0);
+        let (port, pin) = match &self.environment.data {
+            DataPort::Shared(sessions) => {
+                self.lock().session = Some(session.id);
+                sessions.insert(session, Arc::new(arrived));
+                (sessions.port, sessions.pin)
+            }
+            DataPort::Own => {
+                let ports = port(listen.port_low).zip(port(listen.port_high));
+                let opened = DataListener::open(ports, session, arrived).map_err(|error| {
+                    let range = ports.map_or_else(
+                        || "any port".to_string(),
+                        |(low, high)| format!("ports {low}-{high}"),
+                    );
+                    io_failure(
+                        Side::Link,
+                        format!("listen for data connections on {range}"),
+                        &error,
+                    )
+                })?;
+                let found = (opened.port, opened.pin);
+                self.lock().listener = Some(opened);
+                found
+            }
+        };
+        Ok(Tell::Listening(Listening {
+            port: u32::from(port),
+            pin: pin.to_vec(),
+        }))
+    }
+
+    /// Dials on a thread of its own: other requests go on meanwhile.
+    fn start_dialing(self: &Arc<Self>, request: u64, ask: Dial) -> Option<Result<Tell, Failure>> {
+        let checked = SessionKey::from_message(ask.session.as_ref()).and_then(|session| {
+            let pin: [u8; 32] = ask
+                .pin
+                .as_slice()
+                .try_into()
+                .map_err(|_| ProtocolError::violation("a pin of the wrong length"))?;
+            let last = ask
+                .first
+                .checked_add(ask.count)
+                .filter(|&last| last <= 4 * u32::from(limits::STREAMS));
+            let last = last.ok_or_else(|| {
+                ProtocolError::violation(format!("{} data connections were asked for", ask.count))
+            })?;
+            Ok((session, pin, last))
+        });
+        let (session, pin, last) = match checked {
+            Ok(checked) => checked,
+            Err(error) => return Some(Err(protocol_failure(Side::Link, &error))),
+        };
+        let agent = Arc::clone(self);
+        std::thread::spawn(move || {
+            let timeout = Duration::from_millis(u64::from(ask.timeout_ms.clamp(1, 120_000)));
+            let mut answer = Err(failure(
+                ErrorCode::ConnectFailed,
+                Side::Link,
+                "no data connection was asked for",
+            ));
+            for number in ask.first..last {
+                answer = agent.dial_one(&ask.addresses, &session, pin, number as u16, timeout);
+                if answer.is_err() {
+                    break;
+                }
+            }
+            agent.reply(request, answer);
+        });
+        None
+    }
+
+    fn dial_one(
+        &self,
+        addresses: &[String],
+        session: &SessionKey,
+        pin: [u8; 32],
+        number: u16,
+        timeout: Duration,
+    ) -> Result<Tell, Failure> {
+        let dialed = dial::dial(addresses, session, pin, number, timeout).map_err(|error| {
+            let tried = if addresses.is_empty() {
+                "no address".to_string()
+            } else {
+                addresses.join(", ")
+            };
+            failure(
+                ErrorCode::ConnectFailed,
+                Side::Link,
+                format!("data connection to {tried}: {}", describe(&error)),
+            )
+        })?;
+        let round_trip_us = u64::try_from(dialed.round_trip.as_micros()).unwrap_or(u64::MAX);
+        let told = Dialed {
+            address: dialed.address.to_string(),
+            cipher: dialed.cipher,
+            round_trip_us,
+        };
+        self.arrived(dialed.connection);
+        Ok(Tell::Dialed(told))
+    }
+
+    /// Makes a data stream of a channel of the control connection.
+    fn start_tunnel(
+        self: &Arc<Self>,
+        request: u64,
+        tunnel: &Tunnel,
+    ) -> Option<Result<Tell, Failure>> {
+        let session = match SessionKey::from_message(tunnel.session.as_ref()) {
+            Ok(session) => session,
+            Err(error) => return Some(Err(protocol_failure(Side::Link, &error))),
+        };
+        let channel = u16::try_from(tunnel.channel)
+            .ok()
+            .filter(|&channel| channel >= Channel::FIRST_TUNNEL.0);
+        let Some(channel) = channel else {
+            return Some(Err(failure(
+                ErrorCode::ProtocolViolation,
+                Side::Link,
+                format!("the peer asked for channel {} as a tunnel", tunnel.channel),
+            )));
+        };
+        let opened = (|| {
+            let (stream, pump) = UnixStream::pair()?;
+            self.lock().tunnels.insert(channel, pump.try_clone()?);
+            Ok::<_, io::Error>((stream, pump))
+        })();
+        let (stream, pump) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return Some(Err(io_failure(Side::Link, "tunnel", &error))),
+        };
+        let agent = Arc::clone(self);
+        std::thread::spawn(move || agent.pump_tunnel(Channel(channel), pump));
+        let (agent, dials) = (Arc::clone(self), tunnel.dial);
+        std::thread::spawn(move || {
+            let answer = agent.greet_tunnel(stream, &session, dials);
+            agent.reply(request, answer);
+        });
+        None
+    }
+
+    fn greet_tunnel(
+        &self,
+        stream: UnixStream,
+        session: &SessionKey,
+        dials: bool,
+    ) -> Result<Tell, Failure> {
+        let socket = Arc::new(Socket::Unix(stream));
+        let met = if dials {
+            hello::dial(socket, session, [0; 32], 0).map(|(connection, _)| connection)
+        } else {
+            // In the clear inside: the control connections that carry it are encrypted. The key is never shown.
+            crate::link::tls::Key::generate()
+                .and_then(|key| {
+                    hello::accept(socket, &key, &|id| {
+                        (*id == session.id).then(|| session.clone())
+                    })
+                })
+                .map(|met| met.0)
+        };
+        self.arrived(met.map_err(|error| io_failure(Side::Link, "tunnel", &error))?);
+        Ok(Tell::Dialed(Dialed::default()))
+    }
+
+    fn pump_tunnel(&self, channel: Channel, mut from: UnixStream) {
+        let mut buffer = vec![0; 256 << 10];
+        while let Ok(read) = from.read(&mut buffer) {
+            if read == 0 || self.writer.send(channel, &buffer[..read]).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn begin(self: &Arc<Self>, begin: Begin) -> Result<(), Failure> {
+        let options = begin
+            .options
+            .as_ref()
+            .ok_or_else(|| ProtocolError::violation("the peer began a transfer without options"));
+        let options = options
+            .and_then(TransferOptions::from_message)
+            .map_err(|error| protocol_failure(Side::Link, &error))?;
+        if self.lock().running.is_some() {
+            return Err(failure(
+                ErrorCode::ProtocolViolation,
+                Side::Link,
+                "the peer began a second transfer in one session",
+            ));
+        }
+        let voice = self.voice();
+        let running = match begin.role {
+            Some(Role::Send(role)) => {
+                if role.sources.len() > limits::SOURCES
+                    || role
+                        .sources
+                        .iter()
+                        .any(|source| source.synthetic != 0 && !self.environment.own_process)
+                {
+                    return Err(failure(
+                        ErrorCode::ProtocolViolation,
+                        Side::Link,
+                        "the peer asked for sources that it may not ask for",
+                    ));
+                }
+                let roots = role
+                    .sources
+                    .iter()
+                    .map(|source| SourceRoot::open(&self.environment.place, source))
+                    .collect::<Result<Vec<_>, _>>()?;
+                Running::Send(SendRun::start(options, roots, voice))
+            }
+            Some(Role::Receive(role)) => {
+                self.may_change()?;
+                let destination = self.destination(&role.directory, role.sink)?;
+                Running::Receive(ReceiveRun::start(options, destination, voice))
+            }
+            None => {
+                return Err(failure(
+                    ErrorCode::ProtocolViolation,
+                    Side::Link,
+                    "the peer began a transfer without a role",
+                ));
+            }
+        };
+        let waiting = {
+            let mut state = self.lock();
+            state.running = Some(running.clone());
+            std::mem::take(&mut state.waiting)
+        };
+        for connection in waiting {
+            running.add_stream(connection);
+        }
+        Ok(())
+    }
+
+    fn voice(self: &Arc<Self>) -> Voice {
+        let (peer, command) = (self.writer.clone(), self.writer.clone());
+        Voice {
+            peer: Arc::new(move |message| peer.send(Channel::PEER, &message.encode())),
+            command: Arc::new(move |tell| {
+                let _ = command.send(
+                    Channel::CONTROL,
+                    &FromAgent {
+                        request: 0,
+                        tell: Some(tell),
+                    }
+                    .to_bytes(),
+                );
+            }),
+        }
+    }
+
+    fn destination(&self, path: &[u8], sink: u32) -> Result<Destination, Failure> {
+        let named = |error: &io::Error| {
+            io_failure(
+                Side::Destination,
+                carrack_core::path::display_bytes(path),
+                error,
+            )
+        };
+        match (sink, self.environment.own_process) {
+            (0, _) => {
+                let directory = self
+                    .environment
+                    .place
+                    .make_dirs(path)
+                    .map_err(|error| named(&error))?;
+                Ok(Destination::Tree(
+                    Tree::new(directory).map_err(|error| named(&error))?,
+                ))
+            }
+            (1, true) => Ok(Destination::sequential(Box::new(io::stdout()))),
+            (2, _) => Ok(Destination::Null),
+            (3, _) => {
+                let (parent, name) = self
+                    .environment
+                    .place
+                    .parent(path)
+                    .map_err(|error| named(&error))?;
+                let file = parent.open_write(&name).map_err(|error| named(&error))?;
+                Ok(Destination::sequential(Box::new(file)))
+            }
+            _ => Err(failure(
+                ErrorCode::ProtocolViolation,
+                Side::Link,
+                format!("the peer asked for a destination of unknown kind {sink}"),
+            )),
+        }
+    }
+}
+
+/// Where a client's connection came from and went to, for a node's agent.
+pub fn addresses(socket: &std::net::TcpStream) -> (String, String) {
+    let plain = |address: io::Result<SocketAddr>| {
+        address
+            .map(|address| address.ip().to_canonical().to_string())
+            .unwrap_or_default()
+    };
+    (plain(socket.local_addr()), plain(socket.peer_addr()))
+}

@@ -1,0 +1,6 @@
+//! The data path: authenticated streams of frames, and the digests of what they carry.
+
+pub mod hasher;
+pub mod mac;
+pub mod socket;
+pub mod stream;

@@ -1,0 +1,289 @@
+//! A data stream: frames in one direction over one connection, encrypted by TLS or with MACs on their metadata.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use carrack_core::tuning::SLICE_BYTES;
+use carrack_core::wire::frame::MAC_BYTES;
+
+use super::mac::Mac;
+use super::socket::Socket;
+use crate::link::tls::{Opened, Tls};
+
+/// How a stream's bytes are protected.
+pub enum Protection {
+    /// TLS 1.3.
+    Tls(Box<Tls>),
+    /// MACs on metadata; the payload is clear and covered by its digest in the trailer.
+    Mac(Mac),
+    /// Nothing: the bytes never leave the process.
+    Memory,
+}
+
+/// An authenticated connection, not yet given a direction.
+pub struct Connection {
+    /// The socket.
+    pub socket: Arc<Socket>,
+    /// What protects it.
+    pub protection: Protection,
+    /// Decrypted bytes that came with the handshake.
+    pub early: Vec<u8>,
+    /// The stream's number in its session.
+    pub number: u16,
+}
+
+/// The sending end of a data stream.
+pub struct OutStream {
+    socket: Arc<Socket>,
+    protection: Protection,
+    /// Metadata and small payload that wait to go together.
+    staged: Vec<u8>,
+    sealed: Vec<u8>,
+}
+
+impl OutStream {
+    /// Sends over this connection from now on.
+    pub fn new(connection: Connection) -> Self {
+        Self {
+            socket: connection.socket,
+            protection: connection.protection,
+            staged: Vec::with_capacity(2 * SLICE_BYTES),
+            sealed: Vec::new(),
+        }
+    }
+
+    /// Cuts the connection from outside.
+    pub fn socket(&self) -> Arc<Socket> {
+        Arc::clone(&self.socket)
+    }
+
+    /// Metadata: headers, paths, trailers. Each call is covered by one MAC.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn meta(&mut self, pieces: &[&[u8]]) -> io::Result<()> {
+        for piece in pieces {
+            self.staged.extend_from_slice(piece);
+        }
+        if let Protection::Mac(mac) = &mut self.protection {
+            let mac = mac.next(pieces);
+            self.staged.extend_from_slice(&mac);
+        }
+        if self.staged.len() >= SLICE_BYTES {
+            self.flush()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Payload: content of files.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn payload(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() < SLICE_BYTES / 4 {
+            self.staged.extend_from_slice(bytes);
+            return if self.staged.len() >= SLICE_BYTES {
+                self.flush()
+            } else {
+                Ok(())
+            };
+        }
+        // Metadata goes into records of its own, so that large payload keeps its alignment in the receiver's records.
+        self.flush()?;
+        self.send(bytes)
+    }
+
+    /// Sends what waits.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn flush(&mut self) -> io::Result<()> {
+        if self.staged.is_empty() {
+            return Ok(());
+        }
+        let staged = std::mem::take(&mut self.staged);
+        let result = self.send(&staged);
+        self.staged = staged;
+        self.staged.clear();
+        result
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.protection {
+            Protection::Tls(tls) => {
+                self.sealed.clear();
+                tls.seal(bytes, &mut self.sealed)?;
+                (&*self.socket).write_all(&self.sealed)
+            }
+            Protection::Mac(_) | Protection::Memory => (&*self.socket).write_all(bytes),
+        }
+    }
+}
+
+/// The receiving end of a data stream.
+pub struct InStream {
+    socket: Arc<Socket>,
+    protection: Protection,
+    /// Decrypted bytes, `start..end` of which have not been taken.
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl InStream {
+    /// Decrypted bytes held at most. Several slices, so that what lies ahead of a frame is rarely moved.
+    const BUFFER_BYTES: usize = 2 * SLICE_BYTES;
+
+    /// Receives over this connection from now on.
+    pub fn new(connection: Connection) -> Self {
+        let mut protection = connection.protection;
+        if let Protection::Tls(tls) = &mut protection {
+            tls.reserve(SLICE_BYTES);
+        }
+        let mut buffer = connection.early;
+        let end = buffer.len();
+        buffer.resize(Self::BUFFER_BYTES.max(end), 0);
+        Self {
+            socket: connection.socket,
+            protection,
+            buffer,
+            start: 0,
+            end,
+        }
+    }
+
+    /// Cuts the connection from outside.
+    pub fn socket(&self) -> Arc<Socket> {
+        Arc::clone(&self.socket)
+    }
+
+    /// Metadata of exactly this length, its MAC checked where there is one.
+    ///
+    /// # Errors
+    /// Those of the connection; `UnexpectedEof` when it ends first; `InvalidData` when the MAC is wrong.
+    pub fn meta(&mut self, out: &mut [u8]) -> io::Result<()> {
+        self.meta_after(&[], out)
+    }
+
+    /// As [`InStream::meta`], for metadata whose first part, `before`, was taken by [`InStream::peek`].
+    ///
+    /// # Errors
+    /// As [`InStream::meta`].
+    pub fn meta_after(&mut self, before: &[u8], out: &mut [u8]) -> io::Result<()> {
+        self.take(out)?;
+        let mut theirs = [0; MAC_BYTES];
+        if matches!(self.protection, Protection::Mac(_)) {
+            self.take(&mut theirs)?;
+        }
+        if let Protection::Mac(mac) = &mut self.protection
+            && !mac.check(&[before, out], &theirs)
+        {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a frame was altered or injected on the way: its MAC is wrong",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The first part of metadata whose MAC covers more: only its lengths may be used before [`InStream::meta_after`].
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn peek(&mut self, out: &mut [u8]) -> io::Result<()> {
+        self.take(out)
+    }
+
+    /// Whether the connection has ended cleanly at a frame's border.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn at_end(&mut self) -> io::Result<bool> {
+        if self.start < self.end {
+            return Ok(false);
+        }
+        match self.fill(1) {
+            Ok(()) => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Hands out `length` bytes of payload, in slices of at most [`SLICE_BYTES`]: all but the last are of that size, and stay
+    /// in cache between being decrypted, hashed and written.
+    ///
+    /// # Errors
+    /// Those of the connection, and those of the sink.
+    pub fn payload<E: From<io::Error>>(
+        &mut self,
+        length: u64,
+        sink: &mut dyn FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut left = length;
+        while left > 0 {
+            let slice = left.min(SLICE_BYTES as u64) as usize;
+            self.fill(slice)?;
+            sink(&self.buffer[self.start..self.start + slice])?;
+            self.start += slice;
+            left -= slice as u64;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, out: &mut [u8]) -> io::Result<()> {
+        for part in out.chunks_mut(SLICE_BYTES) {
+            self.fill(part.len())?;
+            part.copy_from_slice(&self.buffer[self.start..self.start + part.len()]);
+            self.start += part.len();
+        }
+        Ok(())
+    }
+
+    /// Makes sure that `wanted` bytes (at most a slice) are there.
+    fn fill(&mut self, wanted: usize) -> io::Result<()> {
+        if self.end - self.start >= wanted {
+            return Ok(());
+        }
+        if self.start == self.end || self.start + wanted > self.buffer.len() {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        while self.end - self.start < wanted {
+            match &mut self.protection {
+                Protection::Tls(tls) => {
+                    let read = read_retrying(&self.socket, tls.space())?;
+                    tls.filled(read);
+                    let (buffer, end) = (&mut self.buffer, &mut self.end);
+                    let opened = tls.open(&mut |piece| {
+                        if *end + piece.len() > buffer.len() {
+                            buffer.resize(*end + piece.len(), 0);
+                        }
+                        buffer[*end..*end + piece.len()].copy_from_slice(piece);
+                        *end += piece.len();
+                    })?;
+                    if opened == Opened::Closed && self.end - self.start < wanted {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                }
+                Protection::Mac(_) | Protection::Memory => {
+                    self.end += read_retrying(&self.socket, &mut self.buffer[self.end..])?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One read; the end of the connection is an error here, because a stream ends with a frame that says so.
+fn read_retrying(socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut socket = socket;
+    loop {
+        match socket.read(buffer) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}

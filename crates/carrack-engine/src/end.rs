@@ -1,0 +1,527 @@
+//! The command's view of one end: an agent somewhere, reached in one of three ways, that is asked and answers.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use carrack_core::location::Location;
+use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::request::Reach;
+use carrack_core::wire::control::{Ask, Empty, FromAgent, Hello, Tell, ToAgent, Welcome};
+use carrack_core::wire::mux::Channel;
+use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN};
+use carrack_sys::signal::{Stop, stop_requested};
+
+use crate::agent::{Agent, DataPort, Environment};
+use crate::error::{describe, failure};
+use crate::link::mux::MuxWriter;
+use crate::link::ssh::SshChild;
+use crate::link::{node_client, ssh, tls_duplex};
+use crate::storage::place::Place;
+
+/// For a person to read.
+pub type Note = Arc<dyn Fn(String) + Send + Sync>;
+
+/// Which end something came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndId {
+    /// Where the bytes come from.
+    Source,
+    /// Where they go.
+    Destination,
+}
+
+impl EndId {
+    /// The side that a user sees.
+    pub fn side(self) -> Side {
+        match self {
+            Self::Source => Side::Source,
+            Self::Destination => Side::Destination,
+        }
+    }
+}
+
+/// Something that an end said.
+pub struct Incoming {
+    /// Which.
+    pub end: EndId,
+    /// The request that it answers; 0 for none.
+    pub request: u64,
+    /// What; an error when the connection has ended.
+    pub tell: Result<Tell, Failure>,
+}
+
+/// What both ends say, in order of arrival.
+pub struct Inbox {
+    receiver: mpsc::Receiver<Incoming>,
+    sender: Words,
+    kept: VecDeque<Incoming>,
+}
+
+/// Where the threads that read connections put what they read.
+pub type Words = mpsc::Sender<Incoming>;
+
+impl Default for Inbox {
+    fn default() -> Self {
+        let (sender, receiver) = mpsc::channel();
+        Self {
+            receiver,
+            sender,
+            kept: VecDeque::new(),
+        }
+    }
+}
+
+/// How an end is reached.
+pub enum Reached {
+    /// In this process.
+    Here(Arc<Agent>, Option<JoinHandle<()>>),
+    /// Over ssh. Ended when dropped.
+    Ssh(SshChild),
+    /// At a node: its address and key.
+    Node(std::net::SocketAddr, [u8; 32]),
+}
+
+/// An agent that can be asked.
+pub struct End {
+    /// Which.
+    pub id: EndId,
+    /// For messages.
+    pub name: String,
+    /// What it said of itself.
+    pub welcome: Welcome,
+    /// How it is reached.
+    pub reached: Reached,
+    writer: MuxWriter,
+    /// Where its words to the peer go.
+    forward: Arc<Mutex<Option<MuxWriter>>>,
+    next_request: u64,
+}
+
+impl Inbox {
+    /// For another end to put its words into.
+    pub fn share(&self) -> Words {
+        self.sender.clone()
+    }
+
+    /// Waits for something that `wanted` takes; the rest is kept for later.
+    ///
+    /// # Errors
+    /// When a connection ends, the command is told to stop, or the deadline passes ([`ErrorCode::Silence`]).
+    pub fn wait(
+        &mut self,
+        deadline: Option<Instant>,
+        note: &Note,
+        wanted: &dyn Fn(&Incoming) -> bool,
+    ) -> Result<Incoming, Failure> {
+        if let Some(place) = self.kept.iter().position(wanted) {
+            return self
+                .kept
+                .remove(place)
+                .ok_or_else(|| failure(ErrorCode::Internal, Side::Command, "a message was lost"));
+        }
+        loop {
+            if let Some(stop) = stopped() {
+                return Err(stop);
+            }
+            let left = deadline.map_or(Duration::from_millis(100), |deadline| {
+                deadline.saturating_duration_since(Instant::now())
+            });
+            match self
+                .receiver
+                .recv_timeout(left.min(Duration::from_millis(100)))
+            {
+                Ok(incoming) => match incoming {
+                    Incoming {
+                        tell: Ok(Tell::Note(text)),
+                        ..
+                    } => note(text),
+                    Incoming {
+                        tell: Err(failure), ..
+                    } => return Err(failure),
+                    incoming if wanted(&incoming) => return Ok(incoming),
+                    incoming => self.kept.push_back(incoming),
+                },
+                Err(RecvTimeoutError::Timeout)
+                    if deadline.is_some_and(|deadline| Instant::now() >= deadline) =>
+                {
+                    return Err(failure(ErrorCode::Silence, Side::Link, "no answer in time"));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(failure(
+                        ErrorCode::Internal,
+                        Side::Command,
+                        "nobody is left to answer",
+                    ));
+                }
+            }
+        }
+    }
+}
+
+/// Whether the user, or the system, wants the command to stop.
+pub fn stopped() -> Option<Failure> {
+    stop_requested().map(|stop| match stop {
+        Stop::Interrupt => failure(
+            ErrorCode::Interrupted,
+            Side::Command,
+            "interrupted; run the same command again to copy what is missing",
+        ),
+        Stop::Terminate => failure(
+            ErrorCode::Terminated,
+            Side::Command,
+            "terminated; run the same command again to copy what is missing",
+        ),
+    })
+}
+
+impl End {
+    /// Brings up the agent of a location.
+    ///
+    /// # Errors
+    /// When it cannot be reached, or speaks no version that is spoken here.
+    pub fn open(
+        id: EndId,
+        location: &Location,
+        reach: &Reach,
+        words: Words,
+        note: &Note,
+    ) -> Result<Self, Failure> {
+        let forward = Arc::new(Mutex::new(None));
+        let mut token = String::new();
+        let (name, writer, reached) = match location {
+            Location::Ssh { host, .. } => {
+                let session = ssh::start(host, reach, note)?;
+                let child = session.child;
+                let process = child.id();
+                let writer = MuxWriter::new(
+                    Box::new(session.input),
+                    Box::new(move || end_process(process)),
+                );
+                spawn_reader(
+                    id,
+                    host.to_string(),
+                    &writer,
+                    session.output,
+                    &forward,
+                    words,
+                );
+                (host.to_string(), writer, Reached::Ssh(child))
+            }
+            Location::Node { node, .. } => {
+                let connected = node_client::connect(node, reach, note)?;
+                token = connected.token;
+                let lost = |error: io::Error| {
+                    failure(
+                        ErrorCode::ConnectFailed,
+                        Side::Link,
+                        format!("{node}: {}", describe(&error)),
+                    )
+                };
+                let abort = connected.socket.try_clone().map_err(lost)?;
+                let (reader, out) =
+                    tls_duplex::split(connected.socket, connected.tls).map_err(lost)?;
+                let writer = MuxWriter::new(
+                    Box::new(out),
+                    Box::new(move || drop(abort.shutdown(std::net::Shutdown::Both))),
+                );
+                spawn_reader(id, node.to_string(), &writer, reader, &forward, words);
+                (
+                    node.to_string(),
+                    writer,
+                    Reached::Node(connected.address, connected.pin),
+                )
+            }
+            _ => Self::open_here(id, &forward, words)?,
+        };
+        let mut end = Self {
+            id,
+            name,
+            welcome: Welcome::default(),
+            reached,
+            writer,
+            forward,
+            next_request: 1,
+        };
+        end.greet(token)?;
+        Ok(end)
+    }
+
+    fn open_here(
+        id: EndId,
+        forward: &Arc<Mutex<Option<MuxWriter>>>,
+        words: Words,
+    ) -> Result<(String, MuxWriter, Reached), Failure> {
+        let lost = |error: io::Error| {
+            failure(
+                ErrorCode::ResourceLimit,
+                Side::Command,
+                format!("a socket pair: {}", describe(&error)),
+            )
+        };
+        let (ours, theirs) = UnixStream::pair().map_err(lost)?;
+        let environment = Environment {
+            place: Place::Anywhere { tilde: false },
+            read_only: false,
+            own_process: true,
+            token: None,
+            data: DataPort::Own,
+            local_address: String::new(),
+            peer_address: String::new(),
+        };
+        let half = |socket: &UnixStream| socket.try_clone().map_err(lost);
+        let (agent_abort, agent_out) = (half(&theirs)?, half(&theirs)?);
+        let agent_writer = MuxWriter::new(
+            Box::new(agent_out),
+            Box::new(move || drop(agent_abort.shutdown(std::net::Shutdown::Both))),
+        );
+        let (abort, out) = (half(&ours)?, half(&ours)?);
+        let writer = MuxWriter::new(
+            Box::new(out),
+            Box::new(move || drop(abort.shutdown(std::net::Shutdown::Both))),
+        );
+        let agent = Agent::new(agent_writer.clone(), environment);
+        let served = Arc::clone(&agent);
+        let thread = std::thread::spawn(move || {
+            let mut input = theirs;
+            // Its greeting is answered like any other's: one conversation for all three kinds of end.
+            if served.greet(&mut input).is_ok() {
+                served.run(input);
+            }
+        });
+        spawn_reader(id, "this host".into(), &writer, ours, forward, words);
+        Ok((
+            "this host".into(),
+            writer,
+            Reached::Here(agent, Some(thread)),
+        ))
+    }
+
+    fn greet(&mut self, token: String) -> Result<(), Failure> {
+        let hello = Hello {
+            oldest: PROTOCOL_VERSION_MIN,
+            newest: PROTOCOL_VERSION,
+            program: env!("CARGO_PKG_VERSION").into(),
+            token,
+        };
+        self.ask(Ask::Hello(hello)).map(|_| ())
+    }
+
+    /// Takes the answer to the greeting.
+    ///
+    /// # Errors
+    /// When there is none, or a refusal.
+    pub fn welcomed(
+        &mut self,
+        inbox: &mut Inbox,
+        reach: &Reach,
+        note: &Note,
+    ) -> Result<(), Failure> {
+        let deadline = Instant::now() + reach.connect_timeout;
+        let id = self.id;
+        let answer = inbox.wait(Some(deadline), note, &|incoming| {
+            incoming.end == id && incoming.request == 1
+        })?;
+        match answer.tell? {
+            Tell::Welcome(welcome) => {
+                self.welcome = welcome;
+                self.writer.keep_alive();
+                Ok(())
+            }
+            Tell::Failed(refusal) => {
+                let mut refusal = Failure::from(refusal);
+                refusal.message = format!("{}: {}", self.name, refusal.message);
+                Err(refusal)
+            }
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// From now on, what each end says to the other is carried across.
+    pub fn introduce(&self, other: &Self) {
+        let set = |forward: &Arc<Mutex<Option<MuxWriter>>>, writer: &MuxWriter| {
+            *forward.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer.clone());
+        };
+        set(&self.forward, &other.writer);
+        set(&other.forward, &self.writer);
+    }
+
+    /// Sends a request, and tells its number.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    pub fn ask(&mut self, ask: Ask) -> Result<u64, Failure> {
+        let request = self.next_request;
+        self.next_request += 1;
+        let sent = self.writer.send(
+            Channel::CONTROL,
+            &ToAgent {
+                request,
+                ask: Some(ask),
+            }
+            .to_bytes(),
+        );
+        sent.map_err(|error| {
+            failure(
+                ErrorCode::ConnectionLost,
+                Side::Link,
+                format!(
+                    "{}: the control connection was lost: {}",
+                    self.name,
+                    describe(&error)
+                ),
+            )
+        })?;
+        Ok(request)
+    }
+
+    /// Sends a request and waits for its answer; a refusal comes back as the error.
+    ///
+    /// # Errors
+    /// When the connection ends, or the agent refuses.
+    pub fn request(&mut self, inbox: &mut Inbox, note: &Note, ask: Ask) -> Result<Tell, Failure> {
+        let request = self.ask(ask)?;
+        self.answer(inbox, note, request)
+    }
+
+    /// Waits for the answer to a request.
+    ///
+    /// # Errors
+    /// As [`End::request`].
+    pub fn answer(&self, inbox: &mut Inbox, note: &Note, request: u64) -> Result<Tell, Failure> {
+        let id = self.id;
+        let answer = inbox.wait(None, note, &|incoming| {
+            incoming.end == id && incoming.request == request
+        })?;
+        match answer.tell? {
+            Tell::Failed(refusal) => Err(self.placed(refusal.into())),
+            tell => Ok(tell),
+        }
+    }
+
+    /// A failure of a file at this end, whichever side the agent thought it was.
+    pub fn placed(&self, mut failure: Failure) -> Failure {
+        if matches!(failure.side, Side::Source | Side::Destination) {
+            failure.side = self.id.side();
+        }
+        if matches!(self.reached, Reached::Ssh(_) | Reached::Node(..))
+            && failure.side != Side::Command
+        {
+            failure.message = format!("{}: {}", self.name, failure.message);
+        }
+        failure
+    }
+
+    /// An answer that makes no sense.
+    pub fn unexpected(&self) -> Failure {
+        failure(
+            ErrorCode::ProtocolViolation,
+            Side::Link,
+            format!(
+                "{}: the peer answered something else than it was asked",
+                self.name
+            ),
+        )
+    }
+
+    /// Whether it is in this process.
+    pub fn is_here(&self) -> bool {
+        matches!(self.reached, Reached::Here(..))
+    }
+
+    /// Whether it has the same files as another.
+    pub fn shares_host(&self, other: &Self) -> bool {
+        !self.welcome.host_id.trim().is_empty() && self.welcome.host_id == other.welcome.host_id
+    }
+
+    /// Says good-bye and waits until everything of it in this process has ended.
+    pub fn close(mut self) {
+        let _ = self.ask(Ask::Bye(Empty {}));
+        match &mut self.reached {
+            Reached::Here(_, thread) => {
+                if let Some(thread) = thread.take() {
+                    let _ = thread.join();
+                }
+            }
+            // ssh leaves when the agent does; it is waited for when dropped, and its input ends with the writer.
+            Reached::Ssh(_) | Reached::Node(..) => {}
+        }
+        if !matches!(self.reached, Reached::Ssh(_)) {
+            self.writer.close();
+        }
+    }
+}
+
+/// Ends ssh at once, so that a thread waiting for it wakes up.
+fn end_process(process: u32) {
+    carrack_sys::host::terminate(process);
+}
+
+fn spawn_reader(
+    id: EndId,
+    name: String,
+    writer: &MuxWriter,
+    input: impl Read + Send + 'static,
+    forward: &Arc<Mutex<Option<MuxWriter>>>,
+    words: Words,
+) {
+    let (writer, forward) = (writer.clone(), Arc::clone(forward));
+    std::thread::spawn(move || {
+        let ended = writer.read_all(input, &mut |channel, payload| {
+            if channel != Channel::CONTROL {
+                let other = forward
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .clone();
+                return other.map_or(Ok(()), |other| other.send(channel, &payload));
+            }
+            let (request, tell) = FromAgent::from_bytes(&payload)
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            words
+                .send(Incoming {
+                    end: id,
+                    request,
+                    tell: Ok(tell),
+                })
+                .map_err(|_| io::ErrorKind::BrokenPipe.into())
+        });
+        let why = match ended {
+            _ if writer.went_silent() => failure(
+                ErrorCode::Silence,
+                Side::Link,
+                format!(
+                    "{name}: nothing was heard for {} s",
+                    carrack_core::tuning::SILENCE.as_secs()
+                ),
+            ),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => failure(
+                ErrorCode::ProtocolViolation,
+                Side::Link,
+                format!("{name}: {}", describe(&error)),
+            ),
+            Err(error) => failure(
+                ErrorCode::ConnectionLost,
+                Side::Link,
+                format!(
+                    "{name}: the control connection was lost: {}",
+                    describe(&error)
+                ),
+            ),
+            Ok(()) => failure(
+                ErrorCode::ConnectionLost,
+                Side::Link,
+                format!("{name}: the control connection was closed"),
+            ),
+        };
+        let _ = words.send(Incoming {
+            end: id,
+            request: 0,
+            tell: Err(why),
+        });
+    });
+}

@@ -1,0 +1,90 @@
+//! Errors of system calls and connections, as failures that a user can act upon.
+
+use std::fmt::Display;
+use std::io;
+
+use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::wire::ProtocolError;
+
+/// A failure in words.
+pub fn failure(code: ErrorCode, side: Side, message: impl Into<String>) -> Failure {
+    Failure {
+        code,
+        side,
+        message: message.into(),
+    }
+}
+
+/// A failed system call: `what` names the call and, where the report does not, the path.
+pub fn io_failure(side: Side, what: impl Display, error: &io::Error) -> Failure {
+    let code = code_of(error);
+    let hint = hint(code)
+        .map(|hint| format!(" ({hint})"))
+        .unwrap_or_default();
+    failure(code, side, format!("{what}: {}{hint}", describe(error)))
+}
+
+/// A peer that broke the protocol.
+pub fn protocol_failure(side: Side, error: &ProtocolError) -> Failure {
+    failure(error.code, side, error.what.clone())
+}
+
+/// What the system says, without Rust's "(os error N)".
+pub fn describe(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(end) => text[..end].to_string(),
+        None => text,
+    }
+}
+
+/// The code for a system error.
+pub fn code_of(error: &io::Error) -> ErrorCode {
+    use carrack_sys::errno::*;
+    match error.raw_os_error() {
+        Some(ENOENT) => ErrorCode::NotFound,
+        Some(EACCES | EPERM) => ErrorCode::PermissionDenied,
+        Some(EISDIR) => ErrorCode::IsADirectory,
+        Some(ENOTDIR) => ErrorCode::NotADirectory,
+        Some(EEXIST) => ErrorCode::AlreadyExists,
+        Some(ELOOP) => ErrorCode::SymlinkRefused,
+        Some(EXDEV) => ErrorCode::OutsideRoot,
+        Some(ENAMETOOLONG) => ErrorCode::NameTooLong,
+        Some(ENOSPC) => ErrorCode::NoSpace,
+        Some(EDQUOT) => ErrorCode::QuotaExceeded,
+        Some(EROFS) => ErrorCode::ReadOnlyFileSystem,
+        Some(EFBIG) => ErrorCode::FileTooLarge,
+        Some(EMFILE | ENFILE | ENOMEM) => ErrorCode::ResourceLimit,
+        Some(ENOTEMPTY) => ErrorCode::NotEmpty,
+        Some(EOPNOTSUPP | ENOSYS) => ErrorCode::Unsupported,
+        Some(ECONNREFUSED | EHOSTUNREACH | ENETUNREACH | EADDRNOTAVAIL) => ErrorCode::ConnectFailed,
+        Some(ECONNRESET | EPIPE | ECONNABORTED) => ErrorCode::ConnectionLost,
+        Some(ETIMEDOUT) => ErrorCode::Silence,
+        Some(_) => ErrorCode::InputOutput,
+        None => match error.kind() {
+            io::ErrorKind::NotFound => ErrorCode::NotFound,
+            io::ErrorKind::PermissionDenied => ErrorCode::PermissionDenied,
+            io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionReset => ErrorCode::ConnectionLost,
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => ErrorCode::Silence,
+            io::ErrorKind::InvalidData => ErrorCode::ProtocolViolation,
+            io::ErrorKind::InvalidInput => ErrorCode::BadPath,
+            _ => ErrorCode::InputOutput,
+        },
+    }
+}
+
+/// What to try, where the system's words do not say it.
+fn hint(code: ErrorCode) -> Option<&'static str> {
+    Some(match code {
+        ErrorCode::SymlinkRefused => "a symbolic link stands in the path and is not followed there",
+        ErrorCode::OutsideRoot => "the path leads outside the directory that is served",
+        ErrorCode::ResourceLimit => "raise the limit of open files or memory, or lower --streams",
+        ErrorCode::NoSpace => "free some space or inodes there and run the same command again",
+        ErrorCode::QuotaExceeded => {
+            "free some space or raise the quota and run the same command again"
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,256 @@
+//! The verbs of a file manager on any kind of location: an agent is brought up there and asked.
+
+use carrack_core::location::Location;
+use carrack_core::report::{Event, Failure, FileDigests, ItemKind, ItemReport, Outcome};
+use carrack_core::request::{Digests, Reach};
+use carrack_core::wire::control::{self, Ask, Counted, Tell, kind_from_number};
+use std::sync::Arc;
+
+use crate::end::{End, EndId, Inbox, Note};
+
+/// An open conversation with the agent of one location.
+pub struct Files {
+    end: Option<End>,
+    inbox: Inbox,
+    note: Note,
+}
+
+/// One entry of a listing.
+#[derive(Clone, Debug)]
+pub struct ListEntry {
+    /// Relative to the listed directory; the name itself for a file.
+    pub path: Vec<u8>,
+    /// What it is.
+    pub kind: ItemKind,
+    /// Bytes.
+    pub size: u64,
+    /// Permission bits.
+    pub mode: u32,
+    /// Modification time, seconds since 1970.
+    pub mtime_seconds: i64,
+    /// And nanoseconds.
+    pub mtime_nanos: u32,
+    /// Of a symbolic link, where it leads.
+    pub link_target: Vec<u8>,
+    /// Why nothing more is known.
+    pub error: Option<Failure>,
+}
+
+/// The digests of one file.
+#[derive(Clone, Debug)]
+pub struct SumEntry {
+    /// Relative to the directory named; the name itself for a file.
+    pub path: Vec<u8>,
+    /// Bytes.
+    pub size: u64,
+    /// Its digests.
+    pub result: Result<FileDigests, Failure>,
+}
+
+impl Files {
+    /// Brings up the agent of `location`.
+    ///
+    /// # Errors
+    /// When it cannot be reached.
+    pub fn open(
+        location: &Location,
+        reach: &Reach,
+        observer: &(dyn Fn(Event) + Send + Sync),
+    ) -> Result<Self, Failure> {
+        let (notes, told) = std::sync::mpsc::channel();
+        let note: Note = Arc::new(move |text| drop(notes.send(text)));
+        let mut inbox = Inbox::default();
+        let opened =
+            End::open(EndId::Source, location, reach, inbox.share(), &note).and_then(|mut end| {
+                end.welcomed(&mut inbox, reach, &note)?;
+                Ok(end)
+            });
+        told.try_iter().for_each(|text| observer(Event::Note(text)));
+        Ok(Self {
+            end: Some(opened?),
+            inbox,
+            note,
+        })
+    }
+
+    /// Asks, and hands out every part of the answer until the last.
+    fn converse(&mut self, ask: Ask, part: &mut dyn FnMut(Tell)) -> Result<u64, Failure> {
+        let Some(end) = &mut self.end else {
+            unreachable!("the end is taken only when the conversation is dropped")
+        };
+        let request = end.ask(ask)?;
+        loop {
+            match end.answer(&mut self.inbox, &self.note, request)? {
+                Tell::Done(Counted { count }) => return Ok(count),
+                tell @ (Tell::Page(_) | Tell::Sums(_)) => part(tell),
+                _ => return Err(end.unexpected()),
+            }
+        }
+    }
+
+    /// Lists a directory, or names a file, in the order of the file system.
+    ///
+    /// # Errors
+    /// When it cannot be read; what could not be read below it is told as entries with an error.
+    pub fn list(
+        &mut self,
+        path: &[u8],
+        recursive: bool,
+        each: &mut dyn FnMut(ListEntry),
+    ) -> Result<(), Failure> {
+        self.list_as(
+            control::List {
+                path: path.to_vec(),
+                recursive,
+                itself: false,
+            },
+            each,
+        )
+    }
+
+    fn list_as(
+        &mut self,
+        list: control::List,
+        each: &mut dyn FnMut(ListEntry),
+    ) -> Result<(), Failure> {
+        let mut part = |tell| {
+            if let Tell::Page(page) = tell {
+                page.entries
+                    .into_iter()
+                    .map(ListEntry::from)
+                    .for_each(&mut *each);
+            }
+        };
+        self.converse(Ask::List(list), &mut part).map(|_| ())
+    }
+
+    /// Describes what a path is, a link not followed.
+    ///
+    /// # Errors
+    /// When nothing is there.
+    pub fn stat(&mut self, path: &[u8]) -> Result<ListEntry, Failure> {
+        let mut found = None;
+        self.list_as(
+            control::List {
+                path: path.to_vec(),
+                recursive: false,
+                itself: true,
+            },
+            &mut |entry| found = Some(entry),
+        )?;
+        match (found, &self.end) {
+            (Some(entry), _) => Ok(entry),
+            (None, Some(end)) => Err(end.unexpected()),
+            (None, None) => unreachable!("the end is taken only when the conversation is dropped"),
+        }
+    }
+
+    /// Makes a directory; with `parents` those above it too, and one that exists is fine.
+    ///
+    /// # Errors
+    /// Those of the place.
+    pub fn make_dir(&mut self, path: &[u8], parents: bool) -> Result<(), Failure> {
+        self.converse(
+            Ask::MakeDirectory(control::MakeDirectory {
+                path: path.to_vec(),
+                parents,
+            }),
+            &mut |_| {},
+        )
+        .map(|_| ())
+    }
+
+    /// Renames; onto an existing directory, into it.
+    ///
+    /// # Errors
+    /// Those of the place.
+    pub fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), Failure> {
+        self.converse(
+            Ask::Rename(control::Rename {
+                from: from.to_vec(),
+                to: to.to_vec(),
+            }),
+            &mut |_| {},
+        )
+        .map(|_| ())
+    }
+
+    /// Removes, and tells how many entries went.
+    ///
+    /// # Errors
+    /// Those of the place; what was removed before stays removed.
+    pub fn remove(&mut self, path: &[u8], recursive: bool) -> Result<u64, Failure> {
+        self.converse(
+            Ask::Remove(control::Remove {
+                path: path.to_vec(),
+                recursive,
+            }),
+            &mut |_| {},
+        )
+    }
+
+    /// Digests of a file, or of every file below a directory.
+    ///
+    /// # Errors
+    /// When the path cannot be read; single files' errors are in their entries.
+    pub fn sum(
+        &mut self,
+        path: &[u8],
+        digests: Digests,
+        each: &mut dyn FnMut(SumEntry),
+    ) -> Result<(), Failure> {
+        let ask = control::Sum {
+            path: path.to_vec(),
+            blake3: digests.blake3,
+            adler32: digests.adler32,
+            crc32c: digests.crc32c,
+        };
+        let mut part = |tell| {
+            if let Tell::Sums(sums) = tell {
+                sums.list
+                    .into_iter()
+                    .map(SumEntry::from)
+                    .for_each(&mut *each);
+            }
+        };
+        self.converse(Ask::Sum(ask), &mut part).map(|_| ())
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        if let Some(end) = self.end.take() {
+            end.close();
+        }
+    }
+}
+
+impl From<control::Entry> for ListEntry {
+    fn from(entry: control::Entry) -> Self {
+        Self {
+            path: entry.path,
+            kind: kind_from_number(entry.kind).unwrap_or(ItemKind::Special),
+            size: entry.size,
+            mode: entry.mode,
+            mtime_seconds: entry.mtime_seconds,
+            mtime_nanos: entry.mtime_nanos,
+            link_target: entry.link_target,
+            error: entry.failure.map(Failure::from),
+        }
+    }
+}
+
+impl From<control::Item> for SumEntry {
+    fn from(item: control::Item) -> Self {
+        let item = ItemReport::from(item);
+        let result = match item.outcome {
+            Outcome::Failed(failure) => Err(failure),
+            Outcome::Published | Outcome::Kept => Ok(item.digests),
+        };
+        Self {
+            path: item.path,
+            size: item.size,
+            result,
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Drives a transfer: threads, sockets, files. What to do is decided in `carrack_core`; how a system call is made, in `carrack_sys`.
+//!
+//! - [`copy`](copy::copy) carries out a whole request: it opens an *end* for the sources and one for the destination,
+//!   introduces them to each other and watches;
+//! - an end is an *agent* ([`agent`]): in this process, at the far side of an ssh session, or in a node ([`node`]). All three run the
+//!   same code and speak the same messages;
+//! - [`link`] makes connections, [`data`] moves bytes over them, [`storage`] reads and writes files, `transfer` ties the
+//!   three to the two machines of the core;
+//! - [`files`] are the verbs of a file manager.
+//!
+//! Plain threads and blocking calls throughout: streams are few, and a thread that waits in `write` is the simplest back-pressure.
+
+pub mod agent;
+pub mod copy;
+pub mod data;
+pub mod end;
+pub mod error;
+pub mod files;
+pub mod link;
+pub mod node;
+pub mod storage;
+mod transfer;
+mod verbs;

@@ -1,0 +1,315 @@
+//! The first words on a data connection: which session it belongs to, and proof of that, in both directions.
+//!
+//! The dialer sends the session's identifier, the stream's number and a nonce; the listener answers with a nonce and a MAC; the
+//! dialer with another MAC. All MACs are keyed BLAKE3 under the session's secret, over everything said and who says it, so
+//! that they can be neither guessed, nor replayed, nor reflected. In the clear, four bytes come first that no TLS
+//! connection starts with, and the keys of the frames' MACs are derived from the same words.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use carrack_core::request::Encrypt;
+use carrack_core::wire::control::SessionKey;
+
+use super::tls::{ALPN_DATA, Key, Opened, Tls};
+use crate::data::mac::Mac;
+use crate::data::socket::Socket;
+use crate::data::stream::{Connection, Protection};
+
+/// What a connection in the clear starts with.
+pub const CLEAR_MAGIC: [u8; 4] = *b"CRK1";
+const HELLO_BYTES: usize = 16 + 2 + 32;
+
+/// A connection whose handshake is under way.
+pub struct Wire {
+    socket: Arc<Socket>,
+    tls: Option<Box<Tls>>,
+    early: Vec<u8>,
+}
+
+impl Wire {
+    /// Over TLS, whose handshake is done, or in the clear.
+    pub fn new(socket: Arc<Socket>, tls: Option<Tls>) -> Self {
+        Self {
+            socket,
+            tls: tls.map(Box::new),
+            early: Vec::new(),
+        }
+    }
+
+    fn read_exact(&mut self, out: &mut [u8]) -> io::Result<()> {
+        let Some(tls) = &mut self.tls else {
+            return (&*self.socket).read_exact(out);
+        };
+        loop {
+            let early = &mut self.early;
+            let opened = tls.open(&mut |piece| early.extend_from_slice(piece))?;
+            if early.len() >= out.len() {
+                out.copy_from_slice(&early[..out.len()]);
+                early.drain(..out.len());
+                return Ok(());
+            }
+            if opened == Opened::Closed {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let read = (&*self.socket).read(tls.space())?;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            tls.filled(read);
+        }
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some(tls) = &mut self.tls else {
+            return (&*self.socket).write_all(bytes);
+        };
+        let mut sealed = Vec::new();
+        tls.seal(bytes, &mut sealed)?;
+        (&*self.socket).write_all(&sealed)
+    }
+
+    fn into_connection(self, number: u16, mac_key: [u8; 32]) -> Connection {
+        let protection = match self.tls {
+            Some(tls) => Protection::Tls(tls),
+            None => Protection::Mac(Mac::new(mac_key)),
+        };
+        Connection {
+            socket: self.socket,
+            protection,
+            early: self.early,
+            number,
+        }
+    }
+}
+
+/// Everything said, from which MACs and keys are made.
+struct Transcript {
+    hello: [u8; HELLO_BYTES],
+    listener_nonce: [u8; 32],
+}
+
+impl Transcript {
+    fn mac(&self, key: &SessionKey, purpose: &[u8]) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new_keyed(&key.secret);
+        hasher
+            .update(&self.hello)
+            .update(&self.listener_nonce)
+            .update(purpose);
+        hasher.finalize()
+    }
+
+    fn number(&self) -> u16 {
+        u16::from_be_bytes([self.hello[16], self.hello[17]])
+    }
+}
+
+/// The connecting side's part, on a fresh socket. Also tells the cipher; empty in the clear.
+///
+/// # Errors
+/// Those of the socket; `PermissionDenied` when the listener does not prove who it is.
+pub fn dial(
+    socket: Arc<Socket>,
+    key: &SessionKey,
+    pin: [u8; 32],
+    number: u16,
+) -> io::Result<(Connection, String)> {
+    let tls = match key.encrypt {
+        Encrypt::Tls => {
+            let mut tls = Tls::client(Some(pin), ALPN_DATA)?;
+            tls.handshake(&*socket)?;
+            Some(tls)
+        }
+        Encrypt::None => {
+            (&*socket).write_all(&CLEAR_MAGIC)?;
+            None
+        }
+    };
+    let cipher = tls.as_ref().map(Tls::cipher).unwrap_or_default();
+    let mut wire = Wire::new(socket, tls);
+    let mut transcript = Transcript {
+        hello: [0; HELLO_BYTES],
+        listener_nonce: [0; 32],
+    };
+    transcript.hello[..16].copy_from_slice(&key.id);
+    transcript.hello[16..18].copy_from_slice(&number.to_be_bytes());
+    carrack_sys::host::random_bytes(&mut transcript.hello[18..])?;
+    wire.write_all(&transcript.hello)?;
+    let mut answer = [0; 64];
+    wire.read_exact(&mut answer)?;
+    transcript.listener_nonce.copy_from_slice(&answer[..32]);
+    let theirs: [u8; 32] = answer[32..].try_into().map_err(io::Error::other)?;
+    // Hashes compare in constant time.
+    if transcript.mac(key, b"carrack listener") != blake3::Hash::from_bytes(theirs) {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "the listener does not know the session's secret",
+        ));
+    }
+    wire.write_all(transcript.mac(key, b"carrack dialer").as_bytes())?;
+    let mac_key = *transcript.mac(key, b"carrack frames").as_bytes();
+    Ok((wire.into_connection(number, mac_key), cipher))
+}
+
+/// The listening side's part, after TLS or after [`CLEAR_MAGIC`]. `session` finds the key of a session by its identifier.
+///
+/// # Errors
+/// Those of the socket; `PermissionDenied` when the session is not known, wants the other kind of protection, or the
+/// dialer does not know its secret.
+pub fn answer(
+    mut wire: Wire,
+    session: &dyn Fn(&[u8; 16]) -> Option<SessionKey>,
+) -> io::Result<(Connection, [u8; 16])> {
+    let mut transcript = Transcript {
+        hello: [0; HELLO_BYTES],
+        listener_nonce: [0; 32],
+    };
+    wire.read_exact(&mut transcript.hello)?;
+    let id: [u8; 16] = transcript.hello[..16]
+        .try_into()
+        .map_err(io::Error::other)?;
+    let refused = |why: &'static str| io::Error::new(io::ErrorKind::PermissionDenied, why);
+    let key = session(&id).ok_or_else(|| refused("no such session"))?;
+    if (key.encrypt == Encrypt::Tls) != wire.tls.is_some() {
+        return Err(refused(
+            "the session was agreed with another kind of protection",
+        ));
+    }
+    carrack_sys::host::random_bytes(&mut transcript.listener_nonce)?;
+    let mut reply = transcript.listener_nonce.to_vec();
+    reply.extend_from_slice(transcript.mac(&key, b"carrack listener").as_bytes());
+    wire.write_all(&reply)?;
+    let mut theirs = [0; 32];
+    wire.read_exact(&mut theirs)?;
+    if transcript.mac(&key, b"carrack dialer") != blake3::Hash::from_bytes(theirs) {
+        return Err(refused("the dialer does not know the session's secret"));
+    }
+    let mac_key = *transcript.mac(&key, b"carrack frames").as_bytes();
+    let number = transcript.number();
+    Ok((wire.into_connection(number, mac_key), id))
+}
+
+/// Does the listening side's part from the first byte on, with TLS or without.
+///
+/// # Errors
+/// As [`answer`]; `InvalidData` for a connection that is neither.
+pub fn accept(
+    socket: Arc<Socket>,
+    tls_key: &Key,
+    session: &dyn Fn(&[u8; 16]) -> Option<SessionKey>,
+) -> io::Result<(Connection, [u8; 16])> {
+    match accept_any(socket, tls_key)? {
+        Accepted::Data(wire) => answer(wire, session),
+        Accepted::Control(..) => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "a control connection where only data is served",
+        )),
+    }
+}
+
+/// What an accepted connection wants.
+pub enum Accepted {
+    /// To be a data stream.
+    Data(Wire),
+    /// To be a control connection.
+    Control(Arc<Socket>, Box<Tls>),
+}
+
+/// Finds out by the first bytes, and by ALPN, what a connection wants.
+///
+/// # Errors
+/// Those of the socket and of TLS.
+pub fn accept_any(socket: Arc<Socket>, tls_key: &Key) -> io::Result<Accepted> {
+    let mut first = [0; 1];
+    (&*socket).read_exact(&mut first)?;
+    if first[0] == CLEAR_MAGIC[0] {
+        let mut rest = [0; 3];
+        (&*socket).read_exact(&mut rest)?;
+        return if rest == CLEAR_MAGIC[1..] {
+            Ok(Accepted::Data(Wire::new(socket, None)))
+        } else {
+            Err(io::ErrorKind::InvalidData.into())
+        };
+    }
+    let mut tls = Tls::server(tls_key)?;
+    tls.space()[0] = first[0];
+    tls.filled(1);
+    tls.handshake(&*socket)?;
+    if tls.alpn() == Some(ALPN_DATA) {
+        return Ok(Accepted::Data(Wire::new(socket, Some(tls))));
+    }
+    if tls.alpn() == Some(super::tls::ALPN_CONTROL) {
+        return Ok(Accepted::Control(socket, Box::new(tls)));
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidData,
+        "the peer names no protocol that is spoken here",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn key(encrypt: Encrypt) -> SessionKey {
+        SessionKey {
+            id: [1; 16],
+            secret: [2; 32],
+            encrypt,
+        }
+    }
+
+    fn meet(
+        ours: SessionKey,
+        theirs: SessionKey,
+    ) -> (
+        io::Result<(Connection, String)>,
+        io::Result<(Connection, [u8; 16])>,
+    ) {
+        let (near, far) = UnixStream::pair().unwrap();
+        let tls_key = Key::generate().unwrap();
+        let pin = tls_key.pin;
+        let listener = std::thread::spawn(move || {
+            let session = move |id: &[u8; 16]| (*id == theirs.id).then(|| theirs.clone());
+            accept(Arc::new(Socket::Unix(far)), &tls_key, &session)
+        });
+        let dialed = dial(Arc::new(Socket::Unix(near)), &ours, pin, 3);
+        (dialed, listener.join().unwrap())
+    }
+
+    #[test]
+    fn both_sides_prove_themselves() {
+        for encrypt in [Encrypt::Tls, Encrypt::None] {
+            let (dialed, accepted) = meet(key(encrypt), key(encrypt));
+            assert_eq!(dialed.unwrap().0.number, 3);
+            let (connection, id) = accepted.unwrap();
+            assert_eq!((connection.number, id), (3, [1; 16]));
+        }
+    }
+
+    #[test]
+    fn a_wrong_secret_session_or_protection_is_refused() {
+        for encrypt in [Encrypt::Tls, Encrypt::None] {
+            let (dialed, accepted) = meet(
+                SessionKey {
+                    secret: [3; 32],
+                    ..key(encrypt)
+                },
+                key(encrypt),
+            );
+            assert!(dialed.is_err() && accepted.is_err());
+            let (dialed, accepted) = meet(
+                SessionKey {
+                    id: [9; 16],
+                    ..key(encrypt)
+                },
+                key(encrypt),
+            );
+            assert!(dialed.is_err() && accepted.is_err());
+        }
+        let (dialed, accepted) = meet(key(Encrypt::None), key(Encrypt::Tls));
+        assert!(dialed.is_err() && accepted.is_err());
+    }
+}

@@ -1,0 +1,10 @@
+//! Connections: ssh sessions, TLS, data connections and what ties them to a session, the multiplexed control connection.
+
+pub mod dial;
+pub mod hello;
+pub mod listen;
+pub mod mux;
+pub mod node_client;
+pub mod ssh;
+pub mod tls;
+pub mod tls_duplex;

@@ -1,0 +1,170 @@
+//! The multiplexed control connection: one writer shared by all, one thread that reads, heartbeats, and an end to silence.
+
+use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+use carrack_core::tuning;
+use carrack_core::wire::mux::{Channel, HEADER_BYTES, decode_header, encode_header};
+
+/// The writing half; clones share it.
+#[derive(Clone)]
+pub struct MuxWriter {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    out: Mutex<Box<dyn Write + Send>>,
+    closed: AtomicBool,
+    started: Instant,
+    /// Milliseconds after `started` at which the peer was last heard.
+    heard_ms: AtomicU64,
+    /// Wakes whoever reads or writes, when the peer has been silent for too long.
+    abort: Box<dyn Fn() + Send + Sync>,
+    silent: AtomicBool,
+}
+
+impl MuxWriter {
+    /// Over this connection; `abort` must make a waiting read or write return.
+    pub fn new(out: Box<dyn Write + Send>, abort: Box<dyn Fn() + Send + Sync>) -> Self {
+        let shared = Shared {
+            out: Mutex::new(out),
+            closed: AtomicBool::new(false),
+            started: Instant::now(),
+            heard_ms: AtomicU64::new(0),
+            abort,
+            silent: AtomicBool::new(false),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Sends one frame. Waits while the connection is full; never call it from the thread that reads a connection.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn send(&self, channel: Channel, payload: &[u8]) -> io::Result<()> {
+        let mut out = self
+            .shared
+            .out
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        write_frame(&mut *out, channel, payload)
+    }
+
+    /// Starts heartbeats and the watch for silence; both end with [`MuxWriter::close`].
+    pub fn keep_alive(&self) {
+        let shared = Arc::clone(&self.shared);
+        std::thread::spawn(move || {
+            let mut last_beat = Instant::now();
+            while !shared.closed.load(Ordering::Relaxed) {
+                std::thread::park_timeout(Duration::from_millis(500));
+                let heard =
+                    shared.started + Duration::from_millis(shared.heard_ms.load(Ordering::Relaxed));
+                if heard.elapsed() > tuning::SILENCE {
+                    shared.silent.store(true, Ordering::Relaxed);
+                    (shared.abort)();
+                    return;
+                }
+                if last_beat.elapsed() < tuning::HEARTBEAT {
+                    continue;
+                }
+                last_beat = Instant::now();
+                // A writer that is busy is sign of life enough.
+                match shared.out.try_lock() {
+                    Ok(mut out) => {
+                        let _ = write_frame(&mut *out, Channel::CONTROL, &[]);
+                    }
+                    Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => {}
+                }
+            }
+        });
+    }
+
+    /// Whether the connection was given up because the peer was silent.
+    pub fn went_silent(&self) -> bool {
+        self.shared.silent.load(Ordering::Relaxed)
+    }
+
+    /// Ends heartbeats and the connection.
+    pub fn close(&self) {
+        if !self.shared.closed.swap(true, Ordering::Relaxed) {
+            (self.shared.abort)();
+        }
+    }
+
+    /// Reads frames until the connection ends and hands them to `each`; heartbeats are taken out.
+    ///
+    /// # Errors
+    /// Those of the connection, `InvalidData` for a frame beyond any bound, and what `each` returns.
+    pub fn read_all(
+        &self,
+        input: impl Read,
+        each: &mut dyn FnMut(Channel, Vec<u8>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut input = io::BufReader::with_capacity(64 << 10, input);
+        loop {
+            let mut header = [0; HEADER_BYTES];
+            match input.read_exact(&mut header) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            let (channel, length) = decode_header(header)
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            let mut payload = vec![0; length];
+            input.read_exact(&mut payload)?;
+            let heard =
+                u64::try_from(self.shared.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            self.shared.heard_ms.store(heard, Ordering::Relaxed);
+            if length > 0 || channel != Channel::CONTROL {
+                each(channel, payload)?;
+            }
+        }
+    }
+}
+
+fn write_frame(out: &mut dyn Write, channel: Channel, payload: &[u8]) -> io::Result<()> {
+    // One write, so that a small message is one packet and nobody else's bytes come between.
+    let mut frame = Vec::with_capacity(HEADER_BYTES + payload.len());
+    frame.extend_from_slice(&encode_header(channel, payload.len()));
+    frame.extend_from_slice(payload);
+    out.write_all(&frame)?;
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn frames_pass_and_heartbeats_do_not() {
+        let (near, far) = UnixStream::pair().unwrap();
+        let writer = MuxWriter::new(Box::new(near), Box::new(|| {}));
+        writer.send(Channel(0), b"one").unwrap();
+        writer.send(Channel(0), b"").unwrap();
+        writer.send(Channel(7), b"").unwrap();
+        drop(writer);
+        let reader = MuxWriter::new(Box::new(io::sink()), Box::new(|| {}));
+        let mut seen = Vec::new();
+        let collect = &mut |channel: Channel, payload: Vec<u8>| {
+            seen.push((channel.0, payload));
+            Ok(())
+        };
+        reader.read_all(far, collect).unwrap();
+        assert_eq!(seen, [(0, b"one".to_vec()), (7, Vec::new())]);
+    }
+
+    #[test]
+    fn a_length_bomb_ends_the_connection() {
+        let reader = MuxWriter::new(Box::new(io::sink()), Box::new(|| {}));
+        let error = reader
+            .read_all(&[0xff; 100][..], &mut |_, _| Ok(()))
+            .unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    }
+}

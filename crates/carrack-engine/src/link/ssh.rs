@@ -1,0 +1,516 @@
+//! An ssh session with an agent at its far end.
+//!
+//! The user's own `ssh` is started, with their configuration, keys, jump hosts and prompts. What it runs is a line of POSIX shell that
+//! looks for an agent (at `--remote-path`, on PATH, in the cache) and otherwise asks for the binary, receives it through the
+//! same session, and keeps it under a name made from its hash. Paths never go through the remote shell: they travel in the protocol.
+//!
+//! Whatever a login shell prints before is skipped: the agent's first line bears a nonce that was made for this session.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use carrack_core::limits;
+use carrack_core::location::SshHost;
+use carrack_core::path::display_bytes;
+use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::request::Reach;
+use carrack_core::wire::PROTOCOL_VERSION;
+
+use crate::error::{describe, failure};
+
+/// How the agent announces itself, followed by the nonce, the protocol version and the program's version.
+pub const AGENT_LINE: &str = "carrack-agent";
+const NEED_LINE: &str = "carrack-need";
+const MISSING_LINE: &str = "carrack-missing";
+const FAILED_LINE: &str = "carrack-failed";
+/// Lines of ssh's own messages kept for an error.
+const STDERR_LINES_KEPT: usize = 8;
+
+/// A session whose agent has announced itself.
+pub struct SshSession {
+    /// To the agent.
+    pub input: ChildStdin,
+    /// From the agent, its announcement taken.
+    pub output: BufReader<ChildStdout>,
+    /// Ends ssh.
+    pub child: SshChild,
+}
+
+/// The ssh process; ended when dropped.
+pub struct SshChild {
+    child: Child,
+}
+
+impl SshChild {
+    /// Kills it: whoever waits for its output wakes up.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for SshChild {
+    fn drop(&mut self) {
+        // The agent leaves when its input ends; ssh follows. One that does not is ended.
+        let deadline = Instant::now() + Duration::from_secs(2);
+        while Instant::now() < deadline {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What ssh said on its standard error.
+type Messages = Arc<Mutex<VecDeque<String>>>;
+
+/// Starts ssh to `host` and brings up an agent there. `note` is given ssh's own messages, line by line, and what was done.
+///
+/// # Errors
+/// When ssh cannot be started or ends before an agent speaks, when the host has none and none can be put there, or
+/// when it takes longer than the reach's connect timeout.
+pub fn start(
+    host: &SshHost,
+    reach: &Reach,
+    note: &Arc<dyn Fn(String) + Send + Sync>,
+) -> Result<SshSession, Failure> {
+    let nonce = nonce()?;
+    let binary = if reach.push {
+        Some(own_binary(host)?)
+    } else {
+        None
+    };
+    let script = script(&nonce, reach, binary.as_deref())?;
+    let mut command = command(host, reach)?;
+    command.arg(format!("exec sh -c '{script}'"));
+    let program = reach.rsh.join(" ");
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| {
+            failure(
+                ErrorCode::ConnectFailed,
+                Side::Command,
+                format!("{program}: cannot be started: {}", describe(&error)),
+            )
+        })?;
+    let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let messages = Messages::default();
+    if let Some(errors) = errors {
+        pass_on(
+            host.to_string(),
+            errors,
+            Arc::clone(&messages),
+            Arc::clone(note),
+        );
+    }
+    let (Some(input), Some(output)) = (input, output) else {
+        return Err(failure(
+            ErrorCode::Internal,
+            Side::Command,
+            "ssh was started without pipes",
+        ));
+    };
+    let mut starting = Starting {
+        host,
+        nonce: &nonce,
+        input,
+        output: BufReader::with_capacity(64 << 10, output),
+        child: SshChild { child },
+        messages,
+        noise: Vec::new(),
+        deadline: Instant::now() + reach.connect_timeout,
+        patience: reach.connect_timeout,
+    };
+    starting.bring_up(binary.as_deref(), note)?;
+    Ok(SshSession {
+        input: starting.input,
+        output: starting.output,
+        child: starting.child,
+    })
+}
+
+fn command(host: &SshHost, reach: &Reach) -> Result<Command, Failure> {
+    // A host that starts with a dash would be taken for an option.
+    if host.host.starts_with('-') || host.user.as_ref().is_some_and(|user| user.starts_with('-')) {
+        return Err(failure(
+            ErrorCode::Usage,
+            Side::Command,
+            format!("{host}: a host or user cannot start with a dash"),
+        ));
+    }
+    let (program, arguments) = reach
+        .rsh
+        .split_first()
+        .ok_or_else(|| failure(ErrorCode::Usage, Side::Command, "--rsh is empty"))?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let is_ssh = program.rsplit('/').next() == Some("ssh");
+    if is_ssh {
+        command.args(["-x", "-a", "-T"]);
+    }
+    if let Some(user) = &host.user {
+        command.args(["-l", user]);
+    }
+    if is_ssh {
+        command.arg("--");
+    }
+    command.arg(&host.host);
+    Ok(command)
+}
+
+/// The line of shell. It stands between single quotes in a line that the login shell reads, whichever that is: so no single quote, no
+/// exclamation mark, no newline in it.
+fn script(nonce: &str, reach: &Reach, binary: Option<&[u8]>) -> Result<String, Failure> {
+    let try_agent = |found: &str| {
+        format!(
+            "{found} && \"$c\" agent --hello {nonce} --supports {PROTOCOL_VERSION} >/dev/null 2>&1 && exec \"$c\" agent --hello {nonce}; "
+        )
+    };
+    let mut script = String::new();
+    if let Some(path) = &reach.remote_path {
+        script += &try_agent(&format!("c={}", quoted(path)?));
+    }
+    script += &try_agent("c=$(command -v carrack 2>/dev/null)");
+    match binary {
+        None => script += &format!("echo; echo {MISSING_LINE} {nonce}; exit 127"),
+        Some(binary) => {
+            let hash = blake3::hash(binary).to_hex();
+            let (hash, size) = (&hash[..32], binary.len());
+            script += "d=\"${XDG_CACHE_HOME:-$HOME/.cache}/carrack\"; ";
+            script += &try_agent(&format!("c=\"$d/agent-{hash}\""));
+            script +=
+                &format!("echo; echo {NEED_LINE} {nonce} $(uname -s) $(uname -m); umask 077; ");
+            script += &format!(
+                "mkdir -p \"$d\" && t=$(mktemp \"$d/push.XXXXXX\") && head -c {size} >\"$t\" && "
+            );
+            script += &format!(
+                "[ $(wc -c <\"$t\") -eq {size} ] && chmod 700 \"$t\" && mv -f \"$t\" \"$c\" && exec \"$c\" agent --hello {nonce}; "
+            );
+            script += &format!("rm -f \"$t\"; echo; echo {FAILED_LINE} {nonce}; exit 127");
+        }
+    }
+    Ok(script)
+}
+
+/// A path between double quotes. A tilde at its start keeps its meaning.
+fn quoted(path: &str) -> Result<String, Failure> {
+    if path
+        .chars()
+        .any(|character| matches!(character, '\'' | '!') || character.is_control())
+    {
+        return Err(failure(
+            ErrorCode::Usage,
+            Side::Command,
+            "--remote-path may not contain quotes, exclamation marks or control characters",
+        ));
+    }
+    let (home, rest) = path
+        .strip_prefix("~/")
+        .map_or(("", path), |rest| ("$HOME/", rest));
+    let mut text = format!("\"{home}");
+    for character in rest.chars() {
+        if matches!(character, '"' | '$' | '`' | '\\') {
+            text.push('\\');
+        }
+        text.push(character);
+    }
+    text.push('"');
+    Ok(text)
+}
+
+fn nonce() -> Result<String, Failure> {
+    let mut bytes = [0; 16];
+    carrack_sys::host::random_bytes(&mut bytes)
+        .map_err(|error| failure(ErrorCode::Internal, Side::Command, describe(&error)))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn own_binary(host: &SshHost) -> Result<Vec<u8>, Failure> {
+    let path = std::env::current_exe();
+    path.and_then(std::fs::read).map_err(|error| {
+        let message = format!("{host}: this program's own file, to be pushed there if needed, cannot be read: {}; --no-push does without", describe(&error));
+        failure(ErrorCode::AgentMissing, Side::Command, message)
+    })
+}
+
+/// Passes ssh's messages on as they come, and keeps the last ones for an error.
+fn pass_on(
+    host: String,
+    errors: impl Read + Send + 'static,
+    messages: Messages,
+    note: Arc<dyn Fn(String) + Send + Sync>,
+) {
+    std::thread::spawn(move || {
+        let mut lines = BufReader::new(errors);
+        let mut line = Vec::new();
+        while lines
+            .read_until(b'\n', &mut line)
+            .is_ok_and(|read| read > 0)
+        {
+            let text = display_bytes(line.trim_ascii_end()).to_string();
+            line.clear();
+            if text.is_empty() {
+                continue;
+            }
+            note(format!("{host}: {text}"));
+            let mut kept = messages.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.push_back(text);
+            if kept.len() > STDERR_LINES_KEPT {
+                kept.pop_front();
+            }
+        }
+    });
+}
+
+struct Starting<'a> {
+    host: &'a SshHost,
+    nonce: &'a str,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    child: SshChild,
+    messages: Messages,
+    /// What came before the agent's first line.
+    noise: Vec<u8>,
+    deadline: Instant,
+    patience: Duration,
+}
+
+impl Starting<'_> {
+    fn bring_up(
+        &mut self,
+        binary: Option<&[u8]>,
+        note: &Arc<dyn Fn(String) + Send + Sync>,
+    ) -> Result<(), Failure> {
+        loop {
+            let line = self.next_line()?;
+            let mut words = line.split_ascii_whitespace();
+            let word = words.next().unwrap_or_default().to_string();
+            if words.next() != Some(self.nonce) {
+                continue;
+            }
+            let rest: Vec<&str> = words.collect();
+            match (word.as_str(), binary) {
+                (AGENT_LINE, _) => return Ok(()),
+                (NEED_LINE, Some(binary)) => {
+                    self.check_machine(&rest)?;
+                    note(format!(
+                        "{}: no carrack on its PATH; sending this one ({} bytes) into its cache directory",
+                        self.host,
+                        binary.len()
+                    ));
+                    let sent = self
+                        .input
+                        .write_all(binary)
+                        .and_then(|()| self.input.flush());
+                    sent.map_err(|error| {
+                        self.ended(&format!(
+                            "while the agent was being sent: {}",
+                            describe(&error)
+                        ))
+                    })?;
+                }
+                (MISSING_LINE, _) => {
+                    let message = format!(
+                        "{}: no carrack on its PATH; install it there, name it by --remote-path, or leave --no-push out",
+                        self.host
+                    );
+                    return Err(failure(ErrorCode::AgentMissing, Side::Link, message));
+                }
+                (FAILED_LINE, _) => {
+                    let message = format!(
+                        "{}: the agent could not be kept or run in its cache directory (XDG_CACHE_HOME or ~/.cache): {}; install carrack there, or name it by --remote-path",
+                        self.host,
+                        self.last_words()
+                    );
+                    return Err(failure(ErrorCode::AgentMissing, Side::Link, message));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn check_machine(&self, described: &[&str]) -> Result<(), Failure> {
+        let system = if cfg!(target_os = "macos") {
+            "Darwin"
+        } else {
+            "Linux"
+        };
+        let machine = match std::env::consts::ARCH {
+            "aarch64" if cfg!(target_os = "macos") => "arm64",
+            other => other,
+        };
+        if described == [system, machine] {
+            return Ok(());
+        }
+        let theirs = described.join(" ");
+        let message = format!(
+            "{}: no carrack on its PATH, and this one ({system} {machine}) does not run there ({theirs}); install one there",
+            self.host
+        );
+        Err(failure(ErrorCode::AgentMissing, Side::Link, message))
+    }
+
+    /// The next line, within the deadline.
+    fn next_line(&mut self) -> Result<String, Failure> {
+        let mut line = Vec::new();
+        loop {
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            if self.output.buffer().is_empty() {
+                let ready =
+                    carrack_sys::socket::wait(self.output.get_ref(), true, false, Some(left));
+                if !ready.is_ok_and(|ready| ready.read) {
+                    return Err(self.timed_out());
+                }
+            }
+            let buffer = self.output.fill_buf().unwrap_or_default();
+            if buffer.is_empty() {
+                return Err(self.ended("before an agent spoke"));
+            }
+            let end = buffer
+                .iter()
+                .position(|&byte| byte == b'\n')
+                .map_or(buffer.len(), |place| place + 1);
+            line.extend_from_slice(&buffer[..end]);
+            self.output.consume(end);
+            if self.noise.len() + line.len() > limits::SHELL_NOISE_BYTES {
+                return Err(self.refused("its login shell prints without end"));
+            }
+            if line.ends_with(b"\n") {
+                self.noise.extend_from_slice(&line);
+                return Ok(String::from_utf8_lossy(&line).into_owned());
+            }
+        }
+    }
+
+    /// What ssh or the remote side said last, for an error.
+    fn last_words(&self) -> String {
+        let messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        let noise = display_bytes(self.noise.trim_ascii()).to_string();
+        let noise: String = noise
+            .chars()
+            .rev()
+            .take(300)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .rev()
+            .collect();
+        let said: Vec<&str> = messages
+            .iter()
+            .map(String::as_str)
+            .chain((!noise.is_empty()).then_some(noise.as_str()))
+            .collect();
+        if said.is_empty() {
+            "it said nothing".into()
+        } else {
+            format!("it said: {}", said.join(" / "))
+        }
+    }
+
+    fn ended(&mut self, when: &str) -> Failure {
+        // Its last words come on another pipe: once ssh has ended they are all there but for the reading.
+        let deadline = Instant::now() + Duration::from_secs(1);
+        let mut status = None;
+        while status.is_none() && Instant::now() < deadline {
+            status = self.child.child.try_wait().ok().flatten();
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+        match status.and_then(|status| status.code()) {
+            // ssh's own code for its own failures.
+            Some(255) => failure(
+                ErrorCode::ConnectFailed,
+                Side::Link,
+                format!(
+                    "{}: ssh could not connect; {}",
+                    self.host,
+                    self.last_words()
+                ),
+            ),
+            Some(code) => self.refused(&format!("the session ended {when} with exit code {code}")),
+            None => self.refused(&format!("the session ended {when}")),
+        }
+    }
+
+    fn refused(&self, what: &str) -> Failure {
+        let message = format!(
+            "{}: ssh connected, but the remote side did not run the agent ({what}); {}. A forced command (ForceCommand, or command= in authorized_keys) or a restricted shell does this: serve that host with `carrack serve`, or use another account",
+            self.host,
+            self.last_words()
+        );
+        failure(ErrorCode::AgentRefused, Side::Link, message)
+    }
+
+    fn timed_out(&self) -> Failure {
+        let message = format!(
+            "{}: no agent has spoken after {} s; {}. If a password or a slow login needs longer, raise --connect-timeout; a forced command that is not a shell also does this",
+            self.host,
+            self.patience.as_secs_f64(),
+            self.last_words()
+        );
+        failure(ErrorCode::AgentRefused, Side::Link, message)
+    }
+}
+
+/// The agent's announcement.
+///
+/// # Errors
+/// Those of writing.
+pub fn announce(out: &mut impl Write, nonce: &str) -> io::Result<()> {
+    // The newline first ends whatever a login shell left unfinished.
+    write!(
+        out,
+        "\n{AGENT_LINE} {nonce} {PROTOCOL_VERSION} {}\n",
+        env!("CARGO_PKG_VERSION")
+    )?;
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_survives_any_login_shell() {
+        let reach = Reach {
+            remote_path: Some("~/bin/my \"carrack\" $x".into()),
+            ..Reach::default()
+        };
+        for binary in [None, Some(&b"binary"[..])] {
+            let script = script("abc", &reach, binary).unwrap();
+            assert!(!script.contains(['\'', '!', '\n']), "{script}");
+            assert!(
+                script.contains("c=\"$HOME/bin/my \\\"carrack\\\" \\$x\""),
+                "{script}"
+            );
+            let parsed = Command::new("sh")
+                .args(["-n", "-c", &script])
+                .status()
+                .unwrap();
+            assert!(parsed.success());
+        }
+        assert!(quoted("it's").is_err());
+    }
+
+    #[test]
+    fn a_dash_is_no_host() {
+        let host = |user: Option<&str>, host: &str| SshHost {
+            user: user.map(Into::into),
+            host: host.into(),
+        };
+        assert!(command(&host(None, "-oProxyCommand=touch x"), &Reach::default()).is_err());
+        assert!(command(&host(Some("-x"), "h"), &Reach::default()).is_err());
+        let good = command(&host(Some("u"), "::1"), &Reach::default()).unwrap();
+        let arguments: Vec<_> = good
+            .get_args()
+            .map(|argument| argument.to_string_lossy().into_owned())
+            .collect();
+        assert_eq!(arguments, ["-x", "-a", "-T", "-l", "u", "--", "::1"]);
+    }
+}

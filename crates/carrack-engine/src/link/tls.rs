@@ -1,0 +1,584 @@
+//! TLS 1.3 with raw public keys (RFC 7250), pinned: no certificate, no name, no authority. Whoever listens shows a key; whoever
+//! connects knows its SHA-256 beforehand, from the session that introduced the two, or from its list of known nodes.
+//!
+//! rustls is driven through its unbuffered interface: [`Tls::seal`] encrypts from the caller's slice into the caller's buffer,
+//! [`Tls::open`] decrypts what [`Tls::space`] was filled with and hands each record out.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use aws_lc_rs::signature::Ed25519KeyPair;
+use rustls::client::UnbufferedClientConnection;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs as provider, verify_tls13_signature_with_raw_key};
+use rustls::pki_types::{
+    CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, SubjectPublicKeyInfoDer,
+    UnixTime,
+};
+use rustls::server::{AlwaysResolvesServerRawPublicKeys, UnbufferedServerConnection};
+use rustls::sign::CertifiedKey;
+use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
+use rustls::{CipherSuite, ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme};
+
+/// ALPN of control connections to a node.
+pub const ALPN_CONTROL: &[u8] = b"carrack-control/1";
+/// ALPN of data connections.
+pub const ALPN_DATA: &[u8] = b"carrack-data/1";
+/// Payload of the largest TLS record, in bytes.
+const RECORD_BYTES: usize = 16 << 10;
+/// What a record may add to its payload, in bytes.
+const RECORD_OVERHEAD: usize = 64;
+
+/// The key pair that a listener shows.
+#[derive(Clone)]
+pub struct Key {
+    certified: Arc<CertifiedKey>,
+    pkcs8: Vec<u8>,
+    /// SHA-256 of the public key: what the other side pins.
+    pub pin: [u8; 32],
+}
+
+impl Key {
+    /// A fresh one.
+    ///
+    /// # Errors
+    /// When the system gives no random bytes.
+    pub fn generate() -> io::Result<Self> {
+        let random = aws_lc_rs::rand::SystemRandom::new();
+        let pkcs8 = Ed25519KeyPair::generate_pkcs8(&random).map_err(|_| {
+            io::Error::other("no key could be made: the system gives no random bytes")
+        })?;
+        Self::from_pkcs8(pkcs8.as_ref())
+    }
+
+    /// One that was kept.
+    ///
+    /// # Errors
+    /// When the bytes are no key.
+    pub fn from_pkcs8(pkcs8: &[u8]) -> io::Result<Self> {
+        let unreadable =
+            || io::Error::new(io::ErrorKind::InvalidData, "not an Ed25519 key in PKCS #8");
+        let der = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(pkcs8.to_vec()));
+        let signing = provider::sign::any_supported_type(&der).map_err(|_| unreadable())?;
+        let public = signing.public_key().ok_or_else(unreadable)?.to_vec();
+        let mut pin = [0; 32];
+        pin.copy_from_slice(
+            aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &public).as_ref(),
+        );
+        let certified = Arc::new(CertifiedKey::new(
+            vec![CertificateDer::from(public)],
+            signing,
+        ));
+        Ok(Self {
+            certified,
+            pkcs8: pkcs8.to_vec(),
+            pin,
+        })
+    }
+
+    /// To be kept, readable by nobody else.
+    pub fn pkcs8(&self) -> &[u8] {
+        &self.pkcs8
+    }
+}
+
+/// AES-128-GCM first where the processor has AES, ChaCha20-Poly1305 elsewhere: measured, in docs/performance.md.
+fn crypto_provider() -> Arc<CryptoProvider> {
+    let mut suites = vec![
+        provider::cipher_suite::TLS13_AES_128_GCM_SHA256,
+        provider::cipher_suite::TLS13_AES_256_GCM_SHA384,
+        provider::cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
+    ];
+    if !carrack_sys::host::has_aes() {
+        suites.rotate_right(1);
+    }
+    Arc::new(CryptoProvider {
+        cipher_suites: suites,
+        ..provider::default_provider()
+    })
+}
+
+/// Accepts exactly one key.
+#[derive(Debug)]
+struct PinnedKey {
+    pin: Option<[u8; 32]>,
+    seen: std::sync::Mutex<Option<[u8; 32]>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for PinnedKey {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let mut shown = [0; 32];
+        shown.copy_from_slice(
+            aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, end_entity).as_ref(),
+        );
+        *self
+            .seen
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(shown);
+        match self.pin {
+            Some(pin) if pin != shown => Err(rustls::Error::InvalidCertificate(
+                rustls::CertificateError::ApplicationVerificationFailure,
+            )),
+            _ => Ok(ServerCertVerified::assertion()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Err(rustls::Error::General("TLS 1.2 is not spoken".into()))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let key = SubjectPublicKeyInfoDer::from(cert.as_ref());
+        verify_tls13_signature_with_raw_key(
+            message,
+            &key,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+
+    fn requires_raw_public_keys(&self) -> bool {
+        true
+    }
+}
+
+enum Connection {
+    Client(Box<UnbufferedClientConnection>, Arc<PinnedKey>),
+    Server(Box<UnbufferedServerConnection>),
+}
+
+/// One TLS connection's state, without its socket.
+pub struct Tls {
+    connection: Connection,
+    incoming: Vec<u8>,
+    start: usize,
+    end: usize,
+    outgoing: Vec<u8>,
+}
+
+/// What [`Tls::open`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// All complete records have been handed out; more bytes are needed.
+    More,
+    /// The peer has closed its side.
+    Closed,
+}
+
+impl Tls {
+    /// The connecting side. Without a pin any key is taken, and [`Tls::peer_pin`] tells which: for the first use of a node.
+    ///
+    /// # Errors
+    /// When rustls refuses the configuration, which would be a bug.
+    pub fn client(pin: Option<[u8; 32]>, alpn: &[u8]) -> io::Result<Self> {
+        let provider = crypto_provider();
+        let verifier = Arc::new(PinnedKey {
+            pin,
+            seen: std::sync::Mutex::new(None),
+            provider: Arc::clone(&provider),
+        });
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(io::Error::other)?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::clone(&verifier) as Arc<dyn ServerCertVerifier>)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![alpn.to_vec()];
+        config.enable_sni = false;
+        config.resumption = rustls::client::Resumption::disabled();
+        // A raw key has no name; the interface asks for one.
+        let name = ServerName::try_from("carrack").map_err(io::Error::other)?;
+        let connection =
+            UnbufferedClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
+        Ok(Self::new(Connection::Client(
+            Box::new(connection),
+            verifier,
+        )))
+    }
+
+    /// The listening side.
+    ///
+    /// # Errors
+    /// When rustls refuses the configuration, which would be a bug.
+    pub fn server(key: &Key) -> io::Result<Self> {
+        let mut config = ServerConfig::builder_with_provider(crypto_provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(io::Error::other)?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(
+                Arc::clone(&key.certified),
+            )));
+        config.alpn_protocols = vec![ALPN_CONTROL.to_vec(), ALPN_DATA.to_vec()];
+        // A sender never reads its data stream: tickets would lie there unread and turn its close into a reset.
+        config.send_tls13_tickets = 0;
+        let connection =
+            UnbufferedServerConnection::new(Arc::new(config)).map_err(io::Error::other)?;
+        Ok(Self::new(Connection::Server(Box::new(connection))))
+    }
+
+    fn new(connection: Connection) -> Self {
+        Self {
+            connection,
+            incoming: vec![0; 2 * (RECORD_BYTES + RECORD_OVERHEAD)],
+            start: 0,
+            end: 0,
+            outgoing: Vec::new(),
+        }
+    }
+
+    /// More room for records that wait to be opened, in bytes: fewer reads.
+    pub fn reserve(&mut self, bytes: usize) {
+        if self.incoming.len() < bytes {
+            self.incoming.resize(bytes, 0);
+        }
+    }
+
+    /// The protocol that both sides agreed on.
+    pub fn alpn(&self) -> Option<&[u8]> {
+        match &self.connection {
+            Connection::Client(connection, _) => connection.alpn_protocol(),
+            Connection::Server(connection) => connection.alpn_protocol(),
+        }
+    }
+
+    /// The cipher suite's name.
+    pub fn cipher(&self) -> String {
+        let suite = match &self.connection {
+            Connection::Client(connection, _) => connection.negotiated_cipher_suite(),
+            Connection::Server(connection) => connection.negotiated_cipher_suite(),
+        };
+        match suite.map(|suite| suite.suite()) {
+            Some(CipherSuite::TLS13_AES_128_GCM_SHA256) => "TLS13_AES_128_GCM_SHA256".into(),
+            Some(CipherSuite::TLS13_AES_256_GCM_SHA384) => "TLS13_AES_256_GCM_SHA384".into(),
+            Some(CipherSuite::TLS13_CHACHA20_POLY1305_SHA256) => {
+                "TLS13_CHACHA20_POLY1305_SHA256".into()
+            }
+            other => format!("{other:?}"),
+        }
+    }
+
+    /// SHA-256 of the key that the listener showed.
+    pub fn peer_pin(&self) -> Option<[u8; 32]> {
+        match &self.connection {
+            Connection::Client(_, verifier) => *verifier
+                .seen
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+            Connection::Server(_) => None,
+        }
+    }
+
+    /// Runs the handshake over a blocking socket, whose timeouts bound it.
+    ///
+    /// # Errors
+    /// Those of the socket; `PermissionDenied` when the listener shows another key than the pinned one; `InvalidData` for
+    /// whatever else is wrong with what the peer says.
+    pub fn handshake(&mut self, mut socket: impl Read + Write) -> io::Result<()> {
+        loop {
+            let step = self.step()?;
+            if !self.outgoing.is_empty() && step != Step::Encoded {
+                socket.write_all(&self.outgoing)?;
+                self.outgoing.clear();
+            }
+            match step {
+                Step::Ready => return Ok(()),
+                Step::Closed => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Step::Encoded | Step::Transmit => {}
+                Step::Starved => {
+                    let read = socket.read(self.space())?;
+                    if read == 0 {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                    self.filled(read);
+                }
+            }
+        }
+    }
+
+    fn step(&mut self) -> io::Result<Step> {
+        let incoming = &mut self.incoming[self.start..self.end];
+        let (discard, step) = match &mut self.connection {
+            Connection::Client(connection, _) => {
+                handshake_step(connection.process_tls_records(incoming), &mut self.outgoing)
+            }
+            Connection::Server(connection) => {
+                handshake_step(connection.process_tls_records(incoming), &mut self.outgoing)
+            }
+        };
+        self.start += discard;
+        step
+    }
+
+    /// Where encrypted bytes from the socket go; then call [`Tls::filled`].
+    pub fn space(&mut self) -> &mut [u8] {
+        if self.start > 0 {
+            self.incoming.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        &mut self.incoming[self.end..]
+    }
+
+    /// So many bytes were put into [`Tls::space`].
+    pub fn filled(&mut self, bytes: usize) {
+        self.end += bytes;
+    }
+
+    /// Hands out the payload of every complete record that has been filled in.
+    ///
+    /// # Errors
+    /// `InvalidData` when a record was altered, or the peer misbehaves.
+    pub fn open(&mut self, sink: &mut dyn FnMut(&[u8])) -> io::Result<Opened> {
+        loop {
+            let incoming = &mut self.incoming[self.start..self.end];
+            let (discard, step) = match &mut self.connection {
+                Connection::Client(connection, _) => open_step(
+                    connection.process_tls_records(incoming),
+                    &mut self.outgoing,
+                    sink,
+                ),
+                Connection::Server(connection) => open_step(
+                    connection.process_tls_records(incoming),
+                    &mut self.outgoing,
+                    sink,
+                ),
+            };
+            self.start += discard;
+            match step? {
+                Step::Ready | Step::Starved => return Ok(Opened::More),
+                Step::Closed => return Ok(Opened::Closed),
+                Step::Encoded | Step::Transmit => {}
+            }
+        }
+    }
+
+    /// Encrypts `plain` and appends the records to `out`.
+    ///
+    /// # Errors
+    /// When the connection is closed.
+    pub fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+        out.append(&mut self.outgoing);
+        let start = out.len();
+        let records = plain.len().div_ceil(RECORD_BYTES).max(1);
+        out.resize(start + plain.len() + records * RECORD_OVERHEAD, 0);
+        let sealed = match &mut self.connection {
+            Connection::Client(connection, _) => seal_all(
+                connection.process_tls_records(&mut []),
+                plain,
+                &mut out[start..],
+            ),
+            Connection::Server(connection) => seal_all(
+                connection.process_tls_records(&mut []),
+                plain,
+                &mut out[start..],
+            ),
+        };
+        out.truncate(start + *sealed.as_ref().unwrap_or(&0));
+        sealed.map(|_| ())
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// The handshake is over, and data may pass.
+    Ready,
+    /// More bytes from the peer are needed.
+    Starved,
+    /// Something was put into the outgoing buffer.
+    Encoded,
+    /// The outgoing buffer is to be sent now.
+    Transmit,
+    /// The peer has closed.
+    Closed,
+}
+
+fn handshake_step<Data>(
+    status: UnbufferedStatus<'_, '_, Data>,
+    outgoing: &mut Vec<u8>,
+) -> (usize, io::Result<Step>) {
+    let discard = status.discard;
+    let step = match status.state {
+        Err(error) => Err(tls_error(error)),
+        Ok(ConnectionState::EncodeTlsData(mut data)) => {
+            encode(outgoing, |out| data.encode(out)).map(|()| Step::Encoded)
+        }
+        Ok(ConnectionState::TransmitTlsData(data)) => {
+            data.done();
+            Ok(Step::Transmit)
+        }
+        Ok(ConnectionState::BlockedHandshake) => Ok(Step::Starved),
+        Ok(ConnectionState::WriteTraffic(_) | ConnectionState::ReadTraffic(_)) => Ok(Step::Ready),
+        Ok(_) => Ok(Step::Closed),
+    };
+    (discard, step)
+}
+
+fn open_step<Data>(
+    status: UnbufferedStatus<'_, '_, Data>,
+    outgoing: &mut Vec<u8>,
+    sink: &mut dyn FnMut(&[u8]),
+) -> (usize, io::Result<Step>) {
+    let mut discard = status.discard;
+    let step = match status.state {
+        Err(error) => Err(tls_error(error)),
+        Ok(ConnectionState::ReadTraffic(mut traffic)) => loop {
+            match traffic.next_record() {
+                None => break Ok(Step::Transmit),
+                Some(Err(error)) => break Err(tls_error(error)),
+                Some(Ok(record)) => {
+                    discard += record.discard;
+                    sink(record.payload);
+                }
+            }
+        },
+        Ok(ConnectionState::EncodeTlsData(mut data)) => {
+            encode(outgoing, |out| data.encode(out)).map(|()| Step::Encoded)
+        }
+        Ok(ConnectionState::TransmitTlsData(data)) => {
+            // Key updates and alerts go out with the next data.
+            data.done();
+            Ok(Step::Transmit)
+        }
+        Ok(ConnectionState::WriteTraffic(_) | ConnectionState::BlockedHandshake) => {
+            Ok(Step::Starved)
+        }
+        Ok(_) => Ok(Step::Closed),
+    };
+    (discard, step)
+}
+
+fn seal_all<Data>(
+    status: UnbufferedStatus<'_, '_, Data>,
+    plain: &[u8],
+    out: &mut [u8],
+) -> io::Result<usize> {
+    match status.state {
+        Ok(ConnectionState::WriteTraffic(mut traffic)) => {
+            traffic.encrypt(plain, out).map_err(|error| match error {
+                EncryptError::InsufficientSize(_) => {
+                    io::Error::other("a TLS record grew by more than the standard allows")
+                }
+                EncryptError::EncryptExhausted => {
+                    io::Error::other("the TLS connection has carried as much as its keys allow")
+                }
+            })
+        }
+        Ok(_) => Err(io::Error::new(
+            io::ErrorKind::BrokenPipe,
+            "the TLS connection is not open for writing",
+        )),
+        Err(error) => Err(tls_error(error)),
+    }
+}
+
+fn encode(
+    outgoing: &mut Vec<u8>,
+    mut encoder: impl FnMut(&mut [u8]) -> Result<usize, EncodeError>,
+) -> io::Result<()> {
+    let start = outgoing.len();
+    outgoing.resize(start + RECORD_BYTES + RECORD_OVERHEAD, 0);
+    let encoded = encoder(&mut outgoing[start..]).map_err(io::Error::other)?;
+    outgoing.truncate(start + encoded);
+    Ok(())
+}
+
+fn tls_error(error: rustls::Error) -> io::Error {
+    match error {
+        rustls::Error::InvalidCertificate(_) => io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "the listener shows another key than the pinned one",
+        ),
+        other => io::Error::new(io::ErrorKind::InvalidData, other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn pair(pin: Option<[u8; 32]>, key: &Key) -> (io::Result<Tls>, io::Result<Tls>) {
+        let (near, far) = UnixStream::pair().unwrap();
+        let server_key = key.clone();
+        let server = std::thread::spawn(move || {
+            let mut tls = Tls::server(&server_key)?;
+            tls.handshake(&far)?;
+            Ok(tls)
+        });
+        let client = Tls::client(pin, ALPN_DATA).and_then(|mut tls| {
+            tls.handshake(&near)?;
+            Ok(tls)
+        });
+        drop(near);
+        (client, server.join().unwrap())
+    }
+
+    #[test]
+    fn a_pinned_key_is_accepted_and_records_pass() {
+        let key = Key::from_pkcs8(Key::generate().unwrap().pkcs8()).unwrap();
+        let (client, server) = pair(Some(key.pin), &key);
+        let (mut client, mut server) = (client.unwrap(), server.unwrap());
+        assert_eq!(server.alpn(), Some(ALPN_DATA));
+        assert_eq!(client.peer_pin(), Some(key.pin));
+        let plain: Vec<u8> = (0..100_000u32).map(|n| n as u8).collect();
+        let mut sealed = Vec::new();
+        client.seal(&plain, &mut sealed).unwrap();
+        let mut received = Vec::new();
+        for part in sealed.chunks(10_000) {
+            server.space()[..part.len()].copy_from_slice(part);
+            server.filled(part.len());
+            server
+                .open(&mut |piece| received.extend_from_slice(piece))
+                .unwrap();
+        }
+        assert_eq!(received, plain);
+    }
+
+    #[test]
+    fn another_key_is_refused() {
+        let key = Key::generate().unwrap();
+        let (client, _) = pair(Some([7; 32]), &key);
+        assert_eq!(
+            client.err().map(|error| error.kind()),
+            Some(io::ErrorKind::PermissionDenied)
+        );
+    }
+
+    #[test]
+    fn an_altered_record_is_refused() {
+        let key = Key::generate().unwrap();
+        let (client, server) = pair(Some(key.pin), &key);
+        let (mut client, mut server) = (client.unwrap(), server.unwrap());
+        let mut sealed = Vec::new();
+        client.seal(b"some bytes", &mut sealed).unwrap();
+        sealed[8] ^= 1;
+        server.space()[..sealed.len()].copy_from_slice(&sealed);
+        server.filled(sealed.len());
+        assert!(server.open(&mut |_| {}).is_err());
+    }
+}

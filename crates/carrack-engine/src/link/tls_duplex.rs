@@ -1,0 +1,208 @@
+//! A TLS connection that is read and written at the same time: a node's control connection.
+//!
+//! TLS state cannot be split in two, and a thread that waits in `read` must not keep another from writing. So one thread owns the
+//! socket, never waits in it, and the two halves meet it at buffers of bounded size.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use carrack_sys::socket::{Waker, wait_two};
+
+use super::tls::{Opened, Tls};
+
+/// Bytes that wait in either direction before the other side has to wait.
+const BUFFER_BYTES: usize = 1 << 20;
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    waker: Waker,
+}
+
+struct State {
+    tls: Box<Tls>,
+    outgoing: Vec<u8>,
+    incoming: VecDeque<u8>,
+    /// The connection has ended, and why.
+    ended: Option<io::ErrorKind>,
+    /// Nobody will write any more.
+    finished: bool,
+}
+
+/// The reading half.
+pub struct DuplexReader(Arc<Shared>);
+
+/// The writing half.
+pub struct DuplexWriter(Arc<Shared>);
+
+/// Splits a connection whose handshake is done.
+///
+/// # Errors
+/// Those of the system calls.
+pub fn split(socket: TcpStream, tls: Box<Tls>) -> io::Result<(DuplexReader, DuplexWriter)> {
+    socket.set_nonblocking(true)?;
+    let state = State {
+        tls,
+        outgoing: Vec::new(),
+        incoming: VecDeque::new(),
+        ended: None,
+        finished: false,
+    };
+    let shared = Arc::new(Shared {
+        state: Mutex::new(state),
+        changed: Condvar::new(),
+        waker: Waker::new()?,
+    });
+    // What came together with the end of the handshake.
+    take_records(&mut shared.lock())?;
+    let worker = Arc::clone(&shared);
+    std::thread::spawn(move || {
+        let ended = worker.run(&socket);
+        let mut state = worker.lock();
+        state.ended =
+            Some(ended.map_or_else(|error| error.kind(), |()| io::ErrorKind::UnexpectedEof));
+        worker.changed.notify_all();
+        let _ = socket.shutdown(std::net::Shutdown::Both);
+    });
+    Ok((DuplexReader(Arc::clone(&shared)), DuplexWriter(shared)))
+}
+
+fn take_records(state: &mut State) -> io::Result<Opened> {
+    let incoming = &mut state.incoming;
+    state.tls.open(&mut |piece| incoming.extend(piece))
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self, socket: &TcpStream) -> io::Result<()> {
+        loop {
+            let (want_read, want_write) = {
+                let state = self.lock();
+                if state.finished && state.outgoing.is_empty() {
+                    return Ok(());
+                }
+                (
+                    state.incoming.len() < BUFFER_BYTES,
+                    !state.outgoing.is_empty(),
+                )
+            };
+            let ready = wait_two(socket.as_fd(), want_read, want_write, &self.waker, None)?;
+            if ready.woken {
+                self.waker.drain();
+            }
+            if ready.read && self.read_some(socket)? == 0 {
+                return Ok(());
+            }
+            if ready.write {
+                self.write_some(socket)?;
+            }
+        }
+    }
+
+    fn read_some(&self, mut socket: &TcpStream) -> io::Result<usize> {
+        let mut state = self.lock();
+        let read = match socket.read(state.tls.space()) {
+            Ok(read) => read,
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) =>
+            {
+                return Ok(1);
+            }
+            Err(error) => return Err(error),
+        };
+        state.tls.filled(read);
+        let opened = take_records(&mut state)?;
+        self.changed.notify_all();
+        Ok(if opened == Opened::Closed { 0 } else { read })
+    }
+
+    fn write_some(&self, mut socket: &TcpStream) -> io::Result<()> {
+        let mut state = self.lock();
+        match socket.write(&state.outgoing) {
+            Ok(written) => {
+                state.outgoing.drain(..written);
+                self.changed.notify_all();
+                Ok(())
+            }
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Read for DuplexReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut state = self.0.lock();
+        loop {
+            if !state.incoming.is_empty() {
+                let was_full = state.incoming.len() >= BUFFER_BYTES;
+                let read = state.incoming.read(buffer)?;
+                if was_full {
+                    self.0.waker.wake();
+                }
+                return Ok(read);
+            }
+            match state.ended {
+                Some(io::ErrorKind::UnexpectedEof) => return Ok(0),
+                Some(kind) => return Err(kind.into()),
+                None => {
+                    state = self
+                        .0
+                        .changed
+                        .wait(state)
+                        .unwrap_or_else(PoisonError::into_inner)
+                }
+            }
+        }
+    }
+}
+
+impl Write for DuplexWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut guard = self.0.lock();
+        loop {
+            if guard.ended.is_some() {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            if guard.outgoing.len() < BUFFER_BYTES {
+                break;
+            }
+            guard = self
+                .0
+                .changed
+                .wait(guard)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        let state = &mut *guard;
+        state.tls.seal(bytes, &mut state.outgoing)?;
+        self.0.waker.wake();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for DuplexWriter {
+    fn drop(&mut self) {
+        self.0.lock().finished = true;
+        self.0.waker.wake();
+    }
+}

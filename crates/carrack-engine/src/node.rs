@@ -1,0 +1,354 @@
+//! A node: one directory of this host, served on one TCP port to whoever shows its token.
+//!
+//! Control and data connections come to the same port and are told apart by ALPN (or, for data in the clear, by their first bytes).
+//! Each has one deadline from accept to having proved who it is, whatever it trickles, and there are bounds on how many may
+//! be unproved at once, in all and from one address. After that a control connection is an agent like any other, whose paths
+//! lead below the root and nowhere else.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::wire::control::SessionKey;
+use carrack_core::{limits, tuning};
+use carrack_sys::dir::Dir;
+use carrack_sys::signal::stop_requested;
+
+use crate::agent::{self, DataPort, Environment};
+use crate::data::socket::Socket;
+use crate::data::stream::Connection;
+use crate::error::{failure, io_failure};
+use crate::link::hello::{self, Accepted};
+use crate::link::listen::{Deadlines, bind_address};
+use crate::link::mux::MuxWriter;
+use crate::link::node_client::{hex, read_token, state_directory};
+use crate::link::tls::{Key, Tls};
+use crate::link::{dial, tls_duplex};
+use crate::storage::place::Place;
+
+/// What a node serves, and to whom.
+pub struct ServeOptions {
+    /// The directory.
+    pub root: PathBuf,
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Who may come.
+    pub access: Access,
+    /// Nothing may be changed.
+    pub read_only: bool,
+    /// Where its key is kept; `None` for the state directory.
+    pub key_file: Option<PathBuf>,
+    /// Called once, when connections are accepted.
+    pub ready: Box<dyn FnOnce(&NodeFacts) + Send>,
+}
+
+/// Who may come to a node.
+pub enum Access {
+    /// Whoever shows what this file holds.
+    TokenFile(PathBuf),
+    /// Anybody.
+    Anonymous,
+    /// Whoever shows a token that the node has made and keeps in the state directory.
+    Generated,
+}
+
+/// What a node's users have to know.
+pub struct NodeFacts {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// SHA-256 of its public key.
+    pub fingerprint: [u8; 32],
+    /// Where its token is.
+    pub token_file: Option<PathBuf>,
+    /// What it serves.
+    pub root: PathBuf,
+}
+
+/// What takes a session's data connections.
+type Arrived = Arc<dyn Fn(Connection) + Send + Sync>;
+
+/// The sessions that expect data connections on a node's port.
+pub struct NodeSessions {
+    /// The port.
+    pub port: u16,
+    /// Pin of the node's key.
+    pub pin: [u8; 32],
+    open: Mutex<HashMap<[u8; 16], (SessionKey, Arrived)>>,
+}
+
+impl NodeSessions {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<[u8; 16], (SessionKey, Arrived)>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Expects connections of this session. One that is expected already keeps its owner.
+    pub fn insert(&self, key: SessionKey, arrived: Arrived) {
+        self.lock().entry(key.id).or_insert((key, arrived));
+    }
+
+    /// Expects no more.
+    pub fn remove(&self, id: &[u8; 16]) {
+        self.lock().remove(id);
+    }
+
+    fn key(&self, id: &[u8; 16]) -> Option<SessionKey> {
+        self.lock().get(id).map(|(key, _)| key.clone())
+    }
+
+    fn arrived(&self, id: &[u8; 16]) -> Option<Arrived> {
+        self.lock().get(id).map(|(_, arrived)| Arc::clone(arrived))
+    }
+}
+
+struct Node {
+    root: Arc<Dir>,
+    read_only: bool,
+    token: Option<blake3::Hash>,
+    key: Key,
+    sessions: Arc<NodeSessions>,
+    deadlines: Arc<Deadlines>,
+    /// Connections that have not proved who they are, by address.
+    unproved: Mutex<HashMap<IpAddr, usize>>,
+    controls: AtomicUsize,
+}
+
+/// Serves until the process is told to stop.
+///
+/// # Errors
+/// When the root, the key, the token or the port cannot be had.
+pub fn serve(options: ServeOptions) -> Result<(), Failure> {
+    let fail = |what: String, error: &io::Error| io_failure(Side::Command, what, error);
+    let shown = |path: &Path| {
+        carrack_core::path::display_bytes(path.as_os_str().as_encoded_bytes()).to_string()
+    };
+    let root = Dir::open_ambient(&options.root)
+        .map_err(|error| fail(format!("root {}", shown(&options.root)), &error))?;
+    let key_file = options
+        .key_file
+        .unwrap_or_else(|| state_directory().join("node.key"));
+    let key =
+        load_key(&key_file).map_err(|error| fail(format!("key {}", shown(&key_file)), &error))?;
+    let (token, token_file) = load_token(options.access)?;
+    let listener = bind_address(options.listen)
+        .map_err(|error| fail(format!("listen on {}", options.listen), &error))?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| fail("listen".into(), &error))?;
+    listener
+        .set_nonblocking(true)
+        .map_err(|error| fail("listen".into(), &error))?;
+    (options.ready)(&NodeFacts {
+        address,
+        fingerprint: key.pin,
+        token_file,
+        root: options.root,
+    });
+    let node = Arc::new(Node {
+        root: Arc::new(root),
+        read_only: options.read_only,
+        token,
+        sessions: Arc::new(NodeSessions {
+            port: address.port(),
+            pin: key.pin,
+            open: Mutex::default(),
+        }),
+        key,
+        deadlines: Deadlines::start(),
+        unproved: Mutex::default(),
+        controls: AtomicUsize::new(0),
+    });
+    while stop_requested().is_none() {
+        // Waits shorter than a person notices, so that a signal ends it.
+        let _ = carrack_sys::socket::wait(&listener, true, false, Some(Duration::from_millis(200)));
+        node.accept_all(&listener);
+    }
+    Ok(())
+}
+
+impl Node {
+    fn accept_all(self: &Arc<Self>, listener: &TcpListener) {
+        loop {
+            let (socket, peer) = match listener.accept() {
+                Ok(accepted) => accepted,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // Out of descriptors, or gone already: whoever is served now gives some back.
+                Err(_) => return std::thread::park_timeout(Duration::from_millis(20)),
+            };
+            let Some(ticket) = Unproved::admit(self, peer.ip().to_canonical()) else {
+                continue;
+            };
+            let node = Arc::clone(self);
+            std::thread::spawn(move || {
+                // Whoever does not prove to belong here learns nothing but that the connection ends.
+                let _ = node.meet(socket, ticket);
+            });
+        }
+    }
+
+    fn meet(self: &Arc<Self>, tcp: TcpStream, ticket: Unproved) -> io::Result<()> {
+        tcp.set_nonblocking(false)?;
+        let control = tcp.try_clone()?;
+        let socket = Arc::new(Socket::Tcp(tcp));
+        dial::tune(&socket);
+        let met =
+            self.deadlines.guard(
+                &socket,
+                tuning::AUTHENTICATE_TIMEOUT,
+                || match hello::accept_any(Arc::clone(&socket), &self.key)? {
+                    Accepted::Data(wire) => {
+                        let (connection, id) = hello::answer(wire, &|id| self.sessions.key(id))?;
+                        Ok(Met::Data(Box::new(connection), id))
+                    }
+                    Accepted::Control(_, tls) => self.greet(control, tls),
+                },
+            );
+        drop(ticket);
+        match met? {
+            Met::Data(connection, id) => {
+                if let Some(arrived) = self.sessions.arrived(&id) {
+                    arrived(*connection);
+                }
+            }
+            Met::Control(reader, writer, environment) => {
+                writer.keep_alive();
+                agent::serve(reader, writer, *environment);
+                self.controls.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    fn greet(self: &Arc<Self>, socket: TcpStream, tls: Box<Tls>) -> io::Result<Met> {
+        let (local_address, peer_address) = agent::addresses(&socket);
+        let abort = socket.try_clone()?;
+        let (mut reader, out) = tls_duplex::split(socket, tls)?;
+        let writer = MuxWriter::new(
+            Box::new(out),
+            Box::new(move || drop(abort.shutdown(std::net::Shutdown::Both))),
+        );
+        let environment = Environment {
+            place: Place::Beneath(Arc::clone(&self.root)),
+            read_only: self.read_only,
+            own_process: false,
+            token: self.token,
+            data: DataPort::Shared(Arc::clone(&self.sessions)),
+            local_address,
+            peer_address,
+        };
+        agent::greet(&mut reader, &writer, &environment)
+            .map_err(|refusal| io::Error::new(io::ErrorKind::PermissionDenied, refusal.message))?;
+        if self.controls.fetch_add(1, Ordering::Relaxed) >= limits::SESSIONS {
+            self.controls.fetch_sub(1, Ordering::Relaxed);
+            return Err(io::Error::other("too many sessions"));
+        }
+        Ok(Met::Control(reader, writer, Box::new(environment)))
+    }
+}
+
+enum Met {
+    Data(Box<Connection>, [u8; 16]),
+    Control(tls_duplex::DuplexReader, MuxWriter, Box<Environment>),
+}
+
+/// A connection that has not proved who it is, counted while it exists.
+struct Unproved {
+    node: Arc<Node>,
+    address: IpAddr,
+}
+
+impl Unproved {
+    /// `None` when there are too many: the connection is closed.
+    fn admit(node: &Arc<Node>, address: IpAddr) -> Option<Self> {
+        let mut unproved = node.unproved.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: usize = unproved.values().sum();
+        let here = unproved.entry(address).or_insert(0);
+        if all >= limits::UNAUTHENTICATED || *here >= limits::UNAUTHENTICATED_PER_ADDRESS {
+            return None;
+        }
+        *here += 1;
+        Some(Self {
+            node: Arc::clone(node),
+            address,
+        })
+    }
+}
+
+impl Drop for Unproved {
+    fn drop(&mut self) {
+        let mut unproved = self
+            .node
+            .unproved
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(here) = unproved.get_mut(&self.address) {
+            *here -= 1;
+            if *here == 0 {
+                unproved.remove(&self.address);
+            }
+        }
+    }
+}
+
+/// The node's key: read from its file, or made and kept there.
+fn load_key(path: &Path) -> io::Result<Key> {
+    match std::fs::read(path) {
+        Ok(pkcs8) => Key::from_pkcs8(&pkcs8),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let key = Key::generate()?;
+            write_private(path, key.pkcs8())?;
+            Ok(key)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn load_token(access: Access) -> Result<(Option<blake3::Hash>, Option<PathBuf>), Failure> {
+    let path = match access {
+        Access::Anonymous => return Ok((None, None)),
+        Access::TokenFile(path) => path,
+        Access::Generated => {
+            let path = state_directory().join("node.token");
+            if !path.exists() {
+                let mut random = [0; 32];
+                let made = carrack_sys::host::random_bytes(&mut random)
+                    .and_then(|()| write_private(&path, format!("{}\n", hex(&random)).as_bytes()));
+                made.map_err(|error| {
+                    io_failure(Side::Command, format!("token {}", path.display()), &error)
+                })?;
+            }
+            path
+        }
+    };
+    let token = read_token(&path)?;
+    if token.len() < 16 {
+        let message = format!(
+            "token file {}: a token of {} characters can be guessed; take 32 random ones",
+            path.display(),
+            token.len()
+        );
+        return Err(failure(ErrorCode::Usage, Side::Command, message));
+    }
+    Ok((Some(blake3::hash(token.as_bytes())), Some(path)))
+}
+
+/// Writes a new file that nobody else can read.
+fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(directory) = path.parent() {
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .create(directory)?;
+    }
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}

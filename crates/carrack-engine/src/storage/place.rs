@@ -1,0 +1,172 @@
+//! Where the paths of a request lead: anywhere (over ssh, or on this machine, as the user), or below a node's root and nowhere else.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use carrack_core::path::{join, split_name};
+use carrack_sys::dir::{Dir, Links, Stat, stat_path};
+
+/// What an agent's paths are relative to.
+#[derive(Clone)]
+pub enum Place {
+    /// The process's working directory; a leading `~/` is the home directory where the login shell could not expand it.
+    Anywhere {
+        /// Expand `~`.
+        tilde: bool,
+    },
+    /// A node's root: a hard one, by `openat2`.
+    Beneath(Arc<Dir>),
+}
+
+impl Place {
+    /// The path as this place takes it: below a root without its leading slashes, with `.` for nothing.
+    pub fn normal(&self, path: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Anywhere { tilde } => {
+                let home = std::env::var_os("HOME")
+                    .filter(|_| *tilde)
+                    .map(OsStringExt::into_vec);
+                match (home, path) {
+                    (_, b"") => b".".to_vec(),
+                    (Some(home), b"~") => home,
+                    (Some(home), [b'~', b'/', rest @ ..]) => join(&home, rest),
+                    _ => path.to_vec(),
+                }
+            }
+            Self::Beneath(_) => {
+                let start = path
+                    .iter()
+                    .position(|&byte| byte != b'/')
+                    .unwrap_or(path.len());
+                if path[start..].is_empty() {
+                    b".".to_vec()
+                } else {
+                    path[start..].to_vec()
+                }
+            }
+        }
+    }
+
+    /// Opens a directory.
+    ///
+    /// # Errors
+    /// Those of the system; `EXDEV` or `InvalidInput` for what leads out of a root.
+    pub fn dir(&self, path: &[u8]) -> io::Result<Dir> {
+        let path = self.normal(path);
+        match self {
+            Self::Anywhere { .. } => Dir::open_ambient(as_path(&path)),
+            Self::Beneath(root) => root.open_dir(&path, Links::Beneath),
+        }
+    }
+
+    /// Opens the directory that holds a name, and tells the name.
+    ///
+    /// # Errors
+    /// As [`Place::dir`]; `InvalidInput` when the path ends in no name.
+    pub fn parent(&self, path: &[u8]) -> io::Result<(Dir, Vec<u8>)> {
+        let mut path = self.normal(path);
+        while path.len() > 1 && path.ends_with(b"/") {
+            path.pop();
+        }
+        let absolute = path.starts_with(b"/");
+        let (directory, name) = split_name(&path);
+        if matches!(name, b"" | b"." | b"..") {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the path names no entry of a directory",
+            ));
+        }
+        let directory = match directory {
+            b"" if absolute => b"/",
+            b"" => &b"."[..],
+            other => other,
+        };
+        Ok((self.dir(directory)?, name.to_vec()))
+    }
+
+    /// What a path is, links followed.
+    ///
+    /// # Errors
+    /// As [`Place::dir`].
+    pub fn stat(&self, path: &[u8]) -> io::Result<Stat> {
+        let path = self.normal(path);
+        match self {
+            Self::Anywhere { .. } => stat_path(as_path(&path), true),
+            Self::Beneath(root) => root.stat(&path, Links::Beneath),
+        }
+    }
+
+    /// Makes a directory and those above it, as `mkdir -p` does, and opens it.
+    ///
+    /// # Errors
+    /// As [`Place::dir`].
+    pub fn make_dirs(&self, path: &[u8]) -> io::Result<Dir> {
+        let path = self.normal(path);
+        match self {
+            Self::Anywhere { .. } => {
+                std::fs::create_dir_all(as_path(&path))?;
+                Dir::open_ambient(as_path(&path))
+            }
+            Self::Beneath(root) => {
+                let mut current = root.try_clone()?;
+                for name in path
+                    .split(|&byte| byte == b'/')
+                    .filter(|name| !matches!(*name, b"" | b"."))
+                {
+                    match current.make_dir(name, 0o777) {
+                        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                            return Err(error);
+                        }
+                        _ => {}
+                    }
+                    // Each hop from the root again: a link in the middle may lead elsewhere below it, never out.
+                    current = match current.open_dir(name, Links::Refuse) {
+                        Ok(next) => next,
+                        Err(_) => return root.open_dir(&path, Links::Beneath),
+                    };
+                }
+                Ok(current)
+            }
+        }
+    }
+
+    /// The path with its links resolved; of something that does not exist, its nearest existing directory's and the rest.
+    /// Two of the same host can be compared.
+    pub fn resolved(&self, path: &[u8]) -> Vec<u8> {
+        let normal = self.normal(path);
+        let full = match self {
+            Self::Anywhere { .. } => as_path(&normal).to_path_buf(),
+            Self::Beneath(root) => root_path(root).join(as_path(&normal)),
+        };
+        let full = std::path::absolute(&full).unwrap_or(full);
+        let mut existing: &Path = &full;
+        loop {
+            if let Ok(found) = existing.canonicalize() {
+                let rest = full.strip_prefix(existing).unwrap_or(Path::new(""));
+                let resolved = if rest.as_os_str().is_empty() {
+                    found
+                } else {
+                    found.join(rest)
+                };
+                return resolved.into_os_string().into_vec();
+            }
+            match existing.parent() {
+                Some(parent) => existing = parent,
+                None => return full.into_os_string().into_vec(),
+            }
+        }
+    }
+}
+
+fn as_path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}
+
+/// Where an open directory is; for comparing only, never for opening.
+fn root_path(root: &Dir) -> PathBuf {
+    std::fs::read_link(format!("/proc/self/fd/{}", root.as_fd().as_raw_fd())).unwrap_or_default()
+}

@@ -1,0 +1,229 @@
+//! Walking a source: what there is, streamed, in bounded memory.
+//!
+//! A directory is read in batches, each sorted by inode so that a disk reads its inodes in order. Names of subdirectories wait on a
+//! stack; nothing else is held. Symbolic links are never followed, so there are no loops; a bind mount into itself ends at
+//! the depth that a path may have.
+
+use std::io;
+
+use carrack_core::limits;
+use carrack_core::path::join;
+use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
+use carrack_core::transfer::ScannedItem;
+use carrack_sys::dir::{Dir, Entry, Kind, Links, Stat};
+
+use super::source::{RootKind, SourceRoot};
+use crate::error::{failure, io_failure};
+
+/// What a walk finds.
+pub enum Found {
+    /// An item, and of a directory whether it will be entered next.
+    Item(ScannedItem),
+    /// Something that could not be looked at: its place (kind and size are not known) and why.
+    Failure(ScannedItem, Failure),
+}
+
+/// Walks one source and hands everything to `each`, until that says to stop (`false`).
+pub fn walk(number: u32, root: &SourceRoot, each: &mut dyn FnMut(Found) -> bool) {
+    let item = |path: &[u8], kind, size| ScannedItem {
+        root: number,
+        path: path.to_vec(),
+        kind,
+        size,
+        mode: 0o644,
+        mtime: None,
+        sparse: false,
+    };
+    match &root.kind {
+        RootKind::Directory(directory) => {
+            let mut walk = Walk {
+                number,
+                root: directory,
+                each,
+            };
+            walk.run();
+        }
+        RootKind::Entry(parent, name, links) => {
+            let found = match parent.stat(name, *links) {
+                Ok(stat) => Found::Item(scanned(number, Vec::new(), &stat)),
+                Err(error) => Found::Failure(item(b"", ItemKind::File, None), stat_failure(&error)),
+            };
+            each(found);
+        }
+        RootKind::Stdin => {
+            each(Found::Item(item(b"", ItemKind::File, None)));
+        }
+        RootKind::Zero(size) | RootKind::Random(size) => {
+            each(Found::Item(item(b"", ItemKind::File, Some(*size))));
+        }
+    }
+}
+
+/// As an item of a transfer.
+fn scanned(root: u32, path: Vec<u8>, stat: &Stat) -> ScannedItem {
+    let (kind, size) = match stat.kind {
+        Kind::File => (ItemKind::File, Some(stat.size)),
+        Kind::Dir => (ItemKind::Directory, None),
+        Kind::Symlink => (ItemKind::Symlink, None),
+        _ => (ItemKind::Special, None),
+    };
+    // Rounding to blocks and compression allocate less too; only a file with a good part missing is worth asking for its holes.
+    let sparse =
+        kind == ItemKind::File && stat.blocks_512.saturating_mul(512) < stat.size - stat.size / 8;
+    ScannedItem {
+        root,
+        path,
+        kind,
+        size,
+        mode: stat.mode,
+        mtime: Some((stat.mtime.seconds, stat.mtime.nanos)),
+        sparse,
+    }
+}
+
+fn stat_failure(error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::NotFound => failure(
+            ErrorCode::SourceVanished,
+            Side::Source,
+            "vanished while its directory was listed",
+        ),
+        _ => io_failure(Side::Source, "stat", error),
+    }
+}
+
+struct Walk<'a> {
+    number: u32,
+    root: &'a Dir,
+    each: &'a mut dyn FnMut(Found) -> bool,
+}
+
+impl Walk<'_> {
+    fn run(&mut self) {
+        match self.root.stat_self() {
+            Ok(stat) if !(self.each)(Found::Item(scanned(self.number, Vec::new(), &stat))) => {
+                return;
+            }
+            _ => {}
+        }
+        let mut waiting: Vec<Vec<u8>> = vec![Vec::new()];
+        while let Some(path) = waiting.pop() {
+            match self.directory(&path, &mut waiting) {
+                Ok(true) => {}
+                Ok(false) => return,
+                // What was read before the error has been told; that the rest was not is an error, never an end.
+                Err(error) => {
+                    if !self.fail(&path, ItemKind::Directory, listing_failure(&error)) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn fail(&mut self, path: &[u8], kind: ItemKind, why: Failure) -> bool {
+        let item = ScannedItem {
+            root: self.number,
+            path: path.to_vec(),
+            kind,
+            size: None,
+            mode: 0,
+            mtime: None,
+            sparse: false,
+        };
+        (self.each)(Found::Failure(item, why))
+    }
+
+    fn directory(&mut self, path: &[u8], waiting: &mut Vec<Vec<u8>>) -> io::Result<bool> {
+        let directory = self.root.open_dir(path, Links::Refuse)?;
+        let mut entries = directory.entries()?;
+        let mut batch = Vec::new();
+        while entries.next_batch(&mut batch)? {
+            batch.sort_unstable_by_key(|entry: &Entry| entry.inode);
+            for entry in batch.drain(..) {
+                if !self.entry(&directory, path, &entry, waiting) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn entry(
+        &mut self,
+        directory: &Dir,
+        path: &[u8],
+        entry: &Entry,
+        waiting: &mut Vec<Vec<u8>>,
+    ) -> bool {
+        let full = join(path, &entry.name);
+        if full.len() > limits::PATH_BYTES - limits::NAME_BYTES {
+            let message = format!(
+                "is deeper than {} bytes of path: not entered",
+                limits::PATH_BYTES
+            );
+            return self.fail(
+                path,
+                ItemKind::Directory,
+                failure(ErrorCode::NameTooLong, Side::Source, message),
+            );
+        }
+        match directory.stat_at(&entry.name) {
+            Ok(stat) => {
+                let item = scanned(self.number, full, &stat);
+                if item.kind == ItemKind::Directory {
+                    waiting.push(item.path.clone());
+                }
+                (self.each)(Found::Item(item))
+            }
+            Err(error) => self.fail(&full, ItemKind::File, stat_failure(&error)),
+        }
+    }
+}
+
+fn listing_failure(error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::NotFound => failure(
+            ErrorCode::SourceVanished,
+            Side::Source,
+            "vanished before it was listed",
+        ),
+        _ => io_failure(Side::Source, "list", error),
+    }
+}
+
+/// Reads a link's target.
+///
+/// # Errors
+/// Those of the system.
+pub fn link_target(root: &SourceRoot, path: &[u8]) -> Result<Vec<u8>, Failure> {
+    let RootKind::Directory(top) = &root.kind else {
+        return Err(failure(
+            ErrorCode::Internal,
+            Side::Source,
+            "a link outside a directory",
+        ));
+    };
+    let (parent, name) = carrack_core::path::split_name(path);
+    let directory = top.open_dir(parent, Links::Refuse);
+    let target = directory
+        .and_then(|directory| directory.read_link(name))
+        .map_err(|error| stat_failure(&error))?;
+    if target.len() > limits::LINK_TARGET_BYTES {
+        return Err(failure(
+            ErrorCode::NameTooLong,
+            Side::Source,
+            "its target is too long",
+        ));
+    }
+    Ok(target)
+}
+
+/// Tells hosts apart: the same value means the same running system and mount namespace.
+pub fn host_id() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let mounts = std::fs::read_link("/proc/self/ns/mnt")
+        .map(|link| link.display().to_string())
+        .unwrap_or_default();
+    format!("{} {mounts}", boot.trim())
+}

@@ -1,0 +1,87 @@
+//! One end of a running transfer: the core's machine, and the threads that carry its decisions out.
+//!
+//! Whoever tells the machine something holds its lock for that only, and wakes the others. One thread, the *pump*, carries out its
+//! actions and talks to the peer; each stream has one; the sender's scan and the receiver's commits have one each. The
+//! thread that reads the control connection only hands messages in: it never waits for anything that needs the connection.
+
+pub mod receive;
+pub mod send;
+
+use std::io;
+use std::sync::Arc;
+
+use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::wire::control::Tell;
+use carrack_core::wire::peer::PeerMessage;
+
+use crate::data::stream::Connection;
+use crate::error::{describe, failure};
+
+/// How a running transfer speaks to the outside.
+#[derive(Clone)]
+pub struct Voice {
+    /// To the peer.
+    pub peer: Arc<dyn Fn(&PeerMessage) -> io::Result<()> + Send + Sync>,
+    /// To the command.
+    pub command: Arc<dyn Fn(Tell) + Send + Sync>,
+}
+
+/// A transfer that runs at this end.
+#[derive(Clone)]
+pub enum Running {
+    /// It sends.
+    Send(Arc<send::SendRun>),
+    /// It receives.
+    Receive(Arc<receive::ReceiveRun>),
+}
+
+impl Running {
+    /// The peer said something.
+    pub fn handle_peer(&self, bytes: &[u8]) {
+        match self {
+            Self::Send(run) => run.handle_peer(bytes),
+            Self::Receive(run) => run.handle_peer(bytes),
+        }
+    }
+
+    /// A data connection has been made.
+    pub fn add_stream(&self, connection: Connection) {
+        match self {
+            Self::Send(run) => run.add_stream(connection),
+            Self::Receive(run) => run.add_stream(connection),
+        }
+    }
+
+    /// Ends the transfer early and removes what is unfinished.
+    pub fn cancel(&self, why: Failure) {
+        match self {
+            Self::Send(run) => run.cancel(why),
+            Self::Receive(run) => run.cancel(why),
+        }
+    }
+
+    /// Waits until every thread has left.
+    pub fn join(&self) {
+        match self {
+            Self::Send(run) => run.join(),
+            Self::Receive(run) => run.join(),
+        }
+    }
+}
+
+/// A data connection that failed.
+fn stream_failure(number: u16, error: &io::Error) -> Failure {
+    let (code, what) = match error.kind() {
+        io::ErrorKind::InvalidData => (
+            ErrorCode::ProtocolViolation,
+            "was altered on the way, or the peer broke the protocol",
+        ),
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => (ErrorCode::Silence, "went silent"),
+        _ => (ErrorCode::ConnectionLost, "was lost"),
+    };
+    failure(
+        code,
+        Side::Link,
+        format!("data connection {number} {what}: {}", describe(error)),
+    )
+}

@@ -1,0 +1,625 @@
+//! The receiving end: streams, commits, pump.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use carrack_core::limits;
+use carrack_core::report::{Failure, FileDigests, Side};
+use carrack_core::request::Verify;
+use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction};
+use carrack_core::tuning::{SILENCE, SLICE_BYTES};
+use carrack_core::wire::ProtocolError;
+use carrack_core::wire::control::{Ended, Tell, TransferOptions};
+use carrack_core::wire::frame::{
+    self, ENTRY_HEADER_BYTES, EntryHeader, EntryKind, HEADER_BYTES, Header, TRAILER_BYTES, Trailer,
+};
+use carrack_core::wire::peer::{DirectoryAttributes, ItemResult, PeerMessage};
+
+use super::{Voice, stream_failure};
+use crate::data::hasher::BlockHasher;
+use crate::data::socket::Socket;
+use crate::data::stream::{Connection, InStream};
+use crate::error::protocol_failure;
+use crate::storage::destination::{Destination, Part, PartEntry, SmallFile, Tree};
+
+/// Commits that wait while one group is being published: beyond, streams wait too.
+const COMMITS_WAITING: usize = 256;
+
+/// The receiving end of a transfer.
+pub struct ReceiveRun {
+    machine: Mutex<Receiver>,
+    changed: Condvar,
+    options: TransferOptions,
+    destination: Destination,
+    parts: Mutex<HashMap<u64, Arc<Part>>>,
+    staged: Mutex<HashMap<u64, Staged>>,
+    sockets: Mutex<HashMap<u16, Arc<Socket>>>,
+    voice: Voice,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// A bundle's items, written under hidden names.
+#[derive(Default)]
+struct Staged {
+    entries: Vec<(u32, PartEntry)>,
+    exceptions: Vec<(u32, ItemResult)>,
+}
+
+enum Commit {
+    Publish {
+        item: u64,
+        digests: FileDigests,
+        size: u64,
+    },
+    Bundle(u64),
+    Directories(Vec<DirectoryAttributes>),
+    Sync,
+}
+
+/// Why a stream's thread ends.
+enum StreamError {
+    Connection(io::Error),
+    Protocol(ProtocolError),
+}
+
+impl From<io::Error> for StreamError {
+    fn from(error: io::Error) -> Self {
+        Self::Connection(error)
+    }
+}
+
+impl From<ProtocolError> for StreamError {
+    fn from(error: ProtocolError) -> Self {
+        Self::Protocol(error)
+    }
+}
+
+impl ReceiveRun {
+    /// Starts the pump and the commits; data is written as streams are added.
+    pub fn start(options: TransferOptions, destination: Destination, voice: Voice) -> Arc<Self> {
+        let run = Arc::new(Self {
+            machine: Mutex::new(Receiver::new(options)),
+            changed: Condvar::new(),
+            options,
+            destination,
+            parts: Mutex::default(),
+            staged: Mutex::default(),
+            sockets: Mutex::default(),
+            voice,
+            threads: Mutex::default(),
+        });
+        let (commits, work) = mpsc::sync_channel(COMMITS_WAITING);
+        run.spawn(move |run| run.commit_all(&work));
+        run.spawn(move |run| run.pump(commits));
+        run
+    }
+
+    fn spawn(self: &Arc<Self>, work: impl FnOnce(&Self) + Send + 'static) {
+        let run = Arc::clone(self);
+        let thread = std::thread::spawn(move || work(&run));
+        lock(&self.threads).push(thread);
+    }
+
+    /// See [`super::Running::join`].
+    pub fn join(&self) {
+        while let Some(thread) = { lock(&self.threads).pop() } {
+            let _ = thread.join();
+        }
+    }
+
+    /// Tells the machine something, and wakes everybody.
+    fn tell<T>(&self, input: impl FnOnce(&mut Receiver) -> T) -> T {
+        let result = input(&mut lock(&self.machine));
+        self.changed.notify_all();
+        result
+    }
+
+    /// See [`super::Running::handle_peer`].
+    pub fn handle_peer(&self, bytes: &[u8]) {
+        self.tell(|machine| {
+            let handled =
+                PeerMessage::decode(bytes).and_then(|message| machine.handle_message(message));
+            if let Err(error) = handled {
+                machine.fail(protocol_failure(Side::Source, &error));
+            }
+        });
+    }
+
+    /// See [`super::Running::cancel`].
+    pub fn cancel(&self, why: Failure) {
+        self.tell(|machine| machine.fail(why));
+    }
+
+    /// See [`super::Running::add_stream`].
+    pub fn add_stream(self: &Arc<Self>, connection: Connection) {
+        let number = connection.number;
+        if lock(&self.sockets)
+            .insert(number, Arc::clone(&connection.socket))
+            .is_some()
+        {
+            // A number twice would make two streams one: whoever did that does not follow the protocol.
+            let what =
+                ProtocolError::violation(format!("the peer made data connection {number} twice"));
+            return self.cancel(protocol_failure(Side::Source, &what));
+        }
+        self.tell(|machine| machine.handle_stream(number));
+        self.spawn(move |run| {
+            let mut stream = StreamWork {
+                run,
+                number,
+                input: InStream::new(connection),
+                scratch: Vec::new(),
+            };
+            let ended = stream.work();
+            stream.input.socket().abort();
+            run.tell(|machine| {
+                machine.handle_stream_closed(number);
+                match ended {
+                    Ok(()) => {}
+                    Err(StreamError::Protocol(error)) => {
+                        machine.fail(protocol_failure(Side::Source, &error))
+                    }
+                    // The sender sees it too, and sends what was lost on another stream.
+                    Err(StreamError::Connection(error))
+                        if error.kind() == io::ErrorKind::InvalidData =>
+                    {
+                        machine.fail(stream_failure(number, &error));
+                    }
+                    Err(StreamError::Connection(_)) => {}
+                }
+            });
+        });
+    }
+
+    /// Carries out what the machine decides, until the transfer has ended.
+    fn pump(&self, commits: mpsc::SyncSender<Commit>) {
+        loop {
+            let mut machine = lock(&self.machine);
+            let mut actions = Vec::new();
+            while let Some(action) = machine.poll_action() {
+                actions.push(action);
+            }
+            let outcome = machine.outcome();
+            if let (true, Some(outcome)) = (actions.is_empty(), outcome.clone()) {
+                drop(machine);
+                return self.end(outcome, commits);
+            }
+            if actions.is_empty() {
+                drop(self.changed.wait_timeout(machine, Duration::from_secs(1)));
+                continue;
+            }
+            drop(machine);
+            for action in actions {
+                self.carry_out(action, &commits);
+            }
+        }
+    }
+
+    fn carry_out(&self, action: ReceiverAction, commits: &mpsc::SyncSender<Commit>) {
+        let commit = match action {
+            ReceiverAction::Send(message) => {
+                // A control connection that is gone ends the whole session; its reader notices.
+                let _ = (self.voice.peer)(&message);
+                return;
+            }
+            ReceiverAction::Open(offer) => {
+                let (opened, part) = self.destination.open_part(&offer, self.options.existing);
+                if let (Opened::Ready, Some(part)) = (&opened, part) {
+                    lock(&self.parts).insert(offer.item, Arc::new(part));
+                }
+                return self.tell(|machine| machine.handle_opened(offer.item, opened));
+            }
+            ReceiverAction::Discard(item) => {
+                if let Some(part) = lock(&self.parts).remove(&item) {
+                    remove_part(&part);
+                }
+                return;
+            }
+            ReceiverAction::CloseStream(number) => {
+                if let Some(socket) = lock(&self.sockets).get(&number) {
+                    socket.abort();
+                }
+                return;
+            }
+            ReceiverAction::Publish {
+                item,
+                digests,
+                size,
+            } => Commit::Publish {
+                item,
+                digests,
+                size,
+            },
+            ReceiverAction::Commit(bundle) => Commit::Bundle(bundle),
+            ReceiverAction::ApplyDirectories(list) => Commit::Directories(list),
+            ReceiverAction::Sync => Commit::Sync,
+        };
+        // The other side leaves only after this one.
+        let _ = commits.send(commit);
+    }
+
+    /// Leaves nothing behind but what has its name, and tells the command.
+    fn end(&self, outcome: Result<(), Failure>, commits: mpsc::SyncSender<Commit>) {
+        drop(commits);
+        if outcome.is_err() {
+            for socket in lock(&self.sockets).values() {
+                socket.abort();
+            }
+        }
+        for (_, part) in lock(&self.parts).drain() {
+            remove_part(&part);
+        }
+        self.changed.notify_all();
+        (self.voice.command)(Tell::Ended(Ended {
+            failure: outcome.err().map(Into::into),
+            ..Ended::default()
+        }));
+    }
+
+    /// Publishes in groups: whatever has come meanwhile is synced together, then renamed.
+    fn commit_all(&self, work: &mpsc::Receiver<Commit>) {
+        while let Ok(first) = work.recv() {
+            let group: Vec<Commit> = std::iter::once(first)
+                .chain(std::iter::from_fn(|| work.try_recv().ok()))
+                .collect();
+            let synced = self.sync_group(&group);
+            for commit in group {
+                self.commit(commit, &synced);
+            }
+        }
+        // The transfer was ended early: what nobody will commit goes.
+        for (_, staged) in lock(&self.staged).drain() {
+            staged.entries.iter().for_each(|(_, entry)| entry.remove());
+        }
+    }
+
+    fn sync_group(&self, group: &[Commit]) -> Result<(), Failure> {
+        let Destination::Tree(tree) = &self.destination else {
+            return Ok(());
+        };
+        let staged = lock(&self.staged);
+        let files = |commit: &Commit| matches!(commit, Commit::Bundle(bundle) if staged.get(bundle).is_some_and(|staged| !staged.entries.is_empty()));
+        let needed = group.iter().any(files) && !tree.syncs_each();
+        drop(staged);
+        if needed { tree.sync_all() } else { Ok(()) }
+    }
+
+    fn commit(&self, commit: Commit, synced: &Result<(), Failure>) {
+        match commit {
+            Commit::Publish {
+                item,
+                digests,
+                size,
+            } => {
+                let part = lock(&self.parts).remove(&item);
+                let result = match part.map_or(Ok(()), |part| self.publish(&part, digests, size)) {
+                    Ok(()) => ItemResult::Published,
+                    Err(why) => ItemResult::Failed(why),
+                };
+                self.tell(|machine| machine.handle_published(item, result));
+            }
+            Commit::Bundle(bundle) => {
+                let Staged {
+                    entries,
+                    mut exceptions,
+                } = lock(&self.staged).remove(&bundle).unwrap_or_default();
+                for (index, entry) in entries {
+                    let published = synced
+                        .clone()
+                        .inspect_err(|_| entry.remove())
+                        .and_then(|()| entry.publish());
+                    if let Err(why) = published {
+                        exceptions.push((index, ItemResult::Failed(why)));
+                    }
+                }
+                self.tell(|machine| machine.handle_committed(bundle, exceptions));
+            }
+            Commit::Directories(list) => {
+                let failures = self
+                    .tree()
+                    .map_or_else(Vec::new, |tree| tree.apply_directories(&list));
+                self.tell(|machine| machine.handle_directories_applied(failures));
+            }
+            Commit::Sync => {
+                let synced = self
+                    .tree()
+                    .map_or(Ok(false), |tree| tree.sync_all().map(|()| true));
+                self.tell(|machine| match synced {
+                    Ok(durable) => machine.handle_synced(durable),
+                    Err(why) => machine.fail(why),
+                });
+            }
+        }
+    }
+
+    fn tree(&self) -> Option<&Tree> {
+        if let Destination::Tree(tree) = &self.destination {
+            Some(tree)
+        } else {
+            None
+        }
+    }
+
+    fn publish(&self, part: &Part, digests: FileDigests, size: u64) -> Result<(), Failure> {
+        let Part::File(part) = part else {
+            return Ok(());
+        };
+        let finished = part.finish(size).and_then(|()| {
+            if self.options.verify == Verify::Disk {
+                part.verify(size, digests)
+            } else {
+                Ok(())
+            }
+        });
+        finished.inspect_err(|_| part.remove())?;
+        part.publish()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn remove_part(part: &Part) {
+    if let Part::File(part) = part {
+        part.remove();
+    }
+}
+
+/// One stream's thread.
+struct StreamWork<'a> {
+    run: &'a ReceiveRun,
+    number: u16,
+    input: InStream,
+    scratch: Vec<u8>,
+}
+
+impl StreamWork<'_> {
+    fn work(&mut self) -> Result<(), StreamError> {
+        loop {
+            let mut header = [0; HEADER_BYTES];
+            self.input.meta(&mut header)?;
+            match Header::decode(&header, self.run.options.block_bytes)? {
+                Header::End => return Ok(()),
+                Header::Block {
+                    item,
+                    offset,
+                    length,
+                    hole,
+                    whole,
+                } => self.block(item, offset, length, hole, whole)?,
+                Header::Bundle { bundle, entries } => self.bundle(bundle, entries)?,
+            }
+        }
+    }
+
+    /// Asks until no other stream is writing the same.
+    fn begin(
+        &self,
+        ask: impl Fn(&mut Receiver) -> Result<Begin, ProtocolError>,
+    ) -> Result<Begin, StreamError> {
+        let deadline = Instant::now() + SILENCE;
+        let mut machine = lock(&self.run.machine);
+        loop {
+            match ask(&mut machine)? {
+                Begin::WaitFor(_) if Instant::now() < deadline => {
+                    self.run.changed.notify_all();
+                    machine = self
+                        .run
+                        .changed
+                        .wait_timeout(machine, Duration::from_secs(1))
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0;
+                }
+                Begin::WaitFor(other) => {
+                    let what = format!("data connection {other} could not be ended");
+                    return Err(StreamError::Connection(io::Error::other(what)));
+                }
+                begin => return Ok(begin),
+            }
+        }
+    }
+
+    fn block(
+        &mut self,
+        item: u64,
+        offset: u64,
+        length: u32,
+        hole: bool,
+        whole: bool,
+    ) -> Result<(), StreamError> {
+        let begin =
+            self.begin(|machine| machine.begin_block(self.number, item, offset, length, whole))?;
+        let part = (begin == Begin::Write)
+            .then(|| lock(&self.run.parts).get(&item).cloned())
+            .flatten();
+        let mut hasher = BlockHasher::new(self.run.options.digests, offset);
+        let mut written = Ok(());
+        if hole {
+            // The part file has its size already, and reads as zeros where nothing was written.
+            let zeros = vec![0; SLICE_BYTES.min(length as usize)];
+            let mut left = length as usize;
+            while left > 0 && part.is_some() {
+                let slice = left.min(SLICE_BYTES);
+                hasher.update(&zeros[..slice]);
+                if !matches!(part.as_deref(), Some(Part::File(_))) {
+                    written = written.and_then(|()| {
+                        self.write(
+                            part.as_deref(),
+                            offset + u64::from(length) - left as u64,
+                            &zeros[..slice],
+                        )
+                    });
+                }
+                left -= slice;
+            }
+        } else {
+            let (run, mut place) = (self.run, offset);
+            self.input.payload(u64::from(length), &mut |slice| {
+                if let Some(part) = part.as_deref() {
+                    hasher.update(slice);
+                    if written.is_ok() {
+                        written = run.destination.write(part, place, slice);
+                    }
+                }
+                place += slice.len() as u64;
+                Ok::<(), StreamError>(())
+            })?;
+        }
+        let mut trailer = [0; TRAILER_BYTES];
+        self.input.meta(&mut trailer)?;
+        let trailer = Trailer::decode(&trailer)?;
+        if begin == Begin::Write {
+            let ours = hasher.finish(whole);
+            self.run.tell(|machine| match written {
+                Ok(()) => machine.handle_block(self.number, item, offset, length, ours, &trailer),
+                Err(why) => machine.handle_write_failed(self.number, item, why),
+            });
+        }
+        Ok(())
+    }
+
+    fn write(&self, part: Option<&Part>, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+        part.map_or(Ok(()), |part| {
+            self.run.destination.write(part, offset, bytes)
+        })
+    }
+
+    fn bundle(&mut self, bundle: u64, entries: u32) -> Result<(), StreamError> {
+        let begin = self.begin(|machine| Ok(machine.begin_bundle(self.number, bundle)))?;
+        let mut staged = Staged::default();
+        let mut bytes = 0;
+        let result = (0..entries).try_for_each(|index| {
+            self.entry(index, begin == Begin::Write, &mut bytes, &mut staged)
+        });
+        if begin != Begin::Write {
+            return result;
+        }
+        if let Err(error) = result {
+            staged.entries.iter().for_each(|(_, entry)| entry.remove());
+            return Err(error);
+        }
+        // Before the machine hears of it: its order to commit may come at once.
+        lock(&self.run.staged).insert(bundle, staged);
+        let wanted = self
+            .run
+            .tell(|machine| machine.handle_bundle(self.number, bundle, bytes));
+        if !wanted && let Some(staged) = lock(&self.run.staged).remove(&bundle) {
+            staged.entries.iter().for_each(|(_, entry)| entry.remove());
+        }
+        Ok(())
+    }
+
+    fn entry(
+        &mut self,
+        index: u32,
+        keep: bool,
+        bytes: &mut u64,
+        staged: &mut Staged,
+    ) -> Result<(), StreamError> {
+        let mut header = [0; ENTRY_HEADER_BYTES];
+        self.input.peek(&mut header)?;
+        let entry = EntryHeader::decode(&header)?;
+        let target_bytes = if entry.kind == EntryKind::Symlink {
+            entry.size as usize
+        } else {
+            0
+        };
+        let mut named = vec![0; usize::from(entry.path_bytes) + target_bytes];
+        self.input.meta_after(&header, &mut named)?;
+        let (path, target) = named.split_at(usize::from(entry.path_bytes));
+        frame::check_entry_path(path)?;
+        let small = SmallFile {
+            path,
+            mode: entry.mode,
+            mtime: (entry.mtime_seconds, entry.mtime_nanos),
+        };
+        let existing = self.run.options.existing;
+        let tree = self.run.tree().filter(|_| keep);
+        let written = match entry.kind {
+            EntryKind::File => {
+                *bytes += u64::from(entry.size);
+                if *bytes > limits::BUNDLE_BYTES {
+                    return Err(ProtocolError::violation(
+                        "the sender sent a bundle of more bytes than the protocol allows",
+                    )
+                    .into());
+                }
+                return self.small_file(index, entry.size, &small, keep, staged);
+            }
+            EntryKind::Directory => tree
+                .map_or(Ok(()), |tree| tree.make_directory(path))
+                .map(|()| Some(None)),
+            EntryKind::Symlink => match tree {
+                Some(tree) => tree
+                    .write_link(&small, existing, target)
+                    .map(|entry| entry.map(Some)),
+                None => Ok(Some(None)),
+            },
+        };
+        note_written(index, written, staged);
+        Ok(())
+    }
+
+    fn small_file(
+        &mut self,
+        index: u32,
+        size: u32,
+        small: &SmallFile<'_>,
+        keep: bool,
+        staged: &mut Staged,
+    ) -> Result<(), StreamError> {
+        let content = &mut self.scratch;
+        content.clear();
+        self.input.payload(u64::from(size), &mut |slice| {
+            content.extend_from_slice(slice);
+            Ok::<(), StreamError>(())
+        })?;
+        let mut trailer = [0; TRAILER_BYTES];
+        self.input.meta(&mut trailer)?;
+        let trailer = Trailer::decode(&trailer)?;
+        if !keep {
+            return Ok(());
+        }
+        if !trailer.whole {
+            staged.exceptions.push((index, ItemResult::Dropped));
+            return Ok(());
+        }
+        let mut hasher = BlockHasher::new(self.run.options.digests, 0);
+        hasher.update(content);
+        if self.run.options.digests.blake3 && hasher.finish(true).blake3 != trailer.digest.blake3 {
+            staged.exceptions.push((index, ItemResult::Mismatch));
+            return Ok(());
+        }
+        let written = match &self.run.destination {
+            Destination::Tree(tree) => tree
+                .write_small(small, self.run.options.existing, content)
+                .map(|entry| entry.map(Some)),
+            Destination::Null => Ok(Some(None)),
+            Destination::Sequential(_) => self
+                .run
+                .destination
+                .write(&Part::Sequential, 0, content)
+                .map(|()| Some(None)),
+        };
+        note_written(index, written, staged);
+        Ok(())
+    }
+}
+
+/// What became of an item: something to publish, nothing to publish, kept as it was (`None`), or a failure.
+fn note_written(
+    index: u32,
+    written: Result<Option<Option<PartEntry>>, Failure>,
+    staged: &mut Staged,
+) {
+    match written {
+        Ok(Some(Some(entry))) => staged.entries.push((index, entry)),
+        Ok(Some(None)) => {}
+        Ok(None) => staged.exceptions.push((index, ItemResult::Kept)),
+        Err(why) => staged.exceptions.push((index, ItemResult::Failed(why))),
+    }
+}

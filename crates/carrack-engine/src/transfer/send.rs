@@ -1,0 +1,611 @@
+//! The sending end: scan, streams, pump.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use carrack_core::digest::BlockDigest;
+use carrack_core::pace::RateLimit;
+use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
+use carrack_core::transfer::ScannedItem;
+use carrack_core::transfer::sender::{
+    BlockJob, Bundle, Job, Next, Sender, SenderAction, SenderConfig, SenderTotals, SentItem,
+};
+use carrack_core::tuning::{BUNDLED_FILE_BYTES_MAX, PROGRESS_INTERVAL, SLICE_BYTES};
+use carrack_core::wire::control::{Ended, Items, Tell, TransferOptions};
+use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
+use carrack_core::wire::peer::PeerMessage;
+
+use super::{Voice, stream_failure};
+use crate::data::hasher::BlockHasher;
+use crate::data::socket::Socket;
+use crate::data::stream::{Connection, OutStream};
+use crate::error::{failure, protocol_failure};
+use crate::storage::source::{OpenSource, SourceRoot};
+use crate::storage::walk::{self, Found};
+
+/// Items told to the command in one message.
+const ITEMS_PER_MESSAGE: usize = 500;
+/// Found items handed to the machine at once.
+const SCAN_BATCH: usize = 64;
+
+/// The sending end of a transfer.
+pub struct SendRun {
+    machine: Mutex<Sender>,
+    changed: Condvar,
+    options: TransferOptions,
+    roots: Vec<SourceRoot>,
+    sources: Mutex<HashMap<u64, Arc<OpenSource>>>,
+    sockets: Mutex<HashMap<u16, Arc<Socket>>>,
+    limit: Option<Mutex<RateLimit>>,
+    voice: Voice,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl SendRun {
+    /// Starts the scan and the pump; data flows as streams are added.
+    pub fn start(options: TransferOptions, roots: Vec<SourceRoot>, voice: Voice) -> Arc<Self> {
+        let config = SenderConfig {
+            options,
+            targets: roots.iter().map(|root| root.target.clone()).collect(),
+        };
+        let run = Arc::new(Self {
+            machine: Mutex::new(Sender::new(config)),
+            changed: Condvar::new(),
+            options,
+            roots,
+            sources: Mutex::default(),
+            sockets: Mutex::default(),
+            limit: options
+                .rate_limit
+                .map(|rate| Mutex::new(RateLimit::new(rate))),
+            voice,
+            threads: Mutex::default(),
+        });
+        run.spawn(Self::scan);
+        run.spawn(Self::pump);
+        run
+    }
+
+    fn spawn(self: &Arc<Self>, work: impl FnOnce(&Self) + Send + 'static) {
+        let run = Arc::clone(self);
+        let thread = std::thread::spawn(move || work(&run));
+        self.threads
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(thread);
+    }
+
+    /// See [`super::Running::join`].
+    pub fn join(&self) {
+        while let Some(thread) = {
+            self.threads
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .pop()
+        } {
+            let _ = thread.join();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Sender> {
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the machine something, and wakes everybody.
+    fn tell<T>(&self, input: impl FnOnce(&mut Sender) -> T) -> T {
+        let result = input(&mut self.lock());
+        self.changed.notify_all();
+        result
+    }
+
+    /// See [`super::Running::handle_peer`].
+    pub fn handle_peer(&self, bytes: &[u8]) {
+        self.tell(|machine| {
+            let handled = PeerMessage::decode(bytes)
+                .and_then(|message| machine.handle_message(Instant::now(), message));
+            if let Err(error) = handled {
+                machine.fail(protocol_failure(Side::Destination, &error));
+            }
+        });
+    }
+
+    /// See [`super::Running::cancel`].
+    pub fn cancel(&self, why: Failure) {
+        self.tell(|machine| machine.fail(why));
+    }
+
+    /// See [`super::Running::add_stream`].
+    pub fn add_stream(self: &Arc<Self>, connection: Connection) {
+        let number = connection.number;
+        self.sockets
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(number, Arc::clone(&connection.socket));
+        self.tell(|machine| machine.handle_stream(number));
+        self.spawn(move |run| {
+            let mut stream = StreamWork {
+                run,
+                number,
+                out: OutStream::new(connection),
+                slice: vec![0; SLICE_BYTES],
+                content: Vec::new(),
+            };
+            if let Err(error) = stream.work() {
+                run.tell(|machine| {
+                    machine.handle_stream_lost(number, &stream_failure(number, &error))
+                });
+            }
+        });
+    }
+
+    fn scan(&self) {
+        for (number, root) in self.roots.iter().enumerate() {
+            let mut batch = Vec::with_capacity(SCAN_BATCH);
+            let mut since = Instant::now();
+            walk::walk(number as u32, root, &mut |found| {
+                batch.push(found);
+                // A slow listing must not keep back what it has found.
+                let full = batch.len() >= SCAN_BATCH || since.elapsed() > Duration::from_millis(2);
+                if !full {
+                    return true;
+                }
+                since = Instant::now();
+                self.take_found(&mut batch)
+            });
+            if !self.take_found(&mut batch) {
+                return;
+            }
+        }
+        self.tell(Sender::handle_scan_complete);
+    }
+
+    /// Hands in what the scan found, once there is room. False when the transfer has ended.
+    fn take_found(&self, batch: &mut Vec<Found>) -> bool {
+        let mut machine = self.lock();
+        loop {
+            if machine.outcome().is_some() {
+                return false;
+            }
+            if machine.wants_items() {
+                break;
+            }
+            machine = self
+                .changed
+                .wait(machine)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        let now = Instant::now();
+        for found in batch.drain(..) {
+            match found {
+                Found::Item(item) => machine.handle_item(now, item),
+                Found::Failure(item, why) => machine.handle_scan_failure(&item, why),
+            }
+        }
+        drop(machine);
+        self.changed.notify_all();
+        true
+    }
+
+    /// Carries out what the machine decides, until the transfer has ended.
+    fn pump(&self) {
+        let mut items = Vec::new();
+        let mut told = Instant::now();
+        loop {
+            let mut machine = self.lock();
+            let mut actions = Vec::new();
+            while let Some(action) = machine.poll_action() {
+                actions.push(action);
+            }
+            let outcome = machine.outcome();
+            let (progress, totals) = (machine.progress(), machine.totals());
+            if actions.is_empty() && outcome.is_none() {
+                let left = PROGRESS_INTERVAL
+                    .saturating_sub(told.elapsed())
+                    .max(Duration::from_millis(1));
+                drop(
+                    self.changed
+                        .wait_timeout(machine, left)
+                        .unwrap_or_else(PoisonError::into_inner),
+                );
+            } else {
+                drop(machine);
+            }
+            let idle = actions.is_empty();
+            for action in actions {
+                self.carry_out(action, &mut items);
+            }
+            if told.elapsed() >= PROGRESS_INTERVAL
+                || items.len() >= ITEMS_PER_MESSAGE
+                || (idle && outcome.is_some())
+            {
+                told = Instant::now();
+                self.tell_command(Tell::Progress(progress.into()), &mut items);
+            }
+            if let (true, Some(outcome)) = (idle, outcome) {
+                return self.end(outcome, totals);
+            }
+        }
+    }
+
+    fn tell_command(&self, progress: Tell, items: &mut Vec<carrack_core::wire::control::Item>) {
+        (self.voice.command)(progress);
+        while !items.is_empty() {
+            let rest = items.split_off(items.len().min(ITEMS_PER_MESSAGE));
+            let list = std::mem::replace(items, rest);
+            (self.voice.command)(Tell::Items(Items { list }));
+        }
+    }
+
+    fn carry_out(&self, action: SenderAction, items: &mut Vec<carrack_core::wire::control::Item>) {
+        match action {
+            SenderAction::Send(message) => {
+                // A control connection that is gone ends the whole session; its reader notices.
+                let _ = (self.voice.peer)(&message);
+            }
+            SenderAction::CheckSource(item) => {
+                let source = self
+                    .sources
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .get(&item)
+                    .cloned();
+                let result = source.map_or(Ok(()), |source| source.check_unchanged());
+                self.tell(|machine| machine.handle_source_checked(item, result));
+            }
+            SenderAction::CloseSource(item) => {
+                self.sources
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .remove(&item);
+            }
+            SenderAction::AbortStream(number) => {
+                if let Some(socket) = self
+                    .sockets
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .get(&number)
+                {
+                    socket.abort();
+                }
+            }
+            SenderAction::Report(report) => items.push((*report).into()),
+        }
+    }
+
+    fn end(&self, outcome: Result<(), Failure>, totals: SenderTotals) {
+        if outcome.is_err() {
+            for socket in self
+                .sockets
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .values()
+            {
+                socket.abort();
+            }
+        }
+        self.changed.notify_all();
+        (self.voice.command)(Tell::Ended(Ended {
+            files: totals.files,
+            symlinks: totals.symlinks,
+            directories: totals.directories,
+            bytes: totals.bytes,
+            kept: totals.kept,
+            failed: totals.failed,
+            vanished: totals.vanished,
+            specials: totals.specials,
+            mismatches: totals.faults.digest_mismatches,
+            resent: totals.faults.resent_after_loss,
+            stragglers: totals.faults.stragglers,
+            streams_lost: totals.faults.streams_lost,
+            durable: totals.durable,
+            failure: outcome.err().map(Into::into),
+        }));
+    }
+
+    fn source_of(&self, item: u64) -> Result<Arc<OpenSource>, Failure> {
+        if let Some(source) = self
+            .sources
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&item)
+        {
+            return Ok(Arc::clone(source));
+        }
+        let scanned = self.lock().scanned(item).cloned();
+        let scanned = scanned
+            .ok_or_else(|| failure(ErrorCode::Internal, Side::Source, "the item has ended"))?;
+        let opened = self.root(&scanned)?.open_item(&scanned)?;
+        if let (Some(stat), Some(size)) = (opened.stat(), scanned.size)
+            && stat.size != size
+        {
+            let message = format!(
+                "has {} bytes, not the {size} that it had when it was listed; run the same command again",
+                stat.size
+            );
+            return Err(failure(ErrorCode::SourceChanged, Side::Source, message));
+        }
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another stream may have been quicker: all must read the same open file.
+        Ok(Arc::clone(
+            sources.entry(item).or_insert_with(|| Arc::new(opened)),
+        ))
+    }
+
+    fn root(&self, item: &ScannedItem) -> Result<&SourceRoot, Failure> {
+        self.roots.get(item.root as usize).ok_or_else(|| {
+            failure(
+                ErrorCode::Internal,
+                Side::Source,
+                "an item without a source",
+            )
+        })
+    }
+
+    fn pace(&self, bytes: usize) {
+        if let Some(limit) = &self.limit {
+            let wait = limit
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .reserve(Instant::now(), bytes as u64);
+            if !wait.is_zero() {
+                std::thread::sleep(wait);
+            }
+        }
+    }
+}
+
+/// One stream's thread.
+struct StreamWork<'a> {
+    run: &'a SendRun,
+    number: u16,
+    out: OutStream,
+    slice: Vec<u8>,
+    content: Vec<u8>,
+}
+
+impl StreamWork<'_> {
+    fn work(&mut self) -> io::Result<()> {
+        loop {
+            let mut machine = self.run.lock();
+            let next = machine.next_job(Instant::now(), self.number);
+            match next {
+                Next::Job(job) => {
+                    drop(machine);
+                    // Taking a job may have made room for the scan, or have cut off a straggler.
+                    self.run.changed.notify_all();
+                    match job {
+                        Job::Block(block) => self.send_block(block)?,
+                        Job::Bundle(bundle) => self.send_bundle(&bundle)?,
+                    }
+                }
+                Next::Wait(None) => drop(self.run.changed.wait(machine)),
+                Next::Wait(Some(until)) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    drop(self.run.changed.wait_timeout(machine, left));
+                }
+                Next::End => {
+                    drop(machine);
+                    self.out.meta(&[&Header::End.encode()])?;
+                    return self.out.flush();
+                }
+            }
+        }
+    }
+
+    fn send_block(&mut self, job: BlockJob) -> io::Result<()> {
+        let source = match self.run.source_of(job.item) {
+            Ok(source) => source,
+            Err(why) => {
+                self.block_done(job, Err(why));
+                return Ok(());
+            }
+        };
+        if job.unsized_source {
+            return self.send_next(job, &source);
+        }
+        let hole = job.sparse && source.is_hole(job.offset, u64::from(job.length));
+        let header = Header::Block {
+            item: job.item,
+            offset: job.offset,
+            length: job.length,
+            hole,
+            whole: job.whole,
+        };
+        self.out.meta(&[&header.encode()])?;
+        let mut hasher = BlockHasher::new(self.run.options.digests, job.offset);
+        let mut read = Ok(());
+        let mut sent = 0;
+        while sent < job.length as usize {
+            let slice = &mut self.slice[..(job.length as usize - sent).min(SLICE_BYTES)];
+            if hole {
+                slice.fill(0);
+            } else if read.is_ok() {
+                read = source.read_at(job.offset + sent as u64, slice);
+            }
+            hasher.update(slice);
+            sent += slice.len();
+            if !hole {
+                let length = slice.len();
+                self.run.pace(length);
+                self.out.payload(&self.slice[..length])?;
+            }
+        }
+        let digest = hasher.finish(job.whole);
+        self.out.meta(&[&Trailer {
+            whole: read.is_ok(),
+            digest,
+        }
+        .encode()])?;
+        self.out.flush()?;
+        self.block_done(job, read.map(|()| (job.length, digest)));
+        Ok(())
+    }
+
+    /// The next block of a source whose size is not known: read whole before its header can be written.
+    fn send_next(&mut self, job: BlockJob, source: &OpenSource) -> io::Result<()> {
+        self.content.resize(job.length as usize, 0);
+        let (length, end) = match source.read_next(job.offset, &mut self.content) {
+            Ok(read) => read,
+            Err(why) => {
+                self.block_done(job, Err(why));
+                return Ok(());
+            }
+        };
+        self.run
+            .tell(|machine| machine.handle_read(job.item, job.offset, length as u32, end));
+        let whole = end && job.offset == 0;
+        let header = Header::Block {
+            item: job.item,
+            offset: job.offset,
+            length: length as u32,
+            hole: false,
+            whole,
+        };
+        self.out.meta(&[&header.encode()])?;
+        let mut hasher = BlockHasher::new(self.run.options.digests, job.offset);
+        for slice in self.content[..length].chunks(SLICE_BYTES) {
+            hasher.update(slice);
+            self.run.pace(slice.len());
+            self.out.payload(slice)?;
+        }
+        let digest = hasher.finish(whole);
+        self.out.meta(&[&Trailer {
+            whole: true,
+            digest,
+        }
+        .encode()])?;
+        self.out.flush()?;
+        self.block_done(job, Ok((length as u32, digest)));
+        Ok(())
+    }
+
+    fn block_done(&self, job: BlockJob, result: Result<(u32, BlockDigest), Failure>) {
+        self.run
+            .tell(|machine| machine.handle_block_sent(self.number, job.item, job.offset, result));
+    }
+
+    fn send_bundle(&mut self, bundle: &Bundle) -> io::Result<()> {
+        let header = Header::Bundle {
+            bundle: bundle.id,
+            entries: bundle.items.len() as u32,
+        };
+        self.out.meta(&[&header.encode()])?;
+        let mut sent = Vec::with_capacity(bundle.items.len());
+        for item in &bundle.items {
+            let target = self.run.lock().target(item);
+            sent.push(match item.kind {
+                ItemKind::File => self.send_file(item, &target)?,
+                ItemKind::Symlink => self.send_link(item, &target)?,
+                ItemKind::Directory | ItemKind::Special => {
+                    self.out.meta(&[
+                        &entry(EntryKind::Directory, item, &target, 0).encode(),
+                        &target,
+                    ])?;
+                    SentItem {
+                        size: 0,
+                        digest: BlockDigest::default(),
+                        failure: None,
+                    }
+                }
+            });
+        }
+        self.out.flush()?;
+        self.run
+            .tell(|machine| machine.handle_bundle_sent(bundle.id, sent));
+        Ok(())
+    }
+
+    fn send_file(&mut self, item: &ScannedItem, target: &[u8]) -> io::Result<SentItem> {
+        self.content.clear();
+        let mut described = item.clone();
+        let read = self
+            .run
+            .root(item)
+            .and_then(|root| root.open_item(item))
+            .and_then(|source| {
+                if let Some(stat) = source.stat() {
+                    described.mode = stat.mode;
+                    described.mtime = Some((stat.mtime.seconds, stat.mtime.nanos));
+                }
+                let most = item
+                    .size
+                    .filter(|_| source.stat().is_none())
+                    .unwrap_or(BUNDLED_FILE_BYTES_MAX);
+                source.read_whole(&mut self.content, most as usize)?;
+                source.check_unchanged()
+            });
+        if read.is_err() {
+            self.content.clear();
+        }
+        self.run.pace(self.content.len());
+        let mut hasher = BlockHasher::new(self.run.options.digests, 0);
+        hasher.update(&self.content);
+        let digest = hasher.finish(true);
+        self.out.meta(&[
+            &entry(EntryKind::File, &described, target, self.content.len()).encode(),
+            target,
+        ])?;
+        self.out.payload(&self.content)?;
+        self.out.meta(&[&Trailer {
+            whole: read.is_ok(),
+            digest,
+        }
+        .encode()])?;
+        Ok(SentItem {
+            size: self.content.len() as u64,
+            digest,
+            failure: read.err(),
+        })
+    }
+
+    fn send_link(&mut self, item: &ScannedItem, target: &[u8]) -> io::Result<SentItem> {
+        let leads_to = self
+            .run
+            .root(item)
+            .and_then(|root| walk::link_target(root, &item.path));
+        // A link that cannot be read is sent as an empty file that is not whole: the receiver drops it.
+        match leads_to {
+            Ok(leads_to) => {
+                self.out.meta(&[
+                    &entry(EntryKind::Symlink, item, target, leads_to.len()).encode(),
+                    target,
+                    &leads_to,
+                ])?;
+                Ok(SentItem {
+                    size: 0,
+                    digest: BlockDigest::default(),
+                    failure: None,
+                })
+            }
+            Err(why) => {
+                self.out
+                    .meta(&[&entry(EntryKind::File, item, target, 0).encode(), target])?;
+                self.out.meta(&[&Trailer {
+                    whole: false,
+                    digest: BlockDigest::default(),
+                }
+                .encode()])?;
+                Ok(SentItem {
+                    size: 0,
+                    digest: BlockDigest::default(),
+                    failure: Some(why),
+                })
+            }
+        }
+    }
+}
+
+fn entry(kind: EntryKind, item: &ScannedItem, target: &[u8], size: usize) -> EntryHeader {
+    let (mtime_seconds, mtime_nanos) = item.mtime.unwrap_or_default();
+    EntryHeader {
+        kind,
+        path_bytes: target.len() as u16,
+        mode: item.mode,
+        size: size as u32,
+        mtime_seconds,
+        mtime_nanos,
+    }
+}

@@ -1,0 +1,363 @@
+//! A directory held open, and everything a copy does below it.
+//!
+//! Two kinds of argument. `rel` is a path below the directory, of any length: `.` and empty
+//! components mean nothing (so `""` is the directory itself, and a trailing `/` is ignored), `..`
+//! and a leading `/` are refused. `name` is one component. Both are raw bytes, and a NUL byte is
+//! refused; every refusal is [`io::ErrorKind::InvalidInput`].
+//!
+//! Invariants: no method leaves the directory, whatever links are in the tree and whoever changes
+//! it meanwhile; methods that take a `name` never follow a link.
+
+mod beneath;
+mod entries;
+mod name;
+mod stat;
+#[cfg(test)]
+mod tests;
+
+pub use entries::{Entries, Entry};
+pub(crate) use stat::only_mtime;
+pub use stat::{Kind, Stat, Time, stat_file, stat_path};
+
+use crate::retry;
+use beneath::PASS;
+use name::{components, single};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// What to do with symbolic links met on the way, the last component included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// A link is an error (`ELOOP`).
+    Refuse,
+    /// A link is followed if it stays beneath the directory; one that leads out, or is absolute,
+    /// is an error (`EXDEV`).
+    Beneath,
+}
+
+/// Room left on a file system, for this user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes.
+    pub bytes_available: u64,
+    /// Files; `u64::MAX` where the file system makes them as needed.
+    pub inodes_available: u64,
+}
+
+const READ_DIR: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
+
+/// An open directory: the root of a transfer, or a directory below one.
+#[derive(Debug)]
+pub struct Dir {
+    fd: OwnedFd,
+}
+
+impl AsFd for Dir {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Reaching things.
+impl Dir {
+    /// Opens a directory the user named, anywhere, following links: the one way in from a path.
+    pub fn open_ambient(path: &Path) -> io::Result<Dir> {
+        let fd = retry(|| rustix::fs::open(path, READ_DIR, Mode::empty()))?;
+        Ok(Dir { fd })
+    }
+
+    /// A second handle on the same directory.
+    pub fn try_clone(&self) -> io::Result<Dir> {
+        let fd = self.fd.try_clone()?;
+        Ok(Dir { fd })
+    }
+
+    /// Opens a directory below this one; `""` opens this one afresh.
+    pub fn open_dir(&self, rel: &[u8], links: Links) -> io::Result<Dir> {
+        self.open_parts(&components(rel)?, links)
+    }
+
+    fn open_parts(&self, parts: &[&[u8]], links: Links) -> io::Result<Dir> {
+        let fd = beneath::open(self.as_fd(), parts, links, READ_DIR)?;
+        Ok(Dir { fd })
+    }
+
+    /// Opens anything for reading, without ever waiting for a writer of a FIFO. The caller looks
+    /// with [`stat_file`] whether it got a regular file, and then may call
+    /// [`crate::file::clear_nonblock`].
+    pub fn open_read(&self, rel: &[u8], links: Links) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let fd = beneath::open(self.as_fd(), &components(rel)?, links, flags)?;
+        Ok(fd.into())
+    }
+
+    /// Creates a file that did not exist, readable by its owner alone, for reading and writing.
+    pub fn create_new(&self, name: &[u8]) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let mode = Mode::RUSR | Mode::WUSR;
+        self.open_name(name, flags, mode)
+    }
+
+    /// Opens what is there for writing, without creating or truncating: devices and FIFOs. On a
+    /// FIFO this waits for a reader.
+    pub fn open_write(&self, name: &[u8]) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NOCTTY;
+        self.open_name(name, flags, Mode::empty())
+    }
+
+    fn open_name(&self, name: &[u8], flags: OFlags, mode: Mode) -> io::Result<File> {
+        let (name, flags) = (single(name)?, flags | OFlags::CLOEXEC);
+        let fd = retry(|| rustix::fs::openat(&self.fd, name, flags, mode))?;
+        Ok(fd.into())
+    }
+
+    /// Looks at something below. A link in the last component is followed only under
+    /// [`Links::Beneath`]; under [`Links::Refuse`] it is described itself.
+    pub fn stat(&self, rel: &[u8], links: Links) -> io::Result<Stat> {
+        let parts = components(rel)?;
+        let Some((last, parents)) = parts.split_last() else {
+            return self.stat_self();
+        };
+        let found = if parents.is_empty() {
+            self.stat_at(last)?
+        } else {
+            let parent = beneath::open(self.as_fd(), parents, links, PASS)?;
+            stat_entry(parent.as_fd(), last)?
+        };
+        if found.kind == Kind::Symlink && links == Links::Beneath {
+            let target = beneath::open(self.as_fd(), &parts, links, beneath::LOOK)?;
+            return stat_file(target);
+        }
+        Ok(found)
+    }
+
+    /// Looks at one entry, never through a link.
+    pub fn stat_at(&self, name: &[u8]) -> io::Result<Stat> {
+        stat_entry(self.as_fd(), single(name)?)
+    }
+
+    /// Looks at the directory itself.
+    pub fn stat_self(&self) -> io::Result<Stat> {
+        stat_file(self)
+    }
+
+    /// Where a link points, byte for byte.
+    pub fn read_link(&self, name: &[u8]) -> io::Result<Vec<u8>> {
+        let target = rustix::fs::readlinkat(&self.fd, single(name)?, Vec::new())?;
+        Ok(target.into_bytes())
+    }
+
+    /// Starts reading the names in this directory, from the first, independent of other readers.
+    pub fn entries(&self) -> io::Result<Entries> {
+        // A duplicate would share the read position; opening "." again does not.
+        let fd = self.open_parts(&[], Links::Refuse)?.fd;
+        Entries::new(fd)
+    }
+}
+
+fn stat_entry(at: BorrowedFd<'_>, name: &[u8]) -> io::Result<Stat> {
+    let raw = retry(|| rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW))?;
+    Ok(Stat::new(&raw))
+}
+
+/// Changing things.
+impl Dir {
+    /// Makes one directory; the process's umask applies to `mode`.
+    pub fn make_dir(&self, name: &[u8], mode: u32) -> io::Result<()> {
+        let (name, mode) = (single(name)?, mode_bits(mode));
+        Ok(retry(|| rustix::fs::mkdirat(&self.fd, name, mode))?)
+    }
+
+    /// Opens a directory below, making what is missing on the way with mode 0700: the modes meant
+    /// are set last, or a read-only directory could not be filled. Nothing is created through a
+    /// link that dangles.
+    pub fn make_dir_all(&self, rel: &[u8], links: Links) -> io::Result<Dir> {
+        let parts = components(rel)?;
+        match self.open_parts(&parts, links) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            other => return other,
+        }
+        let mut here = self.open_parts(&[], links)?;
+        for (index, part) in parts.iter().enumerate() {
+            here = match here.open_or_make(part, links) {
+                // A link that leaves `here` may still be beneath the root.
+                Err(error) if links == Links::Beneath && is(&error, Errno::XDEV) => {
+                    self.open_parts(&parts[..=index], links)?
+                }
+                other => other?,
+            };
+        }
+        Ok(here)
+    }
+
+    fn open_or_make(&self, name: &[u8], links: Links) -> io::Result<Dir> {
+        match self.open_parts(&[name], links) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            other => return other,
+        }
+        match self.make_dir(name, 0o700) {
+            // Somebody else made it first, or it is a dangling link: opening tells which.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            other => other?,
+        }
+        self.open_parts(&[name], links)
+    }
+
+    /// Renames an entry, replacing what bears the new name.
+    pub fn rename(&self, from: &[u8], to_dir: &Dir, to: &[u8]) -> io::Result<()> {
+        let (from, to) = (single(from)?, single(to)?);
+        Ok(rustix::fs::renameat(&self.fd, from, &to_dir.fd, to)?)
+    }
+
+    /// Renames an entry to a name that must not exist ([`io::ErrorKind::AlreadyExists`] if it
+    /// does), as one step. Where the system cannot (NFS, old kernels) a hard link takes the new
+    /// name first, which serves files but not directories.
+    pub fn rename_noreplace(&self, from: &[u8], to_dir: &Dir, to: &[u8]) -> io::Result<()> {
+        let (from, to) = (single(from)?, single(to)?);
+        let flags = rustix::fs::RenameFlags::NOREPLACE;
+        match rustix::fs::renameat_with(&self.fd, from, &to_dir.fd, to, flags) {
+            // EINVAL is a file system without the flag (renameat2(2)).
+            Err(Errno::NOSYS | Errno::INVAL | Errno::OPNOTSUPP) => {
+                self.rename_by_link(from, to_dir, to)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// `link(2)` refuses to replace, everywhere and atomically. A crash in between leaves the file
+    /// under both names, whole.
+    fn rename_by_link(&self, from: &[u8], to_dir: &Dir, to: &[u8]) -> io::Result<()> {
+        rustix::fs::linkat(&self.fd, from, &to_dir.fd, to, AtFlags::empty())?;
+        self.unlink(from)
+    }
+
+    /// Removes a name that is not a directory.
+    pub fn unlink(&self, name: &[u8]) -> io::Result<()> {
+        let name = single(name)?;
+        Ok(rustix::fs::unlinkat(&self.fd, name, AtFlags::empty())?)
+    }
+
+    /// Removes an empty directory.
+    pub fn remove_dir(&self, name: &[u8]) -> io::Result<()> {
+        let name = single(name)?;
+        Ok(rustix::fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR)?)
+    }
+
+    /// Makes a link holding `target`, which is text and may be anything but empty.
+    pub fn symlink(&self, target: &[u8], name: &[u8]) -> io::Result<()> {
+        Ok(rustix::fs::symlinkat(target, &self.fd, single(name)?)?)
+    }
+
+    /// Sets the modification time of an entry, of a link itself if it is one, and leaves the
+    /// access time alone.
+    pub fn set_times(&self, name: &[u8], mtime: Time) -> io::Result<()> {
+        let (name, times) = (single(name)?, only_mtime(mtime)?);
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        Ok(retry(|| {
+            rustix::fs::utimensat(&self.fd, name, &times, flags)
+        })?)
+    }
+
+    /// Sets the permissions of an entry (the low 12 bits of `mode`). On a link it is an error.
+    pub fn set_mode(&self, name: &[u8], mode: u32) -> io::Result<()> {
+        let (name, mode) = (single(name)?, mode_bits(mode));
+        match chmod_nofollow(self.as_fd(), name, mode) {
+            Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => self.set_mode_by_open(name, mode),
+            other => Ok(other?),
+        }
+    }
+
+    /// Before Linux 6.6 no call changes a mode without following: open the file itself first.
+    /// Unlike the call this needs permission to read it.
+    fn set_mode_by_open(&self, name: &[u8], mode: Mode) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = self.open_name(name, flags, Mode::empty())?;
+        Ok(retry(|| rustix::fs::fchmod(&file, mode))?)
+    }
+
+    /// Waits until all that was written to this file system is on its disks: one call for a batch
+    /// of small files. Linux reports failed writes here since 5.8.
+    pub fn sync_filesystem(&self) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        match retry(|| rustix::fs::syncfs(&self.fd)) {
+            Err(Errno::NOSYS | Errno::INVAL | Errno::PERM) => {}
+            other => return Ok(other?),
+        }
+        self.sync()
+    }
+
+    /// Waits until the names in this directory are on disk.
+    pub fn sync(&self) -> io::Result<()> {
+        match retry(|| rustix::fs::fsync(&self.fd)) {
+            // Some network and FUSE file systems have no fsync for directories: nothing to wait for.
+            Err(Errno::INVAL) => Ok(()),
+            other => Ok(other?),
+        }
+    }
+
+    /// Room left on the file system this directory is on.
+    pub fn free_space(&self) -> io::Result<Space> {
+        let found = retry(|| rustix::fs::fstatvfs(&self.fd))?;
+        // btrfs and many network file systems count no inodes and report a total of zero.
+        let counted = found.f_files > 0;
+        Ok(Space {
+            bytes_available: found.f_bavail.saturating_mul(found.f_frsize),
+            inodes_available: if counted { found.f_favail } else { u64::MAX },
+        })
+    }
+}
+
+fn is(error: &io::Error, errno: Errno) -> bool {
+    error.raw_os_error() == Some(errno.raw_os_error())
+}
+
+pub(crate) fn mode_bits(mode: u32) -> Mode {
+    // The type of the raw mode is narrower outside Linux; twelve bits fit in either.
+    Mode::from_raw_mode((mode & 0o7777) as rustix::fs::RawMode)
+}
+
+/// `fchmodat2(2)`, Linux 6.6. Neither libc nor rustix wraps it; its number is the same on these
+/// architectures.
+#[cfg(all(
+    target_os = "linux",
+    target_pointer_width = "64",
+    any(
+        target_arch = "x86_64",
+        target_arch = "aarch64",
+        target_arch = "riscv64"
+    )
+))]
+#[allow(unsafe_code)]
+fn chmod_nofollow(at: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Result<(), Errno> {
+    use std::os::fd::AsRawFd;
+    const FCHMODAT2: libc::c_long = 452;
+    let name = std::ffi::CString::new(name).map_err(|_| Errno::INVAL)?;
+    let (raw, flags) = (at.as_raw_fd(), libc::AT_SYMLINK_NOFOLLOW);
+    // SAFETY: the descriptor is borrowed and the name NUL-terminated for the whole call, which
+    // writes to no memory; each argument is passed in the register width the kernel reads.
+    let done = unsafe { libc::syscall(FCHMODAT2, raw, name.as_ptr(), mode.bits(), flags) };
+    if done == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    Err(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+#[cfg(not(all(
+    target_os = "linux",
+    target_pointer_width = "64",
+    any(
+        target_arch = "x86_64",
+        target_arch = "aarch64",
+        target_arch = "riscv64"
+    )
+)))]
+fn chmod_nofollow(_: BorrowedFd<'_>, _: &[u8], _: Mode) -> Result<(), Errno> {
+    Err(Errno::NOSYS)
+}

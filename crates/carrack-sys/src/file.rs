@@ -1,0 +1,261 @@
+//! Reading, writing and describing one open file, always at a stated offset.
+//!
+//! The file's own position is never used, so any number of threads may share one descriptor.
+//! Hints (`preallocate`, `drop_cache`, `advise_sequential`, `open_direct`) succeed where the system
+//! has nothing of the kind; everything that touches data or metadata reports its error.
+
+use crate::dir::{Time, mode_bits, only_mtime};
+use crate::retry;
+use rustix::fs::{OFlags, SeekFrom};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// Reads once at `offset`: 0 is the end of the file, fewer than asked is no error.
+pub fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    loop {
+        match file.read_at(buffer, offset) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+/// Reads until the buffer is full or the file ends; returns how many bytes it holds.
+pub fn read_full_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match read_at(file, &mut buffer[filled..], advance(offset, filled)?)? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    Ok(filled)
+}
+
+/// Writes all of `bytes` at `offset`. A file that takes no more is [`io::ErrorKind::WriteZero`].
+pub fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    let mut written = 0;
+    while written < bytes.len() {
+        match file.write_at(&bytes[written..], advance(offset, written)?) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => written += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Offsets come from the peer: one near 2^64 is refused, never wrapped.
+fn advance(offset: u64, by: usize) -> io::Result<u64> {
+    let sum = offset.checked_add(by as u64);
+    sum.ok_or_else(|| Errno::OVERFLOW.into())
+}
+
+/// Reserves space for `len` bytes and makes the file at least that long, so that a full disk is
+/// found at the start. `false` where the file system cannot; no zeros are written in its stead.
+#[cfg(target_os = "linux")]
+pub fn preallocate(file: &File, len: u64) -> io::Result<bool> {
+    if len == 0 {
+        return Ok(true);
+    }
+    let flags = rustix::fs::FallocateFlags::empty();
+    match retry(|| rustix::fs::fallocate(file, flags, 0, len)) {
+        Ok(()) => Ok(true),
+        // The last two are what devices and FIFOs answer.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::NODEV | Errno::SPIPE) => {
+            Ok(false)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Without `fallocate` space is found as it is written.
+#[cfg(not(target_os = "linux"))]
+pub fn preallocate(_: &File, _: u64) -> io::Result<bool> {
+    Ok(false)
+}
+
+/// Waits until the file's content, and what is needed to read it back, is on disk. After an error
+/// the data must be taken as lost: Linux reports it once and forgets which pages failed.
+pub fn sync_data(file: &File) -> io::Result<()> {
+    // macOS's fsync leaves data in the drive's cache; the standard library asks for F_FULLFSYNC.
+    file.sync_data()
+}
+
+/// Sets the permission bits (the low 12 of `mode`).
+pub fn set_mode(file: &File, mode: u32) -> io::Result<()> {
+    let mode = mode_bits(mode);
+    Ok(retry(|| rustix::fs::fchmod(file, mode))?)
+}
+
+/// Sets the modification time and leaves the access time alone.
+pub fn set_times(file: &File, mtime: Time) -> io::Result<()> {
+    let times = only_mtime(mtime)?;
+    Ok(retry(|| rustix::fs::futimens(file, &times))?)
+}
+
+/// Tells the kernel that a range (to the end, if `len` is 0) will not be read again. Pages not yet
+/// on disk stay.
+pub fn drop_cache(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    advise(file, offset, len, Advice::DropCache)
+}
+
+/// Tells the kernel that the file is read from start to end, which doubles its read-ahead.
+pub fn advise_sequential(file: &File) -> io::Result<()> {
+    advise(file, 0, 0, Advice::Sequential)
+}
+
+enum Advice {
+    DropCache,
+    Sequential,
+}
+
+#[cfg(target_os = "linux")]
+fn advise(file: &File, offset: u64, len: u64, advice: Advice) -> io::Result<()> {
+    let advice = match advice {
+        Advice::DropCache => rustix::fs::Advice::DontNeed,
+        Advice::Sequential => rustix::fs::Advice::Sequential,
+    };
+    let len = std::num::NonZeroU64::new(len);
+    match rustix::fs::fadvise(file, offset, len, advice) {
+        // A pipe has no cache to advise on.
+        Err(Errno::SPIPE | Errno::NOSYS | Errno::INVAL | Errno::OPNOTSUPP) => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise(_: &File, _: u64, _: u64, _: Advice) -> io::Result<()> {
+    Ok(())
+}
+
+/// The first offset at or after `offset` that holds data; `None` if only a hole is left. Where
+/// holes are unknown everything is data. What lies between is zeros as far as the file system
+/// knows: on some, dirty pages have been reported as holes (openzfs/zfs#15526).
+pub fn next_data(file: &File, offset: u64) -> io::Result<Option<u64>> {
+    match retry(|| rustix::fs::seek(file, SeekFrom::Data(offset))) {
+        Ok(found) => Ok(Some(found)),
+        Err(Errno::NXIO) => Ok(None),
+        Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS | Errno::SPIPE) => Ok(Some(offset)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A second descriptor for reading past the page cache, to verify what the disk holds. Where that
+/// is impossible (no `O_DIRECT` on this file system, no `/proc`) it reads through the cache.
+/// `O_DIRECT` wants buffer, offset and length aligned to the device's block.
+pub fn open_direct(file: &File) -> io::Result<File> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{CWD, Mode};
+        use std::os::fd::AsRawFd;
+        // The link in /proc leads to the open file itself, whatever became of its name.
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC | OFlags::NOCTTY;
+        if let Ok(fd) = retry(|| rustix::fs::openat(CWD, &path, flags, Mode::empty())) {
+            return Ok(fd.into());
+        }
+    }
+    file.try_clone()
+}
+
+/// Makes reads wait again, after an open that must not.
+pub fn clear_nonblock(file: &File) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(file)?;
+    Ok(rustix::fs::fcntl_setfl(file, flags - OFlags::NONBLOCK)?)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::dir::stat_file;
+
+    #[test]
+    fn bytes_come_back_from_where_they_went() {
+        let file = tempfile::tempfile().unwrap();
+        write_all_at(&file, b"tail", 100_000).unwrap();
+        write_all_at(&file, b"", u64::MAX).unwrap();
+        let mut buffer = [1; 8];
+        assert_eq!(read_full_at(&file, &mut buffer, 99_998).unwrap(), 6);
+        assert_eq!(&buffer[..6], b"\0\0tail");
+        assert_eq!(read_at(&file, &mut buffer, 100_004).unwrap(), 0);
+        assert!(write_all_at(&file, b"x", u64::MAX).is_err());
+    }
+
+    #[test]
+    fn a_full_device_is_an_error() {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let error = write_all_at(&full, b"x", 0).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert!(!preallocate(&full, 10).unwrap());
+    }
+
+    #[test]
+    fn preallocation_lengthens_and_never_shortens() {
+        let file = tempfile::tempfile().unwrap();
+        write_all_at(&file, &[7; 9], 0).unwrap();
+        if preallocate(&file, 8192).unwrap() {
+            assert_eq!(stat_file(&file).unwrap().size, 8192);
+            assert!(preallocate(&file, 10).unwrap());
+            assert_eq!(stat_file(&file).unwrap().size, 8192);
+        }
+    }
+
+    #[test]
+    fn holes_are_found_or_reported_as_data() {
+        let file = tempfile::tempfile().unwrap();
+        let mib = 1 << 20;
+        write_all_at(&file, b"x", mib).unwrap();
+        file.set_len(3 * mib).unwrap();
+        let first = next_data(&file, 0).unwrap().unwrap();
+        assert!(first <= mib);
+        assert_eq!(next_data(&file, mib).unwrap(), Some(mib));
+        // A file system without holes answers 2 MiB here.
+        let after = next_data(&file, 2 * mib).unwrap();
+        assert!(after.is_none() || after == Some(2 * mib));
+        assert_eq!(next_data(&file, 4 * mib).unwrap(), None);
+        let (pipe, _write) = rustix::pipe::pipe().unwrap();
+        assert_eq!(next_data(&pipe.into(), 5).unwrap(), Some(5));
+    }
+
+    #[test]
+    fn times_and_modes_are_kept() {
+        let file = tempfile::tempfile().unwrap();
+        let old = Time {
+            seconds: -5,
+            nanos: 999_999_999,
+        };
+        set_times(&file, old).unwrap();
+        set_mode(&file, 0o100_640).unwrap();
+        let stat = stat_file(&file).unwrap();
+        assert_eq!((stat.mtime, stat.mode), (old, 0o640));
+        // UTIME_NOW and UTIME_OMIT are out of range, not commands.
+        let magic = Time {
+            seconds: 0,
+            nanos: (1 << 30) - 1,
+        };
+        assert!(set_times(&file, magic).is_err());
+        sync_data(&file).unwrap();
+    }
+
+    #[test]
+    fn hints_do_no_harm() {
+        let file = tempfile::tempfile().unwrap();
+        write_all_at(&file, &[3; 4096], 0).unwrap();
+        sync_data(&file).unwrap();
+        drop_cache(&file, 0, 0).unwrap();
+        advise_sequential(&file).unwrap();
+        #[repr(align(4096))]
+        struct Page([u8; 4096]);
+        let mut page = Page([0; 4096]);
+        let direct = open_direct(&file).unwrap();
+        assert_eq!(read_full_at(&direct, &mut page.0, 0).unwrap(), 4096);
+        assert_eq!(page.0, [3; 4096]);
+        let (pipe, _write) = rustix::pipe::pipe().unwrap();
+        advise_sequential(&pipe.into()).unwrap();
+    }
+}

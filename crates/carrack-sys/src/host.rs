@@ -1,0 +1,167 @@
+//! Facts about this machine and this process.
+
+use rustix::process::{Pid, Resource, Rlimit};
+use std::io;
+
+/// Fills `bytes` with what nobody can guess: keys, secrets, names of temporary files.
+pub fn random_bytes(bytes: &mut [u8]) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    match random_from_kernel(bytes) {
+        Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {}
+        other => return Ok(other?),
+    }
+    random_from_device(bytes)
+}
+
+#[cfg(target_os = "linux")]
+fn random_from_kernel(bytes: &mut [u8]) -> Result<(), rustix::io::Errno> {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        let flags = rustix::rand::GetRandomFlags::empty();
+        filled += crate::retry(|| rustix::rand::getrandom(&mut bytes[filled..], flags))?;
+    }
+    Ok(())
+}
+
+fn random_from_device(bytes: &mut [u8]) -> io::Result<()> {
+    use std::io::Read;
+    std::fs::File::open("/dev/urandom")?.read_exact(bytes)
+}
+
+/// Processors this process may use, by affinity and by the container's quota.
+pub fn cpu_count() -> usize {
+    // The standard library asks sched_getaffinity and the control group.
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Whether AES-GCM runs in hardware; without it ChaCha20-Poly1305 is several times faster.
+pub fn has_aes() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    let found = is_x86_feature_detected!("aes") && is_x86_feature_detected!("pclmulqdq");
+    #[cfg(target_arch = "aarch64")]
+    let found = std::arch::is_aarch64_feature_detected!("aes")
+        && std::arch::is_aarch64_feature_detected!("pmull");
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let found = false;
+    found
+}
+
+/// Raises the soft limit of open files to the hard one; returns the limit then in force
+/// (`u64::MAX` for none).
+pub fn raise_open_files_limit() -> u64 {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    // macOS refuses more than OPEN_MAX; the old limit then stands, and is what we return.
+    let _ = rustix::process::setrlimit(Resource::Nofile, raised);
+    let in_force = rustix::process::getrlimit(Resource::Nofile);
+    in_force.current.unwrap_or(u64::MAX)
+}
+
+/// The most memory this process ever held at once, in bytes.
+pub fn peak_memory_bytes() -> u64 {
+    // ru_maxrss is in kibibytes, except on macOS, where it is in bytes.
+    let unit = if cfg!(target_vendor = "apple") {
+        1
+    } else {
+        1024
+    };
+    let peak = usage(libc::RUSAGE_SELF).ru_maxrss;
+    u64::try_from(peak).unwrap_or(0).saturating_mul(unit)
+}
+
+/// Processor time used so far, by this process and by the children it has waited for, in user and
+/// system mode together.
+pub fn cpu_seconds() -> f64 {
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    let used = [usage(libc::RUSAGE_SELF), usage(libc::RUSAGE_CHILDREN)];
+    used.iter()
+        .map(|used| seconds(used.ru_utime) + seconds(used.ru_stime))
+        .sum()
+}
+
+#[allow(unsafe_code)]
+fn usage(whose: libc::c_int) -> libc::rusage {
+    // SAFETY: rusage is integers only; it is writable for the call, which fills it or leaves the
+    // zeros, and cannot fail for these two values of `whose`.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(whose, &mut usage);
+        usage
+    }
+}
+
+/// Whether a process of this number exists, whoever owns it; one that ended but was not waited
+/// for still does. Numbers are used again: this can say "gone", never "still the same one".
+pub fn process_alive(pid: u32) -> bool {
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
+        return false;
+    };
+    match rustix::process::test_kill_process(pid) {
+        Ok(()) => true,
+        Err(error) => error == rustix::io::Errno::PERM,
+    }
+}
+
+/// The user whose rights this process has (the effective id).
+pub fn user_id() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Asks a process that this one started to end; one that has ended already is no error.
+pub fn terminate(pid: u32) {
+    let pid = i32::try_from(pid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    if let Some(pid) = pid {
+        // ESRCH: it has ended.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_bytes_fill_and_differ() {
+        for fill in [random_bytes, random_from_device] {
+            let (mut one, mut two) = ([0; 1000], [0; 1000]);
+            fill(&mut one).unwrap();
+            fill(&mut two).unwrap();
+            assert_ne!(one, two);
+            assert!(one[992..].iter().any(|&byte| byte != 0));
+        }
+        random_bytes(&mut []).unwrap();
+    }
+
+    #[test]
+    fn facts_are_plausible() {
+        assert!(cpu_count() >= 1);
+        assert!(peak_memory_bytes() > 100_000);
+        assert!(cpu_seconds() >= 0.0);
+        let limit = raise_open_files_limit();
+        assert!(limit > 2 && limit == raise_open_files_limit());
+        #[cfg(target_os = "linux")]
+        {
+            let info = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+            let listed = info.split_whitespace().any(|word| word == "aes");
+            assert_eq!(has_aes(), listed);
+        }
+    }
+
+    #[test]
+    fn processes_are_alive_until_waited_for() {
+        assert!(process_alive(std::process::id()));
+        assert!(!process_alive(0));
+        assert!(!process_alive(u32::MAX));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id();
+        assert!(process_alive(pid));
+        child.wait().unwrap();
+        assert!(!process_alive(pid));
+    }
+}

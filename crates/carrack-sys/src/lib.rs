@@ -1,0 +1,41 @@
+//! System calls, wrapped: the only crate of the workspace that may hold `unsafe`.
+//!
+//! Everything below a directory is reached through [`dir::Dir`], one component or one confined walk
+//! at a time, never through a path handed to the C library: a tree may be changed by its owner
+//! while it is copied, and a component swapped for a link must not lead outside. Names are raw
+//! bytes, because that is what a Unix file name is.
+//!
+//! Linux is the first home. Whatever only Linux has keeps a portable fallback beside it, and the
+//! tests run both on Linux, so that the fallback cannot rot. The crate decides no policy: it
+//! retries `EINTR`, maps "this system cannot" to a documented answer, and returns every other error.
+//!
+//! Left out on purpose: asynchronous I/O, payload buffers, and anything the standard library
+//! already does safely.
+
+pub mod dir;
+pub mod file;
+pub mod host;
+pub mod signal;
+pub mod socket;
+
+use rustix::io::Errno;
+
+/// Runs a call again for as long as a signal handler interrupts it.
+fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            other => return other,
+        }
+    }
+}
+
+/// Numbers of system errors, by their standard names.
+pub mod errno {
+    pub use libc::{
+        EACCES, EADDRINUSE, EADDRNOTAVAIL, ECONNABORTED, ECONNREFUSED, ECONNRESET, EDQUOT, EEXIST,
+        EFBIG, EHOSTUNREACH, EISDIR, ELOOP, EMFILE, ENAMETOOLONG, ENETUNREACH, ENFILE, ENOENT,
+        ENOMEM, ENOSPC, ENOSYS, ENOTDIR, ENOTEMPTY, EOPNOTSUPP, EPERM, EPIPE, EROFS, ETIMEDOUT,
+        EXDEV,
+    };
+}

@@ -1,0 +1,252 @@
+//! TCP settings and counters. Off Linux each is [`io::ErrorKind::Unsupported`]: all of them tune or
+//! measure, so a caller can note that and go on.
+
+use rustix::fd::AsFd;
+use std::io;
+use std::time::Duration;
+
+/// What the kernel knows of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpFacts {
+    /// Smoothed round trip.
+    pub rtt: Duration,
+    /// Shortest round trip in the kernel's window; zero before the first sample.
+    pub min_rtt: Duration,
+    /// Segments sent again, since the connection began.
+    pub retransmits: u64,
+    /// Segments sent, those sent again included.
+    pub segments_out: u64,
+    /// Bytes per second delivered, as measured over the last round trip.
+    pub delivery_rate: u64,
+    /// Segments allowed in flight.
+    pub congestion_window: u32,
+}
+
+/// Lets a socket be writable only while less than `bytes` wait unsent in it, so that a change of
+/// mind does not queue behind megabytes (`TCP_NOTSENT_LOWAT`).
+pub fn set_not_sent_low_water(fd: impl AsFd, bytes: u32) -> io::Result<()> {
+    system::set_not_sent_low_water(fd.as_fd(), bytes)
+}
+
+/// How long sent data may stay unacknowledged before the connection is given up (`RFC 5482`); zero
+/// leaves it to the system.
+pub fn set_user_timeout(fd: impl AsFd, timeout: Duration) -> io::Result<()> {
+    system::set_user_timeout(fd.as_fd(), timeout)
+}
+
+/// Caps the rate at which the kernel paces segments out.
+pub fn set_pacing_rate(fd: impl AsFd, bytes_per_s: u64) -> io::Result<()> {
+    system::set_pacing_rate(fd.as_fd(), bytes_per_s)
+}
+
+/// Chooses the congestion control by its kernel name, such as `cubic` or `bbr`.
+pub fn set_congestion_control(fd: impl AsFd, name: &str) -> io::Result<()> {
+    system::set_congestion_control(fd.as_fd(), name)
+}
+
+/// The congestion control in force.
+pub fn congestion_control(fd: impl AsFd) -> io::Result<String> {
+    system::congestion_control(fd.as_fd())
+}
+
+/// Reads the connection's counters. Those a kernel is too old to know are zero.
+pub fn tcp_facts(fd: impl AsFd) -> io::Result<TcpFacts> {
+    system::tcp_facts(fd.as_fd())
+}
+
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+mod system {
+    use super::TcpFacts;
+    use rustix::fd::{AsRawFd, BorrowedFd};
+    use rustix::net::sockopt;
+    use std::io;
+    use std::mem::size_of;
+    use std::time::Duration;
+
+    pub fn set_not_sent_low_water(fd: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
+        set(fd, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, &bytes)
+    }
+
+    pub fn set_user_timeout(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<()> {
+        // Zero means the default, so the shortest real timeout is one millisecond; the kernel
+        // takes an int.
+        let floor = u128::from(!timeout.is_zero());
+        let millis = timeout.as_millis().max(floor);
+        let millis = u32::try_from(millis)
+            .unwrap_or(u32::MAX)
+            .min(i32::MAX as u32);
+        Ok(sockopt::set_tcp_user_timeout(fd, millis)?)
+    }
+
+    pub fn set_pacing_rate(fd: BorrowedFd<'_>, bytes_per_s: u64) -> io::Result<()> {
+        let (level, name) = (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE);
+        // u32::MAX itself means "no cap" in the four-byte form.
+        if bytes_per_s < u64::from(u32::MAX) {
+            return set(fd, level, name, &(bytes_per_s as u32));
+        }
+        set(fd, level, name, &bytes_per_s)?;
+        // Before Linux 4.20 the kernel reads four bytes of the eight, a cap far too low; it gives
+        // itself away by answering with four. No cap is then the nearest to what was asked.
+        let mut in_force = 0u64;
+        if get(fd, level, name, &mut in_force)? < size_of::<u64>() {
+            return set(fd, level, name, &u32::MAX);
+        }
+        Ok(())
+    }
+
+    pub fn set_congestion_control(fd: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+        Ok(sockopt::set_tcp_congestion(fd, name)?)
+    }
+
+    pub fn congestion_control(fd: BorrowedFd<'_>) -> io::Result<String> {
+        Ok(sockopt::tcp_congestion(fd)?)
+    }
+
+    pub fn tcp_facts(fd: BorrowedFd<'_>) -> io::Result<TcpFacts> {
+        // SAFETY: tcp_info is integers only, for which all bits zero is a value.
+        let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+        get(fd, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info)?;
+        let micros = |count: u32| Duration::from_micros(count.into());
+        // All ones is the kernel's "no sample yet".
+        let min_rtt = match info.tcpi_min_rtt {
+            u32::MAX => 0,
+            count => count,
+        };
+        Ok(TcpFacts {
+            rtt: micros(info.tcpi_rtt),
+            min_rtt: micros(min_rtt),
+            retransmits: info.tcpi_total_retrans.into(),
+            segments_out: info.tcpi_segs_out.into(),
+            delivery_rate: info.tcpi_delivery_rate,
+            congestion_window: info.tcpi_snd_cwnd,
+        })
+    }
+
+    /// Types whose every bit pattern is a value, so the kernel may write any part of them.
+    trait Plain {}
+    impl Plain for u32 {}
+    impl Plain for u64 {}
+    impl Plain for libc::tcp_info {}
+
+    fn set<T: Plain>(fd: BorrowedFd<'_>, level: i32, name: i32, value: &T) -> io::Result<()> {
+        let from = std::ptr::from_ref(value).cast();
+        let bytes = size_of::<T>() as libc::socklen_t;
+        // SAFETY: the descriptor is borrowed for the call, and `from` points to `bytes` readable
+        // bytes that outlive it.
+        let done = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, from, bytes) };
+        if done == 0 {
+            return Ok(());
+        }
+        Err(io::Error::last_os_error())
+    }
+
+    /// Returns how many bytes the kernel filled.
+    fn get<T: Plain>(fd: BorrowedFd<'_>, level: i32, name: i32, into: &mut T) -> io::Result<usize> {
+        let mut bytes = size_of::<T>() as libc::socklen_t;
+        let to = std::ptr::from_mut(into).cast();
+        // SAFETY: the descriptor is borrowed for the call; the kernel writes at most `bytes`
+        // bytes to `to`, which has them, and `T: Plain` makes any of them valid.
+        let done = unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, to, &mut bytes) };
+        if done == 0 {
+            return Ok(bytes as usize);
+        }
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// What a system without these answers.
+#[cfg(any(test, not(target_os = "linux")))]
+#[cfg_attr(target_os = "linux", allow(dead_code))]
+mod portable {
+    use super::TcpFacts;
+    use rustix::fd::BorrowedFd;
+    use std::io::{self, ErrorKind::Unsupported};
+    use std::time::Duration;
+
+    pub fn set_not_sent_low_water(_: BorrowedFd<'_>, _: u32) -> io::Result<()> {
+        Err(Unsupported.into())
+    }
+
+    pub fn set_user_timeout(_: BorrowedFd<'_>, _: Duration) -> io::Result<()> {
+        Err(Unsupported.into())
+    }
+
+    pub fn set_pacing_rate(_: BorrowedFd<'_>, _: u64) -> io::Result<()> {
+        Err(Unsupported.into())
+    }
+
+    pub fn set_congestion_control(_: BorrowedFd<'_>, _: &str) -> io::Result<()> {
+        Err(Unsupported.into())
+    }
+
+    pub fn congestion_control(_: BorrowedFd<'_>) -> io::Result<String> {
+        Err(Unsupported.into())
+    }
+
+    pub fn tcp_facts(_: BorrowedFd<'_>) -> io::Result<TcpFacts> {
+        Err(Unsupported.into())
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+use portable as system;
+
+#[cfg(all(test, target_os = "linux"))]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (near, listener.accept().unwrap().0)
+    }
+
+    #[test]
+    fn settings_take_and_facts_are_plausible() {
+        let (mut near, mut far) = pair();
+        set_not_sent_low_water(&near, 128 * 1024).unwrap();
+        set_user_timeout(&near, Duration::from_micros(1)).unwrap();
+        set_user_timeout(&near, Duration::MAX).unwrap();
+        set_congestion_control(&near, "reno").unwrap();
+        assert_eq!(congestion_control(&near).unwrap(), "reno");
+        assert!(set_congestion_control(&near, "no such").is_err());
+        near.write_all(&[1; 4096]).unwrap();
+        far.read_exact(&mut [0; 4096]).unwrap();
+        let facts = tcp_facts(&near).unwrap();
+        assert!(facts.segments_out > 0 && facts.congestion_window > 0);
+        assert!(facts.rtt > Duration::ZERO && facts.rtt < Duration::from_secs(60));
+        assert!(facts.min_rtt <= facts.rtt * 10);
+    }
+
+    #[test]
+    fn pacing_rates_above_32_bits_are_kept() {
+        let (near, _far) = pair();
+        for rate in [1_000_000, u64::from(u32::MAX), 12_500_000_000] {
+            set_pacing_rate(&near, rate).unwrap();
+            assert_eq!(pacing_rate(&near), rate);
+        }
+    }
+
+    #[allow(unsafe_code)]
+    fn pacing_rate(stream: &TcpStream) -> u64 {
+        use std::os::fd::AsRawFd;
+        let (mut rate, mut bytes) = (0u64, 8 as libc::socklen_t);
+        let to = (&raw mut rate).cast();
+        let (level, name) = (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE);
+        // SAFETY: `to` has the eight bytes that `bytes` allows the kernel to write.
+        let done = unsafe { libc::getsockopt(stream.as_raw_fd(), level, name, to, &mut bytes) };
+        assert_eq!((done, bytes), (0, 8));
+        rate
+    }
+
+    #[test]
+    fn elsewhere_they_are_unsupported() {
+        let (near, _far) = pair();
+        let error = portable::tcp_facts(near.as_fd()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+    }
+}

@@ -1,0 +1,141 @@
+//! The flags of `carrack copy`, which are also those of `carrack SRC... DST`.
+
+use clap::{Arg, ArgAction, Command};
+
+use super::{flag, locations, reach_flags, value};
+
+/// The verb.
+pub fn copy() -> Command {
+    Command::new("copy")
+        .visible_alias("cp")
+        .about("Copy files and trees; the same as `carrack SRC... DST`")
+        .override_usage("carrack [copy] [OPTIONS] SRC... DST")
+        .arg(locations("locations", "SRC... DST").help("What to copy, and last where it goes"))
+        .args(what())
+        .args(how())
+        .args(reach_flags())
+        .args(links())
+        .args(output())
+        .args(accepted())
+}
+
+fn what() -> [Arg; 7] {
+    [
+        flag(
+            "dry-run",
+            Some('n'),
+            "Say what would be copied; move nothing",
+        ),
+        flag("no-clobber", None, "Leave names that exist already")
+            .visible_alias("ignore-existing")
+            .conflicts_with_all(["existing", "update"]),
+        flag("existing", None, "Write only over names that exist").conflicts_with("update"),
+        flag(
+            "update",
+            Some('u'),
+            "Replace what exists only if the source is newer",
+        ),
+        value(
+            "verify",
+            "HOW",
+            "wire: compare the digest of what the receiver wrote; disk: also of what storage \
+             gives back; none [default: wire]",
+        ),
+        value(
+            "digest",
+            "LIST",
+            "blake3 (always), adler32, crc32c, separated by commas; none needs --verify none \
+             [default: blake3]",
+        ),
+        value(
+            "manifest",
+            "FILE",
+            "Write the BLAKE3 digest of every copied file, for `b3sum -c` in the destination; \
+             - is standard output",
+        )
+        .conflicts_with("dry-run"),
+    ]
+    .map(|arg| arg.help_heading("What"))
+}
+
+fn how() -> [Arg; 4] {
+    [
+        value("streams", "N|auto", "Data connections [default: auto]"),
+        value(
+            "block",
+            "SIZE",
+            "Unit of sending and repair, a power of two, 64K to 64M [default: 4M]",
+        ),
+        value(
+            "bwlimit",
+            "RATE",
+            "At most so many bytes a second, like 100MB; 0 is no limit",
+        ),
+        value(
+            "encrypt",
+            "HOW",
+            "tls: TLS 1.3 on every stream; none: in the clear, every frame still \
+             authenticated [default: tls]",
+        ),
+    ]
+    .map(|arg| arg.help_heading("How"))
+}
+
+fn links() -> [Arg; 3] {
+    [
+        value(
+            "ports",
+            "LO-HI",
+            "Ports that the far side may listen on [default: any]",
+        ),
+        value(
+            "data-address",
+            "ADDR",
+            "Where data connections go [default: where ssh went]",
+        ),
+        value(
+            "link",
+            "KIND",
+            "Only direct, reverse or tunnel [default: the first that works]",
+        ),
+    ]
+    .map(|arg| arg.help_heading("Hosts"))
+}
+
+fn output() -> [Arg; 7] {
+    [
+        flag(
+            "verbose",
+            Some('v'),
+            "Name every file; twice: with its size and digest",
+        )
+        .action(ArgAction::Count),
+        flag("quiet", Some('q'), "Print errors only").conflicts_with_all(["verbose", "progress"]),
+        flag("json", None, "One JSON object a line on standard output"),
+        value(
+            "log-file",
+            "FILE",
+            "Append what is said to FILE, with the time",
+        ),
+        flag(
+            "progress",
+            Some('P'),
+            "Draw the bar even where there seems to be no terminal",
+        )
+        .conflicts_with("no-progress"),
+        flag("no-progress", None, "No bar and no progress lines"),
+        value(
+            "stats",
+            "TIME",
+            "How often a progress line is printed where no bar is drawn; 0 is never \
+             [default: 5s]",
+        ),
+    ]
+    .map(|arg| arg.help_heading("Output"))
+}
+
+/// What people type from habit, and what is always so: directories recurse, modes and times are kept.
+fn accepted() -> [Arg; 3] {
+    [("recursive", 'r'), ("archive", 'a'), ("preserve", 'p')]
+        .map(|(name, letter)| flag(name, Some(letter), "Always on").hide(true))
+}

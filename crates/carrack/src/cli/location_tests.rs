@@ -1,0 +1,243 @@
+//! Tables for the parser of locations: what users type, and what nobody should get away with.
+
+use super::*;
+
+fn ssh(user: Option<&str>, host: &str, path: &[u8]) -> Location {
+    let host = SshHost {
+        user: user.map(str::to_owned),
+        host: host.to_owned(),
+    };
+    Location::Ssh {
+        host,
+        path: path.to_vec(),
+    }
+}
+
+fn node(host: &str, port: u16, pin: Option<[u8; 32]>, path: &[u8]) -> Location {
+    Location::Node {
+        node: NodeAddress {
+            host: host.to_owned(),
+            port,
+            pin,
+        },
+        path: path.to_vec(),
+    }
+}
+
+fn local(path: &[u8]) -> Location {
+    Location::Local(path.to_vec())
+}
+
+#[test]
+fn local_and_synthetic() {
+    let cases: &[(&[u8], Location)] = &[
+        (b"a", local(b"a")),
+        (b"a/", local(b"a/")),
+        (b"/", local(b"/")),
+        (b".", local(b".")),
+        (b"./a:b", local(b"./a:b")),
+        (b"/x:y", local(b"/x:y")),
+        (b"dir/a:b", local(b"dir/a:b")),
+        (b"dir/carrack://x", local(b"dir/carrack://x")),
+        (b"a\xff\nb", local(b"a\xff\nb")),
+        (b"-rf", local(b"-rf")),
+        (b"[x].txt", local(b"[x].txt")),
+        (b"user@host", local(b"user@host")),
+        (b"/dev/null", local(b"/dev/null")),
+        (b"null", local(b"null")),
+        (b"%41", local(b"%41")),
+        (b"-", Location::Stdio),
+        (b"null:", Location::Null),
+        (b"zero:10M", Location::Zero(10 << 20)),
+        (b"zero:0", Location::Zero(0)),
+        (b"random:1.5GB", Location::Random(1_500_000_000)),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(
+            parse_location(text).as_ref(),
+            Ok(expected),
+            "{}",
+            display_bytes(text)
+        );
+    }
+}
+
+#[test]
+fn over_ssh() {
+    let cases: &[(&[u8], Location)] = &[
+        (b"host:", ssh(None, "host", b"")),
+        (b"host:path", ssh(None, "host", b"path")),
+        (b"host:/abs/path/", ssh(None, "host", b"/abs/path/")),
+        (b"host::path", ssh(None, "host", b"path")),
+        (b"host:::x", ssh(None, "host", b":x")),
+        (b"host:a:b", ssh(None, "host", b"a:b")),
+        (b"host:a@[b", ssh(None, "host", b"a@[b")),
+        (b"host:~/x y\xff", ssh(None, "host", b"~/x y\xff")),
+        (b"host:%41", ssh(None, "host", b"%41")),
+        (b"me@host:p", ssh(Some("me"), "host", b"p")),
+        (b"me@dom@host:p", ssh(Some("me@dom"), "host", b"p")),
+        (b"DOM\\me@host:p", ssh(Some("DOM\\me"), "host", b"p")),
+        (b"10.0.0.2:p", ssh(None, "10.0.0.2", b"p")),
+        (b"[::1]:p", ssh(None, "::1", b"p")),
+        (b"[2001:db8::2]:/x:y", ssh(None, "2001:db8::2", b"/x:y")),
+        (b"[fe80::1%eth0]:p", ssh(None, "fe80::1%eth0", b"p")),
+        (b"me@[::1]:p", ssh(Some("me"), "::1", b"p")),
+        (b"a.b-c_d:p", ssh(None, "a.b-c_d", b"p")),
+        ("münchen:p".as_bytes(), ssh(None, "münchen", b"p")),
+        (b"x@null:p", ssh(Some("x"), "null", b"p")),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(
+            parse_location(text).as_ref(),
+            Ok(expected),
+            "{}",
+            display_bytes(text)
+        );
+    }
+}
+
+#[test]
+fn at_a_node() {
+    let hex = "ab".repeat(32);
+    let pinned = format!("carrack://h/p#sha256:{hex}");
+    let pin = Some([0xab; 32]);
+    let cases: &[(&[u8], Location)] = &[
+        (b"carrack://h", node("h", 7420, None, b"")),
+        (b"carrack://h/", node("h", 7420, None, b"/")),
+        (b"carrack://h:99/a/b/", node("h", 99, None, b"/a/b/")),
+        (
+            b"carrack://10.0.0.2/a%20b%2Fc%ff",
+            node("10.0.0.2", 7420, None, b"/a b/c\xff"),
+        ),
+        (b"carrack://[::1]:5/a:b", node("::1", 5, None, b"/a:b")),
+        (b"carrack://[::1]/x", node("::1", 7420, None, b"/x")),
+        (pinned.as_bytes(), node("h", 7420, pin, b"/p")),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(
+            parse_location(text).as_ref(),
+            Ok(expected),
+            "{}",
+            display_bytes(text)
+        );
+    }
+}
+
+const REFUSED: &[&[u8]] = &[
+    b"",
+    b":path",
+    b"::path",
+    b"@host:p",
+    b"@endpoint:/p",
+    b"me@:p",
+    b"-oProxyCommand=touch x:p",
+    b"-e:p",
+    b"me@-e:p",
+    b"-l@host:p",
+    b"a b:p",
+    b"a\tb:p",
+    b"a\nb:p",
+    b"a\x1b]0;x:p",
+    b"a\x00b:p",
+    b"a\xffb:p",
+    "a\u{202e}b:p".as_bytes(),
+    "a\u{a0}b:p".as_bytes(),
+    b"me me@host:p",
+    b"$(reboot):p",
+    b"`id`:p",
+    b"a;b:p",
+    b"a|b:p",
+    b"a'b:p",
+    b"a\\b:p",
+    b"me\\@host:p",
+    b"$USER@host:p",
+    b"fe80::1:p",
+    b"fe80::1:",
+    b"::1:/p",
+    b"me@2001:db8::1:/p",
+    b"[::1]",
+    b"[::1]x:p",
+    b"[::1:p",
+    b"[host]:p",
+    b"[]:p",
+    b"[-e]:p",
+    b"[fe80::1%]:p",
+    b"[fe80::1%a b]:p",
+    b"@[::1]:p",
+    b"https://h/p",
+    b"s3://bucket/key",
+    b"file:///p",
+    b"null:x",
+    b"zero:",
+    b"zero:x",
+    b"zero:-1",
+    b"random:1Mb",
+    b"zero:10P0",
+    b"zero:9223372036854775808",
+    b"random:\xff",
+    b"carrack://",
+    b"carrack:///p",
+    b"carrack://:7420/p",
+    b"carrack://me@h/p",
+    b"carrack://-h/p",
+    b"carrack://h:0/p",
+    b"carrack://h:/p",
+    b"carrack://h:65536/p",
+    b"carrack://h:+1/p",
+    b"carrack://[::1/p",
+    b"carrack://[::1]x/p",
+    b"carrack://[h]/p",
+    b"carrack://h/p?q",
+    b"carrack://h/%",
+    b"carrack://h/%4",
+    b"carrack://h/%zz",
+    b"carrack://h/%00",
+    b"carrack://h/p#",
+    b"carrack://h/p#md5:00",
+    b"carrack://h/p#sha256:00",
+];
+
+#[test]
+fn refused() {
+    for text in REFUSED {
+        let refused = parse_location(text);
+        let Err(why) = refused else {
+            panic!("{} became {refused:?}", display_bytes(text))
+        };
+        assert!(!why.chars().any(char::is_control), "{why:?}");
+    }
+}
+
+#[test]
+fn says_what_to_type_instead() {
+    for (text, hint) in [
+        (&b"fe80::1:p"[..], "[fe80::1]:PATH"),
+        (b"-x:p", "./-x:p"),
+        (b"carrack://me@h/", "--token-file"),
+        (b"https://h", "https://"),
+    ] {
+        let why = parse_location(text).expect_err("refused above");
+        assert!(why.contains(hint), "{why}");
+    }
+}
+
+/// What the core prints can be typed again.
+#[test]
+fn display_parses_back() {
+    for text in [
+        &b"a/b"[..],
+        b"host:x/y",
+        b"me@host:/x",
+        b"me@[::1]:x",
+        b"carrack://h:99/x",
+        b"null:",
+        b"zero:5",
+        b"-",
+    ] {
+        let location = parse_location(text).expect("a good one");
+        assert_eq!(
+            parse_location(location.to_string().as_bytes()),
+            Ok(location)
+        );
+    }
+}

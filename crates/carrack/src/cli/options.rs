@@ -1,0 +1,317 @@
+//! Flags → [`CopyRequest`], [`Reach`] and how to say what happens.
+
+use std::time::Duration;
+
+use carrack_core::limits;
+use carrack_core::location::Location;
+use carrack_core::path::display_bytes;
+use carrack_core::request::{
+    CopyOptions, CopyRequest, Digests, Encrypt, Existing, LinkKind, Reach, Verify,
+};
+
+use super::duration::parse_duration;
+use super::flags::Flags;
+use super::location::parse_host;
+use super::ports::parse_ports;
+use super::size::{parse_block, parse_rate};
+use super::words::split_words;
+use crate::error::CommandError;
+use crate::output::{BarChoice, OutputOptions};
+
+/// Between two progress lines where there is no bar.
+const STATS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Everything that `carrack copy` was asked for.
+pub fn copy(flags: &Flags) -> Result<(CopyRequest, OutputOptions), CommandError> {
+    let mut sources = flags.locations("locations")?;
+    let destination = match (sources.pop(), sources.is_empty()) {
+        (Some(destination), false) => destination,
+        (last, _) => return Err(missing_location(last)),
+    };
+    check_places(&sources, &destination)?;
+    let output = output(flags)?;
+    check_standard_output(&destination, &output)?;
+    let options = copy_options(flags, &output)?;
+    Ok((
+        CopyRequest {
+            sources,
+            destination,
+            options,
+        },
+        output,
+    ))
+}
+
+fn missing_location(only: Option<Location>) -> CommandError {
+    let error = CommandError::usage("a copy needs a source and a destination: carrack SRC... DST");
+    match only {
+        Some(Location::Local(word)) if !word.contains(&b'/') => error.hint(format!(
+            "{} is not a verb; see carrack --help",
+            display_bytes(&word)
+        )),
+        _ => error,
+    }
+}
+
+fn check_places(sources: &[Location], destination: &Location) -> Result<(), CommandError> {
+    if sources.len() > limits::SOURCES {
+        return Err(CommandError::usage(format!(
+            "more than {} sources: name their directory",
+            limits::SOURCES
+        )));
+    }
+    if sources.contains(&Location::Null) {
+        return Err(CommandError::usage(
+            "null: is a sink, not a source; for a source use zero:SIZE",
+        ));
+    }
+    if sources
+        .iter()
+        .filter(|source| **source == Location::Stdio)
+        .count()
+        > 1
+    {
+        return Err(CommandError::usage(
+            "standard input can be only one of the sources",
+        ));
+    }
+    match destination {
+        Location::Zero(_) | Location::Random(_) => Err(CommandError::usage(format!(
+            "{destination} is a source, not a destination; for a sink use null:"
+        ))),
+        Location::Stdio if sources.len() > 1 => Err(CommandError::usage(
+            "only one source can go to standard output",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Standard output carries one thing.
+fn check_standard_output(
+    destination: &Location,
+    output: &OutputOptions,
+) -> Result<(), CommandError> {
+    let users = [
+        (*destination == Location::Stdio, "the data (destination -)"),
+        (output.json, "--json"),
+        (output.manifest.as_deref() == Some(b"-"), "--manifest -"),
+    ];
+    let mut users = users.iter().filter(|user| user.0).map(|user| user.1);
+    match (users.next(), users.next()) {
+        (Some(first), Some(second)) => Err(CommandError::usage(format!(
+            "{first} and {second} would both be written to standard output"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn copy_options(flags: &Flags, output: &OutputOptions) -> Result<CopyOptions, CommandError> {
+    let default = CopyOptions::default();
+    let verify = flags
+        .parse("verify", parse_verify)?
+        .unwrap_or(default.verify);
+    let digest = copied_digests(flags, verify)?.unwrap_or(default.digest);
+    if output.manifest.is_some() && !digest.blake3 {
+        return Err(CommandError::usage(
+            "--manifest needs the BLAKE3 digest, which --digest none leaves out",
+        ));
+    }
+    Ok(CopyOptions {
+        dry_run: flags.has("dry-run"),
+        existing: existing(flags),
+        verify,
+        digest,
+        encrypt: flags
+            .parse("encrypt", parse_encrypt)?
+            .unwrap_or(default.encrypt),
+        streams: flags
+            .parse("streams", parse_streams)?
+            .unwrap_or(default.streams),
+        block_bytes: flags
+            .parse("block", parse_block)?
+            .unwrap_or(default.block_bytes),
+        rate_limit: flags
+            .parse("bwlimit", parse_rate)?
+            .unwrap_or(default.rate_limit),
+        reach: reach(flags)?,
+        item_events: output.wants_items(),
+    })
+}
+
+/// The digests of a copy: BLAKE3 is always among them, because blocks and files are verified by it.
+fn copied_digests(flags: &Flags, verify: Verify) -> Result<Option<Digests>, CommandError> {
+    let Some(digests) = flags.parse("digest", parse_digests)? else {
+        return Ok(None);
+    };
+    if digests != NO_DIGESTS {
+        return Ok(Some(Digests {
+            blake3: true,
+            ..digests
+        }));
+    }
+    if verify != Verify::None {
+        return Err(
+            CommandError::usage("--digest none leaves nothing to verify by")
+                .hint("add --verify none if nothing shall be verified"),
+        );
+    }
+    Ok(Some(digests))
+}
+
+const NO_DIGESTS: Digests = Digests {
+    blake3: false,
+    adler32: false,
+    crc32c: false,
+};
+
+fn existing(flags: &Flags) -> Existing {
+    // clap has refused more than one of them.
+    if flags.has("no-clobber") {
+        Existing::Keep
+    } else if flags.has("existing") {
+        Existing::Only
+    } else if flags.has("update") {
+        Existing::Older
+    } else {
+        Existing::Replace
+    }
+}
+
+/// How hosts are reached; flags that the verb does not have keep their default.
+pub fn reach(flags: &Flags) -> Result<Reach, CommandError> {
+    let default = Reach::default();
+    Ok(Reach {
+        rsh: flags.parse("rsh", split_words)?.unwrap_or(default.rsh),
+        remote_path: flags.parse("remote-path", parse_remote_path)?,
+        push: !flags.has("no-push"),
+        ports: flags.parse("ports", parse_ports)?,
+        data_address: flags.parse("data-address", parse_data_address)?,
+        link: flags.parse("link", parse_link)?,
+        connect_timeout: flags
+            .parse("connect-timeout", parse_timeout)?
+            .unwrap_or(default.connect_timeout),
+        token_file: flags.path("token-file"),
+    })
+}
+
+fn output(flags: &Flags) -> Result<OutputOptions, CommandError> {
+    Ok(OutputOptions {
+        verbose: flags.count("verbose"),
+        quiet: flags.has("quiet"),
+        json: flags.has("json"),
+        log_file: flags.path("log-file"),
+        // clap refuses both on the command line; the environment may still name one.
+        manifest: flags.path("manifest").filter(|_| !flags.has("dry-run")),
+        bar: match (flags.has("progress"), flags.has("no-progress")) {
+            (true, _) => BarChoice::Always,
+            (_, true) => BarChoice::Never,
+            _ => BarChoice::Terminal,
+        },
+        stats: flags
+            .parse("stats", parse_duration)?
+            .unwrap_or(STATS_INTERVAL),
+        dry_run: flags.has("dry-run"),
+    })
+}
+
+/// The digests of `carrack sum`: those that were asked for, and no other.
+pub fn sum_digests(flags: &Flags) -> Result<Digests, CommandError> {
+    match flags.parse("digest", parse_digests)? {
+        None => Ok(Digests {
+            blake3: true,
+            ..NO_DIGESTS
+        }),
+        Some(NO_DIGESTS) => Err(CommandError::usage("--digest none: a sum of nothing")),
+        Some(digests) => Ok(digests),
+    }
+}
+
+fn parse_digests(text: &str) -> Result<Digests, String> {
+    if text == "none" {
+        return Ok(NO_DIGESTS);
+    }
+    let mut digests = NO_DIGESTS;
+    for name in text.split(',') {
+        match name {
+            "blake3" => digests.blake3 = true,
+            "adler32" => digests.adler32 = true,
+            "crc32c" => digests.crc32c = true,
+            _ => {
+                return Err(format!(
+                    "{name:?} is not a digest: use blake3, adler32, crc32c, or none alone"
+                ));
+            }
+        }
+    }
+    Ok(digests)
+}
+
+fn parse_verify(text: &str) -> Result<Verify, String> {
+    match text {
+        "wire" => Ok(Verify::Wire),
+        "disk" => Ok(Verify::Disk),
+        "none" => Ok(Verify::None),
+        _ => Err(format!("{text:?}: use wire, disk or none")),
+    }
+}
+
+fn parse_encrypt(text: &str) -> Result<Encrypt, String> {
+    match text {
+        "tls" => Ok(Encrypt::Tls),
+        "none" => Ok(Encrypt::None),
+        _ => Err(format!("{text:?}: use tls or none")),
+    }
+}
+
+fn parse_link(text: &str) -> Result<LinkKind, String> {
+    [LinkKind::Direct, LinkKind::Reverse, LinkKind::Tunnel]
+        .into_iter()
+        .find(|kind| kind.name() == text)
+        .ok_or_else(|| format!("{text:?}: use direct, reverse or tunnel"))
+}
+
+fn parse_streams(text: &str) -> Result<Option<u16>, String> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse::<u16>() {
+        _ if text == "auto" => Ok(None),
+        Ok(streams) if digits && (1..=limits::STREAMS).contains(&streams) => Ok(Some(streams)),
+        _ => Err(format!(
+            "{text:?} is not a number of streams: use 1 to {}, or auto",
+            limits::STREAMS
+        )),
+    }
+}
+
+fn parse_timeout(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        Duration::ZERO => Err("a timeout of nothing would let nothing happen".to_owned()),
+        timeout => Ok(timeout),
+    }
+}
+
+fn parse_data_address(text: &str) -> Result<String, String> {
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or(text);
+    match bare.parse::<std::net::IpAddr>() {
+        Ok(_) => Ok(bare.to_owned()),
+        Err(_) => parse_host(text.as_bytes()),
+    }
+}
+
+fn parse_remote_path(text: &str) -> Result<String, String> {
+    let shown = display_bytes(text.as_bytes());
+    match text.chars().next() {
+        None => Err("the path is empty".to_owned()),
+        Some('-') => Err(format!("{shown} starts with a dash")),
+        _ if text.contains(char::is_control) => {
+            Err(format!("{shown} contains a control character"))
+        }
+        _ => Ok(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+#[path = "options_tests.rs"]
+mod tests;

@@ -1,0 +1,208 @@
+//! Whole command lines, through the verb rewriting and clap, to requests.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+
+use super::*;
+use crate::cli::{bare, command};
+use crate::exit;
+
+type Parsed = Result<(CopyRequest, OutputOptions), CommandError>;
+
+/// Words are split at spaces; `None` if clap itself refuses the line.
+fn parse_with(line: &str, variables: &[(&str, &str)]) -> Option<Parsed> {
+    let words = std::iter::once("carrack")
+        .chain(line.split(' '))
+        .map(OsString::from)
+        .collect();
+    let tree = command();
+    let matches = tree
+        .clone()
+        .try_get_matches_from(bare::with_verb(&tree, words))
+        .ok()?;
+    let (verb, matches) = matches.subcommand()?;
+    assert_eq!(verb, "copy");
+    let variables: HashMap<&str, &str> = variables.iter().copied().collect();
+    Some(copy(&Flags::new(matches, &|name| {
+        variables.get(name).map(OsString::from)
+    })))
+}
+
+fn request(line: &str) -> (CopyRequest, OutputOptions) {
+    parse_with(line, &[])
+        .expect("clap takes it")
+        .expect("and so do we")
+}
+
+fn options(line: &str) -> CopyOptions {
+    request(&format!("{line} a b")).0.options
+}
+
+#[test]
+fn nothing_typed_is_the_default() {
+    let (request, output) = request("a b host:c");
+    assert_eq!(
+        request.sources,
+        [
+            Location::Local(b"a".to_vec()),
+            Location::Local(b"b".to_vec())
+        ]
+    );
+    assert!(request.destination.is_remote());
+    assert_eq!(
+        format!("{:?}", request.options),
+        format!("{:?}", CopyOptions::default())
+    );
+    assert_eq!(output.stats, Duration::from_secs(5));
+    assert_eq!(output.bar, BarChoice::Terminal);
+}
+
+#[test]
+fn flags_reach_the_request() {
+    assert!(options("-n").dry_run);
+    assert_eq!(options("--no-clobber").existing, Existing::Keep);
+    assert_eq!(options("--ignore-existing").existing, Existing::Keep);
+    assert_eq!(options("--existing").existing, Existing::Only);
+    assert_eq!(options("-u").existing, Existing::Older);
+    assert_eq!(options("--verify disk").verify, Verify::Disk);
+    assert_eq!(options("--verify=none").verify, Verify::None);
+    assert_eq!(options("--encrypt none").encrypt, Encrypt::None);
+    assert_eq!(options("--streams 8").streams, Some(8));
+    assert_eq!(options("--streams auto").streams, None);
+    assert_eq!(options("--block 1M").block_bytes, 1 << 20);
+    assert_eq!(options("--bwlimit 10MB/s").rate_limit, Some(10_000_000));
+    assert_eq!(options("--bwlimit 0").rate_limit, None);
+    let all = Digests {
+        blake3: true,
+        adler32: true,
+        crc32c: true,
+    };
+    assert_eq!(options("--digest adler32,crc32c").digest, all);
+    assert_eq!(options("--digest none --verify none").digest, NO_DIGESTS);
+    assert_eq!(options("-rap").existing, Existing::Replace);
+}
+
+#[test]
+fn flags_reach_the_hosts() {
+    let reach = options(
+        "-e ssh --remote-path /opt/carrack --no-push --ports 5000-5100 --data-address [::1] --link reverse \
+         --connect-timeout 2m --token-file t",
+    )
+    .reach;
+    assert_eq!(reach.rsh, ["ssh"]);
+    assert_eq!(reach.remote_path.as_deref(), Some("/opt/carrack"));
+    assert!(!reach.push);
+    assert_eq!(reach.ports, Some((5000, 5100)));
+    assert_eq!(reach.data_address.as_deref(), Some("::1"));
+    assert_eq!(reach.link, Some(LinkKind::Reverse));
+    assert_eq!(reach.connect_timeout, Duration::from_secs(120));
+    assert_eq!(reach.token_file.as_deref(), Some(&b"t"[..]));
+}
+
+#[test]
+fn items_are_asked_for_when_somebody_reads_them() {
+    for (line, wanted) in [
+        ("", false),
+        ("-v ", true),
+        ("--json ", true),
+        ("--manifest m ", true),
+        ("-q ", false),
+    ] {
+        assert_eq!(
+            request(&format!("{line}a b")).0.options.item_events,
+            wanted,
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn the_environment_stands_behind_the_flags() {
+    let environment = [
+        ("CARRACK_STREAMS", "8"),
+        ("CARRACK_RSH", "ssh -p '2 2'"),
+        ("CARRACK_CONNECT_TIMEOUT", ""),
+    ];
+    let (request, _) = parse_with("a b", &environment)
+        .expect("clap")
+        .expect("good");
+    assert_eq!(request.options.streams, Some(8));
+    assert_eq!(request.options.reach.rsh, ["ssh", "-p", "2 2"]);
+    assert_eq!(
+        request.options.reach.connect_timeout,
+        Reach::default().connect_timeout
+    );
+
+    let (request, _) = parse_with("--streams 2 a b", &environment)
+        .expect("clap")
+        .expect("good");
+    assert_eq!(request.options.streams, Some(2));
+
+    let error = parse_with("a b", &[("CARRACK_BLOCK", "3M")])
+        .expect("clap")
+        .expect_err("3M");
+    assert!(error.to_string().contains("CARRACK_BLOCK"), "{error}");
+    assert_eq!(error.exit_code(), exit::USAGE);
+}
+
+#[test]
+fn refused_with_a_usage_error() {
+    let cases = [
+        ("a", "a source and a destination"),
+        ("-n", "a source and a destination"),
+        ("null: b", "null:"),
+        ("a zero:5", "null:"),
+        ("a random:5", "null:"),
+        ("- - b", "standard input"),
+        ("a b -", "standard output"),
+        ("--json a -", "--json"),
+        ("--manifest - a -", "--manifest"),
+        ("--manifest - --json a b", "--manifest"),
+        ("--digest none a b", "--digest none"),
+        ("--digest none --verify disk a b", "--digest none"),
+        ("--digest none --verify none --manifest m a b", "--manifest"),
+        ("--digest md5 a b", "--digest"),
+        ("--digest blake3,none a b", "--digest"),
+        ("--digest  a b", "--digest"),
+        ("--verify yes a b", "--verify"),
+        ("--encrypt rot13 a b", "--encrypt"),
+        ("--link memory a b", "--link"),
+        ("--streams 0 a b", "--streams"),
+        ("--streams 257 a b", "--streams"),
+        ("--streams +4 a b", "--streams"),
+        ("--streams=-4 a b", "--streams"),
+        ("--block 5M a b", "--block"),
+        ("--bwlimit 1Mb a b", "--bwlimit"),
+        ("--ports 9-1 a b", "--ports"),
+        ("--data-address=-x a b", "--data-address"),
+        ("--remote-path=-x a b", "--remote-path"),
+        ("--connect-timeout 0 a b", "--connect-timeout"),
+        ("-e ' a b", "--rsh"),
+        ("-- -x:p b", "-x"),
+        ("a @e:/p", "@e"),
+    ];
+    for (line, named) in cases {
+        let parsed = parse_with(line, &[]).unwrap_or_else(|| panic!("clap refused {line}"));
+        let error = parsed.err().unwrap_or_else(|| panic!("{line} was taken"));
+        assert!(error.to_string().contains(named), "{line}: {error}");
+        assert_eq!(error.exit_code(), exit::USAGE, "{line}");
+    }
+}
+
+#[test]
+fn refused_by_clap() {
+    for line in [
+        "--no-clobber --update a b",
+        "--existing --ignore-existing a b",
+        "-q -v a b",
+        "-q -P a b",
+        "-P --no-progress a b",
+        "-n --manifest m a b",
+        "--no-such-flag a b",
+        "--streams",
+        "--manifest --json a b",
+        "-x:p b",
+    ] {
+        assert!(parse_with(line, &[]).is_none(), "{line}");
+    }
+}

@@ -1,0 +1,113 @@
+//! `carrack man`: the manual, from the tree of verbs and flags itself. Without a directory `carrack.1`, with one a page
+//! for each verb.
+
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use carrack_core::location::Location;
+use clap::Command;
+use clap_mangen::Man;
+
+use crate::cli::flags::Flags;
+use crate::error::CommandError;
+use crate::{cli, exit};
+
+/// Runs the verb.
+pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+    match flags.locations("directory")?.pop() {
+        None => {
+            let (_, page) = pages().remove(0);
+            io::stdout().write_all(&page).map_err(|error| {
+                CommandError::file("cannot write to", b"standard output", &error)
+            })?;
+        }
+        Some(Location::Local(path)) => {
+            let directory = Path::new(OsStr::from_bytes(&path));
+            write_pages(directory).map_err(|error| {
+                CommandError::file("cannot write manual pages into", &path, &error)
+            })?;
+        }
+        Some(other) => {
+            return Err(CommandError::usage(format!(
+                "man writes into a directory here, not to {other}"
+            )));
+        }
+    }
+    Ok(exit::DONE)
+}
+
+fn write_pages(directory: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(directory)?;
+    pages()
+        .into_iter()
+        .try_for_each(|(name, page)| std::fs::write(directory.join(name), page))
+}
+
+/// File names and contents; `carrack.1` first.
+fn pages() -> Vec<(String, Vec<u8>)> {
+    // clap's own "help" verb would get a page of its own.
+    let mut tree = cli::command().disable_help_subcommand(true);
+    // Gives each verb the name `carrack-VERB`.
+    tree.build();
+    let verbs = tree.get_subcommands().filter(|verb| !verb.is_hide_set());
+    std::iter::once(&tree).chain(verbs).map(page).collect()
+}
+
+fn page(command: &Command) -> (String, Vec<u8>) {
+    let manual = Man::new(command.clone())
+        .manual("Carrack")
+        .source(concat!("carrack ", env!("CARGO_PKG_VERSION")));
+    let mut text = Vec::new();
+    // Writing into memory cannot fail.
+    let _ = manual.render(&mut text);
+    (manual.get_filename(), text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_for_each_verb_and_none_for_the_hidden() {
+        let names: Vec<String> = pages().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names[0], "carrack.1");
+        for verb in [
+            "copy",
+            "ls",
+            "stat",
+            "mkdir",
+            "mv",
+            "rm",
+            "sum",
+            "serve",
+            "completions",
+            "man",
+        ] {
+            assert!(names.contains(&format!("carrack-{verb}.1")), "{verb}");
+        }
+        assert!(!names.iter().any(|name| name.contains("agent")));
+    }
+
+    #[test]
+    fn the_manual_has_exit_codes_and_flags() {
+        let pages = pages();
+        let text = |index: usize| String::from_utf8_lossy(&pages[index].1).replace("\\-", "-");
+        assert!(text(0).contains("Exit codes:") && text(0).contains("77"));
+        assert!(text(1).contains("bwlimit") && text(1).contains("carrack-copy"));
+        assert!(
+            pages
+                .iter()
+                .all(|(name, page)| page.len() > 200 || panic!("{name} is empty"))
+        );
+    }
+
+    #[test]
+    fn pages_are_written() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let below = directory.path().join("man1");
+        write_pages(&below).expect("written");
+        assert!(below.join("carrack-copy.1").exists());
+    }
+}

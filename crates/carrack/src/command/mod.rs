@@ -1,0 +1,67 @@
+//! The verbs, one file each. A verb takes its flags and answers with an exit code, or with the error that ended it.
+
+mod agent;
+mod completions;
+mod copy;
+mod entry;
+mod ls;
+mod man;
+mod mkdir;
+mod mv;
+mod place;
+mod rm;
+mod serve;
+mod stat;
+mod sum;
+
+use std::ffi::OsString;
+
+use clap::ArgMatches;
+
+use crate::cli::flags::Flags;
+use crate::error::CommandError;
+use crate::{cli, exit, output};
+
+/// Runs a command line (the program's name first) and answers with the exit code.
+pub fn run(arguments: Vec<OsString>) -> u8 {
+    let tree = cli::command();
+    let arguments = cli::bare::with_verb(&tree, arguments);
+    let matches = match tree.try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(refusal) => {
+            // Help and version come this way, too; nobody is left to tell if they cannot be written.
+            let _ = refusal.print();
+            return u8::try_from(refusal.exit_code()).unwrap_or(exit::USAGE);
+        }
+    };
+    // clap has refused a line without a verb.
+    let Some((verb, matches)) = matches.subcommand() else {
+        return exit::USAGE;
+    };
+    let environment = |name: &str| std::env::var_os(name);
+    let flags = Flags::new(matches, &environment);
+    match dispatch(verb, matches, &flags) {
+        Ok(exit_code) => exit_code,
+        Err(error) => {
+            output::error(&error, flags.has("json"));
+            error.exit_code()
+        }
+    }
+}
+
+fn dispatch(verb: &str, matches: &ArgMatches, flags: &Flags) -> Result<u8, CommandError> {
+    match verb {
+        "copy" => copy::run(flags),
+        "ls" => ls::run(flags),
+        "stat" => stat::run(flags),
+        "mkdir" => mkdir::run(flags),
+        "mv" => mv::run(flags),
+        "rm" => rm::run(flags),
+        "sum" => sum::run(flags),
+        "serve" => serve::run(flags),
+        "agent" => agent::run(matches),
+        "completions" => completions::run(matches),
+        "man" => man::run(flags),
+        _ => Err(CommandError::usage(format!("{verb} is not a verb"))),
+    }
+}

@@ -1,0 +1,68 @@
+//! `carrack mv`: a rename within one place. Between places it would be a copy and a removal, which nobody should get
+//! without having asked for both.
+
+use carrack_core::path::{join, split_name};
+use carrack_core::report::{ErrorCode, Failure, ItemKind};
+use carrack_engine::files::Files;
+
+use super::place::{Session, same_place};
+use crate::cli::flags::Flags;
+use crate::error::CommandError;
+
+/// Runs the verb.
+pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+    let source = flags.location("source")?;
+    let destination = flags.location("destination")?;
+    let mut session = Session::new("mv", flags)?;
+    session.path_of(&source)?;
+    let to = session.path_of(&destination)?.to_vec();
+    if !same_place(&source, &destination) {
+        return Err(CommandError::usage(format!(
+            "mv renames within one place, and {source} and {destination} are two"
+        ))
+        .hint("copy, then remove the source: carrack SRC DST && carrack rm SRC"));
+    }
+    session.each(&[source], |session, files, from| {
+        let to = target(files, from, &to)?;
+        files.rename(from, &to)?;
+        session.done += 1;
+        Ok(())
+    })?;
+    session.finish()
+}
+
+/// Into a directory that exists, under the old name; else exactly there.
+fn target(files: &mut Files, from: &[u8], to: &[u8]) -> Result<Vec<u8>, Failure> {
+    match files.stat(to) {
+        Ok(found) if found.kind == ItemKind::Directory => Ok(into(to, from)),
+        Ok(_) => Ok(to.to_vec()),
+        Err(failure) if failure.code == ErrorCode::NotFound => Ok(to.to_vec()),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn into(directory: &[u8], from: &[u8]) -> Vec<u8> {
+    let end = from
+        .iter()
+        .rposition(|&byte| byte != b'/')
+        .map_or(0, |last| last + 1);
+    join(directory, split_name(&from[..end]).1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn into_a_directory() {
+        let cases: &[(&[u8], &[u8], &[u8])] = &[
+            (b"d", b"a", b"d/a"),
+            (b"d/", b"x/a/", b"d/a"),
+            (b"/", b"/x/y", b"/y"),
+            (b"", b"a", b"a"),
+        ];
+        for (directory, from, to) in cases {
+            assert_eq!(into(directory, from), *to);
+        }
+    }
+}

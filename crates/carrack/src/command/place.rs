@@ -1,0 +1,247 @@
+//! What the file verbs share: places that stay open, one way to go through several locations, one way to end.
+
+use std::time::SystemTime;
+
+use carrack_core::location::Location;
+use carrack_core::report::{ErrorCode, Event, Failure};
+use carrack_core::request::Reach;
+use carrack_engine::files::Files;
+use serde_json::{Value, json};
+
+use crate::cli::flags::Flags;
+use crate::cli::options;
+use crate::error::CommandError;
+use crate::exit;
+use crate::output::lines::Lines;
+use crate::output::{human, json as objects, say};
+
+/// A file verb while it runs.
+pub struct Session {
+    verb: &'static str,
+    /// Whether standard output carries JSON.
+    pub json: bool,
+    quiet: bool,
+    /// Standard output.
+    pub out: Lines,
+    reach: Reach,
+    /// One for each host that was named, so that ten paths there cost one login.
+    open: Vec<(Location, Files)>,
+    /// What went well: entries, directories, digests.
+    pub done: u64,
+    failures: Vec<Failure>,
+    failed: u64,
+}
+
+/// Failures kept to find the exit code; the rest are counted.
+const FAILURES_KEPT: usize = carrack_core::limits::FAILURES_TOLD;
+
+impl Session {
+    /// Begins a verb.
+    ///
+    /// # Errors
+    /// A usage error in the flags.
+    pub fn new(verb: &'static str, flags: &Flags) -> Result<Self, CommandError> {
+        let json = flags.has("json");
+        Ok(Self {
+            verb,
+            json,
+            quiet: flags.has("quiet"),
+            out: Lines::stdout(json),
+            reach: options::reach(flags)?,
+            open: Vec::new(),
+            done: 0,
+            failures: Vec::new(),
+            failed: 0,
+        })
+    }
+
+    /// Does something at each location in turn. One that fails is told, and the next one tried; a signal ends it all.
+    ///
+    /// # Errors
+    /// A location without a path, before anything is done; a signal.
+    pub fn each(
+        &mut self,
+        locations: &[Location],
+        mut action: impl FnMut(&mut Self, &mut Files, &[u8]) -> Result<(), Failure>,
+    ) -> Result<(), CommandError> {
+        for location in locations {
+            self.path_of(location)?;
+        }
+        for location in locations {
+            let path = self.path_of(location)?.to_vec();
+            let result = self.take(location).and_then(|(place, mut files)| {
+                let result = action(self, &mut files, &path);
+                self.open.push((place, files));
+                result
+            });
+            match result {
+                Ok(()) => {}
+                Err(failure) if is_stop(&failure) => return Err(failure.into()),
+                Err(failure) => self.fail(location.path().unwrap_or_default(), failure),
+            }
+        }
+        Ok(())
+    }
+
+    /// The path of a location that has one.
+    ///
+    /// # Errors
+    /// A usage error.
+    pub fn path_of<'a>(&self, location: &'a Location) -> Result<&'a [u8], CommandError> {
+        location.path().ok_or_else(|| {
+            CommandError::usage(format!(
+                "{} needs a place with files, and {location} is none",
+                self.verb
+            ))
+        })
+    }
+
+    /// The open place of a location, taken out of the list so that the session stays free; opened if it is not there.
+    fn take(&mut self, location: &Location) -> Result<(Location, Files), Failure> {
+        if let Some(index) = self
+            .open
+            .iter()
+            .position(|(place, _)| same_place(place, location))
+        {
+            return Ok(self.open.swap_remove(index));
+        }
+        let quiet = self.quiet || self.json;
+        let files = Files::open(location, &self.reach, &|event| {
+            if let (Event::Note(_), false) = (&event, quiet) {
+                human::event(&event, 0).iter().for_each(|line| say(line));
+            }
+        })?;
+        Ok((location.clone(), files))
+    }
+
+    /// Tells a failure, and remembers it for the exit code.
+    pub fn fail(&mut self, path: &[u8], failure: Failure) {
+        say(&human::failed_item(path, &failure));
+        if self.json {
+            let fields = json!({ "outcome": "failed", "error": objects::failure(&failure) });
+            self.json("item", objects::with_path(fields, path));
+        }
+        self.failed += 1;
+        if self.failures.len() < FAILURES_KEPT {
+            self.failures.push(failure);
+        }
+    }
+
+    /// Writes an object.
+    pub fn json(&mut self, kind: &str, fields: Value) {
+        self.out
+            .json(&objects::object(kind, SystemTime::now(), fields));
+        self.leave_if_unread();
+    }
+
+    /// Writes a line.
+    pub fn line(&mut self, line: &[u8]) {
+        self.out.line(line);
+        self.leave_if_unread();
+    }
+
+    /// A listing cannot be stopped from within; when its reader has gone (`| head`) there is nothing left to do,
+    /// and these verbs leave nothing behind that would have to be tidied.
+    fn leave_if_unread(&self) {
+        if self.out.reader_gone() {
+            std::process::exit(exit::DONE.into());
+        }
+    }
+
+    /// Ends the verb: a summary in JSON, and the exit code.
+    ///
+    /// # Errors
+    /// What standard output did not take.
+    pub fn finish(mut self) -> Result<u8, CommandError> {
+        let exit_code = exit_code(self.done, self.failed, &self.failures);
+        if self.json {
+            let fields = json!({
+                "verb": self.verb,
+                "exit_code": exit_code,
+                "done": self.done,
+                "failed": self.failed,
+            });
+            self.json("summary", fields);
+        }
+        self.out.finish()?;
+        Ok(exit_code)
+    }
+}
+
+/// If nothing went well and all failed for one reason, that reason; else "some failed".
+fn exit_code(done: u64, failed: u64, failures: &[Failure]) -> u8 {
+    let mut codes = failures.iter().map(|failure| exit::of_code(failure.code));
+    match codes.next() {
+        Some(first) if done == 0 && codes.all(|code| code == first) => first,
+        _ => exit::of_items(failed, 0, failures),
+    }
+}
+
+fn is_stop(failure: &Failure) -> bool {
+    matches!(failure.code, ErrorCode::Interrupted | ErrorCode::Terminated)
+}
+
+/// Whether two locations are reached in the same way, whatever their paths.
+pub fn same_place(a: &Location, b: &Location) -> bool {
+    match (a, b) {
+        (Location::Local(_), Location::Local(_)) => true,
+        (Location::Ssh { host: a, .. }, Location::Ssh { host: b, .. }) => a == b,
+        (Location::Node { node: a, .. }, Location::Node { node: b, .. }) => a == b,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::location::parse_location;
+    use carrack_core::report::Side;
+
+    #[test]
+    fn places() {
+        let cases = [
+            ("a", "/b", true),
+            ("h:a", "h:b", true),
+            ("h:a", "i:a", false),
+            ("u@h:a", "h:a", false),
+            ("h:a", "a", false),
+            ("carrack://h/a", "carrack://h:7420/b", true),
+            ("carrack://h/a", "carrack://h:1/a", false),
+            ("carrack://h/a", "h:/a", false),
+            ("null:", "null:", false),
+        ];
+        for (a, b, same) in cases {
+            let parse = |text: &str| parse_location(text.as_bytes()).expect("a location");
+            assert_eq!(same_place(&parse(a), &parse(b)), same, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn exit_codes_of_several_locations() {
+        use ErrorCode as E;
+        let cases: &[(u64, &[ErrorCode], u8)] = &[
+            (1, &[], exit::DONE),
+            (0, &[], exit::DONE),
+            (0, &[E::NotFound], exit::FILE),
+            (0, &[E::NotFound, E::NotEmpty], exit::FILE),
+            (0, &[E::NotFound, E::ConnectFailed], exit::PARTIAL),
+            (1, &[E::NotFound], exit::PARTIAL),
+            (0, &[E::AuthenticationFailed], exit::AUTHENTICATION),
+        ];
+        for (done, codes, expected) in cases {
+            let failures: Vec<Failure> = codes
+                .iter()
+                .map(|code| Failure {
+                    code: *code,
+                    side: Side::Source,
+                    message: String::new(),
+                })
+                .collect();
+            assert_eq!(
+                exit_code(*done, failures.len() as u64, &failures),
+                *expected,
+                "{done} {codes:?}"
+            );
+        }
+    }
+}

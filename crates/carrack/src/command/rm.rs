@@ -1,0 +1,64 @@
+//! `carrack rm`.
+
+use carrack_core::path::display_bytes;
+use carrack_core::report::ErrorCode;
+
+use super::place::Session;
+use crate::cli::flags::Flags;
+use crate::error::CommandError;
+
+/// Runs the verb.
+pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+    let locations = flags.locations("locations")?;
+    let (recursive, force) = (flags.has("recursive"), flags.has("force"));
+    for location in &locations {
+        // All of them are looked at before the first is touched.
+        if location.path().is_some_and(is_too_much) {
+            let path = display_bytes(location.path().unwrap_or_default()).to_string();
+            return Err(CommandError::usage(format!(
+                "rm does not remove {path:?}: name what is in it"
+            )));
+        }
+    }
+    let mut session = Session::new("rm", flags)?;
+    session.each(&locations, |session, files, path| {
+        match files.remove(path, recursive) {
+            Ok(removed) => session.done += removed,
+            Err(failure) if force && failure.code == ErrorCode::NotFound => {}
+            Err(failure) => return Err(failure),
+        }
+        Ok(())
+    })?;
+    session.finish()
+}
+
+/// A root, a login directory, or something that no name stands for. A slip must not cost everything.
+fn is_too_much(path: &[u8]) -> bool {
+    let last = path
+        .split(|&byte| byte == b'/')
+        .rfind(|name| !name.is_empty());
+    // At the far side of ssh a `~` alone is the login directory.
+    let home = path
+        .strip_prefix(b"~")
+        .is_some_and(|rest| rest.iter().all(|&byte| byte == b'/'));
+    home || matches!(last, None | Some(b"." | b".."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_paths_are_never_removed() {
+        for path in [
+            "", "/", "//", ".", "..", "a/..", "a/.", "../", "/.", "~", "~/",
+        ] {
+            assert!(is_too_much(path.as_bytes()), "{path}");
+        }
+        for path in [
+            "a", "a/", "/a", "...", "./a", "../a", "a/..b", "~/a", "a/~", "~/~", "~a",
+        ] {
+            assert!(!is_too_much(path.as_bytes()), "{path}");
+        }
+    }
+}

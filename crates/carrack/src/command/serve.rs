@@ -1,0 +1,208 @@
+//! `carrack serve`: a node. Says where it listens, under which key, and the command that reaches it.
+
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use carrack_core::path::display_bytes;
+use carrack_engine::node::{Access, NodeFacts, ServeOptions, serve};
+use serde_json::{Value, json};
+
+use crate::cli::DEFAULT_PORT;
+use crate::cli::flags::Flags;
+use crate::cli::ports::parse_listen;
+use crate::error::CommandError;
+use crate::exit;
+use crate::output::lines::Lines;
+use crate::output::{self, format, json as objects};
+
+/// Runs the verb.
+pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+    let path = |name: &str| {
+        flags
+            .path(name)
+            .map(|bytes| PathBuf::from(OsString::from_vec(bytes)))
+    };
+    let root = path("root").ok_or_else(|| {
+        CommandError::usage("serve needs --root DIR: what is not below it cannot be reached")
+    })?;
+    let listen = flags.parse("listen", parse_listen)?;
+    let json = flags.has("json");
+    let anonymous = flags.has("anonymous");
+    let options = ServeOptions {
+        root,
+        listen: listen.unwrap_or(SocketAddr::new(
+            IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            DEFAULT_PORT,
+        )),
+        access: match path("token-file") {
+            // A flag outweighs the environment, where the token file may come from.
+            _ if anonymous => Access::Anonymous,
+            Some(file) => Access::TokenFile(file),
+            None => Access::Generated,
+        },
+        read_only: flags.has("read-only"),
+        key_file: path("key-file"),
+        ready: Box::new(move |facts| announce(facts, anonymous, json)),
+    };
+    serve(options)?;
+    Ok(exit::DONE)
+}
+
+fn announce(facts: &NodeFacts, anonymous: bool, as_json: bool) {
+    let mut out = Lines::stdout(true);
+    if as_json {
+        out.json(&objects::object(
+            "serving",
+            SystemTime::now(),
+            fields(facts, anonymous),
+        ));
+    } else {
+        let host = host_to_type(facts.address.ip(), &host_name());
+        lines(facts, anonymous, &host)
+            .iter()
+            .for_each(|line| out.line(line.as_bytes()));
+    }
+    // A node goes on serving whether or not somebody reads this.
+    if let Err(error) = out.finish() {
+        output::say(&format!("error: {error}"));
+    }
+}
+
+fn fields(facts: &NodeFacts, anonymous: bool) -> Value {
+    let path = |path: &Path| objects::with_path(json!({}), path.as_os_str().as_bytes());
+    json!({
+        "address": facts.address.to_string(),
+        "port": facts.address.port(),
+        "root": path(&facts.root),
+        "fingerprint": format!("sha256:{}", format::hex(&facts.fingerprint)),
+        "anonymous": anonymous,
+        "token_file": facts.token_file.as_deref().map(path),
+    })
+}
+
+fn lines(facts: &NodeFacts, anonymous: bool, host: &str) -> Vec<String> {
+    let fingerprint = format!("#sha256:{}", format::hex(&facts.fingerprint));
+    let shown = |path: &Path| display_bytes(path.as_os_str().as_bytes()).to_string();
+    let (token, flag) = match &facts.token_file {
+        Some(file) => (
+            shown(file),
+            format!(" --token-file {}", quoted(&shown(file))),
+        ),
+        None if anonymous => (
+            "none asked for: whoever reaches the port may come in".to_owned(),
+            String::new(),
+        ),
+        None => ("none".to_owned(), String::new()),
+    };
+    let address = match facts.address.port() {
+        DEFAULT_PORT => host.to_owned(),
+        port => format!("{host}:{port}"),
+    };
+    vec![
+        format!("listening on {}", facts.address),
+        format!("root {}", shown(&facts.root)),
+        format!("fingerprint {fingerprint}"),
+        format!("token {token}"),
+        format!("to copy from here: carrack{flag} 'carrack://{address}/PATH{fingerprint}' ."),
+    ]
+}
+
+/// A word for a shell: quoted where it has to be.
+fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:@%,".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// What a client types to reach an address: "every address" is none.
+fn host_to_type(address: IpAddr, name: &str) -> String {
+    match address {
+        _ if address.is_unspecified() => name.to_owned(),
+        IpAddr::V6(address) => format!("[{address}]"),
+        IpAddr::V4(address) => address.to_string(),
+    }
+}
+
+/// This host's own name, as good a guess as any: names that others know it by are not known here.
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    match crate::cli::location::parse_host(name.trim().as_bytes()) {
+        Ok(name) => name,
+        Err(_) => "HOST".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::location::parse_location;
+
+    fn facts(address: &str, token_file: Option<&str>) -> NodeFacts {
+        NodeFacts {
+            address: address.parse().expect("an address"),
+            fingerprint: [0xab; 32],
+            token_file: token_file.map(PathBuf::from),
+            root: PathBuf::from("/data"),
+        }
+    }
+
+    #[test]
+    fn what_a_user_needs_to_know() {
+        let text = lines(&facts("[::]:7420", Some("/state/my token")), false, "box");
+        let pin = format!("#sha256:{}", "ab".repeat(32));
+        assert_eq!(text[0], "listening on [::]:7420");
+        assert_eq!(text[2], format!("fingerprint {pin}"));
+        assert_eq!(text[3], "token /state/my token");
+        assert_eq!(
+            text[4],
+            format!(
+                "to copy from here: carrack --token-file '/state/my token' 'carrack://box/PATH{pin}' ."
+            )
+        );
+        let text = lines(&facts("[::]:99", None), true, "box");
+        assert!(text[3].contains("whoever"));
+        assert!(
+            text[4].contains("carrack 'carrack://box:99/PATH#"),
+            "{}",
+            text[4]
+        );
+    }
+
+    #[test]
+    fn the_location_shown_can_be_typed() {
+        let text = lines(&facts("[::1]:99", None), true, "[::1]");
+        let location = text[4].split('\'').nth(1).expect("quoted");
+        assert!(parse_location(location.as_bytes()).is_ok(), "{location}");
+    }
+
+    #[test]
+    fn hosts() {
+        for (address, host) in [
+            ("::", "box"),
+            ("0.0.0.0", "box"),
+            ("::1", "[::1]"),
+            ("10.0.0.1", "10.0.0.1"),
+        ] {
+            assert_eq!(
+                host_to_type(address.parse().expect("an address"), "box"),
+                host
+            );
+        }
+        assert_eq!(quoted("a'b"), "'a'\\''b'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn json_shape() {
+        let value = fields(&facts("127.0.0.1:5", Some("/t")), false);
+        assert_eq!(value["port"], 5);
+        assert_eq!(value["root"]["path"], "/data");
+        assert_eq!(value["token_file"]["path"], "/t");
+        assert_eq!(value["fingerprint"], format!("sha256:{}", "ab".repeat(32)));
+    }
+}

@@ -1,0 +1,167 @@
+//! `carrack sum`: digests made where the files are, printed as b3sum and sha256sum print theirs.
+//!
+//! One digest gives their plain lines, which `b3sum -c` reads. Several give lines with a tag, `BLAKE3 (name) = …`.
+
+use std::io::IsTerminal;
+
+use carrack_core::path::{display_bytes, join};
+use carrack_core::report::{FileDigests, ItemKind};
+use carrack_engine::files::{Files, SumEntry};
+use serde_json::json;
+
+use super::place::Session;
+use crate::cli::flags::Flags;
+use crate::cli::options;
+use crate::error::CommandError;
+use crate::output::{format, json as objects, manifest};
+
+/// Runs the verb.
+pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+    let locations = flags.locations("locations")?;
+    let digests = options::sum_digests(flags)?;
+    let terminal = std::io::stdout().is_terminal();
+    let mut session = Session::new("sum", flags)?;
+    session.each(&locations, |session, files, path| {
+        let directory = is_directory(files, path);
+        files.sum(path, digests, &mut |entry| {
+            tell(session, &named(path, directory, &entry), entry, terminal)
+        })
+    })?;
+    session.finish()
+}
+
+/// A name as b3sum would have printed it: beginning with what was typed.
+fn named(path: &[u8], directory: bool, entry: &SumEntry) -> Vec<u8> {
+    if directory {
+        join(path, &entry.path)
+    } else {
+        path.to_vec()
+    }
+}
+
+/// Where a look fails, `sum` itself will say why.
+fn is_directory(files: &mut Files, path: &[u8]) -> bool {
+    path.is_empty()
+        || path.ends_with(b"/")
+        || files
+            .stat(path)
+            .is_ok_and(|found| found.kind == ItemKind::Directory)
+}
+
+fn tell(session: &mut Session, name: &[u8], entry: SumEntry, terminal: bool) {
+    let digests = match entry.result {
+        Ok(digests) => digests,
+        Err(failure) => return session.fail(name, failure),
+    };
+    session.done += 1;
+    if session.json {
+        let fields = objects::with_path(json!({ "size": entry.size }), name);
+        return session.json("sum", objects::with_digests(fields, &digests));
+    }
+    for line in lines(name, &digests, terminal) {
+        session.line(&line);
+    }
+}
+
+/// The lines of one file, without line feeds.
+fn lines(name: &[u8], digests: &FileDigests, terminal: bool) -> Vec<Vec<u8>> {
+    let all = [
+        ("BLAKE3", digests.blake3.map(|digest| format::hex(&digest))),
+        (
+            "ADLER32",
+            digests.adler32.map(|digest| format!("{digest:08x}")),
+        ),
+        (
+            "CRC32C",
+            digests.crc32c.map(|digest| format!("{digest:08x}")),
+        ),
+    ];
+    let made: Vec<(&str, String)> = all
+        .into_iter()
+        .filter_map(|(tag, digest)| Some((tag, digest?)))
+        .collect();
+    let (name, escaped) = printable(name, terminal);
+    let backslash: &[u8] = if escaped { b"\\" } else { b"" };
+    match &made[..] {
+        [(_, digest)] => vec![[backslash, digest.as_bytes(), b"  ", &name].concat()],
+        several => several
+            .iter()
+            .map(|(tag, digest)| {
+                [
+                    backslash,
+                    tag.as_bytes(),
+                    b" (",
+                    &name,
+                    b") = ",
+                    digest.as_bytes(),
+                ]
+                .concat()
+            })
+            .collect(),
+    }
+}
+
+/// A file or another program gets the bytes of the name, as from b3sum; a terminal gets nothing it could obey.
+fn printable(name: &[u8], terminal: bool) -> (Vec<u8>, bool) {
+    if !terminal {
+        return manifest::escape(name);
+    }
+    let shown = display_bytes(name).to_string().into_bytes();
+    let escaped = shown != name;
+    (shown, escaped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_and_tagged() {
+        let one = FileDigests {
+            blake3: Some([0x11; 32]),
+            ..FileDigests::default()
+        };
+        let hex = "11".repeat(32);
+        let cases: &[(&[u8], bool, String)] = &[
+            (b"a b", false, format!("{hex}  a b")),
+            (b"a\\\nb", false, format!("\\{hex}  a\\\\\\nb")),
+            (b"a\x1b[2J", true, format!("\\{hex}  a\\x1b[2J")),
+            (b"a\x1b[2J", false, format!("{hex}  a\x1b[2J")),
+        ];
+        for (name, terminal, line) in cases {
+            assert_eq!(lines(name, &one, *terminal), [line.as_bytes()]);
+        }
+        let adler = FileDigests {
+            adler32: Some(0xab),
+            ..FileDigests::default()
+        };
+        assert_eq!(lines(b"a", &adler, false), [b"000000ab  a"]);
+        let both = FileDigests {
+            crc32c: Some(1),
+            ..adler
+        };
+        assert_eq!(
+            lines(b"a", &both, false),
+            [&b"ADLER32 (a) = 000000ab"[..], b"CRC32C (a) = 00000001"]
+        );
+        assert!(lines(b"a", &FileDigests::default(), false).is_empty());
+    }
+
+    #[test]
+    fn names_begin_with_what_was_typed() {
+        let entry = SumEntry {
+            path: b"x/y".to_vec(),
+            size: 0,
+            result: Ok(FileDigests::default()),
+        };
+        let cases: &[(&[u8], bool, &[u8])] = &[
+            (b"d", true, b"d/x/y"),
+            (b"d/", true, b"d/x/y"),
+            (b"", true, b"x/y"),
+            (b"./f", false, b"./f"),
+        ];
+        for (typed, directory, name) in cases {
+            assert_eq!(named(typed, *directory, &entry), *name);
+        }
+    }
+}

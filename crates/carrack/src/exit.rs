@@ -1,0 +1,225 @@
+//! Exit codes: fixed for ever, the same in the man page, in JSON and here.
+
+use carrack_core::report::{ErrorCode, Failure, Report};
+
+/// All done and verified.
+pub const DONE: u8 = 0;
+/// Another error.
+pub const OTHER: u8 = 1;
+/// The command cannot be carried out as given.
+pub const USAGE: u8 = 2;
+/// The network, or the way to a host.
+pub const NETWORK: u8 = 10;
+/// A file or file system.
+pub const FILE: u8 = 11;
+/// The protocol, or its version.
+pub const PROTOCOL: u8 = 12;
+/// Stopped by SIGINT.
+pub const INTERRUPTED: u8 = 20;
+/// Some items failed, the others are there.
+pub const PARTIAL: u8 = 23;
+/// Some items had vanished from the source; nothing else failed.
+pub const VANISHED: u8 = 24;
+/// The digest of what arrived is not that of what was sent.
+pub const DIGEST: u8 = 26;
+/// Nothing was heard for too long.
+pub const TIMEOUT: u8 = 30;
+/// Stopped by SIGTERM: run again to go on.
+pub const TERMINATED: u8 = 75;
+/// Identity or permission at a node.
+pub const AUTHENTICATION: u8 = 77;
+
+/// The table as help and the man page show it.
+pub const HELP: &str = "\
+Exit codes:
+   0  everything is done and verified
+   1  another error
+   2  usage: the command cannot be carried out as given
+  10  network, or the way to a host
+  11  file or file system
+  12  protocol, or its version
+  20  stopped by SIGINT; files that were copied stay
+  23  some items failed, all others are there
+  24  some items had vanished from the source, all others are there
+  26  a digest did not match
+  30  timeout: nothing was heard for too long
+  75  stopped by SIGTERM; files that were copied stay
+  77  authentication or authorization";
+
+/// The exit code of an error that ended a command.
+pub fn of_code(code: ErrorCode) -> u8 {
+    use ErrorCode as E;
+    match code {
+        E::Usage | E::SameFile => USAGE,
+        E::ConnectFailed
+        | E::ConnectionLost
+        | E::AgentMissing
+        | E::AgentRefused
+        | E::NoLink
+        | E::Busy => NETWORK,
+        E::Silence => TIMEOUT,
+        E::NotFound
+        | E::PermissionDenied
+        | E::IsADirectory
+        | E::NotADirectory
+        | E::AlreadyExists
+        | E::SymlinkRefused
+        | E::NameTooLong
+        | E::NoSpace
+        | E::QuotaExceeded
+        | E::ReadOnlyFileSystem
+        | E::InputOutput
+        | E::FileTooLarge
+        | E::SpecialFile
+        | E::SourceChanged
+        | E::NotEmpty
+        | E::Unsupported
+        | E::ResourceLimit => FILE,
+        E::SourceVanished => VANISHED,
+        E::DigestMismatch => DIGEST,
+        E::ProtocolViolation | E::VersionMismatch | E::BadPath => PROTOCOL,
+        E::AuthenticationFailed | E::KeyMismatch | E::NodeReadOnly | E::OutsideRoot => {
+            AUTHENTICATION
+        }
+        E::Interrupted => INTERRUPTED,
+        E::Terminated => TERMINATED,
+        E::Internal | E::Other => OTHER,
+    }
+}
+
+/// The exit code of a copy: of the error that ended it, else of what became of its items.
+pub fn of_report(report: &Report) -> u8 {
+    if let Some(error) = &report.error {
+        return of_code(error.code);
+    }
+    let told = report.failures.iter().map(|item| &item.failure);
+    of_items(report.files_failed, report.files_vanished, told)
+}
+
+/// The exit code of a command of which some items failed: `told` are the failures known in words, perhaps not all.
+pub fn of_items<'a>(failed: u64, vanished: u64, told: impl IntoIterator<Item = &'a Failure>) -> u8 {
+    if failed == 0 {
+        return DONE;
+    }
+    if vanished >= failed {
+        return VANISHED;
+    }
+    let mut told = told.into_iter().peekable();
+    let mismatches_only =
+        told.peek().is_some() && told.all(|failure| failure.code == ErrorCode::DigestMismatch);
+    if mismatches_only { DIGEST } else { PARTIAL }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use carrack_core::report::{ItemFailure, Side};
+    use carrack_core::wire::error_code::Blame;
+
+    fn failure(code: ErrorCode) -> Failure {
+        Failure {
+            code,
+            side: Side::Source,
+            message: String::new(),
+        }
+    }
+
+    fn report(failed: u64, vanished: u64, codes: &[ErrorCode]) -> Report {
+        let failures = codes
+            .iter()
+            .map(|code| ItemFailure {
+                path: b"a".to_vec(),
+                failure: failure(*code),
+            })
+            .collect();
+        Report {
+            files_failed: failed,
+            files_vanished: vanished,
+            failures,
+            ..Report::default()
+        }
+    }
+
+    #[test]
+    fn every_code_follows_its_blame_or_is_an_exception_named_here() {
+        for code in ErrorCode::ALL {
+            let expected = match (code, code.blame()) {
+                (ErrorCode::Silence, _) => TIMEOUT,
+                (ErrorCode::DigestMismatch, _) => DIGEST,
+                (ErrorCode::SourceVanished, _) => VANISHED,
+                (ErrorCode::Interrupted, _) => INTERRUPTED,
+                (ErrorCode::Terminated, _) => TERMINATED,
+                (_, Blame::File) => FILE,
+                (_, Blame::Network) => NETWORK,
+                (_, Blame::Peer) => PROTOCOL,
+                (_, Blame::Authorization) => AUTHENTICATION,
+                (_, Blame::User) => USAGE,
+                (_, Blame::Carrack) => OTHER,
+            };
+            assert_eq!(of_code(*code), expected, "{}", code.name());
+            assert_ne!(of_code(*code), DONE, "an error is never success");
+        }
+    }
+
+    #[test]
+    fn reports() {
+        use ErrorCode as E;
+        let cases = [
+            (report(0, 0, &[]), DONE),
+            (report(1, 0, &[E::PermissionDenied]), PARTIAL),
+            (
+                report(2, 2, &[E::SourceVanished, E::SourceVanished]),
+                VANISHED,
+            ),
+            (report(2, 1, &[E::SourceVanished, E::NoSpace]), PARTIAL),
+            (
+                report(2, 0, &[E::DigestMismatch, E::DigestMismatch]),
+                DIGEST,
+            ),
+            (report(2, 0, &[E::DigestMismatch, E::NoSpace]), PARTIAL),
+            (report(1, 0, &[]), PARTIAL),
+            (
+                Report {
+                    error: Some(failure(E::Interrupted)),
+                    ..report(3, 3, &[])
+                },
+                INTERRUPTED,
+            ),
+            (
+                Report {
+                    error: Some(failure(E::ConnectionLost)),
+                    ..report(0, 0, &[])
+                },
+                NETWORK,
+            ),
+        ];
+        for (report, expected) in cases {
+            assert_eq!(of_report(&report), expected, "{report:?}");
+        }
+    }
+
+    #[test]
+    fn help_names_every_code() {
+        for code in [
+            DONE,
+            OTHER,
+            USAGE,
+            NETWORK,
+            FILE,
+            PROTOCOL,
+            INTERRUPTED,
+            PARTIAL,
+            VANISHED,
+            DIGEST,
+            TIMEOUT,
+            TERMINATED,
+            AUTHENTICATION,
+        ] {
+            assert!(
+                HELP.lines()
+                    .any(|line| line.starts_with(&format!("{code:>4}  "))),
+                "{code}"
+            );
+        }
+    }
+}

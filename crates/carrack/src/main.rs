@@ -1,0 +1,18 @@
+//! `carrack`: the command line of a bulk data mover.
+//!
+//! Text becomes types in [`cli`], one file per verb in [`command`] calls the engine, [`output`] says what happened, and
+//! [`exit`] turns how it ended into a number. Nothing here moves a byte.
+
+mod cli;
+mod command;
+mod error;
+mod exit;
+mod output;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    carrack_sys::signal::install();
+    carrack_sys::host::raise_open_files_limit();
+    ExitCode::from(command::run(std::env::args_os().collect()))
+}

@@ -1,0 +1,293 @@
+//! Numbers for people: counts with separators, sizes in powers of 1024, rates decimal (as networks and disks are sold),
+//! durations. Exact bytes stand beside every rounded size.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// `20,000`
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 file`, `20,000 files`
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+/// `78.1 MiB`; below a kibibyte exact.
+pub fn size(bytes: u64) -> String {
+    if bytes < 1024 {
+        return counted(bytes, "byte", "bytes");
+    }
+    let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let mut unit = 0;
+    let mut value = bytes as f64 / 1024.0;
+    // 1023.95 would be printed as 1024.0.
+    while value >= 1023.95 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", units[unit])
+}
+
+/// `78.1 MiB (81,920,000 bytes)`
+pub fn size_exact(bytes: u64) -> String {
+    if bytes < 1024 {
+        size(bytes)
+    } else {
+        format!("{} ({} bytes)", size(bytes), count(bytes))
+    }
+}
+
+/// Bytes a second as `0.13 GB/s`.
+pub fn rate_bytes(bytes_per_second: f64) -> String {
+    format!("{} GB/s", decimal(bytes_per_second / 1e9))
+}
+
+/// Bytes a second as `0.13 GB/s (1.07 Gb/s)`.
+pub fn rate(bytes_per_second: f64) -> String {
+    format!(
+        "{} ({} Gb/s)",
+        rate_bytes(bytes_per_second),
+        decimal(bytes_per_second * 8.0 / 1e9)
+    )
+}
+
+/// As many decimals as leave two or three digits that mean something.
+fn decimal(value: f64) -> String {
+    let decimals = match value {
+        _ if value >= 10.0 => 1,
+        _ if value >= 0.1 => 2,
+        _ if value >= 0.01 => 3,
+        _ if value >= 0.001 => 4,
+        _ if value > 0.0 => 6,
+        _ => 2,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// Per second, or nothing when no time was measured.
+pub fn per_second(amount: u64, time: Duration) -> Option<f64> {
+    let seconds = time.as_secs_f64();
+    (seconds > 0.0).then(|| amount as f64 / seconds)
+}
+
+/// `0.61 s`, `12.3 s`, `2 min 05 s`, `3 h 02 min`
+pub fn duration(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match time.as_secs_f64() {
+        exact if exact < 10.0 => format!("{exact:.2} s"),
+        exact if exact < 59.95 => format!("{exact:.1} s"),
+        _ if seconds < 3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {:02} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// `0:07`, `12:34`, `1:02:03`: what is left.
+pub fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+/// A moment as RFC 3339 in UTC with milliseconds: `2026-11-20T12:29:29.123Z`.
+pub fn rfc3339(time: SystemTime) -> String {
+    let (seconds, nanos) = match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => (
+            i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
+            after.subsec_nanos(),
+        ),
+        Err(before) => (
+            -i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX),
+            0,
+        ),
+    };
+    format!("{}.{:03}Z", civil(seconds), nanos / 1_000_000)
+}
+
+/// Seconds since 1970 as RFC 3339 in UTC: `2026-11-20T12:29:29Z`.
+pub fn rfc3339_seconds(seconds: i64) -> String {
+    format!("{}Z", civil(seconds))
+}
+
+/// A modification time as RFC 3339 in UTC with all its digits: `2026-11-20T12:29:29.000000001Z`.
+pub fn rfc3339_nanos(seconds: i64, nanos: u32) -> String {
+    format!("{}.{nanos:09}Z", civil(seconds))
+}
+
+/// Gregorian date and time of day. The year is counted from March, so that a leap day is its last
+/// (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms").
+fn civil(seconds: i64) -> String {
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
+}
+
+/// Bytes as lower-case hex.
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |value: u8| char::from(DIGITS[usize::from(value & 15)]);
+    bytes
+        .iter()
+        .flat_map(|&byte| [digit(byte >> 4), digit(byte)])
+        .collect()
+}
+
+/// Bytes as base64 with padding (RFC 4648 §4).
+pub fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let mut padded = [0; 3];
+        padded[..group.len()].copy_from_slice(group);
+        let bits = u32::from_be_bytes([0, padded[0], padded[1], padded[2]]);
+        for place in 0..4 {
+            let digit = bits >> (18 - 6 * place) & 63;
+            text.push(if place <= group.len() {
+                char::from(DIGITS[digit as usize])
+            } else {
+                '='
+            });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts() {
+        let cases = [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (20_000, "20,000"),
+            (81_920_000, "81,920,000"),
+            (u64::MAX, "18,446,744,073,709,551,615"),
+        ];
+        for (number, text) in cases {
+            assert_eq!(count(number), text);
+        }
+        assert_eq!(counted(1, "file", "files"), "1 file");
+        assert_eq!(counted(0, "file", "files"), "0 files");
+    }
+
+    #[test]
+    fn sizes() {
+        let cases = [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (1023, "1,023 bytes"),
+            (1024, "1.0 KiB"),
+            (81_920_000, "78.1 MiB"),
+            ((1 << 30) - 1, "1.0 GiB"),
+            (3 << 39, "1.5 TiB"),
+            (u64::MAX, "16.0 EiB"),
+        ];
+        for (bytes, text) in cases {
+            assert_eq!(size(bytes), text);
+        }
+        assert_eq!(size_exact(81_920_000), "78.1 MiB (81,920,000 bytes)");
+        assert_eq!(size_exact(7), "7 bytes");
+    }
+
+    #[test]
+    fn rates_are_decimal() {
+        let cases = [
+            (0.0, "0.00 GB/s (0.00 Gb/s)"),
+            (134_295_081.0, "0.13 GB/s (1.07 Gb/s)"),
+            (12_345_678_901.0, "12.3 GB/s (98.8 Gb/s)"),
+            (1_250_000.0, "0.0013 GB/s (0.010 Gb/s)"),
+            (5_000.0, "0.000005 GB/s (0.000040 Gb/s)"),
+        ];
+        for (bytes_per_second, text) in cases {
+            assert_eq!(rate(bytes_per_second), text);
+        }
+        assert_eq!(per_second(10, Duration::ZERO), None);
+        assert_eq!(per_second(10, Duration::from_millis(500)), Some(20.0));
+    }
+
+    #[test]
+    fn durations() {
+        let cases = [
+            (0, "0.00 s", "0:00"),
+            (610, "0.61 s", "0:00"),
+            (12_340, "12.3 s", "0:12"),
+            (59_990, "0 min 59 s", "0:59"),
+            (125_000, "2 min 05 s", "2:05"),
+            (10_923_000, "3 h 02 min", "3:02:03"),
+        ];
+        for (millis, long, short) in cases {
+            let time = Duration::from_millis(millis);
+            assert_eq!(
+                (duration(time).as_str(), clock(time).as_str()),
+                (long, short)
+            );
+        }
+    }
+
+    #[test]
+    fn moments() {
+        let cases = [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (951_868_799, "2000-02-29T23:59:59Z"),
+            (1_700_000_000, "2023-11-14T22:13:20Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+            (-1, "1969-12-31T23:59:59Z"),
+            (-11_644_473_600, "1601-01-01T00:00:00Z"),
+            (253_402_300_799, "9999-12-31T23:59:59Z"),
+        ];
+        for (seconds, text) in cases {
+            assert_eq!(rfc3339_seconds(seconds), text);
+        }
+        assert_eq!(rfc3339_nanos(0, 5), "1970-01-01T00:00:00.000000005Z");
+        let time = UNIX_EPOCH + Duration::from_millis(1_700_000_000_042);
+        assert_eq!(rfc3339(time), "2023-11-14T22:13:20.042Z");
+        // A file system may claim any time: none may overflow.
+        for seconds in [i64::MIN, i64::MAX] {
+            assert!(rfc3339_seconds(seconds).ends_with('Z'));
+        }
+    }
+
+    #[test]
+    fn hex_and_base64() {
+        assert_eq!(hex(&[0, 0x1f, 0xff]), "001fff");
+        let cases: &[(&[u8], &str)] = &[
+            (b"", ""),
+            (b"f", "Zg=="),
+            (b"fo", "Zm8="),
+            (b"foo", "Zm9v"),
+            (b"foobar", "Zm9vYmFy"),
+            (b"\xff\xfe", "//4="),
+        ];
+        for (bytes, text) in cases {
+            assert_eq!(base64(bytes), *text);
+        }
+    }
+}

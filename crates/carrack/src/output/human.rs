@@ -1,0 +1,270 @@
+//! What a person is told: events and the report of a copy as lines of text. Only text is made here; `Screen` and `Log`
+//! put it somewhere.
+
+use carrack_core::path::display_bytes;
+use carrack_core::report::{
+    Event, Failure, ItemReport, LinkReport, Outcome, Progress, Report, Side,
+};
+use carrack_core::request::{LinkKind, Verify};
+
+use super::format::{self, count, counted};
+
+/// The lines that an event is worth; `verbose` is how often `-v` was given.
+pub fn event(event: &Event, verbose: u8) -> Vec<String> {
+    match event {
+        Event::Resolved { sources, targets } => {
+            // Names come from the far side, too: made harmless, and harmlessly so if they are already.
+            sources
+                .iter()
+                .zip(targets)
+                .map(|(source, target)| format!("{} -> {}", safe(source), safe(target)))
+                .collect()
+        }
+        Event::Note(text) => vec![format!("note: {}", safe(text))],
+        // The report says it again; who watches wants to know now.
+        Event::Linked(link) if verbose > 0 => vec![self::link(link)],
+        Event::Item(report) => item(report, verbose).into_iter().collect(),
+        Event::Linked(_) | Event::Progress(_) => Vec::new(),
+    }
+}
+
+fn item(report: &ItemReport, verbose: u8) -> Option<String> {
+    let path = display_bytes(&report.path);
+    match &report.outcome {
+        // The report names those that failed, together and where they are seen.
+        Outcome::Failed(_) => None,
+        _ if verbose == 0 => None,
+        Outcome::Kept => Some(format!("kept: {path}")),
+        Outcome::Published if verbose == 1 => Some(path.to_string()),
+        Outcome::Published => {
+            let digest = report
+                .digests
+                .blake3
+                .map(|digest| format!("  {}", format::hex(&digest)));
+            Some(format!(
+                "{path}  {} bytes{}",
+                count(report.size),
+                digest.unwrap_or_default()
+            ))
+        }
+    }
+}
+
+/// An item that failed.
+pub fn failed_item(path: &[u8], failure: &Failure) -> String {
+    format!(
+        "failed: {}",
+        failure_at(failure, &display_bytes(path).to_string())
+    )
+}
+
+/// A failure with its side. The command's own need none.
+pub fn failure(failure: &Failure) -> String {
+    failure_at(failure, "")
+}
+
+fn failure_at(failure: &Failure, path: &str) -> String {
+    let side = match failure.side {
+        Side::Command => String::new(),
+        side => format!("{side}: "),
+    };
+    let message = safe(&failure.message);
+    let path = if path.is_empty() || names(&message, path) {
+        String::new()
+    } else {
+        format!("{path}: ")
+    };
+    format!("{side}{path}{message}")
+}
+
+/// Whether a message begins with the path already, or with a longer one that ends with it.
+fn names(message: &str, path: &str) -> bool {
+    let first = message.split(": ").next().unwrap_or_default();
+    first
+        .strip_suffix(path)
+        .is_some_and(|before| before.is_empty() || before.ends_with('/'))
+}
+
+/// Text of the engine is printable already; what a peer put into it may not be. A backslash stays as it is, so
+/// that what was made printable once is not made so twice.
+fn safe(text: &str) -> String {
+    text.split('\\')
+        .map(|part| display_bytes(part.as_bytes()).to_string())
+        .collect::<Vec<_>>()
+        .join("\\")
+}
+
+/// The report of a copy: what was moved, how it was proved, by which way, and what was not moved.
+pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
+    let mut lines = vec![moved(report, dry_run)];
+    if report.files_kept > 0 {
+        lines.push(format!(
+            "kept: {} left alone",
+            counted(report.files_kept, "item", "items")
+        ));
+    }
+    if !dry_run {
+        lines.extend(report.verify.map(verified));
+        lines.extend(report.link.as_ref().map(link));
+        lines.extend(recovered(report));
+        lines.push(match report.durable {
+            true => "durable: yes".to_owned(),
+            false => "durable: no: not all of it had reached stable storage when the copy ended"
+                .to_owned(),
+        });
+    }
+    lines
+}
+
+fn moved(report: &Report, dry_run: bool) -> String {
+    let done = if dry_run { "would copy" } else { "copied" };
+    let mut what = counted(report.files, "file", "files");
+    if report.symlinks > 0 {
+        what = format!(
+            "{what}, {}",
+            counted(report.symlinks, "symbolic link", "symbolic links")
+        );
+    }
+    if report.directories > 0 {
+        what = format!(
+            "{what}, {}",
+            counted(report.directories, "directory", "directories")
+        );
+    }
+    let mut line = format!("{done} {what}, {}", format::size_exact(report.bytes));
+    if dry_run {
+        return line;
+    }
+    line = format!("{line} in {}", format::duration(report.elapsed));
+    let files = format::per_second(report.files, report.moving);
+    let bytes = format::per_second(report.bytes, report.moving);
+    match files.zip(bytes) {
+        // One file's "files a second" says nothing.
+        Some((files, bytes)) if report.files > 1 => {
+            format!(
+                "{line}: {} files/s, {}",
+                files_rate(files),
+                format::rate(bytes)
+            )
+        }
+        Some((_, bytes)) if report.bytes > 0 => format!("{line}: {}", format::rate(bytes)),
+        _ => line,
+    }
+}
+
+fn files_rate(files_per_second: f64) -> String {
+    if files_per_second < 10.0 {
+        format!("{files_per_second:.1}")
+    } else {
+        count(files_per_second as u64)
+    }
+}
+
+fn verified(verify: Verify) -> String {
+    match verify {
+        Verify::Wire => "verified: BLAKE3 of what the receiver wrote, before each name appeared",
+        Verify::Disk => "verified: BLAKE3 of what storage gave back, before each name appeared",
+        Verify::None => "verified: no, as asked (--verify none)",
+    }
+    .to_owned()
+}
+
+fn link(report: &LinkReport) -> String {
+    let way = match report.kind {
+        LinkKind::Memory => return "link: within this process".to_owned(),
+        LinkKind::Direct => format!("direct to {}", safe(&report.address)),
+        LinkKind::Reverse => format!("reverse to {}", safe(&report.address)),
+        LinkKind::Tunnel => "tunnel over the control connection".to_owned(),
+    };
+    let cipher = match report.cipher.as_str() {
+        "none" => "in the clear, every frame authenticated".to_owned(),
+        cipher => safe(cipher),
+    };
+    format!(
+        "link: {way}, {}, {cipher}",
+        counted(report.streams.into(), "stream", "streams")
+    )
+}
+
+fn recovered(report: &Report) -> Option<String> {
+    let faults = &report.faults;
+    let parts = [
+        (
+            faults.digest_mismatches,
+            "sent again after a digest mismatch",
+        ),
+        (
+            faults.resent_after_loss,
+            "sent again after a stream was lost",
+        ),
+        (
+            faults.stragglers,
+            "sent again because their stream was slow",
+        ),
+        (faults.streams_lost, "streams lost"),
+    ];
+    let told: Vec<String> = parts
+        .iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, what)| format!("{} {what}", count(*number)))
+        .collect();
+    (!told.is_empty()).then(|| format!("recovered: {}", told.join(", ")))
+}
+
+/// What failed, told to the end even with `-q`.
+pub fn failures(report: &Report) -> Vec<String> {
+    let mut lines: Vec<String> = report
+        .failures
+        .iter()
+        .map(|item| failed_item(&item.path, &item.failure))
+        .collect();
+    let told = lines.len() as u64;
+    if report.files_failed > told {
+        let more = report.files_failed - told;
+        lines.push(format!(
+            "failed: {} not named here (--json and --log-file name every one)",
+            counted(more, "more item", "more items")
+        ));
+    }
+    lines.extend(
+        report
+            .error
+            .as_ref()
+            .map(|error| format!("error: {}", failure(error))),
+    );
+    lines
+}
+
+/// Counts so far, for a line or beside a bar. `rate` is in bytes a second.
+pub fn progress(counts: &Progress, rate: Option<f64>) -> String {
+    // A plus says that the scan is still finding more.
+    let more = if counts.scan_complete { "" } else { "+" };
+    let mut line = format!(
+        "{} of {}{more} files, {} of {}{more}",
+        count(counts.files_done),
+        count(counts.files_found),
+        format::size(counts.bytes_done),
+        format::size(counts.bytes_found),
+    );
+    if let Some(rate) = rate {
+        line = format!("{line}, {}", format::rate_bytes(rate));
+    }
+    if let Some(left) = time_left(counts, rate) {
+        line = format!("{line}, ETA {}", format::clock(left));
+    }
+    if counts.files_failed > 0 {
+        line = format!("{line}, {} failed", count(counts.files_failed));
+    }
+    line
+}
+
+/// Only a finished scan knows how much is left.
+fn time_left(counts: &Progress, rate: Option<f64>) -> Option<std::time::Duration> {
+    let rate = rate.filter(|rate| counts.scan_complete && *rate > 0.0)?;
+    let left = counts.bytes_found.saturating_sub(counts.bytes_done);
+    std::time::Duration::try_from_secs_f64((left as f64 / rate).ceil()).ok()
+}
+
+#[cfg(test)]
+#[path = "human_tests.rs"]
+mod tests;

@@ -1,0 +1,303 @@
+//! `--json`: one object a line on standard output. Keys and meanings are stable: `v` is their version.
+//!
+//! Bytes are integers, times RFC 3339 in UTC. A path that is UTF-8 stands in `path`, any other in `path_b64`.
+
+use std::time::{Duration, SystemTime};
+
+use carrack_core::report::{
+    Event, Failure, FileDigests, ItemKind, ItemReport, LinkReport, Outcome, Progress, Report,
+};
+use carrack_core::request::{Encrypt, Verify};
+use serde_json::{Map, Value, json};
+
+use super::format;
+
+/// The version of the keys.
+const VERSION: u32 = 1;
+
+/// An object of a type, with the fields every one has.
+pub fn object(kind: &str, time: SystemTime, fields: Value) -> Value {
+    let mut object = match fields {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    object.insert("v".to_owned(), json!(VERSION));
+    object.insert("type".to_owned(), json!(kind));
+    object.insert("time".to_owned(), json!(format::rfc3339(time)));
+    Value::Object(object)
+}
+
+/// What an event is in JSON.
+pub fn event(event: &Event, time: SystemTime) -> Value {
+    match event {
+        Event::Resolved { sources, targets } => object(
+            "resolved",
+            time,
+            json!({ "sources": sources, "targets": targets }),
+        ),
+        Event::Linked(report) => object("link", time, link(report)),
+        Event::Note(text) => object("note", time, json!({ "message": text })),
+        Event::Progress(counts) => object("progress", time, progress(counts)),
+        Event::Item(report) => object("item", time, item(report)),
+    }
+}
+
+/// The error that ended a command.
+pub fn error(failure: &Failure, hints: &[String], exit_code: u8, time: SystemTime) -> Value {
+    let mut fields = self::failure(failure);
+    fields["exit_code"] = json!(exit_code);
+    if !hints.is_empty() {
+        fields["hints"] = json!(hints);
+    }
+    object("error", time, fields)
+}
+
+/// The last line of a copy.
+pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) -> Value {
+    let failures: Vec<Value> = report
+        .failures
+        .iter()
+        .map(|item| with_path(self::failure(&item.failure), &item.path))
+        .collect();
+    let faults = &report.faults;
+    let fields = json!({
+        "verb": "copy",
+        "dry_run": dry_run,
+        "exit_code": exit_code,
+        "files": report.files,
+        "symlinks": report.symlinks,
+        "directories": report.directories,
+        "bytes": report.bytes,
+        "files_kept": report.files_kept,
+        "files_failed": report.files_failed,
+        "files_vanished": report.files_vanished,
+        "specials_skipped": report.specials_skipped,
+        "failures": failures,
+        "elapsed_seconds": seconds(report.elapsed),
+        "moving_seconds": seconds(report.moving),
+        "bytes_per_second": format::per_second(report.bytes, report.moving).map(|rate| rate as u64),
+        "link": report.link.as_ref().map(link),
+        "verify": report.verify.map(verify),
+        "encrypt": report.encrypt.map(encrypt),
+        "faults": {
+            "digest_mismatches": faults.digest_mismatches,
+            "resent_after_loss": faults.resent_after_loss,
+            "stragglers": faults.stragglers,
+            "streams_lost": faults.streams_lost,
+        },
+        "durable": report.durable,
+        "error": report.error.as_ref().map(failure),
+    });
+    object("summary", time, fields)
+}
+
+/// A failure's fields.
+pub fn failure(failure: &Failure) -> Value {
+    json!({ "code": failure.code.name(), "side": failure.side.name(), "message": failure.message })
+}
+
+/// Adds a path to an object.
+pub fn with_path(mut object: Value, path: &[u8]) -> Value {
+    match std::str::from_utf8(path) {
+        Ok(path) => object["path"] = json!(path),
+        Err(_) => object["path_b64"] = json!(format::base64(path)),
+    }
+    object
+}
+
+/// Adds the digests that were computed to an object, as the tools of each print them.
+pub fn with_digests(mut object: Value, digests: &FileDigests) -> Value {
+    if let Some(blake3) = digests.blake3 {
+        object["blake3"] = json!(format::hex(&blake3));
+    }
+    if let Some(adler32) = digests.adler32 {
+        object["adler32"] = json!(format!("{adler32:08x}"));
+    }
+    if let Some(crc32c) = digests.crc32c {
+        object["crc32c"] = json!(format!("{crc32c:08x}"));
+    }
+    object
+}
+
+/// The word for what an item is.
+pub fn kind(kind: ItemKind) -> &'static str {
+    match kind {
+        ItemKind::File => "file",
+        ItemKind::Directory => "directory",
+        ItemKind::Symlink => "symlink",
+        ItemKind::Special => "special",
+    }
+}
+
+fn link(report: &LinkReport) -> Value {
+    json!({
+        "kind": report.kind.name(),
+        "address": report.address,
+        "streams": report.streams,
+        "cipher": report.cipher,
+    })
+}
+
+fn progress(counts: &Progress) -> Value {
+    json!({
+        "files_done": counts.files_done,
+        "bytes_done": counts.bytes_done,
+        "files_found": counts.files_found,
+        "bytes_found": counts.bytes_found,
+        "scan_complete": counts.scan_complete,
+        "files_failed": counts.files_failed,
+    })
+}
+
+fn item(report: &ItemReport) -> Value {
+    let (outcome, error) = match &report.outcome {
+        Outcome::Published => ("published", None),
+        Outcome::Kept => ("kept", None),
+        Outcome::Failed(error) => ("failed", Some(failure(error))),
+    };
+    let mut fields = json!({ "kind": kind(report.kind), "size": report.size, "outcome": outcome });
+    if let Some(error) = error {
+        fields["error"] = error;
+    }
+    with_digests(with_path(fields, &report.path), &report.digests)
+}
+
+fn verify(how: Verify) -> &'static str {
+    match how {
+        Verify::Wire => "wire",
+        Verify::Disk => "disk",
+        Verify::None => "none",
+    }
+}
+
+fn encrypt(how: Encrypt) -> &'static str {
+    match how {
+        Encrypt::Tls => "tls",
+        Encrypt::None => "none",
+    }
+}
+
+/// Seconds with microseconds: more digits would be noise.
+fn seconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use carrack_core::report::{ErrorCode, ItemFailure, Side};
+    use carrack_core::request::LinkKind;
+
+    const NOW: SystemTime = SystemTime::UNIX_EPOCH;
+
+    fn refused() -> Failure {
+        Failure {
+            code: ErrorCode::PermissionDenied,
+            side: Side::Source,
+            message: "no".to_owned(),
+        }
+    }
+
+    fn published(path: &[u8], outcome: Outcome) -> Event {
+        let digests = FileDigests {
+            blake3: Some([1; 32]),
+            adler32: Some(0xab),
+            crc32c: None,
+        };
+        Event::Item(ItemReport {
+            path: path.to_vec(),
+            kind: ItemKind::File,
+            size: 5,
+            digests,
+            outcome,
+        })
+    }
+
+    #[test]
+    fn events() {
+        let link = LinkReport {
+            kind: LinkKind::Direct,
+            address: "h:1".into(),
+            streams: 4,
+            cipher: "C".into(),
+        };
+        let cases = [
+            (
+                Event::Resolved {
+                    sources: vec!["a".into()],
+                    targets: vec!["b/a".into()],
+                },
+                json!({"type": "resolved", "sources": ["a"], "targets": ["b/a"]}),
+            ),
+            (
+                Event::Linked(link),
+                json!({"type": "link", "kind": "direct", "address": "h:1", "streams": 4, "cipher": "C"}),
+            ),
+            (
+                Event::Note("n".into()),
+                json!({"type": "note", "message": "n"}),
+            ),
+            (
+                Event::Progress(Progress {
+                    bytes_done: u64::MAX,
+                    ..Progress::default()
+                }),
+                json!({"type": "progress", "files_done": 0, "bytes_done": u64::MAX, "files_found": 0,
+                       "bytes_found": 0, "scan_complete": false, "files_failed": 0}),
+            ),
+            (
+                published(b"a\n\"b", Outcome::Published),
+                json!({"type": "item", "path": "a\n\"b", "kind": "file", "size": 5, "outcome": "published",
+                       "blake3": "01".repeat(32), "adler32": "000000ab"}),
+            ),
+            (
+                published(b"\xff\xfe", Outcome::Failed(refused())),
+                json!({"type": "item", "path_b64": "//4=", "kind": "file", "size": 5, "outcome": "failed",
+                       "error": {"code": "permission-denied", "side": "source", "message": "no"},
+                       "blake3": "01".repeat(32), "adler32": "000000ab"}),
+            ),
+        ];
+        for (told, mut expected) in cases {
+            expected["v"] = json!(1);
+            expected["time"] = json!("1970-01-01T00:00:00.000Z");
+            let value = event(&told, NOW);
+            assert_eq!(value, expected);
+            assert!(!value.to_string().contains('\n'), "one line");
+        }
+    }
+
+    #[test]
+    fn summary_has_every_count() {
+        let report = Report {
+            files: 2,
+            bytes: 1000,
+            files_failed: 1,
+            moving: Duration::from_millis(500),
+            failures: vec![ItemFailure {
+                path: b"x".to_vec(),
+                failure: refused(),
+            }],
+            verify: Some(Verify::Wire),
+            encrypt: Some(Encrypt::Tls),
+            ..Report::default()
+        };
+        let value = summary(&report, false, 23, NOW);
+        assert_eq!(value["type"], "summary");
+        assert_eq!(value["exit_code"], 23);
+        assert_eq!(value["bytes_per_second"], 2000);
+        assert_eq!(value["moving_seconds"], 0.5);
+        assert_eq!(value["verify"], "wire");
+        assert_eq!(value["failures"][0]["path"], "x");
+        assert_eq!(value["failures"][0]["code"], "permission-denied");
+        assert_eq!(value["error"], Value::Null);
+        assert_eq!(value["link"], Value::Null);
+    }
+
+    #[test]
+    fn errors_carry_hints_and_the_exit_code() {
+        let value = error(&refused(), &["try".to_owned()], 11, NOW);
+        assert_eq!(value["type"], "error");
+        assert_eq!(value["exit_code"], 11);
+        assert_eq!(value["hints"], json!(["try"]));
+    }
+}

@@ -1,0 +1,249 @@
+//! `--manifest`: the digest of every published file, in the format that `b3sum -c` reads.
+//!
+//! Written to `FILE.part` and renamed when the copy has come to its end, so that a manifest under its name is complete.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use carrack_core::report::{ItemKind, ItemReport, Outcome};
+
+use super::format;
+
+/// A manifest that is being written.
+pub struct Manifest {
+    out: Box<dyn Write + Send>,
+    /// `FILE.part` and `FILE`; none for standard output.
+    paths: Option<(PathBuf, PathBuf)>,
+    lines: u64,
+    left_out: u64,
+    /// The first error; nothing is written after it.
+    error: Option<io::Error>,
+}
+
+/// How a manifest ended.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Files whose names are not UTF-8: `b3sum -c` cannot read them.
+    pub left_out: u64,
+    /// Where it stayed, if the copy did not come to its end.
+    pub unfinished: Option<PathBuf>,
+}
+
+impl Manifest {
+    /// Begins a manifest; `-` is standard output.
+    ///
+    /// # Errors
+    /// What the system says to creating `FILE.part`.
+    pub fn create(path: &[u8]) -> io::Result<Self> {
+        if path == b"-" {
+            return Ok(Self::to(Box::new(io::stdout()), None));
+        }
+        let path = PathBuf::from(std::ffi::OsString::from_vec(path.to_vec()));
+        let mut part = path.clone().into_os_string();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        // Never through a link that somebody left under this name: in a directory like /tmp it need not be ours.
+        match fs::remove_file(&part) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&part)?;
+        Ok(Self::to(Box::new(BufWriter::new(file)), Some((part, path))))
+    }
+
+    fn to(out: Box<dyn Write + Send>, paths: Option<(PathBuf, PathBuf)>) -> Self {
+        Self {
+            out,
+            paths,
+            lines: 0,
+            left_out: 0,
+            error: None,
+        }
+    }
+
+    /// Adds an item, if it is a published file.
+    pub fn item(&mut self, item: &ItemReport) {
+        let published = item.outcome == Outcome::Published && item.kind == ItemKind::File;
+        let Some(digest) = item.digests.blake3.filter(|_| published) else {
+            return;
+        };
+        if std::str::from_utf8(&item.path).is_err() {
+            self.left_out += 1;
+            return;
+        }
+        if self.error.is_none() {
+            self.error = self
+                .out
+                .write_all(&line(&format::hex(&digest), &item.path))
+                .err();
+            self.lines += 1;
+        }
+    }
+
+    /// Ends it. Only after a copy that came to its end does the manifest get its name.
+    ///
+    /// # Errors
+    /// The first thing that went wrong, whenever it did.
+    pub fn finish(mut self, complete: bool) -> io::Result<Written> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        self.out.flush()?;
+        let mut written = Written {
+            left_out: self.left_out,
+            unfinished: None,
+        };
+        let Some((part, path)) = self.paths else {
+            return Ok(written);
+        };
+        if complete {
+            File::open(&part)?.sync_all()?;
+            fs::rename(&part, &path)?;
+            sync_directory(&path)?;
+        } else if self.lines == 0 {
+            fs::remove_file(&part)?;
+        } else {
+            written.unfinished = Some(part);
+        }
+        Ok(written)
+    }
+}
+
+/// The rename itself has to survive a power cut.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// One line as b3sum and sha256sum print it: digest, two spaces, name. A name with a backslash or a line feed is
+/// escaped, and a backslash before the digest says so.
+pub fn line(digest_hex: &str, name: &[u8]) -> Vec<u8> {
+    let (name, escaped) = escape(name);
+    let mut line = Vec::with_capacity(digest_hex.len() + name.len() + 4);
+    line.extend_from_slice(if escaped { b"\\" } else { b"" });
+    line.extend_from_slice(digest_hex.as_bytes());
+    line.extend_from_slice(b"  ");
+    line.extend_from_slice(&name);
+    line.push(b'\n');
+    line
+}
+
+/// The name for a line of digests, and whether it had to be escaped.
+pub fn escape(name: &[u8]) -> (Vec<u8>, bool) {
+    // b3sum before 1.5 reads no `\r`, but needs none except at the end of a line, where every version drops it.
+    let carriage_return = name.ends_with(b"\r");
+    if !name.iter().any(|byte| matches!(byte, b'\\' | b'\n')) && !carriage_return {
+        return (name.to_vec(), false);
+    }
+    let mut escaped = Vec::with_capacity(name.len() + 2);
+    for &byte in name {
+        match byte {
+            b'\\' => escaped.extend_from_slice(b"\\\\"),
+            b'\n' => escaped.extend_from_slice(b"\\n"),
+            b'\r' if carriage_return => escaped.extend_from_slice(b"\\r"),
+            _ => escaped.push(byte),
+        }
+    }
+    (escaped, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use carrack_core::report::FileDigests;
+
+    fn item(path: &[u8], outcome: Outcome) -> ItemReport {
+        let digests = FileDigests {
+            blake3: Some([0xab; 32]),
+            ..FileDigests::default()
+        };
+        ItemReport {
+            path: path.to_vec(),
+            kind: ItemKind::File,
+            size: 1,
+            digests,
+            outcome,
+        }
+    }
+
+    #[test]
+    fn lines_as_b3sum_prints_them() {
+        let cases: &[(&[u8], &[u8])] = &[
+            (b"a/b", b"00  a/b\n"),
+            (b"a b ", b"00  a b \n"),
+            (b"a\\b", b"\\00  a\\\\b\n"),
+            (b"a\nb", b"\\00  a\\nb\n"),
+            (b"\\n", b"\\00  \\\\n\n"),
+            (b"a\rb", b"00  a\rb\n"),
+            (b"a\r", b"\\00  a\\r\n"),
+            (b"-", b"00  -\n"),
+            (b"\xff", b"00  \xff\n"),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(line("00", name), *expected);
+        }
+    }
+
+    #[test]
+    fn a_manifest_gets_its_name_at_the_end() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("sums");
+        let part = directory.path().join("sums.part");
+        fs::write(&path, "old").expect("written");
+        let bytes = path.as_os_str().as_encoded_bytes();
+        let mut manifest = Manifest::create(bytes).expect("created");
+        manifest.item(&item(b"a\\b", Outcome::Published));
+        manifest.item(&item(b"kept", Outcome::Kept));
+        manifest.item(&item(b"\xff", Outcome::Published));
+        manifest.item(&ItemReport {
+            kind: ItemKind::Symlink,
+            ..item(b"link", Outcome::Published)
+        });
+        assert_eq!(fs::read(&path).expect("read"), b"old");
+        let written = manifest.finish(true).expect("finished");
+        assert_eq!(
+            written,
+            Written {
+                left_out: 1,
+                unfinished: None
+            }
+        );
+        let text = fs::read_to_string(&path).expect("read");
+        assert_eq!(text, format!("\\{}  a\\\\b\n", "ab".repeat(32)));
+        assert!(!part.exists());
+    }
+
+    #[test]
+    fn nothing_copied_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("sums");
+        let manifest = Manifest::create(path.as_os_str().as_encoded_bytes()).expect("created");
+        assert_eq!(
+            manifest.finish(false).expect("finished"),
+            Written::default()
+        );
+        assert_eq!(fs::read_dir(directory.path()).expect("listed").count(), 0);
+    }
+
+    #[test]
+    fn an_unfinished_manifest_leaves_the_old_one() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("sums");
+        let part = directory.path().join("sums.part");
+        fs::write(&path, "old").expect("written");
+        std::os::unix::fs::symlink(&path, &part).expect("a trap");
+        let mut manifest = Manifest::create(path.as_os_str().as_encoded_bytes()).expect("created");
+        manifest.item(&item(b"a", Outcome::Published));
+        let written = manifest.finish(false).expect("finished");
+        assert_eq!(written.unfinished, Some(part.clone()));
+        assert_eq!(fs::read(&path).expect("read"), b"old");
+        assert!(fs::read_to_string(&part).expect("read").ends_with("  a\n"));
+    }
+}

@@ -1,0 +1,274 @@
+//! What a command says: to a person on standard error, to a program as JSON on standard output, to a log and to
+//! a manifest.
+//!
+//! [`Output`] takes the events of a copy from any thread and its report at the end. In a copy standard output carries
+//! nothing but data, JSON or the manifest, one of them at most.
+
+pub mod format;
+pub mod human;
+pub mod json;
+pub mod lines;
+mod log;
+pub mod manifest;
+mod screen;
+
+use std::io::Write;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use carrack_core::path::display_bytes;
+use carrack_core::report::{Event, Outcome, Report};
+
+use crate::error::CommandError;
+use crate::exit;
+use lines::Lines;
+use log::Log;
+use manifest::Manifest;
+pub use screen::BarChoice;
+use screen::Screen;
+
+/// How a copy shall say what happens.
+#[derive(Clone, Debug)]
+pub struct OutputOptions {
+    /// How often `-v` was given.
+    pub verbose: u8,
+    /// Errors only.
+    pub quiet: bool,
+    /// JSON on standard output.
+    pub json: bool,
+    /// Where to append what is said.
+    pub log_file: Option<Vec<u8>>,
+    /// Where to write digests; `-` is standard output.
+    pub manifest: Option<Vec<u8>>,
+    /// Bar or not.
+    pub bar: BarChoice,
+    /// Between two progress lines, in JSON and where there is no bar. Zero: none.
+    pub stats: Duration,
+    /// Nothing is moved: the report is of a plan.
+    pub dry_run: bool,
+}
+
+impl OutputOptions {
+    /// Whether somebody wants to hear of every item, not only of failed ones.
+    pub fn wants_items(&self) -> bool {
+        self.verbose > 0 || self.json || self.manifest.is_some()
+    }
+}
+
+/// Everything that listens to one copy.
+pub struct Output {
+    options: OutputOptions,
+    state: Mutex<State>,
+}
+
+struct State {
+    screen: Screen,
+    json: Option<Lines>,
+    log: Option<Log>,
+    manifest: Option<Manifest>,
+    /// When progress is next told in JSON.
+    json_progress: Instant,
+}
+
+impl Output {
+    /// Opens what has to be opened, before anything is moved.
+    ///
+    /// # Errors
+    /// A log or a manifest that cannot be made.
+    pub fn open(options: OutputOptions) -> Result<Self, CommandError> {
+        let now = Instant::now();
+        let log = options.log_file.as_deref().map(|path| {
+            Log::open(path)
+                .map_err(|error| CommandError::file("cannot append to the log", path, &error))
+        });
+        let manifest = options.manifest.as_deref().map(|path| {
+            Manifest::create(path)
+                .map_err(|error| CommandError::file("cannot write the manifest", path, &error))
+        });
+        // A program that reads JSON sees progress there; a person beside it may still have a bar.
+        let bar = if options.quiet {
+            BarChoice::Never
+        } else {
+            options.bar
+        };
+        let state = State {
+            screen: Screen::new(bar, !options.json, options.stats, now),
+            json: options.json.then(|| Lines::stdout(true)),
+            log: log.transpose()?,
+            manifest: manifest.transpose()?,
+            json_progress: now + options.stats,
+        };
+        Ok(Self {
+            options,
+            state: Mutex::new(state),
+        })
+    }
+
+    /// Takes an event, from any thread.
+    pub fn event(&self, event: &Event) {
+        let mut state = self.lock();
+        let now = Instant::now();
+        if let Event::Progress(counts) = event {
+            let asked = carrack_sys::signal::take_report_request();
+            state.screen.progress(counts, asked, now);
+            let due = !self.options.stats.is_zero() && now >= state.json_progress;
+            if !due {
+                return;
+            }
+            state.json_progress = now + self.options.stats;
+        }
+        let time = SystemTime::now();
+        if let Some(json) = &mut state.json {
+            json.json(&json::event(event, time));
+        }
+        if let Event::Item(item) = event {
+            if let Some(manifest) = &mut state.manifest {
+                manifest.item(item);
+            }
+            if let (Outcome::Failed(failure), Some(log)) = (&item.outcome, &mut state.log) {
+                log.line(time, &human::failed_item(&item.path, failure));
+            }
+        }
+        for line in human::event(event, self.options.verbose) {
+            self.tell(&mut state, time, &line);
+        }
+    }
+
+    /// Ends everything, tells the report, and answers with the exit code.
+    pub fn finish(self, report: &Report) -> u8 {
+        let mut exit_code = exit::of_report(report);
+        let mut state = self.lock();
+        let time = SystemTime::now();
+        state.screen.end();
+        // After an error, too: what was published stays, and what is said of it is true.
+        if report.error.is_none() || report.files + report.symlinks + report.directories > 0 {
+            for line in human::report(report, self.options.dry_run) {
+                self.tell(&mut state, time, &line);
+            }
+        }
+        for line in human::failures(report) {
+            state.screen.say(&line);
+        }
+        if let (Some(error), Some(log)) = (&report.error, &mut state.log) {
+            log.line(time, &format!("error: {}", human::failure(error)));
+        }
+        let mut errors = Vec::new();
+        if let Some(manifest) = state.manifest.take() {
+            errors.extend(
+                self.end_manifest(&mut state, manifest, report.error.is_none())
+                    .err(),
+            );
+        }
+        if let Some(log) = state.log.take() {
+            let path = self.options.log_file.as_deref().unwrap_or_default();
+            let ended = log.finish();
+            errors.extend(
+                ended
+                    .err()
+                    .map(|error| CommandError::file("cannot append to the log", path, &error)),
+            );
+        }
+        // The copy itself went well, but not all that was asked for is there.
+        if let (exit::DONE, Some(error)) = (exit_code, errors.first()) {
+            exit_code = error.exit_code();
+        }
+        if let Some(mut json) = state.json.take() {
+            for error in report
+                .error
+                .iter()
+                .chain(errors.iter().map(|error| &error.failure))
+            {
+                json.json(&json::error(error, &[], exit_code, time));
+            }
+            json.json(&json::summary(
+                report,
+                self.options.dry_run,
+                exit_code,
+                time,
+            ));
+            errors.extend(json.finish().err());
+        }
+        for error in &errors {
+            state.screen.say(&format!("error: {error}"));
+        }
+        match (exit_code, errors.first()) {
+            (exit::DONE, Some(error)) => error.exit_code(),
+            _ => exit_code,
+        }
+    }
+
+    fn end_manifest(
+        &self,
+        state: &mut State,
+        manifest: Manifest,
+        complete: bool,
+    ) -> Result<(), CommandError> {
+        let path = self.options.manifest.as_deref().unwrap_or_default();
+        let written = manifest
+            .finish(complete)
+            .map_err(|error| CommandError::file("cannot write the manifest", path, &error))?;
+        let mut notes = Vec::new();
+        if written.left_out > 0 {
+            let files = format::counted(written.left_out, "file", "files");
+            notes.push(format!(
+                "{files} left out of the manifest: b3sum cannot read names that are not UTF-8"
+            ));
+        }
+        if let Some(part) = written.unfinished {
+            let part = display_bytes(part.as_os_str().as_encoded_bytes()).to_string();
+            notes.push(format!(
+                "the manifest of what was copied so far stayed in {part}"
+            ));
+        }
+        for note in notes {
+            self.tell(state, SystemTime::now(), &format!("note: {note}"));
+            if let Some(json) = &mut state.json {
+                json.json(&json::event(&Event::Note(note), SystemTime::now()));
+            }
+        }
+        Ok(())
+    }
+
+    /// To the log always, to a person unless only errors are wanted or a program reads the same as JSON.
+    fn tell(&self, state: &mut State, time: SystemTime, line: &str) {
+        if let Some(log) = &mut state.log {
+            log.line(time, line);
+        }
+        if !self.options.quiet && !self.options.json {
+            state.screen.say(line);
+        }
+    }
+
+    /// A thread that panicked while it told something leaves lines, not a broken invariant.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells why a command ended: to a person always, to a program if it asked.
+pub fn error(error: &CommandError, as_json: bool) {
+    say(&format!("error: {error}"));
+    for hint in &error.hints {
+        say(&format!(" hint: {hint}"));
+    }
+    if as_json {
+        let mut lines = Lines::stdout(true);
+        lines.json(&json::error(
+            &error.failure,
+            &error.hints,
+            error.exit_code(),
+            SystemTime::now(),
+        ));
+        // If this fails, too, standard error has said it.
+        let _ = lines.finish();
+    }
+}
+
+/// A line on standard error. Errors of writing it are ignored: there is nobody left to tell.
+pub fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+#[cfg(test)]
+#[path = "output_tests.rs"]
+mod tests;

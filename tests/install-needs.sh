@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Installs, by apt-get, the programs that the system tests start: only those that are missing, as
+# root or through sudo without a password. Elsewhere it names them and goes on: a test that cannot
+# start its program says so itself.
+set -euo pipefail
+exec </dev/null
+export DEBIAN_FRONTEND=noninteractive
+PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin" # sshd and ip, which a user's PATH may lack
+
+# command:package
+needs=(sshd:openssh-server ssh:openssh-client rsync:rsync b3sum:b3sum strace:strace ip:iproute2)
+
+missing() {
+    local need
+    for need in "${needs[@]}"; do
+        command -v "${need%%:*}" >/dev/null || echo "${need##*:}"
+    done
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+install() {
+    as_root env DEBIAN_FRONTEND="$DEBIAN_FRONTEND" \
+        apt-get install -qq -y --no-install-recommends "$@" >>"$log" 2>&1
+}
+
+mapfile -t packages < <(missing)
+[ "${#packages[@]}" -gt 0 ] || exit 0
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! command -v apt-get >/dev/null; then
+    echo "this system has no apt-get" >"$log"
+elif ! as_root true 2>>"$log"; then
+    echo "neither root nor sudo without a password" >>"$log"
+else
+    echo "tests need ${packages[*]}: installing" >&2
+    as_root apt-get update -qq >>"$log" 2>&1 || true # stale lists may still do
+    # One package that this release lacks must not keep the others away.
+    install "${packages[@]}" || for package in "${packages[@]}"; do install "$package" || true; done
+fi
+
+mapfile -t packages < <(missing)
+if [ "${#packages[@]}" -gt 0 ]; then
+    cat "$log" >&2
+    echo "tests: still missing, please install: ${packages[*]}" >&2
+fi

@@ -1,0 +1,116 @@
+//! Chores of the house: `cargo xtask <chore>`. Plain std, so that it builds in a second anywhere.
+//!
+//! Each check returns findings, printed as `path:line: what`; any finding makes the exit code 1.
+//! A chore that cannot be carried out at all says why on stderr and exits with 2.
+
+mod layers;
+mod mans;
+mod packages;
+mod source;
+mod tidy;
+
+use std::env;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const USAGE: &str = "\
+usage: cargo xtask <chore>
+
+  layers             who may import whom; what the core may touch; where unsafe may stand
+  tidy               lengths of files and functions, headers, whitespace, banned words
+  packages           how many third-party packages the binary links, and that none is banned
+  man DIR            write the manual pages into DIR
+  completions DIR    write the shells' completions into DIR";
+
+/// One thing to mend. Ordered by place, so that a report reads top-down.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    path: String,
+    line: usize,
+    what: String,
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
+        Self {
+            path: path.to_owned(),
+            line,
+            what: what.into(),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path, self.line, self.what)
+    }
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let root = root();
+    let findings = match args[..] {
+        ["layers"] => layers::check(&root),
+        ["tidy"] => tidy::check(&root),
+        ["packages"] => packages::check(&root),
+        ["man", dir] => mans::pages(dir).map(|()| Vec::new()),
+        ["completions", dir] => mans::completions(dir).map(|()| Vec::new()),
+        ["help" | "-h" | "--help"] => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match findings {
+        Ok(findings) => report(args[0], findings),
+        Err(why) => {
+            eprintln!("xtask {}: {why}", args[0]);
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn report(chore: &str, mut findings: Vec<Finding>) -> ExitCode {
+    findings.sort();
+    findings.dedup();
+    for finding in &findings {
+        println!("{finding}");
+    }
+    if findings.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("xtask {chore}: {} to mend", findings.len());
+    ExitCode::FAILURE
+}
+
+/// The workspace's root. Cargo says at run time where this package is; the path known when this
+/// was built serves a binary started by hand.
+fn root() -> PathBuf {
+    let package = env::var("CARGO_MANIFEST_DIR").unwrap_or(env!("CARGO_MANIFEST_DIR").to_owned());
+    Path::new(&package)
+        .parent()
+        .map(Path::to_path_buf)
+        .unwrap_or_default()
+}
+
+/// The cargo that runs this program, so that a chore uses the same toolchain.
+fn cargo() -> Command {
+    Command::new(env::var_os("CARGO").unwrap_or("cargo".into()))
+}
+
+/// Runs `command` and returns what it printed; a failure carries what it said on stderr.
+fn output(command: &mut Command) -> Result<String, String> {
+    let done = command
+        .output()
+        .map_err(|e| format!("cannot run {command:?}: {e}"))?;
+    if !done.status.success() {
+        let said = String::from_utf8_lossy(&done.stderr);
+        return Err(format!("{command:?}: {}\n{}", done.status, said.trim_end()));
+    }
+    String::from_utf8(done.stdout).map_err(|e| format!("{command:?}: output is not UTF-8: {e}"))
+}

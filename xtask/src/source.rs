@@ -1,0 +1,530 @@
+//! Reads Rust text just far enough to check it: which characters are code, which lines are tests,
+//! how long each function is, what each `use` imports.
+//!
+//! Not a parser. It knows comments, literals, lifetimes and brackets, and relies on `rustfmt` for
+//! the rest (an attribute is written one way only). Macros are read as the text that they are.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// One Rust file, read and sorted out.
+pub struct Source {
+    /// Relative to the workspace's root, with `/`.
+    pub path: String,
+    pub text: String,
+    /// `text` with comments and literals blanked out: same lines, other bytes.
+    pub code: String,
+    /// First and last line of each item under `#[cfg(test)]`.
+    tests: Vec<(usize, usize)>,
+    whole_is_test: bool,
+}
+
+/// A function with a body.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Function {
+    pub name: String,
+    /// Where its `fn` is.
+    pub line: usize,
+    /// From the `fn` to the closing brace, both counted.
+    pub lines: usize,
+}
+
+impl Source {
+    pub fn new(path: &str, text: String) -> Self {
+        let code = code_only(&text);
+        let tests = test_items(&code);
+        let in_tests = path.ends_with("/tests.rs") || path.split('/').any(|part| part == "tests");
+        let whole_is_test = in_tests || code.contains("#![cfg(test)]");
+        Self {
+            path: path.to_owned(),
+            text,
+            code,
+            tests,
+            whole_is_test,
+        }
+    }
+
+    pub fn is_test(&self, line: usize) -> bool {
+        self.whole_is_test
+            || self
+                .tests
+                .iter()
+                .any(|&(from, to)| (from..=to).contains(&line))
+    }
+
+    /// The lines of code, numbered from 1; of tests none.
+    pub fn product_lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        let numbered = self
+            .code
+            .lines()
+            .enumerate()
+            .map(|(index, line)| (index + 1, line));
+        numbered.filter(|&(line, _)| !self.is_test(line))
+    }
+
+    pub fn functions(&self) -> Vec<Function> {
+        let found = words(&self.code, "fn").filter_map(|at| {
+            let name = leading_word(self.code[at + 2..].trim_start());
+            // `fn(` is a type; a declaration in a trait has no body.
+            let end = item_end(&self.code, at);
+            if name.is_empty() || self.code.as_bytes().get(end) != Some(&b'}') {
+                return None;
+            }
+            let line = line_of(&self.code, at);
+            let lines = line_of(&self.code, end) - line + 1;
+            Some(Function {
+                name: name.to_owned(),
+                line,
+                lines,
+            })
+        });
+        found.collect()
+    }
+
+    /// Every path that a `use` brings in, one per leaf, with the line of its `use`.
+    pub fn imports(&self) -> Vec<(usize, String)> {
+        let mut found = Vec::new();
+        for at in words(&self.code, "use") {
+            let tree = &self.code[at + 3..];
+            // `use<'a>` in a return type captures lifetimes and imports nothing.
+            if tree.trim_start().starts_with('<') {
+                continue;
+            }
+            let tree = tree.split(';').next().unwrap_or_default();
+            let mut paths = Vec::new();
+            flatten("", tree, &mut paths);
+            let line = line_of(&self.code, at);
+            found.extend(paths.into_iter().map(|path| (line, path)));
+        }
+        found
+    }
+
+    /// Paths, without `.rs`, of the modules that this file declares for tests only.
+    fn test_modules(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let parent = self.path.rsplit_once('/').map_or("", |(parent, _)| parent);
+        let stem = self.path.trim_end_matches(".rs");
+        let own_dir = match self.path.rsplit('/').next() {
+            Some("lib.rs" | "main.rs" | "mod.rs") => parent,
+            _ => stem,
+        };
+        for (index, line) in self.code.lines().enumerate() {
+            let declared = words(line, "mod").next().map(|at| &line[at + 3..]);
+            let name = declared.and_then(|rest| rest.trim().strip_suffix(';'));
+            if let Some(name) = name
+                && self.is_test(index + 1)
+            {
+                found.push(format!("{own_dir}/{name}"));
+            }
+        }
+        found
+    }
+}
+
+/// Every Rust file under these directories of `root`, in order of path.
+pub fn read_all(root: &Path, dirs: &[&str]) -> Result<Vec<Source>, String> {
+    let mut sources = Vec::new();
+    for path in dirs
+        .iter()
+        .map(|dir| files(&root.join(dir)))
+        .collect::<Result<Vec<_>, _>>()?
+        .concat()
+    {
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            sources.push(Source::new(&relative(root, &path), read(&path)?));
+        }
+    }
+    let modules: Vec<String> = sources.iter().flat_map(Source::test_modules).collect();
+    for source in &mut sources {
+        source.whole_is_test |= modules.iter().any(|module| {
+            source
+                .path
+                .strip_prefix(module.as_str())
+                .is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+        });
+    }
+    Ok(sources)
+}
+
+/// Every file below `dir`, in order; nothing when there is no such directory.
+pub fn files(dir: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut found = Vec::new();
+    if !dir.is_dir() {
+        return Ok(found);
+    }
+    let cannot = |e| format!("cannot list {}: {e}", dir.display());
+    for entry in fs::read_dir(dir).map_err(cannot)? {
+        let entry = entry.map_err(cannot)?;
+        let kind = entry.file_type().map_err(cannot)?;
+        if kind.is_file() {
+            found.push(entry.path());
+        } else if kind.is_dir() && entry.file_name() != "target" && entry.file_name() != ".git" {
+            found.extend(files(&entry.path())?);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+pub fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|e| format!("cannot read {}: {e}", path.display()))
+}
+
+pub fn relative(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root)
+        .unwrap_or(path)
+        .to_string_lossy()
+        .replace('\\', "/")
+}
+
+/// Where `word` stands in `text` with no letter, digit or `_` around it.
+pub fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+    // A word that itself ends in `!` or `::` is bounded already.
+    let ends_itself = !word.ends_with(is_word);
+    let apart = |c: Option<char>| !c.is_some_and(is_word);
+    text.match_indices(word)
+        .map(|(at, _)| at)
+        .filter(move |&at| {
+            let before = text[..at].chars().next_back();
+            let after = text[at + word.len()..].chars().next();
+            apart(before) && (ends_itself || apart(after))
+        })
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+fn leading_word(text: &str) -> &str {
+    text.split(|c| !is_word(c)).next().unwrap_or_default()
+}
+
+fn line_of(code: &str, at: usize) -> usize {
+    code[..at].matches('\n').count() + 1
+}
+
+/// `text` with each character of a comment or a literal turned into a space, lines kept.
+fn code_only(text: &str) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    let mut code = String::with_capacity(text.len());
+    let mut at = 0;
+    while at < chars.len() {
+        match blank_end(&chars, at) {
+            Some(end) => {
+                let end = end.min(chars.len());
+                code.extend(
+                    chars[at..end]
+                        .iter()
+                        .map(|&c| if c == '\n' { '\n' } else { ' ' }),
+                );
+                at = end;
+            }
+            None => {
+                code.push(chars[at]);
+                at += 1;
+            }
+        }
+    }
+    code
+}
+
+/// The end of the comment or literal that starts at `at`, if one does.
+fn blank_end(chars: &[char], at: usize) -> Option<usize> {
+    let next = |n: usize| chars.get(at + n).copied();
+    match chars[at] {
+        '/' if next(1) == Some('/') => Some(
+            chars[at..]
+                .iter()
+                .position(|&c| c == '\n')
+                .map_or(chars.len(), |n| at + n),
+        ),
+        '/' if next(1) == Some('*') => Some(block_comment_end(chars, at)),
+        '"' => Some(quoted_end(chars, at)),
+        // Anything else after a quote is a lifetime or a loop's label.
+        '\'' if next(1) == Some('\\') || next(2) == Some('\'') => Some(quoted_end(chars, at)),
+        'r' | 'b' | 'c' if at == 0 || !is_word(chars[at - 1]) => raw_string_end(chars, at),
+        _ => None,
+    }
+}
+
+/// Block comments nest.
+fn block_comment_end(chars: &[char], start: usize) -> usize {
+    let mut depth = 0;
+    let mut at = start;
+    while at < chars.len() {
+        match (chars[at], chars.get(at + 1)) {
+            ('/', Some('*')) => depth += 1,
+            ('*', Some('/')) => depth -= 1,
+            _ => {
+                at += 1;
+                continue;
+            }
+        }
+        at += 2;
+        if depth == 0 {
+            break;
+        }
+    }
+    at
+}
+
+/// For a string or a character; `start` is its opening quote.
+fn quoted_end(chars: &[char], start: usize) -> usize {
+    let mut at = start + 1;
+    while at < chars.len() && chars[at] != chars[start] {
+        at += if chars[at] == '\\' { 2 } else { 1 };
+    }
+    at + 1
+}
+
+/// For `r"…"`, `r#"…"#`, `br"…"`, `cr"…"`; none when this is an ordinary word or `r#word`.
+fn raw_string_end(chars: &[char], start: usize) -> Option<usize> {
+    let r = if chars[start] == 'r' {
+        start
+    } else {
+        start + 1
+    };
+    if chars.get(r) != Some(&'r') {
+        return None;
+    }
+    let hashes = chars[r + 1..].iter().take_while(|&&c| c == '#').count();
+    let open = r + 1 + hashes;
+    if chars.get(open) != Some(&'"') {
+        return None;
+    }
+    let closes = |at: &usize| {
+        chars[*at] == '"'
+            && chars[at + 1..]
+                .iter()
+                .take_while(|&&c| c == '#')
+                .take(hashes)
+                .count()
+                == hashes
+    };
+    let close = (open + 1..chars.len()).find(closes)?;
+    Some(close + 1 + hashes)
+}
+
+/// Where the item that starts at `from` ends: at its body's closing brace, or at a `;` or a brace
+/// outside that comes first. The text's length when it never does.
+fn item_end(code: &str, from: usize) -> usize {
+    let mut brackets = 0usize;
+    let mut braces = 0usize;
+    for (at, byte) in code.bytes().enumerate().skip(from) {
+        match byte {
+            b'(' | b'[' => brackets += 1,
+            b')' | b']' => brackets = brackets.saturating_sub(1),
+            // Braces in a signature's brackets (`[u8; { N }]`) are balanced and are not the body.
+            b'{' if brackets == 0 || braces > 0 => braces += 1,
+            b'}' if braces > 1 => braces -= 1,
+            b'}' if braces == 1 || brackets == 0 => return at,
+            b';' if braces == 0 && brackets == 0 => return at,
+            _ => {}
+        }
+    }
+    code.len()
+}
+
+fn test_items(code: &str) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    for attribute in ["#[cfg(test)]", "#[cfg(all(test,"] {
+        for (at, _) in code.match_indices(attribute) {
+            let end = item_end(code, at);
+            found.push((line_of(code, at), line_of(code, end)));
+        }
+    }
+    found
+}
+
+/// Turns `a::{b, c::{self, d as e}}` into `a::b`, `a::c`, `a::c::d`.
+fn flatten(prefix: &str, tree: &str, paths: &mut Vec<String>) {
+    let tree = tree.trim().trim_start_matches("::");
+    let Some((head, rest)) = tree.split_once('{') else {
+        let leaf = tree.split_whitespace().next().unwrap_or_default();
+        let path = format!("{prefix}{leaf}");
+        if !leaf.is_empty() {
+            paths.push(path.trim_end_matches("::self").to_owned());
+        }
+        return;
+    };
+    let prefix = format!("{prefix}{head}");
+    let inner = rest.rsplit_once('}').map_or(rest, |(inner, _)| inner);
+    let mut depth = 0;
+    let mut start = 0;
+    for (at, c) in inner.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                flatten(&prefix, &inner[start..at], paths);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    flatten(&prefix, &inner[start..], paths);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(text: &str) -> Source {
+        Source::new("crates/x/src/a.rs", text.to_owned())
+    }
+
+    fn lengths(text: &str) -> Vec<(String, usize, usize)> {
+        source(text)
+            .functions()
+            .into_iter()
+            .map(|f| (f.name, f.line, f.lines))
+            .collect()
+    }
+
+    #[test]
+    fn comments_and_literals_are_not_code() {
+        for (text, left) in [
+            ("a // {\nb", "a b"),
+            ("a /* { /* } */ { */ b", "a b"),
+            ("f(\"{ \\\" }\") g", "f( ) g"),
+            ("f(r\"\\\", '{') g", "f( , ) g"),
+            ("f(r#\"} \" {\"#) g", "f( ) g"),
+            ("f(br##\"\"#{\"##) g", "f( ) g"),
+            ("f(b\"{\", c\"{\") g", "f(b , c ) g"),
+            ("r#type { }", "r#type { }"),
+            (
+                r"['{', '\'', '\\', '\u{7d}', b'}', '─'] a",
+                "[ , , , , b , ] a",
+            ),
+            (
+                "fn f<'a, 'b: 'a>(x: &'a str) {",
+                "fn f<'a, 'b: 'a>(x: &'a str) {",
+            ),
+            (
+                "'outer: loop { break 'outer; }",
+                "'outer: loop { break 'outer; }",
+            ),
+            ("a \"never closed {", "a"),
+            ("a /* never closed {", "a"),
+            ("a \"ends in \\", "a"),
+        ] {
+            let code = code_only(text);
+            assert_eq!(
+                code.split_whitespace().collect::<Vec<_>>().join(" "),
+                left,
+                "{text}"
+            );
+            assert_eq!(code.chars().count(), text.chars().count(), "{text}");
+        }
+    }
+
+    #[test]
+    fn lines_survive_blanking() {
+        let text = "a(\"x\ny\n\", r#\"\n\"#); /*\n*/ b\n";
+        assert_eq!(
+            code_only(text).matches('\n').count(),
+            text.matches('\n').count()
+        );
+    }
+
+    #[test]
+    fn functions_are_measured_to_their_closing_brace() {
+        for (text, expected) in [
+            ("fn one() {}", vec![("one", 1, 1)]),
+            ("fn f() {\n  \"}\";\n}\n", vec![("f", 1, 3)]),
+            ("fn f() {\n  r#\"}\n\"}\"#;\n}\n", vec![("f", 1, 4)]),
+            ("fn f() {\n  g('}', b'{', '\\'');\n}", vec![("f", 1, 3)]),
+            (
+                "fn f<'a>(\n  x: &'a str,\n) -> &'a str {\n  x // }\n}",
+                vec![("f", 1, 5)],
+            ),
+            (
+                "fn out() {\n  fn inner() {\n  }\n}",
+                vec![("out", 1, 4), ("inner", 2, 2)],
+            ),
+            (
+                "trait T {\n fn a(&self);\n fn b(&self) {\n }\n}",
+                vec![("b", 3, 2)],
+            ),
+            ("type F = fn(u8) -> u8;\nstruct S { f: fn() }", vec![]),
+            ("fn f(x: [u8; { 2 + 2 }]) {\n}", vec![("f", 1, 2)]),
+            (
+                "fn f(g: impl Fn([u8; 4]) -> u8) where u8: Copy {\n  [0; 4];\n}",
+                vec![("f", 1, 3)],
+            ),
+            (
+                "/// fn doc() {\npub(crate) const fn f() {\n}",
+                vec![("f", 2, 2)],
+            ),
+            (
+                "fn f() {\n  x(|| { (1, [2]) });\n}\nfn g() {}",
+                vec![("f", 1, 3), ("g", 4, 1)],
+            ),
+        ] {
+            let expected: Vec<_> = expected
+                .into_iter()
+                .map(|(n, l, c)| (n.to_owned(), l, c))
+                .collect();
+            assert_eq!(lengths(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn tests_are_told_from_the_product() {
+        let text = "fn a() {}\n#[cfg(test)]\nmod tests {\n  fn b() { \"}\" }\n}\nfn c() {}\n";
+        let product: Vec<usize> = source(text).product_lines().map(|(line, _)| line).collect();
+        assert_eq!(product, [1, 6]);
+        let text = "#[cfg(test)]\n#[path = \"x\"]\nmod tests;\nuse a;\n#[cfg(not(test))]\nuse b;\n";
+        let product: Vec<usize> = source(text).product_lines().map(|(line, _)| line).collect();
+        assert_eq!(product, [4, 5, 6]);
+    }
+
+    #[test]
+    fn a_file_is_a_test_by_name_or_by_attribute() {
+        for path in [
+            "crates/x/src/a/tests.rs",
+            "crates/x/tests/a.rs",
+            "crates/x/src/tests/a.rs",
+        ] {
+            assert!(Source::new(path, String::new()).is_test(1), "{path}");
+        }
+        assert!(source("//! Doc.\n#![cfg(test)]\n").is_test(1));
+        assert!(!source("//! Doc.\n").is_test(1));
+    }
+
+    #[test]
+    fn modules_declared_for_tests_are_found() {
+        let text = "mod real;\n#[cfg(test)]\nmod fake;\n";
+        let in_lib = Source::new("crates/x/src/lib.rs", text.to_owned());
+        assert_eq!(in_lib.test_modules(), ["crates/x/src/fake"]);
+        assert_eq!(source(text).test_modules(), ["crates/x/src/a/fake"]);
+    }
+
+    #[test]
+    fn imports_are_flattened() {
+        let text = "use std::{fs, io::{self, Read as R}, net};\npub use a::b;\nuse c::*;\n\
+                    fn f() -> impl Sized + use<'_> {}\n";
+        let expected = [
+            (1, "std::fs"),
+            (1, "std::io"),
+            (1, "std::io::Read"),
+            (1, "std::net"),
+            (2, "a::b"),
+            (3, "c::*"),
+        ];
+        let expected = expected.map(|(line, path)| (line, path.to_owned()));
+        assert_eq!(source(text).imports(), expected);
+    }
+
+    #[test]
+    fn words_stand_alone() {
+        assert_eq!(
+            words("unsafe_code unsafe xunsafe", "unsafe").collect::<Vec<_>>(),
+            [12]
+        );
+        assert_eq!(
+            words("print!(x) eprint!(y)", "print!").collect::<Vec<_>>(),
+            [0]
+        );
+    }
+}

@@ -1,0 +1,218 @@
+//! The style that a machine can check: lengths of files and functions, headers, whitespace, words.
+//!
+//! What needs judgement (names, comments, order) is left to the reader of a change.
+
+use std::path::Path;
+
+use crate::Finding;
+use crate::source::{self, Source, words};
+
+const FILE_LINES_MAX: usize = 1000;
+const FUNCTION_LINES_MAX: usize = 70;
+/// A test tells a story in one piece.
+const TEST_FUNCTION_LINES_MAX: usize = 120;
+/// A map longer than this is not read.
+const ARCHITECTURE_LINES_MAX: usize = 300;
+
+/// What must not be committed; written in halves, so that this file passes.
+const BANNED_WORDS: &[&str] = &[
+    concat!("to", "do!"),
+    concat!("unimple", "mented!"),
+    concat!("FIX", "ME"),
+    concat!("XX", "X"),
+];
+
+/// Paths of one developer's machine.
+const BANNED_PATHS: &[&str] = &[concat!("../", "shared"), concat!("/wo", "rk/")];
+
+pub fn check(root: &Path) -> Result<Vec<Finding>, String> {
+    let mut findings = Vec::new();
+    for source in source::read_all(root, &["crates", "xtask", "fuzz"])? {
+        findings.extend(rust(&source));
+    }
+    for path in source::files(root)? {
+        let name = source::relative(root, &path);
+        if is_text(&name) {
+            let text = source::read(&path)?;
+            findings.extend(foreign_paths(&name, &text));
+            if name == "ARCHITECTURE.md" {
+                findings.extend(length(&name, &text, ARCHITECTURE_LINES_MAX));
+            }
+        }
+    }
+    Ok(findings)
+}
+
+fn is_text(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or_default();
+    let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension);
+    matches!(extension, "rs" | "md" | "sh" | "py" | "toml")
+        || file == "Makefile"
+        || name == ".ci/run"
+}
+
+fn rust(source: &Source) -> Vec<Finding> {
+    let mut findings = length(&source.path, &source.text, FILE_LINES_MAX);
+    let mut add = |line, what: String| findings.push(Finding::new(&source.path, line, what));
+    if !source.text.starts_with("//!") {
+        add(1, "no `//!` line to say what this module is".to_owned());
+    }
+    for (index, line) in source.text.lines().enumerate() {
+        let number = index + 1;
+        if line.ends_with(char::is_whitespace) {
+            add(number, "trailing whitespace".to_owned());
+        }
+        if line.contains('\t') {
+            add(number, "tab".to_owned());
+        }
+        for word in BANNED_WORDS {
+            if words(line, word).count() > 0 {
+                add(number, format!("{word} left behind"));
+            }
+        }
+    }
+    for function in source.functions() {
+        let max = if source.is_test(function.line) {
+            TEST_FUNCTION_LINES_MAX
+        } else {
+            FUNCTION_LINES_MAX
+        };
+        if function.lines > max {
+            let what = format!(
+                "fn {} has {} lines of at most {max}",
+                function.name, function.lines
+            );
+            add(function.line, what);
+        }
+    }
+    findings
+}
+
+fn length(path: &str, text: &str, max: usize) -> Vec<Finding> {
+    let lines = text.lines().count();
+    if lines <= max {
+        return Vec::new();
+    }
+    vec![Finding::new(
+        path,
+        lines,
+        format!("{lines} lines of at most {max}"),
+    )]
+}
+
+fn foreign_paths(path: &str, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        for banned in BANNED_PATHS {
+            // Further down a path it may be an example: only a path that starts so is meant.
+            let starts = |at: usize| {
+                !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-}".contains(c))
+            };
+            if line.match_indices(banned).any(|(at, _)| starts(at)) {
+                findings.push(Finding::new(
+                    path,
+                    index + 1,
+                    format!("{banned} exists nowhere else"),
+                ));
+            }
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whats(path: &str, text: &str) -> Vec<String> {
+        let findings = rust(&Source::new(path, text.to_owned()));
+        findings
+            .into_iter()
+            .map(|f| format!("{}: {}", f.line, f.what))
+            .collect()
+    }
+
+    fn function(lines: usize) -> String {
+        format!("fn long() {{\n{}}}\n", "    x();\n".repeat(lines - 2))
+    }
+
+    #[test]
+    fn a_tidy_file_passes() {
+        assert!(whats("crates/x/src/a.rs", "//! A.\n\nfn f() {}\n").is_empty());
+    }
+
+    #[test]
+    fn functions_have_a_limit_and_tests_a_higher_one() {
+        let product = |lines| whats("crates/x/src/a.rs", &format!("//! A.\n{}", function(lines)));
+        assert!(product(70).is_empty());
+        assert_eq!(product(71), ["2: fn long has 71 lines of at most 70"]);
+        let test = |lines| {
+            whats(
+                "crates/x/tests/a.rs",
+                &format!("//! A.\n{}", function(lines)),
+            )
+        };
+        assert!(test(120).is_empty());
+        assert_eq!(test(121), ["2: fn long has 121 lines of at most 120"]);
+        let inline = format!("//! A.\n#[cfg(test)]\nmod tests {{\n{}}}\n", function(120));
+        assert!(whats("crates/x/src/a.rs", &inline).is_empty());
+    }
+
+    #[test]
+    fn files_have_a_limit() {
+        let text = format!("//! A.\n{}", "\n".repeat(1000));
+        assert_eq!(
+            whats("crates/x/src/a.rs", &text),
+            ["1001: 1001 lines of at most 1000"]
+        );
+    }
+
+    #[test]
+    fn what_was_left_behind_is_found() {
+        let text = [
+            "//! A. \n",
+            "\tf();\n",
+            "// ",
+            BANNED_WORDS[2],
+            " later\n",
+            BANNED_WORDS[0],
+            "()\n",
+        ]
+        .concat();
+        let expected = [
+            "1: trailing whitespace".to_owned(),
+            "2: tab".to_owned(),
+            format!("3: {} left behind", BANNED_WORDS[2]),
+            format!("4: {} left behind", BANNED_WORDS[0]),
+        ];
+        assert_eq!(whats("crates/x/src/a.rs", &text), expected);
+        assert!(whats("crates/x/src/a.rs", "//! A template: part.XXXXXX\n").is_empty());
+        assert_eq!(whats("crates/x/src/a.rs", "fn f() {}\n").len(), 1);
+    }
+
+    #[test]
+    fn paths_of_one_machine_are_found() {
+        let text = format!(
+            "cd {0}main\nls /home/me{0}\nsee {1}/x\n",
+            BANNED_PATHS[1], BANNED_PATHS[0]
+        );
+        let lines: Vec<usize> = foreign_paths("a.md", &text)
+            .into_iter()
+            .map(|f| f.line)
+            .collect();
+        assert_eq!(lines, [1, 3]);
+    }
+
+    #[test]
+    fn text_is_told_by_name() {
+        for (name, text) in [
+            ("README.md", true),
+            (".ci/run", true),
+            ("a/Makefile", true),
+            ("logo.png", false),
+            ("LICENSE-MIT", false),
+        ] {
+            assert_eq!(is_text(name), text, "{name}");
+        }
+    }
+}
