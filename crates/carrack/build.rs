@@ -21,11 +21,7 @@ fn commit_of_git() -> Option<String> {
     watch();
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
     let changed = !git(&["status", "--porcelain", "--untracked-files=no"])?.is_empty();
-    Some(if changed {
-        format!("{commit}, modified")
-    } else {
-        commit
-    })
+    Some(if changed { format!("{commit}, modified") } else { commit })
 }
 
 /// Names what the answer depends on. A file that does not exist would make cargo run this every time.

@@ -15,15 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("carrack-sys", &[]),
     ("carrack-engine", &["carrack-core", "carrack-sys"]),
     ("carrack-service", &["carrack-engine", "carrack-core"]),
-    (
-        "carrack",
-        &[
-            "carrack-service",
-            "carrack-engine",
-            "carrack-core",
-            "carrack-sys",
-        ],
-    ),
+    ("carrack", &["carrack-service", "carrack-engine", "carrack-core", "carrack-sys"]),
 ];
 
 const CORE: &str = "crates/carrack-core/src/";
@@ -31,15 +23,7 @@ const SYS: &str = "crates/carrack-sys/";
 const STORAGE: &str = "crates/carrack-engine/src/storage";
 
 /// Modules and packages that the core may not name.
-const IMPURE_PATHS: &[&str] = &[
-    "std::fs",
-    "std::net",
-    "std::thread",
-    "std::env",
-    "std::process",
-    "rand",
-    "tokio",
-];
+const IMPURE_PATHS: &[&str] = &["std::fs", "std::net", "std::thread", "std::env", "std::process", "rand", "tokio"];
 
 /// Words that the core may not use, each with what to do instead.
 const IMPURE_WORDS: &[(&str, &str)] = &[
@@ -83,11 +67,7 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, String> {
     }
     for (path, reason) in PATH_CALLS_ALLOWED {
         if !root.join(path).is_file() {
-            findings.push(Finding::new(
-                path,
-                1,
-                format!("allowed ({reason}), but gone"),
-            ));
+            findings.push(Finding::new(path, 1, format!("allowed ({reason}), but gone")));
         }
     }
     Ok(findings)
@@ -97,15 +77,9 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, String> {
 fn arrows(path: &str, manifest: &str) -> Vec<Finding> {
     let name = path.split('/').nth(1).unwrap_or_default();
     let Some((_, allowed)) = ARROWS.iter().find(|(from, _)| *from == name) else {
-        return vec![Finding::new(
-            path,
-            1,
-            format!("{name} has no arrows; add it to xtask layers"),
-        )];
+        return vec![Finding::new(path, 1, format!("{name} has no arrows; add it to xtask layers"))];
     };
-    let ours = dependencies(manifest)
-        .into_iter()
-        .filter(|(_, to)| to.starts_with("carrack"));
+    let ours = dependencies(manifest).into_iter().filter(|(_, to)| to.starts_with("carrack"));
     ours.filter(|(_, to)| !allowed.contains(&to.as_str()))
         .map(|(line, to)| Finding::new(path, line, format!("{name} may not depend on {to}")))
         .collect()
@@ -140,9 +114,7 @@ fn dependencies(manifest: &str) -> Vec<(usize, String)> {
 /// What `other = { package = "NAME" }` really depends on.
 fn renamed(line: &str) -> Option<String> {
     let at = words(line, "package").next()?;
-    let value = line[at + "package".len()..]
-        .trim_start()
-        .strip_prefix('=')?;
+    let value = line[at + "package".len()..].trim_start().strip_prefix('=')?;
     value.split('"').nth(1).map(str::to_owned)
 }
 
@@ -173,11 +145,7 @@ fn purity(source: &Source) -> Vec<Finding> {
             }
         }
         for (word, instead) in IMPURE_WORDS {
-            let found = if word.starts_with('.') {
-                code.contains(word)
-            } else {
-                words(code, word).count() > 0
-            };
+            let found = if word.starts_with('.') { code.contains(word) } else { words(code, word).count() > 0 };
             if found {
                 impure(line, word, instead);
             }
@@ -187,9 +155,7 @@ fn purity(source: &Source) -> Vec<Finding> {
 }
 
 fn is_within(import: &str, path: &str) -> bool {
-    import
-        .strip_prefix(path)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+    import.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
 fn no_unsafe(source: &Source) -> Vec<Finding> {
@@ -201,10 +167,7 @@ fn no_unsafe(source: &Source) -> Vec<Finding> {
 }
 
 fn no_path_calls(source: &Source) -> Vec<Finding> {
-    if PATH_CALLS_ALLOWED
-        .iter()
-        .any(|(path, _)| *path == source.path)
-    {
+    if PATH_CALLS_ALLOWED.iter().any(|(path, _)| *path == source.path) {
         return Vec::new();
     }
     let mut findings = Vec::new();
@@ -236,9 +199,7 @@ fn no_path_calls(source: &Source) -> Vec<Finding> {
 /// types start with a capital.
 fn names_a_function(rest: &str) -> bool {
     rest.is_empty()
-        || rest
-            .strip_prefix("::")
-            .is_some_and(|name| name.starts_with(|c: char| c == '*' || c.is_lowercase()))
+        || rest.strip_prefix("::").is_some_and(|name| name.starts_with(|c: char| c == '*' || c.is_lowercase()))
 }
 
 #[cfg(test)]
@@ -281,10 +242,7 @@ j = []
 ";
         let found = dependencies(manifest);
         let names: Vec<&str> = found.iter().map(|(_, name)| name.as_str()).collect();
-        assert_eq!(
-            names,
-            ["a", "b", "c", "real", "f", "g", "h", "i", "renamed"]
-        );
+        assert_eq!(names, ["a", "b", "c", "real", "f", "g", "h", "i", "renamed"]);
         assert_eq!(found[0].0, 5);
     }
 
@@ -326,10 +284,7 @@ mod tests {
     use std::fs;
 }
 ";
-        let findings = purity(&Source::new(
-            "crates/carrack-core/src/a.rs",
-            text.to_owned(),
-        ));
+        let findings = purity(&Source::new("crates/carrack-core/src/a.rs", text.to_owned()));
         assert_eq!(lines(&findings), [2, 4, 5, 6, 8, 9], "{findings:#?}");
     }
 
@@ -353,10 +308,7 @@ mod tests {
     use std::fs;
 }
 ";
-        let findings = no_path_calls(&Source::new(
-            "crates/carrack-engine/src/storage/posix.rs",
-            text.to_owned(),
-        ));
+        let findings = no_path_calls(&Source::new("crates/carrack-engine/src/storage/posix.rs", text.to_owned()));
         assert_eq!(lines(&findings), [2, 3, 4], "{findings:#?}");
     }
 }

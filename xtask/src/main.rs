@@ -33,11 +33,7 @@ struct Finding {
 
 impl Finding {
     fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
-        Self {
-            path: path.to_owned(),
-            line,
-            what: what.into(),
-        }
+        Self { path: path.to_owned(), line, what: what.into() }
     }
 }
 
@@ -92,10 +88,7 @@ fn report(chore: &str, mut findings: Vec<Finding>) -> ExitCode {
 /// was built serves a binary started by hand.
 fn root() -> PathBuf {
     let package = env::var("CARGO_MANIFEST_DIR").unwrap_or(env!("CARGO_MANIFEST_DIR").to_owned());
-    Path::new(&package)
-        .parent()
-        .map(Path::to_path_buf)
-        .unwrap_or_default()
+    Path::new(&package).parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
 /// The cargo that runs this program, so that a chore uses the same toolchain.
@@ -105,9 +98,7 @@ fn cargo() -> Command {
 
 /// Runs `command` and returns what it printed; a failure carries what it said on stderr.
 fn output(command: &mut Command) -> Result<String, String> {
-    let done = command
-        .output()
-        .map_err(|e| format!("cannot run {command:?}: {e}"))?;
+    let done = command.output().map_err(|e| format!("cannot run {command:?}: {e}"))?;
     if !done.status.success() {
         let said = String::from_utf8_lossy(&done.stderr);
         return Err(format!("{command:?}: {}\n{}", done.status, said.trim_end()));

@@ -8,11 +8,7 @@ use std::process::{Command, Stdio};
 use crate::{cargo, output};
 
 /// Each shell with the file name under which it looks for completions.
-const SHELLS: &[(&str, &str)] = &[
-    ("bash", "carrack.bash"),
-    ("fish", "carrack.fish"),
-    ("zsh", "_carrack"),
-];
+const SHELLS: &[(&str, &str)] = &[("bash", "carrack.bash"), ("fish", "carrack.fish"), ("zsh", "_carrack")];
 
 pub fn pages(dir: &str) -> Result<(), String> {
     make(dir)?;
@@ -32,9 +28,7 @@ pub fn completions(dir: &str) -> Result<(), String> {
 /// The binary, built first if it must be.
 fn carrack() -> Command {
     let mut command = cargo();
-    command
-        .args("run --release -q --locked -p carrack --".split(' '))
-        .stdin(Stdio::null());
+    command.args("run --release -q --locked -p carrack --".split(' ')).stdin(Stdio::null());
     command
 }
 

@@ -35,30 +35,16 @@ impl Source {
         let tests = test_items(&code);
         let in_tests = path.ends_with("/tests.rs") || path.split('/').any(|part| part == "tests");
         let whole_is_test = in_tests || code.contains("#![cfg(test)]");
-        Self {
-            path: path.to_owned(),
-            text,
-            code,
-            tests,
-            whole_is_test,
-        }
+        Self { path: path.to_owned(), text, code, tests, whole_is_test }
     }
 
     pub fn is_test(&self, line: usize) -> bool {
-        self.whole_is_test
-            || self
-                .tests
-                .iter()
-                .any(|&(from, to)| (from..=to).contains(&line))
+        self.whole_is_test || self.tests.iter().any(|&(from, to)| (from..=to).contains(&line))
     }
 
     /// The lines of code, numbered from 1; of tests none.
     pub fn product_lines(&self) -> impl Iterator<Item = (usize, &str)> {
-        let numbered = self
-            .code
-            .lines()
-            .enumerate()
-            .map(|(index, line)| (index + 1, line));
+        let numbered = self.code.lines().enumerate().map(|(index, line)| (index + 1, line));
         numbered.filter(|&(line, _)| !self.is_test(line))
     }
 
@@ -72,11 +58,7 @@ impl Source {
             }
             let line = line_of(&self.code, at);
             let lines = line_of(&self.code, end) - line + 1;
-            Some(Function {
-                name: name.to_owned(),
-                line,
-                lines,
-            })
+            Some(Function { name: name.to_owned(), line, lines })
         });
         found.collect()
     }
@@ -124,12 +106,7 @@ impl Source {
 /// Every Rust file under these directories of `root`, in order of path.
 pub fn read_all(root: &Path, dirs: &[&str]) -> Result<Vec<Source>, String> {
     let mut sources = Vec::new();
-    for path in dirs
-        .iter()
-        .map(|dir| files(&root.join(dir)))
-        .collect::<Result<Vec<_>, _>>()?
-        .concat()
-    {
+    for path in dirs.iter().map(|dir| files(&root.join(dir))).collect::<Result<Vec<_>, _>>()?.concat() {
         if path.extension().is_some_and(|extension| extension == "rs") {
             sources.push(Source::new(&relative(root, &path), read(&path)?));
         }
@@ -137,10 +114,7 @@ pub fn read_all(root: &Path, dirs: &[&str]) -> Result<Vec<Source>, String> {
     let modules: Vec<String> = sources.iter().flat_map(Source::test_modules).collect();
     for source in &mut sources {
         source.whole_is_test |= modules.iter().any(|module| {
-            source
-                .path
-                .strip_prefix(module.as_str())
-                .is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+            source.path.strip_prefix(module.as_str()).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
         });
     }
     Ok(sources)
@@ -171,10 +145,7 @@ pub fn read(path: &Path) -> Result<String, String> {
 }
 
 pub fn relative(root: &Path, path: &Path) -> String {
-    path.strip_prefix(root)
-        .unwrap_or(path)
-        .to_string_lossy()
-        .replace('\\', "/")
+    path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/")
 }
 
 /// Where `word` stands in `text` with no letter, digit or `_` around it.
@@ -182,13 +153,11 @@ pub fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 
     // A word that itself ends in `!` or `::` is bounded already.
     let ends_itself = !word.ends_with(is_word);
     let apart = |c: Option<char>| !c.is_some_and(is_word);
-    text.match_indices(word)
-        .map(|(at, _)| at)
-        .filter(move |&at| {
-            let before = text[..at].chars().next_back();
-            let after = text[at + word.len()..].chars().next();
-            apart(before) && (ends_itself || apart(after))
-        })
+    text.match_indices(word).map(|(at, _)| at).filter(move |&at| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + word.len()..].chars().next();
+        apart(before) && (ends_itself || apart(after))
+    })
 }
 
 fn is_word(c: char) -> bool {
@@ -212,11 +181,7 @@ fn code_only(text: &str) -> String {
         match blank_end(&chars, at) {
             Some(end) => {
                 let end = end.min(chars.len());
-                code.extend(
-                    chars[at..end]
-                        .iter()
-                        .map(|&c| if c == '\n' { '\n' } else { ' ' }),
-                );
+                code.extend(chars[at..end].iter().map(|&c| if c == '\n' { '\n' } else { ' ' }));
                 at = end;
             }
             None => {
@@ -232,12 +197,9 @@ fn code_only(text: &str) -> String {
 fn blank_end(chars: &[char], at: usize) -> Option<usize> {
     let next = |n: usize| chars.get(at + n).copied();
     match chars[at] {
-        '/' if next(1) == Some('/') => Some(
-            chars[at..]
-                .iter()
-                .position(|&c| c == '\n')
-                .map_or(chars.len(), |n| at + n),
-        ),
+        '/' if next(1) == Some('/') => {
+            Some(chars[at..].iter().position(|&c| c == '\n').map_or(chars.len(), |n| at + n))
+        }
         '/' if next(1) == Some('*') => Some(block_comment_end(chars, at)),
         '"' => Some(quoted_end(chars, at)),
         // Anything else after a quote is a lifetime or a loop's label.
@@ -279,11 +241,7 @@ fn quoted_end(chars: &[char], start: usize) -> usize {
 
 /// For `r"…"`, `r#"…"#`, `br"…"`, `cr"…"`; none when this is an ordinary word or `r#word`.
 fn raw_string_end(chars: &[char], start: usize) -> Option<usize> {
-    let r = if chars[start] == 'r' {
-        start
-    } else {
-        start + 1
-    };
+    let r = if chars[start] == 'r' { start } else { start + 1 };
     if chars.get(r) != Some(&'r') {
         return None;
     }
@@ -293,13 +251,7 @@ fn raw_string_end(chars: &[char], start: usize) -> Option<usize> {
         return None;
     }
     let closes = |at: &usize| {
-        chars[*at] == '"'
-            && chars[at + 1..]
-                .iter()
-                .take_while(|&&c| c == '#')
-                .take(hashes)
-                .count()
-                == hashes
+        chars[*at] == '"' && chars[at + 1..].iter().take_while(|&&c| c == '#').take(hashes).count() == hashes
     };
     let close = (open + 1..chars.len()).find(closes)?;
     Some(close + 1 + hashes)
@@ -374,11 +326,7 @@ mod tests {
     }
 
     fn lengths(text: &str) -> Vec<(String, usize, usize)> {
-        source(text)
-            .functions()
-            .into_iter()
-            .map(|f| (f.name, f.line, f.lines))
-            .collect()
+        source(text).functions().into_iter().map(|f| (f.name, f.line, f.lines)).collect()
     }
 
     #[test]
@@ -392,28 +340,15 @@ mod tests {
             ("f(br##\"\"#{\"##) g", "f( ) g"),
             ("f(b\"{\", c\"{\") g", "f(b , c ) g"),
             ("r#type { }", "r#type { }"),
-            (
-                r"['{', '\'', '\\', '\u{7d}', b'}', '─'] a",
-                "[ , , , , b , ] a",
-            ),
-            (
-                "fn f<'a, 'b: 'a>(x: &'a str) {",
-                "fn f<'a, 'b: 'a>(x: &'a str) {",
-            ),
-            (
-                "'outer: loop { break 'outer; }",
-                "'outer: loop { break 'outer; }",
-            ),
+            (r"['{', '\'', '\\', '\u{7d}', b'}', '─'] a", "[ , , , , b , ] a"),
+            ("fn f<'a, 'b: 'a>(x: &'a str) {", "fn f<'a, 'b: 'a>(x: &'a str) {"),
+            ("'outer: loop { break 'outer; }", "'outer: loop { break 'outer; }"),
             ("a \"never closed {", "a"),
             ("a /* never closed {", "a"),
             ("a \"ends in \\", "a"),
         ] {
             let code = code_only(text);
-            assert_eq!(
-                code.split_whitespace().collect::<Vec<_>>().join(" "),
-                left,
-                "{text}"
-            );
+            assert_eq!(code.split_whitespace().collect::<Vec<_>>().join(" "), left, "{text}");
             assert_eq!(code.chars().count(), text.chars().count(), "{text}");
         }
     }
@@ -421,10 +356,7 @@ mod tests {
     #[test]
     fn lines_survive_blanking() {
         let text = "a(\"x\ny\n\", r#\"\n\"#); /*\n*/ b\n";
-        assert_eq!(
-            code_only(text).matches('\n').count(),
-            text.matches('\n').count()
-        );
+        assert_eq!(code_only(text).matches('\n').count(), text.matches('\n').count());
     }
 
     #[test]
@@ -434,37 +366,16 @@ mod tests {
             ("fn f() {\n  \"}\";\n}\n", vec![("f", 1, 3)]),
             ("fn f() {\n  r#\"}\n\"}\"#;\n}\n", vec![("f", 1, 4)]),
             ("fn f() {\n  g('}', b'{', '\\'');\n}", vec![("f", 1, 3)]),
-            (
-                "fn f<'a>(\n  x: &'a str,\n) -> &'a str {\n  x // }\n}",
-                vec![("f", 1, 5)],
-            ),
-            (
-                "fn out() {\n  fn inner() {\n  }\n}",
-                vec![("out", 1, 4), ("inner", 2, 2)],
-            ),
-            (
-                "trait T {\n fn a(&self);\n fn b(&self) {\n }\n}",
-                vec![("b", 3, 2)],
-            ),
+            ("fn f<'a>(\n  x: &'a str,\n) -> &'a str {\n  x // }\n}", vec![("f", 1, 5)]),
+            ("fn out() {\n  fn inner() {\n  }\n}", vec![("out", 1, 4), ("inner", 2, 2)]),
+            ("trait T {\n fn a(&self);\n fn b(&self) {\n }\n}", vec![("b", 3, 2)]),
             ("type F = fn(u8) -> u8;\nstruct S { f: fn() }", vec![]),
             ("fn f(x: [u8; { 2 + 2 }]) {\n}", vec![("f", 1, 2)]),
-            (
-                "fn f(g: impl Fn([u8; 4]) -> u8) where u8: Copy {\n  [0; 4];\n}",
-                vec![("f", 1, 3)],
-            ),
-            (
-                "/// fn doc() {\npub(crate) const fn f() {\n}",
-                vec![("f", 2, 2)],
-            ),
-            (
-                "fn f() {\n  x(|| { (1, [2]) });\n}\nfn g() {}",
-                vec![("f", 1, 3), ("g", 4, 1)],
-            ),
+            ("fn f(g: impl Fn([u8; 4]) -> u8) where u8: Copy {\n  [0; 4];\n}", vec![("f", 1, 3)]),
+            ("/// fn doc() {\npub(crate) const fn f() {\n}", vec![("f", 2, 2)]),
+            ("fn f() {\n  x(|| { (1, [2]) });\n}\nfn g() {}", vec![("f", 1, 3), ("g", 4, 1)]),
         ] {
-            let expected: Vec<_> = expected
-                .into_iter()
-                .map(|(n, l, c)| (n.to_owned(), l, c))
-                .collect();
+            let expected: Vec<_> = expected.into_iter().map(|(n, l, c)| (n.to_owned(), l, c)).collect();
             assert_eq!(lengths(text), expected, "{text}");
         }
     }
@@ -481,11 +392,7 @@ mod tests {
 
     #[test]
     fn a_file_is_a_test_by_name_or_by_attribute() {
-        for path in [
-            "crates/x/src/a/tests.rs",
-            "crates/x/tests/a.rs",
-            "crates/x/src/tests/a.rs",
-        ] {
+        for path in ["crates/x/src/a/tests.rs", "crates/x/tests/a.rs", "crates/x/src/tests/a.rs"] {
             assert!(Source::new(path, String::new()).is_test(1), "{path}");
         }
         assert!(source("//! Doc.\n#![cfg(test)]\n").is_test(1));
@@ -504,27 +411,15 @@ mod tests {
     fn imports_are_flattened() {
         let text = "use std::{fs, io::{self, Read as R}, net};\npub use a::b;\nuse c::*;\n\
                     fn f() -> impl Sized + use<'_> {}\n";
-        let expected = [
-            (1, "std::fs"),
-            (1, "std::io"),
-            (1, "std::io::Read"),
-            (1, "std::net"),
-            (2, "a::b"),
-            (3, "c::*"),
-        ];
+        let expected =
+            [(1, "std::fs"), (1, "std::io"), (1, "std::io::Read"), (1, "std::net"), (2, "a::b"), (3, "c::*")];
         let expected = expected.map(|(line, path)| (line, path.to_owned()));
         assert_eq!(source(text).imports(), expected);
     }
 
     #[test]
     fn words_stand_alone() {
-        assert_eq!(
-            words("unsafe_code unsafe xunsafe", "unsafe").collect::<Vec<_>>(),
-            [12]
-        );
-        assert_eq!(
-            words("print!(x) eprint!(y)", "print!").collect::<Vec<_>>(),
-            [0]
-        );
+        assert_eq!(words("unsafe_code unsafe xunsafe", "unsafe").collect::<Vec<_>>(), [12]);
+        assert_eq!(words("print!(x) eprint!(y)", "print!").collect::<Vec<_>>(), [0]);
     }
 }

@@ -15,12 +15,8 @@ const TEST_FUNCTION_LINES_MAX: usize = 120;
 const ARCHITECTURE_LINES_MAX: usize = 300;
 
 /// What must not be committed; written in halves, so that this file passes.
-const BANNED_WORDS: &[&str] = &[
-    concat!("to", "do!"),
-    concat!("unimple", "mented!"),
-    concat!("FIX", "ME"),
-    concat!("XX", "X"),
-];
+const BANNED_WORDS: &[&str] =
+    &[concat!("to", "do!"), concat!("unimple", "mented!"), concat!("FIX", "ME"), concat!("XX", "X")];
 
 /// Paths of one developer's machine.
 const BANNED_PATHS: &[&str] = &[concat!("../", "shared"), concat!("/wo", "rk/")];
@@ -46,9 +42,7 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, String> {
 fn is_text(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or_default();
     let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension);
-    matches!(extension, "rs" | "md" | "sh" | "py" | "toml")
-        || file == "Makefile"
-        || name == ".ci/run"
+    matches!(extension, "rs" | "md" | "sh" | "py" | "toml") || file == "Makefile" || name == ".ci/run"
 }
 
 fn rust(source: &Source) -> Vec<Finding> {
@@ -72,16 +66,9 @@ fn rust(source: &Source) -> Vec<Finding> {
         }
     }
     for function in source.functions() {
-        let max = if source.is_test(function.line) {
-            TEST_FUNCTION_LINES_MAX
-        } else {
-            FUNCTION_LINES_MAX
-        };
+        let max = if source.is_test(function.line) { TEST_FUNCTION_LINES_MAX } else { FUNCTION_LINES_MAX };
         if function.lines > max {
-            let what = format!(
-                "fn {} has {} lines of at most {max}",
-                function.name, function.lines
-            );
+            let what = format!("fn {} has {} lines of at most {max}", function.name, function.lines);
             add(function.line, what);
         }
     }
@@ -93,11 +80,7 @@ fn length(path: &str, text: &str, max: usize) -> Vec<Finding> {
     if lines <= max {
         return Vec::new();
     }
-    vec![Finding::new(
-        path,
-        lines,
-        format!("{lines} lines of at most {max}"),
-    )]
+    vec![Finding::new(path, lines, format!("{lines} lines of at most {max}"))]
 }
 
 fn foreign_paths(path: &str, text: &str) -> Vec<Finding> {
@@ -105,15 +88,9 @@ fn foreign_paths(path: &str, text: &str) -> Vec<Finding> {
     for (index, line) in text.lines().enumerate() {
         for banned in BANNED_PATHS {
             // Further down a path it may be an example: only a path that starts so is meant.
-            let starts = |at: usize| {
-                !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-}".contains(c))
-            };
+            let starts = |at: usize| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-}".contains(c));
             if line.match_indices(banned).any(|(at, _)| starts(at)) {
-                findings.push(Finding::new(
-                    path,
-                    index + 1,
-                    format!("{banned} exists nowhere else"),
-                ));
+                findings.push(Finding::new(path, index + 1, format!("{banned} exists nowhere else")));
             }
         }
     }
@@ -126,10 +103,7 @@ mod tests {
 
     fn whats(path: &str, text: &str) -> Vec<String> {
         let findings = rust(&Source::new(path, text.to_owned()));
-        findings
-            .into_iter()
-            .map(|f| format!("{}: {}", f.line, f.what))
-            .collect()
+        findings.into_iter().map(|f| format!("{}: {}", f.line, f.what)).collect()
     }
 
     fn function(lines: usize) -> String {
@@ -146,12 +120,7 @@ mod tests {
         let product = |lines| whats("crates/x/src/a.rs", &format!("//! A.\n{}", function(lines)));
         assert!(product(70).is_empty());
         assert_eq!(product(71), ["2: fn long has 71 lines of at most 70"]);
-        let test = |lines| {
-            whats(
-                "crates/x/tests/a.rs",
-                &format!("//! A.\n{}", function(lines)),
-            )
-        };
+        let test = |lines| whats("crates/x/tests/a.rs", &format!("//! A.\n{}", function(lines)));
         assert!(test(120).is_empty());
         assert_eq!(test(121), ["2: fn long has 121 lines of at most 120"]);
         let inline = format!("//! A.\n#[cfg(test)]\nmod tests {{\n{}}}\n", function(120));
@@ -161,24 +130,12 @@ mod tests {
     #[test]
     fn files_have_a_limit() {
         let text = format!("//! A.\n{}", "\n".repeat(1000));
-        assert_eq!(
-            whats("crates/x/src/a.rs", &text),
-            ["1001: 1001 lines of at most 1000"]
-        );
+        assert_eq!(whats("crates/x/src/a.rs", &text), ["1001: 1001 lines of at most 1000"]);
     }
 
     #[test]
     fn what_was_left_behind_is_found() {
-        let text = [
-            "//! A. \n",
-            "\tf();\n",
-            "// ",
-            BANNED_WORDS[2],
-            " later\n",
-            BANNED_WORDS[0],
-            "()\n",
-        ]
-        .concat();
+        let text = ["//! A. \n", "\tf();\n", "// ", BANNED_WORDS[2], " later\n", BANNED_WORDS[0], "()\n"].concat();
         let expected = [
             "1: trailing whitespace".to_owned(),
             "2: tab".to_owned(),
@@ -192,26 +149,16 @@ mod tests {
 
     #[test]
     fn paths_of_one_machine_are_found() {
-        let text = format!(
-            "cd {0}main\nls /home/me{0}\nsee {1}/x\n",
-            BANNED_PATHS[1], BANNED_PATHS[0]
-        );
-        let lines: Vec<usize> = foreign_paths("a.md", &text)
-            .into_iter()
-            .map(|f| f.line)
-            .collect();
+        let text = format!("cd {0}main\nls /home/me{0}\nsee {1}/x\n", BANNED_PATHS[1], BANNED_PATHS[0]);
+        let lines: Vec<usize> = foreign_paths("a.md", &text).into_iter().map(|f| f.line).collect();
         assert_eq!(lines, [1, 3]);
     }
 
     #[test]
     fn text_is_told_by_name() {
-        for (name, text) in [
-            ("README.md", true),
-            (".ci/run", true),
-            ("a/Makefile", true),
-            ("logo.png", false),
-            ("LICENSE-MIT", false),
-        ] {
+        for (name, text) in
+            [("README.md", true), (".ci/run", true), ("a/Makefile", true), ("logo.png", false), ("LICENSE-MIT", false)]
+        {
             assert_eq!(is_text(name), text, "{name}");
         }
     }

@@ -66,11 +66,7 @@ struct Piece {
 impl FileTree {
     /// For a file cut into blocks of `block_bytes`, a power of two of at least 1024.
     pub fn new(block_bytes: u32, wanted: Digests) -> Self {
-        Self {
-            block_bytes,
-            wanted,
-            pieces: BTreeMap::new(),
-        }
+        Self { block_bytes, wanted, pieces: BTreeMap::new() }
     }
 
     /// Takes the digest of one block of `bytes` bytes. A block that is known already is left as it was.
@@ -80,24 +76,15 @@ impl FileTree {
             return;
         }
         let mut first = index;
-        let mut piece = Piece {
-            blocks: 1,
-            bytes,
-            digest,
-        };
+        let mut piece = Piece { blocks: 1, bytes, digest };
         while let Some((left, right)) = self.buddies(first, piece) {
-            let (Some(a), Some(b)) = (
-                self.pieces.remove(&left).or(Some(piece)),
-                self.pieces.remove(&right).or(Some(piece)),
-            ) else {
+            let (Some(a), Some(b)) =
+                (self.pieces.remove(&left).or(Some(piece)), self.pieces.remove(&right).or(Some(piece)))
+            else {
                 break;
             };
             first = left;
-            piece = Piece {
-                blocks: a.blocks * 2,
-                bytes: a.bytes + b.bytes,
-                digest: self.join(&a, &b),
-            };
+            piece = Piece { blocks: a.blocks * 2, bytes: a.bytes + b.bytes, digest: self.join(&a, &b) };
         }
         self.pieces.insert(first, piece);
     }
@@ -106,9 +93,7 @@ impl FileTree {
     fn buddies(&self, first: u64, piece: Piece) -> Option<(u64, u64)> {
         let left = first & !(piece.blocks * 2 - 1);
         let right = left + piece.blocks;
-        let other = self
-            .pieces
-            .get(if first == left { &right } else { &left })?;
+        let other = self.pieces.get(if first == left { &right } else { &left })?;
         let full = piece.blocks * u64::from(self.block_bytes);
         (left != 0 && other.blocks == piece.blocks && piece.bytes == full && other.bytes == full)
             .then_some((left, right))
@@ -117,11 +102,7 @@ impl FileTree {
     fn join(&self, left: &Piece, right: &Piece) -> BlockDigest {
         let mut digest = self.join_sums(left, right);
         if self.wanted.blake3 {
-            digest.blake3 = hazmat::merge_subtrees_non_root(
-                &left.digest.blake3,
-                &right.digest.blake3,
-                Mode::Hash,
-            );
+            digest.blake3 = hazmat::merge_subtrees_non_root(&left.digest.blake3, &right.digest.blake3, Mode::Hash);
         }
         digest
     }
@@ -130,11 +111,7 @@ impl FileTree {
         let (a, b) = (&left.digest, &right.digest);
         BlockDigest {
             blake3: [0; 32],
-            adler32: if self.wanted.adler32 {
-                adler32_combine(a.adler32, b.adler32, right.bytes)
-            } else {
-                1
-            },
+            adler32: if self.wanted.adler32 { adler32_combine(a.adler32, b.adler32, right.bytes) } else { 1 },
             crc32c: if self.wanted.crc32c {
                 crc32c::crc32c_combine(a.crc32c, b.crc32c, right.bytes as usize)
             } else {
@@ -159,8 +136,7 @@ impl FileTree {
         let mut digest = self.join_sums(&left, &right);
         if self.wanted.blake3 {
             digest.blake3 =
-                *hazmat::merge_subtrees_root(&left.digest.blake3, &right.digest.blake3, Mode::Hash)
-                    .as_bytes();
+                *hazmat::merge_subtrees_root(&left.digest.blake3, &right.digest.blake3, Mode::Hash).as_bytes();
         }
         Some(digest.as_file(self.wanted))
     }
@@ -177,11 +153,7 @@ impl FileTree {
         let left_bytes = hazmat::left_subtree_len(bytes);
         let left = self.subtree(start, left_bytes)?;
         let right = self.subtree(start + left_bytes, bytes - left_bytes)?;
-        Some(Piece {
-            blocks: left.blocks + right.blocks,
-            bytes,
-            digest: self.join(&left, &right),
-        })
+        Some(Piece { blocks: left.blocks + right.blocks, bytes, digest: self.join(&left, &right) })
     }
 }
 
@@ -202,11 +174,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: Digests = Digests {
-        blake3: true,
-        adler32: true,
-        crc32c: true,
-    };
+    const ALL: Digests = Digests { blake3: true, adler32: true, crc32c: true };
 
     fn bytes(length: usize, seed: u64) -> Vec<u8> {
         let mut state = seed | 1;
@@ -236,16 +204,9 @@ mod tests {
         let blake3 = if data.len() <= block_bytes {
             *hasher.update(block).finalize().as_bytes()
         } else {
-            hasher
-                .set_input_offset(start as u64)
-                .update(block)
-                .finalize_non_root()
+            hasher.set_input_offset(start as u64).update(block).finalize_non_root()
         };
-        BlockDigest {
-            blake3,
-            adler32: naive_adler32(block),
-            crc32c: crc32c::crc32c(block),
-        }
+        BlockDigest { blake3, adler32: naive_adler32(block), crc32c: crc32c::crc32c(block) }
     }
 
     fn check(size: usize, block_bytes: usize) {
@@ -262,11 +223,7 @@ mod tests {
             let mut tree = FileTree::new(block_bytes as u32, ALL);
             for &index in indices.iter().chain(&indices) {
                 let digest = digest_block(&data, index, block_bytes);
-                tree.insert(
-                    index as u64,
-                    block_length(index as u64, size as u64, block_bytes as u32),
-                    digest,
-                );
+                tree.insert(index as u64, block_length(index as u64, size as u64, block_bytes as u32), digest);
             }
             check_whole(&tree, &data, block_bytes);
         }
@@ -276,26 +233,10 @@ mod tests {
         let size = data.len();
         let merged = tree.finish(size as u64).expect("every block is there");
         let count = block_count(size as u64, block_bytes as u32);
-        assert!(
-            tree.pieces() as u64 <= 3 + 2 * u64::from(count.ilog2()),
-            "{} pieces of {count} blocks",
-            tree.pieces()
-        );
-        assert_eq!(
-            merged.blake3,
-            Some(*blake3::hash(&data).as_bytes()),
-            "{size} by {block_bytes}"
-        );
-        assert_eq!(
-            merged.adler32,
-            Some(naive_adler32(&data)),
-            "{size} by {block_bytes}"
-        );
-        assert_eq!(
-            merged.crc32c,
-            Some(crc32c::crc32c(&data)),
-            "{size} by {block_bytes}"
-        );
+        assert!(tree.pieces() as u64 <= 3 + 2 * u64::from(count.ilog2()), "{} pieces of {count} blocks", tree.pieces());
+        assert_eq!(merged.blake3, Some(*blake3::hash(data).as_bytes()), "{size} by {block_bytes}");
+        assert_eq!(merged.adler32, Some(naive_adler32(data)), "{size} by {block_bytes}");
+        assert_eq!(merged.crc32c, Some(crc32c::crc32c(data)), "{size} by {block_bytes}");
     }
 
     #[test]
@@ -331,11 +272,7 @@ mod tests {
         assert_ne!(tree_of([0, 1, 1, 3, 4, 5]), Some(root));
         let mut tree = FileTree::new(4096, ALL);
         for index in [0, 1, 2, 4, 5] {
-            tree.insert(
-                index,
-                block_length(index, data.len() as u64, 4096),
-                digest_block(&data, index as usize, 4096),
-            );
+            tree.insert(index, block_length(index, data.len() as u64, 4096), digest_block(&data, index as usize, 4096));
         }
         assert_eq!(tree.finish(data.len() as u64), None);
     }
@@ -344,15 +281,7 @@ mod tests {
     fn a_terabyte_in_order_needs_no_memory() {
         let mut tree = FileTree::new(4 << 20, ALL);
         for index in 0..(1 << 18) {
-            tree.insert(
-                index,
-                4 << 20,
-                BlockDigest {
-                    blake3: [index as u8; 32],
-                    adler32: 1,
-                    crc32c: 0,
-                },
-            );
+            tree.insert(index, 4 << 20, BlockDigest { blake3: [index as u8; 32], adler32: 1, crc32c: 0 });
             assert!(tree.pieces() <= 40);
         }
         assert!(tree.finish(1 << 40).is_some());

@@ -70,14 +70,8 @@ impl Location {
     /// The same place with another path.
     pub fn with_path(&self, path: Vec<u8>) -> Self {
         match self {
-            Self::Ssh { host, .. } => Self::Ssh {
-                host: host.clone(),
-                path,
-            },
-            Self::Node { node, .. } => Self::Node {
-                node: node.clone(),
-                path,
-            },
+            Self::Ssh { host, .. } => Self::Ssh { host: host.clone(), path },
+            Self::Node { node, .. } => Self::Node { node: node.clone(), path },
             _ => Self::Local(path),
         }
     }
@@ -88,11 +82,7 @@ struct Bracketed<'a>(&'a str);
 
 impl fmt::Display for Bracketed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.contains(':') {
-            write!(f, "[{}]", self.0)
-        } else {
-            f.write_str(self.0)
-        }
+        if self.0.contains(':') { write!(f, "[{}]", self.0) } else { f.write_str(self.0) }
     }
 }
 

@@ -57,8 +57,7 @@ pub fn check_relative(path: &[u8]) -> Result<(), PathError> {
     if path.contains(&0) {
         return Err(PathError::Nul);
     }
-    path.split(|&byte| byte == b'/')
-        .try_for_each(check_component)
+    path.split(|&byte| byte == b'/').try_for_each(check_component)
 }
 
 fn check_component(name: &[u8]) -> Result<(), PathError> {
@@ -150,15 +149,7 @@ mod tests {
         for (path, error) in cases {
             assert_eq!(check_relative(path), Err(*error), "{}", display_bytes(path));
         }
-        for path in [
-            &b"a"[..],
-            b"...",
-            b"-rf",
-            b"a b/\n",
-            b"\xff\xfe",
-            b"..a/b..",
-            &[b'a'; 255],
-        ] {
+        for path in [&b"a"[..], b"...", b"-rf", b"a b/\n", b"\xff\xfe", b"..a/b..", &[b'a'; 255]] {
             assert_eq!(check_relative(path), Ok(()), "{}", display_bytes(path));
         }
     }
@@ -175,9 +166,6 @@ mod tests {
     #[test]
     fn a_name_cannot_drive_a_terminal() {
         let shown = display_bytes(b"a\x1b]0;x\x07\n\xc2\x9b\xff\\\xe2\x80\xae").to_string();
-        assert_eq!(
-            shown,
-            "a\\x1b]0;x\\x07\\x0a\\xc2\\x9b\\xff\\\\\\xe2\\x80\\xae"
-        );
+        assert_eq!(shown, "a\\x1b]0;x\\x07\\x0a\\xc2\\x9b\\xff\\\\\\xe2\\x80\\xae");
     }
 }

@@ -48,11 +48,7 @@ impl Default for CopyOptions {
             dry_run: false,
             existing: Existing::Replace,
             verify: Verify::Wire,
-            digest: Digests {
-                blake3: true,
-                adler32: false,
-                crc32c: false,
-            },
+            digest: Digests { blake3: true, adler32: false, crc32c: false },
             encrypt: Encrypt::Tls,
             streams: None,
             block_bytes: tuning::BLOCK_BYTES,

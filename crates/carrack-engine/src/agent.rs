@@ -11,8 +11,8 @@ use std::time::Duration;
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::wire::control::{
-    Ask, Begin, Counted, Dial, Dialed, FromAgent, Hello, Listen, Listening, Role, SessionKey, Tell,
-    ToAgent, TransferOptions, Tunnel, Welcome,
+    Ask, Begin, Counted, Dial, Dialed, FromAgent, Hello, Listen, Listening, Role, SessionKey, Tell, ToAgent,
+    TransferOptions, Tunnel, Welcome,
 };
 use carrack_core::wire::mux::{Channel, HEADER_BYTES, decode_header};
 use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError};
@@ -64,17 +64,11 @@ pub enum DataPort {
 /// # Errors
 /// When the connection breaks the protocol.
 pub fn run_stdio(nonce: &str) -> Result<(), Failure> {
-    ssh::announce(&mut io::stdout(), nonce)
-        .map_err(|error| io_failure(Side::Link, "announce the agent", &error))?;
+    ssh::announce(&mut io::stdout(), nonce).map_err(|error| io_failure(Side::Link, "announce the agent", &error))?;
     // SSH_CONNECTION: client address, client port, server address, server port; of the connection really used.
     let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
     let words: Vec<&str> = connection.split_ascii_whitespace().collect();
-    let word = |place: usize| {
-        words
-            .get(place)
-            .map(|word| (*word).to_string())
-            .unwrap_or_default()
-    };
+    let word = |place: usize| words.get(place).map(|word| (*word).to_string()).unwrap_or_default();
     let environment = Environment {
         place: Place::Anywhere { tilde: true },
         read_only: false,
@@ -97,13 +91,8 @@ pub fn run_stdio(nonce: &str) -> Result<(), Failure> {
 ///
 /// # Errors
 /// When the connection ends, breaks the protocol, or does not show the token; the peer has been told.
-pub fn greet(
-    input: &mut impl Read,
-    writer: &MuxWriter,
-    environment: &Environment,
-) -> Result<(), Failure> {
-    let (request, hello) =
-        read_hello(input).map_err(|error| io_failure(Side::Link, "first message", &error))?;
+pub fn greet(input: &mut impl Read, writer: &MuxWriter, environment: &Environment) -> Result<(), Failure> {
+    let (request, hello) = read_hello(input).map_err(|error| io_failure(Side::Link, "first message", &error))?;
     let answer = check_hello(&hello, environment);
     let tell = match &answer {
         Ok(version) => Tell::Welcome(Welcome {
@@ -116,13 +105,8 @@ pub fn greet(
         }),
         Err(failure) => Tell::Failed(failure.clone().into()),
     };
-    let message = FromAgent {
-        request,
-        tell: Some(tell),
-    };
-    writer
-        .send(Channel::CONTROL, &message.to_bytes())
-        .map_err(|error| io_failure(Side::Link, "welcome", &error))?;
+    let message = FromAgent { request, tell: Some(tell) };
+    writer.send(Channel::CONTROL, &message.to_bytes()).map_err(|error| io_failure(Side::Link, "welcome", &error))?;
     answer.map(|_| ())
 }
 
@@ -147,9 +131,7 @@ fn read_hello(input: &mut impl Read) -> io::Result<(u64, Hello)> {
         }
         return match ToAgent::from_bytes(&payload).map_err(bad)? {
             (request, Ask::Hello(hello)) => Ok((request, hello)),
-            _ => Err(bad(ProtocolError::violation(
-                "the peer's first message is not a greeting",
-            ))),
+            _ => Err(bad(ProtocolError::violation("the peer's first message is not a greeting"))),
         };
     }
 }
@@ -158,19 +140,9 @@ fn check_hello(hello: &Hello, environment: &Environment) -> Result<u32, Failure>
     if let Some(token) = environment.token
         && blake3::hash(hello.token.as_bytes()) != token
     {
-        let what = if hello.token.is_empty() {
-            "no token was shown"
-        } else {
-            "the token is not this node's"
-        };
-        let message = format!(
-            "{what}: give the file with the node's token by --token-file, or in BEARER_TOKEN_FILE"
-        );
-        return Err(failure(
-            ErrorCode::AuthenticationFailed,
-            Side::Link,
-            message,
-        ));
+        let what = if hello.token.is_empty() { "no token was shown" } else { "the token is not this node's" };
+        let message = format!("{what}: give the file with the node's token by --token-file, or in BEARER_TOKEN_FILE");
+        return Err(failure(ErrorCode::AuthenticationFailed, Side::Link, message));
     }
     if hello.oldest > PROTOCOL_VERSION || hello.newest < PROTOCOL_VERSION_MIN {
         let message = format!(
@@ -211,11 +183,7 @@ struct State {
 impl Agent {
     /// An agent that speaks over this connection.
     pub fn new(writer: MuxWriter, environment: Environment) -> Arc<Self> {
-        Arc::new(Self {
-            environment,
-            writer,
-            state: Mutex::default(),
-        })
+        Arc::new(Self { environment, writer, state: Mutex::default() })
     }
 
     /// See [`greet`].
@@ -235,9 +203,8 @@ impl Agent {
         let (requests, work) = mpsc::channel();
         let reader = Arc::clone(self);
         std::thread::spawn(move || {
-            let _ = reader.writer.read_all(input, &mut |channel, payload| {
-                reader.take_frame(channel, &payload, &requests)
-            });
+            let _ =
+                reader.writer.read_all(input, &mut |channel, payload| reader.take_frame(channel, &payload, &requests));
         });
         while let Ok((request, ask)) = work.recv() {
             if matches!(ask, Ask::Bye(_)) {
@@ -251,19 +218,12 @@ impl Agent {
     }
 
     /// Called by the thread that reads the connection: it must not wait for the connection.
-    fn take_frame(
-        &self,
-        channel: Channel,
-        payload: &[u8],
-        requests: &mpsc::Sender<(u64, Ask)>,
-    ) -> io::Result<()> {
+    fn take_frame(&self, channel: Channel, payload: &[u8], requests: &mpsc::Sender<(u64, Ask)>) -> io::Result<()> {
         match channel {
             Channel::CONTROL => {
-                let request = ToAgent::from_bytes(payload)
-                    .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-                requests
-                    .send(request)
-                    .map_err(|_| io::ErrorKind::BrokenPipe.into())
+                let request =
+                    ToAgent::from_bytes(payload).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+                requests.send(request).map_err(|_| io::ErrorKind::BrokenPipe.into())
             }
             Channel::PEER => {
                 let running = self.lock().running.clone();
@@ -286,42 +246,25 @@ impl Agent {
     fn reply(&self, request: u64, answer: Result<Tell, Failure>) {
         let tell = answer.unwrap_or_else(|failure| Tell::Failed(failure.into()));
         // A connection that is gone takes no answer.
-        let _ = self.writer.send(
-            Channel::CONTROL,
-            &FromAgent {
-                request,
-                tell: Some(tell),
-            }
-            .to_bytes(),
-        );
+        let _ = self.writer.send(Channel::CONTROL, &FromAgent { request, tell: Some(tell) }.to_bytes());
     }
 
     /// Ends what runs.
     fn leave(&self) {
         let (running, listener, tunnels) = {
             let mut state = self.lock();
-            if let (DataPort::Shared(sessions), Some(session)) =
-                (&self.environment.data, state.session.take())
-            {
+            if let (DataPort::Shared(sessions), Some(session)) = (&self.environment.data, state.session.take()) {
                 sessions.remove(&session);
             }
             state.waiting.clear();
-            (
-                state.running.take(),
-                state.listener.take(),
-                std::mem::take(&mut state.tunnels),
-            )
+            (state.running.take(), state.listener.take(), std::mem::take(&mut state.tunnels))
         };
         drop(listener);
         for tunnel in tunnels.values() {
             let _ = tunnel.shutdown(std::net::Shutdown::Both);
         }
         if let Some(running) = running {
-            running.cancel(failure(
-                ErrorCode::ConnectionLost,
-                Side::Link,
-                "the control connection has ended",
-            ));
+            running.cancel(failure(ErrorCode::ConnectionLost, Side::Link, "the control connection has ended"));
             running.join();
         }
         self.writer.close();
@@ -332,11 +275,7 @@ impl Agent {
         let place = &self.environment.place;
         let done = |count| Tell::Done(Counted { count });
         Some(match ask {
-            Ask::Hello(_) => Err(failure(
-                ErrorCode::ProtocolViolation,
-                Side::Link,
-                "the peer greeted twice",
-            )),
+            Ask::Hello(_) => Err(failure(ErrorCode::ProtocolViolation, Side::Link, "the peer greeted twice")),
             Ask::Inspect(paths) => Ok(verbs::inspect(place, &paths)),
             Ask::Listen(listen) => self.listen(&listen),
             Ask::Dial(dial) => return self.start_dialing(request, dial),
@@ -345,48 +284,24 @@ impl Agent {
             Ask::Cancel(_) => {
                 let running = self.lock().running.clone();
                 if let Some(running) = running {
-                    running.cancel(failure(
-                        ErrorCode::Interrupted,
-                        Side::Command,
-                        "the command was stopped",
-                    ));
+                    running.cancel(failure(ErrorCode::Interrupted, Side::Command, "the command was stopped"));
                 }
                 Ok(done(0))
             }
-            Ask::List(list) => verbs::list(place, &list, &mut |page| {
-                self.page(request, Tell::Page(page))
-            })
-            .map(done),
-            Ask::Sum(sum) => verbs::sum(place, &sum, &mut |sums| {
-                self.page(request, Tell::Sums(sums))
-            })
-            .map(done),
-            Ask::MakeDirectory(make) => self
-                .may_change()
-                .and_then(|()| verbs::make_directory(place, &make))
-                .map(|()| done(1)),
-            Ask::Rename(rename) => self
-                .may_change()
-                .and_then(|()| verbs::rename(place, &rename))
-                .map(|()| done(1)),
-            Ask::Remove(remove) => self
-                .may_change()
-                .and_then(|()| verbs::remove(place, &remove))
-                .map(done),
+            Ask::List(list) => verbs::list(place, &list, &mut |page| self.page(request, Tell::Page(page))).map(done),
+            Ask::Sum(sum) => verbs::sum(place, &sum, &mut |sums| self.page(request, Tell::Sums(sums))).map(done),
+            Ask::MakeDirectory(make) => {
+                self.may_change().and_then(|()| verbs::make_directory(place, &make)).map(|()| done(1))
+            }
+            Ask::Rename(rename) => self.may_change().and_then(|()| verbs::rename(place, &rename)).map(|()| done(1)),
+            Ask::Remove(remove) => self.may_change().and_then(|()| verbs::remove(place, &remove)).map(done),
             Ask::Bye(_) => return None,
         })
     }
 
     /// Sends a part of an answer, and waits while the connection is full.
     fn page(&self, request: u64, tell: Tell) -> Result<(), Failure> {
-        let sent = self.writer.send(
-            Channel::CONTROL,
-            &FromAgent {
-                request,
-                tell: Some(tell),
-            }
-            .to_bytes(),
-        );
+        let sent = self.writer.send(Channel::CONTROL, &FromAgent { request, tell: Some(tell) }.to_bytes());
         sent.map_err(|error| io_failure(Side::Link, "answer", &error))
     }
 
@@ -419,8 +334,8 @@ impl Agent {
     }
 
     fn listen(self: &Arc<Self>, listen: &Listen) -> Result<Tell, Failure> {
-        let session = SessionKey::from_message(listen.session.as_ref())
-            .map_err(|error| protocol_failure(Side::Link, &error))?;
+        let session =
+            SessionKey::from_message(listen.session.as_ref()).map_err(|error| protocol_failure(Side::Link, &error))?;
         let agent = Arc::downgrade(self);
         let arrived = move |connection| {
             if let Some(agent) = agent.upgrade() {
@@ -437,42 +352,26 @@ impl Agent {
             DataPort::Own => {
                 let ports = port(listen.port_low).zip(port(listen.port_high));
                 let opened = DataListener::open(ports, session, arrived).map_err(|error| {
-                    let range = ports.map_or_else(
-                        || "any port".to_string(),
-                        |(low, high)| format!("ports {low}-{high}"),
-                    );
-                    io_failure(
-                        Side::Link,
-                        format!("listen for data connections on {range}"),
-                        &error,
-                    )
+                    let range =
+                        ports.map_or_else(|| "any port".to_string(), |(low, high)| format!("ports {low}-{high}"));
+                    io_failure(Side::Link, format!("listen for data connections on {range}"), &error)
                 })?;
                 let found = (opened.port, opened.pin);
                 self.lock().listener = Some(opened);
                 found
             }
         };
-        Ok(Tell::Listening(Listening {
-            port: u32::from(port),
-            pin: pin.to_vec(),
-        }))
+        Ok(Tell::Listening(Listening { port: u32::from(port), pin: pin.to_vec() }))
     }
 
     /// Dials on a thread of its own: other requests go on meanwhile.
     fn start_dialing(self: &Arc<Self>, request: u64, ask: Dial) -> Option<Result<Tell, Failure>> {
         let checked = SessionKey::from_message(ask.session.as_ref()).and_then(|session| {
-            let pin: [u8; 32] = ask
-                .pin
-                .as_slice()
-                .try_into()
-                .map_err(|_| ProtocolError::violation("a pin of the wrong length"))?;
-            let last = ask
-                .first
-                .checked_add(ask.count)
-                .filter(|&last| last <= 4 * u32::from(limits::STREAMS));
-            let last = last.ok_or_else(|| {
-                ProtocolError::violation(format!("{} data connections were asked for", ask.count))
-            })?;
+            let pin: [u8; 32] =
+                ask.pin.as_slice().try_into().map_err(|_| ProtocolError::violation("a pin of the wrong length"))?;
+            let last = ask.first.checked_add(ask.count).filter(|&last| last <= 4 * u32::from(limits::STREAMS));
+            let last =
+                last.ok_or_else(|| ProtocolError::violation(format!("{} data connections were asked for", ask.count)))?;
             Ok((session, pin, last))
         });
         let (session, pin, last) = match checked {
@@ -482,11 +381,7 @@ impl Agent {
         let agent = Arc::clone(self);
         std::thread::spawn(move || {
             let timeout = Duration::from_millis(u64::from(ask.timeout_ms.clamp(1, 120_000)));
-            let mut answer = Err(failure(
-                ErrorCode::ConnectFailed,
-                Side::Link,
-                "no data connection was asked for",
-            ));
+            let mut answer = Err(failure(ErrorCode::ConnectFailed, Side::Link, "no data connection was asked for"));
             for number in ask.first..last {
                 answer = agent.dial_one(&ask.addresses, &session, pin, number as u16, timeout);
                 if answer.is_err() {
@@ -507,40 +402,22 @@ impl Agent {
         timeout: Duration,
     ) -> Result<Tell, Failure> {
         let dialed = dial::dial(addresses, session, pin, number, timeout).map_err(|error| {
-            let tried = if addresses.is_empty() {
-                "no address".to_string()
-            } else {
-                addresses.join(", ")
-            };
-            failure(
-                ErrorCode::ConnectFailed,
-                Side::Link,
-                format!("data connection to {tried}: {}", describe(&error)),
-            )
+            let tried = if addresses.is_empty() { "no address".to_string() } else { addresses.join(", ") };
+            failure(ErrorCode::ConnectFailed, Side::Link, format!("data connection to {tried}: {}", describe(&error)))
         })?;
         let round_trip_us = u64::try_from(dialed.round_trip.as_micros()).unwrap_or(u64::MAX);
-        let told = Dialed {
-            address: dialed.address.to_string(),
-            cipher: dialed.cipher,
-            round_trip_us,
-        };
+        let told = Dialed { address: dialed.address.to_string(), cipher: dialed.cipher, round_trip_us };
         self.arrived(dialed.connection);
         Ok(Tell::Dialed(told))
     }
 
     /// Makes a data stream of a channel of the control connection.
-    fn start_tunnel(
-        self: &Arc<Self>,
-        request: u64,
-        tunnel: &Tunnel,
-    ) -> Option<Result<Tell, Failure>> {
+    fn start_tunnel(self: &Arc<Self>, request: u64, tunnel: &Tunnel) -> Option<Result<Tell, Failure>> {
         let session = match SessionKey::from_message(tunnel.session.as_ref()) {
             Ok(session) => session,
             Err(error) => return Some(Err(protocol_failure(Side::Link, &error))),
         };
-        let channel = u16::try_from(tunnel.channel)
-            .ok()
-            .filter(|&channel| channel >= Channel::FIRST_TUNNEL.0);
+        let channel = u16::try_from(tunnel.channel).ok().filter(|&channel| channel >= Channel::FIRST_TUNNEL.0);
         let Some(channel) = channel else {
             return Some(Err(failure(
                 ErrorCode::ProtocolViolation,
@@ -567,23 +444,14 @@ impl Agent {
         None
     }
 
-    fn greet_tunnel(
-        &self,
-        stream: UnixStream,
-        session: &SessionKey,
-        dials: bool,
-    ) -> Result<Tell, Failure> {
+    fn greet_tunnel(&self, stream: UnixStream, session: &SessionKey, dials: bool) -> Result<Tell, Failure> {
         let socket = Arc::new(Socket::Unix(stream));
         let met = if dials {
             hello::dial(socket, session, [0; 32], 0).map(|(connection, _)| connection)
         } else {
             // In the clear inside: the control connections that carry it are encrypted. The key is never shown.
             crate::link::tls::Key::generate()
-                .and_then(|key| {
-                    hello::accept(socket, &key, &|id| {
-                        (*id == session.id).then(|| session.clone())
-                    })
-                })
+                .and_then(|key| hello::accept(socket, &key, &|id| (*id == session.id).then(|| session.clone())))
                 .map(|met| met.0)
         };
         self.arrived(met.map_err(|error| io_failure(Side::Link, "tunnel", &error))?);
@@ -600,13 +468,10 @@ impl Agent {
     }
 
     fn begin(self: &Arc<Self>, begin: Begin) -> Result<(), Failure> {
-        let options = begin
-            .options
-            .as_ref()
-            .ok_or_else(|| ProtocolError::violation("the peer began a transfer without options"));
-        let options = options
-            .and_then(TransferOptions::from_message)
-            .map_err(|error| protocol_failure(Side::Link, &error))?;
+        let options =
+            begin.options.as_ref().ok_or_else(|| ProtocolError::violation("the peer began a transfer without options"));
+        let options =
+            options.and_then(TransferOptions::from_message).map_err(|error| protocol_failure(Side::Link, &error))?;
         if self.lock().running.is_some() {
             return Err(failure(
                 ErrorCode::ProtocolViolation,
@@ -618,10 +483,7 @@ impl Agent {
         let running = match begin.role {
             Some(Role::Send(role)) => {
                 if role.sources.len() > limits::SOURCES
-                    || role
-                        .sources
-                        .iter()
-                        .any(|source| source.synthetic != 0 && !self.environment.own_process)
+                    || role.sources.iter().any(|source| source.synthetic != 0 && !self.environment.own_process)
                 {
                     return Err(failure(
                         ErrorCode::ProtocolViolation,
@@ -665,45 +527,22 @@ impl Agent {
         Voice {
             peer: Arc::new(move |message| peer.send(Channel::PEER, &message.encode())),
             command: Arc::new(move |tell| {
-                let _ = command.send(
-                    Channel::CONTROL,
-                    &FromAgent {
-                        request: 0,
-                        tell: Some(tell),
-                    }
-                    .to_bytes(),
-                );
+                let _ = command.send(Channel::CONTROL, &FromAgent { request: 0, tell: Some(tell) }.to_bytes());
             }),
         }
     }
 
     fn destination(&self, path: &[u8], sink: u32) -> Result<Destination, Failure> {
-        let named = |error: &io::Error| {
-            io_failure(
-                Side::Destination,
-                carrack_core::path::display_bytes(path),
-                error,
-            )
-        };
+        let named = |error: &io::Error| io_failure(Side::Destination, carrack_core::path::display_bytes(path), error);
         match (sink, self.environment.own_process) {
             (0, _) => {
-                let directory = self
-                    .environment
-                    .place
-                    .make_dirs(path)
-                    .map_err(|error| named(&error))?;
-                Ok(Destination::Tree(
-                    Tree::new(directory).map_err(|error| named(&error))?,
-                ))
+                let directory = self.environment.place.make_dirs(path).map_err(|error| named(&error))?;
+                Ok(Destination::Tree(Tree::new(directory).map_err(|error| named(&error))?))
             }
             (1, true) => Ok(Destination::sequential(Box::new(io::stdout()))),
             (2, _) => Ok(Destination::Null),
             (3, _) => {
-                let (parent, name) = self
-                    .environment
-                    .place
-                    .parent(path)
-                    .map_err(|error| named(&error))?;
+                let (parent, name) = self.environment.place.parent(path).map_err(|error| named(&error))?;
                 let file = parent.open_write(&name).map_err(|error| named(&error))?;
                 Ok(Destination::sequential(Box::new(file)))
             }
@@ -719,9 +558,7 @@ impl Agent {
 /// Where a client's connection came from and went to, for a node's agent.
 pub fn addresses(socket: &std::net::TcpStream) -> (String, String) {
     let plain = |address: io::Result<SocketAddr>| {
-        address
-            .map(|address| address.ip().to_canonical().to_string())
-            .unwrap_or_default()
+        address.map(|address| address.ip().to_canonical().to_string()).unwrap_or_default()
     };
     (plain(socket.local_addr()), plain(socket.peer_addr()))
 }

@@ -68,11 +68,7 @@ pub type Words = mpsc::Sender<Incoming>;
 impl Default for Inbox {
     fn default() -> Self {
         let (sender, receiver) = mpsc::channel();
-        Self {
-            receiver,
-            sender,
-            kept: VecDeque::new(),
-        }
+        Self { receiver, sender, kept: VecDeque::new() }
     }
 }
 
@@ -128,36 +124,21 @@ impl Inbox {
             if let Some(stop) = stopped() {
                 return Err(stop);
             }
-            let left = deadline.map_or(Duration::from_millis(100), |deadline| {
-                deadline.saturating_duration_since(Instant::now())
-            });
-            match self
-                .receiver
-                .recv_timeout(left.min(Duration::from_millis(100)))
-            {
+            let left = deadline
+                .map_or(Duration::from_millis(100), |deadline| deadline.saturating_duration_since(Instant::now()));
+            match self.receiver.recv_timeout(left.min(Duration::from_millis(100))) {
                 Ok(incoming) => match incoming {
-                    Incoming {
-                        tell: Ok(Tell::Note(text)),
-                        ..
-                    } => note(text),
-                    Incoming {
-                        tell: Err(failure), ..
-                    } => return Err(failure),
+                    Incoming { tell: Ok(Tell::Note(text)), .. } => note(text),
+                    Incoming { tell: Err(failure), .. } => return Err(failure),
                     incoming if wanted(&incoming) => return Ok(incoming),
                     incoming => self.kept.push_back(incoming),
                 },
-                Err(RecvTimeoutError::Timeout)
-                    if deadline.is_some_and(|deadline| Instant::now() >= deadline) =>
-                {
+                Err(RecvTimeoutError::Timeout) if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
                     return Err(failure(ErrorCode::Silence, Side::Link, "no answer in time"));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(failure(
-                        ErrorCode::Internal,
-                        Side::Command,
-                        "nobody is left to answer",
-                    ));
+                    return Err(failure(ErrorCode::Internal, Side::Command, "nobody is left to answer"));
                 }
             }
         }
@@ -185,13 +166,7 @@ impl End {
     ///
     /// # Errors
     /// When it cannot be reached, or speaks no version that is spoken here.
-    pub fn open(
-        id: EndId,
-        location: &Location,
-        reach: &Reach,
-        words: Words,
-        note: &Note,
-    ) -> Result<Self, Failure> {
+    pub fn open(id: EndId, location: &Location, reach: &Reach, words: Words, note: &Note) -> Result<Self, Failure> {
         let forward = Arc::new(Mutex::new(None));
         let mut token = String::new();
         let (name, writer, reached) = match location {
@@ -199,55 +174,26 @@ impl End {
                 let session = ssh::start(host, reach, note)?;
                 let child = session.child;
                 let process = child.id();
-                let writer = MuxWriter::new(
-                    Box::new(session.input),
-                    Box::new(move || end_process(process)),
-                );
-                spawn_reader(
-                    id,
-                    host.to_string(),
-                    &writer,
-                    session.output,
-                    &forward,
-                    words,
-                );
+                let writer = MuxWriter::new(Box::new(session.input), Box::new(move || end_process(process)));
+                spawn_reader(id, host.to_string(), &writer, session.output, &forward, words);
                 (host.to_string(), writer, Reached::Ssh(child))
             }
             Location::Node { node, .. } => {
                 let connected = node_client::connect(node, reach, note)?;
                 token = connected.token;
                 let lost = |error: io::Error| {
-                    failure(
-                        ErrorCode::ConnectFailed,
-                        Side::Link,
-                        format!("{node}: {}", describe(&error)),
-                    )
+                    failure(ErrorCode::ConnectFailed, Side::Link, format!("{node}: {}", describe(&error)))
                 };
                 let abort = connected.socket.try_clone().map_err(lost)?;
-                let (reader, out) =
-                    tls_duplex::split(connected.socket, connected.tls).map_err(lost)?;
-                let writer = MuxWriter::new(
-                    Box::new(out),
-                    Box::new(move || drop(abort.shutdown(std::net::Shutdown::Both))),
-                );
+                let (reader, out) = tls_duplex::split(connected.socket, connected.tls).map_err(lost)?;
+                let writer =
+                    MuxWriter::new(Box::new(out), Box::new(move || drop(abort.shutdown(std::net::Shutdown::Both))));
                 spawn_reader(id, node.to_string(), &writer, reader, &forward, words);
-                (
-                    node.to_string(),
-                    writer,
-                    Reached::Node(connected.address, connected.pin),
-                )
+                (node.to_string(), writer, Reached::Node(connected.address, connected.pin))
             }
             _ => Self::open_here(id, &forward, words)?,
         };
-        let mut end = Self {
-            id,
-            name,
-            welcome: Welcome::default(),
-            reached,
-            writer,
-            forward,
-            next_request: 1,
-        };
+        let mut end = Self { id, name, welcome: Welcome::default(), reached, writer, forward, next_request: 1 };
         end.greet(token)?;
         Ok(end)
     }
@@ -258,11 +204,7 @@ impl End {
         words: Words,
     ) -> Result<(String, MuxWriter, Reached), Failure> {
         let lost = |error: io::Error| {
-            failure(
-                ErrorCode::ResourceLimit,
-                Side::Command,
-                format!("a socket pair: {}", describe(&error)),
-            )
+            failure(ErrorCode::ResourceLimit, Side::Command, format!("a socket pair: {}", describe(&error)))
         };
         let (ours, theirs) = UnixStream::pair().map_err(lost)?;
         let environment = Environment {
@@ -276,15 +218,10 @@ impl End {
         };
         let half = |socket: &UnixStream| socket.try_clone().map_err(lost);
         let (agent_abort, agent_out) = (half(&theirs)?, half(&theirs)?);
-        let agent_writer = MuxWriter::new(
-            Box::new(agent_out),
-            Box::new(move || drop(agent_abort.shutdown(std::net::Shutdown::Both))),
-        );
+        let agent_writer =
+            MuxWriter::new(Box::new(agent_out), Box::new(move || drop(agent_abort.shutdown(std::net::Shutdown::Both))));
         let (abort, out) = (half(&ours)?, half(&ours)?);
-        let writer = MuxWriter::new(
-            Box::new(out),
-            Box::new(move || drop(abort.shutdown(std::net::Shutdown::Both))),
-        );
+        let writer = MuxWriter::new(Box::new(out), Box::new(move || drop(abort.shutdown(std::net::Shutdown::Both))));
         let agent = Agent::new(agent_writer.clone(), environment);
         let served = Arc::clone(&agent);
         let thread = std::thread::spawn(move || {
@@ -295,11 +232,7 @@ impl End {
             }
         });
         spawn_reader(id, "this host".into(), &writer, ours, forward, words);
-        Ok((
-            "this host".into(),
-            writer,
-            Reached::Here(agent, Some(thread)),
-        ))
+        Ok(("this host".into(), writer, Reached::Here(agent, Some(thread))))
     }
 
     fn greet(&mut self, token: String) -> Result<(), Failure> {
@@ -316,17 +249,10 @@ impl End {
     ///
     /// # Errors
     /// When there is none, or a refusal.
-    pub fn welcomed(
-        &mut self,
-        inbox: &mut Inbox,
-        reach: &Reach,
-        note: &Note,
-    ) -> Result<(), Failure> {
+    pub fn welcomed(&mut self, inbox: &mut Inbox, reach: &Reach, note: &Note) -> Result<(), Failure> {
         let deadline = Instant::now() + reach.connect_timeout;
         let id = self.id;
-        let answer = inbox.wait(Some(deadline), note, &|incoming| {
-            incoming.end == id && incoming.request == 1
-        })?;
+        let answer = inbox.wait(Some(deadline), note, &|incoming| incoming.end == id && incoming.request == 1)?;
         match answer.tell? {
             Tell::Welcome(welcome) => {
                 self.welcome = welcome;
@@ -358,23 +284,12 @@ impl End {
     pub fn ask(&mut self, ask: Ask) -> Result<u64, Failure> {
         let request = self.next_request;
         self.next_request += 1;
-        let sent = self.writer.send(
-            Channel::CONTROL,
-            &ToAgent {
-                request,
-                ask: Some(ask),
-            }
-            .to_bytes(),
-        );
+        let sent = self.writer.send(Channel::CONTROL, &ToAgent { request, ask: Some(ask) }.to_bytes());
         sent.map_err(|error| {
             failure(
                 ErrorCode::ConnectionLost,
                 Side::Link,
-                format!(
-                    "{}: the control connection was lost: {}",
-                    self.name,
-                    describe(&error)
-                ),
+                format!("{}: the control connection was lost: {}", self.name, describe(&error)),
             )
         })?;
         Ok(request)
@@ -395,9 +310,7 @@ impl End {
     /// As [`End::request`].
     pub fn answer(&self, inbox: &mut Inbox, note: &Note, request: u64) -> Result<Tell, Failure> {
         let id = self.id;
-        let answer = inbox.wait(None, note, &|incoming| {
-            incoming.end == id && incoming.request == request
-        })?;
+        let answer = inbox.wait(None, note, &|incoming| incoming.end == id && incoming.request == request)?;
         match answer.tell? {
             Tell::Failed(refusal) => Err(self.placed(refusal.into())),
             tell => Ok(tell),
@@ -409,9 +322,7 @@ impl End {
         if matches!(failure.side, Side::Source | Side::Destination) {
             failure.side = self.id.side();
         }
-        if matches!(self.reached, Reached::Ssh(_) | Reached::Node(..))
-            && failure.side != Side::Command
-        {
+        if matches!(self.reached, Reached::Ssh(_) | Reached::Node(..)) && failure.side != Side::Command {
             failure.message = format!("{}: {}", self.name, failure.message);
         }
         failure
@@ -422,10 +333,7 @@ impl End {
         failure(
             ErrorCode::ProtocolViolation,
             Side::Link,
-            format!(
-                "{}: the peer answered something else than it was asked",
-                self.name
-            ),
+            format!("{}: the peer answered something else than it was asked", self.name),
         )
     }
 
@@ -474,54 +382,31 @@ fn spawn_reader(
     std::thread::spawn(move || {
         let ended = writer.read_all(input, &mut |channel, payload| {
             if channel != Channel::CONTROL {
-                let other = forward
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .clone();
+                let other = forward.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 return other.map_or(Ok(()), |other| other.send(channel, &payload));
             }
-            let (request, tell) = FromAgent::from_bytes(&payload)
-                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-            words
-                .send(Incoming {
-                    end: id,
-                    request,
-                    tell: Ok(tell),
-                })
-                .map_err(|_| io::ErrorKind::BrokenPipe.into())
+            let (request, tell) =
+                FromAgent::from_bytes(&payload).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            words.send(Incoming { end: id, request, tell: Ok(tell) }).map_err(|_| io::ErrorKind::BrokenPipe.into())
         });
         let why = match ended {
             _ if writer.went_silent() => failure(
                 ErrorCode::Silence,
                 Side::Link,
-                format!(
-                    "{name}: nothing was heard for {} s",
-                    carrack_core::tuning::SILENCE.as_secs()
-                ),
+                format!("{name}: nothing was heard for {} s", carrack_core::tuning::SILENCE.as_secs()),
             ),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => failure(
-                ErrorCode::ProtocolViolation,
-                Side::Link,
-                format!("{name}: {}", describe(&error)),
-            ),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                failure(ErrorCode::ProtocolViolation, Side::Link, format!("{name}: {}", describe(&error)))
+            }
             Err(error) => failure(
                 ErrorCode::ConnectionLost,
                 Side::Link,
-                format!(
-                    "{name}: the control connection was lost: {}",
-                    describe(&error)
-                ),
+                format!("{name}: the control connection was lost: {}", describe(&error)),
             ),
-            Ok(()) => failure(
-                ErrorCode::ConnectionLost,
-                Side::Link,
-                format!("{name}: the control connection was closed"),
-            ),
+            Ok(()) => {
+                failure(ErrorCode::ConnectionLost, Side::Link, format!("{name}: the control connection was closed"))
+            }
         };
-        let _ = words.send(Incoming {
-            end: id,
-            request: 0,
-            tell: Err(why),
-        });
+        let _ = words.send(Incoming { end: id, request: 0, tell: Err(why) });
     });
 }

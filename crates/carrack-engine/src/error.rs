@@ -8,19 +8,13 @@ use carrack_core::wire::ProtocolError;
 
 /// A failure in words.
 pub fn failure(code: ErrorCode, side: Side, message: impl Into<String>) -> Failure {
-    Failure {
-        code,
-        side,
-        message: message.into(),
-    }
+    Failure { code, side, message: message.into() }
 }
 
 /// A failed system call: `what` names the call and, where the report does not, the path.
 pub fn io_failure(side: Side, what: impl Display, error: &io::Error) -> Failure {
     let code = code_of(error);
-    let hint = hint(code)
-        .map(|hint| format!(" ({hint})"))
-        .unwrap_or_default();
+    let hint = hint(code).map(|hint| format!(" ({hint})")).unwrap_or_default();
     failure(code, side, format!("{what}: {}{hint}", describe(error)))
 }
 
@@ -64,9 +58,9 @@ pub fn code_of(error: &io::Error) -> ErrorCode {
         None => match error.kind() {
             io::ErrorKind::NotFound => ErrorCode::NotFound,
             io::ErrorKind::PermissionDenied => ErrorCode::PermissionDenied,
-            io::ErrorKind::UnexpectedEof
-            | io::ErrorKind::BrokenPipe
-            | io::ErrorKind::ConnectionReset => ErrorCode::ConnectionLost,
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+                ErrorCode::ConnectionLost
+            }
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => ErrorCode::Silence,
             io::ErrorKind::InvalidData => ErrorCode::ProtocolViolation,
             io::ErrorKind::InvalidInput => ErrorCode::BadPath,
@@ -82,9 +76,7 @@ fn hint(code: ErrorCode) -> Option<&'static str> {
         ErrorCode::OutsideRoot => "the path leads outside the directory that is served",
         ErrorCode::ResourceLimit => "raise the limit of open files or memory, or lower --streams",
         ErrorCode::NoSpace => "free some space or inodes there and run the same command again",
-        ErrorCode::QuotaExceeded => {
-            "free some space or raise the quota and run the same command again"
-        }
+        ErrorCode::QuotaExceeded => "free some space or raise the quota and run the same command again",
         _ => return None,
     })
 }

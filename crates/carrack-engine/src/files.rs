@@ -52,32 +52,21 @@ impl Files {
     ///
     /// # Errors
     /// When it cannot be reached.
-    pub fn open(
-        location: &Location,
-        reach: &Reach,
-        observer: &(dyn Fn(Event) + Send + Sync),
-    ) -> Result<Self, Failure> {
+    pub fn open(location: &Location, reach: &Reach, observer: &(dyn Fn(Event) + Send + Sync)) -> Result<Self, Failure> {
         let (notes, told) = std::sync::mpsc::channel();
         let note: Note = Arc::new(move |text| drop(notes.send(text)));
         let mut inbox = Inbox::default();
-        let opened =
-            End::open(EndId::Source, location, reach, inbox.share(), &note).and_then(|mut end| {
-                end.welcomed(&mut inbox, reach, &note)?;
-                Ok(end)
-            });
+        let opened = End::open(EndId::Source, location, reach, inbox.share(), &note).and_then(|mut end| {
+            end.welcomed(&mut inbox, reach, &note)?;
+            Ok(end)
+        });
         told.try_iter().for_each(|text| observer(Event::Note(text)));
-        Ok(Self {
-            end: Some(opened?),
-            inbox,
-            note,
-        })
+        Ok(Self { end: Some(opened?), inbox, note })
     }
 
     /// Asks, and hands out every part of the answer until the last.
     fn converse(&mut self, ask: Ask, part: &mut dyn FnMut(Tell)) -> Result<u64, Failure> {
-        let Some(end) = &mut self.end else {
-            unreachable!("the end is taken only when the conversation is dropped")
-        };
+        let Some(end) = &mut self.end else { unreachable!("the end is taken only when the conversation is dropped") };
         let request = end.ask(ask)?;
         loop {
             match end.answer(&mut self.inbox, &self.note, request)? {
@@ -92,33 +81,14 @@ impl Files {
     ///
     /// # Errors
     /// When it cannot be read; what could not be read below it is told as entries with an error.
-    pub fn list(
-        &mut self,
-        path: &[u8],
-        recursive: bool,
-        each: &mut dyn FnMut(ListEntry),
-    ) -> Result<(), Failure> {
-        self.list_as(
-            control::List {
-                path: path.to_vec(),
-                recursive,
-                itself: false,
-            },
-            each,
-        )
+    pub fn list(&mut self, path: &[u8], recursive: bool, each: &mut dyn FnMut(ListEntry)) -> Result<(), Failure> {
+        self.list_as(control::List { path: path.to_vec(), recursive, itself: false }, each)
     }
 
-    fn list_as(
-        &mut self,
-        list: control::List,
-        each: &mut dyn FnMut(ListEntry),
-    ) -> Result<(), Failure> {
+    fn list_as(&mut self, list: control::List, each: &mut dyn FnMut(ListEntry)) -> Result<(), Failure> {
         let mut part = |tell| {
             if let Tell::Page(page) = tell {
-                page.entries
-                    .into_iter()
-                    .map(ListEntry::from)
-                    .for_each(&mut *each);
+                page.entries.into_iter().map(ListEntry::from).for_each(&mut *each);
             }
         };
         self.converse(Ask::List(list), &mut part).map(|_| ())
@@ -130,14 +100,9 @@ impl Files {
     /// When nothing is there.
     pub fn stat(&mut self, path: &[u8]) -> Result<ListEntry, Failure> {
         let mut found = None;
-        self.list_as(
-            control::List {
-                path: path.to_vec(),
-                recursive: false,
-                itself: true,
-            },
-            &mut |entry| found = Some(entry),
-        )?;
+        self.list_as(control::List { path: path.to_vec(), recursive: false, itself: true }, &mut |entry| {
+            found = Some(entry)
+        })?;
         match (found, &self.end) {
             (Some(entry), _) => Ok(entry),
             (None, Some(end)) => Err(end.unexpected()),
@@ -150,14 +115,8 @@ impl Files {
     /// # Errors
     /// Those of the place.
     pub fn make_dir(&mut self, path: &[u8], parents: bool) -> Result<(), Failure> {
-        self.converse(
-            Ask::MakeDirectory(control::MakeDirectory {
-                path: path.to_vec(),
-                parents,
-            }),
-            &mut |_| {},
-        )
-        .map(|_| ())
+        self.converse(Ask::MakeDirectory(control::MakeDirectory { path: path.to_vec(), parents }), &mut |_| {})
+            .map(|_| ())
     }
 
     /// Renames; onto an existing directory, into it.
@@ -165,14 +124,7 @@ impl Files {
     /// # Errors
     /// Those of the place.
     pub fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), Failure> {
-        self.converse(
-            Ask::Rename(control::Rename {
-                from: from.to_vec(),
-                to: to.to_vec(),
-            }),
-            &mut |_| {},
-        )
-        .map(|_| ())
+        self.converse(Ask::Rename(control::Rename { from: from.to_vec(), to: to.to_vec() }), &mut |_| {}).map(|_| ())
     }
 
     /// Removes, and tells how many entries went.
@@ -180,25 +132,14 @@ impl Files {
     /// # Errors
     /// Those of the place; what was removed before stays removed.
     pub fn remove(&mut self, path: &[u8], recursive: bool) -> Result<u64, Failure> {
-        self.converse(
-            Ask::Remove(control::Remove {
-                path: path.to_vec(),
-                recursive,
-            }),
-            &mut |_| {},
-        )
+        self.converse(Ask::Remove(control::Remove { path: path.to_vec(), recursive }), &mut |_| {})
     }
 
     /// Digests of a file, or of every file below a directory.
     ///
     /// # Errors
     /// When the path cannot be read; single files' errors are in their entries.
-    pub fn sum(
-        &mut self,
-        path: &[u8],
-        digests: Digests,
-        each: &mut dyn FnMut(SumEntry),
-    ) -> Result<(), Failure> {
+    pub fn sum(&mut self, path: &[u8], digests: Digests, each: &mut dyn FnMut(SumEntry)) -> Result<(), Failure> {
         let ask = control::Sum {
             path: path.to_vec(),
             blake3: digests.blake3,
@@ -207,10 +148,7 @@ impl Files {
         };
         let mut part = |tell| {
             if let Tell::Sums(sums) = tell {
-                sums.list
-                    .into_iter()
-                    .map(SumEntry::from)
-                    .for_each(&mut *each);
+                sums.list.into_iter().map(SumEntry::from).for_each(&mut *each);
             }
         };
         self.converse(Ask::Sum(ask), &mut part).map(|_| ())
@@ -247,10 +185,6 @@ impl From<control::Item> for SumEntry {
             Outcome::Failed(failure) => Err(failure),
             Outcome::Published | Outcome::Kept => Ok(item.digests),
         };
-        Self {
-            path: item.path,
-            size: item.size,
-            result,
-        }
+        Self { path: item.path, size: item.size, result }
     }
 }

@@ -124,40 +124,22 @@ struct Node {
 /// When the root, the key, the token or the port cannot be had.
 pub fn serve(options: ServeOptions) -> Result<(), Failure> {
     let fail = |what: String, error: &io::Error| io_failure(Side::Command, what, error);
-    let shown = |path: &Path| {
-        carrack_core::path::display_bytes(path.as_os_str().as_encoded_bytes()).to_string()
-    };
-    let root = Dir::open_ambient(&options.root)
-        .map_err(|error| fail(format!("root {}", shown(&options.root)), &error))?;
-    let key_file = options
-        .key_file
-        .unwrap_or_else(|| state_directory().join("node.key"));
-    let key =
-        load_key(&key_file).map_err(|error| fail(format!("key {}", shown(&key_file)), &error))?;
+    let shown = |path: &Path| carrack_core::path::display_bytes(path.as_os_str().as_encoded_bytes()).to_string();
+    let root =
+        Dir::open_ambient(&options.root).map_err(|error| fail(format!("root {}", shown(&options.root)), &error))?;
+    let key_file = options.key_file.unwrap_or_else(|| state_directory().join("node.key"));
+    let key = load_key(&key_file).map_err(|error| fail(format!("key {}", shown(&key_file)), &error))?;
     let (token, token_file) = load_token(options.access)?;
-    let listener = bind_address(options.listen)
-        .map_err(|error| fail(format!("listen on {}", options.listen), &error))?;
-    let address = listener
-        .local_addr()
-        .map_err(|error| fail("listen".into(), &error))?;
-    listener
-        .set_nonblocking(true)
-        .map_err(|error| fail("listen".into(), &error))?;
-    (options.ready)(&NodeFacts {
-        address,
-        fingerprint: key.pin,
-        token_file,
-        root: options.root,
-    });
+    let listener =
+        bind_address(options.listen).map_err(|error| fail(format!("listen on {}", options.listen), &error))?;
+    let address = listener.local_addr().map_err(|error| fail("listen".into(), &error))?;
+    listener.set_nonblocking(true).map_err(|error| fail("listen".into(), &error))?;
+    (options.ready)(&NodeFacts { address, fingerprint: key.pin, token_file, root: options.root });
     let node = Arc::new(Node {
         root: Arc::new(root),
         read_only: options.read_only,
         token,
-        sessions: Arc::new(NodeSessions {
-            port: address.port(),
-            pin: key.pin,
-            open: Mutex::default(),
-        }),
+        sessions: Arc::new(NodeSessions { port: address.port(), pin: key.pin, open: Mutex::default() }),
         key,
         deadlines: Deadlines::start(),
         unproved: Mutex::default(),
@@ -196,18 +178,15 @@ impl Node {
         let control = tcp.try_clone()?;
         let socket = Arc::new(Socket::Tcp(tcp));
         dial::tune(&socket);
-        let met =
-            self.deadlines.guard(
-                &socket,
-                tuning::AUTHENTICATE_TIMEOUT,
-                || match hello::accept_any(Arc::clone(&socket), &self.key)? {
-                    Accepted::Data(wire) => {
-                        let (connection, id) = hello::answer(wire, &|id| self.sessions.key(id))?;
-                        Ok(Met::Data(Box::new(connection), id))
-                    }
-                    Accepted::Control(_, tls) => self.greet(control, tls),
-                },
-            );
+        let met = self.deadlines.guard(&socket, tuning::AUTHENTICATE_TIMEOUT, || {
+            match hello::accept_any(Arc::clone(&socket), &self.key)? {
+                Accepted::Data(wire) => {
+                    let (connection, id) = hello::answer(wire, &|id| self.sessions.key(id))?;
+                    Ok(Met::Data(Box::new(connection), id))
+                }
+                Accepted::Control(_, tls) => self.greet(control, tls),
+            }
+        });
         drop(ticket);
         match met? {
             Met::Data(connection, id) => {
@@ -228,10 +207,7 @@ impl Node {
         let (local_address, peer_address) = agent::addresses(&socket);
         let abort = socket.try_clone()?;
         let (mut reader, out) = tls_duplex::split(socket, tls)?;
-        let writer = MuxWriter::new(
-            Box::new(out),
-            Box::new(move || drop(abort.shutdown(std::net::Shutdown::Both))),
-        );
+        let writer = MuxWriter::new(Box::new(out), Box::new(move || drop(abort.shutdown(std::net::Shutdown::Both))));
         let environment = Environment {
             place: Place::Beneath(Arc::clone(&self.root)),
             read_only: self.read_only,
@@ -272,20 +248,13 @@ impl Unproved {
             return None;
         }
         *here += 1;
-        Some(Self {
-            node: Arc::clone(node),
-            address,
-        })
+        Some(Self { node: Arc::clone(node), address })
     }
 }
 
 impl Drop for Unproved {
     fn drop(&mut self) {
-        let mut unproved = self
-            .node
-            .unproved
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut unproved = self.node.unproved.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(here) = unproved.get_mut(&self.address) {
             *here -= 1;
             if *here == 0 {
@@ -318,9 +287,7 @@ fn load_token(access: Access) -> Result<(Option<blake3::Hash>, Option<PathBuf>),
                 let mut random = [0; 32];
                 let made = carrack_sys::host::random_bytes(&mut random)
                     .and_then(|()| write_private(&path, format!("{}\n", hex(&random)).as_bytes()));
-                made.map_err(|error| {
-                    io_failure(Side::Command, format!("token {}", path.display()), &error)
-                })?;
+                made.map_err(|error| io_failure(Side::Command, format!("token {}", path.display()), &error))?;
             }
             path
         }
@@ -340,15 +307,9 @@ fn load_token(access: Access) -> Result<(Option<blake3::Hash>, Option<PathBuf>),
 /// Writes a new file that nobody else can read.
 fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(directory) = path.parent() {
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .create(directory)?;
+        std::fs::DirBuilder::new().recursive(true).create(directory)?;
     }
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }

@@ -8,8 +8,7 @@ use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport
 use carrack_core::request::Digests;
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_core::wire::control::{
-    Entry, Inspected, Item, List, MakeDirectory, Page, PathFacts, Paths, Remove, Rename, Sum, Sums,
-    Tell, kind_number,
+    Entry, Inspected, Item, List, MakeDirectory, Page, PathFacts, Paths, Remove, Rename, Sum, Sums, Tell, kind_number,
 };
 use carrack_sys::dir::{Dir, Kind, Links, Stat};
 use carrack_sys::file;
@@ -29,11 +28,7 @@ fn kind_of(kind: Kind) -> ItemKind {
 }
 
 fn named(path: &[u8], what: &str, error: &io::Error) -> Failure {
-    io_failure(
-        Side::Source,
-        format!("{}: {what}", display_bytes(path)),
-        error,
-    )
+    io_failure(Side::Source, format!("{}: {what}", display_bytes(path)), error)
 }
 
 /// What paths are.
@@ -47,18 +42,12 @@ pub fn inspect(place: &Place, paths: &Paths) -> Tell {
             resolved: place.resolved(path),
             failure: None,
         },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => PathFacts {
-            resolved: place.resolved(path),
-            ..PathFacts::default()
-        },
-        Err(error) => PathFacts {
-            failure: Some(named(path, "stat", &error).into()),
-            ..PathFacts::default()
-        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            PathFacts { resolved: place.resolved(path), ..PathFacts::default() }
+        }
+        Err(error) => PathFacts { failure: Some(named(path, "stat", &error).into()), ..PathFacts::default() },
     });
-    Tell::Inspected(Inspected {
-        facts: facts.collect(),
-    })
+    Tell::Inspected(Inspected { facts: facts.collect() })
 }
 
 /// Collects entries into pages and sends each when it is full.
@@ -84,31 +73,16 @@ impl Pages<'_> {
     fn flush(&mut self) -> Result<(), Failure> {
         self.bytes = 0;
         let page = std::mem::take(&mut self.page);
-        if page.entries.is_empty() {
-            Ok(())
-        } else {
-            (self.send)(page)
-        }
+        if page.entries.is_empty() { Ok(()) } else { (self.send)(page) }
     }
 }
 
 /// Lists a directory, or describes what a path is; in pages, in the order of the file system.
-pub fn list(
-    place: &Place,
-    list: &List,
-    send: &mut dyn FnMut(Page) -> Result<(), Failure>,
-) -> Result<u64, Failure> {
-    let mut pages = Pages {
-        page: Page::default(),
-        bytes: 0,
-        count: 0,
-        send,
-    };
+pub fn list(place: &Place, list: &List, send: &mut dyn FnMut(Page) -> Result<(), Failure>) -> Result<u64, Failure> {
+    let mut pages = Pages { page: Page::default(), bytes: 0, count: 0, send };
     let stat = place.stat(&list.path).or_else(|error| match error.kind() {
         // A link to nowhere is something too.
-        io::ErrorKind::NotFound => place
-            .parent(&list.path)
-            .and_then(|(parent, name)| parent.stat_at(&name)),
+        io::ErrorKind::NotFound => place.parent(&list.path).and_then(|(parent, name)| parent.stat_at(&name)),
         _ => Err(error),
     });
     let stat = stat.map_err(|error| named(&list.path, "stat", &error))?;
@@ -117,17 +91,10 @@ pub fn list(
         pages.flush()?;
         return Ok(pages.count);
     }
-    let top = place
-        .dir(&list.path)
-        .map_err(|error| named(&list.path, "open", &error))?;
+    let top = place.dir(&list.path).map_err(|error| named(&list.path, "open", &error))?;
     let mut waiting = vec![Vec::new()];
     while let Some(path) = waiting.pop() {
-        let listed = list_one(
-            &top,
-            &path,
-            list.recursive.then_some(&mut waiting),
-            &mut pages,
-        );
+        let listed = list_one(&top, &path, list.recursive.then_some(&mut waiting), &mut pages);
         match listed {
             Ok(()) => {}
             Err(Listing::Gone(failure)) => return Err(failure),
@@ -136,12 +103,7 @@ pub fn list(
             }
             Err(Listing::Unreadable(error)) => {
                 let failure = Some(io_failure(Side::Source, "list", &error).into());
-                pages.push(Entry {
-                    path,
-                    kind: kind_number(ItemKind::Directory),
-                    failure,
-                    ..Entry::default()
-                })?;
+                pages.push(Entry { path, kind: kind_number(ItemKind::Directory), failure, ..Entry::default() })?;
             }
         }
     }
@@ -217,11 +179,7 @@ fn describe_itself(place: &Place, path: &[u8], followed: Stat) -> Entry {
         return entry(path.to_vec(), &followed, Vec::new());
     };
     let stat = parent.stat_at(&name).unwrap_or(followed);
-    let link_target = if stat.kind == Kind::Symlink {
-        parent.read_link(&name).unwrap_or_default()
-    } else {
-        Vec::new()
-    };
+    let link_target = if stat.kind == Kind::Symlink { parent.read_link(&name).unwrap_or_default() } else { Vec::new() };
     entry(name, &stat, link_target)
 }
 
@@ -231,46 +189,25 @@ pub fn make_directory(place: &Place, make: &MakeDirectory) -> Result<(), Failure
     let made = if make.parents {
         place.make_dirs(path).map(|_| ())
     } else {
-        place
-            .parent(path)
-            .and_then(|(parent, name)| parent.make_dir(&name, 0o777))
+        place.parent(path).and_then(|(parent, name)| parent.make_dir(&name, 0o777))
     };
-    made.map_err(|error| {
-        io_failure(
-            Side::Destination,
-            format!("{}: make the directory", display_bytes(path)),
-            &error,
-        )
-    })
+    made.map_err(|error| io_failure(Side::Destination, format!("{}: make the directory", display_bytes(path)), &error))
 }
 
 /// Renames; onto an existing directory, into it, as `mv` does.
 pub fn rename(place: &Place, rename: &Rename) -> Result<(), Failure> {
     let fail = |error: io::Error| {
-        let what = format!(
-            "{} to {}: rename",
-            display_bytes(&rename.from),
-            display_bytes(&rename.to)
-        );
+        let what = format!("{} to {}: rename", display_bytes(&rename.from), display_bytes(&rename.to));
         let mut failed = io_failure(Side::Destination, what, &error);
         if error.kind() == io::ErrorKind::CrossesDevices {
             failed.code = ErrorCode::Unsupported;
-            failed.message = format!(
-                "{}; they are on different file systems: copy, then remove",
-                failed.message
-            );
+            failed.message = format!("{}; they are on different file systems: copy, then remove", failed.message);
         }
         failed
     };
     let (from_dir, from_name) = place.parent(&rename.from).map_err(fail)?;
-    let into = place
-        .stat(&rename.to)
-        .is_ok_and(|stat| stat.kind == Kind::Dir);
-    let to = if into {
-        join(&rename.to, &from_name)
-    } else {
-        rename.to.clone()
-    };
+    let into = place.stat(&rename.to).is_ok_and(|stat| stat.kind == Kind::Dir);
+    let to = if into { join(&rename.to, &from_name) } else { rename.to.clone() };
     let (to_dir, to_name) = place.parent(&to).map_err(fail)?;
     from_dir.rename(&from_name, &to_dir, &to_name).map_err(fail)
 }
@@ -278,34 +215,19 @@ pub fn rename(place: &Place, rename: &Rename) -> Result<(), Failure> {
 /// Removes a file, or a directory with everything below it, and tells how many entries went.
 pub fn remove(place: &Place, remove: &Remove) -> Result<u64, Failure> {
     let fail = |what: &str, path: &[u8], error: &io::Error| {
-        io_failure(
-            Side::Destination,
-            format!("{}: {what}", display_bytes(path)),
-            error,
-        )
+        io_failure(Side::Destination, format!("{}: {what}", display_bytes(path)), error)
     };
-    let (parent, name) = place
-        .parent(&remove.path)
-        .map_err(|error| fail("remove", &remove.path, &error))?;
-    let stat = parent
-        .stat_at(&name)
-        .map_err(|error| fail("remove", &remove.path, &error))?;
+    let (parent, name) = place.parent(&remove.path).map_err(|error| fail("remove", &remove.path, &error))?;
+    let stat = parent.stat_at(&name).map_err(|error| fail("remove", &remove.path, &error))?;
     if stat.kind != Kind::Dir {
-        parent
-            .unlink(&name)
-            .map_err(|error| fail("remove", &remove.path, &error))?;
+        parent.unlink(&name).map_err(|error| fail("remove", &remove.path, &error))?;
         return Ok(1);
     }
     if !remove.recursive {
-        let message = format!(
-            "{}: is a directory: remove it with everything below by -r",
-            display_bytes(&remove.path)
-        );
+        let message = format!("{}: is a directory: remove it with everything below by -r", display_bytes(&remove.path));
         return Err(failure(ErrorCode::IsADirectory, Side::Destination, message));
     }
-    let top = parent
-        .open_dir(&name, Links::Refuse)
-        .map_err(|error| fail("open", &remove.path, &error))?;
+    let top = parent.open_dir(&name, Links::Refuse).map_err(|error| fail("open", &remove.path, &error))?;
     let mut removed = 0;
     // Directories are removed on the way back, when they are empty: each waits below its children.
     let mut waiting: Vec<(Vec<u8>, bool)> = vec![(Vec::new(), false)];
@@ -313,9 +235,7 @@ pub fn remove(place: &Place, remove: &Remove) -> Result<u64, Failure> {
         let shown = join(&remove.path, &path);
         if emptied {
             let (holder, last) = carrack_core::path::split_name(&path);
-            let gone = top
-                .open_dir(holder, Links::Refuse)
-                .and_then(|holder| holder.remove_dir(last));
+            let gone = top.open_dir(holder, Links::Refuse).and_then(|holder| holder.remove_dir(last));
             gone.map_err(|error| fail("remove the directory", &shown, &error))?;
             removed += 1;
             continue;
@@ -323,12 +243,10 @@ pub fn remove(place: &Place, remove: &Remove) -> Result<u64, Failure> {
         if !path.is_empty() {
             waiting.push((path.clone(), true));
         }
-        removed += empty_directory(&top, &path, &mut waiting)
-            .map_err(|error| fail("remove what is below", &shown, &error))?;
+        removed +=
+            empty_directory(&top, &path, &mut waiting).map_err(|error| fail("remove what is below", &shown, &error))?;
     }
-    parent
-        .remove_dir(&name)
-        .map_err(|error| fail("remove the directory", &remove.path, &error))?;
+    parent.remove_dir(&name).map_err(|error| fail("remove the directory", &remove.path, &error))?;
     Ok(removed + 1)
 }
 
@@ -356,60 +274,32 @@ fn empty_directory(top: &Dir, path: &[u8], waiting: &mut Vec<(Vec<u8>, bool)>) -
 }
 
 /// Digests of a file, or of every file below a directory.
-pub fn sum(
-    place: &Place,
-    sum: &Sum,
-    send: &mut dyn FnMut(Sums) -> Result<(), Failure>,
-) -> Result<u64, Failure> {
-    let digests = Digests {
-        blake3: sum.blake3,
-        adler32: sum.adler32,
-        crc32c: sum.crc32c,
-    };
-    let stat = place
-        .stat(&sum.path)
-        .map_err(|error| named(&sum.path, "stat", &error))?;
+pub fn sum(place: &Place, sum: &Sum, send: &mut dyn FnMut(Sums) -> Result<(), Failure>) -> Result<u64, Failure> {
+    let digests = Digests { blake3: sum.blake3, adler32: sum.adler32, crc32c: sum.crc32c };
+    let stat = place.stat(&sum.path).map_err(|error| named(&sum.path, "stat", &error))?;
     let mut count = 0;
     if stat.kind != Kind::Dir {
         // Links named on the command line are followed, as far as the place allows.
-        let message = carrack_core::wire::control::Source {
-            path: sum.path.clone(),
-            ..Default::default()
-        };
+        let message = carrack_core::wire::control::Source { path: sum.path.clone(), ..Default::default() };
         let (root, name) = (
             crate::storage::source::SourceRoot::open(place, &message)?,
-            sum.path
-                .rsplit(|&byte| byte == b'/')
-                .next()
-                .unwrap_or_default(),
+            sum.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default(),
         );
         let result = digest_root(&root, &stat, digests);
-        send(Sums {
-            list: vec![summed(name.to_vec(), result)],
-        })?;
+        send(Sums { list: vec![summed(name.to_vec(), result)] })?;
         return Ok(1);
     }
-    let top = place
-        .dir(&sum.path)
-        .map_err(|error| named(&sum.path, "open", &error))?;
-    let listing = List {
-        path: sum.path.clone(),
-        recursive: true,
-        itself: false,
-    };
+    let top = place.dir(&sum.path).map_err(|error| named(&sum.path, "open", &error))?;
+    let listing = List { path: sum.path.clone(), recursive: true, itself: false };
     list(place, &listing, &mut |page| {
         for entry in page.entries {
             let result = match entry.failure {
                 Some(failure) => Err(failure.into()),
-                None if entry.kind == kind_number(ItemKind::File) => {
-                    digest_below(&top, &entry.path, digests)
-                }
+                None if entry.kind == kind_number(ItemKind::File) => digest_below(&top, &entry.path, digests),
                 None => continue,
             };
             count += 1;
-            send(Sums {
-                list: vec![summed(entry.path, result)],
-            })?;
+            send(Sums { list: vec![summed(entry.path, result)] })?;
         }
         Ok(())
     })?;
@@ -421,14 +311,7 @@ fn summed(path: Vec<u8>, result: Result<(u64, FileDigests), Failure>) -> Item {
         Ok((size, digests)) => (size, digests, Outcome::Published),
         Err(failure) => (0, FileDigests::default(), Outcome::Failed(failure)),
     };
-    ItemReport {
-        path,
-        kind: ItemKind::File,
-        size,
-        digests,
-        outcome,
-    }
-    .into()
+    ItemReport { path, kind: ItemKind::File, size, digests, outcome }.into()
 }
 
 fn digest_root(
@@ -446,15 +329,12 @@ fn digest_root(
         sparse: false,
     };
     let source = root.open_item(&item)?;
-    let mut read =
-        |offset: u64, out: &mut [u8]| source.read_next(offset, out).map(|(length, _)| length);
+    let mut read = |offset: u64, out: &mut [u8]| source.read_next(offset, out).map(|(length, _)| length);
     digest_all(&mut read, digests)
 }
 
 fn digest_below(top: &Dir, path: &[u8], digests: Digests) -> Result<(u64, FileDigests), Failure> {
-    let opened = top
-        .open_read(path, Links::Refuse)
-        .map_err(|error| io_failure(Side::Source, "open", &error))?;
+    let opened = top.open_read(path, Links::Refuse).map_err(|error| io_failure(Side::Source, "open", &error))?;
     let mut read = |offset: u64, out: &mut [u8]| {
         file::read_full_at(&opened, out, offset)
             .map_err(|error| io_failure(Side::Source, format!("read at {offset}"), &error))

@@ -65,9 +65,7 @@ pub fn preallocate(file: &File, len: u64) -> io::Result<bool> {
     match retry(|| rustix::fs::fallocate(file, flags, 0, len)) {
         Ok(()) => Ok(true),
         // The last two are what devices and FIFOs answer.
-        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::NODEV | Errno::SPIPE) => {
-            Ok(false)
-        }
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::NODEV | Errno::SPIPE) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
@@ -225,19 +223,13 @@ mod tests {
     #[test]
     fn times_and_modes_are_kept() {
         let file = tempfile::tempfile().unwrap();
-        let old = Time {
-            seconds: -5,
-            nanos: 999_999_999,
-        };
+        let old = Time { seconds: -5, nanos: 999_999_999 };
         set_times(&file, old).unwrap();
         set_mode(&file, 0o100_640).unwrap();
         let stat = stat_file(&file).unwrap();
         assert_eq!((stat.mtime, stat.mode), (old, 0o640));
         // UTIME_NOW and UTIME_OMIT are out of range, not commands.
-        let magic = Time {
-            seconds: 0,
-            nanos: (1 << 30) - 1,
-        };
+        let magic = Time { seconds: 0, nanos: (1 << 30) - 1 };
         assert!(set_times(&file, magic).is_err());
         sync_data(&file).unwrap();
     }

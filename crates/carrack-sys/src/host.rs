@@ -39,8 +39,7 @@ pub fn has_aes() -> bool {
     #[cfg(target_arch = "x86_64")]
     let found = is_x86_feature_detected!("aes") && is_x86_feature_detected!("pclmulqdq");
     #[cfg(target_arch = "aarch64")]
-    let found = std::arch::is_aarch64_feature_detected!("aes")
-        && std::arch::is_aarch64_feature_detected!("pmull");
+    let found = std::arch::is_aarch64_feature_detected!("aes") && std::arch::is_aarch64_feature_detected!("pmull");
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let found = false;
     found
@@ -50,10 +49,7 @@ pub fn has_aes() -> bool {
 /// (`u64::MAX` for none).
 pub fn raise_open_files_limit() -> u64 {
     let limit = rustix::process::getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     // macOS refuses more than OPEN_MAX; the old limit then stands, and is what we return.
     let _ = rustix::process::setrlimit(Resource::Nofile, raised);
     let in_force = rustix::process::getrlimit(Resource::Nofile);
@@ -63,11 +59,7 @@ pub fn raise_open_files_limit() -> u64 {
 /// The most memory this process ever held at once, in bytes.
 pub fn peak_memory_bytes() -> u64 {
     // ru_maxrss is in kibibytes, except on macOS, where it is in bytes.
-    let unit = if cfg!(target_vendor = "apple") {
-        1
-    } else {
-        1024
-    };
+    let unit = if cfg!(target_vendor = "apple") { 1 } else { 1024 };
     let peak = usage(libc::RUSAGE_SELF).ru_maxrss;
     u64::try_from(peak).unwrap_or(0).saturating_mul(unit)
 }
@@ -77,9 +69,7 @@ pub fn peak_memory_bytes() -> u64 {
 pub fn cpu_seconds() -> f64 {
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
     let used = [usage(libc::RUSAGE_SELF), usage(libc::RUSAGE_CHILDREN)];
-    used.iter()
-        .map(|used| seconds(used.ru_utime) + seconds(used.ru_stime))
-        .sum()
+    used.iter().map(|used| seconds(used.ru_utime) + seconds(used.ru_stime)).sum()
 }
 
 #[allow(unsafe_code)]
@@ -112,9 +102,7 @@ pub fn user_id() -> u32 {
 
 /// Asks a process that this one started to end; one that has ended already is no error.
 pub fn terminate(pid: u32) {
-    let pid = i32::try_from(pid)
-        .ok()
-        .and_then(rustix::process::Pid::from_raw);
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
     if let Some(pid) = pid {
         // ESRCH: it has ended.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);

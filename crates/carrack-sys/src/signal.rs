@@ -74,10 +74,7 @@ fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int), flags: libc:
     // SAFETY: `action` is initialised and outlives the call; without SA_SIGINFO the handler is
     // called with one int, its signature, and it does only what signal-safety(7) allows.
     let done = unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) };
-    debug_assert_eq!(
-        done, 0,
-        "sigaction fails only for a signal that cannot be caught"
-    );
+    debug_assert_eq!(done, 0, "sigaction fails only for a signal that cannot be caught");
 }
 
 #[allow(unsafe_code)]

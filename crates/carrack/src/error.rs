@@ -34,15 +34,8 @@ impl CommandError {
     }
 
     fn here(code: ErrorCode, message: impl Into<String>) -> Self {
-        let failure = Failure {
-            code,
-            side: Side::Command,
-            message: message.into(),
-        };
-        Self {
-            failure,
-            hints: Vec::new(),
-        }
+        let failure = Failure { code, side: Side::Command, message: message.into() };
+        Self { failure, hints: Vec::new() }
     }
 
     /// The same with one more thing to try.
@@ -59,10 +52,7 @@ impl CommandError {
 
 impl From<Failure> for CommandError {
     fn from(failure: Failure) -> Self {
-        Self {
-            failure,
-            hints: Vec::new(),
-        }
+        Self { failure, hints: Vec::new() }
     }
 }
 

@@ -51,12 +51,7 @@ pub fn of_code(code: ErrorCode) -> u8 {
     use ErrorCode as E;
     match code {
         E::Usage | E::SameFile => USAGE,
-        E::ConnectFailed
-        | E::ConnectionLost
-        | E::AgentMissing
-        | E::AgentRefused
-        | E::NoLink
-        | E::Busy => NETWORK,
+        E::ConnectFailed | E::ConnectionLost | E::AgentMissing | E::AgentRefused | E::NoLink | E::Busy => NETWORK,
         E::Silence => TIMEOUT,
         E::NotFound
         | E::PermissionDenied
@@ -78,9 +73,7 @@ pub fn of_code(code: ErrorCode) -> u8 {
         E::SourceVanished => VANISHED,
         E::DigestMismatch => DIGEST,
         E::ProtocolViolation | E::VersionMismatch | E::BadPath => PROTOCOL,
-        E::AuthenticationFailed | E::KeyMismatch | E::NodeReadOnly | E::OutsideRoot => {
-            AUTHENTICATION
-        }
+        E::AuthenticationFailed | E::KeyMismatch | E::NodeReadOnly | E::OutsideRoot => AUTHENTICATION,
         E::Interrupted => INTERRUPTED,
         E::Terminated => TERMINATED,
         E::Internal | E::Other => OTHER,
@@ -105,8 +98,7 @@ pub fn of_items<'a>(failed: u64, vanished: u64, told: impl IntoIterator<Item = &
         return VANISHED;
     }
     let mut told = told.into_iter().peekable();
-    let mismatches_only =
-        told.peek().is_some() && told.all(|failure| failure.code == ErrorCode::DigestMismatch);
+    let mismatches_only = told.peek().is_some() && told.all(|failure| failure.code == ErrorCode::DigestMismatch);
     if mismatches_only { DIGEST } else { PARTIAL }
 }
 
@@ -117,27 +109,12 @@ mod tests {
     use carrack_core::wire::error_code::Blame;
 
     fn failure(code: ErrorCode) -> Failure {
-        Failure {
-            code,
-            side: Side::Source,
-            message: String::new(),
-        }
+        Failure { code, side: Side::Source, message: String::new() }
     }
 
     fn report(failed: u64, vanished: u64, codes: &[ErrorCode]) -> Report {
-        let failures = codes
-            .iter()
-            .map(|code| ItemFailure {
-                path: b"a".to_vec(),
-                failure: failure(*code),
-            })
-            .collect();
-        Report {
-            files_failed: failed,
-            files_vanished: vanished,
-            failures,
-            ..Report::default()
-        }
+        let failures = codes.iter().map(|code| ItemFailure { path: b"a".to_vec(), failure: failure(*code) }).collect();
+        Report { files_failed: failed, files_vanished: vanished, failures, ..Report::default() }
     }
 
     #[test]
@@ -167,31 +144,13 @@ mod tests {
         let cases = [
             (report(0, 0, &[]), DONE),
             (report(1, 0, &[E::PermissionDenied]), PARTIAL),
-            (
-                report(2, 2, &[E::SourceVanished, E::SourceVanished]),
-                VANISHED,
-            ),
+            (report(2, 2, &[E::SourceVanished, E::SourceVanished]), VANISHED),
             (report(2, 1, &[E::SourceVanished, E::NoSpace]), PARTIAL),
-            (
-                report(2, 0, &[E::DigestMismatch, E::DigestMismatch]),
-                DIGEST,
-            ),
+            (report(2, 0, &[E::DigestMismatch, E::DigestMismatch]), DIGEST),
             (report(2, 0, &[E::DigestMismatch, E::NoSpace]), PARTIAL),
             (report(1, 0, &[]), PARTIAL),
-            (
-                Report {
-                    error: Some(failure(E::Interrupted)),
-                    ..report(3, 3, &[])
-                },
-                INTERRUPTED,
-            ),
-            (
-                Report {
-                    error: Some(failure(E::ConnectionLost)),
-                    ..report(0, 0, &[])
-                },
-                NETWORK,
-            ),
+            (Report { error: Some(failure(E::Interrupted)), ..report(3, 3, &[]) }, INTERRUPTED),
+            (Report { error: Some(failure(E::ConnectionLost)), ..report(0, 0, &[]) }, NETWORK),
         ];
         for (report, expected) in cases {
             assert_eq!(of_report(&report), expected, "{report:?}");
@@ -215,11 +174,7 @@ mod tests {
             TERMINATED,
             AUTHENTICATION,
         ] {
-            assert!(
-                HELP.lines()
-                    .any(|line| line.starts_with(&format!("{code:>4}  "))),
-                "{code}"
-            );
+            assert!(HELP.lines().any(|line| line.starts_with(&format!("{code:>4}  "))), "{code}");
         }
     }
 }

@@ -10,9 +10,7 @@ pub fn initial_streams(round_trip: Duration, processors: usize) -> u16 {
         return tuning::STREAMS_FAR;
     }
     // Near, a stream is limited by one core on each side: as many as cores, within reason.
-    u16::try_from(processors)
-        .unwrap_or(limits::STREAMS)
-        .clamp(tuning::STREAMS_NEAR, 8)
+    u16::try_from(processors).unwrap_or(limits::STREAMS).clamp(tuning::STREAMS_NEAR, 8)
 }
 
 /// A token bucket shared by all streams: a bound on the payload rate (`--bwlimit`).
@@ -29,10 +27,7 @@ impl RateLimit {
 
     /// A limit of so many bytes a second; 0 is taken as 1.
     pub fn new(bytes_per_second: u64) -> Self {
-        Self {
-            bytes_per_second: bytes_per_second.max(1),
-            paid_until: None,
-        }
+        Self { bytes_per_second: bytes_per_second.max(1), paid_until: None }
     }
 
     /// Grants `bytes` and says how long to wait before sending them.
@@ -54,10 +49,7 @@ mod tests {
         assert_eq!(initial_streams(Duration::from_micros(100), 1), 2);
         assert_eq!(initial_streams(Duration::from_micros(100), 4), 4);
         assert_eq!(initial_streams(Duration::from_micros(100), 128), 8);
-        assert_eq!(
-            initial_streams(Duration::from_millis(50), 2),
-            tuning::STREAMS_FAR
-        );
+        assert_eq!(initial_streams(Duration::from_millis(50), 2), tuning::STREAMS_FAR);
     }
 
     #[test]
@@ -69,20 +61,13 @@ mod tests {
             now += limit.reserve(now, 10_000);
         }
         let taken = now - start;
-        assert!(
-            taken >= Duration::from_millis(980) && taken <= Duration::from_millis(1000),
-            "{taken:?}"
-        );
+        assert!(taken >= Duration::from_millis(980) && taken <= Duration::from_millis(1000), "{taken:?}");
         // Ten seconds of silence buy a burst of 50 ms, not of 10 s.
         now += Duration::from_secs(10);
         let resumed = now;
         for _ in 0..10 {
             now += limit.reserve(now, 10_000);
         }
-        assert!(
-            now - resumed >= Duration::from_millis(35),
-            "{:?}",
-            now - resumed
-        );
+        assert!(now - resumed >= Duration::from_millis(35), "{:?}", now - resumed);
     }
 }

@@ -20,8 +20,7 @@ impl DirectoryLog {
         self.packed.extend_from_slice(&mode.to_be_bytes());
         self.packed.extend_from_slice(&mtime.0.to_be_bytes());
         self.packed.extend_from_slice(&mtime.1.to_be_bytes());
-        self.packed
-            .extend_from_slice(&(path.len() as u16).to_be_bytes());
+        self.packed.extend_from_slice(&(path.len() as u16).to_be_bytes());
         self.count += 1;
     }
 
@@ -36,20 +35,13 @@ impl DirectoryLog {
         let mut room = bytes;
         while room > 0 && self.packed.len() >= Self::FIXED_BYTES {
             let fixed = self.packed.split_off(self.packed.len() - Self::FIXED_BYTES);
-            let number = |range: std::ops::Range<usize>| {
-                fixed[range]
-                    .iter()
-                    .fold(0u64, |n, &b| (n << 8) | u64::from(b))
-            };
+            let number =
+                |range: std::ops::Range<usize>| fixed[range].iter().fold(0u64, |n, &b| (n << 8) | u64::from(b));
             let path_bytes = number(16..18) as usize;
             let path = self.packed.split_off(self.packed.len() - path_bytes);
             room = room.saturating_sub(path_bytes + Self::FIXED_BYTES);
             let mtime = (number(4..12) as i64, number(12..16) as u32);
-            taken.push(DirectoryAttributes {
-                path,
-                mode: number(0..4) as u32,
-                mtime,
-            });
+            taken.push(DirectoryAttributes { path, mode: number(0..4) as u32, mtime });
         }
         taken
     }
@@ -63,11 +55,7 @@ mod tests {
     fn comes_back_backwards_in_pages() {
         let mut log = DirectoryLog::default();
         for index in 0..1000u32 {
-            log.push(
-                format!("d/{index}").as_bytes(),
-                index,
-                (-i64::from(index), index),
-            );
+            log.push(format!("d/{index}").as_bytes(), index, (-i64::from(index), index));
         }
         assert_eq!(log.count(), 1000);
         let mut expected = 999;
@@ -79,10 +67,7 @@ mod tests {
             assert!(page.len() < 20);
             for directory in page {
                 assert_eq!(directory.path, format!("d/{expected}").as_bytes());
-                assert_eq!(
-                    (directory.mode, directory.mtime),
-                    (expected, (-i64::from(expected), expected))
-                );
+                assert_eq!((directory.mode, directory.mtime), (expected, (-i64::from(expected), expected)));
                 expected = expected.wrapping_sub(1);
             }
         }

@@ -1,2 +1,63 @@
-//! x
+//! A peer that breaks the protocol: each machine says so, never panics, and keeps its bounds.
 #![cfg(test)]
+
+mod receiver;
+mod sender;
+
+use super::simulation::plan::Rng;
+use crate::report::Failure;
+use crate::wire::ProtocolError;
+use crate::wire::error_code::{ErrorCode, Side};
+use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, PeerMessage};
+
+const BLOCK: u32 = 1024;
+
+fn failure() -> Failure {
+    Failure { code: ErrorCode::Other, side: Side::Link, message: "hostile".into() }
+}
+
+fn is_violation<T: std::fmt::Debug>(result: Result<T, ProtocolError>) {
+    let error = result.expect_err("no honest peer does this");
+    assert_eq!(error.code, ErrorCode::ProtocolViolation);
+}
+
+fn result(rng: &mut Rng) -> ItemResult {
+    match rng.below(5) {
+        0 => ItemResult::Published,
+        1 => ItemResult::Kept,
+        2 => ItemResult::Mismatch,
+        3 => ItemResult::Failed(failure()),
+        _ => ItemResult::Dropped,
+    }
+}
+
+/// Any message, with numbers small enough to hit what there is.
+fn any_message(rng: &mut Rng) -> PeerMessage {
+    let item = rng.below(12);
+    let offset = rng.below(6) * u64::from(BLOCK) + u64::from(rng.chance(100));
+    match rng.below(12) {
+        0 => super::orders::offer(rng.below(400), (!rng.chance(300)).then(|| rng.below(8000))),
+        1 => {
+            let answer = match rng.below(3) {
+                0 => Answer::Keep,
+                1 => Answer::Refuse(failure()),
+                _ => Answer::Accept,
+            };
+            PeerMessage::Answer { item, answer }
+        }
+        2 => PeerMessage::Landed { blocks: vec![(item, offset)], bundles: vec![rng.below(12)] },
+        3 => PeerMessage::SendAgain { item, offset },
+        4 => PeerMessage::Complete { item, size: rng.below(8000), blake3: (!rng.chance(100)).then_some([7; 32]) },
+        5 => PeerMessage::Abandon { item },
+        6 => PeerMessage::Done { item, result: result(rng) },
+        7 => {
+            let exceptions = (0..rng.below(3)).map(|_| (rng.below(4) as u32, result(rng))).collect();
+            PeerMessage::BundleDone { bundle: item, exceptions }
+        }
+        8 => PeerMessage::Directories(vec![DirectoryAttributes { path: b"d".to_vec(), mode: 0, mtime: (0, 0) }]),
+        9 if rng.chance(50) => PeerMessage::Finish,
+        10 if rng.chance(50) => PeerMessage::Finished { durable: true, failures: vec![(b"d".to_vec(), failure())] },
+        11 if rng.chance(20) => PeerMessage::Fail(failure()),
+        _ => PeerMessage::Landed { blocks: vec![(u64::MAX - item, u64::MAX - offset)], bundles: vec![u64::MAX] },
+    }
+}

@@ -37,10 +37,7 @@ impl Ranges {
 
     /// Whether a number is in the set.
     pub fn contains(&self, number: u64) -> bool {
-        self.by_start
-            .range(..=number)
-            .next_back()
-            .is_some_and(|(_, &end)| number < end)
+        self.by_start.range(..=number).next_back().is_some_and(|(_, &end)| number < end)
     }
 
     /// How many numbers.

@@ -164,26 +164,18 @@ impl Receiver {
         match message {
             PeerMessage::Fail(failure) => self.phase = Phase::Failed(failure),
             _ if self.phase != Phase::Receiving => {
-                return Err(ProtocolError::violation(
-                    "the sender went on after its last word",
-                ));
+                return Err(ProtocolError::violation("the sender went on after its last word"));
             }
             PeerMessage::Offer(offer) => self.handle_offer(offer)?,
-            PeerMessage::Complete { item, size, blake3 } => {
-                self.handle_complete(item, size, blake3)?
-            }
+            PeerMessage::Complete { item, size, blake3 } => self.handle_complete(item, size, blake3)?,
             PeerMessage::Abandon { item } => self.handle_abandon(item)?,
             PeerMessage::Directories(list) => {
                 self.directories_pending += 1;
-                self.actions
-                    .push_back(ReceiverAction::ApplyDirectories(list));
+                self.actions.push_back(ReceiverAction::ApplyDirectories(list));
             }
             PeerMessage::Finish => {
-                if !self.items.is_empty() || !self.waiting.is_empty() || self.bundles_to_commit > 0
-                {
-                    return Err(ProtocolError::violation(
-                        "the sender finished before every item had ended",
-                    ));
+                if !self.items.is_empty() || !self.waiting.is_empty() || self.bundles_to_commit > 0 {
+                    return Err(ProtocolError::violation("the sender finished before every item had ended"));
                 }
                 self.phase = Phase::Draining;
             }
@@ -193,9 +185,7 @@ impl Receiver {
             | PeerMessage::Done { .. }
             | PeerMessage::BundleDone { .. }
             | PeerMessage::Finished { .. } => {
-                return Err(ProtocolError::violation(
-                    "the sender sent what only a receiver sends",
-                ));
+                return Err(ProtocolError::violation("the sender sent what only a receiver sends"));
             }
         }
         self.advance();
@@ -204,15 +194,10 @@ impl Receiver {
 
     fn handle_offer(&mut self, offer: Offer) -> Result<(), ProtocolError> {
         if offer.item <= self.last_offer {
-            return Err(ProtocolError::violation(format!(
-                "the sender offered item {} out of order",
-                offer.item
-            )));
+            return Err(ProtocolError::violation(format!("the sender offered item {} out of order", offer.item)));
         }
         if self.waiting.len() + self.items.len() >= limits::OFFERED_ITEMS {
-            return Err(ProtocolError::violation(
-                "the sender offered more files than the protocol allows at once",
-            ));
+            return Err(ProtocolError::violation("the sender offered more files than the protocol allows at once"));
         }
         self.last_offer = offer.item;
         self.waiting.push_back(offer);
@@ -225,8 +210,7 @@ impl Receiver {
             let Some(offer) = self.waiting.pop_front() else {
                 return;
             };
-            self.items
-                .insert(offer.item, Incoming::new(offer.size, &self.options));
+            self.items.insert(offer.item, Incoming::new(offer.size, &self.options));
             self.actions.push_back(ReceiverAction::Open(offer));
         }
     }
@@ -297,10 +281,7 @@ impl Receiver {
         if dropped {
             self.send_done(number, ItemResult::Dropped);
         } else {
-            self.send(PeerMessage::Answer {
-                item: number,
-                answer,
-            });
+            self.send(PeerMessage::Answer { item: number, answer });
         }
         self.open_more();
     }
@@ -318,10 +299,7 @@ impl Receiver {
 
     /// Lets a stream write a unit unless another is writing it: that one is cut off, because the sender has given it up.
     fn begin(&mut self, stream: u16, unit: Unit) -> Begin {
-        let mut others = self
-            .streams
-            .iter()
-            .filter(|(other, current)| **other != stream && **current == Some(unit));
+        let mut others = self.streams.iter().filter(|(other, current)| **other != stream && **current == Some(unit));
         if let Some((&other, _)) = others.next() {
             if self.closing.insert(other) {
                 self.actions.push_back(ReceiverAction::CloseStream(other));
@@ -363,11 +341,7 @@ impl Receiver {
             return Ok(Begin::Discard);
         }
         let begin = self.begin(stream, Unit::Block(number, offset));
-        if let Some(item) = self
-            .items
-            .get_mut(&number)
-            .filter(|_| begin == Begin::Write)
-        {
+        if let Some(item) = self.items.get_mut(&number).filter(|_| begin == Begin::Write) {
             item.begin(offset, whole);
         }
         Ok(begin)
@@ -392,10 +366,7 @@ impl Receiver {
             return;
         }
         if self.options.digests.blake3 && ours.blake3 != trailer.digest.blake3 {
-            return self.send(PeerMessage::SendAgain {
-                item: number,
-                offset,
-            });
+            return self.send(PeerMessage::SendAgain { item: number, offset });
         }
         item.land(offset, length, ours);
         self.bytes_landed += u64::from(length);
@@ -413,27 +384,13 @@ impl Receiver {
     /// A block could not be written: the item has failed here.
     pub fn handle_write_failed(&mut self, stream: u16, number: u64, failure: Failure) {
         self.release(stream);
-        if !self.has_ended()
-            && self
-                .items
-                .get(&number)
-                .is_some_and(|item| item.state == State::Open)
-        {
+        if !self.has_ended() && self.items.get(&number).is_some_and(|item| item.state == State::Open) {
             self.drop_open(number, ItemResult::Failed(failure));
         }
     }
 
-    fn handle_complete(
-        &mut self,
-        number: u64,
-        size: u64,
-        blake3: Option<[u8; 32]>,
-    ) -> Result<(), ProtocolError> {
-        let wrong = |what: &str| {
-            Err(ProtocolError::violation(format!(
-                "the sender completed item {number}, {what}"
-            )))
-        };
+    fn handle_complete(&mut self, number: u64, size: u64, blake3: Option<[u8; 32]>) -> Result<(), ProtocolError> {
+        let wrong = |what: &str| Err(ProtocolError::violation(format!("the sender completed item {number}, {what}")));
         if number > self.last_offer || self.waiting.iter().any(|offer| offer.item == number) {
             return wrong("whose offer has not been answered");
         }
@@ -445,9 +402,7 @@ impl Receiver {
             return Ok(());
         };
         if !item.complete(size, blake3) {
-            return wrong(
-                "which was not open, twice, or with a size that its offer or its blocks do not allow",
-            );
+            return wrong("which was not open, twice, or with a size that its offer or its blocks do not allow");
         }
         self.publish_if_whole(number);
         Ok(())
@@ -460,11 +415,7 @@ impl Receiver {
         match item.finish() {
             Some((size, Some(digests))) => {
                 item.state = State::Publishing;
-                self.actions.push_back(ReceiverAction::Publish {
-                    item: number,
-                    digests,
-                    size,
-                });
+                self.actions.push_back(ReceiverAction::Publish { item: number, digests, size });
             }
             Some((_, None)) => self.drop_open(number, ItemResult::Mismatch),
             None => {}
@@ -474,10 +425,7 @@ impl Receiver {
     /// The answer to [`ReceiverAction::Publish`].
     pub fn handle_published(&mut self, number: u64, result: ItemResult) {
         let item = self.items.remove(&number);
-        assert!(
-            item.is_some_and(|item| item.state == State::Publishing),
-            "only what was to be published is"
-        );
+        assert!(item.is_some_and(|item| item.state == State::Publishing), "only what was to be published is");
         self.files_published += u64::from(result == ItemResult::Published);
         if !self.has_ended() {
             self.send_done(number, result);
@@ -502,13 +450,8 @@ impl Receiver {
             return false;
         }
         if self.bundles_to_commit >= limits::UNACKNOWLEDGED_BUNDLES {
-            let message =
-                "the sender has sent more bundles than the protocol allows at once".into();
-            self.fail(Failure {
-                code: ErrorCode::ProtocolViolation,
-                side: Side::Source,
-                message,
-            });
+            let message = "the sender has sent more bundles than the protocol allows at once".into();
+            self.fail(Failure { code: ErrorCode::ProtocolViolation, side: Side::Source, message });
             return false;
         }
         self.bundles_landed.insert(bundle);
@@ -524,10 +467,7 @@ impl Receiver {
 
     /// The answer to [`ReceiverAction::Commit`].
     pub fn handle_committed(&mut self, bundle: u64, exceptions: Vec<(u32, ItemResult)>) {
-        assert!(
-            self.bundles_to_commit > 0,
-            "only what was to be committed is"
-        );
+        assert!(self.bundles_to_commit > 0, "only what was to be committed is");
         self.bundles_to_commit -= 1;
         if !self.has_ended() {
             self.send(PeerMessage::BundleDone { bundle, exceptions });
@@ -536,10 +476,7 @@ impl Receiver {
 
     /// The answer to [`ReceiverAction::ApplyDirectories`].
     pub fn handle_directories_applied(&mut self, failures: Vec<(Vec<u8>, Failure)>) {
-        assert!(
-            self.directories_pending > 0,
-            "only attributes that were to be set are"
-        );
+        assert!(self.directories_pending > 0, "only attributes that were to be set are");
         self.directories_pending -= 1;
         for (path, failure) in failures {
             let bytes = path.len() + failure.message.len();
@@ -588,10 +525,7 @@ impl Receiver {
         }
         let blocks = std::mem::take(&mut self.landed_blocks);
         let bundles = std::mem::take(&mut self.landed_bundles);
-        Some(ReceiverAction::Send(PeerMessage::Landed {
-            blocks,
-            bundles,
-        }))
+        Some(ReceiverAction::Send(PeerMessage::Landed { blocks, bundles }))
     }
 
     /// Whether the digest of the written bytes is to be compared.

@@ -188,10 +188,7 @@ impl Sender {
 
     /// Counts so far.
     pub fn progress(&self) -> Progress {
-        Progress {
-            files_failed: self.totals.failed,
-            ..self.progress
-        }
+        Progress { files_failed: self.totals.failed, ..self.progress }
     }
 
     /// Counts for the report.
@@ -214,16 +211,8 @@ impl Sender {
 
     /// Where an item goes, relative to the destination.
     pub fn target(&self, item: &ScannedItem) -> Vec<u8> {
-        let top = self
-            .config
-            .targets
-            .get(item.root as usize)
-            .map_or(&b""[..], Vec::as_slice);
-        if item.path.is_empty() {
-            top.to_vec()
-        } else {
-            path::join(top, &item.path)
-        }
+        let top = self.config.targets.get(item.root as usize).map_or(&b""[..], Vec::as_slice);
+        if item.path.is_empty() { top.to_vec() } else { path::join(top, &item.path) }
     }
 
     /// What was scanned of an offered item, for the one who opens its source.
@@ -233,8 +222,7 @@ impl Sender {
 
     /// Whether the scan may go on: what it has found and nobody has taken is bounded.
     pub fn wants_items(&self) -> bool {
-        self.bundles.queued() < limits::QUEUED_BUNDLES
-            && self.offers_waiting.len() < limits::OFFERED_ITEMS
+        self.bundles.queued() < limits::QUEUED_BUNDLES && self.offers_waiting.len() < limits::OFFERED_ITEMS
     }
 
     /// The scan found something.
@@ -246,11 +234,7 @@ impl Sender {
             ItemKind::Special => {
                 self.totals.specials += 1;
                 let message = "is a FIFO, socket or device: not copied".to_string();
-                let failure = Failure {
-                    code: ErrorCode::SpecialFile,
-                    side: Side::Source,
-                    message,
-                };
+                let failure = Failure { code: ErrorCode::SpecialFile, side: Side::Source, message };
                 return self.end_item(&item, 0, FileDigests::default(), Outcome::Failed(failure));
             }
             ItemKind::Directory => {
@@ -260,18 +244,15 @@ impl Sender {
                     self.totals.directories += 1;
                     return;
                 }
-                self.directories
-                    .push(&target, item.mode, item.mtime.unwrap_or_default());
+                self.directories.push(&target, item.mode, item.mtime.unwrap_or_default());
             }
             ItemKind::File | ItemKind::Symlink => {
                 self.progress.files_found += 1;
                 self.progress.bytes_found += item.size.unwrap_or(0);
             }
         }
-        let bundled = item.kind != ItemKind::File
-            || item
-                .size
-                .is_some_and(|size| size <= tuning::BUNDLED_FILE_BYTES_MAX);
+        let bundled =
+            item.kind != ItemKind::File || item.size.is_some_and(|size| size <= tuning::BUNDLED_FILE_BYTES_MAX);
         if !bundled {
             self.offers_waiting.push_back(item);
             self.make_offers();
@@ -320,17 +301,15 @@ impl Sender {
                 return;
             };
             let number = self.number();
-            self.actions
-                .push_back(SenderAction::Send(PeerMessage::Offer(Offer {
-                    item: number,
-                    path: self.target(&scanned),
-                    size: scanned.size,
-                    mode: scanned.mode,
-                    mtime: scanned.mtime,
-                    sparse: scanned.sparse,
-                })));
-            self.items
-                .insert(number, Offered::new(scanned, &self.config.options));
+            self.actions.push_back(SenderAction::Send(PeerMessage::Offer(Offer {
+                item: number,
+                path: self.target(&scanned),
+                size: scanned.size,
+                mode: scanned.mode,
+                mtime: scanned.mtime,
+                sparse: scanned.sparse,
+            })));
+            self.items.insert(number, Offered::new(scanned, &self.config.options));
         }
     }
 
@@ -350,23 +329,12 @@ impl Sender {
             (Err(failure), _) => self.abandon(number, failure),
             (Ok(()), Some((size, digests))) => {
                 (item.completed, item.digests) = (true, digests);
-                let message = PeerMessage::Complete {
-                    item: number,
-                    size,
-                    blake3: digests.blake3,
-                };
+                let message = PeerMessage::Complete { item: number, size, blake3: digests.blake3 };
                 self.actions.push_back(SenderAction::Send(message));
             }
             (Ok(()), None) => {
                 let message = "what was read is not as long as the source".to_string();
-                self.abandon(
-                    number,
-                    Failure {
-                        code: ErrorCode::SourceChanged,
-                        side: Side::Source,
-                        message,
-                    },
-                );
+                self.abandon(number, Failure { code: ErrorCode::SourceChanged, side: Side::Source, message });
             }
         }
     }
@@ -378,16 +346,14 @@ impl Sender {
             return;
         };
         item.abandoned = Some(failure);
-        self.actions
-            .push_back(SenderAction::Send(PeerMessage::Abandon { item: number }));
+        self.actions.push_back(SenderAction::Send(PeerMessage::Abandon { item: number }));
         self.release(number);
     }
 
     /// No stream has anything to do with the item any more.
     fn release(&mut self, number: u64) {
         self.sendable.retain(|&other| other != number);
-        self.streams
-            .forget(|unit| matches!(unit, Unit::Block(other, _) if other == number));
+        self.streams.forget(|unit| matches!(unit, Unit::Block(other, _) if other == number));
         self.actions.push_back(SenderAction::CloseSource(number));
     }
 
@@ -414,35 +380,24 @@ impl Sender {
         let Some(out) = self.bundles.take_settled(id) else {
             return;
         };
-        let BundleOut {
-            bundle,
-            sent: Some(sent),
-            doubtful,
-            done: Some(mut exceptions),
-        } = out
-        else {
+        let BundleOut { bundle, sent: Some(sent), doubtful, done: Some(mut exceptions) } = out else {
             return;
         };
         let mut again = Vec::new();
         for (index, (item, sent)) in bundle.items.iter().zip(sent).enumerate() {
             // A bundle has at most `limits::BUNDLE_ITEMS` items.
-            let result = exceptions
-                .remove(&(index as u32))
-                .unwrap_or(ItemResult::Published);
+            let result = exceptions.remove(&(index as u32)).unwrap_or(ItemResult::Published);
             self.totals.faults.digest_mismatches += u64::from(result == ItemResult::Mismatch);
             let outcome = bundled_outcome(sent.failure, result, doubtful.contains(&index));
-            let Some(outcome) = outcome.or_else(|| {
-                (bundle.attempt + 1 >= limits::SENDS_PER_BLOCK).then(|| Outcome::Failed(mismatch()))
-            }) else {
+            let Some(outcome) = outcome
+                .or_else(|| (bundle.attempt + 1 >= limits::SENDS_PER_BLOCK).then(|| Outcome::Failed(mismatch())))
+            else {
                 again.push(item.clone());
                 continue;
             };
             let is_file = item.kind == ItemKind::File;
-            let digests = if is_file {
-                sent.digest.as_file(self.config.options.digests)
-            } else {
-                FileDigests::default()
-            };
+            let digests =
+                if is_file { sent.digest.as_file(self.config.options.digests) } else { FileDigests::default() };
             if outcome == Outcome::Published && is_file {
                 self.progress.bytes_done += sent.size;
             }
@@ -482,15 +437,8 @@ impl Sender {
             }
         }
         if self.config.options.item_events || outcome != Outcome::Published {
-            let report = ItemReport {
-                path: target,
-                kind: item.kind,
-                size,
-                digests,
-                outcome,
-            };
-            self.actions
-                .push_back(SenderAction::Report(Box::new(report)));
+            let report = ItemReport { path: target, kind: item.kind, size, digests, outcome };
+            self.actions.push_back(SenderAction::Report(Box::new(report)));
         }
     }
 
@@ -501,15 +449,10 @@ impl Sender {
         }
         if self.streams.all_lost() && self.needs_streams() {
             let message = "every data connection was lost".to_string();
-            let unknown = Failure {
-                code: ErrorCode::ConnectionLost,
-                side: Side::Link,
-                message,
-            };
+            let unknown = Failure { code: ErrorCode::ConnectionLost, side: Side::Link, message };
             return self.fail(self.last_loss.clone().unwrap_or(unknown));
         }
-        let empty =
-            self.bundles.is_empty() && self.items.is_empty() && self.offers_waiting.is_empty();
+        let empty = self.bundles.is_empty() && self.items.is_empty() && self.offers_waiting.is_empty();
         if self.phase != Phase::Draining || !empty {
             return;
         }
@@ -518,38 +461,26 @@ impl Sender {
             if page.is_empty() {
                 break;
             }
-            let made = |directory: &DirectoryAttributes| {
-                !self.directories_failed.contains(&directory.path)
-            };
+            let made = |directory: &DirectoryAttributes| !self.directories_failed.contains(&directory.path);
             let page: Vec<_> = page.into_iter().filter(made).collect();
             if !page.is_empty() {
-                self.actions
-                    .push_back(SenderAction::Send(PeerMessage::Directories(page)));
+                self.actions.push_back(SenderAction::Send(PeerMessage::Directories(page)));
             }
         }
-        self.actions
-            .push_back(SenderAction::Send(PeerMessage::Finish));
+        self.actions.push_back(SenderAction::Send(PeerMessage::Finish));
         self.phase = Phase::Finishing;
     }
 
     /// Whether something is left to send; else what is left is the receiver's to publish.
     fn needs_streams(&self) -> bool {
-        let items = || {
-            self.items
-                .values()
-                .any(|item| item.abandoned.is_none() && !item.is_all_landed())
-        };
-        self.phase == Phase::Scanning
-            || self.bundles.queued() > 0
-            || !self.offers_waiting.is_empty()
-            || items()
+        let items = || self.items.values().any(|item| item.abandoned.is_none() && !item.is_all_landed());
+        self.phase == Phase::Scanning || self.bundles.queued() > 0 || !self.offers_waiting.is_empty() || items()
     }
 
     /// Ends the transfer for a reason of this side, and tells the receiver.
     pub fn fail(&mut self, failure: Failure) {
         if !self.has_ended() {
-            self.actions
-                .push_back(SenderAction::Send(PeerMessage::Fail(failure.clone())));
+            self.actions.push_back(SenderAction::Send(PeerMessage::Fail(failure.clone())));
             self.phase = Phase::Failed(failure);
         }
     }
@@ -564,9 +495,7 @@ impl Sender {
 fn bundled_outcome(unread: Option<Failure>, result: ItemResult, doubtful: bool) -> Option<Outcome> {
     match (result, unread) {
         (ItemResult::Kept, _) => Some(Outcome::Kept),
-        (ItemResult::Failed(_), Some(failure)) | (ItemResult::Failed(failure), None) => {
-            Some(Outcome::Failed(failure))
-        }
+        (ItemResult::Failed(_), Some(failure)) | (ItemResult::Failed(failure), None) => Some(Outcome::Failed(failure)),
         _ if doubtful => None,
         (_, Some(failure)) => Some(Outcome::Failed(failure)),
         (ItemResult::Published, None) => Some(Outcome::Published),
@@ -576,9 +505,5 @@ fn bundled_outcome(unread: Option<Failure>, result: ItemResult, doubtful: bool) 
 
 fn mismatch() -> Failure {
     let message = "what was written is not what was read; the file was not given its name".into();
-    Failure {
-        code: ErrorCode::DigestMismatch,
-        side: Side::Link,
-        message,
-    }
+    Failure { code: ErrorCode::DigestMismatch, side: Side::Link, message }
 }

@@ -10,7 +10,7 @@
 
 mod disk;
 mod link;
-mod plan;
+pub(super) mod plan;
 mod source;
 mod verdict;
 mod world;
@@ -27,10 +27,7 @@ struct Replay(u64);
 impl Drop for Replay {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!(
-                "replay: CARRACK_SIM_SEED={} cargo test -p carrack-core simulation",
-                self.0
-            );
+            eprintln!("replay: CARRACK_SIM_SEED={} cargo test -p carrack-core simulation", self.0);
         }
     }
 }
@@ -49,22 +46,11 @@ fn number(name: &str) -> Option<u64> {
 fn run_seeds(first: u64, count: u64) -> Verdict {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     std::thread::scope(|scope| {
-        let seeds = |thread: u64| {
-            (first..first + count)
-                .skip(thread as usize)
-                .step_by(threads as usize)
-        };
-        let sum = move |thread: u64| {
-            seeds(thread)
-                .map(|seed| run(Plan::new(seed)))
-                .fold(Verdict::default(), Verdict::add)
-        };
-        let running: Vec<_> = (0..threads)
-            .map(|thread| scope.spawn(move || sum(thread)))
-            .collect();
-        let verdicts = running
-            .into_iter()
-            .map(|thread| thread.join().expect("the seed is printed above"));
+        let seeds = |thread: u64| (first..first + count).skip(thread as usize).step_by(threads as usize);
+        let sum =
+            move |thread: u64| seeds(thread).map(|seed| run(Plan::new(seed))).fold(Verdict::default(), Verdict::add);
+        let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || sum(thread))).collect();
+        let verdicts = running.into_iter().map(|thread| thread.join().expect("the seed is printed above"));
         verdicts.fold(Verdict::default(), Verdict::add)
     })
 }
@@ -81,10 +67,7 @@ fn every_seed_ends_as_it_must() {
     // A simulation in which nothing happens proves nothing.
     if count >= SEEDS {
         for (what, times) in sum.named() {
-            assert!(
-                times >= 20,
-                "{what} happened {times} times in {count} seeds"
-            );
+            assert!(times >= 20, "{what} happened {times} times in {count} seeds");
         }
     }
 }

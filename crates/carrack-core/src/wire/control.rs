@@ -6,10 +6,7 @@
 
 use prost::Message as _;
 
-use super::{
-    ProtocolError, decode, error_code::ErrorCode, error_code::Side,
-    peer::raw::Failure as RawFailure,
-};
+use super::{ProtocolError, decode, error_code::ErrorCode, error_code::Side, peer::raw::Failure as RawFailure};
 use crate::report::{self, FileDigests, ItemKind, ItemReport, Outcome};
 use crate::request::{Digests, Encrypt, Existing, Verify};
 use crate::{limits, tuning};
@@ -631,9 +628,7 @@ impl ToAgent {
     /// When it cannot be read or asks nothing that is known.
     pub fn from_bytes(bytes: &[u8]) -> Result<(u64, Ask), ProtocolError> {
         let message: Self = decode(bytes, "request")?;
-        let ask = message
-            .ask
-            .ok_or_else(|| ProtocolError::violation("the peer sent a request of unknown type"))?;
+        let ask = message.ask.ok_or_else(|| ProtocolError::violation("the peer sent a request of unknown type"))?;
         Ok((message.request, ask))
     }
 }
@@ -650,9 +645,7 @@ impl FromAgent {
     /// When it cannot be read or says nothing that is known.
     pub fn from_bytes(bytes: &[u8]) -> Result<(u64, Tell), ProtocolError> {
         let message: Self = decode(bytes, "answer")?;
-        let tell = message
-            .tell
-            .ok_or_else(|| ProtocolError::violation("the peer sent an answer of unknown type"))?;
+        let tell = message.tell.ok_or_else(|| ProtocolError::violation("the peer sent an answer of unknown type"))?;
         Ok((message.request, tell))
     }
 }
@@ -669,14 +662,9 @@ pub fn kind_number(kind: ItemKind) -> u32 {
 
 /// A kind from its number; `None` for 0 and unknown ones.
 pub fn kind_from_number(number: u32) -> Option<ItemKind> {
-    [
-        ItemKind::File,
-        ItemKind::Directory,
-        ItemKind::Symlink,
-        ItemKind::Special,
-    ]
-    .into_iter()
-    .find(|kind| kind_number(*kind) == number)
+    [ItemKind::File, ItemKind::Directory, ItemKind::Symlink, ItemKind::Special]
+        .into_iter()
+        .find(|kind| kind_number(*kind) == number)
 }
 
 /// Options of a transfer, checked.
@@ -730,29 +718,16 @@ impl TransferOptions {
     /// On a value out of bounds.
     pub fn from_message(options: &Options) -> Result<Self, ProtocolError> {
         let block = options.block_bytes;
-        if !block.is_power_of_two()
-            || !(tuning::BLOCK_BYTES_MIN..=tuning::BLOCK_BYTES_MAX).contains(&block)
-        {
-            return Err(ProtocolError::violation(format!(
-                "the peer asked for blocks of {block} bytes"
-            )));
+        if !block.is_power_of_two() || !(tuning::BLOCK_BYTES_MIN..=tuning::BLOCK_BYTES_MAX).contains(&block) {
+            return Err(ProtocolError::violation(format!("the peer asked for blocks of {block} bytes")));
         }
-        let streams = u16::try_from(options.streams)
-            .ok()
-            .filter(|&count| (1..=limits::STREAMS).contains(&count));
-        let streams = streams.ok_or_else(|| {
-            ProtocolError::violation(format!("the peer asked for {} streams", options.streams))
-        })?;
-        let unknown = |what, value| {
-            ProtocolError::violation(format!("the peer asked for unknown {what} {value}"))
-        };
+        let streams = u16::try_from(options.streams).ok().filter(|&count| (1..=limits::STREAMS).contains(&count));
+        let streams = streams
+            .ok_or_else(|| ProtocolError::violation(format!("the peer asked for {} streams", options.streams)))?;
+        let unknown = |what, value| ProtocolError::violation(format!("the peer asked for unknown {what} {value}"));
         Ok(Self {
             block_bytes: block,
-            digests: Digests {
-                blake3: options.blake3,
-                adler32: options.adler32,
-                crc32c: options.crc32c,
-            },
+            digests: Digests { blake3: options.blake3, adler32: options.adler32, crc32c: options.crc32c },
             verify: match options.verify {
                 0 => Verify::Wire,
                 1 => Verify::Disk,
@@ -786,20 +761,14 @@ pub struct SessionKey {
 
 impl std::fmt::Debug for SessionKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SessionKey")
-            .field("encrypt", &self.encrypt)
-            .finish_non_exhaustive()
+        f.debug_struct("SessionKey").field("encrypt", &self.encrypt).finish_non_exhaustive()
     }
 }
 
 impl SessionKey {
     /// As a message.
     pub fn to_message(&self) -> Session {
-        Session {
-            id: self.id.to_vec(),
-            secret: self.secret.to_vec(),
-            encrypt: self.encrypt == Encrypt::Tls,
-        }
+        Session { id: self.id.to_vec(), secret: self.secret.to_vec(), encrypt: self.encrypt == Encrypt::Tls }
     }
 
     /// From a message.
@@ -807,20 +776,12 @@ impl SessionKey {
     /// # Errors
     /// When something is missing or of the wrong length.
     pub fn from_message(session: Option<&Session>) -> Result<Self, ProtocolError> {
-        let wrong = || {
-            ProtocolError::violation(
-                "the peer sent a session without a whole identifier and secret",
-            )
-        };
+        let wrong = || ProtocolError::violation("the peer sent a session without a whole identifier and secret");
         let session = session.ok_or_else(wrong)?;
         Ok(Self {
             id: session.id.as_slice().try_into().map_err(|_| wrong())?,
             secret: session.secret.as_slice().try_into().map_err(|_| wrong())?,
-            encrypt: if session.encrypt {
-                Encrypt::Tls
-            } else {
-                Encrypt::None
-            },
+            encrypt: if session.encrypt { Encrypt::Tls } else { Encrypt::None },
         })
     }
 }
@@ -828,10 +789,7 @@ impl SessionKey {
 impl From<FileDigests> for RawDigests {
     fn from(digests: FileDigests) -> Self {
         Self {
-            blake3: digests
-                .blake3
-                .map(|digest| digest.to_vec())
-                .unwrap_or_default(),
+            blake3: digests.blake3.map(|digest| digest.to_vec()).unwrap_or_default(),
             adler32: digests.adler32,
             crc32c: digests.crc32c,
         }
@@ -840,11 +798,7 @@ impl From<FileDigests> for RawDigests {
 
 impl From<RawDigests> for FileDigests {
     fn from(digests: RawDigests) -> Self {
-        Self {
-            blake3: digests.blake3.as_slice().try_into().ok(),
-            adler32: digests.adler32,
-            crc32c: digests.crc32c,
-        }
+        Self { blake3: digests.blake3.as_slice().try_into().ok(), adler32: digests.adler32, crc32c: digests.crc32c }
     }
 }
 
@@ -856,24 +810,14 @@ impl From<ItemReport> for Item {
             Outcome::Failed(failure) => (2, Some(failure.into())),
         };
         let digests = Some(item.digests.into());
-        Self {
-            path: item.path,
-            kind: kind_number(item.kind),
-            size: item.size,
-            digests,
-            outcome,
-            failure,
-        }
+        Self { path: item.path, kind: kind_number(item.kind), size: item.size, digests, outcome, failure }
     }
 }
 
 impl From<Item> for ItemReport {
     fn from(item: Item) -> Self {
-        let unexplained = report::Failure {
-            code: ErrorCode::Other,
-            side: Side::Link,
-            message: "no reason was given".into(),
-        };
+        let unexplained =
+            report::Failure { code: ErrorCode::Other, side: Side::Link, message: "no reason was given".into() };
         Self {
             path: item.path,
             kind: kind_from_number(item.kind).unwrap_or(ItemKind::File),
@@ -922,11 +866,7 @@ mod tests {
     fn options_out_of_bounds_are_refused() {
         let good = TransferOptions {
             block_bytes: tuning::BLOCK_BYTES,
-            digests: Digests {
-                blake3: true,
-                adler32: false,
-                crc32c: true,
-            },
+            digests: Digests { blake3: true, adler32: false, crc32c: true },
             verify: Verify::Disk,
             existing: Existing::Older,
             rate_limit: Some(5),
@@ -936,46 +876,18 @@ mod tests {
         let message = good.to_message([1; 16]);
         assert_eq!(TransferOptions::from_message(&message), Ok(good));
         for block_bytes in [0, 1, 4095, 1 << 30, u32::MAX] {
-            assert!(
-                TransferOptions::from_message(&Options {
-                    block_bytes,
-                    ..message.clone()
-                })
-                .is_err()
-            );
+            assert!(TransferOptions::from_message(&Options { block_bytes, ..message.clone() }).is_err());
         }
         for streams in [0, 10_000, u32::MAX] {
-            assert!(
-                TransferOptions::from_message(&Options {
-                    streams,
-                    ..message.clone()
-                })
-                .is_err()
-            );
+            assert!(TransferOptions::from_message(&Options { streams, ..message.clone() }).is_err());
         }
-        assert!(
-            TransferOptions::from_message(&Options {
-                verify: 3,
-                ..message.clone()
-            })
-            .is_err()
-        );
-        assert!(
-            TransferOptions::from_message(&Options {
-                existing: 4,
-                ..message
-            })
-            .is_err()
-        );
+        assert!(TransferOptions::from_message(&Options { verify: 3, ..message.clone() }).is_err());
+        assert!(TransferOptions::from_message(&Options { existing: 4, ..message }).is_err());
     }
 
     #[test]
     fn a_secret_does_not_print() {
-        let key = SessionKey {
-            id: [0xaa; 16],
-            secret: [0xbb; 32],
-            encrypt: Encrypt::Tls,
-        };
+        let key = SessionKey { id: [0xaa; 16], secret: [0xbb; 32], encrypt: Encrypt::Tls };
         assert!(!format!("{key:?}").contains("187"));
         assert_eq!(SessionKey::from_message(Some(&key.to_message())), Ok(key));
         assert!(SessionKey::from_message(Some(&Session::default())).is_err());

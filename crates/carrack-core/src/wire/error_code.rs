@@ -26,26 +26,17 @@ impl Side {
 
     /// The number on the wire.
     pub fn number(self) -> u32 {
-        Self::TABLE
-            .iter()
-            .find(|row| row.0 == self)
-            .map_or(0, |row| row.1)
+        Self::TABLE.iter().find(|row| row.0 == self).map_or(0, |row| row.1)
     }
 
     /// From the number on the wire; unknown ones are the link's.
     pub fn from_number(number: u32) -> Self {
-        Self::TABLE
-            .iter()
-            .find(|row| row.1 == number)
-            .map_or(Self::Link, |row| row.0)
+        Self::TABLE.iter().find(|row| row.1 == number).map_or(Self::Link, |row| row.0)
     }
 
     /// The word for it.
     pub fn name(self) -> &'static str {
-        Self::TABLE
-            .iter()
-            .find(|row| row.0 == self)
-            .map_or("link", |row| row.2)
+        Self::TABLE.iter().find(|row| row.0 == self).map_or("link", |row| row.2)
     }
 }
 

@@ -60,19 +60,9 @@ impl Header {
     /// As bytes.
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let (kind, flags, length, id, offset) = match *self {
-            Self::Block {
-                item,
-                offset,
-                length,
-                hole,
-                whole,
-            } => (
-                1,
-                flag(hole, FLAG_HOLE) | flag(whole, FLAG_WHOLE),
-                length,
-                item,
-                offset,
-            ),
+            Self::Block { item, offset, length, hole, whole } => {
+                (1, flag(hole, FLAG_HOLE) | flag(whole, FLAG_WHOLE), length, item, offset)
+            }
             Self::Bundle { bundle, entries } => (2, 0, entries, bundle, 0),
             Self::End => (3, 0, 0, 0, 0),
         };
@@ -93,10 +83,7 @@ impl Header {
         let length = be_u32(&bytes[4..8]);
         let id = be_u64(&bytes[8..16]);
         let offset = be_u64(&bytes[16..24]);
-        if bytes[2..4] != [0, 0]
-            || bytes[1] & !(FLAG_HOLE | FLAG_WHOLE) != 0
-            || (bytes[1] != 0 && bytes[0] != 1)
-        {
+        if bytes[2..4] != [0, 0] || bytes[1] & !(FLAG_HOLE | FLAG_WHOLE) != 0 || (bytes[1] != 0 && bytes[0] != 1) {
             return Err(ProtocolError::violation(format!(
                 "the peer sent a frame with unknown flags {:02x?}",
                 &bytes[1..4]
@@ -107,7 +94,7 @@ impl Header {
                 let end = offset.checked_add(u64::from(length));
                 let whole = bytes[1] & FLAG_WHOLE != 0;
                 if length > block_bytes
-                    || offset % u64::from(block_bytes) != 0
+                    || !offset.is_multiple_of(u64::from(block_bytes))
                     || (whole && offset != 0)
                     || end.is_none_or(|end| end > limits::FILE_BYTES)
                 {
@@ -115,25 +102,14 @@ impl Header {
                         "the peer sent a block of {length} bytes at offset {offset}"
                     )));
                 }
-                Ok(Self::Block {
-                    item: id,
-                    offset,
-                    length,
-                    hole: bytes[1] & FLAG_HOLE != 0,
-                    whole,
-                })
+                Ok(Self::Block { item: id, offset, length, hole: bytes[1] & FLAG_HOLE != 0, whole })
             }
-            2 if length == 0 || length > limits::BUNDLE_ITEMS => Err(ProtocolError::violation(
-                format!("the peer sent a bundle of {length} items"),
-            )),
-            2 => Ok(Self::Bundle {
-                bundle: id,
-                entries: length,
-            }),
+            2 if length == 0 || length > limits::BUNDLE_ITEMS => {
+                Err(ProtocolError::violation(format!("the peer sent a bundle of {length} items")))
+            }
+            2 => Ok(Self::Bundle { bundle: id, entries: length }),
             3 => Ok(Self::End),
-            kind => Err(ProtocolError::violation(format!(
-                "the peer sent a frame of unknown kind {kind}"
-            ))),
+            kind => Err(ProtocolError::violation(format!("the peer sent a frame of unknown kind {kind}"))),
         }
     }
 }
@@ -194,9 +170,7 @@ impl EntryHeader {
             2 => (EntryKind::Directory, 0),
             3 => (EntryKind::Symlink, limits::LINK_TARGET_BYTES as u64),
             kind => {
-                return Err(ProtocolError::violation(format!(
-                    "the peer sent a bundle entry of unknown kind {kind}"
-                )));
+                return Err(ProtocolError::violation(format!("the peer sent a bundle entry of unknown kind {kind}")));
             }
         };
         let mtime_nanos = be_u32(&bytes[20..24]);
@@ -257,15 +231,8 @@ impl Trailer {
         }
         let mut blake3 = [0; 32];
         blake3.copy_from_slice(&bytes[8..40]);
-        let digest = BlockDigest {
-            blake3,
-            adler32: be_u32(&bytes[40..44]),
-            crc32c: be_u32(&bytes[44..48]),
-        };
-        Ok(Self {
-            whole: bytes[0] == 0,
-            digest,
-        })
+        let digest = BlockDigest { blake3, adler32: be_u32(&bytes[40..44]), crc32c: be_u32(&bytes[44..48]) };
+        Ok(Self { whole: bytes[0] == 0, digest })
     }
 }
 
@@ -274,15 +241,11 @@ fn flag(set: bool, bit: u8) -> u8 {
 }
 
 fn be_u32(bytes: &[u8]) -> u32 {
-    bytes
-        .iter()
-        .fold(0, |value, &byte| (value << 8) | u32::from(byte))
+    bytes.iter().fold(0, |value, &byte| (value << 8) | u32::from(byte))
 }
 
 fn be_u64(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0, |value, &byte| (value << 8) | u64::from(byte))
+    bytes.iter().fold(0, |value, &byte| (value << 8) | u64::from(byte))
 }
 
 #[cfg(test)]
@@ -319,36 +282,12 @@ mod tests {
 
     #[test]
     fn refuses_what_no_sender_sends() {
-        let good = Header::Block {
-            item: 1,
-            offset: u64::from(BLOCK),
-            length: BLOCK,
-            hole: false,
-            whole: false,
-        };
+        let good = Header::Block { item: 1, offset: u64::from(BLOCK), length: BLOCK, hole: false, whole: false };
         assert_eq!(Header::decode(&good.encode(), BLOCK), Ok(good));
         let bad = [
-            Header::Block {
-                item: 1,
-                offset: 0,
-                length: BLOCK + 1,
-                hole: false,
-                whole: false,
-            },
-            Header::Block {
-                item: 1,
-                offset: 0,
-                length: u32::MAX,
-                hole: true,
-                whole: false,
-            },
-            Header::Block {
-                item: 1,
-                offset: 5,
-                length: 1,
-                hole: false,
-                whole: false,
-            },
+            Header::Block { item: 1, offset: 0, length: BLOCK + 1, hole: false, whole: false },
+            Header::Block { item: 1, offset: 0, length: u32::MAX, hole: true, whole: false },
+            Header::Block { item: 1, offset: 5, length: 1, hole: false, whole: false },
             Header::Block {
                 item: 1,
                 offset: u64::MAX - u64::from(BLOCK) + 1,
@@ -356,20 +295,11 @@ mod tests {
                 hole: false,
                 whole: false,
             },
-            Header::Bundle {
-                bundle: 1,
-                entries: 0,
-            },
-            Header::Bundle {
-                bundle: 1,
-                entries: u32::MAX,
-            },
+            Header::Bundle { bundle: 1, entries: 0 },
+            Header::Bundle { bundle: 1, entries: u32::MAX },
         ];
         for header in bad {
-            assert!(
-                Header::decode(&header.encode(), BLOCK).is_err(),
-                "{header:?}"
-            );
+            assert!(Header::decode(&header.encode(), BLOCK).is_err(), "{header:?}");
         }
         assert!(Header::decode(&[9; HEADER_BYTES], BLOCK).is_err());
         assert!(EntryHeader::decode(&[0xff; ENTRY_HEADER_BYTES]).is_err());

@@ -33,19 +33,13 @@ pub struct ProtocolError {
 impl ProtocolError {
     /// A violation, in words: "the peer …".
     pub fn violation(what: impl Into<String>) -> Self {
-        Self {
-            code: error_code::ErrorCode::ProtocolViolation,
-            what: what.into(),
-        }
+        Self { code: error_code::ErrorCode::ProtocolViolation, what: what.into() }
     }
 
     /// A path that may not be used.
     pub fn path(path: &[u8], error: crate::path::PathError) -> Self {
         let shown = crate::path::display_bytes(&path[..path.len().min(200)]);
-        Self {
-            code: error_code::ErrorCode::BadPath,
-            what: format!("the peer sent the path \"{shown}\": {error}"),
-        }
+        Self { code: error_code::ErrorCode::BadPath, what: format!("the peer sent the path \"{shown}\": {error}") }
     }
 }
 
@@ -60,16 +54,10 @@ impl std::error::Error for ProtocolError {}
 /// Decodes one protobuf message whose length has been checked against [`crate::limits::MESSAGE_BYTES`].
 fn decode<M: prost::Message + Default>(bytes: &[u8], what: &str) -> Result<M, ProtocolError> {
     if bytes.len() > crate::limits::MESSAGE_BYTES {
-        return Err(ProtocolError::violation(format!(
-            "the peer sent a {what} of {} bytes",
-            bytes.len()
-        )));
+        return Err(ProtocolError::violation(format!("the peer sent a {what} of {} bytes", bytes.len())));
     }
-    M::decode(bytes).map_err(|error| {
-        ProtocolError::violation(format!(
-            "the peer sent a {what} that cannot be read: {error}"
-        ))
-    })
+    M::decode(bytes)
+        .map_err(|error| ProtocolError::violation(format!("the peer sent a {what} that cannot be read: {error}")))
 }
 
 /// Error text from a peer: bounded, printable.
@@ -79,8 +67,5 @@ pub fn peer_text(text: &str) -> String {
         end -= 1;
     }
     // Backslashes were doubled where the text was made; only what could drive a terminal is taken out here.
-    text[..end]
-        .chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
+    text[..end].chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

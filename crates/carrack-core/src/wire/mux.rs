@@ -27,10 +27,7 @@ impl Channel {
 /// # Panics
 /// When the payload is longer than [`limits::MUX_FRAME_BYTES`]; writers cut before.
 pub fn encode_header(channel: Channel, payload_bytes: usize) -> [u8; HEADER_BYTES] {
-    assert!(
-        payload_bytes <= limits::MUX_FRAME_BYTES,
-        "frames are cut before they are framed"
-    );
+    assert!(payload_bytes <= limits::MUX_FRAME_BYTES, "frames are cut before they are framed");
     let mut header = [0; HEADER_BYTES];
     header[..4].copy_from_slice(&(payload_bytes as u32).to_be_bytes());
     header[4..].copy_from_slice(&channel.0.to_be_bytes());
@@ -45,9 +42,7 @@ pub fn decode_header(header: [u8; HEADER_BYTES]) -> Result<(Channel, usize), Pro
     let [a, b, c, d, e, f] = header;
     let length = u32::from_be_bytes([a, b, c, d]) as usize;
     if length > limits::MUX_FRAME_BYTES {
-        return Err(ProtocolError::violation(format!(
-            "the peer announced a control frame of {length} bytes"
-        )));
+        return Err(ProtocolError::violation(format!("the peer announced a control frame of {length} bytes")));
     }
     Ok((Channel(u16::from_be_bytes([e, f])), length))
 }
@@ -58,10 +53,7 @@ mod tests {
 
     #[test]
     fn comes_back_and_refuses_bombs() {
-        assert_eq!(
-            decode_header(encode_header(Channel(7), 1234)),
-            Ok((Channel(7), 1234))
-        );
+        assert_eq!(decode_header(encode_header(Channel(7), 1234)), Ok((Channel(7), 1234)));
         assert!(decode_header([0xff; 6]).is_err());
     }
 }

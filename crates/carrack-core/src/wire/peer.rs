@@ -135,10 +135,7 @@ pub struct DirectoryAttributes {
 impl PeerMessage {
     /// As bytes.
     pub fn encode(&self) -> Vec<u8> {
-        raw::Peer {
-            body: Some(to_raw(self)),
-        }
-        .encode_to_vec()
+        raw::Peer { body: Some(to_raw(self)) }.encode_to_vec()
     }
 
     /// From bytes.
@@ -149,9 +146,7 @@ impl PeerMessage {
         let message: raw::Peer = decode(bytes, "peer message")?;
         match message.body {
             Some(body) => from_raw(body),
-            None => Err(ProtocolError::violation(
-                "the peer sent a message of unknown type",
-            )),
+            None => Err(ProtocolError::violation("the peer sent a message of unknown type")),
         }
     }
 }
@@ -175,34 +170,21 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
                 Answer::Keep => raw::KEPT,
                 Answer::Refuse(_) => raw::FAILED,
             },
-            failure: if let Answer::Refuse(failure) = answer {
-                Some(failure.into())
-            } else {
-                None
-            },
+            failure: if let Answer::Refuse(failure) = answer { Some(failure.into()) } else { None },
         }),
         PeerMessage::Landed { blocks, bundles } => {
             let (items, offsets) = blocks.into_iter().unzip();
-            Body::Landed(raw::Landed {
-                items,
-                offsets,
-                bundles,
-            })
+            Body::Landed(raw::Landed { items, offsets, bundles })
         }
         PeerMessage::SendAgain { item, offset } => Body::SendAgain(raw::SendAgain { item, offset }),
-        PeerMessage::Complete { item, size, blake3 } => Body::Complete(raw::Complete {
-            item,
-            size,
-            blake3: blake3.map(|digest| digest.to_vec()),
-        }),
+        PeerMessage::Complete { item, size, blake3 } => {
+            Body::Complete(raw::Complete { item, size, blake3: blake3.map(|digest| digest.to_vec()) })
+        }
         PeerMessage::Abandon { item } => Body::Abandon(raw::Abandon { item }),
         PeerMessage::Done { item, result } => Body::Done(result_to_raw(item, result)),
         PeerMessage::BundleDone { bundle, exceptions } => Body::BundleDone(raw::BundleDone {
             bundle,
-            exceptions: exceptions
-                .into_iter()
-                .map(|(index, result)| result_to_raw(u64::from(index), result))
-                .collect(),
+            exceptions: exceptions.into_iter().map(|(index, result)| result_to_raw(u64::from(index), result)).collect(),
         }),
         PeerMessage::Directories(list) => Body::Directories(raw::Directories {
             list: list
@@ -220,10 +202,7 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
             durable,
             failures: failures
                 .into_iter()
-                .map(|(path, failure)| raw::PathFailure {
-                    path,
-                    failure: Some(failure.into()),
-                })
+                .map(|(path, failure)| raw::PathFailure { path, failure: Some(failure.into()) })
                 .collect(),
         }),
         PeerMessage::Fail(failure) => Body::Fail(failure.into()),
@@ -238,16 +217,8 @@ fn result_to_raw(item: u64, result: ItemResult) -> raw::ItemResult {
         ItemResult::Failed(_) => raw::FAILED,
         ItemResult::Dropped => raw::DROPPED,
     };
-    let failure = if let ItemResult::Failed(failure) = result {
-        Some(failure.into())
-    } else {
-        None
-    };
-    raw::ItemResult {
-        item,
-        kind,
-        failure,
-    }
+    let failure = if let ItemResult::Failed(failure) = result { Some(failure.into()) } else { None };
+    raw::ItemResult { item, kind, failure }
 }
 
 fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
@@ -261,82 +232,50 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
                 (raw::KEPT, _) => Answer::Keep,
                 (raw::FAILED, Some(failure)) => Answer::Refuse(failure.into()),
                 (kind, _) => {
-                    return Err(ProtocolError::violation(format!(
-                        "the peer sent an answer of unknown kind {kind}"
-                    )));
+                    return Err(ProtocolError::violation(format!("the peer sent an answer of unknown kind {kind}")));
                 }
             };
             PeerMessage::Answer { item, answer }
         }
         Body::Landed(landed) => {
             if landed.items.len() != landed.offsets.len() {
-                return Err(ProtocolError::violation(
-                    "the peer sent a list of landed blocks with missing offsets",
-                ));
+                return Err(ProtocolError::violation("the peer sent a list of landed blocks with missing offsets"));
             }
             PeerMessage::Landed {
                 blocks: landed.items.into_iter().zip(landed.offsets).collect(),
                 bundles: landed.bundles,
             }
         }
-        Body::SendAgain(again) => PeerMessage::SendAgain {
-            item: again.item,
-            offset: again.offset,
-        },
+        Body::SendAgain(again) => PeerMessage::SendAgain { item: again.item, offset: again.offset },
         Body::Complete(complete) => {
             let blake3 = match complete.blake3.map(<[u8; 32]>::try_from) {
                 None => None,
                 Some(Ok(digest)) => Some(digest),
                 Some(Err(_)) => {
-                    return Err(ProtocolError::violation(
-                        "the peer sent a digest of the wrong length",
-                    ));
+                    return Err(ProtocolError::violation("the peer sent a digest of the wrong length"));
                 }
             };
             if complete.size > limits::FILE_BYTES {
-                return Err(ProtocolError::violation(format!(
-                    "the peer sent a file of {} bytes",
-                    complete.size
-                )));
+                return Err(ProtocolError::violation(format!("the peer sent a file of {} bytes", complete.size)));
             }
-            PeerMessage::Complete {
-                item: complete.item,
-                size: complete.size,
-                blake3,
-            }
+            PeerMessage::Complete { item: complete.item, size: complete.size, blake3 }
         }
         Body::Abandon(abandon) => PeerMessage::Abandon { item: abandon.item },
-        Body::Done(done) => PeerMessage::Done {
-            item: done.item,
-            result: result_from_raw(done)?.1,
-        },
+        Body::Done(done) => PeerMessage::Done { item: done.item, result: result_from_raw(done)?.1 },
         Body::BundleDone(done) => PeerMessage::BundleDone {
             bundle: done.bundle,
-            exceptions: done
-                .exceptions
-                .into_iter()
-                .map(result_from_raw)
-                .collect::<Result<_, _>>()?,
+            exceptions: done.exceptions.into_iter().map(result_from_raw).collect::<Result<_, _>>()?,
         },
-        Body::Directories(directories) => PeerMessage::Directories(
-            directories
-                .list
-                .into_iter()
-                .map(directory_from_raw)
-                .collect::<Result<_, _>>()?,
-        ),
+        Body::Directories(directories) => {
+            PeerMessage::Directories(directories.list.into_iter().map(directory_from_raw).collect::<Result<_, _>>()?)
+        }
         Body::Finish(_) => PeerMessage::Finish,
         Body::Finished(finished) => PeerMessage::Finished {
             durable: finished.durable,
             failures: finished
                 .failures
                 .into_iter()
-                .map(|entry| {
-                    (
-                        entry.path,
-                        entry.failure.map_or_else(unexplained, Failure::from),
-                    )
-                })
+                .map(|entry| (entry.path, entry.failure.map_or_else(unexplained, Failure::from)))
                 .collect(),
         },
         Body::Fail(failure) => PeerMessage::Fail(failure.into()),
@@ -345,9 +284,7 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
 
 fn offer_from_raw(offer: raw::Offer) -> Result<Offer, ProtocolError> {
     path::check_relative(&offer.path).map_err(|error| ProtocolError::path(&offer.path, error))?;
-    if offer.size.is_some_and(|size| size > limits::FILE_BYTES)
-        || offer.mtime_nanos >= 1_000_000_000
-        || offer.item == 0
+    if offer.size.is_some_and(|size| size > limits::FILE_BYTES) || offer.mtime_nanos >= 1_000_000_000 || offer.item == 0
     {
         return Err(ProtocolError::violation(format!(
             "the peer offered a file of {:?} bytes, number {}",
@@ -359,20 +296,15 @@ fn offer_from_raw(offer: raw::Offer) -> Result<Offer, ProtocolError> {
         path: offer.path,
         size: offer.size,
         mode: offer.mode & 0o7777,
-        mtime: offer
-            .mtime_seconds
-            .map(|seconds| (seconds, offer.mtime_nanos)),
+        mtime: offer.mtime_seconds.map(|seconds| (seconds, offer.mtime_nanos)),
         sparse: offer.sparse,
     })
 }
 
 fn directory_from_raw(directory: raw::Directory) -> Result<DirectoryAttributes, ProtocolError> {
-    path::check_relative(&directory.path)
-        .map_err(|error| ProtocolError::path(&directory.path, error))?;
+    path::check_relative(&directory.path).map_err(|error| ProtocolError::path(&directory.path, error))?;
     if directory.mtime_nanos >= 1_000_000_000 {
-        return Err(ProtocolError::violation(
-            "the peer sent a directory with an impossible time",
-        ));
+        return Err(ProtocolError::violation("the peer sent a directory with an impossible time"));
     }
     Ok(DirectoryAttributes {
         path: directory.path,
@@ -389,9 +321,7 @@ fn result_from_raw(result: raw::ItemResult) -> Result<(u32, ItemResult), Protoco
         raw::DROPPED => ItemResult::Dropped,
         raw::FAILED => ItemResult::Failed(result.failure.map_or_else(unexplained, Failure::from)),
         kind => {
-            return Err(ProtocolError::violation(format!(
-                "the peer sent a result of unknown kind {kind}"
-            )));
+            return Err(ProtocolError::violation(format!("the peer sent a result of unknown kind {kind}")));
         }
     };
     // Offered items are named by the message around it; only a bundle's index has to fit.
@@ -399,20 +329,12 @@ fn result_from_raw(result: raw::ItemResult) -> Result<(u32, ItemResult), Protoco
 }
 
 fn unexplained() -> Failure {
-    Failure {
-        code: ErrorCode::Other,
-        side: Side::Destination,
-        message: "the peer gave no reason".into(),
-    }
+    Failure { code: ErrorCode::Other, side: Side::Destination, message: "the peer gave no reason".into() }
 }
 
 impl From<Failure> for raw::Failure {
     fn from(failure: Failure) -> Self {
-        Self {
-            code: failure.code.number(),
-            side: failure.side.number(),
-            message: peer_text(&failure.message),
-        }
+        Self { code: failure.code.number(), side: failure.side.number(), message: peer_text(&failure.message) }
     }
 }
 
@@ -593,11 +515,8 @@ mod tests {
 
     #[test]
     fn messages_come_back() {
-        let failure = Failure {
-            code: ErrorCode::NoSpace,
-            side: Side::Destination,
-            message: "a/b: write: no space".into(),
-        };
+        let failure =
+            Failure { code: ErrorCode::NoSpace, side: Side::Destination, message: "a/b: write: no space".into() };
         let messages = [
             PeerMessage::Offer(Offer {
                 item: 7,
@@ -607,49 +526,20 @@ mod tests {
                 mtime: Some((-5, 999_999_999)),
                 sparse: true,
             }),
-            PeerMessage::Answer {
-                item: 7,
-                answer: Answer::Refuse(failure.clone()),
-            },
-            PeerMessage::Answer {
-                item: 7,
-                answer: Answer::Accept,
-            },
-            PeerMessage::Landed {
-                blocks: vec![(7, 0), (7, 4096)],
-                bundles: vec![1, 2],
-            },
-            PeerMessage::SendAgain {
-                item: 7,
-                offset: 4096,
-            },
-            PeerMessage::Complete {
-                item: 7,
-                size: 5000,
-                blake3: Some([9; 32]),
-            },
+            PeerMessage::Answer { item: 7, answer: Answer::Refuse(failure.clone()) },
+            PeerMessage::Answer { item: 7, answer: Answer::Accept },
+            PeerMessage::Landed { blocks: vec![(7, 0), (7, 4096)], bundles: vec![1, 2] },
+            PeerMessage::SendAgain { item: 7, offset: 4096 },
+            PeerMessage::Complete { item: 7, size: 5000, blake3: Some([9; 32]) },
             PeerMessage::Abandon { item: 7 },
-            PeerMessage::Done {
-                item: u64::MAX,
-                result: ItemResult::Mismatch,
-            },
+            PeerMessage::Done { item: u64::MAX, result: ItemResult::Mismatch },
             PeerMessage::BundleDone {
                 bundle: 3,
-                exceptions: vec![
-                    (4, ItemResult::Failed(failure.clone())),
-                    (5, ItemResult::Kept),
-                ],
+                exceptions: vec![(4, ItemResult::Failed(failure.clone())), (5, ItemResult::Kept)],
             },
-            PeerMessage::Directories(vec![DirectoryAttributes {
-                path: b"d".to_vec(),
-                mode: 0o755,
-                mtime: (1, 2),
-            }]),
+            PeerMessage::Directories(vec![DirectoryAttributes { path: b"d".to_vec(), mode: 0o755, mtime: (1, 2) }]),
             PeerMessage::Finish,
-            PeerMessage::Finished {
-                durable: true,
-                failures: vec![(b"d".to_vec(), failure.clone())],
-            },
+            PeerMessage::Finished { durable: true, failures: vec![(b"d".to_vec(), failure.clone())] },
             PeerMessage::Fail(failure),
         ];
         for message in messages {
@@ -660,14 +550,7 @@ mod tests {
     #[test]
     fn hostile_paths_and_sizes_are_refused_at_the_door() {
         let offer = |path: &[u8], size| {
-            let offer = Offer {
-                item: 1,
-                path: path.to_vec(),
-                size: Some(size),
-                mode: 0,
-                mtime: None,
-                sparse: false,
-            };
+            let offer = Offer { item: 1, path: path.to_vec(), size: Some(size), mode: 0, mtime: None, sparse: false };
             PeerMessage::decode(&PeerMessage::Offer(offer).encode())
         };
         assert!(offer(b"fine", 1).is_ok());
@@ -675,11 +558,7 @@ mod tests {
             assert!(offer(path, 1).is_err(), "{path:?}");
         }
         assert!(offer(b"fine", u64::MAX).is_err());
-        let directory = DirectoryAttributes {
-            path: b"../..".to_vec(),
-            mode: 0o777,
-            mtime: (0, 0),
-        };
+        let directory = DirectoryAttributes { path: b"../..".to_vec(), mode: 0o777, mtime: (0, 0) };
         assert!(PeerMessage::decode(&PeerMessage::Directories(vec![directory]).encode()).is_err());
         assert!(PeerMessage::decode(&[0xff; 100]).is_err());
         assert!(PeerMessage::decode(&[]).is_err());

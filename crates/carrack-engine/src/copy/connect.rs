@@ -53,11 +53,7 @@ impl Ends {
 
     /// Who dials in a direct link.
     fn dialer(&self) -> EndId {
-        if self.destination.is_here() {
-            EndId::Destination
-        } else {
-            EndId::Source
-        }
+        if self.destination.is_here() { EndId::Destination } else { EndId::Source }
     }
 }
 
@@ -69,13 +65,9 @@ fn other(id: EndId) -> EndId {
 }
 
 fn session_key(encrypt: Encrypt) -> Result<SessionKey, Failure> {
-    let mut key = SessionKey {
-        id: [0; 16],
-        secret: [0; 32],
-        encrypt,
-    };
-    let random = carrack_sys::host::random_bytes(&mut key.id)
-        .and_then(|()| carrack_sys::host::random_bytes(&mut key.secret));
+    let mut key = SessionKey { id: [0; 16], secret: [0; 32], encrypt };
+    let random =
+        carrack_sys::host::random_bytes(&mut key.id).and_then(|()| carrack_sys::host::random_bytes(&mut key.secret));
     random.map_err(|error| failure(ErrorCode::Internal, Side::Command, error.to_string()))?;
     Ok(key)
 }
@@ -98,23 +90,14 @@ pub fn connect(
     let wanted = options.reach.link;
     let mut why = None;
     if wanted != Some(LinkKind::Tunnel) {
-        let mut attempt = Attempt {
-            key: session_key(options.encrypt)?,
-            request,
-            inbox,
-            note,
-            offers: Vec::new(),
-            last: None,
-        };
+        let mut attempt =
+            Attempt { key: session_key(options.encrypt)?, request, inbox, note, offers: Vec::new(), last: None };
         match attempt.run(ends, wanted)? {
             Some(link) => return Ok(link.with_streams(request, plan, ends)),
             None => why = attempt.last,
         }
     }
-    let because = why
-        .as_ref()
-        .map(|failure| failure.message.clone())
-        .unwrap_or_default();
+    let because = why.as_ref().map(|failure| failure.message.clone()).unwrap_or_default();
     if !matches!(wanted, None | Some(LinkKind::Tunnel)) {
         let message = format!(
             "no data connection by the only link allowed: {because}; try --data-address, --ports, or another --link"
@@ -122,32 +105,20 @@ pub fn connect(
         return Err(failure(ErrorCode::NoLink, Side::Link, message));
     }
     if !because.is_empty() {
-        note(format!(
-            "no direct data connection ({because}): data goes through the control connection"
-        ));
+        note(format!("no direct data connection ({because}): data goes through the control connection"));
     }
     tunnel(ends, inbox, note)
 }
 
 fn connect_here(request: &CopyRequest, plan: &Plan, ends: &Ends) -> Result<Link, Failure> {
-    let (Reached::Here(source, _), Reached::Here(destination, _)) =
-        (&ends.source.reached, &ends.destination.reached)
+    let (Reached::Here(source, _), Reached::Here(destination, _)) = (&ends.source.reached, &ends.destination.reached)
     else {
-        return Err(failure(
-            ErrorCode::Internal,
-            Side::Command,
-            "two ends here that are not",
-        ));
+        return Err(failure(ErrorCode::Internal, Side::Command, "two ends here that are not"));
     };
     let streams = stream_count(request, plan, Duration::ZERO, ends);
     for number in 0..streams {
-        let (out, input) = UnixStream::pair().map_err(|error| {
-            failure(
-                ErrorCode::ResourceLimit,
-                Side::Command,
-                format!("a socket pair: {error}"),
-            )
-        })?;
+        let (out, input) = UnixStream::pair()
+            .map_err(|error| failure(ErrorCode::ResourceLimit, Side::Command, format!("a socket pair: {error}")))?;
         let connection = |socket| Connection {
             socket: Arc::new(Socket::Unix(socket)),
             protection: Protection::Memory,
@@ -157,32 +128,16 @@ fn connect_here(request: &CopyRequest, plan: &Plan, ends: &Ends) -> Result<Link,
         source.arrived(connection(out));
         destination.arrived(connection(input));
     }
-    let report = LinkReport {
-        kind: LinkKind::Memory,
-        address: String::new(),
-        streams,
-        cipher: "memory".into(),
-    };
-    Ok(Link {
-        report,
-        key: session_key(Encrypt::None)?,
-        more: None,
-    })
+    let report = LinkReport { kind: LinkKind::Memory, address: String::new(), streams, cipher: "memory".into() };
+    Ok(Link { report, key: session_key(Encrypt::None)?, more: None })
 }
 
 fn stream_count(request: &CopyRequest, plan: &Plan, round_trip: Duration, ends: &Ends) -> u16 {
     if plan.in_order {
         return 1;
     }
-    let processors = ends
-        .source
-        .welcome
-        .processors
-        .min(ends.destination.welcome.processors) as usize;
-    request
-        .options
-        .streams
-        .unwrap_or_else(|| pace::initial_streams(round_trip, processors))
+    let processors = ends.source.welcome.processors.min(ends.destination.welcome.processors) as usize;
+    request.options.streams.unwrap_or_else(|| pace::initial_streams(round_trip, processors))
 }
 
 /// Trying to connect in one way and the other.
@@ -210,11 +165,7 @@ impl Attempt<'_> {
         let direct = ends.dialer();
         if only != Some(LinkKind::Reverse) {
             self.start(ends, LinkKind::Direct, direct)?;
-            let patience = if only.is_some() {
-                LINK_TIMEOUT
-            } else {
-                LINK_STAGGER
-            };
+            let patience = if only.is_some() { LINK_TIMEOUT } else { LINK_STAGGER };
             if let Some(link) = self.wait(start + patience)? {
                 return Ok(Some(link));
             }
@@ -229,44 +180,22 @@ impl Attempt<'_> {
     fn start(&mut self, ends: &mut Ends, kind: LinkKind, dialer: EndId) -> Result<(), Failure> {
         let (low, high) = self.request.options.reach.ports.unwrap_or((0, 0));
         let session = Some(self.key.to_message());
-        let listen = Listen {
-            session: session.clone(),
-            port_low: u32::from(low),
-            port_high: u32::from(high),
-        };
+        let listen = Listen { session: session.clone(), port_low: u32::from(low), port_high: u32::from(high) };
         let listener = ends.get(other(dialer));
-        let Listening { port, pin } =
-            match listener.request(self.inbox, self.note, Ask::Listen(listen)) {
-                Ok(Tell::Listening(listening)) => listening,
-                Ok(_) => return Err(listener.unexpected()),
-                Err(failure) => {
-                    self.last = Some(failure);
-                    return Ok(());
-                }
-            };
+        let Listening { port, pin } = match listener.request(self.inbox, self.note, Ask::Listen(listen)) {
+            Ok(Tell::Listening(listening)) => listening,
+            Ok(_) => return Err(listener.unexpected()),
+            Err(failure) => {
+                self.last = Some(failure);
+                return Ok(());
+            }
+        };
         let addresses = addresses(self.request, ends, other(dialer), port);
-        let first = if kind == LinkKind::Reverse {
-            REVERSE_FIRST
-        } else {
-            0
-        };
+        let first = if kind == LinkKind::Reverse { REVERSE_FIRST } else { 0 };
         let timeout_ms = LINK_TIMEOUT.as_millis() as u32;
-        let dial = Dial {
-            session,
-            addresses: addresses.clone(),
-            pin: pin.clone(),
-            count: 1,
-            first,
-            timeout_ms,
-        };
+        let dial = Dial { session, addresses: addresses.clone(), pin: pin.clone(), count: 1, first, timeout_ms };
         let request = ends.get(dialer).ask(Ask::Dial(dial))?;
-        self.offers.push(Offer {
-            kind,
-            dialer,
-            request,
-            addresses,
-            pin,
-        });
+        self.offers.push(Offer { kind, dialer, request, addresses, pin });
         Ok(())
     }
 
@@ -275,17 +204,14 @@ impl Attempt<'_> {
         while !self.offers.is_empty() {
             let offers = &self.offers;
             let of = |end: EndId, request: u64| {
-                offers
-                    .iter()
-                    .position(|offer| (offer.dialer, offer.request) == (end, request))
+                offers.iter().position(|offer| (offer.dialer, offer.request) == (end, request))
             };
-            let answer = match self.inbox.wait(Some(deadline), self.note, &|incoming| {
-                of(incoming.end, incoming.request).is_some()
-            }) {
+            let answer = match self
+                .inbox
+                .wait(Some(deadline), self.note, &|incoming| of(incoming.end, incoming.request).is_some())
+            {
                 Ok(answer) => answer,
-                Err(failure)
-                    if failure.code == ErrorCode::Silence && Instant::now() >= deadline =>
-                {
+                Err(failure) if failure.code == ErrorCode::Silence && Instant::now() >= deadline => {
                     self.last.get_or_insert(failure);
                     return Ok(None);
                 }
@@ -297,11 +223,7 @@ impl Attempt<'_> {
             let offer = self.offers.remove(place);
             match answer.tell? {
                 Tell::Dialed(dialed) => {
-                    return Ok(Some(Unsized {
-                        key: self.key.clone(),
-                        offer,
-                        dialed,
-                    }));
+                    return Ok(Some(Unsized { key: self.key.clone(), offer, dialed }));
                 }
                 Tell::Failed(why) => self.last = Some(why.into()),
                 _ => {}
@@ -322,37 +244,15 @@ impl Unsized {
     fn with_streams(self, request: &CopyRequest, plan: &Plan, ends: &Ends) -> Link {
         let round_trip = Duration::from_micros(self.dialed.round_trip_us);
         let streams = stream_count(request, plan, round_trip, ends);
-        let cipher = if self.dialed.cipher.is_empty() {
-            "none".into()
-        } else {
-            self.dialed.cipher
-        };
-        let first = if self.offer.kind == LinkKind::Reverse {
-            REVERSE_FIRST
-        } else {
-            0
-        };
-        let report = LinkReport {
-            kind: self.offer.kind,
-            address: self.dialed.address,
-            streams,
-            cipher,
-        };
+        let cipher = if self.dialed.cipher.is_empty() { "none".into() } else { self.dialed.cipher };
+        let first = if self.offer.kind == LinkKind::Reverse { REVERSE_FIRST } else { 0 };
+        let report = LinkReport { kind: self.offer.kind, address: self.dialed.address, streams, cipher };
         // The address that worked first: the others have shown what they are worth.
-        let addresses = if report.address.is_empty() {
-            self.offer.addresses
-        } else {
-            vec![report.address.clone()]
-        };
+        let addresses = if report.address.is_empty() { self.offer.addresses } else { vec![report.address.clone()] };
         Link {
             report,
             key: self.key,
-            more: Some(More {
-                dialer: self.offer.dialer,
-                addresses,
-                pin: self.offer.pin,
-                first: first + 1,
-            }),
+            more: Some(More { dialer: self.offer.dialer, addresses, pin: self.offer.pin, first: first + 1 }),
         }
     }
 }
@@ -380,11 +280,7 @@ fn addresses(request: &CopyRequest, ends: &mut Ends, listener: EndId, port: u32)
             } else {
                 name
             };
-            hosts.push(
-                name.trim_start_matches('[')
-                    .trim_end_matches(']')
-                    .to_string(),
-            );
+            hosts.push(name.trim_start_matches('[').trim_end_matches(']').to_string());
         }
     }
     let mut addresses: Vec<String> = Vec::new();
@@ -398,24 +294,14 @@ fn addresses(request: &CopyRequest, ends: &mut Ends, listener: EndId, port: u32)
 }
 
 fn bracketed(host: &str) -> String {
-    if host.contains(':') && !host.starts_with('[') {
-        format!("[{host}]")
-    } else {
-        host.to_string()
-    }
+    if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_string() }
 }
 
 /// One stream inside the control connections, which are encrypted already.
 fn tunnel(ends: &mut Ends, inbox: &mut Inbox, note: &Note) -> Result<Link, Failure> {
     let key = session_key(Encrypt::None)?;
     let channel = u32::from(Channel::FIRST_TUNNEL.0);
-    let ask = |dial| {
-        Ask::Tunnel(Tunnel {
-            session: Some(key.to_message()),
-            channel,
-            dial,
-        })
-    };
+    let ask = |dial| Ask::Tunnel(Tunnel { session: Some(key.to_message()), channel, dial });
     let answering = ends.destination.ask(ask(false))?;
     let dialing = ends.source.ask(ask(true))?;
     ends.source.answer(inbox, note, dialing)?;
@@ -425,25 +311,9 @@ fn tunnel(ends: &mut Ends, inbox: &mut Inbox, note: &Note) -> Result<Link, Failu
         Reached::Ssh(_) => Some("ssh"),
         Reached::Node(..) => Some("TLS"),
     });
-    let cipher = format!(
-        "inside {}",
-        carrier
-            .into_iter()
-            .flatten()
-            .collect::<Vec<_>>()
-            .join(" and ")
-    );
-    let report = LinkReport {
-        kind: LinkKind::Tunnel,
-        address: String::new(),
-        streams: 1,
-        cipher,
-    };
-    Ok(Link {
-        report,
-        key,
-        more: None,
-    })
+    let cipher = format!("inside {}", carrier.into_iter().flatten().collect::<Vec<_>>().join(" and "));
+    let report = LinkReport { kind: LinkKind::Tunnel, address: String::new(), streams: 1, cipher };
+    Ok(Link { report, key, more: None })
 }
 
 /// Asks for the rest of the data connections; the transfer does not wait for them.

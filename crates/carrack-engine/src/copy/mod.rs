@@ -10,13 +10,10 @@ use std::time::{Duration, Instant};
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::report::{
-    ErrorCode, Event, Failure, Faults, ItemFailure, ItemKind, ItemReport, Outcome, Progress,
-    Report, Side,
+    ErrorCode, Event, Failure, Faults, ItemFailure, ItemKind, ItemReport, Outcome, Progress, Report, Side,
 };
 use carrack_core::request::CopyRequest;
-use carrack_core::wire::control::{
-    Ask, Begin, Empty, Ended, ReceiveRole, Role, SendRole, Tell, TransferOptions,
-};
+use carrack_core::wire::control::{Ask, Begin, Empty, Ended, ReceiveRole, Role, SendRole, Tell, TransferOptions};
 
 use crate::end::{End, EndId, Inbox, Note, stopped};
 use crate::error::failure;
@@ -27,23 +24,14 @@ type Observer<'a> = &'a (dyn Fn(Event) + Send + Sync);
 /// Carries out a request. Failures of items are in the report, and so is the error that ended the whole early, if one did.
 pub fn copy(request: &CopyRequest, observer: Observer<'_>) -> Report {
     let start = Instant::now();
-    let mut report = Report {
-        verify: Some(request.options.verify),
-        encrypt: Some(request.options.encrypt),
-        ..Report::default()
-    };
+    let mut report =
+        Report { verify: Some(request.options.verify), encrypt: Some(request.options.encrypt), ..Report::default() };
     let result = std::thread::scope(|scope| {
         // Notes come from the threads that read ssh's messages; they are handed on from here, in order.
         let (sender, notes) = std::sync::mpsc::channel::<String>();
         scope.spawn(move || notes.iter().for_each(|text| observer(Event::Note(text))));
         let note: Note = Arc::new(move |text| drop(sender.send(text)));
-        let mut copying = Copying {
-            request,
-            observer,
-            note,
-            inbox: Inbox::default(),
-            report: &mut report,
-        };
+        let mut copying = Copying { request, observer, note, inbox: Inbox::default(), report: &mut report };
         copying.run()
     });
     report.error = result.err();
@@ -72,10 +60,7 @@ impl Copying<'_> {
         if result.is_err() {
             self.cancel(&mut ends);
         }
-        let Ends {
-            source,
-            destination,
-        } = ends;
+        let Ends { source, destination } = ends;
         source.close();
         destination.close();
         result
@@ -83,16 +68,8 @@ impl Copying<'_> {
 
     fn run_with(&mut self, ends: &mut Ends) -> Result<(), Failure> {
         let plan = resolve::resolve(self.request, ends, &mut self.inbox, &self.note)?;
-        let sources = self
-            .request
-            .sources
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        (self.observer)(Event::Resolved {
-            sources,
-            targets: plan.shown.clone(),
-        });
+        let sources = self.request.sources.iter().map(ToString::to_string).collect();
+        (self.observer)(Event::Resolved { sources, targets: plan.shown.clone() });
         if self.request.options.dry_run {
             return self.count(&plan, &mut ends.source);
         }
@@ -111,45 +88,25 @@ impl Copying<'_> {
     /// Both ends at once: two ssh logins cost the time of one.
     fn open_ends(&mut self) -> Result<Ends, Failure> {
         let options = &self.request.options;
-        let first = self
-            .request
-            .sources
-            .first()
-            .ok_or_else(|| failure(ErrorCode::Usage, Side::Command, "nothing to copy"))?;
+        let first =
+            self.request.sources.first().ok_or_else(|| failure(ErrorCode::Usage, Side::Command, "nothing to copy"))?;
         let (source, destination) = (place_of(first), place_of(&self.request.destination));
-        if let Some(other) = self
-            .request
-            .sources
-            .iter()
-            .find(|location| !same_host(first, location))
-        {
-            let message =
-                format!("{first} and {other} are on different hosts: copy from one host at a time");
+        if let Some(other) = self.request.sources.iter().find(|location| !same_host(first, location)) {
+            let message = format!("{first} and {other} are on different hosts: copy from one host at a time");
             return Err(failure(ErrorCode::Usage, Side::Command, message));
         }
         let (source, destination) = std::thread::scope(|scope| {
             let (inbox, note, reach) = (&self.inbox, &self.note, &options.reach);
             let sharing = inbox.share();
-            let far = scope
-                .spawn(move || End::open(EndId::Destination, &destination, reach, sharing, note));
+            let far = scope.spawn(move || End::open(EndId::Destination, &destination, reach, sharing, note));
             let near = End::open(EndId::Source, &source, reach, inbox.share(), note);
-            let far = far.join().unwrap_or_else(|_| {
-                Err(failure(
-                    ErrorCode::Internal,
-                    Side::Command,
-                    "a thread ended early",
-                ))
-            });
+            let far =
+                far.join().unwrap_or_else(|_| Err(failure(ErrorCode::Internal, Side::Command, "a thread ended early")));
             (near, far)
         });
-        let mut ends = Ends {
-            source: source?,
-            destination: destination?,
-        };
-        ends.source
-            .welcomed(&mut self.inbox, &options.reach, &self.note)?;
-        ends.destination
-            .welcomed(&mut self.inbox, &options.reach, &self.note)?;
+        let mut ends = Ends { source: source?, destination: destination? };
+        ends.source.welcomed(&mut self.inbox, &options.reach, &self.note)?;
+        ends.destination.welcomed(&mut self.inbox, &options.reach, &self.note)?;
         Ok(ends)
     }
 
@@ -166,25 +123,12 @@ impl Copying<'_> {
         };
         let message = transfer.to_message(link.key.id);
         // The receiver first: what the sender says must find somebody.
-        let receive = ReceiveRole {
-            directory: plan.directory.clone(),
-            sink: plan.sink,
-        };
-        let begin = Begin {
-            options: Some(message.clone()),
-            role: Some(Role::Receive(receive)),
-        };
-        ends.destination
-            .request(&mut self.inbox, &self.note, Ask::Begin(begin))?;
-        let begin = Begin {
-            options: Some(message),
-            role: Some(Role::Send(SendRole {
-                sources: plan.sources.clone(),
-            })),
-        };
-        ends.source
-            .request(&mut self.inbox, &self.note, Ask::Begin(begin))
-            .map(|_| ())
+        let receive = ReceiveRole { directory: plan.directory.clone(), sink: plan.sink };
+        let begin = Begin { options: Some(message.clone()), role: Some(Role::Receive(receive)) };
+        ends.destination.request(&mut self.inbox, &self.note, Ask::Begin(begin))?;
+        let begin =
+            Begin { options: Some(message), role: Some(Role::Send(SendRole { sources: plan.sources.clone() })) };
+        ends.source.request(&mut self.inbox, &self.note, Ask::Begin(begin)).map(|_| ())
     }
 
     /// Passes on what the ends tell, until both have ended.
@@ -193,29 +137,18 @@ impl Copying<'_> {
         let mut first_failure: Option<Failure> = None;
         while !waiting.is_empty() {
             // One side's failure reaches the other through the peer conversation; if it does not, the second does not hold us.
-            let deadline = first_failure
-                .as_ref()
-                .map(|_| Instant::now() + Duration::from_secs(5));
-            let incoming = match self
-                .inbox
-                .wait(deadline, &self.note, &|incoming| incoming.request == 0)
-            {
+            let deadline = first_failure.as_ref().map(|_| Instant::now() + Duration::from_secs(5));
+            let incoming = match self.inbox.wait(deadline, &self.note, &|incoming| incoming.request == 0) {
                 Ok(incoming) => incoming,
                 Err(error) => return Err(first_failure.unwrap_or(error)),
             };
             match incoming.tell? {
-                Tell::Progress(progress) => {
-                    (self.observer)(Event::Progress(Progress::from(progress)))
-                }
-                Tell::Items(items) => items
-                    .list
-                    .into_iter()
-                    .for_each(|item| self.item(item.into())),
+                Tell::Progress(progress) => (self.observer)(Event::Progress(Progress::from(progress))),
+                Tell::Items(items) => items.list.into_iter().for_each(|item| self.item(item.into())),
                 Tell::Ended(ended) => {
                     waiting.retain(|end| *end != incoming.end);
                     let failed = self.ended(incoming.end, ended);
-                    first_failure =
-                        first_failure.or(failed.map(|failed| name_end(ends, incoming.end, failed)));
+                    first_failure = first_failure.or(failed.map(|failed| name_end(ends, incoming.end, failed)));
                 }
                 _ => {}
             }
@@ -227,10 +160,7 @@ impl Copying<'_> {
         if let Outcome::Failed(failure) = &item.outcome
             && self.report.failures.len() < limits::FAILURES_TOLD
         {
-            self.report.failures.push(ItemFailure {
-                path: item.path.clone(),
-                failure: failure.clone(),
-            });
+            self.report.failures.push(ItemFailure { path: item.path.clone(), failure: failure.clone() });
         }
         (self.observer)(Event::Item(item));
     }
@@ -265,11 +195,7 @@ impl Copying<'_> {
                 self.report.bytes += wanted.size;
                 continue;
             }
-            let list = carrack_core::wire::control::List {
-                path: wanted.path.clone(),
-                recursive: true,
-                itself: false,
-            };
+            let list = carrack_core::wire::control::List { path: wanted.path.clone(), recursive: true, itself: false };
             let request = source.ask(Ask::List(list))?;
             while let Tell::Page(page) = source.answer(&mut self.inbox, &self.note, request)? {
                 for entry in page.entries {
@@ -291,18 +217,15 @@ impl Copying<'_> {
 
     /// Tells both ends to stop and clean up, and gives them a moment for it.
     fn cancel(&mut self, ends: &mut Ends) {
-        let told = [
-            ends.source.ask(Ask::Cancel(Empty {})),
-            ends.destination.ask(Ask::Cancel(Empty {})),
-        ];
+        let told = [ends.source.ask(Ask::Cancel(Empty {})), ends.destination.ask(Ask::Cancel(Empty {}))];
         let deadline = Instant::now() + Duration::from_secs(2);
         for (end, request) in [EndId::Source, EndId::Destination].into_iter().zip(told) {
             let Ok(request) = request else { continue };
             // After a signal, waiting would end at once: the answers are not needed, only time to give them.
             if stopped().is_none() {
-                let _ = self.inbox.wait(Some(deadline), &self.note, &|incoming| {
-                    incoming.end == end && incoming.request == request
-                });
+                let _ = self
+                    .inbox
+                    .wait(Some(deadline), &self.note, &|incoming| incoming.end == end && incoming.request == request);
             }
         }
     }
@@ -310,11 +233,7 @@ impl Copying<'_> {
 
 /// The place where an agent is needed for a location: synthetic ones are in this process.
 fn place_of(location: &Location) -> Location {
-    if location.is_remote() {
-        location.clone()
-    } else {
-        Location::Local(Vec::new())
-    }
+    if location.is_remote() { location.clone() } else { Location::Local(Vec::new()) }
 }
 
 fn same_host(a: &Location, b: &Location) -> bool {
@@ -326,11 +245,7 @@ fn same_host(a: &Location, b: &Location) -> bool {
 }
 
 fn name_end(ends: &Ends, id: EndId, mut failure: Failure) -> Failure {
-    let end = if id == EndId::Source {
-        &ends.source
-    } else {
-        &ends.destination
-    };
+    let end = if id == EndId::Source { &ends.source } else { &ends.destination };
     if !end.is_here() && !failure.message.starts_with(&end.name) {
         failure.message = format!("{}: {}", end.name, failure.message);
     }

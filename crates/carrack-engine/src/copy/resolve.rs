@@ -37,46 +37,24 @@ fn kind(facts: &PathFacts) -> Option<ItemKind> {
 ///
 /// # Errors
 /// When a source is missing or unreadable, or the destination does not fit.
-pub fn resolve(
-    request: &CopyRequest,
-    ends: &mut Ends,
-    inbox: &mut Inbox,
-    note: &Note,
-) -> Result<Plan, Failure> {
+pub fn resolve(request: &CopyRequest, ends: &mut Ends, inbox: &mut Inbox, note: &Note) -> Result<Plan, Failure> {
     let source_facts = inspect(&request.sources, &mut ends.source, inbox, note)?;
     let destination = std::slice::from_ref(&request.destination);
-    let there = inspect(destination, &mut ends.destination, inbox, note)?
-        .into_iter()
-        .next()
-        .flatten();
+    let there = inspect(destination, &mut ends.destination, inbox, note)?.into_iter().next().flatten();
     for (location, facts) in request.sources.iter().zip(&source_facts) {
         if facts.as_ref().is_some_and(|facts| kind(facts).is_none()) {
-            return Err(failure(
-                ErrorCode::NotFound,
-                Side::Source,
-                format!("{location}: no such file or directory"),
-            ));
+            return Err(failure(ErrorCode::NotFound, Side::Source, format!("{location}: no such file or directory")));
         }
-        if facts
-            .as_ref()
-            .is_some_and(|facts| kind(facts) == Some(ItemKind::Special))
-        {
+        if facts.as_ref().is_some_and(|facts| kind(facts) == Some(ItemKind::Special)) {
             return Err(failure(
                 ErrorCode::SpecialFile,
                 Side::Source,
-                format!(
-                    "{location}: is a FIFO, socket or device; a pipe is copied by `carrack - DST`"
-                ),
+                format!("{location}: is a FIFO, socket or device; a pipe is copied by `carrack - DST`"),
             ));
         }
     }
     let Some(there) = there else {
-        return to_stream(
-            request,
-            &source_facts,
-            stream_sink(&request.destination),
-            Vec::new(),
-        );
+        return to_stream(request, &source_facts, stream_sink(&request.destination), Vec::new());
     };
     if kind(&there) == Some(ItemKind::Special) {
         let path = request.destination.path().unwrap_or_default().to_vec();
@@ -90,11 +68,7 @@ pub fn resolve(
 }
 
 fn stream_sink(destination: &Location) -> u32 {
-    if *destination == Location::Stdio {
-        1
-    } else {
-        2
-    }
+    if *destination == Location::Stdio { 1 } else { 2 }
 }
 
 /// Asks an end what the paths of locations are; `None` for locations without one.
@@ -104,23 +78,12 @@ fn inspect(
     inbox: &mut Inbox,
     note: &Note,
 ) -> Result<Vec<Option<PathFacts>>, Failure> {
-    let paths: Vec<Vec<u8>> = locations
-        .iter()
-        .filter_map(|location| location.path().map(<[u8]>::to_vec))
-        .collect();
+    let paths: Vec<Vec<u8>> = locations.iter().filter_map(|location| location.path().map(<[u8]>::to_vec)).collect();
     // In portions that fit into a message.
     let mut facts = Vec::with_capacity(paths.len());
     for portion in paths.chunks(64) {
-        match end.request(
-            inbox,
-            note,
-            Ask::Inspect(Paths {
-                paths: portion.to_vec(),
-            }),
-        )? {
-            Tell::Inspected(inspected) if inspected.facts.len() == portion.len() => {
-                facts.extend(inspected.facts)
-            }
+        match end.request(inbox, note, Ask::Inspect(Paths { paths: portion.to_vec() }))? {
+            Tell::Inspected(inspected) if inspected.facts.len() == portion.len() => facts.extend(inspected.facts),
             _ => return Err(end.unexpected()),
         }
     }
@@ -128,84 +91,35 @@ fn inspect(
         return Err(end.placed(refusal.into()));
     }
     let mut facts = facts.into_iter();
-    Ok(locations
-        .iter()
-        .map(|location| location.path().and_then(|_| facts.next()))
-        .collect())
+    Ok(locations.iter().map(|location| location.path().and_then(|_| facts.next())).collect())
 }
 
 /// A sink, or a stream of bytes in order.
-fn to_stream(
-    request: &CopyRequest,
-    facts: &[Option<PathFacts>],
-    sink: u32,
-    path: Vec<u8>,
-) -> Result<Plan, Failure> {
+fn to_stream(request: &CopyRequest, facts: &[Option<PathFacts>], sink: u32, path: Vec<u8>) -> Result<Plan, Failure> {
     let in_order = sink != 2;
-    let directories = facts
-        .iter()
-        .flatten()
-        .any(|facts| kind(facts) == Some(ItemKind::Directory));
+    let directories = facts.iter().flatten().any(|facts| kind(facts) == Some(ItemKind::Directory));
     if in_order && (request.sources.len() != 1 || directories) {
-        let message = format!(
-            "{}: takes the bytes of one file, not of several or of a directory",
-            request.destination
-        );
+        let message = format!("{}: takes the bytes of one file, not of several or of a directory", request.destination);
         return Err(failure(ErrorCode::Usage, Side::Destination, message));
     }
     let sources = request.sources.iter().zip(facts).map(|(location, facts)| {
-        let target = if is_contents(location, facts.as_ref()) {
-            Vec::new()
-        } else {
-            name_of(location)
-        };
+        let target = if is_contents(location, facts.as_ref()) { Vec::new() } else { name_of(location) };
         source(location, target)
     });
-    let shown = request
-        .sources
-        .iter()
-        .map(|_| request.destination.to_string())
-        .collect();
-    Ok(Plan {
-        sources: sources.collect(),
-        directory: path,
-        sink,
-        shown,
-        in_order,
-    })
+    let shown = request.sources.iter().map(|_| request.destination.to_string()).collect();
+    Ok(Plan { sources: sources.collect(), directory: path, sink, shown, in_order })
 }
 
-fn to_files(
-    request: &CopyRequest,
-    facts: &[Option<PathFacts>],
-    there: &PathFacts,
-) -> Result<Plan, Failure> {
+fn to_files(request: &CopyRequest, facts: &[Option<PathFacts>], there: &PathFacts) -> Result<Plan, Failure> {
     let typed = request.destination.path().unwrap_or_default();
     let is_directory = kind(there) == Some(ItemKind::Directory);
-    let source_directory = facts
-        .iter()
-        .flatten()
-        .any(|facts| kind(facts) == Some(ItemKind::Directory));
-    let into = is_directory
-        || typed.ends_with(b"/")
-        || typed.is_empty()
-        || request.sources.len() > 1
-        || source_directory;
+    let source_directory = facts.iter().flatten().any(|facts| kind(facts) == Some(ItemKind::Directory));
+    let into =
+        is_directory || typed.ends_with(b"/") || typed.is_empty() || request.sources.len() > 1 || source_directory;
     if into && kind(there) == Some(ItemKind::File) {
-        let what = if source_directory {
-            "a directory"
-        } else {
-            "several sources, or a path that ends in a slash"
-        };
-        let message = format!(
-            "{}: is a file, and {what} needs a directory there",
-            request.destination
-        );
-        return Err(failure(
-            ErrorCode::NotADirectory,
-            Side::Destination,
-            message,
-        ));
+        let what = if source_directory { "a directory" } else { "several sources, or a path that ends in a slash" };
+        let message = format!("{}: is a file, and {what} needs a directory there", request.destination);
+        return Err(failure(ErrorCode::NotADirectory, Side::Destination, message));
     }
     let mut sources = Vec::new();
     let mut shown = Vec::new();
@@ -215,24 +129,12 @@ fn to_files(
             (true, false) => checked_name(name_of(location), location)?,
             (false, _) => checked_name(last_name(typed), &request.destination)?,
         };
-        let directory = if into {
-            typed.to_vec()
-        } else {
-            parent_of(typed)
-        };
-        shown.push(
-            request
-                .destination
-                .with_path(join_typed(&directory, &target))
-                .to_string(),
-        );
+        let directory = if into { typed.to_vec() } else { parent_of(typed) };
+        shown.push(request.destination.with_path(join_typed(&directory, &target)).to_string());
         sources.push(source(location, target));
     }
     let twice = sources.iter().enumerate().find(|(place, source)| {
-        !source.target.is_empty()
-            && sources[..*place]
-                .iter()
-                .any(|other| other.target == source.target)
+        !source.target.is_empty() && sources[..*place].iter().any(|other| other.target == source.target)
     });
     if let Some((_, source)) = twice {
         let message = format!(
@@ -241,18 +143,8 @@ fn to_files(
         );
         return Err(failure(ErrorCode::Usage, Side::Command, message));
     }
-    let directory = if into {
-        typed.to_vec()
-    } else {
-        parent_of(typed)
-    };
-    Ok(Plan {
-        sources,
-        directory,
-        sink: 0,
-        shown,
-        in_order: false,
-    })
+    let directory = if into { typed.to_vec() } else { parent_of(typed) };
+    Ok(Plan { sources, directory, sink: 0, shown, in_order: false })
 }
 
 fn source(location: &Location, target: Vec<u8>) -> Source {
@@ -262,20 +154,14 @@ fn source(location: &Location, target: Vec<u8>) -> Source {
         Location::Random(size) => (3, *size),
         _ => (0, 0),
     };
-    Source {
-        path: location.path().unwrap_or_default().to_vec(),
-        target,
-        synthetic,
-        size,
-    }
+    Source { path: location.path().unwrap_or_default().to_vec(), target, synthetic, size }
 }
 
 /// Whether a directory's content is meant, not the directory: it ends in a slash, or has no name of its own.
 fn is_contents(location: &Location, facts: Option<&PathFacts>) -> bool {
     let path = location.path().unwrap_or_default();
     let nameless = matches!(last_name(path).as_slice(), b"" | b"." | b".." | b"~");
-    facts.is_some_and(|facts| kind(facts) == Some(ItemKind::Directory))
-        && (path.ends_with(b"/") || nameless)
+    facts.is_some_and(|facts| kind(facts) == Some(ItemKind::Directory)) && (path.ends_with(b"/") || nameless)
 }
 
 fn name_of(location: &Location) -> Vec<u8> {
@@ -289,24 +175,14 @@ fn name_of(location: &Location) -> Vec<u8> {
 
 fn checked_name(name: Vec<u8>, location: &Location) -> Result<Vec<u8>, Failure> {
     check_relative(&name).map_err(|error| {
-        failure(
-            ErrorCode::Usage,
-            Side::Command,
-            format!("{location}: gives no name to copy to: {error}"),
-        )
+        failure(ErrorCode::Usage, Side::Command, format!("{location}: gives no name to copy to: {error}"))
     })?;
     Ok(name)
 }
 
 fn last_name(path: &[u8]) -> Vec<u8> {
-    let end = path
-        .iter()
-        .rposition(|&byte| byte != b'/')
-        .map_or(0, |place| place + 1);
-    let start = path[..end]
-        .iter()
-        .rposition(|&byte| byte == b'/')
-        .map_or(0, |place| place + 1);
+    let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |place| place + 1);
+    let start = path[..end].iter().rposition(|&byte| byte == b'/').map_or(0, |place| place + 1);
     path[start..end].to_vec()
 }
 
@@ -342,24 +218,15 @@ fn check_not_itself(
     let becomes_destination = plan.directory != request.destination.path().unwrap_or_default();
     for ((location, facts), source) in request.sources.iter().zip(facts).zip(&plan.sources) {
         let Some(facts) = facts else { continue };
-        let target = if becomes_destination {
-            there.resolved.clone()
-        } else {
-            join_typed(&there.resolved, &source.target)
-        };
-        let same_file = kind(there) == Some(ItemKind::File)
-            && (facts.device, facts.inode) == (there.device, there.inode);
+        let target =
+            if becomes_destination { there.resolved.clone() } else { join_typed(&there.resolved, &source.target) };
+        let same_file =
+            kind(there) == Some(ItemKind::File) && (facts.device, facts.inode) == (there.device, there.inode);
         let inside = kind(facts) == Some(ItemKind::Directory) && is_below(&target, &facts.resolved);
         if same_file || target == facts.resolved || inside {
-            let relation = if inside && target != facts.resolved {
-                "lies inside"
-            } else {
-                "is"
-            };
-            let message = format!(
-                "{location}: the target {} {relation} the source; nothing was copied",
-                display_bytes(&target)
-            );
+            let relation = if inside && target != facts.resolved { "lies inside" } else { "is" };
+            let message =
+                format!("{location}: the target {} {relation} the source; nothing was copied", display_bytes(&target));
             return Err(failure(ErrorCode::SameFile, Side::Command, message));
         }
     }
@@ -368,8 +235,7 @@ fn check_not_itself(
 
 fn is_below(path: &[u8], directory: &[u8]) -> bool {
     let directory = directory.strip_suffix(b"/").unwrap_or(directory);
-    path.strip_prefix(directory)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
 #[cfg(test)]
@@ -377,10 +243,7 @@ mod tests {
     use super::*;
 
     fn facts(kind: ItemKind) -> PathFacts {
-        PathFacts {
-            kind: carrack_core::wire::control::kind_number(kind),
-            ..PathFacts::default()
-        }
+        PathFacts { kind: carrack_core::wire::control::kind_number(kind), ..PathFacts::default() }
     }
 
     fn local(path: &str) -> Location {
@@ -429,42 +292,17 @@ mod tests {
     fn what_cannot_be_is_refused() {
         let one = |source: &[(&str, ItemKind)], destination: &str, there: Option<ItemKind>| {
             let sources = source.iter().map(|(path, _)| local(path)).collect();
-            let request = CopyRequest {
-                sources,
-                destination: local(destination),
-                options: Default::default(),
-            };
+            let request = CopyRequest { sources, destination: local(destination), options: Default::default() };
             let kinds: Vec<_> = source.iter().map(|(_, kind)| Some(facts(*kind))).collect();
-            to_files(
-                &request,
-                &kinds,
-                &there.map_or_else(PathFacts::default, facts),
-            )
-            .err()
-            .map(|failure| failure.code)
+            to_files(&request, &kinds, &there.map_or_else(PathFacts::default, facts)).err().map(|failure| failure.code)
         };
         use ItemKind::{Directory, File};
-        assert_eq!(
-            one(&[("d", Directory)], "f", Some(File)),
-            Some(ErrorCode::NotADirectory)
-        );
-        assert_eq!(
-            one(&[("a", File), ("b", File)], "f", Some(File)),
-            Some(ErrorCode::NotADirectory)
-        );
-        assert_eq!(
-            one(&[("x/a", File), ("y/a", File)], "d", Some(Directory)),
-            Some(ErrorCode::Usage)
-        );
-        assert_eq!(
-            one(&[("a", File)], "f/", Some(File)),
-            Some(ErrorCode::NotADirectory)
-        );
+        assert_eq!(one(&[("d", Directory)], "f", Some(File)), Some(ErrorCode::NotADirectory));
+        assert_eq!(one(&[("a", File), ("b", File)], "f", Some(File)), Some(ErrorCode::NotADirectory));
+        assert_eq!(one(&[("x/a", File), ("y/a", File)], "d", Some(Directory)), Some(ErrorCode::Usage));
+        assert_eq!(one(&[("a", File)], "f/", Some(File)), Some(ErrorCode::NotADirectory));
         assert!(
-            is_below(b"/a/b", b"/a")
-                && is_below(b"/a", b"/a")
-                && is_below(b"/a", b"/")
-                && !is_below(b"/ab", b"/a")
+            is_below(b"/a/b", b"/a") && is_below(b"/a", b"/a") && is_below(b"/a", b"/") && !is_below(b"/ab", b"/a")
         );
     }
 }

@@ -21,11 +21,7 @@ impl BlockHasher {
             }
             hasher
         });
-        Self {
-            blake3,
-            adler32: wanted.adler32.then(simd_adler32::Adler32::new),
-            crc32c: wanted.crc32c.then_some(0),
-        }
+        Self { blake3, adler32: wanted.adler32.then(simd_adler32::Adler32::new), crc32c: wanted.crc32c.then_some(0) }
     }
 
     /// Takes the next bytes.
@@ -43,13 +39,8 @@ impl BlockHasher {
 
     /// The digests. `whole`: the block is its whole file.
     pub fn finish(self, whole: bool) -> BlockDigest {
-        let blake3 = self.blake3.map(|hasher| {
-            if whole {
-                *hasher.finalize().as_bytes()
-            } else {
-                hasher.finalize_non_root()
-            }
-        });
+        let blake3 =
+            self.blake3.map(|hasher| if whole { *hasher.finalize().as_bytes() } else { hasher.finalize_non_root() });
         BlockDigest {
             blake3: blake3.unwrap_or_default(),
             adler32: self.adler32.map_or(1, |sum| sum.finish()),

@@ -32,11 +32,7 @@ impl Mac {
     #[must_use]
     pub fn check(&mut self, pieces: &[&[u8]], mac: &[u8; MAC_BYTES]) -> bool {
         let right = self.next(pieces);
-        right
-            .iter()
-            .zip(mac)
-            .fold(0, |difference, (a, b)| difference | (a ^ b))
-            == 0
+        right.iter().zip(mac).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
     }
 }
 

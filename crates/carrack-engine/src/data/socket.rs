@@ -42,12 +42,8 @@ impl Socket {
     /// Those of the system call.
     pub fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
-            Self::Tcp(socket) => socket
-                .set_read_timeout(timeout)
-                .and_then(|()| socket.set_write_timeout(timeout)),
-            Self::Unix(socket) => socket
-                .set_read_timeout(timeout)
-                .and_then(|()| socket.set_write_timeout(timeout)),
+            Self::Tcp(socket) => socket.set_read_timeout(timeout).and_then(|()| socket.set_write_timeout(timeout)),
+            Self::Unix(socket) => socket.set_read_timeout(timeout).and_then(|()| socket.set_write_timeout(timeout)),
         }
     }
 }

@@ -69,11 +69,7 @@ impl OutStream {
             let mac = mac.next(pieces);
             self.staged.extend_from_slice(&mac);
         }
-        if self.staged.len() >= SLICE_BYTES {
-            self.flush()
-        } else {
-            Ok(())
-        }
+        if self.staged.len() >= SLICE_BYTES { self.flush() } else { Ok(()) }
     }
 
     /// Payload: content of files.
@@ -83,11 +79,7 @@ impl OutStream {
     pub fn payload(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.len() < SLICE_BYTES / 4 {
             self.staged.extend_from_slice(bytes);
-            return if self.staged.len() >= SLICE_BYTES {
-                self.flush()
-            } else {
-                Ok(())
-            };
+            return if self.staged.len() >= SLICE_BYTES { self.flush() } else { Ok(()) };
         }
         // Metadata goes into records of its own, so that large payload keeps its alignment in the receiver's records.
         self.flush()?;
@@ -144,13 +136,7 @@ impl InStream {
         let mut buffer = connection.early;
         let end = buffer.len();
         buffer.resize(Self::BUFFER_BYTES.max(end), 0);
-        Self {
-            socket: connection.socket,
-            protection,
-            buffer,
-            start: 0,
-            end,
-        }
+        Self { socket: connection.socket, protection, buffer, start: 0, end }
     }
 
     /// Cuts the connection from outside.

@@ -30,11 +30,7 @@ pub struct Wire {
 impl Wire {
     /// Over TLS, whose handshake is done, or in the clear.
     pub fn new(socket: Arc<Socket>, tls: Option<Tls>) -> Self {
-        Self {
-            socket,
-            tls: tls.map(Box::new),
-            early: Vec::new(),
-        }
+        Self { socket, tls: tls.map(Box::new), early: Vec::new() }
     }
 
     fn read_exact(&mut self, out: &mut [u8]) -> io::Result<()> {
@@ -74,12 +70,7 @@ impl Wire {
             Some(tls) => Protection::Tls(tls),
             None => Protection::Mac(Mac::new(mac_key)),
         };
-        Connection {
-            socket: self.socket,
-            protection,
-            early: self.early,
-            number,
-        }
+        Connection { socket: self.socket, protection, early: self.early, number }
     }
 }
 
@@ -92,10 +83,7 @@ struct Transcript {
 impl Transcript {
     fn mac(&self, key: &SessionKey, purpose: &[u8]) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&key.secret);
-        hasher
-            .update(&self.hello)
-            .update(&self.listener_nonce)
-            .update(purpose);
+        hasher.update(&self.hello).update(&self.listener_nonce).update(purpose);
         hasher.finalize()
     }
 
@@ -108,12 +96,7 @@ impl Transcript {
 ///
 /// # Errors
 /// Those of the socket; `PermissionDenied` when the listener does not prove who it is.
-pub fn dial(
-    socket: Arc<Socket>,
-    key: &SessionKey,
-    pin: [u8; 32],
-    number: u16,
-) -> io::Result<(Connection, String)> {
+pub fn dial(socket: Arc<Socket>, key: &SessionKey, pin: [u8; 32], number: u16) -> io::Result<(Connection, String)> {
     let tls = match key.encrypt {
         Encrypt::Tls => {
             let mut tls = Tls::client(Some(pin), ALPN_DATA)?;
@@ -127,10 +110,7 @@ pub fn dial(
     };
     let cipher = tls.as_ref().map(Tls::cipher).unwrap_or_default();
     let mut wire = Wire::new(socket, tls);
-    let mut transcript = Transcript {
-        hello: [0; HELLO_BYTES],
-        listener_nonce: [0; 32],
-    };
+    let mut transcript = Transcript { hello: [0; HELLO_BYTES], listener_nonce: [0; 32] };
     transcript.hello[..16].copy_from_slice(&key.id);
     transcript.hello[16..18].copy_from_slice(&number.to_be_bytes());
     carrack_sys::host::random_bytes(&mut transcript.hello[18..])?;
@@ -141,10 +121,7 @@ pub fn dial(
     let theirs: [u8; 32] = answer[32..].try_into().map_err(io::Error::other)?;
     // Hashes compare in constant time.
     if transcript.mac(key, b"carrack listener") != blake3::Hash::from_bytes(theirs) {
-        return Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            "the listener does not know the session's secret",
-        ));
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the listener does not know the session's secret"));
     }
     wire.write_all(transcript.mac(key, b"carrack dialer").as_bytes())?;
     let mac_key = *transcript.mac(key, b"carrack frames").as_bytes();
@@ -156,24 +133,14 @@ pub fn dial(
 /// # Errors
 /// Those of the socket; `PermissionDenied` when the session is not known, wants the other kind of protection, or the
 /// dialer does not know its secret.
-pub fn answer(
-    mut wire: Wire,
-    session: &dyn Fn(&[u8; 16]) -> Option<SessionKey>,
-) -> io::Result<(Connection, [u8; 16])> {
-    let mut transcript = Transcript {
-        hello: [0; HELLO_BYTES],
-        listener_nonce: [0; 32],
-    };
+pub fn answer(mut wire: Wire, session: &dyn Fn(&[u8; 16]) -> Option<SessionKey>) -> io::Result<(Connection, [u8; 16])> {
+    let mut transcript = Transcript { hello: [0; HELLO_BYTES], listener_nonce: [0; 32] };
     wire.read_exact(&mut transcript.hello)?;
-    let id: [u8; 16] = transcript.hello[..16]
-        .try_into()
-        .map_err(io::Error::other)?;
+    let id: [u8; 16] = transcript.hello[..16].try_into().map_err(io::Error::other)?;
     let refused = |why: &'static str| io::Error::new(io::ErrorKind::PermissionDenied, why);
     let key = session(&id).ok_or_else(|| refused("no such session"))?;
     if (key.encrypt == Encrypt::Tls) != wire.tls.is_some() {
-        return Err(refused(
-            "the session was agreed with another kind of protection",
-        ));
+        return Err(refused("the session was agreed with another kind of protection"));
     }
     carrack_sys::host::random_bytes(&mut transcript.listener_nonce)?;
     let mut reply = transcript.listener_nonce.to_vec();
@@ -200,10 +167,9 @@ pub fn accept(
 ) -> io::Result<(Connection, [u8; 16])> {
     match accept_any(socket, tls_key)? {
         Accepted::Data(wire) => answer(wire, session),
-        Accepted::Control(..) => Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "a control connection where only data is served",
-        )),
+        Accepted::Control(..) => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "a control connection where only data is served"))
+        }
     }
 }
 
@@ -241,10 +207,7 @@ pub fn accept_any(socket: Arc<Socket>, tls_key: &Key) -> io::Result<Accepted> {
     if tls.alpn() == Some(super::tls::ALPN_CONTROL) {
         return Ok(Accepted::Control(socket, Box::new(tls)));
     }
-    Err(io::Error::new(
-        io::ErrorKind::InvalidData,
-        "the peer names no protocol that is spoken here",
-    ))
+    Err(io::Error::new(io::ErrorKind::InvalidData, "the peer names no protocol that is spoken here"))
 }
 
 #[cfg(test)]
@@ -254,20 +217,13 @@ mod tests {
     use super::*;
 
     fn key(encrypt: Encrypt) -> SessionKey {
-        SessionKey {
-            id: [1; 16],
-            secret: [2; 32],
-            encrypt,
-        }
+        SessionKey { id: [1; 16], secret: [2; 32], encrypt }
     }
 
     fn meet(
         ours: SessionKey,
         theirs: SessionKey,
-    ) -> (
-        io::Result<(Connection, String)>,
-        io::Result<(Connection, [u8; 16])>,
-    ) {
+    ) -> (io::Result<(Connection, String)>, io::Result<(Connection, [u8; 16])>) {
         let (near, far) = UnixStream::pair().unwrap();
         let tls_key = Key::generate().unwrap();
         let pin = tls_key.pin;
@@ -292,21 +248,9 @@ mod tests {
     #[test]
     fn a_wrong_secret_session_or_protection_is_refused() {
         for encrypt in [Encrypt::Tls, Encrypt::None] {
-            let (dialed, accepted) = meet(
-                SessionKey {
-                    secret: [3; 32],
-                    ..key(encrypt)
-                },
-                key(encrypt),
-            );
+            let (dialed, accepted) = meet(SessionKey { secret: [3; 32], ..key(encrypt) }, key(encrypt));
             assert!(dialed.is_err() && accepted.is_err());
-            let (dialed, accepted) = meet(
-                SessionKey {
-                    id: [9; 16],
-                    ..key(encrypt)
-                },
-                key(encrypt),
-            );
+            let (dialed, accepted) = meet(SessionKey { id: [9; 16], ..key(encrypt) }, key(encrypt));
             assert!(dialed.is_err() && accepted.is_err());
         }
         let (dialed, accepted) = meet(key(Encrypt::None), key(Encrypt::Tls));

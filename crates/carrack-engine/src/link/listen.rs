@@ -72,10 +72,7 @@ impl Deadlines {
         });
         let watched = Arc::downgrade(&watch);
         std::thread::spawn(move || {
-            while let Some(watch) = watched
-                .upgrade()
-                .filter(|watch| !watch.stopped.load(Ordering::Relaxed))
-            {
+            while let Some(watch) = watched.upgrade().filter(|watch| !watch.stopped.load(Ordering::Relaxed)) {
                 let now = Instant::now();
                 for (deadline, socket) in watch.lock().values() {
                     if now >= *deadline {
@@ -96,8 +93,7 @@ impl Deadlines {
     /// Runs `work` on a socket that is cut off at the deadline.
     pub fn guard<T>(&self, socket: &Arc<Socket>, limit: Duration, work: impl FnOnce() -> T) -> T {
         let ticket = self.next.fetch_add(1, Ordering::Relaxed) as u64;
-        self.lock()
-            .insert(ticket, (Instant::now() + limit, Arc::clone(socket)));
+        self.lock().insert(ticket, (Instant::now() + limit, Arc::clone(socket)));
         let result = work();
         self.lock().remove(&ticket);
         result
@@ -135,15 +131,8 @@ impl DataListener {
         let pin = key.pin;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        std::thread::spawn(move || {
-            accept_loop(&listener, &key, &session, &stopped, &Arc::new(arrived))
-        });
-        Ok(Self {
-            port: address.port(),
-            pin,
-            stop,
-            address,
-        })
+        std::thread::spawn(move || accept_loop(&listener, &key, &session, &stopped, &Arc::new(arrived)));
+        Ok(Self { port: address.port(), pin, stop, address })
     }
 }
 
@@ -182,18 +171,13 @@ fn accept_loop<F: Fn(Connection) + Send + Sync + 'static>(
             continue;
         }
         let socket = Arc::new(Socket::Tcp(socket));
-        let (key, session, arrived, deadlines) = (
-            key.clone(),
-            session.clone(),
-            Arc::clone(arrived),
-            Arc::clone(&deadlines),
-        );
+        let (key, session, arrived, deadlines) =
+            (key.clone(), session.clone(), Arc::clone(arrived), Arc::clone(&deadlines));
         std::thread::spawn(move || {
             let wanted = session.id;
             let find = move |id: &[u8; 16]| (*id == wanted).then(|| session.clone());
-            let greeted = deadlines.guard(&socket, tuning::AUTHENTICATE_TIMEOUT, || {
-                hello::accept(Arc::clone(&socket), &key, &find)
-            });
+            let greeted = deadlines
+                .guard(&socket, tuning::AUTHENTICATE_TIMEOUT, || hello::accept(Arc::clone(&socket), &key, &find));
             // Whoever does not prove to belong here learns nothing more than that the connection closes.
             if let Ok((connection, _)) = greeted {
                 super::dial::tune(&connection.socket);

@@ -36,9 +36,7 @@ impl MuxWriter {
             abort,
             silent: AtomicBool::new(false),
         };
-        Self {
-            shared: Arc::new(shared),
-        }
+        Self { shared: Arc::new(shared) }
     }
 
     /// Sends one frame. Waits while the connection is full; never call it from the thread that reads a connection.
@@ -46,11 +44,7 @@ impl MuxWriter {
     /// # Errors
     /// Those of the connection.
     pub fn send(&self, channel: Channel, payload: &[u8]) -> io::Result<()> {
-        let mut out = self
-            .shared
-            .out
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut out = self.shared.out.lock().unwrap_or_else(PoisonError::into_inner);
         write_frame(&mut *out, channel, payload)
     }
 
@@ -61,8 +55,7 @@ impl MuxWriter {
             let mut last_beat = Instant::now();
             while !shared.closed.load(Ordering::Relaxed) {
                 std::thread::park_timeout(Duration::from_millis(500));
-                let heard =
-                    shared.started + Duration::from_millis(shared.heard_ms.load(Ordering::Relaxed));
+                let heard = shared.started + Duration::from_millis(shared.heard_ms.load(Ordering::Relaxed));
                 if heard.elapsed() > tuning::SILENCE {
                     shared.silent.store(true, Ordering::Relaxed);
                     (shared.abort)();
@@ -112,12 +105,11 @@ impl MuxWriter {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
                 Err(error) => return Err(error),
             }
-            let (channel, length) = decode_header(header)
-                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            let (channel, length) =
+                decode_header(header).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
             let mut payload = vec![0; length];
             input.read_exact(&mut payload)?;
-            let heard =
-                u64::try_from(self.shared.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let heard = u64::try_from(self.shared.started.elapsed().as_millis()).unwrap_or(u64::MAX);
             self.shared.heard_ms.store(heard, Ordering::Relaxed);
             if length > 0 || channel != Channel::CONTROL {
                 each(channel, payload)?;
@@ -162,9 +154,7 @@ mod tests {
     #[test]
     fn a_length_bomb_ends_the_connection() {
         let reader = MuxWriter::new(Box::new(io::sink()), Box::new(|| {}));
-        let error = reader
-            .read_all(&[0xff; 100][..], &mut |_, _| Ok(()))
-            .unwrap_err();
+        let error = reader.read_all(&[0xff; 100][..], &mut |_, _| Ok(())).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     }
 }

@@ -41,42 +41,30 @@ pub fn connect(
     reach: &Reach,
     note: &Arc<dyn Fn(String) + Send + Sync>,
 ) -> Result<NodeConnection, Failure> {
-    let host = if node.host.contains(':') {
-        format!("[{}]", node.host)
-    } else {
-        node.host.clone()
-    };
+    let host = if node.host.contains(':') { format!("[{}]", node.host) } else { node.host.clone() };
     let deadline = Instant::now() + reach.connect_timeout;
     let (socket, address) = connect_any(&[format!("{host}:{}", node.port)], deadline).map_err(|error| {
-        let message = format!("{node}: no connection: {}. Is `carrack serve` running there, and is the port open?", describe(&error));
+        let message = format!(
+            "{node}: no connection: {}. Is `carrack serve` running there, and is the port open?",
+            describe(&error)
+        );
         failure(ErrorCode::ConnectFailed, Side::Link, message)
     })?;
     let socket = Socket::Tcp(socket);
     let lost = |error: io::Error| {
-        failure(
-            ErrorCode::ConnectFailed,
-            Side::Link,
-            format!("{node}: no TLS session: {}", describe(&error)),
-        )
+        failure(ErrorCode::ConnectFailed, Side::Link, format!("{node}: no TLS session: {}", describe(&error)))
     };
     socket
         .set_timeout(Some(
-            deadline
-                .saturating_duration_since(Instant::now())
-                .max(std::time::Duration::from_millis(100)),
+            deadline.saturating_duration_since(Instant::now()).max(std::time::Duration::from_millis(100)),
         ))
         .map_err(lost)?;
     let known = Known::load();
     let pin = node.pin.or_else(|| known.pin_of(node));
     let mut tls = Tls::client(None, ALPN_CONTROL).map_err(lost)?;
     tls.handshake(&socket).map_err(lost)?;
-    let shown = tls.peer_pin().ok_or_else(|| {
-        failure(
-            ErrorCode::KeyMismatch,
-            Side::Link,
-            format!("{node}: showed no key"),
-        )
-    })?;
+    let shown =
+        tls.peer_pin().ok_or_else(|| failure(ErrorCode::KeyMismatch, Side::Link, format!("{node}: showed no key")))?;
     match pin {
         Some(pin) if pin == shown => {}
         Some(pin) => return Err(mismatch(node, pin, shown, &known)),
@@ -85,19 +73,9 @@ pub fn connect(
     socket.set_timeout(None).map_err(lost)?;
     super::dial::tune(&socket);
     let Socket::Tcp(socket) = socket else {
-        return Err(failure(
-            ErrorCode::Internal,
-            Side::Link,
-            "a node that is not on TCP",
-        ));
+        return Err(failure(ErrorCode::Internal, Side::Link, "a node that is not on TCP"));
     };
-    Ok(NodeConnection {
-        socket,
-        tls: Box::new(tls),
-        address,
-        pin: shown,
-        token: find_token(reach)?,
-    })
+    Ok(NodeConnection { socket, tls: Box::new(tls), address, pin: shown, token: find_token(reach)? })
 }
 
 fn mismatch(node: &NodeAddress, pinned: [u8; 32], shown: [u8; 32], known: &Known) -> Failure {
@@ -109,11 +87,8 @@ fn mismatch(node: &NodeAddress, pinned: [u8; 32], shown: [u8; 32], known: &Known
             known.path.display()
         )
     };
-    let message = format!(
-        "{node}: shows the key sha256:{}, and sha256:{} is pinned for it: {advice}",
-        hex(&shown),
-        hex(&pinned)
-    );
+    let message =
+        format!("{node}: shows the key sha256:{}, and sha256:{} is pinned for it: {advice}", hex(&shown), hex(&pinned));
     failure(ErrorCode::KeyMismatch, Side::Link, message)
 }
 
@@ -145,21 +120,12 @@ impl Known {
         })
     }
 
-    fn remember(
-        &self,
-        node: &NodeAddress,
-        pin: [u8; 32],
-        note: &Arc<dyn Fn(String) + Send + Sync>,
-    ) {
+    fn remember(&self, node: &NodeAddress, pin: [u8; 32], note: &Arc<dyn Fn(String) + Send + Sync>) {
         let kept = (|| {
             if let Some(directory) = self.path.parent() {
                 std::fs::create_dir_all(directory)?;
             }
-            let mut file = std::fs::OpenOptions::new()
-                .create(true)
-                .append(true)
-                .mode(0o600)
-                .open(&self.path)?;
+            let mut file = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(&self.path)?;
             file.write_all(format!("{node} sha256:{}\n", hex(&pin)).as_bytes())
         })();
         match kept {
@@ -181,10 +147,7 @@ impl Known {
 fn parse_fingerprint(text: &str) -> Option<[u8; 32]> {
     let bytes: Option<Vec<u8>> = (0..text.len())
         .step_by(2)
-        .map(|at| {
-            text.get(at..at + 2)
-                .and_then(|pair| u8::from_str_radix(pair, 16).ok())
-        })
+        .map(|at| text.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok()))
         .collect();
     bytes?.try_into().ok()
 }
@@ -200,14 +163,8 @@ pub fn state_directory() -> PathBuf {
 }
 
 fn base_directory(variable: &str, below_home: &str) -> PathBuf {
-    let set = std::env::var_os(variable)
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute());
-    let home = || {
-        std::env::var_os("HOME")
-            .map_or_else(|| PathBuf::from("/"), PathBuf::from)
-            .join(below_home)
-    };
+    let set = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from).join(below_home);
     set.unwrap_or_else(home).join("carrack")
 }
 
@@ -225,8 +182,7 @@ fn find_token(reach: &Reach) -> Result<String, Failure> {
         return read_token(Path::new(&path));
     }
     let name = format!("bt_u{}", carrack_sys::host::user_id());
-    let runtime =
-        std::env::var_os("XDG_RUNTIME_DIR").map(|directory| PathBuf::from(directory).join(&name));
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(|directory| PathBuf::from(directory).join(&name));
     for path in runtime.into_iter().chain([Path::new("/tmp").join(&name)]) {
         if path.exists() {
             return read_token(&path);
@@ -244,10 +200,7 @@ pub fn read_token(path: &Path) -> Result<String, Failure> {
         failure(
             ErrorCode::AuthenticationFailed,
             Side::Command,
-            format!(
-                "token file {}: {why}",
-                display_bytes(path.as_os_str().as_encoded_bytes())
-            ),
+            format!("token file {}: {why}", display_bytes(path.as_os_str().as_encoded_bytes())),
         )
     };
     let mut file = std::fs::File::open(path).map_err(|error| refuse(describe(&error)))?;
@@ -260,10 +213,7 @@ pub fn read_token(path: &Path) -> Result<String, Failure> {
     }
     let user = carrack_sys::host::user_id();
     if facts.uid() != user && facts.uid() != 0 {
-        return Err(refuse(format!(
-            "it belongs to user {}, not to you",
-            facts.uid()
-        )));
+        return Err(refuse(format!("it belongs to user {}, not to you", facts.uid())));
     }
     let mut text = String::new();
     let read = io::Read::read_to_string(&mut io::Read::take(&mut file, 64 << 10), &mut text);

@@ -74,27 +74,15 @@ type Messages = Arc<Mutex<VecDeque<String>>>;
 /// # Errors
 /// When ssh cannot be started or ends before an agent speaks, when the host has none and none can be put there, or
 /// when it takes longer than the reach's connect timeout.
-pub fn start(
-    host: &SshHost,
-    reach: &Reach,
-    note: &Arc<dyn Fn(String) + Send + Sync>,
-) -> Result<SshSession, Failure> {
+pub fn start(host: &SshHost, reach: &Reach, note: &Arc<dyn Fn(String) + Send + Sync>) -> Result<SshSession, Failure> {
     let nonce = nonce()?;
-    let binary = if reach.push {
-        Some(own_binary(host)?)
-    } else {
-        None
-    };
+    let binary = if reach.push { Some(own_binary(host)?) } else { None };
     let script = script(&nonce, reach, binary.as_deref())?;
     let mut command = command(host, reach)?;
     command.arg(format!("exec sh -c '{script}'"));
     let program = reach.rsh.join(" ");
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|error| {
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(|error| {
             failure(
                 ErrorCode::ConnectFailed,
                 Side::Command,
@@ -104,19 +92,10 @@ pub fn start(
     let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let messages = Messages::default();
     if let Some(errors) = errors {
-        pass_on(
-            host.to_string(),
-            errors,
-            Arc::clone(&messages),
-            Arc::clone(note),
-        );
+        pass_on(host.to_string(), errors, Arc::clone(&messages), Arc::clone(note));
     }
     let (Some(input), Some(output)) = (input, output) else {
-        return Err(failure(
-            ErrorCode::Internal,
-            Side::Command,
-            "ssh was started without pipes",
-        ));
+        return Err(failure(ErrorCode::Internal, Side::Command, "ssh was started without pipes"));
     };
     let mut starting = Starting {
         host,
@@ -130,11 +109,7 @@ pub fn start(
         patience: reach.connect_timeout,
     };
     starting.bring_up(binary.as_deref(), note)?;
-    Ok(SshSession {
-        input: starting.input,
-        output: starting.output,
-        child: starting.child,
-    })
+    Ok(SshSession { input: starting.input, output: starting.output, child: starting.child })
 }
 
 fn command(host: &SshHost, reach: &Reach) -> Result<Command, Failure> {
@@ -146,10 +121,8 @@ fn command(host: &SshHost, reach: &Reach) -> Result<Command, Failure> {
             format!("{host}: a host or user cannot start with a dash"),
         ));
     }
-    let (program, arguments) = reach
-        .rsh
-        .split_first()
-        .ok_or_else(|| failure(ErrorCode::Usage, Side::Command, "--rsh is empty"))?;
+    let (program, arguments) =
+        reach.rsh.split_first().ok_or_else(|| failure(ErrorCode::Usage, Side::Command, "--rsh is empty"))?;
     let mut command = Command::new(program);
     command.args(arguments);
     let is_ssh = program.rsplit('/').next() == Some("ssh");
@@ -186,11 +159,8 @@ fn script(nonce: &str, reach: &Reach, binary: Option<&[u8]>) -> Result<String, F
             let (hash, size) = (&hash[..32], binary.len());
             script += "d=\"${XDG_CACHE_HOME:-$HOME/.cache}/carrack\"; ";
             script += &try_agent(&format!("c=\"$d/agent-{hash}\""));
-            script +=
-                &format!("echo; echo {NEED_LINE} {nonce} $(uname -s) $(uname -m); umask 077; ");
-            script += &format!(
-                "mkdir -p \"$d\" && t=$(mktemp \"$d/push.XXXXXX\") && head -c {size} >\"$t\" && "
-            );
+            script += &format!("echo; echo {NEED_LINE} {nonce} $(uname -s) $(uname -m); umask 077; ");
+            script += &format!("mkdir -p \"$d\" && t=$(mktemp \"$d/push.XXXXXX\") && head -c {size} >\"$t\" && ");
             script += &format!(
                 "[ $(wc -c <\"$t\") -eq {size} ] && chmod 700 \"$t\" && mv -f \"$t\" \"$c\" && exec \"$c\" agent --hello {nonce}; "
             );
@@ -202,19 +172,14 @@ fn script(nonce: &str, reach: &Reach, binary: Option<&[u8]>) -> Result<String, F
 
 /// A path between double quotes. A tilde at its start keeps its meaning.
 fn quoted(path: &str) -> Result<String, Failure> {
-    if path
-        .chars()
-        .any(|character| matches!(character, '\'' | '!') || character.is_control())
-    {
+    if path.chars().any(|character| matches!(character, '\'' | '!') || character.is_control()) {
         return Err(failure(
             ErrorCode::Usage,
             Side::Command,
             "--remote-path may not contain quotes, exclamation marks or control characters",
         ));
     }
-    let (home, rest) = path
-        .strip_prefix("~/")
-        .map_or(("", path), |rest| ("$HOME/", rest));
+    let (home, rest) = path.strip_prefix("~/").map_or(("", path), |rest| ("$HOME/", rest));
     let mut text = format!("\"{home}");
     for character in rest.chars() {
         if matches!(character, '"' | '$' | '`' | '\\') {
@@ -236,7 +201,10 @@ fn nonce() -> Result<String, Failure> {
 fn own_binary(host: &SshHost) -> Result<Vec<u8>, Failure> {
     let path = std::env::current_exe();
     path.and_then(std::fs::read).map_err(|error| {
-        let message = format!("{host}: this program's own file, to be pushed there if needed, cannot be read: {}; --no-push does without", describe(&error));
+        let message = format!(
+            "{host}: this program's own file, to be pushed there if needed, cannot be read: {}; --no-push does without",
+            describe(&error)
+        );
         failure(ErrorCode::AgentMissing, Side::Command, message)
     })
 }
@@ -251,10 +219,7 @@ fn pass_on(
     std::thread::spawn(move || {
         let mut lines = BufReader::new(errors);
         let mut line = Vec::new();
-        while lines
-            .read_until(b'\n', &mut line)
-            .is_ok_and(|read| read > 0)
-        {
+        while lines.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
             let text = display_bytes(line.trim_ascii_end()).to_string();
             line.clear();
             if text.is_empty() {
@@ -284,11 +249,7 @@ struct Starting<'a> {
 }
 
 impl Starting<'_> {
-    fn bring_up(
-        &mut self,
-        binary: Option<&[u8]>,
-        note: &Arc<dyn Fn(String) + Send + Sync>,
-    ) -> Result<(), Failure> {
+    fn bring_up(&mut self, binary: Option<&[u8]>, note: &Arc<dyn Fn(String) + Send + Sync>) -> Result<(), Failure> {
         loop {
             let line = self.next_line()?;
             let mut words = line.split_ascii_whitespace();
@@ -306,16 +267,8 @@ impl Starting<'_> {
                         self.host,
                         binary.len()
                     ));
-                    let sent = self
-                        .input
-                        .write_all(binary)
-                        .and_then(|()| self.input.flush());
-                    sent.map_err(|error| {
-                        self.ended(&format!(
-                            "while the agent was being sent: {}",
-                            describe(&error)
-                        ))
-                    })?;
+                    let sent = self.input.write_all(binary).and_then(|()| self.input.flush());
+                    sent.map_err(|error| self.ended(&format!("while the agent was being sent: {}", describe(&error))))?;
                 }
                 (MISSING_LINE, _) => {
                     let message = format!(
@@ -338,11 +291,7 @@ impl Starting<'_> {
     }
 
     fn check_machine(&self, described: &[&str]) -> Result<(), Failure> {
-        let system = if cfg!(target_os = "macos") {
-            "Darwin"
-        } else {
-            "Linux"
-        };
+        let system = if cfg!(target_os = "macos") { "Darwin" } else { "Linux" };
         let machine = match std::env::consts::ARCH {
             "aarch64" if cfg!(target_os = "macos") => "arm64",
             other => other,
@@ -364,8 +313,7 @@ impl Starting<'_> {
         loop {
             let left = self.deadline.saturating_duration_since(Instant::now());
             if self.output.buffer().is_empty() {
-                let ready =
-                    carrack_sys::socket::wait(self.output.get_ref(), true, false, Some(left));
+                let ready = carrack_sys::socket::wait(self.output.get_ref(), true, false, Some(left));
                 if !ready.is_ok_and(|ready| ready.read) {
                     return Err(self.timed_out());
                 }
@@ -374,10 +322,7 @@ impl Starting<'_> {
             if buffer.is_empty() {
                 return Err(self.ended("before an agent spoke"));
             }
-            let end = buffer
-                .iter()
-                .position(|&byte| byte == b'\n')
-                .map_or(buffer.len(), |place| place + 1);
+            let end = buffer.iter().position(|&byte| byte == b'\n').map_or(buffer.len(), |place| place + 1);
             line.extend_from_slice(&buffer[..end]);
             self.output.consume(end);
             if self.noise.len() + line.len() > limits::SHELL_NOISE_BYTES {
@@ -394,24 +339,10 @@ impl Starting<'_> {
     fn last_words(&self) -> String {
         let messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
         let noise = display_bytes(self.noise.trim_ascii()).to_string();
-        let noise: String = noise
-            .chars()
-            .rev()
-            .take(300)
-            .collect::<Vec<_>>()
-            .into_iter()
-            .rev()
-            .collect();
-        let said: Vec<&str> = messages
-            .iter()
-            .map(String::as_str)
-            .chain((!noise.is_empty()).then_some(noise.as_str()))
-            .collect();
-        if said.is_empty() {
-            "it said nothing".into()
-        } else {
-            format!("it said: {}", said.join(" / "))
-        }
+        let noise: String = noise.chars().rev().take(300).collect::<Vec<_>>().into_iter().rev().collect();
+        let said: Vec<&str> =
+            messages.iter().map(String::as_str).chain((!noise.is_empty()).then_some(noise.as_str())).collect();
+        if said.is_empty() { "it said nothing".into() } else { format!("it said: {}", said.join(" / ")) }
     }
 
     fn ended(&mut self, when: &str) -> Failure {
@@ -427,11 +358,7 @@ impl Starting<'_> {
             Some(255) => failure(
                 ErrorCode::ConnectFailed,
                 Side::Link,
-                format!(
-                    "{}: ssh could not connect; {}",
-                    self.host,
-                    self.last_words()
-                ),
+                format!("{}: ssh could not connect; {}", self.host, self.last_words()),
             ),
             Some(code) => self.refused(&format!("the session ended {when} with exit code {code}")),
             None => self.refused(&format!("the session ended {when}")),
@@ -464,11 +391,7 @@ impl Starting<'_> {
 /// Those of writing.
 pub fn announce(out: &mut impl Write, nonce: &str) -> io::Result<()> {
     // The newline first ends whatever a login shell left unfinished.
-    write!(
-        out,
-        "\n{AGENT_LINE} {nonce} {PROTOCOL_VERSION} {}\n",
-        env!("CARGO_PKG_VERSION")
-    )?;
+    write!(out, "\n{AGENT_LINE} {nonce} {PROTOCOL_VERSION} {}\n", env!("CARGO_PKG_VERSION"))?;
     out.flush()
 }
 
@@ -478,21 +401,12 @@ mod tests {
 
     #[test]
     fn the_script_survives_any_login_shell() {
-        let reach = Reach {
-            remote_path: Some("~/bin/my \"carrack\" $x".into()),
-            ..Reach::default()
-        };
+        let reach = Reach { remote_path: Some("~/bin/my \"carrack\" $x".into()), ..Reach::default() };
         for binary in [None, Some(&b"binary"[..])] {
             let script = script("abc", &reach, binary).unwrap();
             assert!(!script.contains(['\'', '!', '\n']), "{script}");
-            assert!(
-                script.contains("c=\"$HOME/bin/my \\\"carrack\\\" \\$x\""),
-                "{script}"
-            );
-            let parsed = Command::new("sh")
-                .args(["-n", "-c", &script])
-                .status()
-                .unwrap();
+            assert!(script.contains("c=\"$HOME/bin/my \\\"carrack\\\" \\$x\""), "{script}");
+            let parsed = Command::new("sh").args(["-n", "-c", &script]).status().unwrap();
             assert!(parsed.success());
         }
         assert!(quoted("it's").is_err());
@@ -500,17 +414,11 @@ mod tests {
 
     #[test]
     fn a_dash_is_no_host() {
-        let host = |user: Option<&str>, host: &str| SshHost {
-            user: user.map(Into::into),
-            host: host.into(),
-        };
+        let host = |user: Option<&str>, host: &str| SshHost { user: user.map(Into::into), host: host.into() };
         assert!(command(&host(None, "-oProxyCommand=touch x"), &Reach::default()).is_err());
         assert!(command(&host(Some("-x"), "h"), &Reach::default()).is_err());
         let good = command(&host(Some("u"), "::1"), &Reach::default()).unwrap();
-        let arguments: Vec<_> = good
-            .get_args()
-            .map(|argument| argument.to_string_lossy().into_owned())
-            .collect();
+        let arguments: Vec<_> = good.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect();
         assert_eq!(arguments, ["-x", "-a", "-T", "-l", "u", "--", "::1"]);
     }
 }

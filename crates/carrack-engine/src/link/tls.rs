@@ -12,8 +12,7 @@ use rustls::client::UnbufferedClientConnection;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs as provider, verify_tls13_signature_with_raw_key};
 use rustls::pki_types::{
-    CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, SubjectPublicKeyInfoDer,
-    UnixTime,
+    CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, SubjectPublicKeyInfoDer, UnixTime,
 };
 use rustls::server::{AlwaysResolvesServerRawPublicKeys, UnbufferedServerConnection};
 use rustls::sign::CertifiedKey;
@@ -45,9 +44,8 @@ impl Key {
     /// When the system gives no random bytes.
     pub fn generate() -> io::Result<Self> {
         let random = aws_lc_rs::rand::SystemRandom::new();
-        let pkcs8 = Ed25519KeyPair::generate_pkcs8(&random).map_err(|_| {
-            io::Error::other("no key could be made: the system gives no random bytes")
-        })?;
+        let pkcs8 = Ed25519KeyPair::generate_pkcs8(&random)
+            .map_err(|_| io::Error::other("no key could be made: the system gives no random bytes"))?;
         Self::from_pkcs8(pkcs8.as_ref())
     }
 
@@ -56,24 +54,14 @@ impl Key {
     /// # Errors
     /// When the bytes are no key.
     pub fn from_pkcs8(pkcs8: &[u8]) -> io::Result<Self> {
-        let unreadable =
-            || io::Error::new(io::ErrorKind::InvalidData, "not an Ed25519 key in PKCS #8");
+        let unreadable = || io::Error::new(io::ErrorKind::InvalidData, "not an Ed25519 key in PKCS #8");
         let der = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(pkcs8.to_vec()));
         let signing = provider::sign::any_supported_type(&der).map_err(|_| unreadable())?;
         let public = signing.public_key().ok_or_else(unreadable)?.to_vec();
         let mut pin = [0; 32];
-        pin.copy_from_slice(
-            aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &public).as_ref(),
-        );
-        let certified = Arc::new(CertifiedKey::new(
-            vec![CertificateDer::from(public)],
-            signing,
-        ));
-        Ok(Self {
-            certified,
-            pkcs8: pkcs8.to_vec(),
-            pin,
-        })
+        pin.copy_from_slice(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &public).as_ref());
+        let certified = Arc::new(CertifiedKey::new(vec![CertificateDer::from(public)], signing));
+        Ok(Self { certified, pkcs8: pkcs8.to_vec(), pin })
     }
 
     /// To be kept, readable by nobody else.
@@ -92,10 +80,7 @@ fn crypto_provider() -> Arc<CryptoProvider> {
     if !carrack_sys::host::has_aes() {
         suites.rotate_right(1);
     }
-    Arc::new(CryptoProvider {
-        cipher_suites: suites,
-        ..provider::default_provider()
-    })
+    Arc::new(CryptoProvider { cipher_suites: suites, ..provider::default_provider() })
 }
 
 /// Accepts exactly one key.
@@ -116,17 +101,12 @@ impl ServerCertVerifier for PinnedKey {
         _now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         let mut shown = [0; 32];
-        shown.copy_from_slice(
-            aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, end_entity).as_ref(),
-        );
-        *self
-            .seen
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(shown);
+        shown.copy_from_slice(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, end_entity).as_ref());
+        *self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(shown);
         match self.pin {
-            Some(pin) if pin != shown => Err(rustls::Error::InvalidCertificate(
-                rustls::CertificateError::ApplicationVerificationFailure,
-            )),
+            Some(pin) if pin != shown => {
+                Err(rustls::Error::InvalidCertificate(rustls::CertificateError::ApplicationVerificationFailure))
+            }
             _ => Ok(ServerCertVerified::assertion()),
         }
     }
@@ -147,18 +127,11 @@ impl ServerCertVerifier for PinnedKey {
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         let key = SubjectPublicKeyInfoDer::from(cert.as_ref());
-        verify_tls13_signature_with_raw_key(
-            message,
-            &key,
-            signature,
-            &self.provider.signature_verification_algorithms,
-        )
+        verify_tls13_signature_with_raw_key(message, &key, signature, &self.provider.signature_verification_algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider
-            .signature_verification_algorithms
-            .supported_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 
     fn requires_raw_public_keys(&self) -> bool {
@@ -196,11 +169,7 @@ impl Tls {
     /// When rustls refuses the configuration, which would be a bug.
     pub fn client(pin: Option<[u8; 32]>, alpn: &[u8]) -> io::Result<Self> {
         let provider = crypto_provider();
-        let verifier = Arc::new(PinnedKey {
-            pin,
-            seen: std::sync::Mutex::new(None),
-            provider: Arc::clone(&provider),
-        });
+        let verifier = Arc::new(PinnedKey { pin, seen: std::sync::Mutex::new(None), provider: Arc::clone(&provider) });
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(io::Error::other)?
@@ -212,12 +181,8 @@ impl Tls {
         config.resumption = rustls::client::Resumption::disabled();
         // A raw key has no name; the interface asks for one.
         let name = ServerName::try_from("carrack").map_err(io::Error::other)?;
-        let connection =
-            UnbufferedClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
-        Ok(Self::new(Connection::Client(
-            Box::new(connection),
-            verifier,
-        )))
+        let connection = UnbufferedClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
+        Ok(Self::new(Connection::Client(Box::new(connection), verifier)))
     }
 
     /// The listening side.
@@ -229,14 +194,11 @@ impl Tls {
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(io::Error::other)?
             .with_no_client_auth()
-            .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(
-                Arc::clone(&key.certified),
-            )));
+            .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(Arc::clone(&key.certified))));
         config.alpn_protocols = vec![ALPN_CONTROL.to_vec(), ALPN_DATA.to_vec()];
         // A sender never reads its data stream: tickets would lie there unread and turn its close into a reset.
         config.send_tls13_tickets = 0;
-        let connection =
-            UnbufferedServerConnection::new(Arc::new(config)).map_err(io::Error::other)?;
+        let connection = UnbufferedServerConnection::new(Arc::new(config)).map_err(io::Error::other)?;
         Ok(Self::new(Connection::Server(Box::new(connection))))
     }
 
@@ -274,9 +236,7 @@ impl Tls {
         match suite.map(|suite| suite.suite()) {
             Some(CipherSuite::TLS13_AES_128_GCM_SHA256) => "TLS13_AES_128_GCM_SHA256".into(),
             Some(CipherSuite::TLS13_AES_256_GCM_SHA384) => "TLS13_AES_256_GCM_SHA384".into(),
-            Some(CipherSuite::TLS13_CHACHA20_POLY1305_SHA256) => {
-                "TLS13_CHACHA20_POLY1305_SHA256".into()
-            }
+            Some(CipherSuite::TLS13_CHACHA20_POLY1305_SHA256) => "TLS13_CHACHA20_POLY1305_SHA256".into(),
             other => format!("{other:?}"),
         }
     }
@@ -284,10 +244,7 @@ impl Tls {
     /// SHA-256 of the key that the listener showed.
     pub fn peer_pin(&self) -> Option<[u8; 32]> {
         match &self.connection {
-            Connection::Client(_, verifier) => *verifier
-                .seen
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner),
+            Connection::Client(_, verifier) => *verifier.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
             Connection::Server(_) => None,
         }
     }
@@ -356,16 +313,12 @@ impl Tls {
         loop {
             let incoming = &mut self.incoming[self.start..self.end];
             let (discard, step) = match &mut self.connection {
-                Connection::Client(connection, _) => open_step(
-                    connection.process_tls_records(incoming),
-                    &mut self.outgoing,
-                    sink,
-                ),
-                Connection::Server(connection) => open_step(
-                    connection.process_tls_records(incoming),
-                    &mut self.outgoing,
-                    sink,
-                ),
+                Connection::Client(connection, _) => {
+                    open_step(connection.process_tls_records(incoming), &mut self.outgoing, sink)
+                }
+                Connection::Server(connection) => {
+                    open_step(connection.process_tls_records(incoming), &mut self.outgoing, sink)
+                }
             };
             self.start += discard;
             match step? {
@@ -386,16 +339,12 @@ impl Tls {
         let records = plain.len().div_ceil(RECORD_BYTES).max(1);
         out.resize(start + plain.len() + records * RECORD_OVERHEAD, 0);
         let sealed = match &mut self.connection {
-            Connection::Client(connection, _) => seal_all(
-                connection.process_tls_records(&mut []),
-                plain,
-                &mut out[start..],
-            ),
-            Connection::Server(connection) => seal_all(
-                connection.process_tls_records(&mut []),
-                plain,
-                &mut out[start..],
-            ),
+            Connection::Client(connection, _) => {
+                seal_all(connection.process_tls_records(&mut []), plain, &mut out[start..])
+            }
+            Connection::Server(connection) => {
+                seal_all(connection.process_tls_records(&mut []), plain, &mut out[start..])
+            }
         };
         out.truncate(start + *sealed.as_ref().unwrap_or(&0));
         sealed.map(|_| ())
@@ -416,10 +365,7 @@ enum Step {
     Closed,
 }
 
-fn handshake_step<Data>(
-    status: UnbufferedStatus<'_, '_, Data>,
-    outgoing: &mut Vec<u8>,
-) -> (usize, io::Result<Step>) {
+fn handshake_step<Data>(status: UnbufferedStatus<'_, '_, Data>, outgoing: &mut Vec<u8>) -> (usize, io::Result<Step>) {
     let discard = status.discard;
     let step = match status.state {
         Err(error) => Err(tls_error(error)),
@@ -463,42 +409,26 @@ fn open_step<Data>(
             data.done();
             Ok(Step::Transmit)
         }
-        Ok(ConnectionState::WriteTraffic(_) | ConnectionState::BlockedHandshake) => {
-            Ok(Step::Starved)
-        }
+        Ok(ConnectionState::WriteTraffic(_) | ConnectionState::BlockedHandshake) => Ok(Step::Starved),
         Ok(_) => Ok(Step::Closed),
     };
     (discard, step)
 }
 
-fn seal_all<Data>(
-    status: UnbufferedStatus<'_, '_, Data>,
-    plain: &[u8],
-    out: &mut [u8],
-) -> io::Result<usize> {
+fn seal_all<Data>(status: UnbufferedStatus<'_, '_, Data>, plain: &[u8], out: &mut [u8]) -> io::Result<usize> {
     match status.state {
-        Ok(ConnectionState::WriteTraffic(mut traffic)) => {
-            traffic.encrypt(plain, out).map_err(|error| match error {
-                EncryptError::InsufficientSize(_) => {
-                    io::Error::other("a TLS record grew by more than the standard allows")
-                }
-                EncryptError::EncryptExhausted => {
-                    io::Error::other("the TLS connection has carried as much as its keys allow")
-                }
-            })
-        }
-        Ok(_) => Err(io::Error::new(
-            io::ErrorKind::BrokenPipe,
-            "the TLS connection is not open for writing",
-        )),
+        Ok(ConnectionState::WriteTraffic(mut traffic)) => traffic.encrypt(plain, out).map_err(|error| match error {
+            EncryptError::InsufficientSize(_) => io::Error::other("a TLS record grew by more than the standard allows"),
+            EncryptError::EncryptExhausted => {
+                io::Error::other("the TLS connection has carried as much as its keys allow")
+            }
+        }),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::BrokenPipe, "the TLS connection is not open for writing")),
         Err(error) => Err(tls_error(error)),
     }
 }
 
-fn encode(
-    outgoing: &mut Vec<u8>,
-    mut encoder: impl FnMut(&mut [u8]) -> Result<usize, EncodeError>,
-) -> io::Result<()> {
+fn encode(outgoing: &mut Vec<u8>, mut encoder: impl FnMut(&mut [u8]) -> Result<usize, EncodeError>) -> io::Result<()> {
     let start = outgoing.len();
     outgoing.resize(start + RECORD_BYTES + RECORD_OVERHEAD, 0);
     let encoded = encoder(&mut outgoing[start..]).map_err(io::Error::other)?;
@@ -508,10 +438,9 @@ fn encode(
 
 fn tls_error(error: rustls::Error) -> io::Error {
     match error {
-        rustls::Error::InvalidCertificate(_) => io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            "the listener shows another key than the pinned one",
-        ),
+        rustls::Error::InvalidCertificate(_) => {
+            io::Error::new(io::ErrorKind::PermissionDenied, "the listener shows another key than the pinned one")
+        }
         other => io::Error::new(io::ErrorKind::InvalidData, other),
     }
 }
@@ -552,9 +481,7 @@ mod tests {
         for part in sealed.chunks(10_000) {
             server.space()[..part.len()].copy_from_slice(part);
             server.filled(part.len());
-            server
-                .open(&mut |piece| received.extend_from_slice(piece))
-                .unwrap();
+            server.open(&mut |piece| received.extend_from_slice(piece)).unwrap();
         }
         assert_eq!(received, plain);
     }
@@ -563,10 +490,7 @@ mod tests {
     fn another_key_is_refused() {
         let key = Key::generate().unwrap();
         let (client, _) = pair(Some([7; 32]), &key);
-        assert_eq!(
-            client.err().map(|error| error.kind()),
-            Some(io::ErrorKind::PermissionDenied)
-        );
+        assert_eq!(client.err().map(|error| error.kind()), Some(io::ErrorKind::PermissionDenied));
     }
 
     #[test]

@@ -44,26 +44,15 @@ pub struct DuplexWriter(Arc<Shared>);
 /// Those of the system calls.
 pub fn split(socket: TcpStream, tls: Box<Tls>) -> io::Result<(DuplexReader, DuplexWriter)> {
     socket.set_nonblocking(true)?;
-    let state = State {
-        tls,
-        outgoing: Vec::new(),
-        incoming: VecDeque::new(),
-        ended: None,
-        finished: false,
-    };
-    let shared = Arc::new(Shared {
-        state: Mutex::new(state),
-        changed: Condvar::new(),
-        waker: Waker::new()?,
-    });
+    let state = State { tls, outgoing: Vec::new(), incoming: VecDeque::new(), ended: None, finished: false };
+    let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), waker: Waker::new()? });
     // What came together with the end of the handshake.
     take_records(&mut shared.lock())?;
     let worker = Arc::clone(&shared);
     std::thread::spawn(move || {
         let ended = worker.run(&socket);
         let mut state = worker.lock();
-        state.ended =
-            Some(ended.map_or_else(|error| error.kind(), |()| io::ErrorKind::UnexpectedEof));
+        state.ended = Some(ended.map_or_else(|error| error.kind(), |()| io::ErrorKind::UnexpectedEof));
         worker.changed.notify_all();
         let _ = socket.shutdown(std::net::Shutdown::Both);
     });
@@ -87,10 +76,7 @@ impl Shared {
                 if state.finished && state.outgoing.is_empty() {
                     return Ok(());
                 }
-                (
-                    state.incoming.len() < BUFFER_BYTES,
-                    !state.outgoing.is_empty(),
-                )
+                (state.incoming.len() < BUFFER_BYTES, !state.outgoing.is_empty())
             };
             let ready = wait_two(socket.as_fd(), want_read, want_write, &self.waker, None)?;
             if ready.woken {
@@ -109,12 +95,7 @@ impl Shared {
         let mut state = self.lock();
         let read = match socket.read(state.tls.space()) {
             Ok(read) => read,
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-                ) =>
-            {
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                 return Ok(1);
             }
             Err(error) => return Err(error),
@@ -133,14 +114,7 @@ impl Shared {
                 self.changed.notify_all();
                 Ok(())
             }
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-                ) =>
-            {
-                Ok(())
-            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -161,13 +135,7 @@ impl Read for DuplexReader {
             match state.ended {
                 Some(io::ErrorKind::UnexpectedEof) => return Ok(0),
                 Some(kind) => return Err(kind.into()),
-                None => {
-                    state = self
-                        .0
-                        .changed
-                        .wait(state)
-                        .unwrap_or_else(PoisonError::into_inner)
-                }
+                None => state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             }
         }
     }
@@ -183,11 +151,7 @@ impl Write for DuplexWriter {
             if guard.outgoing.len() < BUFFER_BYTES {
                 break;
             }
-            guard = self
-                .0
-                .changed
-                .wait(guard)
-                .unwrap_or_else(PoisonError::into_inner);
+            guard = self.0.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
         }
         let state = &mut *guard;
         state.tls.seal(bytes, &mut state.outgoing)?;

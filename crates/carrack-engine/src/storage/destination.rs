@@ -62,21 +62,16 @@ impl Destination {
     /// Those of the file system; out of order on a stream.
     pub fn write(&self, part: &Part, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
         match (part, self) {
-            (Part::File(part), _) => {
-                file::write_all_at(&part.file, bytes, offset).map_err(|error| {
-                    io_failure(Side::Destination, format!("write at {offset}"), &error)
-                })
-            }
+            (Part::File(part), _) => file::write_all_at(&part.file, bytes, offset)
+                .map_err(|error| io_failure(Side::Destination, format!("write at {offset}"), &error)),
             (Part::Sequential, Self::Sequential(stream)) => {
                 let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
                 if offset != stream.position {
-                    let message = "a block had to be sent again, and what has been written to a stream cannot be taken back";
+                    let message =
+                        "a block had to be sent again, and what has been written to a stream cannot be taken back";
                     return Err(failure(ErrorCode::Unsupported, Side::Destination, message));
                 }
-                stream
-                    .out
-                    .write_all(bytes)
-                    .map_err(|error| io_failure(Side::Destination, "write", &error))?;
+                stream.out.write_all(bytes).map_err(|error| io_failure(Side::Destination, "write", &error))?;
                 stream.position += bytes.len() as u64;
                 Ok(())
             }
@@ -154,11 +149,7 @@ impl Tree {
         let mut tag = [0; 4];
         carrack_sys::host::random_bytes(&mut tag)?;
         Ok(Self {
-            root: Arc::new(OpenDir {
-                dir: root,
-                device,
-                fresh: false,
-            }),
+            root: Arc::new(OpenDir { dir: root, device, fresh: false }),
             open: Mutex::new(HashMap::new()),
             tag: tag.iter().map(|byte| format!("{byte:02x}")).collect(),
             next_part: AtomicU64::new(1),
@@ -186,14 +177,10 @@ impl Tree {
         let mut done = known.len();
         while done < path.len() {
             let start = if done == 0 { 0 } else { done + 1 };
-            let end = path[start..]
-                .iter()
-                .position(|&byte| byte == b'/')
-                .map_or(path.len(), |place| start + place);
+            let end = path[start..].iter().position(|&byte| byte == b'/').map_or(path.len(), |place| start + place);
             let at = || carrack_core::path::display_bytes(&path[..end]);
-            let next = enter(&current.dir, &path[start..end]).map_err(|error| {
-                io_failure(Side::Destination, format!("directory {}", at()), &error)
-            })?;
+            let next = enter(&current.dir, &path[start..end])
+                .map_err(|error| io_failure(Side::Destination, format!("directory {}", at()), &error))?;
             if open.len() >= Self::OPEN_DIRECTORIES {
                 open.clear();
             }
@@ -217,19 +204,10 @@ impl Tree {
     }
 
     /// Where an item goes: `None` when what is there is to be kept.
-    fn place(
-        &self,
-        path: &[u8],
-        mtime: Option<(i64, u32)>,
-        existing: Existing,
-    ) -> Result<Option<PartEntry>, Failure> {
+    fn place(&self, path: &[u8], mtime: Option<(i64, u32)>, existing: Existing) -> Result<Option<PartEntry>, Failure> {
         let (parent, name) = split_name(path);
         let directory = self.directory(parent)?;
-        let there = if directory.fresh {
-            None
-        } else {
-            stat_entry(&directory.dir, name)?
-        };
+        let there = if directory.fresh { None } else { stat_entry(&directory.dir, name)? };
         match there.map(|stat| stat.kind) {
             Some(Kind::Dir) => {
                 return Err(failure(
@@ -258,11 +236,7 @@ impl Tree {
             return Ok(None);
         }
         let part_name = self.part_name(name);
-        Ok(Some(PartEntry {
-            directory,
-            part_name,
-            name: name.to_vec(),
-        }))
+        Ok(Some(PartEntry { directory, part_name, name: name.to_vec() }))
     }
 
     fn open_part(&self, offer: &Offer, existing: Existing) -> Result<Option<PartFile>, Failure> {
@@ -274,8 +248,7 @@ impl Tree {
             check_space(&entry.directory.dir, size)?;
         }
         let create = || entry.directory.dir.create_new(&entry.part_name);
-        let part = create()
-            .map_err(|error| io_failure(Side::Destination, "create the part file", &error))?;
+        let part = create().map_err(|error| io_failure(Side::Destination, "create the part file", &error))?;
         let prepared = (|| {
             if !offer.sparse && size > 0 && file::preallocate(&part, size)? {
                 return Ok(());
@@ -284,18 +257,9 @@ impl Tree {
         })();
         if let Err(error) = prepared {
             entry.remove();
-            return Err(io_failure(
-                Side::Destination,
-                format!("reserve {size} bytes"),
-                &error,
-            ));
+            return Err(io_failure(Side::Destination, format!("reserve {size} bytes"), &error));
         }
-        Ok(Some(PartFile {
-            file: part,
-            entry,
-            mode: offer.mode & Self::MODE_MASK,
-            mtime: offer.mtime,
-        }))
+        Ok(Some(PartFile { file: part, entry, mode: offer.mode & Self::MODE_MASK, mtime: offer.mtime }))
     }
 
     /// Writes a small file under a hidden name; `None` when what is there is to be kept.
@@ -322,8 +286,7 @@ impl Tree {
             }
             finish_attributes(&part, small.mode & Self::MODE_MASK, Some(small.mtime))?;
             // Syncing the root's file system would not reach another one that is mounted below it.
-            if self.sync_each.load(Ordering::Relaxed) || entry.directory.device != self.root.device
-            {
+            if self.sync_each.load(Ordering::Relaxed) || entry.directory.device != self.root.device {
                 file::sync_data(&part)?;
             }
             Ok(())
@@ -397,9 +360,7 @@ impl Tree {
                 let applied = dir
                     .set_mode(name, attributes.mode & Self::MODE_MASK)
                     .and_then(|()| dir.set_times(name, time(attributes.mtime)));
-                applied.map_err(|error| {
-                    io_failure(Side::Destination, "set permissions and times", &error)
-                })
+                applied.map_err(|error| io_failure(Side::Destination, "set permissions and times", &error))
             });
             if let Err(failure) = result {
                 failures.push((attributes.path.clone(), failure));
@@ -457,10 +418,7 @@ fn finish_attributes(part: &File, mode: u32, mtime: Option<(i64, u32)>) -> io::R
 }
 
 fn time(mtime: (i64, u32)) -> Time {
-    Time {
-        seconds: mtime.0,
-        nanos: mtime.1,
-    }
+    Time { seconds: mtime.0, nanos: mtime.1 }
 }
 
 impl PartEntry {
@@ -470,11 +428,10 @@ impl PartEntry {
     /// Those of the system; the part is then removed.
     pub fn publish(&self) -> Result<(), Failure> {
         let dir = &self.directory.dir;
-        dir.rename(&self.part_name, dir, &self.name)
-            .map_err(|error| {
-                self.remove();
-                io_failure(Side::Destination, "rename to its name", &error)
-            })
+        dir.rename(&self.part_name, dir, &self.name).map_err(|error| {
+            self.remove();
+            io_failure(Side::Destination, "rename to its name", &error)
+        })
     }
 
     /// Removes what was written.
@@ -512,11 +469,7 @@ impl PartFile {
     pub fn verify(&self, size: u64, expected: FileDigests) -> Result<(), Failure> {
         let fail = |error: io::Error| io_failure(Side::Destination, "read back", &error);
         file::drop_cache(&self.file, 0, 0).map_err(fail)?;
-        let wanted = carrack_core::request::Digests {
-            blake3: true,
-            adler32: false,
-            crc32c: false,
-        };
+        let wanted = carrack_core::request::Digests { blake3: true, adler32: false, crc32c: false };
         let mut hasher = BlockHasher::new(wanted, 0);
         let mut slice = vec![0; SLICE_BYTES];
         let mut offset = 0;

@@ -27,9 +27,7 @@ impl Place {
     pub fn normal(&self, path: &[u8]) -> Vec<u8> {
         match self {
             Self::Anywhere { tilde } => {
-                let home = std::env::var_os("HOME")
-                    .filter(|_| *tilde)
-                    .map(OsStringExt::into_vec);
+                let home = std::env::var_os("HOME").filter(|_| *tilde).map(OsStringExt::into_vec);
                 match (home, path) {
                     (_, b"") => b".".to_vec(),
                     (Some(home), b"~") => home,
@@ -38,15 +36,8 @@ impl Place {
                 }
             }
             Self::Beneath(_) => {
-                let start = path
-                    .iter()
-                    .position(|&byte| byte != b'/')
-                    .unwrap_or(path.len());
-                if path[start..].is_empty() {
-                    b".".to_vec()
-                } else {
-                    path[start..].to_vec()
-                }
+                let start = path.iter().position(|&byte| byte != b'/').unwrap_or(path.len());
+                if path[start..].is_empty() { b".".to_vec() } else { path[start..].to_vec() }
             }
         }
     }
@@ -75,10 +66,7 @@ impl Place {
         let absolute = path.starts_with(b"/");
         let (directory, name) = split_name(&path);
         if matches!(name, b"" | b"." | b"..") {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "the path names no entry of a directory",
-            ));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path names no entry of a directory"));
         }
         let directory = match directory {
             b"" if absolute => b"/",
@@ -113,10 +101,7 @@ impl Place {
             }
             Self::Beneath(root) => {
                 let mut current = root.try_clone()?;
-                for name in path
-                    .split(|&byte| byte == b'/')
-                    .filter(|name| !matches!(*name, b"" | b"."))
-                {
+                for name in path.split(|&byte| byte == b'/').filter(|name| !matches!(*name, b"" | b".")) {
                     match current.make_dir(name, 0o777) {
                         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                             return Err(error);
@@ -147,11 +132,7 @@ impl Place {
         loop {
             if let Ok(found) = existing.canonicalize() {
                 let rest = full.strip_prefix(existing).unwrap_or(Path::new(""));
-                let resolved = if rest.as_os_str().is_empty() {
-                    found
-                } else {
-                    found.join(rest)
-                };
+                let resolved = if rest.as_os_str().is_empty() { found } else { found.join(rest) };
                 return resolved.into_os_string().into_vec();
             }
             match existing.parent() {

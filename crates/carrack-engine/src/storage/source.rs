@@ -45,9 +45,7 @@ impl SourceRoot {
     /// When it is not there or not readable.
     pub fn open(place: &Place, message: &SourceMessage) -> Result<Self, Failure> {
         let path = &message.path;
-        let named = |error: &io::Error| {
-            io_failure(Side::Source, carrack_core::path::display_bytes(path), error)
-        };
+        let named = |error: &io::Error| io_failure(Side::Source, carrack_core::path::display_bytes(path), error);
         let kind = match message.synthetic {
             1 => RootKind::Stdin,
             2 => RootKind::Zero(message.size),
@@ -61,26 +59,17 @@ impl SourceRoot {
                 }
             }
         };
-        Ok(Self {
-            kind,
-            target: message.target.clone(),
-            typed: path.clone(),
-        })
+        Ok(Self { kind, target: message.target.clone(), typed: path.clone() })
     }
 
     /// A file named on the command line: its links lead anywhere the user may go, or anywhere below a node's root.
     fn entry(place: &Place, path: &[u8]) -> io::Result<RootKind> {
         match place {
             Place::Anywhere { .. } => {
-                let (parent, name) =
-                    Place::Anywhere { tilde: false }.parent(&place.resolved(path))?;
+                let (parent, name) = Place::Anywhere { tilde: false }.parent(&place.resolved(path))?;
                 Ok(RootKind::Entry(Arc::new(parent), name, Links::Refuse))
             }
-            Place::Beneath(root) => Ok(RootKind::Entry(
-                Arc::clone(root),
-                place.normal(path),
-                Links::Beneath,
-            )),
+            Place::Beneath(root) => Ok(RootKind::Entry(Arc::clone(root), place.normal(path), Links::Beneath)),
         }
     }
 
@@ -94,47 +83,26 @@ impl SourceRoot {
             RootKind::Entry(parent, name, links) => parent.open_read(name, *links),
             RootKind::Stdin => {
                 let carry = Mutex::new(Sequential { carry: None });
-                return Ok(OpenSource {
-                    content: Content::Stdin(carry),
-                    stat: None,
-                });
+                return Ok(OpenSource { content: Content::Stdin(carry), stat: None });
             }
             RootKind::Zero(_) => {
-                return Ok(OpenSource {
-                    content: Content::Zero,
-                    stat: None,
-                });
+                return Ok(OpenSource { content: Content::Zero, stat: None });
             }
             RootKind::Random(seed) => {
-                return Ok(OpenSource {
-                    content: Content::Random(*seed),
-                    stat: None,
-                });
+                return Ok(OpenSource { content: Content::Random(*seed), stat: None });
             }
         };
         let file = opened.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => failure(
-                ErrorCode::SourceVanished,
-                Side::Source,
-                "vanished after it was listed",
-            ),
+            io::ErrorKind::NotFound => failure(ErrorCode::SourceVanished, Side::Source, "vanished after it was listed"),
             _ => io_failure(Side::Source, "open", &error),
         })?;
-        let stat =
-            dir::stat_file(&file).map_err(|error| io_failure(Side::Source, "stat", &error))?;
+        let stat = dir::stat_file(&file).map_err(|error| io_failure(Side::Source, "stat", &error))?;
         if stat.kind != Kind::File {
-            return Err(failure(
-                ErrorCode::SourceChanged,
-                Side::Source,
-                "is no longer a regular file",
-            ));
+            return Err(failure(ErrorCode::SourceChanged, Side::Source, "is no longer a regular file"));
         }
         // It was opened so that a FIFO in its place could not hang us; it is a file, and files are read waiting.
         file::clear_nonblock(&file).map_err(|error| io_failure(Side::Source, "open", &error))?;
-        Ok(OpenSource {
-            content: Content::File(file),
-            stat: Some(stat),
-        })
+        Ok(OpenSource { content: Content::File(file), stat: Some(stat) })
     }
 }
 
@@ -169,9 +137,8 @@ impl OpenSource {
     pub fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<(), Failure> {
         match &self.content {
             Content::File(file) => {
-                let read = file::read_full_at(file, out, offset).map_err(|error| {
-                    io_failure(Side::Source, format!("read at {offset}"), &error)
-                })?;
+                let read = file::read_full_at(file, out, offset)
+                    .map_err(|error| io_failure(Side::Source, format!("read at {offset}"), &error))?;
                 if read < out.len() {
                     let message = format!(
                         "ends at {}, earlier than when it was opened: it was truncated while it was copied",
@@ -183,11 +150,7 @@ impl OpenSource {
             Content::Zero => out.fill(0),
             Content::Random(seed) => synthetic::random_at(*seed, offset, out),
             Content::Stdin(_) => {
-                return Err(failure(
-                    ErrorCode::Internal,
-                    Side::Source,
-                    "a pipe was read out of order",
-                ));
+                return Err(failure(ErrorCode::Internal, Side::Source, "a pipe was read out of order"));
             }
         }
         Ok(())
@@ -225,11 +188,7 @@ impl OpenSource {
                     "grew while it was copied; run the same command again",
                 ));
             }
-            room = if said == 0 {
-                most + 1 - read
-            } else {
-                (said + 1).saturating_sub(read).max(1)
-            };
+            room = if said == 0 { most + 1 - read } else { (said + 1).saturating_sub(read).max(1) };
         }
         out.truncate(start + read);
         if said > 0 && read != said {
@@ -259,15 +218,14 @@ impl OpenSource {
                 let mut input = io::stdin().lock();
                 filled += read_full(&mut input, &mut out[filled..]).map_err(fail)?;
                 let mut ahead = [0];
-                let more =
-                    filled == out.len() && read_full(&mut input, &mut ahead).map_err(fail)? == 1;
+                let more = filled == out.len() && read_full(&mut input, &mut ahead).map_err(fail)? == 1;
                 sequential.carry = more.then_some(ahead[0]);
                 (filled, more)
             }
             Content::File(file) => {
                 let filled = file::read_full_at(file, out, offset).map_err(fail)?;
-                let more = filled == out.len()
-                    && file::read_at(file, &mut [0], offset + filled as u64).map_err(fail)? == 1;
+                let more =
+                    filled == out.len() && file::read_at(file, &mut [0], offset + filled as u64).map_err(fail)? == 1;
                 (filled, more)
             }
             Content::Zero | Content::Random(_) => (0, false),
@@ -296,9 +254,7 @@ impl OpenSource {
             return Ok(());
         };
         let now = dir::stat_file(file).map_err(|error| io_failure(Side::Source, "stat", &error))?;
-        if (now.size, now.mtime, now.inode, now.device)
-            == (before.size, before.mtime, before.inode, before.device)
-        {
+        if (now.size, now.mtime, now.inode, now.device) == (before.size, before.mtime, before.inode, before.device) {
             return Ok(());
         }
         let message = format!(

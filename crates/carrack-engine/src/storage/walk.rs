@@ -36,11 +36,7 @@ pub fn walk(number: u32, root: &SourceRoot, each: &mut dyn FnMut(Found) -> bool)
     };
     match &root.kind {
         RootKind::Directory(directory) => {
-            let mut walk = Walk {
-                number,
-                root: directory,
-                each,
-            };
+            let mut walk = Walk { number, root: directory, each };
             walk.run();
         }
         RootKind::Entry(parent, name, links) => {
@@ -68,26 +64,15 @@ fn scanned(root: u32, path: Vec<u8>, stat: &Stat) -> ScannedItem {
         _ => (ItemKind::Special, None),
     };
     // Rounding to blocks and compression allocate less too; only a file with a good part missing is worth asking for its holes.
-    let sparse =
-        kind == ItemKind::File && stat.blocks_512.saturating_mul(512) < stat.size - stat.size / 8;
-    ScannedItem {
-        root,
-        path,
-        kind,
-        size,
-        mode: stat.mode,
-        mtime: Some((stat.mtime.seconds, stat.mtime.nanos)),
-        sparse,
-    }
+    let sparse = kind == ItemKind::File && stat.blocks_512.saturating_mul(512) < stat.size - stat.size / 8;
+    ScannedItem { root, path, kind, size, mode: stat.mode, mtime: Some((stat.mtime.seconds, stat.mtime.nanos)), sparse }
 }
 
 fn stat_failure(error: &io::Error) -> Failure {
     match error.kind() {
-        io::ErrorKind::NotFound => failure(
-            ErrorCode::SourceVanished,
-            Side::Source,
-            "vanished while its directory was listed",
-        ),
+        io::ErrorKind::NotFound => {
+            failure(ErrorCode::SourceVanished, Side::Source, "vanished while its directory was listed")
+        }
         _ => io_failure(Side::Source, "stat", error),
     }
 }
@@ -149,24 +134,11 @@ impl Walk<'_> {
         Ok(true)
     }
 
-    fn entry(
-        &mut self,
-        directory: &Dir,
-        path: &[u8],
-        entry: &Entry,
-        waiting: &mut Vec<Vec<u8>>,
-    ) -> bool {
+    fn entry(&mut self, directory: &Dir, path: &[u8], entry: &Entry, waiting: &mut Vec<Vec<u8>>) -> bool {
         let full = join(path, &entry.name);
         if full.len() > limits::PATH_BYTES - limits::NAME_BYTES {
-            let message = format!(
-                "is deeper than {} bytes of path: not entered",
-                limits::PATH_BYTES
-            );
-            return self.fail(
-                path,
-                ItemKind::Directory,
-                failure(ErrorCode::NameTooLong, Side::Source, message),
-            );
+            let message = format!("is deeper than {} bytes of path: not entered", limits::PATH_BYTES);
+            return self.fail(path, ItemKind::Directory, failure(ErrorCode::NameTooLong, Side::Source, message));
         }
         match directory.stat_at(&entry.name) {
             Ok(stat) => {
@@ -183,11 +155,7 @@ impl Walk<'_> {
 
 fn listing_failure(error: &io::Error) -> Failure {
     match error.kind() {
-        io::ErrorKind::NotFound => failure(
-            ErrorCode::SourceVanished,
-            Side::Source,
-            "vanished before it was listed",
-        ),
+        io::ErrorKind::NotFound => failure(ErrorCode::SourceVanished, Side::Source, "vanished before it was listed"),
         _ => io_failure(Side::Source, "list", error),
     }
 }
@@ -198,23 +166,13 @@ fn listing_failure(error: &io::Error) -> Failure {
 /// Those of the system.
 pub fn link_target(root: &SourceRoot, path: &[u8]) -> Result<Vec<u8>, Failure> {
     let RootKind::Directory(top) = &root.kind else {
-        return Err(failure(
-            ErrorCode::Internal,
-            Side::Source,
-            "a link outside a directory",
-        ));
+        return Err(failure(ErrorCode::Internal, Side::Source, "a link outside a directory"));
     };
     let (parent, name) = carrack_core::path::split_name(path);
     let directory = top.open_dir(parent, Links::Refuse);
-    let target = directory
-        .and_then(|directory| directory.read_link(name))
-        .map_err(|error| stat_failure(&error))?;
+    let target = directory.and_then(|directory| directory.read_link(name)).map_err(|error| stat_failure(&error))?;
     if target.len() > limits::LINK_TARGET_BYTES {
-        return Err(failure(
-            ErrorCode::NameTooLong,
-            Side::Source,
-            "its target is too long",
-        ));
+        return Err(failure(ErrorCode::NameTooLong, Side::Source, "its target is too long"));
     }
     Ok(target)
 }
@@ -222,8 +180,6 @@ pub fn link_target(root: &SourceRoot, path: &[u8]) -> Result<Vec<u8>, Failure> {
 /// Tells hosts apart: the same value means the same running system and mount namespace.
 pub fn host_id() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let mounts = std::fs::read_link("/proc/self/ns/mnt")
-        .map(|link| link.display().to_string())
-        .unwrap_or_default();
+    let mounts = std::fs::read_link("/proc/self/ns/mnt").map(|link| link.display().to_string()).unwrap_or_default();
     format!("{} {mounts}", boot.trim())
 }

@@ -72,16 +72,11 @@ impl Running {
 /// A data connection that failed.
 fn stream_failure(number: u16, error: &io::Error) -> Failure {
     let (code, what) = match error.kind() {
-        io::ErrorKind::InvalidData => (
-            ErrorCode::ProtocolViolation,
-            "was altered on the way, or the peer broke the protocol",
-        ),
+        io::ErrorKind::InvalidData => {
+            (ErrorCode::ProtocolViolation, "was altered on the way, or the peer broke the protocol")
+        }
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => (ErrorCode::Silence, "went silent"),
         _ => (ErrorCode::ConnectionLost, "was lost"),
     };
-    failure(
-        code,
-        Side::Link,
-        format!("data connection {number} {what}: {}", describe(error)),
-    )
+    failure(code, Side::Link, format!("data connection {number} {what}: {}", describe(error)))
 }

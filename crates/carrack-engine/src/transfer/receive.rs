@@ -49,11 +49,7 @@ struct Staged {
 }
 
 enum Commit {
-    Publish {
-        item: u64,
-        digests: FileDigests,
-        size: u64,
-    },
+    Publish { item: u64, digests: FileDigests, size: u64 },
     Bundle(u64),
     Directories(Vec<DirectoryAttributes>),
     Sync,
@@ -120,8 +116,7 @@ impl ReceiveRun {
     /// See [`super::Running::handle_peer`].
     pub fn handle_peer(&self, bytes: &[u8]) {
         self.tell(|machine| {
-            let handled =
-                PeerMessage::decode(bytes).and_then(|message| machine.handle_message(message));
+            let handled = PeerMessage::decode(bytes).and_then(|message| machine.handle_message(message));
             if let Err(error) = handled {
                 machine.fail(protocol_failure(Side::Source, &error));
             }
@@ -136,36 +131,23 @@ impl ReceiveRun {
     /// See [`super::Running::add_stream`].
     pub fn add_stream(self: &Arc<Self>, connection: Connection) {
         let number = connection.number;
-        if lock(&self.sockets)
-            .insert(number, Arc::clone(&connection.socket))
-            .is_some()
-        {
+        if lock(&self.sockets).insert(number, Arc::clone(&connection.socket)).is_some() {
             // A number twice would make two streams one: whoever did that does not follow the protocol.
-            let what =
-                ProtocolError::violation(format!("the peer made data connection {number} twice"));
+            let what = ProtocolError::violation(format!("the peer made data connection {number} twice"));
             return self.cancel(protocol_failure(Side::Source, &what));
         }
         self.tell(|machine| machine.handle_stream(number));
         self.spawn(move |run| {
-            let mut stream = StreamWork {
-                run,
-                number,
-                input: InStream::new(connection),
-                scratch: Vec::new(),
-            };
+            let mut stream = StreamWork { run, number, input: InStream::new(connection), scratch: Vec::new() };
             let ended = stream.work();
             stream.input.socket().abort();
             run.tell(|machine| {
                 machine.handle_stream_closed(number);
                 match ended {
                     Ok(()) => {}
-                    Err(StreamError::Protocol(error)) => {
-                        machine.fail(protocol_failure(Side::Source, &error))
-                    }
+                    Err(StreamError::Protocol(error)) => machine.fail(protocol_failure(Side::Source, &error)),
                     // The sender sees it too, and sends what was lost on another stream.
-                    Err(StreamError::Connection(error))
-                        if error.kind() == io::ErrorKind::InvalidData =>
-                    {
+                    Err(StreamError::Connection(error)) if error.kind() == io::ErrorKind::InvalidData => {
                         machine.fail(stream_failure(number, &error));
                     }
                     Err(StreamError::Connection(_)) => {}
@@ -224,15 +206,7 @@ impl ReceiveRun {
                 }
                 return;
             }
-            ReceiverAction::Publish {
-                item,
-                digests,
-                size,
-            } => Commit::Publish {
-                item,
-                digests,
-                size,
-            },
+            ReceiverAction::Publish { item, digests, size } => Commit::Publish { item, digests, size },
             ReceiverAction::Commit(bundle) => Commit::Bundle(bundle),
             ReceiverAction::ApplyDirectories(list) => Commit::Directories(list),
             ReceiverAction::Sync => Commit::Sync,
@@ -253,18 +227,14 @@ impl ReceiveRun {
             remove_part(&part);
         }
         self.changed.notify_all();
-        (self.voice.command)(Tell::Ended(Ended {
-            failure: outcome.err().map(Into::into),
-            ..Ended::default()
-        }));
+        (self.voice.command)(Tell::Ended(Ended { failure: outcome.err().map(Into::into), ..Ended::default() }));
     }
 
     /// Publishes in groups: whatever has come meanwhile is synced together, then renamed.
     fn commit_all(&self, work: &mpsc::Receiver<Commit>) {
         while let Ok(first) = work.recv() {
-            let group: Vec<Commit> = std::iter::once(first)
-                .chain(std::iter::from_fn(|| work.try_recv().ok()))
-                .collect();
+            let group: Vec<Commit> =
+                std::iter::once(first).chain(std::iter::from_fn(|| work.try_recv().ok())).collect();
             let synced = self.sync_group(&group);
             for commit in group {
                 self.commit(commit, &synced);
@@ -289,11 +259,7 @@ impl ReceiveRun {
 
     fn commit(&self, commit: Commit, synced: &Result<(), Failure>) {
         match commit {
-            Commit::Publish {
-                item,
-                digests,
-                size,
-            } => {
+            Commit::Publish { item, digests, size } => {
                 let part = lock(&self.parts).remove(&item);
                 let result = match part.map_or(Ok(()), |part| self.publish(&part, digests, size)) {
                     Ok(()) => ItemResult::Published,
@@ -302,15 +268,9 @@ impl ReceiveRun {
                 self.tell(|machine| machine.handle_published(item, result));
             }
             Commit::Bundle(bundle) => {
-                let Staged {
-                    entries,
-                    mut exceptions,
-                } = lock(&self.staged).remove(&bundle).unwrap_or_default();
+                let Staged { entries, mut exceptions } = lock(&self.staged).remove(&bundle).unwrap_or_default();
                 for (index, entry) in entries {
-                    let published = synced
-                        .clone()
-                        .inspect_err(|_| entry.remove())
-                        .and_then(|()| entry.publish());
+                    let published = synced.clone().inspect_err(|_| entry.remove()).and_then(|()| entry.publish());
                     if let Err(why) = published {
                         exceptions.push((index, ItemResult::Failed(why)));
                     }
@@ -318,15 +278,11 @@ impl ReceiveRun {
                 self.tell(|machine| machine.handle_committed(bundle, exceptions));
             }
             Commit::Directories(list) => {
-                let failures = self
-                    .tree()
-                    .map_or_else(Vec::new, |tree| tree.apply_directories(&list));
+                let failures = self.tree().map_or_else(Vec::new, |tree| tree.apply_directories(&list));
                 self.tell(|machine| machine.handle_directories_applied(failures));
             }
             Commit::Sync => {
-                let synced = self
-                    .tree()
-                    .map_or(Ok(false), |tree| tree.sync_all().map(|()| true));
+                let synced = self.tree().map_or(Ok(false), |tree| tree.sync_all().map(|()| true));
                 self.tell(|machine| match synced {
                     Ok(durable) => machine.handle_synced(durable),
                     Err(why) => machine.fail(why),
@@ -336,24 +292,16 @@ impl ReceiveRun {
     }
 
     fn tree(&self) -> Option<&Tree> {
-        if let Destination::Tree(tree) = &self.destination {
-            Some(tree)
-        } else {
-            None
-        }
+        if let Destination::Tree(tree) = &self.destination { Some(tree) } else { None }
     }
 
     fn publish(&self, part: &Part, digests: FileDigests, size: u64) -> Result<(), Failure> {
         let Part::File(part) = part else {
             return Ok(());
         };
-        let finished = part.finish(size).and_then(|()| {
-            if self.options.verify == Verify::Disk {
-                part.verify(size, digests)
-            } else {
-                Ok(())
-            }
-        });
+        let finished = part
+            .finish(size)
+            .and_then(|()| if self.options.verify == Verify::Disk { part.verify(size, digests) } else { Ok(()) });
         finished.inspect_err(|_| part.remove())?;
         part.publish()
     }
@@ -384,23 +332,14 @@ impl StreamWork<'_> {
             self.input.meta(&mut header)?;
             match Header::decode(&header, self.run.options.block_bytes)? {
                 Header::End => return Ok(()),
-                Header::Block {
-                    item,
-                    offset,
-                    length,
-                    hole,
-                    whole,
-                } => self.block(item, offset, length, hole, whole)?,
+                Header::Block { item, offset, length, hole, whole } => self.block(item, offset, length, hole, whole)?,
                 Header::Bundle { bundle, entries } => self.bundle(bundle, entries)?,
             }
         }
     }
 
     /// Asks until no other stream is writing the same.
-    fn begin(
-        &self,
-        ask: impl Fn(&mut Receiver) -> Result<Begin, ProtocolError>,
-    ) -> Result<Begin, StreamError> {
+    fn begin(&self, ask: impl Fn(&mut Receiver) -> Result<Begin, ProtocolError>) -> Result<Begin, StreamError> {
         let deadline = Instant::now() + SILENCE;
         let mut machine = lock(&self.run.machine);
         loop {
@@ -423,19 +362,9 @@ impl StreamWork<'_> {
         }
     }
 
-    fn block(
-        &mut self,
-        item: u64,
-        offset: u64,
-        length: u32,
-        hole: bool,
-        whole: bool,
-    ) -> Result<(), StreamError> {
-        let begin =
-            self.begin(|machine| machine.begin_block(self.number, item, offset, length, whole))?;
-        let part = (begin == Begin::Write)
-            .then(|| lock(&self.run.parts).get(&item).cloned())
-            .flatten();
+    fn block(&mut self, item: u64, offset: u64, length: u32, hole: bool, whole: bool) -> Result<(), StreamError> {
+        let begin = self.begin(|machine| machine.begin_block(self.number, item, offset, length, whole))?;
+        let part = (begin == Begin::Write).then(|| lock(&self.run.parts).get(&item).cloned()).flatten();
         let mut hasher = BlockHasher::new(self.run.options.digests, offset);
         let mut written = Ok(());
         if hole {
@@ -447,11 +376,7 @@ impl StreamWork<'_> {
                 hasher.update(&zeros[..slice]);
                 if !matches!(part.as_deref(), Some(Part::File(_))) {
                     written = written.and_then(|()| {
-                        self.write(
-                            part.as_deref(),
-                            offset + u64::from(length) - left as u64,
-                            &zeros[..slice],
-                        )
+                        self.write(part.as_deref(), offset + u64::from(length) - left as u64, &zeros[..slice])
                     });
                 }
                 left -= slice;
@@ -483,18 +408,15 @@ impl StreamWork<'_> {
     }
 
     fn write(&self, part: Option<&Part>, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
-        part.map_or(Ok(()), |part| {
-            self.run.destination.write(part, offset, bytes)
-        })
+        part.map_or(Ok(()), |part| self.run.destination.write(part, offset, bytes))
     }
 
     fn bundle(&mut self, bundle: u64, entries: u32) -> Result<(), StreamError> {
         let begin = self.begin(|machine| Ok(machine.begin_bundle(self.number, bundle)))?;
         let mut staged = Staged::default();
         let mut bytes = 0;
-        let result = (0..entries).try_for_each(|index| {
-            self.entry(index, begin == Begin::Write, &mut bytes, &mut staged)
-        });
+        let result =
+            (0..entries).try_for_each(|index| self.entry(index, begin == Begin::Write, &mut bytes, &mut staged));
         if begin != Begin::Write {
             return result;
         }
@@ -504,39 +426,23 @@ impl StreamWork<'_> {
         }
         // Before the machine hears of it: its order to commit may come at once.
         lock(&self.run.staged).insert(bundle, staged);
-        let wanted = self
-            .run
-            .tell(|machine| machine.handle_bundle(self.number, bundle, bytes));
+        let wanted = self.run.tell(|machine| machine.handle_bundle(self.number, bundle, bytes));
         if !wanted && let Some(staged) = lock(&self.run.staged).remove(&bundle) {
             staged.entries.iter().for_each(|(_, entry)| entry.remove());
         }
         Ok(())
     }
 
-    fn entry(
-        &mut self,
-        index: u32,
-        keep: bool,
-        bytes: &mut u64,
-        staged: &mut Staged,
-    ) -> Result<(), StreamError> {
+    fn entry(&mut self, index: u32, keep: bool, bytes: &mut u64, staged: &mut Staged) -> Result<(), StreamError> {
         let mut header = [0; ENTRY_HEADER_BYTES];
         self.input.peek(&mut header)?;
         let entry = EntryHeader::decode(&header)?;
-        let target_bytes = if entry.kind == EntryKind::Symlink {
-            entry.size as usize
-        } else {
-            0
-        };
+        let target_bytes = if entry.kind == EntryKind::Symlink { entry.size as usize } else { 0 };
         let mut named = vec![0; usize::from(entry.path_bytes) + target_bytes];
         self.input.meta_after(&header, &mut named)?;
         let (path, target) = named.split_at(usize::from(entry.path_bytes));
         frame::check_entry_path(path)?;
-        let small = SmallFile {
-            path,
-            mode: entry.mode,
-            mtime: (entry.mtime_seconds, entry.mtime_nanos),
-        };
+        let small = SmallFile { path, mode: entry.mode, mtime: (entry.mtime_seconds, entry.mtime_nanos) };
         let existing = self.run.options.existing;
         let tree = self.run.tree().filter(|_| keep);
         let written = match entry.kind {
@@ -550,13 +456,9 @@ impl StreamWork<'_> {
                 }
                 return self.small_file(index, entry.size, &small, keep, staged);
             }
-            EntryKind::Directory => tree
-                .map_or(Ok(()), |tree| tree.make_directory(path))
-                .map(|()| Some(None)),
+            EntryKind::Directory => tree.map_or(Ok(()), |tree| tree.make_directory(path)).map(|()| Some(None)),
             EntryKind::Symlink => match tree {
-                Some(tree) => tree
-                    .write_link(&small, existing, target)
-                    .map(|entry| entry.map(Some)),
+                Some(tree) => tree.write_link(&small, existing, target).map(|entry| entry.map(Some)),
                 None => Ok(Some(None)),
             },
         };
@@ -595,15 +497,13 @@ impl StreamWork<'_> {
             return Ok(());
         }
         let written = match &self.run.destination {
-            Destination::Tree(tree) => tree
-                .write_small(small, self.run.options.existing, content)
-                .map(|entry| entry.map(Some)),
+            Destination::Tree(tree) => {
+                tree.write_small(small, self.run.options.existing, content).map(|entry| entry.map(Some))
+            }
             Destination::Null => Ok(Some(None)),
-            Destination::Sequential(_) => self
-                .run
-                .destination
-                .write(&Part::Sequential, 0, content)
-                .map(|()| Some(None)),
+            Destination::Sequential(_) => {
+                self.run.destination.write(&Part::Sequential, 0, content).map(|()| Some(None))
+            }
         };
         note_written(index, written, staged);
         Ok(())
@@ -611,11 +511,7 @@ impl StreamWork<'_> {
 }
 
 /// What became of an item: something to publish, nothing to publish, kept as it was (`None`), or a failure.
-fn note_written(
-    index: u32,
-    written: Result<Option<Option<PartEntry>>, Failure>,
-    staged: &mut Staged,
-) {
+fn note_written(index: u32, written: Result<Option<Option<PartEntry>>, Failure>, staged: &mut Staged) {
     match written {
         Ok(Some(Some(entry))) => staged.entries.push((index, entry)),
         Ok(Some(None)) => {}

@@ -47,10 +47,7 @@ pub struct SendRun {
 impl SendRun {
     /// Starts the scan and the pump; data flows as streams are added.
     pub fn start(options: TransferOptions, roots: Vec<SourceRoot>, voice: Voice) -> Arc<Self> {
-        let config = SenderConfig {
-            options,
-            targets: roots.iter().map(|root| root.target.clone()).collect(),
-        };
+        let config = SenderConfig { options, targets: roots.iter().map(|root| root.target.clone()).collect() };
         let run = Arc::new(Self {
             machine: Mutex::new(Sender::new(config)),
             changed: Condvar::new(),
@@ -58,9 +55,7 @@ impl SendRun {
             roots,
             sources: Mutex::default(),
             sockets: Mutex::default(),
-            limit: options
-                .rate_limit
-                .map(|rate| Mutex::new(RateLimit::new(rate))),
+            limit: options.rate_limit.map(|rate| Mutex::new(RateLimit::new(rate))),
             voice,
             threads: Mutex::default(),
         });
@@ -72,20 +67,12 @@ impl SendRun {
     fn spawn(self: &Arc<Self>, work: impl FnOnce(&Self) + Send + 'static) {
         let run = Arc::clone(self);
         let thread = std::thread::spawn(move || work(&run));
-        self.threads
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(thread);
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
     }
 
     /// See [`super::Running::join`].
     pub fn join(&self) {
-        while let Some(thread) = {
-            self.threads
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .pop()
-        } {
+        while let Some(thread) = { self.threads.lock().unwrap_or_else(PoisonError::into_inner).pop() } {
             let _ = thread.join();
         }
     }
@@ -104,8 +91,8 @@ impl SendRun {
     /// See [`super::Running::handle_peer`].
     pub fn handle_peer(&self, bytes: &[u8]) {
         self.tell(|machine| {
-            let handled = PeerMessage::decode(bytes)
-                .and_then(|message| machine.handle_message(Instant::now(), message));
+            let handled =
+                PeerMessage::decode(bytes).and_then(|message| machine.handle_message(Instant::now(), message));
             if let Err(error) = handled {
                 machine.fail(protocol_failure(Side::Destination, &error));
             }
@@ -120,10 +107,7 @@ impl SendRun {
     /// See [`super::Running::add_stream`].
     pub fn add_stream(self: &Arc<Self>, connection: Connection) {
         let number = connection.number;
-        self.sockets
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(number, Arc::clone(&connection.socket));
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner).insert(number, Arc::clone(&connection.socket));
         self.tell(|machine| machine.handle_stream(number));
         self.spawn(move |run| {
             let mut stream = StreamWork {
@@ -134,9 +118,9 @@ impl SendRun {
                 content: Vec::new(),
             };
             if let Err(error) = stream.work() {
-                run.tell(|machine| {
-                    machine.handle_stream_lost(number, &stream_failure(number, &error))
-                });
+                let why = stream_failure(number, &error);
+                (run.voice.command)(Tell::Note(why.message.clone()));
+                run.tell(|machine| machine.handle_stream_lost(number, &why));
             }
         });
     }
@@ -172,10 +156,7 @@ impl SendRun {
             if machine.wants_items() {
                 break;
             }
-            machine = self
-                .changed
-                .wait(machine)
-                .unwrap_or_else(PoisonError::into_inner);
+            machine = self.changed.wait(machine).unwrap_or_else(PoisonError::into_inner);
         }
         let now = Instant::now();
         for found in batch.drain(..) {
@@ -202,14 +183,8 @@ impl SendRun {
             let outcome = machine.outcome();
             let (progress, totals) = (machine.progress(), machine.totals());
             if actions.is_empty() && outcome.is_none() {
-                let left = PROGRESS_INTERVAL
-                    .saturating_sub(told.elapsed())
-                    .max(Duration::from_millis(1));
-                drop(
-                    self.changed
-                        .wait_timeout(machine, left)
-                        .unwrap_or_else(PoisonError::into_inner),
-                );
+                let left = PROGRESS_INTERVAL.saturating_sub(told.elapsed()).max(Duration::from_millis(1));
+                drop(self.changed.wait_timeout(machine, left).unwrap_or_else(PoisonError::into_inner));
             } else {
                 drop(machine);
             }
@@ -217,10 +192,7 @@ impl SendRun {
             for action in actions {
                 self.carry_out(action, &mut items);
             }
-            if told.elapsed() >= PROGRESS_INTERVAL
-                || items.len() >= ITEMS_PER_MESSAGE
-                || (idle && outcome.is_some())
-            {
+            if told.elapsed() >= PROGRESS_INTERVAL || items.len() >= ITEMS_PER_MESSAGE || (idle && outcome.is_some()) {
                 told = Instant::now();
                 self.tell_command(Tell::Progress(progress.into()), &mut items);
             }
@@ -246,28 +218,15 @@ impl SendRun {
                 let _ = (self.voice.peer)(&message);
             }
             SenderAction::CheckSource(item) => {
-                let source = self
-                    .sources
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .get(&item)
-                    .cloned();
+                let source = self.sources.lock().unwrap_or_else(PoisonError::into_inner).get(&item).cloned();
                 let result = source.map_or(Ok(()), |source| source.check_unchanged());
                 self.tell(|machine| machine.handle_source_checked(item, result));
             }
             SenderAction::CloseSource(item) => {
-                self.sources
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .remove(&item);
+                self.sources.lock().unwrap_or_else(PoisonError::into_inner).remove(&item);
             }
             SenderAction::AbortStream(number) => {
-                if let Some(socket) = self
-                    .sockets
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .get(&number)
-                {
+                if let Some(socket) = self.sockets.lock().unwrap_or_else(PoisonError::into_inner).get(&number) {
                     socket.abort();
                 }
             }
@@ -277,12 +236,7 @@ impl SendRun {
 
     fn end(&self, outcome: Result<(), Failure>, totals: SenderTotals) {
         if outcome.is_err() {
-            for socket in self
-                .sockets
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .values()
-            {
+            for socket in self.sockets.lock().unwrap_or_else(PoisonError::into_inner).values() {
                 socket.abort();
             }
         }
@@ -306,17 +260,11 @@ impl SendRun {
     }
 
     fn source_of(&self, item: u64) -> Result<Arc<OpenSource>, Failure> {
-        if let Some(source) = self
-            .sources
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&item)
-        {
+        if let Some(source) = self.sources.lock().unwrap_or_else(PoisonError::into_inner).get(&item) {
             return Ok(Arc::clone(source));
         }
         let scanned = self.lock().scanned(item).cloned();
-        let scanned = scanned
-            .ok_or_else(|| failure(ErrorCode::Internal, Side::Source, "the item has ended"))?;
+        let scanned = scanned.ok_or_else(|| failure(ErrorCode::Internal, Side::Source, "the item has ended"))?;
         let opened = self.root(&scanned)?.open_item(&scanned)?;
         if let (Some(stat), Some(size)) = (opened.stat(), scanned.size)
             && stat.size != size
@@ -329,27 +277,18 @@ impl SendRun {
         }
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         // Another stream may have been quicker: all must read the same open file.
-        Ok(Arc::clone(
-            sources.entry(item).or_insert_with(|| Arc::new(opened)),
-        ))
+        Ok(Arc::clone(sources.entry(item).or_insert_with(|| Arc::new(opened))))
     }
 
     fn root(&self, item: &ScannedItem) -> Result<&SourceRoot, Failure> {
-        self.roots.get(item.root as usize).ok_or_else(|| {
-            failure(
-                ErrorCode::Internal,
-                Side::Source,
-                "an item without a source",
-            )
-        })
+        self.roots
+            .get(item.root as usize)
+            .ok_or_else(|| failure(ErrorCode::Internal, Side::Source, "an item without a source"))
     }
 
     fn pace(&self, bytes: usize) {
         if let Some(limit) = &self.limit {
-            let wait = limit
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .reserve(Instant::now(), bytes as u64);
+            let wait = limit.lock().unwrap_or_else(PoisonError::into_inner).reserve(Instant::now(), bytes as u64);
             if !wait.is_zero() {
                 std::thread::sleep(wait);
             }
@@ -407,13 +346,7 @@ impl StreamWork<'_> {
             return self.send_next(job, &source);
         }
         let hole = job.sparse && source.is_hole(job.offset, u64::from(job.length));
-        let header = Header::Block {
-            item: job.item,
-            offset: job.offset,
-            length: job.length,
-            hole,
-            whole: job.whole,
-        };
+        let header = Header::Block { item: job.item, offset: job.offset, length: job.length, hole, whole: job.whole };
         self.out.meta(&[&header.encode()])?;
         let mut hasher = BlockHasher::new(self.run.options.digests, job.offset);
         let mut read = Ok(());
@@ -434,11 +367,7 @@ impl StreamWork<'_> {
             }
         }
         let digest = hasher.finish(job.whole);
-        self.out.meta(&[&Trailer {
-            whole: read.is_ok(),
-            digest,
-        }
-        .encode()])?;
+        self.out.meta(&[&Trailer { whole: read.is_ok(), digest }.encode()])?;
         self.out.flush()?;
         self.block_done(job, read.map(|()| (job.length, digest)));
         Ok(())
@@ -454,16 +383,9 @@ impl StreamWork<'_> {
                 return Ok(());
             }
         };
-        self.run
-            .tell(|machine| machine.handle_read(job.item, job.offset, length as u32, end));
+        self.run.tell(|machine| machine.handle_read(job.item, job.offset, length as u32, end));
         let whole = end && job.offset == 0;
-        let header = Header::Block {
-            item: job.item,
-            offset: job.offset,
-            length: length as u32,
-            hole: false,
-            whole,
-        };
+        let header = Header::Block { item: job.item, offset: job.offset, length: length as u32, hole: false, whole };
         self.out.meta(&[&header.encode()])?;
         let mut hasher = BlockHasher::new(self.run.options.digests, job.offset);
         for slice in self.content[..length].chunks(SLICE_BYTES) {
@@ -472,26 +394,18 @@ impl StreamWork<'_> {
             self.out.payload(slice)?;
         }
         let digest = hasher.finish(whole);
-        self.out.meta(&[&Trailer {
-            whole: true,
-            digest,
-        }
-        .encode()])?;
+        self.out.meta(&[&Trailer { whole: true, digest }.encode()])?;
         self.out.flush()?;
         self.block_done(job, Ok((length as u32, digest)));
         Ok(())
     }
 
     fn block_done(&self, job: BlockJob, result: Result<(u32, BlockDigest), Failure>) {
-        self.run
-            .tell(|machine| machine.handle_block_sent(self.number, job.item, job.offset, result));
+        self.run.tell(|machine| machine.handle_block_sent(self.number, job.item, job.offset, result));
     }
 
     fn send_bundle(&mut self, bundle: &Bundle) -> io::Result<()> {
-        let header = Header::Bundle {
-            bundle: bundle.id,
-            entries: bundle.items.len() as u32,
-        };
+        let header = Header::Bundle { bundle: bundle.id, entries: bundle.items.len() as u32 };
         self.out.meta(&[&header.encode()])?;
         let mut sent = Vec::with_capacity(bundle.items.len());
         for item in &bundle.items {
@@ -500,43 +414,28 @@ impl StreamWork<'_> {
                 ItemKind::File => self.send_file(item, &target)?,
                 ItemKind::Symlink => self.send_link(item, &target)?,
                 ItemKind::Directory | ItemKind::Special => {
-                    self.out.meta(&[
-                        &entry(EntryKind::Directory, item, &target, 0).encode(),
-                        &target,
-                    ])?;
-                    SentItem {
-                        size: 0,
-                        digest: BlockDigest::default(),
-                        failure: None,
-                    }
+                    self.out.meta(&[&entry(EntryKind::Directory, item, &target, 0).encode(), &target])?;
+                    SentItem { size: 0, digest: BlockDigest::default(), failure: None }
                 }
             });
         }
         self.out.flush()?;
-        self.run
-            .tell(|machine| machine.handle_bundle_sent(bundle.id, sent));
+        self.run.tell(|machine| machine.handle_bundle_sent(bundle.id, sent));
         Ok(())
     }
 
     fn send_file(&mut self, item: &ScannedItem, target: &[u8]) -> io::Result<SentItem> {
         self.content.clear();
         let mut described = item.clone();
-        let read = self
-            .run
-            .root(item)
-            .and_then(|root| root.open_item(item))
-            .and_then(|source| {
-                if let Some(stat) = source.stat() {
-                    described.mode = stat.mode;
-                    described.mtime = Some((stat.mtime.seconds, stat.mtime.nanos));
-                }
-                let most = item
-                    .size
-                    .filter(|_| source.stat().is_none())
-                    .unwrap_or(BUNDLED_FILE_BYTES_MAX);
-                source.read_whole(&mut self.content, most as usize)?;
-                source.check_unchanged()
-            });
+        let read = self.run.root(item).and_then(|root| root.open_item(item)).and_then(|source| {
+            if let Some(stat) = source.stat() {
+                described.mode = stat.mode;
+                described.mtime = Some((stat.mtime.seconds, stat.mtime.nanos));
+            }
+            let most = item.size.filter(|_| source.stat().is_none()).unwrap_or(BUNDLED_FILE_BYTES_MAX);
+            source.read_whole(&mut self.content, most as usize)?;
+            source.check_unchanged()
+        });
         if read.is_err() {
             self.content.clear();
         }
@@ -544,28 +443,14 @@ impl StreamWork<'_> {
         let mut hasher = BlockHasher::new(self.run.options.digests, 0);
         hasher.update(&self.content);
         let digest = hasher.finish(true);
-        self.out.meta(&[
-            &entry(EntryKind::File, &described, target, self.content.len()).encode(),
-            target,
-        ])?;
+        self.out.meta(&[&entry(EntryKind::File, &described, target, self.content.len()).encode(), target])?;
         self.out.payload(&self.content)?;
-        self.out.meta(&[&Trailer {
-            whole: read.is_ok(),
-            digest,
-        }
-        .encode()])?;
-        Ok(SentItem {
-            size: self.content.len() as u64,
-            digest,
-            failure: read.err(),
-        })
+        self.out.meta(&[&Trailer { whole: read.is_ok(), digest }.encode()])?;
+        Ok(SentItem { size: self.content.len() as u64, digest, failure: read.err() })
     }
 
     fn send_link(&mut self, item: &ScannedItem, target: &[u8]) -> io::Result<SentItem> {
-        let leads_to = self
-            .run
-            .root(item)
-            .and_then(|root| walk::link_target(root, &item.path));
+        let leads_to = self.run.root(item).and_then(|root| walk::link_target(root, &item.path));
         // A link that cannot be read is sent as an empty file that is not whole: the receiver drops it.
         match leads_to {
             Ok(leads_to) => {
@@ -574,25 +459,12 @@ impl StreamWork<'_> {
                     target,
                     &leads_to,
                 ])?;
-                Ok(SentItem {
-                    size: 0,
-                    digest: BlockDigest::default(),
-                    failure: None,
-                })
+                Ok(SentItem { size: 0, digest: BlockDigest::default(), failure: None })
             }
             Err(why) => {
-                self.out
-                    .meta(&[&entry(EntryKind::File, item, target, 0).encode(), target])?;
-                self.out.meta(&[&Trailer {
-                    whole: false,
-                    digest: BlockDigest::default(),
-                }
-                .encode()])?;
-                Ok(SentItem {
-                    size: 0,
-                    digest: BlockDigest::default(),
-                    failure: Some(why),
-                })
+                self.out.meta(&[&entry(EntryKind::File, item, target, 0).encode(), target])?;
+                self.out.meta(&[&Trailer { whole: false, digest: BlockDigest::default() }.encode()])?;
+                Ok(SentItem { size: 0, digest: BlockDigest::default(), failure: Some(why) })
             }
         }
     }

@@ -21,9 +21,7 @@ use std::io;
 pub(super) const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 /// Elsewhere the nearest is a read that cannot block.
 #[cfg(not(target_os = "linux"))]
-pub(super) const LOOK: OFlags = OFlags::RDONLY
-    .union(OFlags::NONBLOCK)
-    .union(OFlags::CLOEXEC);
+pub(super) const LOOK: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
 /// As [`LOOK`], for a directory on the way.
 pub(super) const PASS: OFlags = LOOK.union(OFlags::DIRECTORY);
@@ -36,12 +34,7 @@ const LINKS_MAX: usize = 40;
 const STEPS_BACK_MAX: usize = 10_000;
 
 /// Opens `parts` below `root`, by whichever implementation this system has.
-pub(super) fn open(
-    root: BorrowedFd<'_>,
-    parts: &[&[u8]],
-    links: Links,
-    flags: OFlags,
-) -> io::Result<OwnedFd> {
+pub(super) fn open(root: BorrowedFd<'_>, parts: &[&[u8]], links: Links, flags: OFlags) -> io::Result<OwnedFd> {
     #[cfg(target_os = "linux")]
     if kernel_resolves() {
         return by_kernel(root, parts, links, flags);
@@ -60,12 +53,7 @@ pub(super) fn kernel_resolves() -> bool {
 }
 
 #[cfg(target_os = "linux")]
-fn kernel_hop(
-    at: BorrowedFd<'_>,
-    hop: &[u8],
-    links: Links,
-    flags: OFlags,
-) -> Result<OwnedFd, Errno> {
+fn kernel_hop(at: BorrowedFd<'_>, hop: &[u8], links: Links, flags: OFlags) -> Result<OwnedFd, Errno> {
     use rustix::fs::ResolveFlags;
     let confined = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     let resolve = match links {
@@ -77,12 +65,7 @@ fn kernel_hop(
 
 /// Resolution by `openat2`, one call for each hop (one in all, for nearly every path).
 #[cfg(target_os = "linux")]
-pub(super) fn by_kernel(
-    root: BorrowedFd<'_>,
-    parts: &[&[u8]],
-    links: Links,
-    flags: OFlags,
-) -> io::Result<OwnedFd> {
+pub(super) fn by_kernel(root: BorrowedFd<'_>, parts: &[&[u8]], links: Links, flags: OFlags) -> io::Result<OwnedFd> {
     let (passed, last) = name::hops(parts);
     let mut here: Option<OwnedFd> = None;
     let hops = passed.iter().map(|hop| (hop, PASS));
@@ -107,12 +90,7 @@ enum Step {
 }
 
 /// Resolution one component at a time, with nothing but `openat` and `readlinkat`.
-pub(super) fn by_walk(
-    root: BorrowedFd<'_>,
-    parts: &[&[u8]],
-    links: Links,
-    flags: OFlags,
-) -> io::Result<OwnedFd> {
+pub(super) fn by_walk(root: BorrowedFd<'_>, parts: &[&[u8]], links: Links, flags: OFlags) -> io::Result<OwnedFd> {
     let mut todo: Vec<Vec<u8>> = parts.iter().rev().map(|part| part.to_vec()).collect();
     // The link-free names from the root to `here`: the way back when a link says `..`.
     let mut done: Vec<Vec<u8>> = Vec::new();
@@ -204,9 +182,7 @@ fn descend(root: BorrowedFd<'_>, names: &[Vec<u8>]) -> Result<Option<OwnedFd>, E
     for part in names {
         let at = here.as_ref().map_or(root, AsFd::as_fd);
         let flags = PASS | OFlags::NOFOLLOW;
-        here = Some(retry(|| {
-            rustix::fs::openat(at, part, flags, Mode::empty())
-        })?);
+        here = Some(retry(|| rustix::fs::openat(at, part, flags, Mode::empty()))?);
     }
     Ok(here)
 }

@@ -89,11 +89,7 @@ impl Kernel {
         let first = retry(|| match raw.next() {
             None => Ok(None),
             Some(Err(error)) => Err(error),
-            Some(Ok(entry)) => Ok(Some(Entry::new(
-                entry.file_name(),
-                entry.ino(),
-                entry.file_type(),
-            ))),
+            Some(Ok(entry)) => Ok(Some(Entry::new(entry.file_name(), entry.ino(), entry.file_type()))),
         })?;
         let Some(first) = first else {
             return Ok(false);

@@ -48,9 +48,7 @@ pub struct Space {
     pub inodes_available: u64,
 }
 
-const READ_DIR: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::CLOEXEC);
+const READ_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// An open directory: the root of a transfer, or a directory below one.
 #[derive(Debug)]
@@ -223,9 +221,7 @@ impl Dir {
         let flags = rustix::fs::RenameFlags::NOREPLACE;
         match rustix::fs::renameat_with(&self.fd, from, &to_dir.fd, to, flags) {
             // EINVAL is a file system without the flag (renameat2(2)).
-            Err(Errno::NOSYS | Errno::INVAL | Errno::OPNOTSUPP) => {
-                self.rename_by_link(from, to_dir, to)
-            }
+            Err(Errno::NOSYS | Errno::INVAL | Errno::OPNOTSUPP) => self.rename_by_link(from, to_dir, to),
             other => Ok(other?),
         }
     }
@@ -259,9 +255,7 @@ impl Dir {
     pub fn set_times(&self, name: &[u8], mtime: Time) -> io::Result<()> {
         let (name, times) = (single(name)?, only_mtime(mtime)?);
         let flags = AtFlags::SYMLINK_NOFOLLOW;
-        Ok(retry(|| {
-            rustix::fs::utimensat(&self.fd, name, &times, flags)
-        })?)
+        Ok(retry(|| rustix::fs::utimensat(&self.fd, name, &times, flags))?)
     }
 
     /// Sets the permissions of an entry (the low 12 bits of `mode`). On a link it is an error.
@@ -327,11 +321,7 @@ pub(crate) fn mode_bits(mode: u32) -> Mode {
 #[cfg(all(
     target_os = "linux",
     target_pointer_width = "64",
-    any(
-        target_arch = "x86_64",
-        target_arch = "aarch64",
-        target_arch = "riscv64"
-    )
+    any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
 ))]
 #[allow(unsafe_code)]
 fn chmod_nofollow(at: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Result<(), Errno> {
@@ -352,11 +342,7 @@ fn chmod_nofollow(at: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Result<(), Err
 #[cfg(not(all(
     target_os = "linux",
     target_pointer_width = "64",
-    any(
-        target_arch = "x86_64",
-        target_arch = "aarch64",
-        target_arch = "riscv64"
-    )
+    any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
 )))]
 fn chmod_nofollow(_: BorrowedFd<'_>, _: &[u8], _: Mode) -> Result<(), Errno> {
     Err(Errno::NOSYS)

@@ -34,10 +34,7 @@ pub(super) fn components(rel: &[u8]) -> io::Result<Vec<&[u8]>> {
         return Err(invalid("the path must be relative"));
     }
     let parts = rel.split(|&byte| byte == b'/');
-    parts
-        .filter(|part| !part.is_empty() && *part != b".")
-        .map(single)
-        .collect()
+    parts.filter(|part| !part.is_empty() && *part != b".").map(single).collect()
 }
 
 /// Joins components into paths the kernel takes in one call: those to pass through, and the last.

@@ -59,18 +59,9 @@ pub(crate) fn only_mtime(mtime: Time) -> io::Result<rustix::fs::Timestamps> {
     if mtime.nanos >= 1_000_000_000 {
         return Err(Errno::INVAL.into());
     }
-    let omit = Timespec {
-        tv_sec: 0,
-        tv_nsec: rustix::fs::UTIME_OMIT,
-    };
-    let set = Timespec {
-        tv_sec: mtime.seconds,
-        tv_nsec: mtime.nanos.into(),
-    };
-    Ok(rustix::fs::Timestamps {
-        last_access: omit,
-        last_modification: set,
-    })
+    let omit = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
+    let set = Timespec { tv_sec: mtime.seconds, tv_nsec: mtime.nanos.into() };
+    Ok(rustix::fs::Timestamps { last_access: omit, last_modification: set })
 }
 
 /// The parts of `struct stat` that a copy needs.
@@ -104,10 +95,7 @@ impl Stat {
     // The fields' C types differ by architecture and system, so a cast needless here is needed there.
     #[allow(clippy::unnecessary_cast)]
     pub(super) fn new(raw: &rustix::fs::Stat) -> Stat {
-        let time = |seconds: i64, nanos: u64| Time {
-            seconds,
-            nanos: u32::try_from(nanos).unwrap_or(0),
-        };
+        let time = |seconds: i64, nanos: u64| Time { seconds, nanos: u32::try_from(nanos).unwrap_or(0) };
         Stat {
             kind: FileType::from_raw_mode(raw.st_mode).into(),
             size: u64::try_from(raw.st_size).unwrap_or(0),
@@ -126,11 +114,7 @@ impl Stat {
 
 /// Looks at a path the user named, in the whole file system: for roots, not for what is below one.
 pub fn stat_path(path: &Path, follow: bool) -> io::Result<Stat> {
-    let raw = if follow {
-        retry(|| rustix::fs::stat(path))?
-    } else {
-        retry(|| rustix::fs::lstat(path))?
-    };
+    let raw = if follow { retry(|| rustix::fs::stat(path))? } else { retry(|| rustix::fs::lstat(path))? };
     Ok(Stat::new(&raw))
 }
 

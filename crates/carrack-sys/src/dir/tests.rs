@@ -139,8 +139,7 @@ fn paths_of_any_length_and_depth() {
         let depth = components(&rel).unwrap().len();
         let up = [b"../".repeat(depth), b"top".to_vec()].concat();
         dir.symlink(&up, b"up").unwrap();
-        dir.symlink(&[b"../", up.as_slice()].concat(), b"out")
-            .unwrap();
+        dir.symlink(&[b"../", up.as_slice()].concat(), b"out").unwrap();
         let leaf = [rel.as_slice(), b"/leaf"].concat();
         let up = [rel.as_slice(), b"/up"].concat();
         let out = [rel.as_slice(), b"/out"].concat();
@@ -162,8 +161,7 @@ fn paths_of_any_length_and_depth() {
 #[test]
 fn a_tree_built_to_waste_time_is_given_up() {
     let (_temp, root) = scratch();
-    root.make_dir_all(&b"d/".repeat(100), Links::Refuse)
-        .unwrap();
+    root.make_dir_all(&b"d/".repeat(100), Links::Refuse).unwrap();
     let zigzag = [b"d/".repeat(100), b"../d/".repeat(700)].concat();
     root.symlink(&zigzag, b"zigzag").unwrap();
     let found = read_by(beneath::by_walk, &root, b"zigzag", Links::Beneath);
@@ -182,10 +180,7 @@ fn names_that_could_mean_something_else_are_refused() {
         refused(dir.stat(rel, Links::Beneath).map(drop));
         refused(dir.make_dir_all(rel, Links::Beneath).map(drop));
     }
-    let time = Time {
-        seconds: 0,
-        nanos: 0,
-    };
+    let time = Time { seconds: 0, nanos: 0 };
     for name in [b"".as_slice(), b".", b"..", b"a/b", b"/", b"a\0b"] {
         refused(dir.create_new(name).map(drop));
         refused(dir.open_write(name).map(drop));
@@ -288,10 +283,7 @@ fn metadata_is_set_on_the_entry_itself() {
     put(&dir, b"file", b"");
     dir.symlink(b"file", b"link").unwrap();
     let before = dir.stat_at(b"file").unwrap();
-    let old = Time {
-        seconds: -1,
-        nanos: 500_000_000,
-    };
+    let old = Time { seconds: -1, nanos: 500_000_000 };
     dir.set_times(b"link", old).unwrap();
     assert_eq!(dir.stat_at(b"link").unwrap().mtime, old);
     type SetMode = fn(&Dir, &[u8], u32) -> io::Result<()>;
@@ -311,9 +303,7 @@ fn metadata_is_set_on_the_entry_itself() {
 #[test]
 fn every_entry_is_listed_by_both_readers() {
     let (_temp, dir) = scratch();
-    let mut names: BTreeSet<Vec<u8>> = (0..5000)
-        .map(|n| format!("entry-{n:060}").into_bytes())
-        .collect();
+    let mut names: BTreeSet<Vec<u8>> = (0..5000).map(|n| format!("entry-{n:060}").into_bytes()).collect();
     names.insert(b"not \xff utf-8\n".to_vec());
     for name in &names {
         dir.symlink(b"x", name).unwrap();

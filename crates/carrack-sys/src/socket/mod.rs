@@ -6,8 +6,8 @@
 mod tcp;
 
 pub use tcp::{
-    TcpFacts, congestion_control, set_congestion_control, set_not_sent_low_water, set_pacing_rate,
-    set_user_timeout, tcp_facts,
+    TcpFacts, congestion_control, set_congestion_control, set_not_sent_low_water, set_pacing_rate, set_user_timeout,
+    tcp_facts,
 };
 
 use crate::retry;
@@ -29,12 +29,7 @@ pub struct Ready {
 }
 
 /// Waits until `fd` is ready or `timeout` passes (`None` waits for ever). Signals do not end it.
-pub fn wait(
-    fd: impl AsFd,
-    read: bool,
-    write: bool,
-    timeout: Option<Duration>,
-) -> io::Result<Ready> {
+pub fn wait(fd: impl AsFd, read: bool, write: bool, timeout: Option<Duration>) -> io::Result<Ready> {
     wait_on(fd.as_fd(), read, write, None, timeout)
 }
 

@@ -73,9 +73,7 @@ mod system {
         // takes an int.
         let floor = u128::from(!timeout.is_zero());
         let millis = timeout.as_millis().max(floor);
-        let millis = u32::try_from(millis)
-            .unwrap_or(u32::MAX)
-            .min(i32::MAX as u32);
+        let millis = u32::try_from(millis).unwrap_or(u32::MAX).min(i32::MAX as u32);
         Ok(sockopt::set_tcp_user_timeout(fd, millis)?)
     }
 

@@ -35,8 +35,7 @@ fn first_word(tree: &Command, arguments: &[OsString]) -> First {
     let copy = tree.find_subcommand("copy");
     let takes_value = |matching: &dyn Fn(&clap::Arg) -> bool| {
         copy.is_some_and(|copy| {
-            copy.get_arguments()
-                .any(|arg| matching(arg) && arg.get_action().takes_values() && !arg.is_positional())
+            copy.get_arguments().any(|arg| matching(arg) && arg.get_action().takes_values() && !arg.is_positional())
         })
     };
     let mut index = 1;
@@ -44,14 +43,11 @@ fn first_word(tree: &Command, arguments: &[OsString]) -> First {
         let bytes = argument.as_bytes();
         let value_follows = match bytes {
             b"--" => return First::Location,
-            [b'-', b'-', name @ ..] => {
-                takes_value(&|arg| arg.get_long().is_some_and(|long| long.as_bytes() == name))
-            }
+            [b'-', b'-', name @ ..] => takes_value(&|arg| arg.get_long().is_some_and(|long| long.as_bytes() == name)),
             // In `-ve CMD` the value of the last letter follows; in `-eCMD` it is there already.
             [b'-', letters @ ..] if !letters.is_empty() => {
-                let valued = letters.iter().position(|&letter| {
-                    takes_value(&|arg| arg.get_short() == Some(char::from(letter)))
-                });
+                let valued =
+                    letters.iter().position(|&letter| takes_value(&|arg| arg.get_short() == Some(char::from(letter))));
                 valued == Some(letters.len() - 1)
             }
             _ if is_verb(tree, argument) => return First::Verb(index),
@@ -65,18 +61,15 @@ fn first_word(tree: &Command, arguments: &[OsString]) -> First {
 fn is_verb(tree: &Command, word: &OsStr) -> bool {
     word == "help"
         || word.to_str().is_some_and(|word| {
-            tree.get_subcommands().any(|verb| {
-                verb.get_name() == word || verb.get_all_aliases().any(|alias| alias == word)
-            })
+            tree.get_subcommands()
+                .any(|verb| verb.get_name() == word || verb.get_all_aliases().any(|alias| alias == word))
         })
 }
 
 fn asks_about_the_program(arguments: &[OsString]) -> bool {
     match arguments.get(1) {
         None => true,
-        Some(first) => ["-h", "--help", "-V", "--version"]
-            .iter()
-            .any(|known| first == known),
+        Some(first) => ["-h", "--help", "-V", "--version"].iter().any(|known| first == known),
     }
 }
 
@@ -85,15 +78,9 @@ mod tests {
     use super::*;
 
     fn rewritten(line: &str) -> String {
-        let arguments = std::iter::once("carrack")
-            .chain(line.split_whitespace())
-            .map(OsString::from)
-            .collect();
+        let arguments = std::iter::once("carrack").chain(line.split_whitespace()).map(OsString::from).collect();
         let arguments = with_verb(&crate::cli::command(), arguments);
-        let words: Vec<&str> = arguments[1..]
-            .iter()
-            .filter_map(|word| word.to_str())
-            .collect();
+        let words: Vec<&str> = arguments[1..].iter().filter_map(|word| word.to_str()).collect();
         words.join(" ")
     }
 

@@ -21,20 +21,12 @@ pub fn copy() -> Command {
 
 fn what() -> [Arg; 7] {
     [
-        flag(
-            "dry-run",
-            Some('n'),
-            "Say what would be copied; move nothing",
-        ),
+        flag("dry-run", Some('n'), "Say what would be copied; move nothing"),
         flag("no-clobber", None, "Leave names that exist already")
             .visible_alias("ignore-existing")
             .conflicts_with_all(["existing", "update"]),
         flag("existing", None, "Write only over names that exist").conflicts_with("update"),
-        flag(
-            "update",
-            Some('u'),
-            "Replace what exists only if the source is newer",
-        ),
+        flag("update", Some('u'), "Replace what exists only if the source is newer"),
         value(
             "verify",
             "HOW",
@@ -61,16 +53,8 @@ fn what() -> [Arg; 7] {
 fn how() -> [Arg; 4] {
     [
         value("streams", "N|auto", "Data connections [default: auto]"),
-        value(
-            "block",
-            "SIZE",
-            "Unit of sending and repair, a power of two, 64K to 64M [default: 4M]",
-        ),
-        value(
-            "bwlimit",
-            "RATE",
-            "At most so many bytes a second, like 100MB; 0 is no limit",
-        ),
+        value("block", "SIZE", "Unit of sending and repair, a power of two, 64K to 64M [default: 4M]"),
+        value("bwlimit", "RATE", "At most so many bytes a second, like 100MB; 0 is no limit"),
         value(
             "encrypt",
             "HOW",
@@ -83,46 +67,21 @@ fn how() -> [Arg; 4] {
 
 fn links() -> [Arg; 3] {
     [
-        value(
-            "ports",
-            "LO-HI",
-            "Ports that the far side may listen on [default: any]",
-        ),
-        value(
-            "data-address",
-            "ADDR",
-            "Where data connections go [default: where ssh went]",
-        ),
-        value(
-            "link",
-            "KIND",
-            "Only direct, reverse or tunnel [default: the first that works]",
-        ),
+        value("ports", "LO-HI", "Ports that the far side may listen on [default: any]"),
+        value("data-address", "ADDR", "Where data connections go [default: where ssh went]"),
+        value("link", "KIND", "Only direct, reverse or tunnel [default: the first that works]"),
     ]
     .map(|arg| arg.help_heading("Hosts"))
 }
 
 fn output() -> [Arg; 7] {
     [
-        flag(
-            "verbose",
-            Some('v'),
-            "Name every file; twice: with its size and digest",
-        )
-        .action(ArgAction::Count),
+        flag("verbose", Some('v'), "Name every file; twice: with its size and digest").action(ArgAction::Count),
         flag("quiet", Some('q'), "Print errors only").conflicts_with_all(["verbose", "progress"]),
         flag("json", None, "One JSON object a line on standard output"),
-        value(
-            "log-file",
-            "FILE",
-            "Append what is said to FILE, with the time",
-        ),
-        flag(
-            "progress",
-            Some('P'),
-            "Draw the bar even where there seems to be no terminal",
-        )
-        .conflicts_with("no-progress"),
+        value("log-file", "FILE", "Append what is said to FILE, with the time"),
+        flag("progress", Some('P'), "Draw the bar even where there seems to be no terminal")
+            .conflicts_with("no-progress"),
         flag("no-progress", None, "No bar and no progress lines"),
         value(
             "stats",

@@ -8,9 +8,7 @@ const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 /// Parses a duration. One number, one unit, up to nine decimals.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let bad = || format!("{text:?} is not a duration: use 250ms, 5s, 2m, 1h or 1d");
-    let digits_end = text
-        .find(|character: char| !character.is_ascii_digit() && character != '.')
-        .unwrap_or(text.len());
+    let digits_end = text.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits_end);
     let unit_nanos: u128 = match unit {
         "ms" => 1_000_000,
@@ -53,11 +51,7 @@ mod tests {
             ("0", 0),
         ];
         for (text, millis) in good {
-            assert_eq!(
-                parse_duration(text),
-                Ok(Duration::from_millis(millis)),
-                "{text}"
-            );
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)), "{text}");
         }
     }
 

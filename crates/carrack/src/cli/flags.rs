@@ -31,10 +31,7 @@ pub struct Given {
 impl<'a> Flags<'a> {
     /// The flags in `matches`, with `environment` behind them.
     pub fn new(matches: &'a ArgMatches, environment: Environment<'a>) -> Self {
-        Self {
-            matches,
-            environment,
-        }
+        Self { matches, environment }
     }
 
     /// Whether a flag without a value was given. A flag that the verb does not have was not.
@@ -44,28 +41,17 @@ impl<'a> Flags<'a> {
 
     /// How often a counted flag was given.
     pub fn count(&self, name: &str) -> u8 {
-        self.matches
-            .try_get_one::<u8>(name)
-            .ok()
-            .flatten()
-            .copied()
-            .unwrap_or(0)
+        self.matches.try_get_one::<u8>(name).ok().flatten().copied().unwrap_or(0)
     }
 
     /// The bytes of a value. An empty variable counts as not set, as is usual for the environment.
     pub fn given(&self, name: &str) -> Option<Given> {
         if let Ok(Some(value)) = self.matches.try_get_one::<OsString>(name) {
-            return Some(Given {
-                origin: format!("--{name}"),
-                value: value.as_bytes().to_vec(),
-            });
+            return Some(Given { origin: format!("--{name}"), value: value.as_bytes().to_vec() });
         }
         let variable = format!("CARRACK_{}", name.to_ascii_uppercase().replace('-', "_"));
         let value = (self.environment)(&variable).filter(|value| !value.is_empty())?;
-        Some(Given {
-            origin: variable,
-            value: value.into_vec(),
-        })
+        Some(Given { origin: variable, value: value.into_vec() })
     }
 
     /// A path, as bytes.
@@ -82,9 +68,7 @@ impl<'a> Flags<'a> {
         name: &str,
         parser: impl FnOnce(&str) -> Result<T, String>,
     ) -> Result<Option<T>, CommandError> {
-        self.given(name)
-            .map(|given| given.parse(parser))
-            .transpose()
+        self.given(name).map(|given| given.parse(parser)).transpose()
     }
 
     /// The locations of a positional argument, in order.
@@ -92,15 +76,8 @@ impl<'a> Flags<'a> {
     /// # Errors
     /// A usage error that shows the first bad one.
     pub fn locations(&self, name: &str) -> Result<Vec<Location>, CommandError> {
-        let typed = self
-            .matches
-            .try_get_many::<OsString>(name)
-            .ok()
-            .flatten()
-            .unwrap_or_default();
-        typed
-            .map(|text| parse_location(text.as_bytes()).map_err(CommandError::usage))
-            .collect()
+        let typed = self.matches.try_get_many::<OsString>(name).ok().flatten().unwrap_or_default();
+        typed.map(|text| parse_location(text.as_bytes()).map_err(CommandError::usage)).collect()
     }
 
     /// The one location of a positional argument.
@@ -108,9 +85,7 @@ impl<'a> Flags<'a> {
     /// # Errors
     /// As [`Self::locations`].
     pub fn location(&self, name: &str) -> Result<Location, CommandError> {
-        self.locations(name)?
-            .pop()
-            .ok_or_else(|| CommandError::usage(format!("{name} is missing")))
+        self.locations(name)?.pop().ok_or_else(|| CommandError::usage(format!("{name} is missing")))
     }
 }
 
@@ -119,13 +94,8 @@ impl Given {
     ///
     /// # Errors
     /// A usage error that names where the value was given.
-    pub fn parse<T>(
-        &self,
-        parser: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Result<T, CommandError> {
-        let text =
-            std::str::from_utf8(&self.value).map_err(|_| "the value is not UTF-8".to_owned());
-        text.and_then(parser)
-            .map_err(|why| CommandError::usage(format!("{}: {why}", self.origin)))
+    pub fn parse<T>(&self, parser: impl FnOnce(&str) -> Result<T, String>) -> Result<T, CommandError> {
+        let text = std::str::from_utf8(&self.value).map_err(|_| "the value is not UTF-8".to_owned());
+        text.and_then(parser).map_err(|why| CommandError::usage(format!("{}: {why}", self.origin)))
     }
 }

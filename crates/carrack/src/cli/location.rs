@@ -31,25 +31,15 @@ pub fn parse_location(text: &[u8]) -> Result<Location, String> {
     if let Some(rest) = text.strip_prefix(b"carrack://") {
         return parse_node(rest).map_err(|why| format!("{}: {why}", display_bytes(text)));
     }
-    let head_end = text
-        .iter()
-        .position(|&byte| byte == b'/')
-        .unwrap_or(text.len());
+    let head_end = text.iter().position(|&byte| byte == b'/').unwrap_or(text.len());
     if !text[..head_end].contains(&b':') {
         return Ok(Location::Local(text.to_vec()));
     }
     if let Some(scheme) = scheme_of(text) {
-        return Err(format!(
-            "{}: {scheme}:// is not a kind of location that carrack knows",
-            display_bytes(text)
-        ));
+        return Err(format!("{}: {scheme}:// is not a kind of location that carrack knows", display_bytes(text)));
     }
-    parse_ssh(text, head_end).map_err(|why| {
-        format!(
-            "{}: {why} (a local file of that name: ./{0})",
-            display_bytes(text)
-        )
-    })
+    parse_ssh(text, head_end)
+        .map_err(|why| format!("{}: {why} (a local file of that name: ./{0})", display_bytes(text)))
 }
 
 /// `null:`, `zero:SIZE` and `random:SIZE`.
@@ -57,9 +47,7 @@ fn parse_synthetic(text: &[u8]) -> Option<Result<Location, String>> {
     if let Some(rest) = text.strip_prefix(b"null:") {
         return Some(match rest {
             b"" => Ok(Location::Null),
-            _ => {
-                Err("null: takes no path (for a host of that name type USER@null:PATH)".to_owned())
-            }
+            _ => Err("null: takes no path (for a host of that name type USER@null:PATH)".to_owned()),
         });
     }
     let (rest, make): (_, fn(u64) -> Location) = match text {
@@ -70,19 +58,10 @@ fn parse_synthetic(text: &[u8]) -> Option<Result<Location, String>> {
     let size = std::str::from_utf8(rest)
         .map_err(|_| "not a size".to_owned())
         .and_then(parse_size)
-        .and_then(|size| {
-            if size > limits::FILE_BYTES {
-                Err("larger than any file".to_owned())
-            } else {
-                Ok(size)
-            }
-        });
+        .and_then(|size| if size > limits::FILE_BYTES { Err("larger than any file".to_owned()) } else { Ok(size) });
     Some(size.map(make).map_err(|why| {
         let name = String::from_utf8_lossy(&text[..text.len() - rest.len()]).into_owned();
-        format!(
-            "{}: {why} (for a host type USER@{name}PATH)",
-            display_bytes(text)
-        )
+        format!("{}: {why} (for a host type USER@{name}PATH)", display_bytes(text))
     }))
 }
 
@@ -91,32 +70,21 @@ fn scheme_of(text: &[u8]) -> Option<&str> {
     let end = text.windows(3).position(|window| window == b"://")?;
     let scheme = std::str::from_utf8(&text[..end]).ok()?;
     let named = scheme.starts_with(|first: char| first.is_ascii_alphabetic());
-    let plain = scheme
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte));
+    let plain = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte));
     (named && plain).then_some(scheme)
 }
 
 /// `[user@]host:path`, `[user@]host::path` and `[user@][v6]:path`; `head_end` is where the first `/` stands.
 fn parse_ssh(text: &[u8], head_end: usize) -> Result<Location, String> {
     let head = &text[..head_end];
-    let colon = head
-        .iter()
-        .position(|&byte| byte == b':')
-        .unwrap_or(head_end);
+    let colon = head.iter().position(|&byte| byte == b':').unwrap_or(head_end);
     let bracket = match head.first() {
         Some(b'[') => Some(0),
-        _ => head[..colon]
-            .windows(2)
-            .position(|window| window == b"@[")
-            .map(|at| at + 1),
+        _ => head[..colon].windows(2).position(|window| window == b"@[").map(|at| at + 1),
     };
     let (user, host, path) = match bracket {
         Some(open) => {
-            let close = head
-                .iter()
-                .position(|&byte| byte == b']')
-                .filter(|&close| close > open);
+            let close = head.iter().position(|&byte| byte == b']').filter(|&close| close > open);
             let Some(close) = close.filter(|&close| text.get(close + 1) == Some(&b':')) else {
                 return Err("an address in brackets is written [ADDRESS]:PATH".to_owned());
             };
@@ -130,10 +98,7 @@ fn parse_ssh(text: &[u8], head_end: usize) -> Result<Location, String> {
             let at = head[..colon].iter().rposition(|&byte| byte == b'@');
             let host = &head[at.map_or(0, |at| at + 1)..colon];
             if at == Some(0) {
-                return Err(
-                    "an endpoint of the managed service, or the user before @ is missing"
-                        .to_owned(),
-                );
+                return Err("an endpoint of the managed service, or the user before @ is missing".to_owned());
             }
             // bbcp writes two colons.
             let path = &text[colon + 1..];
@@ -142,19 +107,14 @@ fn parse_ssh(text: &[u8], head_end: usize) -> Result<Location, String> {
         }
     };
     let user = user.map(parse_user).transpose()?;
-    Ok(Location::Ssh {
-        host: SshHost { user, host },
-        path: path.to_vec(),
-    })
+    Ok(Location::Ssh { host: SshHost { user, host }, path: path.to_vec() })
 }
 
 fn parse_v6(bytes: &[u8]) -> Result<String, String> {
     let text = std::str::from_utf8(bytes).unwrap_or_default();
     let (address, zone) = text.split_once('%').unwrap_or((text, "none"));
-    let zone_plain = !zone.is_empty()
-        && zone
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    let zone_plain =
+        !zone.is_empty() && zone.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
     match address.parse::<Ipv6Addr>() {
         Ok(_) if zone_plain => Ok(text.to_owned()),
         _ => Err(format!("{} is not an IPv6 address", display_bytes(bytes))),
@@ -165,18 +125,12 @@ fn parse_v6(bytes: &[u8]) -> Result<String, String> {
 fn refuse_bare_v6(head: &[u8]) -> Result<(), String> {
     let text = std::str::from_utf8(head).unwrap_or_default();
     let address = text.rsplit_once('@').map_or(text, |(_, address)| address);
-    let found = [
-        Some(address),
-        address.strip_suffix(':'),
-        address.rsplit_once(':').map(|(before, _)| before),
-    ]
-    .into_iter()
-    .flatten()
-    .find(|candidate| candidate.parse::<Ipv6Addr>().is_ok());
+    let found = [Some(address), address.strip_suffix(':'), address.rsplit_once(':').map(|(before, _)| before)]
+        .into_iter()
+        .flatten()
+        .find(|candidate| candidate.parse::<Ipv6Addr>().is_ok());
     match found {
-        Some(address) => Err(format!(
-            "an IPv6 address is written in brackets: [{address}]:PATH"
-        )),
+        Some(address) => Err(format!("an IPv6 address is written in brackets: [{address}]:PATH")),
         None => Ok(()),
     }
 }
@@ -205,15 +159,12 @@ fn check_word(what: &str, bytes: &[u8], refused: &str) -> Result<String, String>
         Some('-') => Some("starts with a dash, which ssh would take for an option".to_owned()),
         _ if text.contains(char::is_whitespace) => Some("contains white space".to_owned()),
         // What a terminal could be driven with: the same characters that `display_bytes` rewrites.
-        _ if display_bytes(text.replace('\\', "").as_bytes()).to_string()
-            != text.replace('\\', "") =>
-        {
+        _ if display_bytes(text.replace('\\', "").as_bytes()).to_string() != text.replace('\\', "") => {
             Some("contains a control character".to_owned())
         }
-        _ => text
-            .chars()
-            .find(|character| refused.contains(*character))
-            .map(|character| format!("contains {character}")),
+        _ => {
+            text.chars().find(|character| refused.contains(*character)).map(|character| format!("contains {character}"))
+        }
     };
     match fault {
         Some(fault) => Err(format!("the {what} {shown} {fault}")),
@@ -230,27 +181,18 @@ fn parse_node(rest: &[u8]) -> Result<Location, String> {
     if rest.contains(&b'?') {
         return Err("a node takes no query; a ? in a path is written %3F".to_owned());
     }
-    let slash = rest
-        .iter()
-        .position(|&byte| byte == b'/')
-        .unwrap_or(rest.len());
+    let slash = rest.iter().position(|&byte| byte == b'/').unwrap_or(rest.len());
     let (authority, path) = rest.split_at(slash);
     if authority.contains(&b'@') {
         return Err("a node takes no user here: use --token-file".to_owned());
     }
     let (host, port) = match authority.strip_prefix(b"[") {
         Some(bracketed) => {
-            let close = bracketed
-                .iter()
-                .position(|&byte| byte == b']')
-                .ok_or("the bracket is not closed")?;
+            let close = bracketed.iter().position(|&byte| byte == b']').ok_or("the bracket is not closed")?;
             (parse_v6(&bracketed[..close])?, &bracketed[close + 1..])
         }
         None => {
-            let colon = authority
-                .iter()
-                .position(|&byte| byte == b':')
-                .unwrap_or(authority.len());
+            let colon = authority.iter().position(|&byte| byte == b':').unwrap_or(authority.len());
             (parse_host(&authority[..colon])?, &authority[colon..])
         }
     };
@@ -263,10 +205,7 @@ fn parse_node(rest: &[u8]) -> Result<Location, String> {
             .ok_or_else(|| format!("{} is not a port", display_bytes(digits)))?,
         _ => return Err("after the address only :PORT or /PATH may stand".to_owned()),
     };
-    Ok(Location::Node {
-        node: NodeAddress { host, port, pin },
-        path: decode_percent(path)?,
-    })
+    Ok(Location::Node { node: NodeAddress { host, port, pin }, path: decode_percent(path)? })
 }
 
 fn decode_percent(text: &[u8]) -> Result<Vec<u8>, String> {
@@ -279,18 +218,14 @@ fn decode_percent(text: &[u8]) -> Result<Vec<u8>, String> {
             continue;
         }
         let byte = match after {
-            [high, low, ..] => pin::hex_digit(*high)
-                .zip(pin::hex_digit(*low))
-                .map(|(high, low)| high << 4 | low),
+            [high, low, ..] => pin::hex_digit(*high).zip(pin::hex_digit(*low)).map(|(high, low)| high << 4 | low),
             _ => None,
         };
         match byte {
             Some(0) => return Err("a path cannot hold a NUL".to_owned()),
             Some(byte) => bytes.push(byte),
             None => {
-                return Err(
-                    "a % is followed by two hex digits; itself it is written %25".to_owned(),
-                );
+                return Err("a % is followed by two hex digits; itself it is written %25".to_owned());
             }
         }
         rest = &after[2..];

@@ -3,25 +3,12 @@
 use super::*;
 
 fn ssh(user: Option<&str>, host: &str, path: &[u8]) -> Location {
-    let host = SshHost {
-        user: user.map(str::to_owned),
-        host: host.to_owned(),
-    };
-    Location::Ssh {
-        host,
-        path: path.to_vec(),
-    }
+    let host = SshHost { user: user.map(str::to_owned), host: host.to_owned() };
+    Location::Ssh { host, path: path.to_vec() }
 }
 
 fn node(host: &str, port: u16, pin: Option<[u8; 32]>, path: &[u8]) -> Location {
-    Location::Node {
-        node: NodeAddress {
-            host: host.to_owned(),
-            port,
-            pin,
-        },
-        path: path.to_vec(),
-    }
+    Location::Node { node: NodeAddress { host: host.to_owned(), port, pin }, path: path.to_vec() }
 }
 
 fn local(path: &[u8]) -> Location {
@@ -53,12 +40,7 @@ fn local_and_synthetic() {
         (b"random:1.5GB", Location::Random(1_500_000_000)),
     ];
     for (text, expected) in cases {
-        assert_eq!(
-            parse_location(text).as_ref(),
-            Ok(expected),
-            "{}",
-            display_bytes(text)
-        );
+        assert_eq!(parse_location(text).as_ref(), Ok(expected), "{}", display_bytes(text));
     }
 }
 
@@ -87,12 +69,7 @@ fn over_ssh() {
         (b"x@null:p", ssh(Some("x"), "null", b"p")),
     ];
     for (text, expected) in cases {
-        assert_eq!(
-            parse_location(text).as_ref(),
-            Ok(expected),
-            "{}",
-            display_bytes(text)
-        );
+        assert_eq!(parse_location(text).as_ref(), Ok(expected), "{}", display_bytes(text));
     }
 }
 
@@ -105,21 +82,13 @@ fn at_a_node() {
         (b"carrack://h", node("h", 7420, None, b"")),
         (b"carrack://h/", node("h", 7420, None, b"/")),
         (b"carrack://h:99/a/b/", node("h", 99, None, b"/a/b/")),
-        (
-            b"carrack://10.0.0.2/a%20b%2Fc%ff",
-            node("10.0.0.2", 7420, None, b"/a b/c\xff"),
-        ),
+        (b"carrack://10.0.0.2/a%20b%2Fc%ff", node("10.0.0.2", 7420, None, b"/a b/c\xff")),
         (b"carrack://[::1]:5/a:b", node("::1", 5, None, b"/a:b")),
         (b"carrack://[::1]/x", node("::1", 7420, None, b"/x")),
         (pinned.as_bytes(), node("h", 7420, pin, b"/p")),
     ];
     for (text, expected) in cases {
-        assert_eq!(
-            parse_location(text).as_ref(),
-            Ok(expected),
-            "{}",
-            display_bytes(text)
-        );
+        assert_eq!(parse_location(text).as_ref(), Ok(expected), "{}", display_bytes(text));
     }
 }
 
@@ -201,9 +170,7 @@ const REFUSED: &[&[u8]] = &[
 fn refused() {
     for text in REFUSED {
         let refused = parse_location(text);
-        let Err(why) = refused else {
-            panic!("{} became {refused:?}", display_bytes(text))
-        };
+        let Err(why) = refused else { panic!("{} became {refused:?}", display_bytes(text)) };
         assert!(!why.chars().any(char::is_control), "{why:?}");
     }
 }
@@ -224,20 +191,9 @@ fn says_what_to_type_instead() {
 /// What the core prints can be typed again.
 #[test]
 fn display_parses_back() {
-    for text in [
-        &b"a/b"[..],
-        b"host:x/y",
-        b"me@host:/x",
-        b"me@[::1]:x",
-        b"carrack://h:99/x",
-        b"null:",
-        b"zero:5",
-        b"-",
-    ] {
+    for text in [&b"a/b"[..], b"host:x/y", b"me@host:/x", b"me@[::1]:x", b"carrack://h:99/x", b"null:", b"zero:5", b"-"]
+    {
         let location = parse_location(text).expect("a good one");
-        assert_eq!(
-            parse_location(location.to_string().as_bytes()),
-            Ok(location)
-        );
+        assert_eq!(parse_location(location.to_string().as_bytes()), Ok(location));
     }
 }

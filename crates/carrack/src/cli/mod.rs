@@ -61,19 +61,7 @@ pub fn version() -> &'static str {
 
 /// The whole tree.
 pub fn command() -> Command {
-    let verbs = [
-        copy_flags::copy(),
-        ls(),
-        stat(),
-        mkdir(),
-        mv(),
-        rm(),
-        sum(),
-        serve(),
-        completions(),
-        man(),
-        agent(),
-    ];
+    let verbs = [copy_flags::copy(), ls(), stat(), mkdir(), mv(), rm(), sum(), serve(), completions(), man(), agent()];
     Command::new("carrack")
         .version(version())
         .about(ABOUT)
@@ -90,16 +78,8 @@ pub fn command() -> Command {
 fn ls() -> Command {
     let verb = Command::new("ls")
         .about("List a directory, or one file")
-        .arg(flag(
-            "recursive",
-            Some('R'),
-            "List what is below, too: paths relative to LOCATION",
-        ))
-        .arg(flag(
-            "long",
-            Some('l'),
-            "Mode, size in bytes, modification time (UTC), name, target of a link",
-        ))
+        .arg(flag("recursive", Some('R'), "List what is below, too: paths relative to LOCATION"))
+        .arg(flag("long", Some('l'), "Mode, size in bytes, modification time (UTC), name, target of a link"))
         .arg(locations("location", "LOCATION").num_args(1).required(true));
     with_reach(verb)
 }
@@ -114,11 +94,7 @@ fn stat() -> Command {
 fn mkdir() -> Command {
     let verb = Command::new("mkdir")
         .about("Make directories")
-        .arg(flag(
-            "parents",
-            Some('p'),
-            "Make missing directories above, too; one that exists is no error",
-        ))
+        .arg(flag("parents", Some('p'), "Make missing directories above, too; one that exists is no error"))
         .arg(locations("locations", "LOCATION").required(true));
     with_reach(verb)
 }
@@ -134,11 +110,7 @@ fn mv() -> Command {
 fn rm() -> Command {
     let verb = Command::new("rm")
         .about("Remove files, and with -r directories")
-        .arg(flag(
-            "recursive",
-            Some('r'),
-            "Remove directories and what is in them",
-        ))
+        .arg(flag("recursive", Some('r'), "Remove directories and what is in them"))
         .arg(flag("force", Some('f'), "What is not there is no error"))
         .arg(locations("locations", "LOCATION").required(true));
     with_reach(verb)
@@ -147,11 +119,7 @@ fn rm() -> Command {
 fn sum() -> Command {
     let verb = Command::new("sum")
         .about("Print digests where the files are, in the format of b3sum and sha256sum")
-        .arg(value(
-            "digest",
-            "LIST",
-            "blake3, adler32, crc32c, separated by commas [default: blake3]",
-        ))
+        .arg(value("digest", "LIST", "blake3, adler32, crc32c, separated by commas [default: blake3]"))
         .arg(locations("locations", "LOCATION").required(true));
     with_reach(verb)
 }
@@ -159,47 +127,22 @@ fn sum() -> Command {
 fn serve() -> Command {
     Command::new("serve")
         .about("Serve a directory of this host as a node, on one port")
-        .arg(value(
-            "root",
-            "DIR",
-            "The directory; nothing outside is reachable [required]",
-        ))
-        .arg(value(
-            "listen",
-            "ADDR:PORT",
-            "Where to listen [default: [::]:7420]",
-        ))
+        .arg(value("root", "DIR", "The directory; nothing outside is reachable [required]"))
+        .arg(value("listen", "ADDR:PORT", "Where to listen [default: [::]:7420]"))
         .arg(
-            value(
-                "token-file",
-                "FILE",
-                "The bearer token clients must show [default: one is made and kept]",
-            )
-            .conflicts_with("anonymous"),
+            value("token-file", "FILE", "The bearer token clients must show [default: one is made and kept]")
+                .conflicts_with("anonymous"),
         )
-        .arg(flag(
-            "anonymous",
-            None,
-            "Ask nobody who they are: whoever reaches the port reads and writes",
-        ))
+        .arg(flag("anonymous", None, "Ask nobody who they are: whoever reaches the port reads and writes"))
         .arg(flag("read-only", None, "Nothing may be written"))
-        .arg(value(
-            "key-file",
-            "FILE",
-            "The node's private key [default: one is made and kept]",
-        ))
+        .arg(value("key-file", "FILE", "The node's private key [default: one is made and kept]"))
         .arg(flag("json", None, "Say where it listens as JSON"))
 }
 
 fn completions() -> Command {
     Command::new("completions")
         .about("Print a completion script for a shell")
-        .arg(
-            Arg::new("shell")
-                .value_name("SHELL")
-                .value_parser(["bash", "zsh", "fish"])
-                .required(true),
-        )
+        .arg(Arg::new("shell").value_name("SHELL").value_parser(["bash", "zsh", "fish"]).required(true))
 }
 
 fn man() -> Command {
@@ -213,18 +156,8 @@ fn agent() -> Command {
     Command::new("agent")
         .hide(true)
         .about("Speak the protocol on standard input and output")
-        .arg(
-            Arg::new("hello")
-                .long("hello")
-                .value_name("NONCE")
-                .required_unless_present("supports"),
-        )
-        .arg(
-            Arg::new("supports")
-                .long("supports")
-                .value_name("N")
-                .value_parser(clap::value_parser!(u32)),
-        )
+        .arg(Arg::new("hello").long("hello").value_name("NONCE").required_unless_present("supports"))
+        .arg(Arg::new("supports").long("supports").value_name("N").value_parser(clap::value_parser!(u32)))
 }
 
 /// Flags of every verb that reaches another host.
@@ -236,22 +169,9 @@ fn with_reach(verb: Command) -> Command {
 
 fn reach_flags() -> [Arg; 5] {
     [
-        value(
-            "rsh",
-            "COMMAND",
-            "The ssh command and its arguments [default: ssh]",
-        )
-        .short('e'),
-        value(
-            "remote-path",
-            "PATH",
-            "Where the remote carrack is, if not on the PATH there",
-        ),
-        flag(
-            "no-push",
-            None,
-            "Never put the program on a host that has none",
-        ),
+        value("rsh", "COMMAND", "The ssh command and its arguments [default: ssh]").short('e'),
+        value("remote-path", "PATH", "Where the remote carrack is, if not on the PATH there"),
+        flag("no-push", None, "Never put the program on a host that has none"),
         value(
             "connect-timeout",
             "TIME",
@@ -264,10 +184,7 @@ fn reach_flags() -> [Arg; 5] {
 }
 
 fn flag(name: &'static str, short: Option<char>, help: &'static str) -> Arg {
-    let arg = Arg::new(name)
-        .long(name)
-        .help(help)
-        .action(ArgAction::SetTrue);
+    let arg = Arg::new(name).long(name).help(help).action(ArgAction::SetTrue);
     match short {
         Some(letter) => arg.short(letter),
         None => arg,
@@ -277,19 +194,11 @@ fn flag(name: &'static str, short: Option<char>, help: &'static str) -> Arg {
 /// A flag with a value, which `CARRACK_<FLAG>` may give instead.
 fn value(name: &'static str, value_name: &'static str, help: &'static str) -> Arg {
     // Unparsed here: see the module's comment. A value that starts with a dash is written `--flag=-value`.
-    Arg::new(name)
-        .long(name)
-        .value_name(value_name)
-        .help(help)
-        .value_parser(bytes())
+    Arg::new(name).long(name).value_name(value_name).help(help).value_parser(bytes())
 }
 
 fn locations(name: &'static str, value_name: &'static str) -> Arg {
-    Arg::new(name)
-        .value_name(value_name)
-        .num_args(1..)
-        .value_parser(bytes())
-        .action(ArgAction::Append)
+    Arg::new(name).value_name(value_name).num_args(1..).value_parser(bytes()).action(ArgAction::Append)
 }
 
 fn bytes() -> ValueParser {
@@ -309,25 +218,13 @@ mod tests {
     fn version_names_commit_and_protocol() {
         let version = version();
         assert!(version.starts_with("0."), "{version}");
-        assert!(
-            version.contains(" (") && version.contains(") protocol "),
-            "{version}"
-        );
+        assert!(version.contains(" (") && version.contains(") protocol "), "{version}");
     }
 
     #[test]
     fn help_has_what_a_newcomer_needs() {
         let help = command().render_help().to_string();
-        for text in [
-            "copy",
-            "ls",
-            "serve",
-            "sum",
-            "carrack://",
-            "Exit codes:",
-            "77",
-            "CARRACK_",
-        ] {
+        for text in ["copy", "ls", "serve", "sum", "carrack://", "Exit codes:", "77", "CARRACK_"] {
             assert!(help.contains(text), "{text} is not in\n{help}");
         }
         assert!(!help.contains("agent"), "agent is hidden");

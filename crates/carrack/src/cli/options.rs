@@ -5,9 +5,7 @@ use std::time::Duration;
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::path::display_bytes;
-use carrack_core::request::{
-    CopyOptions, CopyRequest, Digests, Encrypt, Existing, LinkKind, Reach, Verify,
-};
+use carrack_core::request::{CopyOptions, CopyRequest, Digests, Encrypt, Existing, LinkKind, Reach, Verify};
 
 use super::duration::parse_duration;
 use super::flags::Flags;
@@ -32,65 +30,40 @@ pub fn copy(flags: &Flags) -> Result<(CopyRequest, OutputOptions), CommandError>
     let output = output(flags)?;
     check_standard_output(&destination, &output)?;
     let options = copy_options(flags, &output)?;
-    Ok((
-        CopyRequest {
-            sources,
-            destination,
-            options,
-        },
-        output,
-    ))
+    Ok((CopyRequest { sources, destination, options }, output))
 }
 
 fn missing_location(only: Option<Location>) -> CommandError {
     let error = CommandError::usage("a copy needs a source and a destination: carrack SRC... DST");
     match only {
-        Some(Location::Local(word)) if !word.contains(&b'/') => error.hint(format!(
-            "{} is not a verb; see carrack --help",
-            display_bytes(&word)
-        )),
+        Some(Location::Local(word)) if !word.contains(&b'/') => {
+            error.hint(format!("{} is not a verb; see carrack --help", display_bytes(&word)))
+        }
         _ => error,
     }
 }
 
 fn check_places(sources: &[Location], destination: &Location) -> Result<(), CommandError> {
     if sources.len() > limits::SOURCES {
-        return Err(CommandError::usage(format!(
-            "more than {} sources: name their directory",
-            limits::SOURCES
-        )));
+        return Err(CommandError::usage(format!("more than {} sources: name their directory", limits::SOURCES)));
     }
     if sources.contains(&Location::Null) {
-        return Err(CommandError::usage(
-            "null: is a sink, not a source; for a source use zero:SIZE",
-        ));
+        return Err(CommandError::usage("null: is a sink, not a source; for a source use zero:SIZE"));
     }
-    if sources
-        .iter()
-        .filter(|source| **source == Location::Stdio)
-        .count()
-        > 1
-    {
-        return Err(CommandError::usage(
-            "standard input can be only one of the sources",
-        ));
+    if sources.iter().filter(|source| **source == Location::Stdio).count() > 1 {
+        return Err(CommandError::usage("standard input can be only one of the sources"));
     }
     match destination {
-        Location::Zero(_) | Location::Random(_) => Err(CommandError::usage(format!(
-            "{destination} is a source, not a destination; for a sink use null:"
-        ))),
-        Location::Stdio if sources.len() > 1 => Err(CommandError::usage(
-            "only one source can go to standard output",
-        )),
+        Location::Zero(_) | Location::Random(_) => {
+            Err(CommandError::usage(format!("{destination} is a source, not a destination; for a sink use null:")))
+        }
+        Location::Stdio if sources.len() > 1 => Err(CommandError::usage("only one source can go to standard output")),
         _ => Ok(()),
     }
 }
 
 /// Standard output carries one thing.
-fn check_standard_output(
-    destination: &Location,
-    output: &OutputOptions,
-) -> Result<(), CommandError> {
+fn check_standard_output(destination: &Location, output: &OutputOptions) -> Result<(), CommandError> {
     let users = [
         (*destination == Location::Stdio, "the data (destination -)"),
         (output.json, "--json"),
@@ -98,41 +71,29 @@ fn check_standard_output(
     ];
     let mut users = users.iter().filter(|user| user.0).map(|user| user.1);
     match (users.next(), users.next()) {
-        (Some(first), Some(second)) => Err(CommandError::usage(format!(
-            "{first} and {second} would both be written to standard output"
-        ))),
+        (Some(first), Some(second)) => {
+            Err(CommandError::usage(format!("{first} and {second} would both be written to standard output")))
+        }
         _ => Ok(()),
     }
 }
 
 fn copy_options(flags: &Flags, output: &OutputOptions) -> Result<CopyOptions, CommandError> {
     let default = CopyOptions::default();
-    let verify = flags
-        .parse("verify", parse_verify)?
-        .unwrap_or(default.verify);
+    let verify = flags.parse("verify", parse_verify)?.unwrap_or(default.verify);
     let digest = copied_digests(flags, verify)?.unwrap_or(default.digest);
     if output.manifest.is_some() && !digest.blake3 {
-        return Err(CommandError::usage(
-            "--manifest needs the BLAKE3 digest, which --digest none leaves out",
-        ));
+        return Err(CommandError::usage("--manifest needs the BLAKE3 digest, which --digest none leaves out"));
     }
     Ok(CopyOptions {
         dry_run: flags.has("dry-run"),
         existing: existing(flags),
         verify,
         digest,
-        encrypt: flags
-            .parse("encrypt", parse_encrypt)?
-            .unwrap_or(default.encrypt),
-        streams: flags
-            .parse("streams", parse_streams)?
-            .unwrap_or(default.streams),
-        block_bytes: flags
-            .parse("block", parse_block)?
-            .unwrap_or(default.block_bytes),
-        rate_limit: flags
-            .parse("bwlimit", parse_rate)?
-            .unwrap_or(default.rate_limit),
+        encrypt: flags.parse("encrypt", parse_encrypt)?.unwrap_or(default.encrypt),
+        streams: flags.parse("streams", parse_streams)?.unwrap_or(default.streams),
+        block_bytes: flags.parse("block", parse_block)?.unwrap_or(default.block_bytes),
+        rate_limit: flags.parse("bwlimit", parse_rate)?.unwrap_or(default.rate_limit),
         reach: reach(flags)?,
         item_events: output.wants_items(),
     })
@@ -144,25 +105,16 @@ fn copied_digests(flags: &Flags, verify: Verify) -> Result<Option<Digests>, Comm
         return Ok(None);
     };
     if digests != NO_DIGESTS {
-        return Ok(Some(Digests {
-            blake3: true,
-            ..digests
-        }));
+        return Ok(Some(Digests { blake3: true, ..digests }));
     }
     if verify != Verify::None {
-        return Err(
-            CommandError::usage("--digest none leaves nothing to verify by")
-                .hint("add --verify none if nothing shall be verified"),
-        );
+        return Err(CommandError::usage("--digest none leaves nothing to verify by")
+            .hint("add --verify none if nothing shall be verified"));
     }
     Ok(Some(digests))
 }
 
-const NO_DIGESTS: Digests = Digests {
-    blake3: false,
-    adler32: false,
-    crc32c: false,
-};
+const NO_DIGESTS: Digests = Digests { blake3: false, adler32: false, crc32c: false };
 
 fn existing(flags: &Flags) -> Existing {
     // clap has refused more than one of them.
@@ -187,9 +139,7 @@ pub fn reach(flags: &Flags) -> Result<Reach, CommandError> {
         ports: flags.parse("ports", parse_ports)?,
         data_address: flags.parse("data-address", parse_data_address)?,
         link: flags.parse("link", parse_link)?,
-        connect_timeout: flags
-            .parse("connect-timeout", parse_timeout)?
-            .unwrap_or(default.connect_timeout),
+        connect_timeout: flags.parse("connect-timeout", parse_timeout)?.unwrap_or(default.connect_timeout),
         token_file: flags.path("token-file"),
     })
 }
@@ -207,9 +157,7 @@ fn output(flags: &Flags) -> Result<OutputOptions, CommandError> {
             (_, true) => BarChoice::Never,
             _ => BarChoice::Terminal,
         },
-        stats: flags
-            .parse("stats", parse_duration)?
-            .unwrap_or(STATS_INTERVAL),
+        stats: flags.parse("stats", parse_duration)?.unwrap_or(STATS_INTERVAL),
         dry_run: flags.has("dry-run"),
     })
 }
@@ -217,10 +165,7 @@ fn output(flags: &Flags) -> Result<OutputOptions, CommandError> {
 /// The digests of `carrack sum`: those that were asked for, and no other.
 pub fn sum_digests(flags: &Flags) -> Result<Digests, CommandError> {
     match flags.parse("digest", parse_digests)? {
-        None => Ok(Digests {
-            blake3: true,
-            ..NO_DIGESTS
-        }),
+        None => Ok(Digests { blake3: true, ..NO_DIGESTS }),
         Some(NO_DIGESTS) => Err(CommandError::usage("--digest none: a sum of nothing")),
         Some(digests) => Ok(digests),
     }
@@ -237,9 +182,7 @@ fn parse_digests(text: &str) -> Result<Digests, String> {
             "adler32" => digests.adler32 = true,
             "crc32c" => digests.crc32c = true,
             _ => {
-                return Err(format!(
-                    "{name:?} is not a digest: use blake3, adler32, crc32c, or none alone"
-                ));
+                return Err(format!("{name:?} is not a digest: use blake3, adler32, crc32c, or none alone"));
             }
         }
     }
@@ -275,10 +218,7 @@ fn parse_streams(text: &str) -> Result<Option<u16>, String> {
     match text.parse::<u16>() {
         _ if text == "auto" => Ok(None),
         Ok(streams) if digits && (1..=limits::STREAMS).contains(&streams) => Ok(Some(streams)),
-        _ => Err(format!(
-            "{text:?} is not a number of streams: use 1 to {}, or auto",
-            limits::STREAMS
-        )),
+        _ => Err(format!("{text:?} is not a number of streams: use 1 to {}, or auto", limits::STREAMS)),
     }
 }
 
@@ -290,10 +230,7 @@ fn parse_timeout(text: &str) -> Result<Duration, String> {
 }
 
 fn parse_data_address(text: &str) -> Result<String, String> {
-    let bare = text
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-        .unwrap_or(text);
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     match bare.parse::<std::net::IpAddr>() {
         Ok(_) => Ok(bare.to_owned()),
         Err(_) => parse_host(text.as_bytes()),
@@ -305,9 +242,7 @@ fn parse_remote_path(text: &str) -> Result<String, String> {
     match text.chars().next() {
         None => Err("the path is empty".to_owned()),
         Some('-') => Err(format!("{shown} starts with a dash")),
-        _ if text.contains(char::is_control) => {
-            Err(format!("{shown} contains a control character"))
-        }
+        _ if text.contains(char::is_control) => Err(format!("{shown} contains a control character")),
         _ => Ok(text.to_owned()),
     }
 }

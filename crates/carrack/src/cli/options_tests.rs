@@ -11,27 +11,17 @@ type Parsed = Result<(CopyRequest, OutputOptions), CommandError>;
 
 /// Words are split at spaces; `None` if clap itself refuses the line.
 fn parse_with(line: &str, variables: &[(&str, &str)]) -> Option<Parsed> {
-    let words = std::iter::once("carrack")
-        .chain(line.split(' '))
-        .map(OsString::from)
-        .collect();
+    let words = std::iter::once("carrack").chain(line.split(' ')).map(OsString::from).collect();
     let tree = command();
-    let matches = tree
-        .clone()
-        .try_get_matches_from(bare::with_verb(&tree, words))
-        .ok()?;
+    let matches = tree.clone().try_get_matches_from(bare::with_verb(&tree, words)).ok()?;
     let (verb, matches) = matches.subcommand()?;
     assert_eq!(verb, "copy");
     let variables: HashMap<&str, &str> = variables.iter().copied().collect();
-    Some(copy(&Flags::new(matches, &|name| {
-        variables.get(name).map(OsString::from)
-    })))
+    Some(copy(&Flags::new(matches, &|name| variables.get(name).map(OsString::from))))
 }
 
 fn request(line: &str) -> (CopyRequest, OutputOptions) {
-    parse_with(line, &[])
-        .expect("clap takes it")
-        .expect("and so do we")
+    parse_with(line, &[]).expect("clap takes it").expect("and so do we")
 }
 
 fn options(line: &str) -> CopyOptions {
@@ -41,18 +31,9 @@ fn options(line: &str) -> CopyOptions {
 #[test]
 fn nothing_typed_is_the_default() {
     let (request, output) = request("a b host:c");
-    assert_eq!(
-        request.sources,
-        [
-            Location::Local(b"a".to_vec()),
-            Location::Local(b"b".to_vec())
-        ]
-    );
+    assert_eq!(request.sources, [Location::Local(b"a".to_vec()), Location::Local(b"b".to_vec())]);
     assert!(request.destination.is_remote());
-    assert_eq!(
-        format!("{:?}", request.options),
-        format!("{:?}", CopyOptions::default())
-    );
+    assert_eq!(format!("{:?}", request.options), format!("{:?}", CopyOptions::default()));
     assert_eq!(output.stats, Duration::from_secs(5));
     assert_eq!(output.bar, BarChoice::Terminal);
 }
@@ -72,11 +53,7 @@ fn flags_reach_the_request() {
     assert_eq!(options("--block 1M").block_bytes, 1 << 20);
     assert_eq!(options("--bwlimit 10MB/s").rate_limit, Some(10_000_000));
     assert_eq!(options("--bwlimit 0").rate_limit, None);
-    let all = Digests {
-        blake3: true,
-        adler32: true,
-        crc32c: true,
-    };
+    let all = Digests { blake3: true, adler32: true, crc32c: true };
     assert_eq!(options("--digest adler32,crc32c").digest, all);
     assert_eq!(options("--digest none --verify none").digest, NO_DIGESTS);
     assert_eq!(options("-rap").existing, Existing::Replace);
@@ -101,46 +78,23 @@ fn flags_reach_the_hosts() {
 
 #[test]
 fn items_are_asked_for_when_somebody_reads_them() {
-    for (line, wanted) in [
-        ("", false),
-        ("-v ", true),
-        ("--json ", true),
-        ("--manifest m ", true),
-        ("-q ", false),
-    ] {
-        assert_eq!(
-            request(&format!("{line}a b")).0.options.item_events,
-            wanted,
-            "{line}"
-        );
+    for (line, wanted) in [("", false), ("-v ", true), ("--json ", true), ("--manifest m ", true), ("-q ", false)] {
+        assert_eq!(request(&format!("{line}a b")).0.options.item_events, wanted, "{line}");
     }
 }
 
 #[test]
 fn the_environment_stands_behind_the_flags() {
-    let environment = [
-        ("CARRACK_STREAMS", "8"),
-        ("CARRACK_RSH", "ssh -p '2 2'"),
-        ("CARRACK_CONNECT_TIMEOUT", ""),
-    ];
-    let (request, _) = parse_with("a b", &environment)
-        .expect("clap")
-        .expect("good");
+    let environment = [("CARRACK_STREAMS", "8"), ("CARRACK_RSH", "ssh -p '2 2'"), ("CARRACK_CONNECT_TIMEOUT", "")];
+    let (request, _) = parse_with("a b", &environment).expect("clap").expect("good");
     assert_eq!(request.options.streams, Some(8));
     assert_eq!(request.options.reach.rsh, ["ssh", "-p", "2 2"]);
-    assert_eq!(
-        request.options.reach.connect_timeout,
-        Reach::default().connect_timeout
-    );
+    assert_eq!(request.options.reach.connect_timeout, Reach::default().connect_timeout);
 
-    let (request, _) = parse_with("--streams 2 a b", &environment)
-        .expect("clap")
-        .expect("good");
+    let (request, _) = parse_with("--streams 2 a b", &environment).expect("clap").expect("good");
     assert_eq!(request.options.streams, Some(2));
 
-    let error = parse_with("a b", &[("CARRACK_BLOCK", "3M")])
-        .expect("clap")
-        .expect_err("3M");
+    let error = parse_with("a b", &[("CARRACK_BLOCK", "3M")]).expect("clap").expect_err("3M");
     assert!(error.to_string().contains("CARRACK_BLOCK"), "{error}");
     assert_eq!(error.exit_code(), exit::USAGE);
 }

@@ -2,9 +2,7 @@
 
 /// Parses what stands behind the `#`.
 pub fn parse_pin(text: &[u8]) -> Result<[u8; 32], String> {
-    let digest = text
-        .strip_prefix(b"sha256:")
-        .ok_or("after # only sha256:FINGERPRINT may stand")?;
+    let digest = text.strip_prefix(b"sha256:").ok_or("after # only sha256:FINGERPRINT may stand")?;
     let bytes = match digest.len() {
         64 => decode_hex(digest),
         43 => decode_base64url(digest),
@@ -13,23 +11,17 @@ pub fn parse_pin(text: &[u8]) -> Result<[u8; 32], String> {
     };
     bytes
         .and_then(|bytes| bytes.try_into().ok())
-        .ok_or_else(|| {
-            "the fingerprint is neither 64 hex digits nor 43 characters of base64url".to_owned()
-        })
+        .ok_or_else(|| "the fingerprint is neither 64 hex digits nor 43 characters of base64url".to_owned())
 }
 
 fn decode_hex(text: &[u8]) -> Option<Vec<u8>> {
-    text.chunks(2)
-        .map(|pair| Some(hex_digit(pair[0])? << 4 | hex_digit(*pair.get(1)?)?))
-        .collect()
+    text.chunks(2).map(|pair| Some(hex_digit(pair[0])? << 4 | hex_digit(*pair.get(1)?)?)).collect()
 }
 
 /// The value of a hex digit.
 pub fn hex_digit(byte: u8) -> Option<u8> {
     // A radix of 16 keeps the value below 16.
-    char::from(byte)
-        .to_digit(16)
-        .and_then(|value| u8::try_from(value).ok())
+    char::from(byte).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
 fn decode_base64url(text: &[u8]) -> Option<Vec<u8>> {
@@ -64,28 +56,12 @@ mod tests {
         let expected: [u8; 32] = std::array::from_fn(|index| (index * 8) as u8);
         let hex: String = expected.iter().map(|byte| format!("{byte:02x}")).collect();
         let url = "AAgQGCAoMDhASFBYYGhweICIkJigqLC4wMjQ2ODo8Pg";
-        for text in [
-            hex.clone(),
-            hex.to_uppercase(),
-            url.to_owned(),
-            format!("{url}="),
-        ] {
-            assert_eq!(
-                parse_pin(format!("sha256:{text}").as_bytes()),
-                Ok(expected),
-                "{text}"
-            );
+        for text in [hex.clone(), hex.to_uppercase(), url.to_owned(), format!("{url}=")] {
+            assert_eq!(parse_pin(format!("sha256:{text}").as_bytes()), Ok(expected), "{text}");
         }
         let ones = format!("sha256:{}8", "_".repeat(42));
         assert_eq!(parse_pin(ones.as_bytes()), Ok([0xff; 32]));
-        for text in [
-            "",
-            "sha256:",
-            "sha1:00",
-            &hex,
-            &format!("sha256:{}", &hex[1..]),
-            &format!("sha256:{hex}0"),
-        ] {
+        for text in ["", "sha256:", "sha1:00", &hex, &format!("sha256:{}", &hex[1..]), &format!("sha256:{hex}0")] {
             assert!(parse_pin(text.as_bytes()).is_err(), "{text}");
         }
         for last in ["h", "+", "/", "=", " "] {

@@ -9,9 +9,7 @@ pub fn parse_ports(text: &str) -> Result<(u16, u16), String> {
     let (low, high) = text.split_once('-').unwrap_or((text, text));
     match (parse_port(low), parse_port(high)) {
         (Some(low), Some(high)) if 0 < low && low <= high => Ok((low, high)),
-        _ => Err(format!(
-            "{text:?} is not a range of ports: use LO-HI, like 50000-50100"
-        )),
+        _ => Err(format!("{text:?} is not a range of ports: use LO-HI, like 50000-50100")),
     }
 }
 
@@ -21,24 +19,14 @@ pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok(address);
     }
-    let bare = text
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-        .unwrap_or(text);
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     if let Ok(address) = bare.parse::<IpAddr>() {
         return Ok(SocketAddr::new(address, DEFAULT_PORT));
     }
-    let port = text
-        .strip_prefix("*:")
-        .or_else(|| text.strip_prefix(':'))
-        .unwrap_or(text);
+    let port = text.strip_prefix("*:").or_else(|| text.strip_prefix(':')).unwrap_or(text);
     parse_port(port)
         .map(|port| SocketAddr::new(every, port))
-        .ok_or_else(|| {
-            format!(
-                "{text:?} is not an address to listen on: use a numeric ADDR:PORT, like [::]:7420"
-            )
-        })
+        .ok_or_else(|| format!("{text:?} is not an address to listen on: use a numeric ADDR:PORT, like [::]:7420"))
 }
 
 /// A port in plain digits: `str::parse` alone would also take `+1`.
@@ -53,18 +41,11 @@ mod tests {
 
     #[test]
     fn ports() {
-        let good = [
-            ("50000-50100", (50000, 50100)),
-            ("7420", (7420, 7420)),
-            ("1-65535", (1, 65535)),
-        ];
+        let good = [("50000-50100", (50000, 50100)), ("7420", (7420, 7420)), ("1-65535", (1, 65535))];
         for (text, range) in good {
             assert_eq!(parse_ports(text), Ok(range), "{text}");
         }
-        for text in [
-            "", "-", "0", "0-5", "5-", "-5", "10-5", "1-65536", "+1-5", "1--5", "a-b", "1 - 5",
-            "1:5",
-        ] {
+        for text in ["", "-", "0", "0-5", "5-", "-5", "10-5", "1-65536", "+1-5", "1--5", "a-b", "1 - 5", "1:5"] {
             assert!(parse_ports(text).is_err(), "{text:?}");
         }
     }
@@ -82,23 +63,9 @@ mod tests {
             ("9000", "[::]:9000"),
         ];
         for (text, address) in good {
-            assert_eq!(
-                parse_listen(text).map(|parsed| parsed.to_string()),
-                Ok(address.to_owned()),
-                "{text}"
-            );
+            assert_eq!(parse_listen(text).map(|parsed| parsed.to_string()), Ok(address.to_owned()), "{text}");
         }
-        for text in [
-            "",
-            ":",
-            "*",
-            "localhost:1",
-            "1.2.3.4:70000",
-            "[::1",
-            "-1",
-            "+5",
-            "http://x",
-        ] {
+        for text in ["", ":", "*", "localhost:1", "1.2.3.4:70000", "[::1", "-1", "+5", "http://x"] {
             assert!(parse_listen(text).is_err(), "{text:?}");
         }
     }

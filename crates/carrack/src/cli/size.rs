@@ -7,17 +7,14 @@ use carrack_core::tuning;
 
 /// Parses a number of bytes: `4096`, `64K`, `1.5GiB`, `20MB`. A fraction of a byte is rounded down.
 pub fn parse_size(text: &str) -> Result<u64, String> {
-    let digits_end = text
-        .find(|character: char| !character.is_ascii_digit() && character != '.')
-        .unwrap_or(text.len());
+    let digits_end = text.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits_end);
     let unit_bytes = parse_unit(unit).ok_or_else(|| describe_bad_unit(text, unit))?;
     let (whole, fraction) = match number.split_once('.') {
         Some((whole, fraction)) => (whole, Some(fraction)),
         None => (number, None),
     };
-    let bad_number =
-        || format!("{text:?} is not a size: use digits and a suffix, like 64K or 1.5G");
+    let bad_number = || format!("{text:?} is not a size: use digits and a suffix, like 64K or 1.5G");
     let whole: u64 = whole.parse().map_err(|_| match whole.len() {
         0 => bad_number(),
         _ => too_large(text),
@@ -29,9 +26,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
             return Err(bad_number());
         }
         if unit_bytes == 1 {
-            return Err(format!(
-                "{text:?} is not a size: there is no fraction of a byte"
-            ));
+            return Err(format!("{text:?} is not a size: there is no fraction of a byte"));
         }
         let numerator: u128 = fraction.parse().map_err(|_| bad_number())?;
         let digits = u32::try_from(fraction.len()).map_err(|_| bad_number())?;
@@ -80,11 +75,7 @@ pub fn parse_block(text: &str) -> Result<u32, String> {
     let (min, max) = (tuning::BLOCK_BYTES_MIN, tuning::BLOCK_BYTES_MAX);
     match u32::try_from(parse_size(text)?) {
         Ok(bytes) if bytes.is_power_of_two() && (min..=max).contains(&bytes) => Ok(bytes),
-        _ => Err(format!(
-            "{text:?} is not a block size: a power of two from {}K to {}M",
-            min >> 10,
-            max >> 20
-        )),
+        _ => Err(format!("{text:?} is not a block size: a power of two from {}K to {}M", min >> 10, max >> 20)),
     }
 }
 

@@ -39,17 +39,11 @@ mod tests {
         let cases: &[(&str, &[&str])] = &[
             ("ssh", &["ssh"]),
             ("  ssh  -p 22\t-i key ", &["ssh", "-p", "22", "-i", "key"]),
-            (
-                "ssh -o 'ProxyCommand nc %h %p'",
-                &["ssh", "-o", "ProxyCommand nc %h %p"],
-            ),
+            ("ssh -o 'ProxyCommand nc %h %p'", &["ssh", "-o", "ProxyCommand nc %h %p"]),
             ("ssh -o \"User O'Brien\"", &["ssh", "-o", "User O'Brien"]),
             ("a'b c'd", &["ab cd"]),
             ("ssh ''", &["ssh", ""]),
-            (
-                "ssh $HOME `x` ; rm \\",
-                &["ssh", "$HOME", "`x`", ";", "rm", "\\"],
-            ),
+            ("ssh $HOME `x` ; rm \\", &["ssh", "$HOME", "`x`", ";", "rm", "\\"]),
         ];
         for (text, expected) in cases {
             let expected: Vec<String> = expected.iter().map(|word| (*word).to_owned()).collect();

@@ -9,16 +9,9 @@ use crate::exit;
 /// Runs the verb: the protocol on standard input and output, or only whether it is spoken.
 pub fn run(matches: &ArgMatches) -> Result<u8, CommandError> {
     if let Some(version) = matches.get_one::<u32>("supports") {
-        return Ok(if *version == PROTOCOL_VERSION {
-            exit::DONE
-        } else {
-            exit::OTHER
-        });
+        return Ok(if *version == PROTOCOL_VERSION { exit::DONE } else { exit::OTHER });
     }
-    let nonce = matches
-        .get_one::<String>("hello")
-        .map(String::as_str)
-        .unwrap_or_default();
+    let nonce = matches.get_one::<String>("hello").map(String::as_str).unwrap_or_default();
     check_nonce(nonce)?;
     carrack_engine::agent::run_stdio(nonce)?;
     Ok(exit::DONE)
@@ -28,9 +21,7 @@ pub fn run(matches: &ArgMatches) -> Result<u8, CommandError> {
 fn check_nonce(nonce: &str) -> Result<(), CommandError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_+/=".contains(&byte);
     if nonce.is_empty() || nonce.len() > 128 || !nonce.bytes().all(plain) {
-        return Err(CommandError::usage(
-            "--hello takes 1 to 128 letters and digits",
-        ));
+        return Err(CommandError::usage("--hello takes 1 to 128 letters and digits"));
     }
     Ok(())
 }
@@ -49,11 +40,7 @@ mod tests {
 
     #[test]
     fn supports_only_what_is_spoken() {
-        for (version, code) in [
-            (PROTOCOL_VERSION, exit::DONE),
-            (PROTOCOL_VERSION + 1, exit::OTHER),
-            (0, exit::OTHER),
-        ] {
+        for (version, code) in [(PROTOCOL_VERSION, exit::DONE), (PROTOCOL_VERSION + 1, exit::OTHER), (0, exit::OTHER)] {
             let matches = crate::cli::command()
                 .try_get_matches_from(["carrack", "agent", "--supports", &version.to_string()])
                 .expect("a good line");

@@ -10,10 +10,7 @@ use crate::{cli, exit};
 
 /// Runs the verb.
 pub fn run(matches: &ArgMatches) -> Result<u8, CommandError> {
-    let name = matches
-        .get_one::<String>("shell")
-        .map(String::as_str)
-        .unwrap_or_default();
+    let name = matches.get_one::<String>("shell").map(String::as_str).unwrap_or_default();
     let script = script(name)?;
     std::io::stdout()
         .write_all(&script)
@@ -27,9 +24,7 @@ fn script(shell: &str) -> Result<Vec<u8>, CommandError> {
         "zsh" => Shell::Zsh,
         "fish" => Shell::Fish,
         _ => {
-            return Err(CommandError::usage(
-                "completions are for bash, zsh and fish",
-            ));
+            return Err(CommandError::usage("completions are for bash, zsh and fish"));
         }
     };
     // Into memory first: the generator panics when its writer fails.

@@ -19,12 +19,7 @@ pub fn long(entry: &ListEntry) -> String {
         _ => String::new(),
     };
     let time = format::rfc3339_seconds(entry.mtime_seconds);
-    format!(
-        "{} {:>15} {time} {}{target}",
-        mode_letters(entry),
-        entry.size,
-        display_bytes(&entry.path)
-    )
+    format!("{} {:>15} {time} {}{target}", mode_letters(entry), entry.size, display_bytes(&entry.path))
 }
 
 /// Several lines, for `stat`. `path` is what was asked for.
@@ -34,10 +29,7 @@ pub fn block(path: &[u8], entry: &ListEntry) -> Vec<String> {
         format!("    kind: {}", objects::kind(entry.kind)),
         format!("    size: {}", format::size_exact(entry.size)),
         format!("    mode: {} ({})", octal(entry.mode), mode_letters(entry)),
-        format!(
-            "modified: {}",
-            format::rfc3339_nanos(entry.mtime_seconds, entry.mtime_nanos)
-        ),
+        format!("modified: {}", format::rfc3339_nanos(entry.mtime_seconds, entry.mtime_nanos)),
     ];
     if entry.kind == ItemKind::Symlink {
         lines.push(format!("  target: {}", display_bytes(&entry.link_target)));
@@ -129,10 +121,7 @@ mod tests {
     fn lines() {
         let link = entry(ItemKind::Symlink, 0o777);
         assert_eq!(short(&link), "a\\x1b\\xff");
-        assert_eq!(
-            long(&link),
-            "lrwxrwxrwx            2048 2023-11-14T22:13:20Z a\\x1b\\xff -> t\\x0a"
-        );
+        assert_eq!(long(&link), "lrwxrwxrwx            2048 2023-11-14T22:13:20Z a\\x1b\\xff -> t\\x0a");
         let lines = block(b"h", &link);
         assert_eq!(lines[0], "    path: h");
         assert_eq!(lines[2], "    size: 2.0 KiB (2,048 bytes)");
@@ -147,9 +136,6 @@ mod tests {
         });
         assert_eq!(value, expected);
         let value = fields(b"\xff", &entry(ItemKind::Symlink, 0));
-        assert_eq!(
-            (&value["path_b64"], &value["link_target"]),
-            (&json!("/w=="), &json!("t\n"))
-        );
+        assert_eq!((&value["path_b64"], &value["link_target"]), (&json!("/w=="), &json!("t\n")));
     }
 }

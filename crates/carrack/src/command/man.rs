@@ -19,20 +19,17 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     match flags.locations("directory")?.pop() {
         None => {
             let (_, page) = pages().remove(0);
-            io::stdout().write_all(&page).map_err(|error| {
-                CommandError::file("cannot write to", b"standard output", &error)
-            })?;
+            io::stdout()
+                .write_all(&page)
+                .map_err(|error| CommandError::file("cannot write to", b"standard output", &error))?;
         }
         Some(Location::Local(path)) => {
             let directory = Path::new(OsStr::from_bytes(&path));
-            write_pages(directory).map_err(|error| {
-                CommandError::file("cannot write manual pages into", &path, &error)
-            })?;
+            write_pages(directory)
+                .map_err(|error| CommandError::file("cannot write manual pages into", &path, &error))?;
         }
         Some(other) => {
-            return Err(CommandError::usage(format!(
-                "man writes into a directory here, not to {other}"
-            )));
+            return Err(CommandError::usage(format!("man writes into a directory here, not to {other}")));
         }
     }
     Ok(exit::DONE)
@@ -40,9 +37,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
 
 fn write_pages(directory: &Path) -> io::Result<()> {
     std::fs::create_dir_all(directory)?;
-    pages()
-        .into_iter()
-        .try_for_each(|(name, page)| std::fs::write(directory.join(name), page))
+    pages().into_iter().try_for_each(|(name, page)| std::fs::write(directory.join(name), page))
 }
 
 /// File names and contents; `carrack.1` first.
@@ -56,9 +51,7 @@ fn pages() -> Vec<(String, Vec<u8>)> {
 }
 
 fn page(command: &Command) -> (String, Vec<u8>) {
-    let manual = Man::new(command.clone())
-        .manual("Carrack")
-        .source(concat!("carrack ", env!("CARGO_PKG_VERSION")));
+    let manual = Man::new(command.clone()).manual("Carrack").source(concat!("carrack ", env!("CARGO_PKG_VERSION")));
     let mut text = Vec::new();
     // Writing into memory cannot fail.
     let _ = manual.render(&mut text);
@@ -73,18 +66,7 @@ mod tests {
     fn a_page_for_each_verb_and_none_for_the_hidden() {
         let names: Vec<String> = pages().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names[0], "carrack.1");
-        for verb in [
-            "copy",
-            "ls",
-            "stat",
-            "mkdir",
-            "mv",
-            "rm",
-            "sum",
-            "serve",
-            "completions",
-            "man",
-        ] {
+        for verb in ["copy", "ls", "stat", "mkdir", "mv", "rm", "sum", "serve", "completions", "man"] {
             assert!(names.contains(&format!("carrack-{verb}.1")), "{verb}");
         }
         assert!(!names.iter().any(|name| name.contains("agent")));
@@ -96,11 +78,7 @@ mod tests {
         let text = |index: usize| String::from_utf8_lossy(&pages[index].1).replace("\\-", "-");
         assert!(text(0).contains("Exit codes:") && text(0).contains("77"));
         assert!(text(1).contains("bwlimit") && text(1).contains("carrack-copy"));
-        assert!(
-            pages
-                .iter()
-                .all(|(name, page)| page.len() > 200 || panic!("{name} is empty"))
-        );
+        assert!(pages.iter().all(|(name, page)| page.len() > 200 || panic!("{name} is empty")));
     }
 
     #[test]

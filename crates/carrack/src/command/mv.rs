@@ -42,10 +42,7 @@ fn target(files: &mut Files, from: &[u8], to: &[u8]) -> Result<Vec<u8>, Failure>
 }
 
 fn into(directory: &[u8], from: &[u8]) -> Vec<u8> {
-    let end = from
-        .iter()
-        .rposition(|&byte| byte != b'/')
-        .map_or(0, |last| last + 1);
+    let end = from.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
     join(directory, split_name(&from[..end]).1)
 }
 
@@ -55,12 +52,8 @@ mod tests {
 
     #[test]
     fn into_a_directory() {
-        let cases: &[(&[u8], &[u8], &[u8])] = &[
-            (b"d", b"a", b"d/a"),
-            (b"d/", b"x/a/", b"d/a"),
-            (b"/", b"/x/y", b"/y"),
-            (b"", b"a", b"a"),
-        ];
+        let cases: &[(&[u8], &[u8], &[u8])] =
+            &[(b"d", b"a", b"d/a"), (b"d/", b"x/a/", b"d/a"), (b"/", b"/x/y", b"/y"), (b"", b"a", b"a")];
         for (directory, from, to) in cases {
             assert_eq!(into(directory, from), *to);
         }

@@ -89,20 +89,13 @@ impl Session {
     /// A usage error.
     pub fn path_of<'a>(&self, location: &'a Location) -> Result<&'a [u8], CommandError> {
         location.path().ok_or_else(|| {
-            CommandError::usage(format!(
-                "{} needs a place with files, and {location} is none",
-                self.verb
-            ))
+            CommandError::usage(format!("{} needs a place with files, and {location} is none", self.verb))
         })
     }
 
     /// The open place of a location, taken out of the list so that the session stays free; opened if it is not there.
     fn take(&mut self, location: &Location) -> Result<(Location, Files), Failure> {
-        if let Some(index) = self
-            .open
-            .iter()
-            .position(|(place, _)| same_place(place, location))
-        {
+        if let Some(index) = self.open.iter().position(|(place, _)| same_place(place, location)) {
             return Ok(self.open.swap_remove(index));
         }
         let quiet = self.quiet || self.json;
@@ -129,8 +122,7 @@ impl Session {
 
     /// Writes an object.
     pub fn json(&mut self, kind: &str, fields: Value) {
-        self.out
-            .json(&objects::object(kind, SystemTime::now(), fields));
+        self.out.json(&objects::object(kind, SystemTime::now(), fields));
         self.leave_if_unread();
     }
 
@@ -229,19 +221,9 @@ mod tests {
             (0, &[E::AuthenticationFailed], exit::AUTHENTICATION),
         ];
         for (done, codes, expected) in cases {
-            let failures: Vec<Failure> = codes
-                .iter()
-                .map(|code| Failure {
-                    code: *code,
-                    side: Side::Source,
-                    message: String::new(),
-                })
-                .collect();
-            assert_eq!(
-                exit_code(*done, failures.len() as u64, &failures),
-                *expected,
-                "{done} {codes:?}"
-            );
+            let failures: Vec<Failure> =
+                codes.iter().map(|code| Failure { code: *code, side: Side::Source, message: String::new() }).collect();
+            assert_eq!(exit_code(*done, failures.len() as u64, &failures), *expected, "{done} {codes:?}");
         }
     }
 }

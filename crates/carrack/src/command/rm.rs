@@ -15,9 +15,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         // All of them are looked at before the first is touched.
         if location.path().is_some_and(is_too_much) {
             let path = display_bytes(location.path().unwrap_or_default()).to_string();
-            return Err(CommandError::usage(format!(
-                "rm does not remove {path:?}: name what is in it"
-            )));
+            return Err(CommandError::usage(format!("rm does not remove {path:?}: name what is in it")));
         }
     }
     let mut session = Session::new("rm", flags)?;
@@ -34,13 +32,9 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
 
 /// A root, a login directory, or something that no name stands for. A slip must not cost everything.
 fn is_too_much(path: &[u8]) -> bool {
-    let last = path
-        .split(|&byte| byte == b'/')
-        .rfind(|name| !name.is_empty());
+    let last = path.split(|&byte| byte == b'/').rfind(|name| !name.is_empty());
     // At the far side of ssh a `~` alone is the login directory.
-    let home = path
-        .strip_prefix(b"~")
-        .is_some_and(|rest| rest.iter().all(|&byte| byte == b'/'));
+    let home = path.strip_prefix(b"~").is_some_and(|rest| rest.iter().all(|&byte| byte == b'/'));
     home || matches!(last, None | Some(b"." | b".."))
 }
 
@@ -50,14 +44,10 @@ mod tests {
 
     #[test]
     fn some_paths_are_never_removed() {
-        for path in [
-            "", "/", "//", ".", "..", "a/..", "a/.", "../", "/.", "~", "~/",
-        ] {
+        for path in ["", "/", "//", ".", "..", "a/..", "a/.", "../", "/.", "~", "~/"] {
             assert!(is_too_much(path.as_bytes()), "{path}");
         }
-        for path in [
-            "a", "a/", "/a", "...", "./a", "../a", "a/..b", "~/a", "a/~", "~/~", "~a",
-        ] {
+        for path in ["a", "a/", "/a", "...", "./a", "../a", "a/..b", "~/a", "a/~", "~/~", "~a"] {
             assert!(!is_too_much(path.as_bytes()), "{path}");
         }
     }

@@ -20,23 +20,15 @@ use crate::output::{self, format, json as objects};
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    let path = |name: &str| {
-        flags
-            .path(name)
-            .map(|bytes| PathBuf::from(OsString::from_vec(bytes)))
-    };
-    let root = path("root").ok_or_else(|| {
-        CommandError::usage("serve needs --root DIR: what is not below it cannot be reached")
-    })?;
+    let path = |name: &str| flags.path(name).map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
+    let root = path("root")
+        .ok_or_else(|| CommandError::usage("serve needs --root DIR: what is not below it cannot be reached"))?;
     let listen = flags.parse("listen", parse_listen)?;
     let json = flags.has("json");
     let anonymous = flags.has("anonymous");
     let options = ServeOptions {
         root,
-        listen: listen.unwrap_or(SocketAddr::new(
-            IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-            DEFAULT_PORT,
-        )),
+        listen: listen.unwrap_or(SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), DEFAULT_PORT)),
         access: match path("token-file") {
             // A flag outweighs the environment, where the token file may come from.
             _ if anonymous => Access::Anonymous,
@@ -54,16 +46,10 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
 fn announce(facts: &NodeFacts, anonymous: bool, as_json: bool) {
     let mut out = Lines::stdout(true);
     if as_json {
-        out.json(&objects::object(
-            "serving",
-            SystemTime::now(),
-            fields(facts, anonymous),
-        ));
+        out.json(&objects::object("serving", SystemTime::now(), fields(facts, anonymous)));
     } else {
         let host = host_to_type(facts.address.ip(), &host_name());
-        lines(facts, anonymous, &host)
-            .iter()
-            .for_each(|line| out.line(line.as_bytes()));
+        lines(facts, anonymous, &host).iter().for_each(|line| out.line(line.as_bytes()));
     }
     // A node goes on serving whether or not somebody reads this.
     if let Err(error) = out.finish() {
@@ -87,14 +73,8 @@ fn lines(facts: &NodeFacts, anonymous: bool, host: &str) -> Vec<String> {
     let fingerprint = format!("#sha256:{}", format::hex(&facts.fingerprint));
     let shown = |path: &Path| display_bytes(path.as_os_str().as_bytes()).to_string();
     let (token, flag) = match &facts.token_file {
-        Some(file) => (
-            shown(file),
-            format!(" --token-file {}", quoted(&shown(file))),
-        ),
-        None if anonymous => (
-            "none asked for: whoever reaches the port may come in".to_owned(),
-            String::new(),
-        ),
+        Some(file) => (shown(file), format!(" --token-file {}", quoted(&shown(file)))),
+        None if anonymous => ("none asked for: whoever reaches the port may come in".to_owned(), String::new()),
         None => ("none".to_owned(), String::new()),
     };
     let address = match facts.address.port() {
@@ -160,17 +140,11 @@ mod tests {
         assert_eq!(text[3], "token /state/my token");
         assert_eq!(
             text[4],
-            format!(
-                "to copy from here: carrack --token-file '/state/my token' 'carrack://box/PATH{pin}' ."
-            )
+            format!("to copy from here: carrack --token-file '/state/my token' 'carrack://box/PATH{pin}' .")
         );
         let text = lines(&facts("[::]:99", None), true, "box");
         assert!(text[3].contains("whoever"));
-        assert!(
-            text[4].contains("carrack 'carrack://box:99/PATH#"),
-            "{}",
-            text[4]
-        );
+        assert!(text[4].contains("carrack 'carrack://box:99/PATH#"), "{}", text[4]);
     }
 
     #[test]
@@ -182,16 +156,8 @@ mod tests {
 
     #[test]
     fn hosts() {
-        for (address, host) in [
-            ("::", "box"),
-            ("0.0.0.0", "box"),
-            ("::1", "[::1]"),
-            ("10.0.0.1", "10.0.0.1"),
-        ] {
-            assert_eq!(
-                host_to_type(address.parse().expect("an address"), "box"),
-                host
-            );
+        for (address, host) in [("::", "box"), ("0.0.0.0", "box"), ("::1", "[::1]"), ("10.0.0.1", "10.0.0.1")] {
+            assert_eq!(host_to_type(address.parse().expect("an address"), "box"), host);
         }
         assert_eq!(quoted("a'b"), "'a'\\''b'");
         assert_eq!(quoted(""), "''");

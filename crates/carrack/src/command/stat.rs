@@ -21,9 +21,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
             if session.done > 0 {
                 session.line(b"");
             }
-            entry::block(path, &found)
-                .iter()
-                .for_each(|line| session.line(line.as_bytes()));
+            entry::block(path, &found).iter().for_each(|line| session.line(line.as_bytes()));
         }
         session.done += 1;
         Ok(())

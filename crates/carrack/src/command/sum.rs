@@ -23,29 +23,19 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let mut session = Session::new("sum", flags)?;
     session.each(&locations, |session, files, path| {
         let directory = is_directory(files, path);
-        files.sum(path, digests, &mut |entry| {
-            tell(session, &named(path, directory, &entry), entry, terminal)
-        })
+        files.sum(path, digests, &mut |entry| tell(session, &named(path, directory, &entry), entry, terminal))
     })?;
     session.finish()
 }
 
 /// A name as b3sum would have printed it: beginning with what was typed.
 fn named(path: &[u8], directory: bool, entry: &SumEntry) -> Vec<u8> {
-    if directory {
-        join(path, &entry.path)
-    } else {
-        path.to_vec()
-    }
+    if directory { join(path, &entry.path) } else { path.to_vec() }
 }
 
 /// Where a look fails, `sum` itself will say why.
 fn is_directory(files: &mut Files, path: &[u8]) -> bool {
-    path.is_empty()
-        || path.ends_with(b"/")
-        || files
-            .stat(path)
-            .is_ok_and(|found| found.kind == ItemKind::Directory)
+    path.is_empty() || path.ends_with(b"/") || files.stat(path).is_ok_and(|found| found.kind == ItemKind::Directory)
 }
 
 fn tell(session: &mut Session, name: &[u8], entry: SumEntry, terminal: bool) {
@@ -67,36 +57,17 @@ fn tell(session: &mut Session, name: &[u8], entry: SumEntry, terminal: bool) {
 fn lines(name: &[u8], digests: &FileDigests, terminal: bool) -> Vec<Vec<u8>> {
     let all = [
         ("BLAKE3", digests.blake3.map(|digest| format::hex(&digest))),
-        (
-            "ADLER32",
-            digests.adler32.map(|digest| format!("{digest:08x}")),
-        ),
-        (
-            "CRC32C",
-            digests.crc32c.map(|digest| format!("{digest:08x}")),
-        ),
+        ("ADLER32", digests.adler32.map(|digest| format!("{digest:08x}"))),
+        ("CRC32C", digests.crc32c.map(|digest| format!("{digest:08x}"))),
     ];
-    let made: Vec<(&str, String)> = all
-        .into_iter()
-        .filter_map(|(tag, digest)| Some((tag, digest?)))
-        .collect();
+    let made: Vec<(&str, String)> = all.into_iter().filter_map(|(tag, digest)| Some((tag, digest?))).collect();
     let (name, escaped) = printable(name, terminal);
     let backslash: &[u8] = if escaped { b"\\" } else { b"" };
     match &made[..] {
         [(_, digest)] => vec![[backslash, digest.as_bytes(), b"  ", &name].concat()],
         several => several
             .iter()
-            .map(|(tag, digest)| {
-                [
-                    backslash,
-                    tag.as_bytes(),
-                    b" (",
-                    &name,
-                    b") = ",
-                    digest.as_bytes(),
-                ]
-                .concat()
-            })
+            .map(|(tag, digest)| [backslash, tag.as_bytes(), b" (", &name, b") = ", digest.as_bytes()].concat())
             .collect(),
     }
 }
@@ -117,10 +88,7 @@ mod tests {
 
     #[test]
     fn plain_and_tagged() {
-        let one = FileDigests {
-            blake3: Some([0x11; 32]),
-            ..FileDigests::default()
-        };
+        let one = FileDigests { blake3: Some([0x11; 32]), ..FileDigests::default() };
         let hex = "11".repeat(32);
         let cases: &[(&[u8], bool, String)] = &[
             (b"a b", false, format!("{hex}  a b")),
@@ -131,35 +99,18 @@ mod tests {
         for (name, terminal, line) in cases {
             assert_eq!(lines(name, &one, *terminal), [line.as_bytes()]);
         }
-        let adler = FileDigests {
-            adler32: Some(0xab),
-            ..FileDigests::default()
-        };
+        let adler = FileDigests { adler32: Some(0xab), ..FileDigests::default() };
         assert_eq!(lines(b"a", &adler, false), [b"000000ab  a"]);
-        let both = FileDigests {
-            crc32c: Some(1),
-            ..adler
-        };
-        assert_eq!(
-            lines(b"a", &both, false),
-            [&b"ADLER32 (a) = 000000ab"[..], b"CRC32C (a) = 00000001"]
-        );
+        let both = FileDigests { crc32c: Some(1), ..adler };
+        assert_eq!(lines(b"a", &both, false), [&b"ADLER32 (a) = 000000ab"[..], b"CRC32C (a) = 00000001"]);
         assert!(lines(b"a", &FileDigests::default(), false).is_empty());
     }
 
     #[test]
     fn names_begin_with_what_was_typed() {
-        let entry = SumEntry {
-            path: b"x/y".to_vec(),
-            size: 0,
-            result: Ok(FileDigests::default()),
-        };
-        let cases: &[(&[u8], bool, &[u8])] = &[
-            (b"d", true, b"d/x/y"),
-            (b"d/", true, b"d/x/y"),
-            (b"", true, b"x/y"),
-            (b"./f", false, b"./f"),
-        ];
+        let entry = SumEntry { path: b"x/y".to_vec(), size: 0, result: Ok(FileDigests::default()) };
+        let cases: &[(&[u8], bool, &[u8])] =
+            &[(b"d", true, b"d/x/y"), (b"d/", true, b"d/x/y"), (b"", true, b"x/y"), (b"./f", false, b"./f")];
         for (typed, directory, name) in cases {
             assert_eq!(named(typed, *directory, &entry), *name);
         }

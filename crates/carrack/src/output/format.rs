@@ -39,11 +39,7 @@ pub fn size(bytes: u64) -> String {
 
 /// `78.1 MiB (81,920,000 bytes)`
 pub fn size_exact(bytes: u64) -> String {
-    if bytes < 1024 {
-        size(bytes)
-    } else {
-        format!("{} ({} bytes)", size(bytes), count(bytes))
-    }
+    if bytes < 1024 { size(bytes) } else { format!("{} ({} bytes)", size(bytes), count(bytes)) }
 }
 
 /// Bytes a second as `0.13 GB/s`.
@@ -53,11 +49,7 @@ pub fn rate_bytes(bytes_per_second: f64) -> String {
 
 /// Bytes a second as `0.13 GB/s (1.07 Gb/s)`.
 pub fn rate(bytes_per_second: f64) -> String {
-    format!(
-        "{} ({} Gb/s)",
-        rate_bytes(bytes_per_second),
-        decimal(bytes_per_second * 8.0 / 1e9)
-    )
+    format!("{} ({} Gb/s)", rate_bytes(bytes_per_second), decimal(bytes_per_second * 8.0 / 1e9))
 }
 
 /// As many decimals as leave two or three digits that mean something.
@@ -103,14 +95,8 @@ pub fn clock(time: Duration) -> String {
 /// A moment as RFC 3339 in UTC with milliseconds: `2026-11-20T12:29:29.123Z`.
 pub fn rfc3339(time: SystemTime) -> String {
     let (seconds, nanos) = match time.duration_since(UNIX_EPOCH) {
-        Ok(after) => (
-            i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
-            after.subsec_nanos(),
-        ),
-        Err(before) => (
-            -i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX),
-            0,
-        ),
+        Ok(after) => (i64::try_from(after.as_secs()).unwrap_or(i64::MAX), after.subsec_nanos()),
+        Err(before) => (-i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX), 0),
     };
     format!("{}.{:03}Z", civil(seconds), nanos / 1_000_000)
 }
@@ -131,16 +117,11 @@ fn civil(seconds: i64) -> String {
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
@@ -150,10 +131,7 @@ fn civil(seconds: i64) -> String {
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |value: u8| char::from(DIGITS[usize::from(value & 15)]);
-    bytes
-        .iter()
-        .flat_map(|&byte| [digit(byte >> 4), digit(byte)])
-        .collect()
+    bytes.iter().flat_map(|&byte| [digit(byte >> 4), digit(byte)]).collect()
 }
 
 /// Bytes as base64 with padding (RFC 4648 §4).
@@ -166,11 +144,7 @@ pub fn base64(bytes: &[u8]) -> String {
         let bits = u32::from_be_bytes([0, padded[0], padded[1], padded[2]]);
         for place in 0..4 {
             let digit = bits >> (18 - 6 * place) & 63;
-            text.push(if place <= group.len() {
-                char::from(DIGITS[digit as usize])
-            } else {
-                '='
-            });
+            text.push(if place <= group.len() { char::from(DIGITS[digit as usize]) } else { '=' });
         }
     }
     text
@@ -244,10 +218,7 @@ mod tests {
         ];
         for (millis, long, short) in cases {
             let time = Duration::from_millis(millis);
-            assert_eq!(
-                (duration(time).as_str(), clock(time).as_str()),
-                (long, short)
-            );
+            assert_eq!((duration(time).as_str(), clock(time).as_str()), (long, short));
         }
     }
 

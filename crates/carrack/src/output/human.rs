@@ -2,9 +2,7 @@
 //! put it somewhere.
 
 use carrack_core::path::display_bytes;
-use carrack_core::report::{
-    Event, Failure, ItemReport, LinkReport, Outcome, Progress, Report, Side,
-};
+use carrack_core::report::{Event, Failure, ItemReport, LinkReport, Outcome, Progress, Report, Side};
 use carrack_core::request::{LinkKind, Verify};
 
 use super::format::{self, count, counted};
@@ -37,25 +35,15 @@ fn item(report: &ItemReport, verbose: u8) -> Option<String> {
         Outcome::Kept => Some(format!("kept: {path}")),
         Outcome::Published if verbose == 1 => Some(path.to_string()),
         Outcome::Published => {
-            let digest = report
-                .digests
-                .blake3
-                .map(|digest| format!("  {}", format::hex(&digest)));
-            Some(format!(
-                "{path}  {} bytes{}",
-                count(report.size),
-                digest.unwrap_or_default()
-            ))
+            let digest = report.digests.blake3.map(|digest| format!("  {}", format::hex(&digest)));
+            Some(format!("{path}  {} bytes{}", count(report.size), digest.unwrap_or_default()))
         }
     }
 }
 
 /// An item that failed.
 pub fn failed_item(path: &[u8], failure: &Failure) -> String {
-    format!(
-        "failed: {}",
-        failure_at(failure, &display_bytes(path).to_string())
-    )
+    format!("failed: {}", failure_at(failure, &display_bytes(path).to_string()))
 }
 
 /// A failure with its side. The command's own need none.
@@ -69,39 +57,27 @@ fn failure_at(failure: &Failure, path: &str) -> String {
         side => format!("{side}: "),
     };
     let message = safe(&failure.message);
-    let path = if path.is_empty() || names(&message, path) {
-        String::new()
-    } else {
-        format!("{path}: ")
-    };
+    let path = if path.is_empty() || names(&message, path) { String::new() } else { format!("{path}: ") };
     format!("{side}{path}{message}")
 }
 
 /// Whether a message begins with the path already, or with a longer one that ends with it.
 fn names(message: &str, path: &str) -> bool {
     let first = message.split(": ").next().unwrap_or_default();
-    first
-        .strip_suffix(path)
-        .is_some_and(|before| before.is_empty() || before.ends_with('/'))
+    first.strip_suffix(path).is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
 /// Text of the engine is printable already; what a peer put into it may not be. A backslash stays as it is, so
 /// that what was made printable once is not made so twice.
 fn safe(text: &str) -> String {
-    text.split('\\')
-        .map(|part| display_bytes(part.as_bytes()).to_string())
-        .collect::<Vec<_>>()
-        .join("\\")
+    text.split('\\').map(|part| display_bytes(part.as_bytes()).to_string()).collect::<Vec<_>>().join("\\")
 }
 
 /// The report of a copy: what was moved, how it was proved, by which way, and what was not moved.
 pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
     let mut lines = vec![moved(report, dry_run)];
     if report.files_kept > 0 {
-        lines.push(format!(
-            "kept: {} left alone",
-            counted(report.files_kept, "item", "items")
-        ));
+        lines.push(format!("kept: {} left alone", counted(report.files_kept, "item", "items")));
     }
     if !dry_run {
         lines.extend(report.verify.map(verified));
@@ -109,8 +85,7 @@ pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
         lines.extend(recovered(report));
         lines.push(match report.durable {
             true => "durable: yes".to_owned(),
-            false => "durable: no: not all of it had reached stable storage when the copy ended"
-                .to_owned(),
+            false => "durable: no: not all of it had reached stable storage when the copy ended".to_owned(),
         });
     }
     lines
@@ -120,16 +95,10 @@ fn moved(report: &Report, dry_run: bool) -> String {
     let done = if dry_run { "would copy" } else { "copied" };
     let mut what = counted(report.files, "file", "files");
     if report.symlinks > 0 {
-        what = format!(
-            "{what}, {}",
-            counted(report.symlinks, "symbolic link", "symbolic links")
-        );
+        what = format!("{what}, {}", counted(report.symlinks, "symbolic link", "symbolic links"));
     }
     if report.directories > 0 {
-        what = format!(
-            "{what}, {}",
-            counted(report.directories, "directory", "directories")
-        );
+        what = format!("{what}, {}", counted(report.directories, "directory", "directories"));
     }
     let mut line = format!("{done} {what}, {}", format::size_exact(report.bytes));
     if dry_run {
@@ -141,11 +110,7 @@ fn moved(report: &Report, dry_run: bool) -> String {
     match files.zip(bytes) {
         // One file's "files a second" says nothing.
         Some((files, bytes)) if report.files > 1 => {
-            format!(
-                "{line}: {} files/s, {}",
-                files_rate(files),
-                format::rate(bytes)
-            )
+            format!("{line}: {} files/s, {}", files_rate(files), format::rate(bytes))
         }
         Some((_, bytes)) if report.bytes > 0 => format!("{line}: {}", format::rate(bytes)),
         _ => line,
@@ -153,11 +118,7 @@ fn moved(report: &Report, dry_run: bool) -> String {
 }
 
 fn files_rate(files_per_second: f64) -> String {
-    if files_per_second < 10.0 {
-        format!("{files_per_second:.1}")
-    } else {
-        count(files_per_second as u64)
-    }
+    if files_per_second < 10.0 { format!("{files_per_second:.1}") } else { count(files_per_second as u64) }
 }
 
 fn verified(verify: Verify) -> String {
@@ -180,27 +141,15 @@ fn link(report: &LinkReport) -> String {
         "none" => "in the clear, every frame authenticated".to_owned(),
         cipher => safe(cipher),
     };
-    format!(
-        "link: {way}, {}, {cipher}",
-        counted(report.streams.into(), "stream", "streams")
-    )
+    format!("link: {way}, {}, {cipher}", counted(report.streams.into(), "stream", "streams"))
 }
 
 fn recovered(report: &Report) -> Option<String> {
     let faults = &report.faults;
     let parts = [
-        (
-            faults.digest_mismatches,
-            "sent again after a digest mismatch",
-        ),
-        (
-            faults.resent_after_loss,
-            "sent again after a stream was lost",
-        ),
-        (
-            faults.stragglers,
-            "sent again because their stream was slow",
-        ),
+        (faults.digest_mismatches, "sent again after a digest mismatch"),
+        (faults.resent_after_loss, "sent again after a stream was lost"),
+        (faults.stragglers, "sent again because their stream was slow"),
         (faults.streams_lost, "streams lost"),
     ];
     let told: Vec<String> = parts
@@ -213,11 +162,7 @@ fn recovered(report: &Report) -> Option<String> {
 
 /// What failed, told to the end even with `-q`.
 pub fn failures(report: &Report) -> Vec<String> {
-    let mut lines: Vec<String> = report
-        .failures
-        .iter()
-        .map(|item| failed_item(&item.path, &item.failure))
-        .collect();
+    let mut lines: Vec<String> = report.failures.iter().map(|item| failed_item(&item.path, &item.failure)).collect();
     let told = lines.len() as u64;
     if report.files_failed > told {
         let more = report.files_failed - told;
@@ -226,12 +171,7 @@ pub fn failures(report: &Report) -> Vec<String> {
             counted(more, "more item", "more items")
         ));
     }
-    lines.extend(
-        report
-            .error
-            .as_ref()
-            .map(|error| format!("error: {}", failure(error))),
-    );
+    lines.extend(report.error.as_ref().map(|error| format!("error: {}", failure(error))));
     lines
 }
 

@@ -7,20 +7,11 @@ use carrack_core::report::{ErrorCode, Faults, FileDigests, ItemFailure, ItemKind
 use super::*;
 
 fn denied(message: &str) -> Failure {
-    Failure {
-        code: ErrorCode::PermissionDenied,
-        side: Side::Source,
-        message: message.to_owned(),
-    }
+    Failure { code: ErrorCode::PermissionDenied, side: Side::Source, message: message.to_owned() }
 }
 
 fn link_report(kind: LinkKind) -> LinkReport {
-    LinkReport {
-        kind,
-        address: "10.0.0.2:41234".into(),
-        streams: 4,
-        cipher: "TLS13_AES_128_GCM_SHA256".into(),
-    }
+    LinkReport { kind, address: "10.0.0.2:41234".into(), streams: 4, cipher: "TLS13_AES_128_GCM_SHA256".into() }
 }
 
 fn finished() -> Report {
@@ -59,57 +50,33 @@ fn a_copy_with_everything() {
         files_kept: 3,
         link: Some(link_report(LinkKind::Tunnel)),
         verify: Some(Verify::None),
-        faults: Faults {
-            digest_mismatches: 2,
-            resent_after_loss: 0,
-            stragglers: 1,
-            streams_lost: 0,
-        },
+        faults: Faults { digest_mismatches: 2, resent_after_loss: 0, stragglers: 1, streams_lost: 0 },
         durable: false,
         ..finished()
     };
     let lines = report(&all, false);
-    assert!(
-        lines[0].starts_with("copied 1 file, 2 symbolic links, 1 directory, 78.1 MiB"),
-        "{}",
-        lines[0]
-    );
+    assert!(lines[0].starts_with("copied 1 file, 2 symbolic links, 1 directory, 78.1 MiB"), "{}", lines[0]);
     assert!(!lines[0].contains("files/s"), "{}", lines[0]);
     assert_eq!(lines[1], "kept: 3 items left alone");
     assert_eq!(lines[2], "verified: no, as asked (--verify none)");
-    assert_eq!(
-        lines[3],
-        "link: tunnel over the control connection, 4 streams, TLS13_AES_128_GCM_SHA256"
-    );
-    assert_eq!(
-        lines[4],
-        "recovered: 2 sent again after a digest mismatch, 1 sent again because their stream was slow"
-    );
+    assert_eq!(lines[3], "link: tunnel over the control connection, 4 streams, TLS13_AES_128_GCM_SHA256");
+    assert_eq!(lines[4], "recovered: 2 sent again after a digest mismatch, 1 sent again because their stream was slow");
     assert!(lines[5].starts_with("durable: no"));
 }
 
 #[test]
 fn a_plan_claims_nothing() {
-    assert_eq!(
-        report(&finished(), true),
-        ["would copy 20,000 files, 78.1 MiB (81,920,000 bytes)"]
-    );
+    assert_eq!(report(&finished(), true), ["would copy 20,000 files, 78.1 MiB (81,920,000 bytes)"]);
 }
 
 #[test]
 fn nothing_moved_divides_by_nothing() {
-    assert_eq!(
-        report(&Report::default(), false)[0],
-        "copied 0 files, 0 bytes in 0.00 s"
-    );
+    assert_eq!(report(&Report::default(), false)[0], "copied 0 files, 0 bytes in 0.00 s");
 }
 
 #[test]
 fn failures_say_side_path_and_how_many_more() {
-    let item = |path: &[u8], message: &str| ItemFailure {
-        path: path.to_vec(),
-        failure: denied(message),
-    };
+    let item = |path: &[u8], message: &str| ItemFailure { path: path.to_vec(), failure: denied(message) };
     let failed = Report {
         files_failed: 4,
         failures: vec![
@@ -117,11 +84,7 @@ fn failures_say_side_path_and_how_many_more() {
             item(b"a/c", "/data/a/c: permission denied (open)"),
             item(b"a/\x1b\xff", "gone\x1b[2J"),
         ],
-        error: Some(Failure {
-            code: ErrorCode::Usage,
-            side: Side::Command,
-            message: "no".into(),
-        }),
+        error: Some(Failure { code: ErrorCode::Usage, side: Side::Command, message: "no".into() }),
         ..finished()
     };
     assert_eq!(
@@ -139,16 +102,8 @@ fn failures_say_side_path_and_how_many_more() {
 #[test]
 fn a_path_is_named_once_and_never_mistaken_for_a_word() {
     let cases = [
-        (
-            &b"a"[..],
-            "not a directory",
-            "failed: source: a: not a directory",
-        ),
-        (
-            b"denied",
-            "permission denied",
-            "failed: source: denied: permission denied",
-        ),
+        (&b"a"[..], "not a directory", "failed: source: a: not a directory"),
+        (b"denied", "permission denied", "failed: source: denied: permission denied"),
         (b"c", "/data/a/c: gone", "failed: source: /data/a/c: gone"),
         (b"c", "c: gone", "failed: source: c: gone"),
         (b"c", "abc: gone", "failed: source: c: abc: gone"),
@@ -160,49 +115,21 @@ fn a_path_is_named_once_and_never_mistaken_for_a_word() {
 
 #[test]
 fn events_are_lines() {
-    let digests = FileDigests {
-        blake3: Some([0x11; 32]),
-        ..FileDigests::default()
-    };
-    let item = |outcome| {
-        Event::Item(ItemReport {
-            path: b"a\n".to_vec(),
-            kind: ItemKind::File,
-            size: 1234,
-            digests,
-            outcome,
-        })
-    };
-    let resolved = Event::Resolved {
-        sources: vec!["a\x1bx".into(), "b\\x00".into()],
-        targets: vec!["c".into(), "d".into()],
-    };
+    let digests = FileDigests { blake3: Some([0x11; 32]), ..FileDigests::default() };
+    let item =
+        |outcome| Event::Item(ItemReport { path: b"a\n".to_vec(), kind: ItemKind::File, size: 1234, digests, outcome });
+    let resolved =
+        Event::Resolved { sources: vec!["a\x1bx".into(), "b\\x00".into()], targets: vec!["c".into(), "d".into()] };
     let cases = [
-        (
-            resolved,
-            0,
-            vec!["a\\x1bx -> c".to_owned(), "b\\x00 -> d".to_owned()],
-        ),
-        (
-            Event::Note("pushed".into()),
-            0,
-            vec!["note: pushed".to_owned()],
-        ),
+        (resolved, 0, vec!["a\\x1bx -> c".to_owned(), "b\\x00 -> d".to_owned()]),
+        (Event::Note("pushed".into()), 0, vec!["note: pushed".to_owned()]),
         (item(Outcome::Published), 0, vec![]),
         (item(Outcome::Published), 1, vec!["a\\x0a".to_owned()]),
-        (
-            item(Outcome::Published),
-            2,
-            vec![format!("a\\x0a  1,234 bytes  {}", "11".repeat(32))],
-        ),
+        (item(Outcome::Published), 2, vec![format!("a\\x0a  1,234 bytes  {}", "11".repeat(32))]),
         (item(Outcome::Kept), 1, vec!["kept: a\\x0a".to_owned()]),
         (item(Outcome::Failed(denied("x"))), 2, vec![]),
         (Event::Linked(link_report(LinkKind::Memory)), 0, vec![]),
-        (
-            Event::Linked(link_report(LinkKind::Memory)),
-            1,
-            vec!["link: within this process".to_owned()],
-        ),
+        (Event::Linked(link_report(LinkKind::Memory)), 1, vec!["link: within this process".to_owned()]),
         (Event::Progress(Progress::default()), 2, vec![]),
     ];
     for (told, verbose, lines) in cases {
@@ -220,20 +147,11 @@ fn progress_promises_an_end_only_when_it_knows_one() {
         scan_complete: false,
         files_failed: 0,
     };
-    assert_eq!(
-        progress(&counts, Some(1e9)),
-        "1,200 of 3,000+ files, 1.0 GiB of 4.0 GiB+, 1.00 GB/s"
-    );
+    assert_eq!(progress(&counts, Some(1e9)), "1,200 of 3,000+ files, 1.0 GiB of 4.0 GiB+, 1.00 GB/s");
     counts.scan_complete = true;
     counts.files_failed = 2;
-    assert_eq!(
-        progress(&counts, Some(1e9)),
-        "1,200 of 3,000 files, 1.0 GiB of 4.0 GiB, 1.00 GB/s, ETA 0:04, 2 failed"
-    );
-    assert_eq!(
-        progress(&counts, None),
-        "1,200 of 3,000 files, 1.0 GiB of 4.0 GiB, 2 failed"
-    );
+    assert_eq!(progress(&counts, Some(1e9)), "1,200 of 3,000 files, 1.0 GiB of 4.0 GiB, 1.00 GB/s, ETA 0:04, 2 failed");
+    assert_eq!(progress(&counts, None), "1,200 of 3,000 files, 1.0 GiB of 4.0 GiB, 2 failed");
     for rate in [0.0, -1.0, f64::NAN, 1e-300] {
         assert!(!progress(&counts, Some(rate)).is_empty());
     }

@@ -4,9 +4,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use carrack_core::report::{
-    Event, Failure, FileDigests, ItemKind, ItemReport, LinkReport, Outcome, Progress, Report,
-};
+use carrack_core::report::{Event, Failure, FileDigests, ItemKind, ItemReport, LinkReport, Outcome, Progress, Report};
 use carrack_core::request::{Encrypt, Verify};
 use serde_json::{Map, Value, json};
 
@@ -30,11 +28,9 @@ pub fn object(kind: &str, time: SystemTime, fields: Value) -> Value {
 /// What an event is in JSON.
 pub fn event(event: &Event, time: SystemTime) -> Value {
     match event {
-        Event::Resolved { sources, targets } => object(
-            "resolved",
-            time,
-            json!({ "sources": sources, "targets": targets }),
-        ),
+        Event::Resolved { sources, targets } => {
+            object("resolved", time, json!({ "sources": sources, "targets": targets }))
+        }
         Event::Linked(report) => object("link", time, link(report)),
         Event::Note(text) => object("note", time, json!({ "message": text })),
         Event::Progress(counts) => object("progress", time, progress(counts)),
@@ -54,11 +50,8 @@ pub fn error(failure: &Failure, hints: &[String], exit_code: u8, time: SystemTim
 
 /// The last line of a copy.
 pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) -> Value {
-    let failures: Vec<Value> = report
-        .failures
-        .iter()
-        .map(|item| with_path(self::failure(&item.failure), &item.path))
-        .collect();
+    let failures: Vec<Value> =
+        report.failures.iter().map(|item| with_path(self::failure(&item.failure), &item.path)).collect();
     let faults = &report.faults;
     let fields = json!({
         "verb": "copy",
@@ -191,57 +184,29 @@ mod tests {
     const NOW: SystemTime = SystemTime::UNIX_EPOCH;
 
     fn refused() -> Failure {
-        Failure {
-            code: ErrorCode::PermissionDenied,
-            side: Side::Source,
-            message: "no".to_owned(),
-        }
+        Failure { code: ErrorCode::PermissionDenied, side: Side::Source, message: "no".to_owned() }
     }
 
     fn published(path: &[u8], outcome: Outcome) -> Event {
-        let digests = FileDigests {
-            blake3: Some([1; 32]),
-            adler32: Some(0xab),
-            crc32c: None,
-        };
-        Event::Item(ItemReport {
-            path: path.to_vec(),
-            kind: ItemKind::File,
-            size: 5,
-            digests,
-            outcome,
-        })
+        let digests = FileDigests { blake3: Some([1; 32]), adler32: Some(0xab), crc32c: None };
+        Event::Item(ItemReport { path: path.to_vec(), kind: ItemKind::File, size: 5, digests, outcome })
     }
 
     #[test]
     fn events() {
-        let link = LinkReport {
-            kind: LinkKind::Direct,
-            address: "h:1".into(),
-            streams: 4,
-            cipher: "C".into(),
-        };
+        let link = LinkReport { kind: LinkKind::Direct, address: "h:1".into(), streams: 4, cipher: "C".into() };
         let cases = [
             (
-                Event::Resolved {
-                    sources: vec!["a".into()],
-                    targets: vec!["b/a".into()],
-                },
+                Event::Resolved { sources: vec!["a".into()], targets: vec!["b/a".into()] },
                 json!({"type": "resolved", "sources": ["a"], "targets": ["b/a"]}),
             ),
             (
                 Event::Linked(link),
                 json!({"type": "link", "kind": "direct", "address": "h:1", "streams": 4, "cipher": "C"}),
             ),
+            (Event::Note("n".into()), json!({"type": "note", "message": "n"})),
             (
-                Event::Note("n".into()),
-                json!({"type": "note", "message": "n"}),
-            ),
-            (
-                Event::Progress(Progress {
-                    bytes_done: u64::MAX,
-                    ..Progress::default()
-                }),
+                Event::Progress(Progress { bytes_done: u64::MAX, ..Progress::default() }),
                 json!({"type": "progress", "files_done": 0, "bytes_done": u64::MAX, "files_found": 0,
                        "bytes_found": 0, "scan_complete": false, "files_failed": 0}),
             ),
@@ -273,10 +238,7 @@ mod tests {
             bytes: 1000,
             files_failed: 1,
             moving: Duration::from_millis(500),
-            failures: vec![ItemFailure {
-                path: b"x".to_vec(),
-                failure: refused(),
-            }],
+            failures: vec![ItemFailure { path: b"x".to_vec(), failure: refused() }],
             verify: Some(Verify::Wire),
             encrypt: Some(Encrypt::Tls),
             ..Report::default()

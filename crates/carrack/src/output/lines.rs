@@ -25,11 +25,7 @@ impl Lines {
 
 impl<W: Write> Lines<W> {
     fn to(out: W, at_once: bool) -> Self {
-        Self {
-            out: BufWriter::new(out),
-            at_once,
-            error: None,
-        }
+        Self { out: BufWriter::new(out), at_once, error: None }
     }
 
     /// Writes a line; the line feed is added.
@@ -37,17 +33,8 @@ impl<W: Write> Lines<W> {
         if self.error.is_some() {
             return;
         }
-        let written = self
-            .out
-            .write_all(line)
-            .and_then(|()| self.out.write_all(b"\n"));
-        let written = written.and_then(|()| {
-            if self.at_once {
-                self.out.flush()
-            } else {
-                Ok(())
-            }
-        });
+        let written = self.out.write_all(line).and_then(|()| self.out.write_all(b"\n"));
+        let written = written.and_then(|()| if self.at_once { self.out.flush() } else { Ok(()) });
         self.error = written.err();
     }
 
@@ -58,9 +45,7 @@ impl<W: Write> Lines<W> {
 
     /// Whether the reader has gone (`| head`): no line will be read any more.
     pub fn reader_gone(&self) -> bool {
-        self.error
-            .as_ref()
-            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+        self.error.as_ref().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     }
 
     /// Flushes.
@@ -72,11 +57,7 @@ impl<W: Write> Lines<W> {
             self.error = self.out.flush().err();
         }
         match &self.error {
-            Some(error) if !self.reader_gone() => Err(CommandError::file(
-                "cannot write to",
-                b"standard output",
-                error,
-            )),
+            Some(error) if !self.reader_gone() => Err(CommandError::file("cannot write to", b"standard output", error)),
             _ => Ok(()),
         }
     }
@@ -113,10 +94,7 @@ mod tests {
         let mut lines = Lines::to(Failing(io::ErrorKind::StorageFull), true);
         lines.line(b"a");
         assert!(!lines.reader_gone());
-        assert_eq!(
-            lines.finish().expect_err("full").exit_code(),
-            crate::exit::FILE
-        );
+        assert_eq!(lines.finish().expect_err("full").exit_code(), crate::exit::FILE);
 
         let mut lines = Lines::to(Failing(io::ErrorKind::BrokenPipe), true);
         lines.line(b"a");

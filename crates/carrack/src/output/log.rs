@@ -54,9 +54,6 @@ mod tests {
             log.finish().expect("written");
         }
         let text = std::fs::read_to_string(&path).expect("read");
-        assert_eq!(
-            text,
-            "1970-01-01T00:00:00.000Z one\n1970-01-01T00:00:00.000Z two\n"
-        );
+        assert_eq!(text, "1970-01-01T00:00:00.000Z one\n1970-01-01T00:00:00.000Z two\n");
     }
 }

@@ -49,21 +49,12 @@ impl Manifest {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&part)?;
+        let file = OpenOptions::new().write(true).create_new(true).open(&part)?;
         Ok(Self::to(Box::new(BufWriter::new(file)), Some((part, path))))
     }
 
     fn to(out: Box<dyn Write + Send>, paths: Option<(PathBuf, PathBuf)>) -> Self {
-        Self {
-            out,
-            paths,
-            lines: 0,
-            left_out: 0,
-            error: None,
-        }
+        Self { out, paths, lines: 0, left_out: 0, error: None }
     }
 
     /// Adds an item, if it is a published file.
@@ -77,10 +68,7 @@ impl Manifest {
             return;
         }
         if self.error.is_none() {
-            self.error = self
-                .out
-                .write_all(&line(&format::hex(&digest), &item.path))
-                .err();
+            self.error = self.out.write_all(&line(&format::hex(&digest), &item.path)).err();
             self.lines += 1;
         }
     }
@@ -94,10 +82,7 @@ impl Manifest {
             return Err(error);
         }
         self.out.flush()?;
-        let mut written = Written {
-            left_out: self.left_out,
-            unfinished: None,
-        };
+        let mut written = Written { left_out: self.left_out, unfinished: None };
         let Some((part, path)) = self.paths else {
             return Ok(written);
         };
@@ -116,9 +101,7 @@ impl Manifest {
 
 /// The rename itself has to survive a power cut.
 fn sync_directory(path: &Path) -> io::Result<()> {
-    let parent = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 
@@ -160,17 +143,8 @@ mod tests {
     use carrack_core::report::FileDigests;
 
     fn item(path: &[u8], outcome: Outcome) -> ItemReport {
-        let digests = FileDigests {
-            blake3: Some([0xab; 32]),
-            ..FileDigests::default()
-        };
-        ItemReport {
-            path: path.to_vec(),
-            kind: ItemKind::File,
-            size: 1,
-            digests,
-            outcome,
-        }
+        let digests = FileDigests { blake3: Some([0xab; 32]), ..FileDigests::default() };
+        ItemReport { path: path.to_vec(), kind: ItemKind::File, size: 1, digests, outcome }
     }
 
     #[test]
@@ -202,19 +176,10 @@ mod tests {
         manifest.item(&item(b"a\\b", Outcome::Published));
         manifest.item(&item(b"kept", Outcome::Kept));
         manifest.item(&item(b"\xff", Outcome::Published));
-        manifest.item(&ItemReport {
-            kind: ItemKind::Symlink,
-            ..item(b"link", Outcome::Published)
-        });
+        manifest.item(&ItemReport { kind: ItemKind::Symlink, ..item(b"link", Outcome::Published) });
         assert_eq!(fs::read(&path).expect("read"), b"old");
         let written = manifest.finish(true).expect("finished");
-        assert_eq!(
-            written,
-            Written {
-                left_out: 1,
-                unfinished: None
-            }
-        );
+        assert_eq!(written, Written { left_out: 1, unfinished: None });
         let text = fs::read_to_string(&path).expect("read");
         assert_eq!(text, format!("\\{}  a\\\\b\n", "ab".repeat(32)));
         assert!(!part.exists());
@@ -225,10 +190,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("sums");
         let manifest = Manifest::create(path.as_os_str().as_encoded_bytes()).expect("created");
-        assert_eq!(
-            manifest.finish(false).expect("finished"),
-            Written::default()
-        );
+        assert_eq!(manifest.finish(false).expect("finished"), Written::default());
         assert_eq!(fs::read_dir(directory.path()).expect("listed").count(), 0);
     }
 

@@ -77,20 +77,15 @@ impl Output {
     /// A log or a manifest that cannot be made.
     pub fn open(options: OutputOptions) -> Result<Self, CommandError> {
         let now = Instant::now();
-        let log = options.log_file.as_deref().map(|path| {
-            Log::open(path)
-                .map_err(|error| CommandError::file("cannot append to the log", path, &error))
-        });
+        let log = options
+            .log_file
+            .as_deref()
+            .map(|path| Log::open(path).map_err(|error| CommandError::file("cannot append to the log", path, &error)));
         let manifest = options.manifest.as_deref().map(|path| {
-            Manifest::create(path)
-                .map_err(|error| CommandError::file("cannot write the manifest", path, &error))
+            Manifest::create(path).map_err(|error| CommandError::file("cannot write the manifest", path, &error))
         });
         // A program that reads JSON sees progress there; a person beside it may still have a bar.
-        let bar = if options.quiet {
-            BarChoice::Never
-        } else {
-            options.bar
-        };
+        let bar = if options.quiet { BarChoice::Never } else { options.bar };
         let state = State {
             screen: Screen::new(bar, !options.json, options.stats, now),
             json: options.json.then(|| Lines::stdout(true)),
@@ -98,10 +93,7 @@ impl Output {
             manifest: manifest.transpose()?,
             json_progress: now + options.stats,
         };
-        Ok(Self {
-            options,
-            state: Mutex::new(state),
-        })
+        Ok(Self { options, state: Mutex::new(state) })
     }
 
     /// Takes an event, from any thread.
@@ -154,38 +146,22 @@ impl Output {
         }
         let mut errors = Vec::new();
         if let Some(manifest) = state.manifest.take() {
-            errors.extend(
-                self.end_manifest(&mut state, manifest, report.error.is_none())
-                    .err(),
-            );
+            errors.extend(self.end_manifest(&mut state, manifest, report.error.is_none()).err());
         }
         if let Some(log) = state.log.take() {
             let path = self.options.log_file.as_deref().unwrap_or_default();
             let ended = log.finish();
-            errors.extend(
-                ended
-                    .err()
-                    .map(|error| CommandError::file("cannot append to the log", path, &error)),
-            );
+            errors.extend(ended.err().map(|error| CommandError::file("cannot append to the log", path, &error)));
         }
         // The copy itself went well, but not all that was asked for is there.
         if let (exit::DONE, Some(error)) = (exit_code, errors.first()) {
             exit_code = error.exit_code();
         }
         if let Some(mut json) = state.json.take() {
-            for error in report
-                .error
-                .iter()
-                .chain(errors.iter().map(|error| &error.failure))
-            {
+            for error in report.error.iter().chain(errors.iter().map(|error| &error.failure)) {
                 json.json(&json::error(error, &[], exit_code, time));
             }
-            json.json(&json::summary(
-                report,
-                self.options.dry_run,
-                exit_code,
-                time,
-            ));
+            json.json(&json::summary(report, self.options.dry_run, exit_code, time));
             errors.extend(json.finish().err());
         }
         for error in &errors {
@@ -197,28 +173,18 @@ impl Output {
         }
     }
 
-    fn end_manifest(
-        &self,
-        state: &mut State,
-        manifest: Manifest,
-        complete: bool,
-    ) -> Result<(), CommandError> {
+    fn end_manifest(&self, state: &mut State, manifest: Manifest, complete: bool) -> Result<(), CommandError> {
         let path = self.options.manifest.as_deref().unwrap_or_default();
-        let written = manifest
-            .finish(complete)
-            .map_err(|error| CommandError::file("cannot write the manifest", path, &error))?;
+        let written =
+            manifest.finish(complete).map_err(|error| CommandError::file("cannot write the manifest", path, &error))?;
         let mut notes = Vec::new();
         if written.left_out > 0 {
             let files = format::counted(written.left_out, "file", "files");
-            notes.push(format!(
-                "{files} left out of the manifest: b3sum cannot read names that are not UTF-8"
-            ));
+            notes.push(format!("{files} left out of the manifest: b3sum cannot read names that are not UTF-8"));
         }
         if let Some(part) = written.unfinished {
             let part = display_bytes(part.as_os_str().as_encoded_bytes()).to_string();
-            notes.push(format!(
-                "the manifest of what was copied so far stayed in {part}"
-            ));
+            notes.push(format!("the manifest of what was copied so far stayed in {part}"));
         }
         for note in notes {
             self.tell(state, SystemTime::now(), &format!("note: {note}"));
@@ -253,12 +219,7 @@ pub fn error(error: &CommandError, as_json: bool) {
     }
     if as_json {
         let mut lines = Lines::stdout(true);
-        lines.json(&json::error(
-            &error.failure,
-            &error.hints,
-            error.exit_code(),
-            SystemTime::now(),
-        ));
+        lines.json(&json::error(&error.failure, &error.hints, error.exit_code(), SystemTime::now()));
         // If this fails, too, standard error has said it.
         let _ = lines.finish();
     }

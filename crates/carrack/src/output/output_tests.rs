@@ -3,9 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use carrack_core::report::{
-    ErrorCode, Failure, FileDigests, ItemFailure, ItemKind, ItemReport, Progress, Side,
-};
+use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemFailure, ItemKind, ItemReport, Progress, Side};
 
 use super::*;
 
@@ -24,35 +22,19 @@ fn options(directory: &Path) -> OutputOptions {
 }
 
 fn refused() -> Failure {
-    Failure {
-        code: ErrorCode::PermissionDenied,
-        side: Side::Source,
-        message: "no".to_owned(),
-    }
+    Failure { code: ErrorCode::PermissionDenied, side: Side::Source, message: "no".to_owned() }
 }
 
 fn item(path: &[u8], outcome: Outcome) -> Event {
-    let digests = FileDigests {
-        blake3: Some([0; 32]),
-        ..FileDigests::default()
-    };
-    Event::Item(ItemReport {
-        path: path.to_vec(),
-        kind: ItemKind::File,
-        size: 1,
-        digests,
-        outcome,
-    })
+    let digests = FileDigests { blake3: Some([0; 32]), ..FileDigests::default() };
+    Event::Item(ItemReport { path: path.to_vec(), kind: ItemKind::File, size: 1, digests, outcome })
 }
 
 #[test]
 fn log_and_manifest_hear_everything_even_when_quiet() {
     let directory = tempfile::tempdir().expect("a directory");
     let output = Output::open(options(directory.path())).expect("opened");
-    output.event(&Event::Resolved {
-        sources: vec!["a".into()],
-        targets: vec!["b/a".into()],
-    });
+    output.event(&Event::Resolved { sources: vec!["a".into()], targets: vec!["b/a".into()] });
     std::thread::scope(|scope| {
         for name in [b"x", b"y"] {
             let output = &output;
@@ -65,21 +47,13 @@ fn log_and_manifest_hear_everything_even_when_quiet() {
     let report = Report {
         files: 3,
         files_failed: 1,
-        failures: vec![ItemFailure {
-            path: b"z".to_vec(),
-            failure: refused(),
-        }],
+        failures: vec![ItemFailure { path: b"z".to_vec(), failure: refused() }],
         ..Report::default()
     };
     assert_eq!(output.finish(&report), exit::PARTIAL);
 
     let log = fs::read_to_string(directory.path().join("log")).expect("a log");
-    for line in [
-        "a -> b/a",
-        "failed: source: z: no",
-        "copied 3 files",
-        "1 file left out of the manifest",
-    ] {
+    for line in ["a -> b/a", "failed: source: z: no", "copied 3 files", "1 file left out of the manifest"] {
         assert_eq!(log.matches(line).count(), 1, "{line} in\n{log}");
     }
     let manifest = fs::read_to_string(directory.path().join("sums")).expect("a manifest");
@@ -91,24 +65,11 @@ fn a_copy_that_broke_off_gives_no_manifest() {
     let directory = tempfile::tempdir().expect("a directory");
     let output = Output::open(options(directory.path())).expect("opened");
     output.event(&item(b"x", Outcome::Published));
-    let error = Failure {
-        code: ErrorCode::Interrupted,
-        side: Side::Command,
-        message: "stopped".into(),
-    };
-    assert_eq!(
-        output.finish(&Report {
-            error: Some(error),
-            ..Report::default()
-        }),
-        exit::INTERRUPTED
-    );
+    let error = Failure { code: ErrorCode::Interrupted, side: Side::Command, message: "stopped".into() };
+    assert_eq!(output.finish(&Report { error: Some(error), ..Report::default() }), exit::INTERRUPTED);
     assert!(!directory.path().join("sums").exists());
     let log = fs::read_to_string(directory.path().join("log")).expect("a log");
-    assert!(
-        log.contains("error: stopped") && log.contains("sums.part") && !log.contains("copied 0"),
-        "{log}"
-    );
+    assert!(log.contains("error: stopped") && log.contains("sums.part") && !log.contains("copied 0"), "{log}");
 }
 
 #[test]

@@ -50,23 +50,16 @@ impl Screen {
     pub fn new(choice: BarChoice, lines: bool, every: Duration, now: Instant) -> Self {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let kind = match choice {
-            BarChoice::Always => Kind::Bar(bar(ProgressDrawTarget::term_like_with_hz(
-                Box::new(Ansi),
-                DRAWS_PER_SECOND,
-            ))),
+            BarChoice::Always => {
+                Kind::Bar(bar(ProgressDrawTarget::term_like_with_hz(Box::new(Ansi), DRAWS_PER_SECOND)))
+            }
             BarChoice::Terminal if io::stderr().is_terminal() && !dumb => {
                 Kind::Bar(bar(ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND)))
             }
-            BarChoice::Terminal if lines && !every.is_zero() => Kind::Lines {
-                every,
-                next: now + every,
-            },
+            BarChoice::Terminal if lines && !every.is_zero() => Kind::Lines { every, next: now + every },
             BarChoice::Terminal | BarChoice::Never => Kind::Still,
         };
-        Self {
-            kind,
-            meter: Meter::default(),
-        }
+        Self { kind, meter: Meter::default() }
     }
 
     /// Prints a line, above the bar if there is one.
@@ -111,9 +104,7 @@ impl Screen {
 fn bar(target: ProgressDrawTarget) -> ProgressBar {
     // No colours, so that NO_COLOR has nothing to turn off.
     let style = ProgressStyle::with_template("[{bar:10}] {wide_msg}");
-    let style = style
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
-        .progress_chars("=> ");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
     ProgressBar::with_draw_target(Some(1), target).with_style(style)
 }
 
@@ -143,10 +134,7 @@ impl Meter {
         self.samples.push_back((now, bytes));
         // The oldest kept is the last one outside the window, so that a rate is over the whole of it.
         while self.samples.len() > RATE_SAMPLES
-            || self
-                .samples
-                .get(1)
-                .is_some_and(|second| now.saturating_duration_since(second.0) >= RATE_WINDOW)
+            || self.samples.get(1).is_some_and(|second| now.saturating_duration_since(second.0) >= RATE_WINDOW)
         {
             self.samples.pop_front();
         }
@@ -154,10 +142,7 @@ impl Meter {
 
     fn rate(&self) -> Option<f64> {
         let (first, last) = (self.samples.front()?, self.samples.back()?);
-        format::per_second(
-            last.1.saturating_sub(first.1),
-            last.0.saturating_duration_since(first.0),
-        )
+        format::per_second(last.1.saturating_sub(first.1), last.0.saturating_duration_since(first.0))
     }
 }
 
@@ -172,19 +157,13 @@ impl Ansi {
 
     /// A cursor movement; by zero it would move by one.
     fn go(by: usize, direction: char) -> io::Result<()> {
-        if by == 0 {
-            Ok(())
-        } else {
-            Self::put(&format!("\x1b[{by}{direction}"))
-        }
+        if by == 0 { Ok(()) } else { Self::put(&format!("\x1b[{by}{direction}")) }
     }
 }
 
 impl TermLike for Ansi {
     fn width(&self) -> u16 {
-        let columns = std::env::var("COLUMNS")
-            .ok()
-            .and_then(|columns| columns.parse().ok());
+        let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         columns.filter(|columns| *columns > 0).unwrap_or(80)
     }
 

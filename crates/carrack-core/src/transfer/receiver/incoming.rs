@@ -46,17 +46,9 @@ impl Incoming {
     }
 
     /// Whether a block may be part of this file.
-    pub fn check_block(
-        &self,
-        number: u64,
-        offset: u64,
-        length: u32,
-        whole: bool,
-    ) -> Result<(), ProtocolError> {
+    pub fn check_block(&self, number: u64, offset: u64, length: u32, whole: bool) -> Result<(), ProtocolError> {
         let wrong = |what: &str| {
-            Err(ProtocolError::violation(format!(
-                "the sender sent the block at {offset} of item {number} {what}"
-            )))
+            Err(ProtocolError::violation(format!("the sender sent the block at {offset} of item {number} {what}")))
         };
         if matches!(self.state, State::Opening | State::Dropped) {
             return wrong("before the offer was accepted");
@@ -73,11 +65,7 @@ impl Incoming {
                     && whole == (blocks == 1)
             }
             // An empty block is an empty file, and the whole of a file has nothing after it.
-            None => {
-                length <= self.block_bytes
-                    && (index == 0 || !whole && !self.whole)
-                    && (length > 0 || whole)
-            }
+            None => length <= self.block_bytes && (index == 0 || !whole && !self.whole) && (length > 0 || whole),
         };
         if !fits {
             return wrong("with a length or place that the file's size does not allow");
@@ -129,11 +117,6 @@ impl Incoming {
         if !self.landed.is_all_of(block_count(size, self.block_bytes)) {
             return None;
         }
-        Some((
-            size,
-            self.tree
-                .finish(size)
-                .filter(|digests| digests.blake3 == theirs),
-        ))
+        Some((size, self.tree.finish(size).filter(|digests| digests.blake3 == theirs)))
     }
 }

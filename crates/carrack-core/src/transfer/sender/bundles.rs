@@ -59,11 +59,7 @@ impl Bundles {
     /// Adds an item to the bundle being filled; whether that is full now.
     pub fn fill(&mut self, now: Instant, item: ScannedItem) -> bool {
         let filling = &mut self.filling;
-        filling.bytes += if item.kind == ItemKind::File {
-            item.size.unwrap_or(0)
-        } else {
-            0
-        };
+        filling.bytes += if item.kind == ItemKind::File { item.size.unwrap_or(0) } else { 0 };
         filling.since.get_or_insert(now);
         filling.items.push(item);
         filling.items.len() >= tuning::BUNDLE_ITEMS || filling.bytes >= tuning::BUNDLE_BYTES
@@ -89,10 +85,7 @@ impl Bundles {
 
     /// When what has been filled so far is to be taken as it is.
     pub fn filling_until(&self) -> Option<Instant> {
-        let since = self
-            .filling
-            .since
-            .filter(|_| self.ready.is_empty() && self.has_room());
+        let since = self.filling.since.filter(|_| self.ready.is_empty() && self.has_room());
         since.map(|since| since + Self::FILL_PATIENCE)
     }
 
@@ -130,39 +123,23 @@ impl Bundles {
         let Some(out) = self.out.get_mut(&id) else {
             return;
         };
-        assert_eq!(
-            sent.len(),
-            out.bundle.items.len(),
-            "every item of a bundle is told of"
-        );
+        assert_eq!(sent.len(), out.bundle.items.len(), "every item of a bundle is told of");
         if let Some(earlier) = &out.sent {
-            let differ = earlier
-                .iter()
-                .zip(&sent)
-                .enumerate()
-                .filter(|(_, (a, b))| a != b);
+            let differ = earlier.iter().zip(&sent).enumerate().filter(|(_, (a, b))| a != b);
             out.doubtful.extend(differ.map(|(index, _)| index));
         }
         out.sent = Some(sent);
     }
 
     /// The receiver has ended it.
-    pub fn record_done(
-        &mut self,
-        id: u64,
-        exceptions: Vec<(u32, ItemResult)>,
-    ) -> Result<(), ProtocolError> {
+    pub fn record_done(&mut self, id: u64, exceptions: Vec<(u32, ItemResult)>) -> Result<(), ProtocolError> {
         let out = self.out.get_mut(&id).filter(|out| out.done.is_none());
-        let out = out.ok_or_else(|| {
-            ProtocolError::violation("the receiver ended a bundle that was not under way")
-        })?;
+        let out = out.ok_or_else(|| ProtocolError::violation("the receiver ended a bundle that was not under way"))?;
         let items = out.bundle.items.len();
         let told = exceptions.len();
         let exceptions: BTreeMap<u32, ItemResult> = exceptions.into_iter().collect();
         if exceptions.len() != told || exceptions.keys().any(|&index| index as usize >= items) {
-            return Err(ProtocolError::violation(
-                "the receiver ended an item twice, or one that is not in its bundle",
-            ));
+            return Err(ProtocolError::violation("the receiver ended an item twice, or one that is not in its bundle"));
         }
         out.done = Some(exceptions);
         Ok(())
@@ -170,10 +147,7 @@ impl Bundles {
 
     /// Takes the bundle out once everything about it is known.
     pub fn take_settled(&mut self, id: u64) -> Option<BundleOut> {
-        let settled = self
-            .out
-            .get(&id)
-            .is_some_and(|out| out.sent.is_some() && out.done.is_some());
+        let settled = self.out.get(&id).is_some_and(|out| out.sent.is_some() && out.done.is_some());
         if !settled {
             return None;
         }

@@ -14,11 +14,7 @@ impl Sender {
     ///
     /// # Errors
     /// When no receiver may say that now.
-    pub fn handle_message(
-        &mut self,
-        now: Instant,
-        message: PeerMessage,
-    ) -> Result<(), ProtocolError> {
+    pub fn handle_message(&mut self, now: Instant, message: PeerMessage) -> Result<(), ProtocolError> {
         if self.has_ended() {
             return Ok(());
         }
@@ -40,18 +36,14 @@ impl Sender {
                 self.streams.landed(now, Unit::Bundle(bundle));
                 self.settle_bundle(bundle);
             }
-            PeerMessage::Finished { durable, failures } => {
-                self.handle_finished(durable, failures)?
-            }
+            PeerMessage::Finished { durable, failures } => self.handle_finished(durable, failures)?,
             PeerMessage::Fail(failure) => self.phase = Phase::Failed(failure),
             PeerMessage::Offer(_)
             | PeerMessage::Complete { .. }
             | PeerMessage::Abandon { .. }
             | PeerMessage::Directories(_)
             | PeerMessage::Finish => {
-                return Err(ProtocolError::violation(
-                    "the receiver sent what only a sender sends",
-                ));
+                return Err(ProtocolError::violation("the receiver sent what only a sender sends"));
             }
         }
         self.advance();
@@ -62,17 +54,14 @@ impl Sender {
     fn check_known(&self, number: u64) -> Result<(), ProtocolError> {
         let known = (1..self.next_number).contains(&number);
         known.then_some(()).ok_or_else(|| {
-            ProtocolError::violation(format!(
-                "the receiver named number {number}, which was never sent"
-            ))
+            ProtocolError::violation(format!("the receiver named number {number}, which was never sent"))
         })
     }
 
     fn handle_answer(&mut self, number: u64, answer: Answer) -> Result<(), ProtocolError> {
         let item = self.items.get_mut(&number).filter(|item| !item.accepted);
-        let item = item.ok_or_else(|| {
-            ProtocolError::violation("the receiver answered an offer that was not waiting for it")
-        })?;
+        let item =
+            item.ok_or_else(|| ProtocolError::violation("the receiver answered an offer that was not waiting for it"))?;
         match answer {
             Answer::Accept => {
                 item.accepted = true;
@@ -86,19 +75,12 @@ impl Sender {
         Ok(())
     }
 
-    fn handle_landed(
-        &mut self,
-        now: Instant,
-        number: u64,
-        offset: u64,
-    ) -> Result<(), ProtocolError> {
+    fn handle_landed(&mut self, now: Instant, number: u64, offset: u64) -> Result<(), ProtocolError> {
         let Some(item) = self.items.get_mut(&number) else {
             return self.check_known(number);
         };
         if !item.was_taken(offset) {
-            return Err(ProtocolError::violation(
-                "the receiver has got a block that was not sent",
-            ));
+            return Err(ProtocolError::violation("the receiver has got a block that was not sent"));
         }
         self.progress.bytes_done += item.land(offset).unwrap_or(0);
         self.streams.landed(now, Unit::Block(number, offset));
@@ -106,13 +88,9 @@ impl Sender {
     }
 
     fn handle_send_again(&mut self, number: u64, offset: u64) -> Result<(), ProtocolError> {
-        let item = self
-            .items
-            .get_mut(&number)
-            .filter(|item| item.was_taken(offset) && !item.has_landed(offset));
-        let item = item.ok_or_else(|| {
-            ProtocolError::violation("the receiver asked again for a block that was not under way")
-        })?;
+        let item = self.items.get_mut(&number).filter(|item| item.was_taken(offset) && !item.has_landed(offset));
+        let item = item
+            .ok_or_else(|| ProtocolError::violation("the receiver asked again for a block that was not under way"))?;
         if item.abandoned.is_some() {
             return Ok(());
         }
@@ -123,37 +101,23 @@ impl Sender {
         if goes_again {
             self.requeue(unit);
         } else {
-            let message =
-                format!("the block at offset {offset} arrived altered, and cannot be sent again");
-            self.abandon(
-                number,
-                Failure {
-                    code: ErrorCode::DigestMismatch,
-                    side: Side::Link,
-                    message,
-                },
-            );
+            let message = format!("the block at offset {offset} arrived altered, and cannot be sent again");
+            self.abandon(number, Failure { code: ErrorCode::DigestMismatch, side: Side::Link, message });
         }
         Ok(())
     }
 
     fn handle_done(&mut self, number: u64, result: ItemResult) -> Result<(), ProtocolError> {
         let item = self.items.get(&number);
-        let item = item.ok_or_else(|| {
-            ProtocolError::violation("the receiver ended an item that was not under way")
-        })?;
+        let item = item.ok_or_else(|| ProtocolError::violation("the receiver ended an item that was not under way"))?;
         let outcome = match (result, &item.abandoned) {
             (ItemResult::Published, _) if item.completed => Outcome::Published,
             (ItemResult::Published, _) => {
-                return Err(ProtocolError::violation(
-                    "the receiver published a file that was not complete",
-                ));
+                return Err(ProtocolError::violation("the receiver published a file that was not complete"));
             }
             (_, Some(failure)) => Outcome::Failed(failure.clone()),
             (_, None) if !item.accepted => {
-                return Err(ProtocolError::violation(
-                    "the receiver ended an item that it had not answered for",
-                ));
+                return Err(ProtocolError::violation("the receiver ended an item that it had not answered for"));
             }
             (ItemResult::Kept, None) => Outcome::Kept,
             (ItemResult::Failed(failure), None) => Outcome::Failed(failure),
@@ -163,28 +127,15 @@ impl Sender {
         Ok(())
     }
 
-    fn handle_finished(
-        &mut self,
-        durable: bool,
-        failures: Vec<(Vec<u8>, Failure)>,
-    ) -> Result<(), ProtocolError> {
+    fn handle_finished(&mut self, durable: bool, failures: Vec<(Vec<u8>, Failure)>) -> Result<(), ProtocolError> {
         if self.phase != Phase::Finishing {
-            return Err(ProtocolError::violation(
-                "the receiver finished before the sender",
-            ));
+            return Err(ProtocolError::violation("the receiver finished before the sender"));
         }
         for (path, failure) in failures {
             self.totals.failed += 1;
             let (kind, outcome) = (ItemKind::Directory, Outcome::Failed(failure));
-            let report = ItemReport {
-                path,
-                kind,
-                size: 0,
-                digests: FileDigests::default(),
-                outcome,
-            };
-            self.actions
-                .push_back(SenderAction::Report(Box::new(report)));
+            let report = ItemReport { path, kind, size: 0, digests: FileDigests::default(), outcome };
+            self.actions.push_back(SenderAction::Report(Box::new(report)));
         }
         self.totals.durable = durable;
         self.phase = Phase::Finished;

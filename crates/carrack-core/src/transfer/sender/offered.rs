@@ -84,17 +84,13 @@ impl Offered {
         };
         self.reading = self.size.is_none();
         let block_bytes = u64::from(self.block_bytes);
-        let length = self.size.map_or(block_bytes, |size| {
-            block_length(index, size, self.block_bytes)
-        });
+        let length = self.size.map_or(block_bytes, |size| block_length(index, size, self.block_bytes));
         let job = BlockJob {
             item: number,
             offset: index * block_bytes,
             // At most `block_bytes`, which is a `u32`.
             length: length as u32,
-            whole: self
-                .size
-                .is_some_and(|size| block_count(size, self.block_bytes) == 1),
+            whole: self.size.is_some_and(|size| block_count(size, self.block_bytes) == 1),
             unsized_source: self.size.is_none(),
             sparse: self.scanned.sparse,
         };
@@ -102,9 +98,7 @@ impl Offered {
     }
 
     fn may_go_on(&self) -> bool {
-        let all_taken = self
-            .size
-            .is_some_and(|size| self.next_block >= block_count(size, self.block_bytes));
+        let all_taken = self.size.is_some_and(|size| self.next_block >= block_count(size, self.block_bytes));
         let ahead = self.next_block - self.landed.count();
         !all_taken && !self.reading && ahead < BLOCKS_AHEAD
     }
@@ -153,11 +147,7 @@ impl Offered {
             self.again.remove(&index);
         }
         // Of a source without a size all blocks but the last are full, and of the last the size is known before it is sent.
-        Some(block_length(
-            index,
-            self.size.unwrap_or(u64::MAX),
-            self.block_bytes,
-        ))
+        Some(block_length(index, self.size.unwrap_or(u64::MAX), self.block_bytes))
     }
 
     pub fn has_landed(&self, offset: u64) -> bool {
@@ -182,9 +172,8 @@ impl Offered {
     /// Whether every block has been read and the source is to be checked now. True once.
     pub fn is_to_be_checked(&mut self) -> bool {
         let blocks = self.size.map(|size| block_count(size, self.block_bytes));
-        let now = !self.checking
-            && self.abandoned.is_none()
-            && blocks.is_some_and(|blocks| self.hashed.is_all_of(blocks));
+        let now =
+            !self.checking && self.abandoned.is_none() && blocks.is_some_and(|blocks| self.hashed.is_all_of(blocks));
         self.checking |= now;
         now
     }

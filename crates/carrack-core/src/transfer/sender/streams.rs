@@ -45,13 +45,7 @@ impl Streams {
 
     pub fn add(&mut self, stream: u16) {
         let carried = Vec::new();
-        self.table.insert(
-            stream,
-            Stream {
-                alive: true,
-                carried,
-            },
-        );
+        self.table.insert(stream, Stream { alive: true, carried });
     }
 
     pub fn is_alive(&self, stream: u16) -> bool {
@@ -76,10 +70,7 @@ impl Streams {
 
     fn carrier(&self, unit: Unit) -> Option<(u16, usize)> {
         self.table.iter().find_map(move |(&number, stream)| {
-            let place = stream
-                .carried
-                .iter()
-                .position(|carried| carried.unit == unit);
+            let place = stream.carried.iter().position(|carried| carried.unit == unit);
             place.map(|place| (number, place))
         })
     }
@@ -89,11 +80,7 @@ impl Streams {
         let Some(stream) = self.table.get_mut(&stream) else {
             return false;
         };
-        let Some(place) = stream
-            .carried
-            .iter()
-            .position(|carried| carried.unit == unit)
-        else {
+        let Some(place) = stream.carried.iter().position(|carried| carried.unit == unit) else {
             return false;
         };
         stream.carried[place].sent = true;
@@ -155,16 +142,11 @@ impl Streams {
     ///
     /// None before something of the kind has landed, and never one that carries what cannot be read again.
     pub fn straggler(&self, idle: u16) -> Option<(Instant, u16)> {
-        let others = self
-            .table
-            .iter()
-            .filter(|(number, stream)| **number != idle && stream.alive);
-        let replaceable =
-            others.filter(|(_, stream)| stream.carried.iter().all(|carried| !carried.once));
+        let others = self.table.iter().filter(|(number, stream)| **number != idle && stream.alive);
+        let replaceable = others.filter(|(_, stream)| stream.carried.iter().all(|carried| !carried.once));
         let late = replaceable.filter_map(|(&number, stream)| {
             let waiting = stream.carried.iter().filter(|carried| !carried.landed);
-            let deadlines =
-                waiting.filter_map(|carried| Some(carried.since + self.patience(carried.unit)?));
+            let deadlines = waiting.filter_map(|carried| Some(carried.since + self.patience(carried.unit)?));
             deadlines.min().map(|deadline| (deadline, number))
         });
         late.min()
@@ -180,9 +162,7 @@ impl Streams {
             Unit::Block(..) => self.usual_block?,
             Unit::Bundle(_) => self.usual_bundle?,
         };
-        let patience = usual
-            .saturating_mul(tuning::STRAGGLER_FACTOR)
-            .max(tuning::STRAGGLER_AGE_MIN);
+        let patience = usual.saturating_mul(tuning::STRAGGLER_FACTOR).max(tuning::STRAGGLER_AGE_MIN);
         Some(patience.saturating_mul(1 << self.cuts.min(Self::DOUBLINGS_MAX)))
     }
 }

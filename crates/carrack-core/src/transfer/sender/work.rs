@@ -20,10 +20,8 @@ impl Sender {
     pub fn next_job(&mut self, now: Instant, stream: u16) -> Next {
         while !self.has_ended() && self.streams.is_alive(stream) {
             // Blocks first: a large file is what the end of a transfer waits for.
-            let job = self
-                .next_block(now, stream)
-                .map(Job::Block)
-                .or_else(|| self.next_bundle(now, stream).map(Job::Bundle));
+            let job =
+                self.next_block(now, stream).map(Job::Block).or_else(|| self.next_bundle(now, stream).map(Job::Bundle));
             if let Some(job) = job {
                 return Next::Job(job);
             }
@@ -35,25 +33,12 @@ impl Sender {
     }
 
     fn next_bundle(&mut self, now: Instant, stream: u16) -> Option<Arc<Bundle>> {
-        if self
-            .bundles
-            .filling_until()
-            .is_some_and(|until| now >= until)
-        {
+        if self.bundles.filling_until().is_some_and(|until| now >= until) {
             self.close_filling();
         }
         let (bundle, landed) = self.bundles.take()?;
         let unit = Unit::Bundle(bundle.id);
-        self.streams.take(
-            stream,
-            Carried {
-                unit,
-                since: now,
-                sent: false,
-                landed,
-                once: false,
-            },
-        );
+        self.streams.take(stream, Carried { unit, since: now, sent: false, landed, once: false });
         Some(bundle)
     }
 
@@ -67,16 +52,7 @@ impl Sender {
                 continue;
             };
             let unit = Unit::Block(number, job.offset);
-            self.streams.take(
-                stream,
-                Carried {
-                    unit,
-                    since: now,
-                    sent: false,
-                    landed,
-                    once: item.once(),
-                },
-            );
+            self.streams.take(stream, Carried { unit, since: now, sent: false, landed, once: item.once() });
             if item.is_all_taken() {
                 self.sendable.remove(place);
             }
@@ -88,10 +64,7 @@ impl Sender {
     /// Near the end: when a stream has nothing to do while another holds something for far longer than usual, the other is cut
     /// off and what it holds goes back into the queue. Never the last one.
     fn cut_off_straggler(&mut self, now: Instant, idle: u16) -> bool {
-        let late = self
-            .streams
-            .straggler(idle)
-            .filter(|(deadline, _)| now > *deadline);
+        let late = self.streams.straggler(idle).filter(|(deadline, _)| now > *deadline);
         let Some((_, straggler)) = late else {
             return false;
         };
@@ -104,14 +77,8 @@ impl Sender {
 
     /// When an idle stream should ask again, though nothing has happened.
     fn idle_until(&self, idle: u16) -> Option<Instant> {
-        let straggler = self
-            .streams
-            .straggler(idle)
-            .map(|(deadline, _)| deadline + Duration::from_millis(1));
-        [straggler, self.bundles.filling_until()]
-            .into_iter()
-            .flatten()
-            .min()
+        let straggler = self.streams.straggler(idle).map(|(deadline, _)| deadline + Duration::from_millis(1));
+        [straggler, self.bundles.filling_until()].into_iter().flatten().min()
     }
 
     /// A block of a source without a size has been read: `length` bytes, and whether the source ended there. Said before the block is
@@ -120,19 +87,11 @@ impl Sender {
     /// Every block but the last is full. Whether a block is the last is known by looking at least one byte further before it is
     /// sent: only an empty source has an empty block.
     pub fn handle_read(&mut self, number: u64, offset: u64, length: u32, end: bool) {
-        let Some(item) = self
-            .items
-            .get_mut(&number)
-            .filter(|item| item.size.is_none())
-        else {
+        let Some(item) = self.items.get_mut(&number).filter(|item| item.size.is_none()) else {
             return;
         };
         if let Some(wrong) = item.read(offset, length, end) {
-            let failure = Failure {
-                code: ErrorCode::Internal,
-                side: Side::Source,
-                message: wrong.into(),
-            };
+            let failure = Failure { code: ErrorCode::Internal, side: Side::Source, message: wrong.into() };
             return self.abandon(number, failure);
         }
         if let Some(size) = item.size {
@@ -209,17 +168,8 @@ impl Sender {
                     return;
                 };
                 if item.once() {
-                    let message =
-                        "the data connection was lost, and this source cannot be read again"
-                            .to_string();
-                    self.abandon(
-                        number,
-                        Failure {
-                            code: ErrorCode::ConnectionLost,
-                            side: Side::Link,
-                            message,
-                        },
-                    );
+                    let message = "the data connection was lost, and this source cannot be read again".to_string();
+                    self.abandon(number, Failure { code: ErrorCode::ConnectionLost, side: Side::Link, message });
                 } else if item.requeue(offset) && !self.sendable.contains(&number) {
                     self.sendable.push_front(number);
                 }

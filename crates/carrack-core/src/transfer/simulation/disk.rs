@@ -52,14 +52,8 @@ impl Disk {
             !self.landed.contains(&(item, offset)),
             "block {offset} of item {item} has landed and is written again"
         );
-        let other = self
-            .writing
-            .iter()
-            .find(|(other, unit)| **other != stream && **unit == (item, offset));
-        assert_eq!(
-            other, None,
-            "block {offset} of item {item} is written by two streams at once"
-        );
+        let other = self.writing.iter().find(|(other, unit)| **other != stream && **unit == (item, offset));
+        assert_eq!(other, None, "block {offset} of item {item} is written by two streams at once");
         assert!(
             self.parts.get(&item).is_some_and(|part| !part.publishing),
             "item {item} is written while it is not open"
@@ -72,37 +66,24 @@ impl Disk {
     }
 
     pub fn land(&mut self, item: u64, offset: u64) {
-        assert!(
-            self.landed.insert((item, offset)),
-            "block {offset} of item {item} lands twice"
-        );
+        assert!(self.landed.insert((item, offset)), "block {offset} of item {item} lands twice");
     }
 
     /// Bytes as they stand in a part file, digested.
     pub fn read_back(&self, item: u64, size: u64, block_bytes: u32) -> Option<[u8; 32]> {
         let part = &self.parts[&item];
-        let blocks: Option<Vec<u64>> = (0..block_count(size, block_bytes))
-            .map(|index| part.blocks.get(&index).copied())
-            .collect();
+        let blocks: Option<Vec<u64>> =
+            (0..block_count(size, block_bytes)).map(|index| part.blocks.get(&index).copied()).collect();
         Some(whole_blake3(&blocks?, size, block_bytes))
     }
 
     pub fn publish(&mut self, path: Vec<u8>, blake3: [u8; 32]) {
         let name = self.names.entry(path).or_default();
-        *name = Name {
-            blake3,
-            times: name.times + 1,
-        };
+        *name = Name { blake3, times: name.times + 1 };
     }
 
     pub fn check_bounds(&self) {
-        assert!(
-            self.opening.len() + self.parts.len() <= limits::OPEN_ITEMS,
-            "more part files than allowed"
-        );
-        assert!(
-            self.bundles.len() <= limits::UNACKNOWLEDGED_BUNDLES,
-            "more bundles than allowed"
-        );
+        assert!(self.opening.len() + self.parts.len() <= limits::OPEN_ITEMS, "more part files than allowed");
+        assert!(self.bundles.len() <= limits::UNACKNOWLEDGED_BUNDLES, "more bundles than allowed");
     }
 }

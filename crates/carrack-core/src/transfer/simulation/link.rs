@@ -64,17 +64,8 @@ struct Frame {
 
 #[derive(Clone, Debug)]
 pub enum Content {
-    Block {
-        item: u64,
-        offset: u64,
-        length: u32,
-        whole: bool,
-        content: Option<u64>,
-    },
-    Bundle {
-        id: u64,
-        entries: Vec<Entry>,
-    },
+    Block { item: u64, offset: u64, length: u32, whole: bool, content: Option<u64> },
+    Bundle { id: u64, entries: Vec<Entry> },
 }
 
 impl Content {
@@ -87,19 +78,11 @@ impl Content {
 }
 
 fn lost() -> Failure {
-    Failure {
-        code: ErrorCode::ConnectionLost,
-        side: Side::Link,
-        message: "reset".into(),
-    }
+    Failure { code: ErrorCode::ConnectionLost, side: Side::Link, message: "reset".into() }
 }
 
 fn unread() -> Failure {
-    Failure {
-        code: ErrorCode::SourceVanished,
-        side: Side::Source,
-        message: "gone".into(),
-    }
+    Failure { code: ErrorCode::SourceVanished, side: Side::Source, message: "gone".into() }
 }
 
 impl Stream {
@@ -134,9 +117,7 @@ impl World {
     /// Waiting streams ask for work, in any order.
     pub fn ask_all(&mut self) {
         let mut waiting: Vec<u16> = (0..self.streams.len() as u16).collect();
-        waiting.retain(|&stream| {
-            matches!(self.streams[usize::from(stream)].sending, Sending::Waiting)
-        });
+        waiting.retain(|&stream| matches!(self.streams[usize::from(stream)].sending, Sending::Waiting));
         while !waiting.is_empty() {
             let place = self.rng.below(waiting.len() as u64) as usize;
             self.ask(waiting.swap_remove(place));
@@ -155,10 +136,7 @@ impl World {
             Next::Wait(None) => {}
             Next::Wait(Some(until)) => {
                 let until = until - self.base;
-                assert!(
-                    until > self.clock,
-                    "stream {stream} is to ask again at once, for ever"
-                );
+                assert!(until > self.clock, "stream {stream} is to ask again at once, for ever");
                 let wake = self.stream(stream).wake;
                 if wake.is_none_or(|wake| wake <= self.clock || wake > until) {
                     self.stream(stream).wake = Some(until);
@@ -207,15 +185,9 @@ impl World {
         if let (Job::Block(block), Content::Block { length, .. }) = (&job, &content)
             && block.unsized_source
         {
-            let read = self
-                .sender
-                .scanned(block.item)
-                .map(|scanned| self.source.find(&scanned.path));
-            let end = read.is_some_and(|item| {
-                block.offset + u64::from(*length) == self.source.items[item].size
-            });
-            self.sender
-                .handle_read(block.item, block.offset, *length, end);
+            let read = self.sender.scanned(block.item).map(|scanned| self.source.find(&scanned.path));
+            let end = read.is_some_and(|item| block.offset + u64::from(*length) == self.source.items[item].size);
+            self.sender.handle_read(block.item, block.offset, *length, end);
         }
         if self.stream(stream).broken {
             return self.cut_short(stream, &job, &content);
@@ -224,18 +196,13 @@ impl World {
             let delay = self.rng.up_to(Duration::from_millis(100));
             self.after(delay, Event::Cut(stream));
         }
-        let mut delay =
-            Duration::from_nanos(content.bytes() * 1_000_000_000 / self.plan.bytes_per_second);
+        let mut delay = Duration::from_nanos(content.bytes() * 1_000_000_000 / self.plan.bytes_per_second);
         if self.rng.chance(self.plan.stall) {
             self.verdict.stalls += 1;
             delay += self.rng.up_to(Duration::from_secs(60));
         }
         let begin = self.clock + self.plan.latency;
-        self.stream(stream).frames.push_back(Frame {
-            content: content.clone(),
-            begin,
-            end: None,
-        });
+        self.stream(stream).frames.push_back(Frame { content: content.clone(), begin, end: None });
         self.at(begin, Event::Receiver(stream));
         self.enter(stream, Sending::Writing(job, content), delay);
     }
@@ -256,13 +223,7 @@ impl World {
     /// The stream broke before all was sent. What was read may be told all the same.
     fn cut_short(&mut self, stream: u16, job: &Job, content: &Content) {
         let told = self.rng.below(3);
-        let read = matches!(
-            content,
-            Content::Block {
-                content: Some(_),
-                ..
-            }
-        );
+        let read = matches!(content, Content::Block { content: Some(_), .. });
         if told == 0 && read {
             self.report(stream, job, content);
         }
@@ -286,71 +247,38 @@ impl World {
         match job {
             Job::Block(block) => self.read_block(block, fails),
             Job::Bundle(bundle) => {
-                let entries = bundle
-                    .items
-                    .iter()
-                    .map(|item| self.read_entry(item))
-                    .collect();
-                Content::Bundle {
-                    id: bundle.id,
-                    entries,
-                }
+                let entries = bundle.items.iter().map(|item| self.read_entry(item)).collect();
+                Content::Bundle { id: bundle.id, entries }
             }
         }
     }
 
     fn read_entry(&mut self, item: &ScannedItem) -> Entry {
         let number = self.source.find(&item.path);
-        let readable = !self.source.items[number].gone && !self.rng.chance(self.plan.read_failure);
+        // Of a directory nothing is read.
+        let gone = self.source.items[number].gone || self.rng.chance(self.plan.read_failure);
+        let readable = item.kind == ItemKind::Directory || !gone;
         let content = readable.then(|| self.source.content(number));
-        Entry {
-            item: number,
-            path: item.path.clone(),
-            size: item.size.unwrap_or(0),
-            content,
-            altered: false,
-        }
+        Entry { item: number, path: item.path.clone(), size: item.size.unwrap_or(0), content, altered: false }
     }
 
     fn read_block(&self, block: &BlockJob, fails: bool) -> Content {
         let index = block.offset / u64::from(self.plan.options.block_bytes);
-        let item = self
-            .sender
-            .scanned(block.item)
-            .map(|scanned| self.source.find(&scanned.path));
+        let item = self.sender.scanned(block.item).map(|scanned| self.source.find(&scanned.path));
         // An item may end while its block is being read.
-        let content = item
-            .filter(|&item| !fails && !self.source.items[item].gone)
-            .map(|item| self.source.block(item, index));
+        let content =
+            item.filter(|&item| !fails && !self.source.items[item].gone).map(|item| self.source.block(item, index));
         let length = item.map_or(block.length, |item| self.source.block_length(item, index));
         let whole = item.map_or(block.whole, |item| self.source.blocks(item) == 1);
-        assert!(
-            block.unsized_source
-                || item.is_none()
-                || (length, whole) == (block.length, block.whole)
-        );
-        Content::Block {
-            item: block.item,
-            offset: block.offset,
-            length,
-            whole,
-            content,
-        }
+        assert!(block.unsized_source || item.is_none() || (length, whole) == (block.length, block.whole));
+        Content::Block { item: block.item, offset: block.offset, length, whole, content }
     }
 
     fn report(&mut self, stream: u16, job: &Job, content: &Content) {
         match (job, content) {
-            (
-                Job::Block(block),
-                Content::Block {
-                    length, content, ..
-                },
-            ) => {
-                let result = content
-                    .map(|content| (*length, digest_of(content)))
-                    .ok_or_else(unread);
-                self.sender
-                    .handle_block_sent(stream, block.item, block.offset, result);
+            (Job::Block(block), Content::Block { length, content, .. }) => {
+                let result = content.map(|content| (*length, digest_of(content))).ok_or_else(unread);
+                self.sender.handle_block_sent(stream, block.item, block.offset, result);
             }
             (Job::Bundle(bundle), Content::Bundle { entries, .. }) => {
                 let sent = |entry: &Entry| SentItem {
@@ -358,8 +286,7 @@ impl World {
                     digest: entry.content.map_or(BlockDigest::default(), digest_of),
                     failure: entry.content.is_none().then(unread),
                 };
-                self.sender
-                    .handle_bundle_sent(bundle.id, entries.iter().map(sent).collect());
+                self.sender.handle_bundle_sent(bundle.id, entries.iter().map(sent).collect());
             }
             _ => panic!("a job gives content of its kind"),
         }
@@ -377,11 +304,7 @@ impl World {
         for frame in &mut state.frames {
             frame.end = frame.end.filter(|&end| end <= last);
         }
-        let far = if self.rng.chance(200) {
-            Duration::from_secs(20)
-        } else {
-            self.plan.latency
-        };
+        let far = if self.rng.chance(200) { Duration::from_secs(20) } else { self.plan.latency };
         let notice = self.plan.latency + self.rng.up_to(far);
         self.after(notice, Event::Ended(stream));
         let notice = self.rng.up_to(Duration::from_millis(50));
@@ -412,9 +335,7 @@ impl World {
                 return self.close(stream);
             }
             match (state.receiving, front) {
-                (Receiving::Idle | Receiving::WaitingFor(_), Some((begin, _)))
-                    if begin <= self.clock =>
-                {
+                (Receiving::Idle | Receiving::WaitingFor(_), Some((begin, _))) if begin <= self.clock => {
                     if !self.begin(stream) {
                         return;
                     }
@@ -435,10 +356,7 @@ impl World {
     fn close(&mut self, stream: u16) {
         let state = self.stream(stream);
         state.receiving = Receiving::Over;
-        let (was_broken, latency) = (
-            std::mem::replace(&mut state.broken, true),
-            self.plan.latency,
-        );
+        let (was_broken, latency) = (std::mem::replace(&mut state.broken, true), self.plan.latency);
         self.disk.end(stream);
         self.receiver.handle_stream_closed(stream);
         if !was_broken {
@@ -458,16 +376,8 @@ impl World {
         };
         let begin = match *content {
             Content::Bundle { id, .. } => self.receiver.begin_bundle(stream, id),
-            Content::Block {
-                item,
-                offset,
-                length,
-                whole,
-                ..
-            } => {
-                let begin = self
-                    .receiver
-                    .begin_block(stream, item, offset, length, whole);
+            Content::Block { item, offset, length, whole, .. } => {
+                let begin = self.receiver.begin_block(stream, item, offset, length, whole);
                 let begin = begin.expect("the sender keeps to the protocol");
                 if begin == Begin::Write {
                     self.disk.begin(stream, item, offset);
@@ -501,13 +411,9 @@ impl World {
         match frame.content {
             _ if !write => {}
             Content::Bundle { id, entries } => self.bundle_written(stream, id, entries),
-            Content::Block {
-                item,
-                offset,
-                length,
-                content,
-                ..
-            } => self.block_written(stream, item, offset, length, content),
+            Content::Block { item, offset, length, content, .. } => {
+                self.block_written(stream, item, offset, length, content)
+            }
         }
         self.disk.end(stream);
         self.after(Duration::ZERO, Event::Receiver(stream));
@@ -519,52 +425,24 @@ impl World {
             entry.altered = has_digest && self.rng.chance(self.plan.corruption);
             self.verdict.corruptions += u64::from(entry.altered && entry.content.is_some());
         }
-        if self
-            .receiver
-            .handle_bundle(stream, id, entries.iter().map(|entry| entry.size).sum())
-        {
+        if self.receiver.handle_bundle(stream, id, entries.iter().map(|entry| entry.size).sum()) {
             self.disk.bundles.insert(id, entries);
         }
     }
 
-    fn block_written(
-        &mut self,
-        stream: u16,
-        item: u64,
-        offset: u64,
-        length: u32,
-        content: Option<u64>,
-    ) {
+    fn block_written(&mut self, stream: u16, item: u64, offset: u64, length: u32, content: Option<u64>) {
         if self.rng.chance(self.plan.write_failure) && self.rng.chance(300) {
-            let failure = Failure {
-                code: ErrorCode::NoSpace,
-                side: Side::Destination,
-                message: "full".into(),
-            };
+            let failure = Failure { code: ErrorCode::NoSpace, side: Side::Destination, message: "full".into() };
             return self.receiver.handle_write_failed(stream, item, failure);
         }
         let altered = self.rng.chance(self.plan.corruption);
-        let (index, swapped) = (
-            offset / u64::from(self.plan.options.block_bytes),
-            content.map(super::plan::mix),
-        );
-        let misplaced = self
-            .plan
-            .mutant
-            .filter(|_| self.rng.chance(100) && self.disk.parts.contains_key(&item));
-        let arrived = if misplaced == Some(Mutant::SwappedOnTheWay) {
-            swapped
-        } else {
-            content
-        };
+        let (index, swapped) = (offset / u64::from(self.plan.options.block_bytes), content.map(|content| content ^ 1));
+        let misplaced = self.plan.mutant.filter(|_| self.rng.chance(100) && self.disk.parts.contains_key(&item));
+        let arrived = if misplaced == Some(Mutant::SwappedOnTheWay) { swapped } else { content };
         let theirs = arrived.map_or(BlockDigest::default(), digest_of);
         let ours = if altered { digest_of(!0) } else { theirs };
-        let trailer = Trailer {
-            whole: arrived.is_some(),
-            digest: theirs,
-        };
-        self.receiver
-            .handle_block(stream, item, offset, length, ours, &trailer);
+        let trailer = Trailer { whole: arrived.is_some(), digest: theirs };
+        self.receiver.handle_block(stream, item, offset, length, ours, &trailer);
         let stopped = self.receiver.outcome().is_some();
         let Some(part) = self.disk.parts.get_mut(&item) else {
             return;
@@ -577,22 +455,14 @@ impl World {
             return;
         }
         self.verdict.misplaced += u64::from(misplaced.is_some());
-        let on_disk = if misplaced == Some(Mutant::SwappedOnDisk) {
-            swapped
-        } else {
-            Some(arrived)
-        };
+        let on_disk = if misplaced == Some(Mutant::SwappedOnDisk) { swapped } else { Some(arrived) };
         part.blocks.extend(on_disk.map(|content| (index, content)));
         self.disk.land(item, offset);
     }
 
     /// What the receiver made of a bundle's entry before it had its name.
     pub fn entry_result(&mut self, entry: &Entry) -> ItemResult {
-        let failure = Failure {
-            code: ErrorCode::PermissionDenied,
-            side: Side::Destination,
-            message: "refused".into(),
-        };
+        let failure = Failure { code: ErrorCode::PermissionDenied, side: Side::Destination, message: "refused".into() };
         match entry.content {
             None => ItemResult::Dropped,
             Some(_) if entry.altered => ItemResult::Mismatch,

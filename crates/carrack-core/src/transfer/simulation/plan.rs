@@ -34,11 +34,7 @@ impl Rng {
 
     /// In most runs none, in others up to `most`: runs with few kinds of faults find what runs with all of them hide.
     fn sometimes(&mut self, most: u64) -> u64 {
-        if self.chance(300) {
-            1 + self.below(most)
-        } else {
-            0
-        }
+        if self.chance(300) { 1 + self.below(most) } else { 0 }
     }
 }
 
@@ -101,11 +97,7 @@ impl Plan {
         };
         let options = TransferOptions {
             block_bytes: 64 << (10 + rng.below(5)),
-            digests: Digests {
-                blake3,
-                adler32: rng.chance(300),
-                crc32c: rng.chance(300),
-            },
+            digests: Digests { blake3, adler32: rng.chance(300), crc32c: rng.chance(300) },
             verify,
             existing: Existing::Replace,
             rate_limit: None,
@@ -125,19 +117,11 @@ impl Plan {
             options,
             small_items,
             large_files,
-            latency: [millis(0), Duration::from_micros(50), millis(5), millis(80)]
-                [rng.below(4) as usize],
-            control_latency: [
-                Duration::from_micros(20),
-                millis(1),
-                millis(40),
-                millis(400),
-            ][rng.below(4) as usize],
+            latency: [millis(0), Duration::from_micros(50), millis(5), millis(80)][rng.below(4) as usize],
+            control_latency: [Duration::from_micros(20), millis(1), millis(40), millis(400)][rng.below(4) as usize],
             bytes_per_second: 1 << (20 + rng.below(11)),
-            disk_delay: [Duration::ZERO, millis(1), millis(50), millis(3000)]
-                [rng.below(4) as usize],
-            report_delay: [Duration::ZERO, Duration::ZERO, millis(1), millis(200)]
-                [rng.below(4) as usize],
+            disk_delay: [Duration::ZERO, millis(1), millis(50), millis(3000)][rng.below(4) as usize],
+            report_delay: [Duration::ZERO, Duration::ZERO, millis(1), millis(200)][rng.below(4) as usize],
             loss: rng.sometimes(60),
             redials: rng.chance(600),
             stall: rng.sometimes(60),
@@ -160,11 +144,7 @@ impl Plan {
     pub fn with_mutant(seed: u64, mutant: Mutant) -> Self {
         let mut plan = Self::new(seed);
         plan.options.digests.blake3 = true;
-        plan.options.verify = if mutant == Mutant::SwappedOnDisk {
-            Verify::Disk
-        } else {
-            Verify::Wire
-        };
+        plan.options.verify = if mutant == Mutant::SwappedOnDisk { Verify::Disk } else { Verify::Wire };
         plan.options.block_bytes = 64 << 10;
         plan.large_files = 1 + seed % 3;
         plan.small_items = plan.small_items.min(20);

@@ -14,30 +14,18 @@ pub fn digest_of(content: u64) -> BlockDigest {
     for (part, bytes) in blake3.chunks_mut(8).enumerate() {
         bytes.copy_from_slice(&mix(content.wrapping_add(part as u64)).to_be_bytes());
     }
-    BlockDigest {
-        blake3,
-        adler32: content as u32 % 65521,
-        crc32c: mix(content) as u32,
-    }
+    BlockDigest { blake3, adler32: content as u32 % 65521, crc32c: mix(content) as u32 }
 }
 
 /// The BLAKE3 of a whole file from its blocks, by the definition of the tree.
 pub fn whole_blake3(blocks: &[u64], size: u64, block_bytes: u32) -> [u8; 32] {
     let leaf = |start: u64| digest_of(blocks[(start / u64::from(block_bytes)) as usize]).blake3;
-    fn subtree(
-        start: u64,
-        bytes: u64,
-        block_bytes: u64,
-        leaf: &dyn Fn(u64) -> [u8; 32],
-    ) -> [u8; 32] {
+    fn subtree(start: u64, bytes: u64, block_bytes: u64, leaf: &dyn Fn(u64) -> [u8; 32]) -> [u8; 32] {
         if bytes <= block_bytes {
             return leaf(start);
         }
         let left = hazmat::left_subtree_len(bytes);
-        let halves = (
-            subtree(start, left, block_bytes, leaf),
-            subtree(start + left, bytes - left, block_bytes, leaf),
-        );
+        let halves = (subtree(start, left, block_bytes, leaf), subtree(start + left, bytes - left, block_bytes, leaf));
         hazmat::merge_subtrees_non_root(&halves.0, &halves.1, Mode::Hash)
     }
     if size <= u64::from(block_bytes) {
@@ -45,10 +33,7 @@ pub fn whole_blake3(blocks: &[u64], size: u64, block_bytes: u32) -> [u8; 32] {
     }
     let left = hazmat::left_subtree_len(size);
     let block_bytes = u64::from(block_bytes);
-    let halves = (
-        subtree(0, left, block_bytes, &leaf),
-        subtree(left, size - left, block_bytes, &leaf),
-    );
+    let halves = (subtree(0, left, block_bytes, &leaf), subtree(left, size - left, block_bytes, &leaf));
     *hazmat::merge_subtrees_root(&halves.0, &halves.1, Mode::Hash).as_bytes()
 }
 
@@ -70,10 +55,7 @@ pub struct Source {
 
 impl Source {
     pub fn new(plan: &Plan, rng: &mut Rng) -> Self {
-        let mut source = Self {
-            items: Vec::new(),
-            block_bytes: plan.options.block_bytes,
-        };
+        let mut source = Self { items: Vec::new(), block_bytes: plan.options.block_bytes };
         let mut directory = String::new();
         let large_every = plan.small_items / plan.large_files.max(1) + 1;
         let (mut small, mut large) = (plan.small_items, plan.large_files);
@@ -110,21 +92,8 @@ impl Source {
     fn add(&mut self, path: Vec<u8>, kind: ItemKind, size: u64) {
         let mtime = Some((1, 2));
         let size_told = (kind == ItemKind::File).then_some(size);
-        let scanned = ScannedItem {
-            root: 0,
-            path,
-            kind,
-            size: size_told,
-            mode: 0o644,
-            mtime,
-            sparse: false,
-        };
-        self.items.push(SourceItem {
-            scanned,
-            size,
-            version: 0,
-            gone: false,
-        });
+        let scanned = ScannedItem { root: 0, path, kind, size: size_told, mode: 0o644, mtime, sparse: false };
+        self.items.push(SourceItem { scanned, size, version: 0, gone: false });
     }
 
     fn add_large(&mut self, path: Vec<u8>, rng: &mut Rng) {
@@ -135,11 +104,7 @@ impl Source {
             1 => rng.below(20),
             _ => rng.below(20 * block),
         };
-        let least = if unsized_source {
-            0
-        } else {
-            tuning::BUNDLED_FILE_BYTES_MAX + 1
-        };
+        let least = if unsized_source { 0 } else { tuning::BUNDLED_FILE_BYTES_MAX + 1 };
         self.add(path, ItemKind::File, size.max(least));
         if let Some(item) = self.items.last_mut().filter(|_| unsized_source) {
             item.scanned.size = None;
@@ -148,13 +113,8 @@ impl Source {
 
     /// The number of an item's path, which is unique.
     pub fn find(&self, path: &[u8]) -> usize {
-        let number = path
-            .iter()
-            .rposition(|byte| !byte.is_ascii_digit())
-            .map_or(0, |place| place + 1);
-        let number: usize = String::from_utf8_lossy(&path[number..])
-            .parse()
-            .expect("names end in their number");
+        let number = path.iter().rposition(|byte| !byte.is_ascii_digit()).map_or(0, |place| place + 1);
+        let number: usize = String::from_utf8_lossy(&path[number..]).parse().expect("names end in their number");
         assert_eq!(self.items[number].scanned.path, path);
         number
     }
@@ -168,17 +128,12 @@ impl Source {
     pub fn is_version(&self, item: usize, blake3: [u8; 32]) -> bool {
         let kind = self.items[item].scanned.kind;
         let small = kind != ItemKind::File
-            || self.items[item]
-                .scanned
-                .size
-                .is_some_and(|size| size <= tuning::BUNDLED_FILE_BYTES_MAX);
+            || self.items[item].scanned.size.is_some_and(|size| size <= tuning::BUNDLED_FILE_BYTES_MAX);
         (0..=self.items[item].version).any(|version| {
             if small {
                 return digest_of(content_at(item, version)).blake3 == blake3;
             }
-            let blocks: Vec<u64> = (0..self.blocks(item))
-                .map(|index| block_at(item, version, index))
-                .collect();
+            let blocks: Vec<u64> = (0..self.blocks(item)).map(|index| block_at(item, version, index)).collect();
             whole_blake3(&blocks, self.items[item].size, self.block_bytes) == blake3
         })
     }

@@ -82,26 +82,12 @@ impl World {
         });
         self.verdict.aborted += u64::from(self.aborted);
         self.verdict.transfers_failed += u64::from(sender.is_err());
-        let open: Vec<_> = self
-            .streams
-            .iter()
-            .filter(|stream| stream.receiving != Receiving::Over)
-            .collect();
-        assert!(
-            open.is_empty(),
-            "streams are left at the receiver: {open:?}"
-        );
+        let open: Vec<_> = self.streams.iter().filter(|stream| stream.receiving != Receiving::Over).collect();
+        assert!(open.is_empty(), "streams are left at the receiver: {open:?}");
         if !self.aborted {
-            assert_eq!(
-                sender.is_ok(),
-                receiver.is_ok(),
-                "{sender:?} but {receiver:?}"
-            );
+            assert_eq!(sender.is_ok(), receiver.is_ok(), "{sender:?} but {receiver:?}");
             let lost = self.streams.iter().all(|stream| stream.broken);
-            assert!(
-                sender.is_ok() || lost,
-                "the transfer failed for no reason: {sender:?}"
-            );
+            assert!(sender.is_ok() || lost, "the transfer failed for no reason: {sender:?}");
         }
         if sender.is_ok() {
             assert!(receiver.is_ok());
@@ -111,16 +97,8 @@ impl World {
     }
 
     fn check_success(&mut self) {
-        assert!(
-            self.disk.parts.is_empty()
-                && self.disk.bundles.is_empty()
-                && self.disk.opening.is_empty()
-        );
-        assert!(
-            self.disk.directories.is_empty(),
-            "directories without attributes: {:?}",
-            self.disk.directories
-        );
+        assert!(self.disk.parts.is_empty() && self.disk.bundles.is_empty() && self.disk.opening.is_empty());
+        assert!(self.disk.directories.is_empty(), "directories without attributes: {:?}", self.disk.directories);
         let mut reports: BTreeMap<Vec<u8>, ItemReport> = BTreeMap::new();
         for report in std::mem::take(&mut self.reports) {
             let earlier = reports.insert(report.path.clone(), report);
@@ -131,11 +109,7 @@ impl World {
             let scanned = &self.source.items[item].scanned;
             match reports.remove(&scanned.path) {
                 None => {
-                    assert_eq!(
-                        scanned.kind,
-                        ItemKind::Directory,
-                        "{scanned:?} has not ended"
-                    );
+                    assert_eq!(scanned.kind, ItemKind::Directory, "{scanned:?} has not ended");
                     counted[2] += 1;
                 }
                 Some(report) => self.check_item(item, &report, &mut counted),
@@ -151,9 +125,7 @@ impl World {
         let progress = self.sender.progress();
         assert_eq!(progress.files_done, totals.files + totals.symlinks);
         assert!(
-            progress.scan_complete
-                && progress.files_failed == totals.failed
-                && progress.bytes_done >= totals.bytes
+            progress.scan_complete && progress.files_failed == totals.failed && progress.bytes_done >= totals.bytes
         );
     }
 
@@ -164,26 +136,15 @@ impl World {
         // Sent again because two copies differed, of a source that changed or could not be read twice: then the last may fail
         // where an earlier one did not.
         let fickle = source.version > 0 || self.plan.read_failure > 0;
-        assert!(
-            times <= 1 || fickle,
-            "{:?} was published {times} times",
-            source.scanned
-        );
+        assert!(times <= 1 || fickle, "{:?} was published {times} times", source.scanned);
         self.verdict.republished += u64::from(times > 1);
         match &report.outcome {
             Outcome::Published => {
                 let name = name.expect("what is reported is there");
-                assert_eq!(
-                    report.size,
-                    source.size * u64::from(report.kind == ItemKind::File)
-                );
+                assert_eq!(report.size, source.size * u64::from(report.kind == ItemKind::File));
                 let digest = report.digests.blake3;
                 let wanted = report.kind == ItemKind::File && self.plan.options.digests.blake3;
-                assert_eq!(
-                    digest,
-                    wanted.then_some(name.blake3),
-                    "{report:?} is not what was published"
-                );
+                assert_eq!(digest, wanted.then_some(name.blake3), "{report:?} is not what was published");
                 let kind = if report.kind == ItemKind::File { 0 } else { 1 };
                 counted[kind] += 1;
                 counted[5] += report.size;

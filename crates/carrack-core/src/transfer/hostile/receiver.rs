@@ -1,0 +1,270 @@
+//! Hostile senders.
+#![cfg(test)]
+
+use super::*;
+use crate::digest::BlockDigest;
+use crate::limits;
+use crate::transfer::BLOCKS_AHEAD;
+use crate::transfer::orders::{offer, options};
+use crate::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction};
+use crate::wire::frame::Trailer;
+
+fn receiver() -> Receiver {
+    let mut receiver = Receiver::new(options(BLOCK));
+    (0..3).for_each(|stream| receiver.handle_stream(stream));
+    receiver
+}
+
+/// A receiver that has accepted item 1.
+fn open(size: Option<u64>) -> Receiver {
+    let mut receiver = receiver();
+    receiver.handle_message(offer(1, size)).unwrap();
+    receiver.handle_opened(1, Opened::Ready);
+    while receiver.poll_action().is_some() {}
+    receiver
+}
+
+fn complete(size: u64) -> PeerMessage {
+    PeerMessage::Complete { item: 1, size, blake3: Some([0; 32]) }
+}
+
+fn deliver(receiver: &mut Receiver, offset: u64, length: u32, whole: bool) {
+    assert_eq!(receiver.begin_block(0, 1, offset, length, whole), Ok(Begin::Write));
+    let digest = BlockDigest::default();
+    receiver.handle_block(0, 1, offset, length, digest, &Trailer { whole: true, digest });
+}
+
+fn actions(receiver: &mut Receiver) -> Vec<ReceiverAction> {
+    std::iter::from_fn(|| receiver.poll_action()).collect()
+}
+
+#[test]
+fn offers_are_bounded_and_in_order() {
+    let mut receiver = receiver();
+    for item in 1..=limits::OFFERED_ITEMS as u64 {
+        receiver.handle_message(offer(item, Some(1))).unwrap();
+    }
+    let next = limits::OFFERED_ITEMS as u64 + 1;
+    (0..5000).for_each(|more| is_violation(receiver.handle_message(offer(next + more, Some(1)))));
+    let opens = actions(&mut receiver).len();
+    assert_eq!(opens, limits::OPEN_ITEMS);
+    let mut receiver = open(Some(5000));
+    for item in [0, 1] {
+        is_violation(receiver.handle_message(offer(item, Some(1))));
+    }
+}
+
+#[test]
+fn giving_up_while_opening_makes_no_room() {
+    let mut receiver = receiver();
+    for item in 1..=limits::OPEN_ITEMS as u64 * 3 {
+        receiver.handle_message(offer(item, None)).unwrap();
+        receiver.handle_message(PeerMessage::Abandon { item }).unwrap();
+        receiver.handle_message(PeerMessage::Abandon { item }).unwrap();
+    }
+    let opens = actions(&mut receiver).into_iter().filter(|action| matches!(action, ReceiverAction::Open(_)));
+    assert_eq!(opens.count(), limits::OPEN_ITEMS);
+    is_violation(receiver.handle_message(PeerMessage::Abandon { item: 1000 }));
+    receiver.handle_opened(1, Opened::Ready);
+    let done = ReceiverAction::Send(PeerMessage::Done { item: 1, result: ItemResult::Dropped });
+    assert_eq!(actions(&mut receiver), [ReceiverAction::Discard(1), done]);
+}
+
+#[test]
+fn blocks_come_only_where_they_belong() {
+    let mut opening = receiver();
+    opening.handle_message(offer(1, Some(5000))).unwrap();
+    is_violation(opening.begin_block(0, 1, 0, BLOCK, false));
+    let mut waiting = receiver();
+    let last = limits::OPEN_ITEMS as u64 + 1;
+    (1..=last).for_each(|item| waiting.handle_message(offer(item, Some(5000))).unwrap());
+    is_violation(waiting.begin_block(0, last, 0, BLOCK, false));
+    is_violation(waiting.handle_message(PeerMessage::Complete { item: last, size: 5000, blake3: Some([0; 32]) }));
+
+    let mut receiver = open(Some(5000));
+    let wrong = [
+        (2, 0, BLOCK, false),
+        (u64::MAX, 0, BLOCK, false),
+        (1, 0, BLOCK - 1, false),
+        (1, 0, BLOCK, true),
+        (1, 1, BLOCK, false),
+        (1, 4096, BLOCK, false),
+        (1, 5120, 0, false),
+        (1, u64::MAX - u64::MAX % 1024, BLOCK, false),
+    ];
+    for (item, offset, length, whole) in wrong {
+        is_violation(receiver.begin_block(0, item, offset, length, whole));
+    }
+    assert_eq!(receiver.begin_block(0, 1, 4096, 904, false), Ok(Begin::Write));
+}
+
+#[test]
+fn blocks_far_ahead_are_refused() {
+    for size in [None, Some(u64::MAX >> 2)] {
+        let mut receiver = open(size);
+        let end = BLOCKS_AHEAD * u64::from(BLOCK);
+        is_violation(receiver.begin_block(0, 1, end, BLOCK, false));
+        // Every other block: the gaps are as many as there may be, and no more.
+        for offset in (u64::from(BLOCK)..end).step_by(2 * BLOCK as usize) {
+            deliver(&mut receiver, offset, BLOCK, false);
+        }
+        let landed = BLOCKS_AHEAD / 2;
+        is_violation(receiver.begin_block(0, 1, end + landed * u64::from(BLOCK), BLOCK, false));
+        assert_eq!(receiver.outcome(), None);
+    }
+}
+
+#[test]
+fn a_source_without_a_size_cannot_take_its_blocks_back() {
+    // A whole file of one block, and then more.
+    let mut receiver = open(None);
+    is_violation(receiver.begin_block(0, 1, 0, 0, false));
+    is_violation(receiver.begin_block(0, 1, 0, BLOCK + 1, false));
+    deliver(&mut receiver, 0, BLOCK, true);
+    is_violation(receiver.begin_block(0, 1, 1024, BLOCK, false));
+    is_violation(receiver.handle_message(complete(2048)));
+    // Complete with fewer bytes than came, or with a block still being written that lies beyond.
+    let mut receiver = open(None);
+    deliver(&mut receiver, 0, BLOCK, false);
+    assert_eq!(receiver.begin_block(1, 1, 2048, BLOCK, false), Ok(Begin::Write));
+    is_violation(receiver.handle_message(complete(2048)));
+    receiver.handle_message(complete(3072)).unwrap();
+    is_violation(receiver.begin_block(0, 1, 3072, BLOCK, false));
+    is_violation(receiver.handle_message(complete(3072)));
+}
+
+#[test]
+fn completion_comes_once_and_as_agreed() {
+    let mut receiver = open(Some(5000));
+    is_violation(receiver.handle_message(complete(5001)));
+    is_violation(receiver.handle_message(PeerMessage::Complete { item: 1, size: 5000, blake3: None }));
+    is_violation(receiver.handle_message(PeerMessage::Complete { item: 2, size: 5000, blake3: Some([0; 32]) }));
+    receiver.handle_message(complete(5000)).unwrap();
+    is_violation(receiver.handle_message(complete(5000)));
+    for index in 0..5 {
+        deliver(&mut receiver, index * 1024, if index == 4 { 904 } else { BLOCK }, false);
+    }
+    // The digest is not what came: refused, and what is late about it is no offence.
+    let done = ReceiverAction::Send(PeerMessage::Done { item: 1, result: ItemResult::Mismatch });
+    assert!(actions(&mut receiver).contains(&done));
+    receiver.handle_message(complete(5000)).unwrap();
+    assert_eq!(receiver.begin_block(0, 1, 0, BLOCK, false), Ok(Begin::Discard));
+}
+
+#[test]
+fn the_last_word_is_the_last() {
+    let mut receiver = open(Some(5000));
+    is_violation(receiver.handle_message(PeerMessage::Finish));
+    receiver.handle_message(PeerMessage::Abandon { item: 1 }).unwrap();
+    receiver.handle_message(PeerMessage::Finish).unwrap();
+    let late = [
+        PeerMessage::Finish,
+        offer(2, Some(1)),
+        PeerMessage::Directories(Vec::new()),
+        PeerMessage::Abandon { item: 1 },
+    ];
+    late.into_iter().for_each(|message| is_violation(receiver.handle_message(message)));
+    assert_eq!(receiver.begin_bundle(0, 9), Begin::Discard);
+    assert!(!receiver.handle_bundle(0, 9, 1));
+    receiver.fail(failure());
+    receiver.handle_synced(true);
+    assert_eq!(receiver.outcome(), Some(Err(failure())));
+}
+
+#[test]
+fn finishing_with_a_bundle_uncommitted_is_refused() {
+    let mut receiver = receiver();
+    assert_eq!(receiver.begin_bundle(0, 1), Begin::Write);
+    assert!(receiver.handle_bundle(0, 1, 10));
+    is_violation(receiver.handle_message(PeerMessage::Finish));
+    receiver.handle_committed(1, Vec::new());
+    receiver.handle_message(PeerMessage::Finish).unwrap();
+}
+
+#[test]
+fn bundles_are_bounded() {
+    let mut receiver = receiver();
+    let taken = (0..5000)
+        .filter(|&bundle| receiver.begin_bundle(0, bundle) == Begin::Write && receiver.handle_bundle(0, bundle, 1));
+    assert_eq!(taken.count(), limits::UNACKNOWLEDGED_BUNDLES);
+    assert!(matches!(receiver.outcome(), Some(Err(failure)) if failure.code == ErrorCode::ProtocolViolation));
+}
+
+#[test]
+fn what_only_receivers_say_is_refused() {
+    let mut receiver = open(None);
+    let messages = [
+        PeerMessage::Answer { item: 1, answer: Answer::Accept },
+        PeerMessage::Landed { blocks: vec![(1, 0)], bundles: Vec::new() },
+        PeerMessage::SendAgain { item: 1, offset: 0 },
+        PeerMessage::Done { item: 1, result: ItemResult::Published },
+        PeerMessage::BundleDone { bundle: 1, exceptions: Vec::new() },
+        PeerMessage::Finished { durable: true, failures: Vec::new() },
+    ];
+    messages.into_iter().for_each(|message| is_violation(receiver.handle_message(message)));
+}
+
+/// Whatever a sender says and sends, a driver that keeps its contract sees no panic, and no publication but of what was agreed.
+#[test]
+fn nothing_a_sender_says_or_sends_panics() {
+    for seed in 0..1500 {
+        let mut rng = Rng::new(seed);
+        let mut receiver = receiver();
+        let mut writing = [None; 3];
+        for _ in 0..150 {
+            let stream = rng.below(3) as usize;
+            match writing[stream].take() {
+                Some((item, offset, length)) => finish(&mut receiver, &mut rng, stream as u16, item, offset, length),
+                None if rng.chance(500) => {
+                    let item = rng.below(12);
+                    let (offset, length) =
+                        (rng.below(8) * 1024, [BLOCK, rng.below(1500) as u32][rng.below(2) as usize]);
+                    let begin = receiver.begin_block(stream as u16, item, offset, length, rng.chance(200));
+                    writing[stream] = (begin == Ok(Begin::Write)).then_some((item, offset, length));
+                }
+                None if rng.chance(200) => {
+                    let bundle = rng.below(6);
+                    if receiver.begin_bundle(stream as u16, bundle) == Begin::Write
+                        && receiver.handle_bundle(stream as u16, bundle, 5)
+                    {
+                        receiver.handle_committed(bundle, Vec::new());
+                    }
+                }
+                None => _ = receiver.handle_message(any_message(&mut rng)),
+            }
+            drive(&mut receiver, &mut rng, &mut writing);
+        }
+    }
+}
+
+fn finish(receiver: &mut Receiver, rng: &mut Rng, stream: u16, item: u64, offset: u64, length: u32) {
+    if rng.chance(30) {
+        return receiver.handle_write_failed(stream, item, failure());
+    }
+    let digest = BlockDigest { blake3: [7; 32], ..BlockDigest::default() };
+    let theirs = if rng.chance(100) { BlockDigest { blake3: [9; 32], ..digest } } else { digest };
+    receiver.handle_block(stream, item, offset, length, digest, &Trailer { whole: !rng.chance(100), digest: theirs });
+}
+
+fn drive(receiver: &mut Receiver, rng: &mut Rng, writing: &mut [Option<(u64, u64, u32)>; 3]) {
+    while let Some(action) = receiver.poll_action() {
+        match action {
+            ReceiverAction::Open(offer) if rng.chance(100) => {
+                receiver.handle_opened(offer.item, Opened::Refused(failure()))
+            }
+            ReceiverAction::Open(offer) => receiver.handle_opened(offer.item, Opened::Ready),
+            ReceiverAction::CloseStream(stream) => {
+                writing[usize::from(stream)] = None;
+                receiver.handle_stream_closed(stream);
+                receiver.handle_stream(stream);
+            }
+            ReceiverAction::Publish { item, digests, .. } => {
+                assert_eq!(digests.blake3, Some([7; 32]), "not what was said that it must be");
+                receiver.handle_published(item, ItemResult::Published);
+            }
+            ReceiverAction::ApplyDirectories(_) => receiver.handle_directories_applied(Vec::new()),
+            ReceiverAction::Sync => receiver.handle_synced(true),
+            ReceiverAction::Send(_) | ReceiverAction::Discard(_) | ReceiverAction::Commit(_) => {}
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Hostile receivers.
+#![cfg(test)]
+
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::digest::BlockDigest;
+use crate::limits;
+use crate::report::{ItemKind, Outcome};
+use crate::transfer::orders::{offer, options};
+use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig, SentItem};
+use crate::transfer::{BLOCKS_AHEAD, ScannedItem};
+
+const LARGE: u64 = 2 << 20;
+
+fn file(name: &str, size: Option<u64>) -> ScannedItem {
+    let (path, mtime) = (name.as_bytes().to_vec(), Some((0, 0)));
+    ScannedItem { root: 0, path, kind: ItemKind::File, size, mode: 0o600, mtime, sparse: false }
+}
+
+/// A sender with a large file (number 1), a bundle of two small ones (number 2) and two streams.
+fn sender(now: Instant, size: Option<u64>) -> Sender {
+    let mut sender = Sender::new(SenderConfig { options: options(BLOCK), targets: vec![Vec::new()] });
+    sender.handle_stream(0);
+    sender.handle_stream(1);
+    sender.handle_item(now, file("large", size));
+    sender.handle_item(now, file("a", Some(3)));
+    sender.handle_item(now, file("b", Some(4)));
+    sender.handle_scan_complete();
+    sender
+}
+
+fn accept(sender: &mut Sender, now: Instant) {
+    sender.handle_message(now, PeerMessage::Answer { item: 1, answer: Answer::Accept }).unwrap();
+}
+
+fn done(result: ItemResult) -> PeerMessage {
+    PeerMessage::Done { item: 1, result }
+}
+
+fn landed(blocks: Vec<(u64, u64)>, bundles: Vec<u64>) -> PeerMessage {
+    PeerMessage::Landed { blocks, bundles }
+}
+
+fn bundle_done(bundle: u64, exceptions: Vec<(u32, ItemResult)>) -> PeerMessage {
+    PeerMessage::BundleDone { bundle, exceptions }
+}
+
+fn sent() -> Vec<SentItem> {
+    vec![SentItem { size: 1, digest: BlockDigest::default(), failure: None }; 2]
+}
+
+fn next_block(sender: &mut Sender, now: Instant, stream: u16) -> u64 {
+    match sender.next_job(now, stream) {
+        Next::Job(Job::Block(block)) => block.offset,
+        other => panic!("{other:?} instead of a block"),
+    }
+}
+
+fn reports(sender: &mut Sender) -> Vec<(Vec<u8>, Outcome)> {
+    let actions = std::iter::from_fn(|| sender.poll_action());
+    actions
+        .filter_map(
+            |action| {
+                if let SenderAction::Report(report) = action { Some((report.path, report.outcome)) } else { None }
+            },
+        )
+        .collect()
+}
+
+#[test]
+fn answers_and_ends_come_once_and_in_turn() {
+    let now = Instant::now();
+    let mut sender = sender(now, Some(LARGE));
+    for item in [0, 2, 3, u64::MAX] {
+        is_violation(sender.handle_message(now, PeerMessage::Answer { item, answer: Answer::Accept }));
+        is_violation(sender.handle_message(now, PeerMessage::Done { item, result: ItemResult::Kept }));
+    }
+    is_violation(sender.handle_message(now, done(ItemResult::Kept)));
+    is_violation(sender.handle_message(now, done(ItemResult::Published)));
+    accept(&mut sender, now);
+    is_violation(sender.handle_message(now, PeerMessage::Answer { item: 1, answer: Answer::Accept }));
+    is_violation(sender.handle_message(now, done(ItemResult::Published)));
+    is_violation(sender.handle_message(now, PeerMessage::Finished { durable: true, failures: Vec::new() }));
+    sender.handle_message(now, done(ItemResult::Failed(failure()))).unwrap();
+    is_violation(sender.handle_message(now, done(ItemResult::Failed(failure()))));
+    assert_eq!(reports(&mut sender), [(b"large".to_vec(), Outcome::Failed(failure()))]);
+}
+
+#[test]
+fn blocks_land_only_after_they_were_sent() {
+    let now = Instant::now();
+    let mut sender = sender(now, Some(LARGE));
+    accept(&mut sender, now);
+    let offset = next_block(&mut sender, now, 0);
+    assert_eq!(offset, 0);
+    for (item, offset) in [(1, 1024), (1, 1), (1, u64::MAX), (7, 0), (0, 0)] {
+        is_violation(sender.handle_message(now, landed(vec![(item, offset)], Vec::new())));
+        is_violation(sender.handle_message(now, PeerMessage::SendAgain { item, offset }));
+    }
+    is_violation(sender.handle_message(now, landed(Vec::new(), vec![99])));
+    sender.handle_message(now, landed(vec![(1, 0), (1, 0)], Vec::new())).unwrap();
+    assert_eq!(sender.progress().bytes_done, u64::from(BLOCK));
+    is_violation(sender.handle_message(now, PeerMessage::SendAgain { item: 1, offset: 0 }));
+}
+
+#[test]
+fn a_block_is_not_sent_for_ever() {
+    let now = Instant::now();
+    let mut sender = sender(now, Some(LARGE));
+    accept(&mut sender, now);
+    for _ in 0..limits::SENDS_PER_BLOCK {
+        assert_eq!(next_block(&mut sender, now, 0), 0);
+        sender.handle_block_sent(0, 1, 0, Ok((BLOCK, BlockDigest::default())));
+        sender.handle_message(now, PeerMessage::SendAgain { item: 1, offset: 0 }).unwrap();
+    }
+    assert_eq!(sender.totals().faults.digest_mismatches, u64::from(limits::SENDS_PER_BLOCK));
+    let told = std::iter::from_fn(|| sender.poll_action())
+        .any(|action| matches!(action, SenderAction::Send(PeerMessage::Abandon { item: 1 })));
+    assert!(told);
+}
+
+/// The limit is for each block: a long transfer meets many errors, each in another place.
+#[test]
+fn many_blocks_may_go_twice() {
+    let now = Instant::now();
+    let mut sender = sender(now, Some(LARGE));
+    accept(&mut sender, now);
+    for index in 0..100 {
+        let offset = index * u64::from(BLOCK);
+        assert_eq!(next_block(&mut sender, now, 0), offset);
+        sender.handle_message(now, PeerMessage::SendAgain { item: 1, offset }).unwrap();
+        assert_eq!(next_block(&mut sender, now, 0), offset);
+        sender.handle_message(now, landed(vec![(1, offset)], Vec::new())).unwrap();
+    }
+}
+
+#[test]
+fn blocks_under_way_are_bounded() {
+    let now = Instant::now();
+    let mut sender = sender(now, Some(u64::MAX >> 2));
+    accept(&mut sender, now);
+    (0..BLOCKS_AHEAD).for_each(|index| assert_eq!(next_block(&mut sender, now, 0), index * u64::from(BLOCK)));
+    let next = sender.next_job(now, 0);
+    assert!(matches!(next, Next::Job(Job::Bundle(_))), "{next:?}");
+    sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
+    assert_eq!(next_block(&mut sender, now, 0), BLOCKS_AHEAD * u64::from(BLOCK));
+}
+
+#[test]
+fn bundles_end_once_with_items_that_they_have() {
+    let now = Instant::now();
+    let mut sender = sender(now, Some(LARGE));
+    is_violation(sender.handle_message(now, bundle_done(2, Vec::new())));
+    assert!(
+        matches!(sender.next_job(now, 0), Next::Job(Job::Bundle(bundle)) if bundle.id == 2 && bundle.items.len() == 2)
+    );
+    for exceptions in [
+        vec![(2, ItemResult::Kept)],
+        vec![(u32::MAX, ItemResult::Kept)],
+        vec![(0, ItemResult::Kept), (0, ItemResult::Dropped)],
+    ] {
+        is_violation(sender.handle_message(now, bundle_done(2, exceptions)));
+    }
+    is_violation(sender.handle_message(now, bundle_done(1, Vec::new())));
+    // Before all of it was sent: odd, but an honest receiver may have it from a stream that was lost.
+    sender.handle_message(now, bundle_done(2, vec![(1, ItemResult::Kept)])).unwrap();
+    is_violation(sender.handle_message(now, bundle_done(2, Vec::new())));
+    assert_eq!(reports(&mut sender), []);
+    sender.handle_bundle_sent(2, sent());
+    assert_eq!(reports(&mut sender), [(b"a".to_vec(), Outcome::Published), (b"b".to_vec(), Outcome::Kept)]);
+    is_violation(sender.handle_message(now, bundle_done(2, Vec::new())));
+}
+
+#[test]
+fn what_only_senders_say_is_refused() {
+    let now = Instant::now();
+    let mut sender = sender(now, None);
+    let messages = [
+        offer(9, None),
+        PeerMessage::Complete { item: 1, size: 1, blake3: None },
+        PeerMessage::Abandon { item: 1 },
+        PeerMessage::Directories(Vec::new()),
+        PeerMessage::Finish,
+    ];
+    messages.into_iter().for_each(|message| is_violation(sender.handle_message(now, message)));
+}
+
+/// A pipe that pauses is not a slow stream.
+#[test]
+fn a_stream_that_reads_a_pipe_is_never_cut_off() {
+    let now = Instant::now();
+    let mut sender = sender(now, None);
+    accept(&mut sender, now);
+    assert_eq!(next_block(&mut sender, now, 0), 0);
+    sender.handle_read(1, 0, BLOCK, false);
+    sender.handle_block_sent(0, 1, 0, Ok((BLOCK, BlockDigest::default())));
+    sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
+    assert_eq!(next_block(&mut sender, now, 0), u64::from(BLOCK));
+    assert!(matches!(sender.next_job(now, 1), Next::Job(Job::Bundle(_))));
+    let later = now + Duration::from_secs(3600);
+    assert_eq!(sender.next_job(later, 1), Next::Wait(None));
+    assert_eq!(sender.totals().faults.stragglers, 0);
+}
+
+/// The receiver may have had a bundle whole from a stream that was lost, and say so before it is sent again.
+#[test]
+fn a_bundle_that_ended_is_not_sent_again() {
+    let now = Instant::now();
+    let mut sender = sender(now, Some(LARGE));
+    assert!(matches!(sender.next_job(now, 0), Next::Job(Job::Bundle(_))));
+    sender.handle_bundle_sent(2, sent());
+    sender.handle_stream_lost(0, &failure());
+    sender.handle_message(now, bundle_done(2, Vec::new())).unwrap();
+    assert_eq!(reports(&mut sender).len(), 2);
+    assert_eq!(sender.next_job(now, 1), Next::Wait(None));
+}
+
+/// While a second copy is being sent it is not known which the receiver took; where they differ, the item goes once more.
+#[test]
+fn two_copies_that_differ_are_sent_again() {
+    let now = Instant::now();
+    let mut sender = sender(now, Some(LARGE));
+    assert!(matches!(sender.next_job(now, 0), Next::Job(Job::Bundle(_))));
+    sender.handle_bundle_sent(2, sent());
+    sender.handle_stream_lost(0, &failure());
+    assert!(matches!(sender.next_job(now, 1), Next::Job(Job::Bundle(bundle)) if bundle.id == 2));
+    sender.handle_message(now, bundle_done(2, Vec::new())).unwrap();
+    assert_eq!(reports(&mut sender), []);
+    let mut second = sent();
+    second[1].size = 99;
+    sender.handle_bundle_sent(2, second);
+    assert_eq!(reports(&mut sender), [(b"a".to_vec(), Outcome::Published)]);
+    let Next::Job(Job::Bundle(again)) = sender.next_job(now, 1) else { panic!("nothing is sent again") };
+    assert_eq!((again.items.len(), &again.items[0].path[..], again.attempt), (1, &b"b"[..], 1));
+    assert_ne!(again.id, 2);
+}
+
+/// A stream that is lost before it said that it had read a block which landed: the block is read again, for its digest.
+#[test]
+fn a_block_that_landed_unread_is_read_again() {
+    let now = Instant::now();
+    let mut sender = sender(now, Some(LARGE));
+    accept(&mut sender, now);
+    assert_eq!(next_block(&mut sender, now, 0), 0);
+    sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
+    sender.handle_stream_lost(0, &failure());
+    assert_eq!(next_block(&mut sender, now, 1), 0);
+    assert_eq!(next_block(&mut sender, now, 1), u64::from(BLOCK));
+}
+
+/// Once everything has landed, streams are not needed: a long sync must not fail a transfer.
+#[test]
+fn streams_may_go_when_there_is_nothing_left_to_send() {
+    let now = Instant::now();
+    let mut sender = Sender::new(SenderConfig { options: options(BLOCK), targets: vec![Vec::new()] });
+    sender.handle_stream(0);
+    sender.handle_scan_complete();
+    sender.handle_stream_lost(0, &failure());
+    assert_eq!(sender.outcome(), None);
+    sender.handle_message(now, PeerMessage::Finished { durable: true, failures: Vec::new() }).unwrap();
+    assert_eq!(sender.outcome(), Some(Ok(())));
+    sender.handle_message(now, PeerMessage::Fail(failure())).unwrap();
+    assert_eq!(sender.outcome(), Some(Ok(())));
+}
+
+#[test]
+fn nothing_a_receiver_says_panics() {
+    let base = Instant::now();
+    for seed in 0..1500 {
+        let mut rng = Rng::new(seed);
+        let mut sender = sender(base, (seed % 2 == 0).then_some(LARGE));
+        let mut jobs = Vec::new();
+        for step in 0..150 {
+            let now = base + Duration::from_millis(step * 20);
+            match rng.below(4) {
+                0 => {
+                    let stream = rng.below(2) as u16;
+                    if let Next::Job(job) = sender.next_job(now, stream) {
+                        jobs.push((stream, job));
+                    }
+                }
+                1 if !jobs.is_empty() => {
+                    let (stream, job) = jobs.swap_remove(rng.below(jobs.len() as u64) as usize);
+                    finish(&mut sender, stream, &job);
+                }
+                _ => _ = sender.handle_message(now, any_message(&mut rng)),
+            }
+            while let Some(action) = sender.poll_action() {
+                if let SenderAction::CheckSource(item) = action {
+                    sender.handle_source_checked(item, Ok(()));
+                }
+            }
+        }
+    }
+}
+
+fn finish(sender: &mut Sender, stream: u16, job: &Job) {
+    match job {
+        Job::Bundle(bundle) => {
+            let sent = SentItem { size: 1, digest: BlockDigest::default(), failure: None };
+            sender.handle_bundle_sent(bundle.id, vec![sent; bundle.items.len()]);
+        }
+        Job::Block(block) => {
+            let end = block.offset >= 3 * u64::from(BLOCK);
+            if block.unsized_source {
+                sender.handle_read(block.item, block.offset, BLOCK, end);
+            }
+            sender.handle_block_sent(stream, block.item, block.offset, Ok((block.length, BlockDigest::default())));
+        }
+    }
+}

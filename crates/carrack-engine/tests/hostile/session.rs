@@ -1,0 +1,253 @@
+//! A hostile command, and sender, in conversation with a real agent that is set up as a node sets it up.
+
+use std::io::Write;
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use carrack_core::report::Failure;
+use carrack_core::request::Encrypt;
+use carrack_core::wire::control::*;
+use carrack_core::wire::mux::Channel;
+use carrack_core::wire::peer::PeerMessage;
+use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN};
+use carrack_engine::agent::{self, DataPort, Environment};
+use carrack_engine::data::stream::{Connection, OutStream};
+use carrack_engine::link::dial;
+use carrack_engine::link::mux::MuxWriter;
+use carrack_engine::storage::place::Place;
+use carrack_sys::dir::Dir;
+
+use crate::sandbox::{CANARY, Sandbox};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The unit of the hostile transfers: the smallest.
+pub const BLOCK: u32 = carrack_core::tuning::BLOCK_BYTES_MIN;
+
+/// One control connection to an agent.
+pub struct Session {
+    pub writer: MuxWriter,
+    pub socket: UnixStream,
+    told: mpsc::Receiver<(u64, Tell)>,
+    kept: Vec<(u64, Tell)>,
+    peer: mpsc::Receiver<PeerMessage>,
+    agent: JoinHandle<Result<(), Failure>>,
+    next_request: u64,
+    key: SessionKey,
+    listening: Option<Listening>,
+    /// Everything that the agent said, for a look whether it told what it must not tell.
+    everything: Arc<Mutex<Vec<u8>>>,
+}
+
+/// Options that an honest command could send.
+pub fn options() -> Options {
+    Options { block_bytes: BLOCK, blake3: true, session_id: vec![1; 16], streams: 4, ..Options::default() }
+}
+
+/// To receive into a directory of the agent.
+pub fn receive_into(directory: &[u8]) -> Begin {
+    let role = ReceiveRole { directory: directory.to_vec(), ..ReceiveRole::default() };
+    Begin { options: Some(options()), role: Some(Role::Receive(role)) }
+}
+
+fn hello() -> Ask {
+    Ask::Hello(Hello { oldest: PROTOCOL_VERSION_MIN, newest: PROTOCOL_VERSION, ..Hello::default() })
+}
+
+fn half(socket: &UnixStream) -> UnixStream {
+    socket.try_clone().unwrap()
+}
+
+fn mux(socket: &UnixStream) -> MuxWriter {
+    let abort = half(socket);
+    MuxWriter::new(Box::new(half(socket)), Box::new(move || drop(abort.shutdown(Shutdown::Both))))
+}
+
+impl Session {
+    /// A session that has been greeted, with an agent whose paths lead below `root`.
+    pub fn start(root: &Path) -> Self {
+        let mut session = Self::strange(root);
+        assert!(matches!(session.request(hello()), Ok(Tell::Welcome(_))));
+        session
+    }
+
+    /// One that has not.
+    pub fn strange(root: &Path) -> Self {
+        let (socket, theirs) = UnixStream::pair().unwrap();
+        let environment = Environment {
+            place: Place::Beneath(Arc::new(Dir::open_ambient(root).unwrap())),
+            read_only: false,
+            own_process: false,
+            token: None,
+            data: DataPort::Own,
+            local_address: String::new(),
+            peer_address: String::new(),
+        };
+        let agent = std::thread::spawn(move || {
+            let writer = mux(&theirs);
+            let mut input = half(&theirs);
+            let greeted = agent::greet(&mut input, &writer, &environment);
+            if greeted.is_ok() {
+                writer.keep_alive();
+                agent::serve(input, writer, environment);
+            }
+            // As a node does with a connection that it has done with.
+            let _ = theirs.shutdown(Shutdown::Both);
+            greeted
+        });
+        let (writer, reader) = (mux(&socket), half(&socket));
+        let (tell, told) = mpsc::channel();
+        let (say, peer) = mpsc::channel();
+        let everything = Arc::new(Mutex::new(Vec::new()));
+        let (reading, heard) = (writer.clone(), Arc::clone(&everything));
+        let read = move || {
+            let _ = reading.read_all(reader, &mut |channel, payload| {
+                heard.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&payload);
+                match channel {
+                    Channel::CONTROL => drop(tell.send(FromAgent::from_bytes(&payload).unwrap())),
+                    Channel::PEER => drop(say.send(PeerMessage::decode(&payload).unwrap())),
+                    _ => {}
+                }
+                Ok(())
+            });
+        };
+        std::thread::Builder::new().name("hostile reader".into()).spawn(read).unwrap();
+        let key = SessionKey { id: [1; 16], secret: [2; 32], encrypt: Encrypt::Tls };
+        let (kept, listening) = (Vec::new(), None);
+        Self { writer, socket, told, kept, peer, agent, next_request: 1, key, listening, everything }
+    }
+
+    /// Data connections without TLS.
+    pub fn in_the_clear(mut self) -> Self {
+        self.key.encrypt = Encrypt::None;
+        self
+    }
+
+    pub fn ask(&mut self, ask: Ask) -> u64 {
+        let request = self.next_request;
+        self.next_request += 1;
+        let _ = self.writer.send(Channel::CONTROL, &ToAgent { request, ask: Some(ask) }.to_bytes());
+        request
+    }
+
+    /// Waits for something that the agent says; `None` when the connection ends first.
+    pub fn wait(&mut self, wanted: impl Fn(u64, &Tell) -> bool) -> Option<Tell> {
+        if let Some(place) = self.kept.iter().position(|(request, tell)| wanted(*request, tell)) {
+            return Some(self.kept.remove(place).1);
+        }
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.told.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok((request, tell)) if wanted(request, &tell) => return Some(tell),
+                Ok(other) => self.kept.push(other),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+                Err(mpsc::RecvTimeoutError::Timeout) => panic!("the agent says nothing; before: {:?}", self.kept),
+            }
+        }
+    }
+
+    /// Asks, and gives back the (first part of the) answer.
+    pub fn request(&mut self, ask: Ask) -> Result<Tell, Failure> {
+        let request = self.ask(ask);
+        match self.wait(|number, _| number == request).expect("an answer") {
+            Tell::Failed(failure) => Err(failure.into()),
+            tell => Ok(tell),
+        }
+    }
+
+    /// The agent still does what it is asked.
+    pub fn assert_alive(&mut self) {
+        let answer = self.request(Ask::Inspect(Paths { paths: vec![b"".to_vec()] }));
+        assert!(matches!(answer, Ok(Tell::Inspected(_))), "{answer:?}");
+    }
+
+    /// What the agent says of its own accord before it hangs up on a peer that broke the protocol.
+    pub fn last_words(&mut self) -> Failure {
+        match self.wait(|_, tell| matches!(tell, Tell::Failed(_))) {
+            Some(Tell::Failed(failure)) => failure.into(),
+            _ => panic!("the agent hung up without a word"),
+        }
+    }
+
+    /// Bytes as they are.
+    pub fn raw(&self, bytes: &[u8]) {
+        // The agent may have hung up: that is what is wanted.
+        let _ = (&self.socket).write_all(bytes);
+    }
+
+    /// A payload as it is, framed.
+    pub fn payload(&self, channel: Channel, bytes: &[u8]) {
+        let _ = self.writer.send(channel, bytes);
+    }
+
+    pub fn say(&self, message: &PeerMessage) {
+        self.payload(Channel::PEER, &message.encode());
+    }
+
+    /// What the receiver says next, progress of landing left out.
+    pub fn heard(&self) -> PeerMessage {
+        loop {
+            match self.peer.recv_timeout(PATIENCE).expect("the receiver says something") {
+                PeerMessage::Landed { .. } => {}
+                message => return message,
+            }
+        }
+    }
+
+    /// Starts receiving at the agent's root.
+    pub fn begin(&mut self) {
+        self.request(Ask::Begin(receive_into(b""))).unwrap();
+    }
+
+    /// A data connection that knows the secret.
+    pub fn connection(&mut self, number: u16) -> std::io::Result<Connection> {
+        if self.listening.is_none() {
+            let listen = Listen { session: Some(self.key.to_message()), ..Listen::default() };
+            let Ok(Tell::Listening(listening)) = self.request(Ask::Listen(listen)) else { panic!("no data port") };
+            self.listening = Some(listening);
+        }
+        let listening = self.listening.as_ref().unwrap();
+        let address = format!("127.0.0.1:{}", listening.port);
+        let pin = listening.pin.as_slice().try_into().unwrap();
+        dial::dial(&[address], &self.key, pin, number, PATIENCE).map(|dialed| dialed.connection)
+    }
+
+    pub fn stream(&mut self, number: u16) -> OutStream {
+        OutStream::new(self.connection(number).unwrap())
+    }
+
+    /// How the transfer ended at the agent.
+    pub fn ended(&mut self) -> Result<(), Failure> {
+        match self.wait(|_, tell| matches!(tell, Tell::Ended(_))) {
+            Some(Tell::Ended(ended)) => ended.failure.map_or(Ok(()), |failure| Err(failure.into())),
+            other => panic!("no end of the transfer: {other:?}"),
+        }
+    }
+
+    /// Hangs up, and waits until the agent has left.
+    pub fn leave(self) -> Result<(), Failure> {
+        self.writer.close();
+        let result = self.agent.join().expect("the agent does not panic");
+        let everything = self.everything.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(!everything.windows(CANARY.len()).any(|window| window == CANARY), "a canary's content was told");
+        result
+    }
+}
+
+/// Runs a transfer into the sandbox against a hostile sender, and tells how the receiver ended it. It must answer on.
+pub fn refused(sandbox: &Sandbox, act: impl FnOnce(&mut Session)) -> Failure {
+    let failure = sandbox.around(|root| {
+        let mut session = Session::start(root);
+        session.begin();
+        act(&mut session);
+        let failure = session.ended().expect_err("the receiver took it");
+        session.assert_alive();
+        session.leave().unwrap();
+        failure
+    });
+    sandbox.assert_untouched();
+    failure
+}

@@ -1,0 +1,15 @@
+//! Tests of the program as users meet it: real processes, real files, real sockets, real `ssh`.
+//!
+//! No fixed ports, no waiting by sleeping, no timed assertion. What a test starts it ends, by handle.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod cli;
+mod faults;
+mod limits;
+mod node;
+mod shapes;
+mod smoke;
+mod ssh;
+mod support;
+mod verbs;

@@ -1,0 +1,387 @@
+//! Copies over the user's own ssh, to an `sshd` of the test's own on loopback.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::support::process::agents;
+use crate::support::sshd::{Setup, Sshd};
+use crate::support::{Ran, Sandbox, same_tree, tree, wait_until};
+
+/// The words that go with the note that the program is being sent.
+const SENDING: &str = "sending this one";
+
+/// How the report says that the bytes travelled, and to what address.
+fn link(ran: &Ran) -> (String, String) {
+    let link = &ran.summary()["link"];
+    let word = |key: &str| link[key].as_str().unwrap().to_owned();
+    (word("kind"), word("address"))
+}
+
+/// A location below the sandbox on a host.
+fn at(sandbox: &Sandbox, host: &str, name: &str) -> String {
+    format!("{host}:{}", sandbox.path(name).display())
+}
+
+#[test]
+fn a_mixed_tree_travels_out_and_back_and_no_agent_stays() {
+    let sandbox = Sandbox::new();
+    tree::mixed(&sandbox.path("tree"));
+    let far = Sshd::start(&sandbox);
+    for encrypt in ["tls", "none"] {
+        let (there, back) = (format!("there-{encrypt}"), format!("back-{encrypt}"));
+        let out = sandbox.ok(["--json", &far.rsh, "tree", &at(&sandbox, "far", &there), "--encrypt", encrypt]);
+        same_tree(&sandbox.path("tree"), &sandbox.path(&there).join("tree"));
+        assert_eq!(link(&out).0, "direct");
+        assert_eq!(out.summary()["durable"], true);
+        let from = at(&sandbox, "far", &format!("{there}/tree/"));
+        let home = sandbox.ok(["--json", &far.rsh, &from, &back, "--encrypt", encrypt]);
+        same_tree(&sandbox.path("tree"), &sandbox.path(&back));
+        assert_eq!(link(&home).0, "direct");
+    }
+    assert_eq!(sandbox.parts("."), Vec::<std::path::PathBuf>::new());
+    wait_until("the agents leave", || agents(&sandbox.path("")).is_empty());
+    assert_eq!(far.cached(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn a_host_without_the_program_gets_it_once() {
+    let sandbox = Sandbox::new();
+    tree::mixed(&sandbox.path("tree"));
+    let far = Sshd::with(&sandbox, &Setup { has_agent: false, ..Setup::default() });
+    let first = sandbox.ok([&far.rsh, "tree/", &at(&sandbox, "far", "first")]);
+    assert!(first.stderr.contains(SENDING), "{}", first.stderr);
+    let second = sandbox.ok([&far.rsh, "tree/", &at(&sandbox, "far", "second")]);
+    assert!(!second.stderr.contains(SENDING), "{}", second.stderr);
+    for there in ["first", "second"] {
+        same_tree(&sandbox.path("tree"), &sandbox.path(there));
+    }
+    let cached = far.cached();
+    assert_eq!(cached.len(), 1, "{cached:?}");
+    assert_eq!(std::fs::metadata(&cached[0]).unwrap().permissions().mode() & 0o777, 0o700);
+    let program = blake3_of(Path::new(env!("CARGO_BIN_EXE_carrack")));
+    assert_eq!(cached[0], far.cache.join(format!("carrack/agent-{}", &program[..32])));
+
+    // One that was cut short, or altered since, is not trusted for its name alone: it does not speak, and is replaced.
+    std::fs::write(&cached[0], "#!/bin/sh\nexit 1\n").unwrap();
+    let third = sandbox.ok([&far.rsh, "tree/", &at(&sandbox, "far", "third")]);
+    assert!(third.stderr.contains(SENDING), "{}", third.stderr);
+    assert_eq!(blake3_of(&far.cached()[0]), program);
+    assert_eq!(far.cached().len(), 1);
+}
+
+fn blake3_of(path: &Path) -> String {
+    crate::support::b3sum(path)
+}
+
+#[test]
+fn two_at_once_both_bring_the_program_and_neither_spoils_the_others() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    let far = Sshd::with(&sandbox, &Setup { has_agent: false, ..Setup::default() });
+    std::thread::scope(|scope| {
+        for there in ["a", "b", "c"] {
+            let (sandbox, far) = (&sandbox, &far);
+            scope.spawn(move || sandbox.ok([&far.rsh, "file", &at(sandbox, "far", there)]));
+        }
+    });
+    assert_eq!(far.cached().len(), 1);
+}
+
+#[test]
+fn without_the_program_and_without_leave_to_send_it_the_error_says_what_to_do() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    let far = Sshd::with(&sandbox, &Setup { has_agent: false, ..Setup::default() });
+    let ran = sandbox.run([&far.rsh, "--no-push", "file", &at(&sandbox, "far", "there")]);
+    ran.failed_with(10, &["far: no carrack on its PATH", "--remote-path", "--no-push"]);
+    assert!(!sandbox.path("there").exists() && !far.cache.exists());
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_is_named() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    let far = Sshd::with(&sandbox, &Setup { has_agent: false, ..Setup::default() });
+    std::fs::write(&far.cache, "a file where the directory should be").unwrap();
+    let ran = sandbox.run([&far.rsh, "file", &at(&sandbox, "far", "there")]);
+    ran.failed_with(10, &["far: the agent could not be kept", "XDG_CACHE_HOME", "mkdir"]);
+}
+
+#[test]
+fn a_program_that_stops_taking_what_is_sent_does_not_hold_the_command_for_ever() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    let far = Sshd::with(&sandbox, &Setup { has_agent: false, ..Setup::default() });
+    std::fs::remove_file(far.bin.join("head")).unwrap();
+    symlink("/usr/bin/tail", far.bin.join("tail")).unwrap();
+    // It has written the whole agent somewhere only when its input has ended, which it never does.
+    let stuck = sandbox.write("stuck", "#!/bin/sh\nexec tail -f /dev/null\n");
+    std::fs::set_permissions(&stuck, PermissionsExt::from_mode(0o755)).unwrap();
+    symlink(stuck, far.bin.join("head")).unwrap();
+    let ran = sandbox.run([&far.rsh, "--connect-timeout", "2s", "file", &at(&sandbox, "far", "there")]);
+    ran.failed_with(10, &["far: ", "--connect-timeout"]);
+}
+
+#[test]
+fn a_program_off_the_path_is_found_where_it_is_said_to_be() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    let far = Sshd::with(&sandbox, &Setup { has_agent: false, ..Setup::default() });
+    let odd = far.home.join("my $HOME `x` \"tools\"");
+    std::fs::create_dir(&odd).unwrap();
+    symlink(env!("CARGO_BIN_EXE_carrack"), odd.join("carrack")).unwrap();
+    let absolute = odd.join("carrack").display().to_string();
+    for (number, path) in [absolute.as_str(), "~/my $HOME `x` \"tools\"/carrack"].into_iter().enumerate() {
+        let there = format!("there-{number}");
+        sandbox.ok([&far.rsh, "--no-push", "--remote-path", path, "file", &at(&sandbox, "far", &there)]);
+        assert_eq!(std::fs::read_to_string(sandbox.path(there)).unwrap(), "content");
+    }
+    assert!(!far.cache.exists());
+    let wrong = sandbox.run([&far.rsh, "--no-push", "--remote-path", "/nowhere/carrack", "file", "far:/tmp/never"]);
+    wrong.failed_with(10, &["far: ", "/nowhere/carrack"]);
+}
+
+/// A script in the sandbox for `ForceCommand`, which sshd hands to the login shell.
+fn forced(sandbox: &Sandbox, script: &str) -> String {
+    let path = sandbox.write("forced", format!("#!/bin/sh\n{script}\n"));
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    format!("ForceCommand {}", path.display())
+}
+
+#[test]
+fn what_a_login_shell_prints_first_is_skipped() {
+    let sandbox = Sandbox::new();
+    tree::mixed(&sandbox.path("tree"));
+    let noise = r#"
+printf 'Welcome to the cluster!\r\n\n\033[31mMaintenance on Monday\033[0m\n'
+printf 'carrack-agent 0123456789abcdef0123456789abcdef 1 0.1.0\ncarrack-need 00 Linux x86_64\ncarrack-missing\n'
+i=0; while [ $i -lt 500 ]; do echo "line $i of a long message of the day, and nobody reads it"; i=$((i+1)); done
+printf 'carrack-agent'
+exec /bin/sh -c "$SSH_ORIGINAL_COMMAND""#;
+    let directives = forced(&sandbox, noise);
+    for (name, has_agent) in [("with", true), ("without", false)] {
+        let far = Sshd::with(&sandbox, &Setup { name, directives: &directives, has_agent, ..Setup::default() });
+        sandbox.ok([&far.rsh, "tree/", &at(&sandbox, name, name)]);
+        same_tree(&sandbox.path("tree"), &sandbox.path(name));
+    }
+}
+
+#[test]
+fn a_login_that_prints_without_end_is_given_up() {
+    let sandbox = Sandbox::new();
+    let directives = forced(&sandbox, "while :; do echo noise noise noise noise noise noise noise noise; done");
+    let far = Sshd::with(&sandbox, &Setup { directives: &directives, ..Setup::default() });
+    let ran = sandbox.run([&far.rsh, &at(&sandbox, "far", "file"), "here"]);
+    ran.failed_with(10, &["far: ", "prints without end"]);
+}
+
+#[test]
+fn an_account_that_does_not_run_commands_is_recognised() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    let cases = [
+        ("sftp", "ForceCommand internal-sftp", "no agent has spoken after 3 s"),
+        ("false", "ForceCommand /bin/false", "exit code 1"),
+        ("away", "ForceCommand echo go away", "go away"),
+    ];
+    std::thread::scope(|scope| {
+        for (name, directives, words) in cases {
+            let sandbox = &sandbox;
+            // One after the other, as each writes an alias that the others' clients read.
+            let far = Sshd::with(sandbox, &Setup { name, directives, ..Setup::default() });
+            scope.spawn(move || {
+                let start = Instant::now();
+                let ran = sandbox.run([&far.rsh, "--connect-timeout=3s", "file", &at(sandbox, name, "there")]);
+                ran.failed_with(10, &[name, words, "forced command"]);
+                assert!(start.elapsed() < Duration::from_secs(20), "{name}: {:?}", start.elapsed());
+            });
+        }
+    });
+    assert!(!sandbox.path("there").exists());
+}
+
+#[test]
+fn what_ssh_says_of_a_host_it_does_not_trust_or_reach_is_passed_on() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    let far = Sshd::start(&sandbox);
+    let other = std::fs::read_to_string(sandbox.path("user_key.pub")).unwrap();
+    let known = sandbox.write("other_hosts", format!("carrack-test {other}"));
+    let distrusting = format!("{} -o UserKnownHostsFile={}", far.rsh, known.display());
+    let ran = sandbox.run([&distrusting, "file", &at(&sandbox, "far", "there")]);
+    ran.failed_with(10, &["REMOTE HOST IDENTIFICATION HAS CHANGED", "Host key verification failed", "far: "]);
+
+    let stranger = format!("{} -o IdentityFile=/dev/null", far.rsh);
+    let ran = sandbox.run([&stranger, "file", &at(&sandbox, "far", "there")]);
+    ran.failed_with(10, &["Permission denied (publickey)"]);
+
+    // A port that was free a moment ago.
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let nobody = format!("{} -p {closed}", far.rsh);
+    let ran = sandbox.run([&nobody, "file", &at(&sandbox, "far", "there")]);
+    ran.failed_with(10, &["Connection refused", "ssh could not connect"]);
+
+    let ran = sandbox.run(["--rsh=no-such-program", "file", "far:there"]);
+    ran.failed_with(10, &["no-such-program"]);
+    assert!(!sandbox.path("there").exists());
+}
+
+#[test]
+fn a_host_may_be_named_in_any_way_that_ssh_understands() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    let far = Sshd::start(&sandbox);
+    let user = crate::support::tool(std::process::Command::new("id").arg("-un"));
+    let user = user.trim();
+    // No resolver knows a name for 127.0.0.77, and nobody asks for one.
+    let hosts = [
+        ("127.0.0.1", "127.0.0.1"),
+        ("[::1]", "[::1]"),
+        ("127.0.0.77", "127.0.0.77"),
+        ("far", "127.0.0.1"),
+        (&format!("{user}@127.0.0.2"), "127.0.0.2"),
+        (&format!("{user}@[::1]"), "[::1]"),
+        // As bbcp writes it: `host::path`.
+        ("far:", "127.0.0.1"),
+    ];
+    for (number, (host, address)) in hosts.into_iter().enumerate() {
+        let there = format!("there-{number}");
+        let ran = sandbox.ok(["--json", &far.rsh, "file", &at(&sandbox, host, &there)]);
+        assert_eq!(std::fs::read_to_string(sandbox.path(there)).unwrap(), "content", "{host}");
+        let (kind, to) = link(&ran);
+        assert_eq!((kind.as_str(), to.rsplit_once(':').unwrap().0), ("direct", address), "{host}");
+    }
+    sandbox.ok([&far.rsh, "file", "far:~/at-home"]);
+    assert_eq!(std::fs::read_to_string(far.home.join("at-home")).unwrap(), "content");
+}
+
+#[test]
+fn data_goes_to_the_ports_and_the_address_asked_for() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    let far = Sshd::start(&sandbox);
+    // The first port of the range is taken: the next that is free is used.
+    let taken = loop {
+        let socket = std::net::TcpListener::bind("[::]:0").unwrap();
+        if socket.local_addr().unwrap().port() < 65_000 {
+            break socket;
+        }
+    };
+    let low = taken.local_addr().unwrap().port();
+    let ports = format!("--ports={low}-{}", low + 50);
+    let to = at(&sandbox, "far", "there");
+    let ran = sandbox.ok(["--json", &far.rsh, &ports, "--data-address=127.0.0.2", "file", &to]);
+    let (kind, address) = link(&ran);
+    let (host, port) = address.rsplit_once(':').unwrap();
+    assert_eq!((kind.as_str(), host), ("direct", "127.0.0.2"));
+    assert!((low + 1..=low + 50).contains(&port.parse().unwrap()), "{address} {low}");
+
+    // No port at all is free: the copy is made nevertheless, and why it goes where it goes is said.
+    let ports = format!("--ports={low}-{low}");
+    let ran = sandbox.ok(["--json", &far.rsh, &ports, "file", &to]);
+    assert_eq!(link(&ran).0, "tunnel");
+    assert!(ran.stderr.contains(&format!("ports {low}-{low}")), "{}", ran.stderr);
+}
+
+#[test]
+fn bytes_between_two_hosts_go_straight_from_one_to_the_other() {
+    let sandbox = Sandbox::new();
+    tree::mixed(&sandbox.path("tree"));
+    let left = Sshd::with(&sandbox, &Setup { name: "left", addresses: &["127.0.0.1"], ..Setup::default() });
+    let right = Setup { name: "right", addresses: &["127.0.0.2"], has_agent: false, ..Setup::default() };
+    let right = Sshd::with(&sandbox, &right);
+    let ran = sandbox.ok(["--json", &left.rsh, &at(&sandbox, "left", "tree"), &at(&sandbox, "right", "there")]);
+    same_tree(&sandbox.path("tree"), &sandbox.path("there/tree"));
+    let (kind, address) = link(&ran);
+    assert_eq!(kind, "direct");
+    assert!(address.starts_with("127.0.0.2:"), "{address}");
+    assert_eq!((left.cached().len(), right.cached().len()), (0, 1));
+    // Nothing on the way that could be a way for the bytes: not even this host's own.
+    let ran = sandbox.ok(["--json", &left.rsh, "--link=tunnel", &at(&sandbox, "left", "tree/"), &at(&sandbox, "right", "by")]);
+    same_tree(&sandbox.path("tree"), &sandbox.path("by"));
+    assert_eq!(link(&ran), ("tunnel".to_owned(), String::new()));
+    assert_eq!(ran.summary()["link"]["cipher"], "inside ssh and ssh");
+}
+
+#[test]
+fn each_link_can_be_asked_for() {
+    let sandbox = Sandbox::new();
+    tree::mixed(&sandbox.path("tree"));
+    let far = Sshd::start(&sandbox);
+    for kind in ["direct", "reverse", "tunnel"] {
+        let (there, back) = (format!("there-{kind}"), format!("back-{kind}"));
+        let out = sandbox.ok(["--json", &far.rsh, "--link", kind, "tree/", &at(&sandbox, "far", &there)]);
+        let home = sandbox.ok(["--json", &far.rsh, "--link", kind, &at(&sandbox, "far", &format!("{there}/")), &back]);
+        same_tree(&sandbox.path("tree"), &sandbox.path(back));
+        assert_eq!((link(&out).0.as_str(), link(&home).0.as_str()), (kind, kind));
+    }
+}
+
+#[test]
+fn a_name_is_never_an_option_or_a_command() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    let far = Sshd::start(&sandbox);
+    let canary = sandbox.path("canary");
+    let hosts = [
+        "-oProxyCommand=touch canary",
+        "-oProxyCommand=touch${IFS}canary",
+        "-Fcanary",
+        "--",
+        "$(touch canary)",
+        "`touch canary`",
+        "far;touch canary",
+        "far|touch canary",
+        "far\ntouch canary",
+        "-oProxyCommand=touch canary@far",
+        "$(touch canary)@far",
+        "far&touch canary",
+        "'far",
+        "",
+    ];
+    for host in hosts {
+        for arguments in [["file", &format!("{host}:there")], [&format!("{host}:/etc/hostname"), "here"]] {
+            let mut command = sandbox.carrack();
+            // After `--`, so that it is a location whatever it looks like.
+            let output = command.arg(&far.rsh).arg("--").args(arguments).output().unwrap();
+            let ran = crate::support::ran(output);
+            ran.failed_with(2, &["error"]);
+            assert!(!canary.exists() && !far.home.join("canary").exists(), "{host:?}");
+        }
+    }
+    assert!(!sandbox.path("here").exists());
+}
+
+#[test]
+fn the_far_side_takes_a_path_as_it_was_typed() {
+    let sandbox = Sandbox::new();
+    let far = Sshd::start(&sandbox);
+    let names = [
+        "it's",
+        "two  spaces ",
+        "new\nline",
+        "$(touch canary)",
+        "`touch canary`",
+        "; touch canary",
+        "\"quoted\" \\ back",
+        "*",
+        "~",
+        "$HOME",
+        "-rf",
+        "a:b",
+        "\u{fc}ml\u{e4}ut",
+        "!history",
+        "%41",
+    ];
+    for (number, name) in names.into_iter().enumerate() {
+        let content = format!("content {number}");
+        sandbox.write("file", &content);
+        sandbox.ok([&far.rsh, "file", &at(&sandbox, "far", &format!("there/{name}"))]);
+        let names: Vec<_> = std::fs::read_dir(sandbox.path("there")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(names.iter().any(|there| there == name) && names.len() == number + 1, "{name:?} {names:?}");
+        let back = sandbox.ok([&far.rsh, &at(&sandbox, "far", &format!("there/{name}")), "back"]);
+        assert_eq!(std::fs::read_to_string(sandbox.path("back")).unwrap(), content, "{name:?}: {}", back.stderr);
+    }
+    assert!(!far.home.join("canary").exists() && !sandbox.path("canary").exists());
+}

@@ -1,0 +1,148 @@
+//! What the tests stand on: a directory of their own, the program with nothing of the user's around it, nodes, trees.
+
+pub mod node;
+pub mod process;
+pub mod running;
+pub mod sshd;
+pub mod tree;
+
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A directory that goes away with the test, and the program run inside it with a home of its own.
+pub struct Sandbox {
+    directory: tempfile::TempDir,
+}
+
+/// How a command ended.
+pub struct Ran {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Sandbox {
+    pub fn new() -> Self {
+        Self::below(&std::env::temp_dir())
+    }
+
+    /// In memory where there is such a place: for a test that moves so much that a disk's speed would be all it waits for.
+    pub fn in_memory() -> Self {
+        let memory = Path::new("/dev/shm");
+        if memory.is_dir() { Self::below(memory) } else { Self::new() }
+    }
+
+    fn below(directory: &Path) -> Self {
+        let sandbox = Self { directory: tempfile::tempdir_in(directory).unwrap() };
+        std::fs::create_dir(sandbox.path("home")).unwrap();
+        sandbox
+    }
+
+    /// A path below the directory.
+    pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Writes a file, and the directories above it.
+    pub fn write(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// The program, not started: in the sandbox's directory, with an empty home and no settings.
+    pub fn carrack(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_carrack"));
+        command.current_dir(self.directory.path()).env_clear().stdin(Stdio::null());
+        command
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.path("home"))
+            .env("LC_ALL", "C.UTF-8");
+        command
+    }
+
+    /// Runs the program to its end.
+    pub fn run<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Ran {
+        ran(self.carrack().args(arguments).output().unwrap())
+    }
+
+    /// Runs the program, which must succeed.
+    pub fn ok<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Ran {
+        let ran = self.run(arguments);
+        assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+        ran
+    }
+
+    /// Part files left anywhere below a directory.
+    pub fn parts(&self, below: impl AsRef<Path>) -> Vec<PathBuf> {
+        tree::walk(&self.path(below)).into_iter().filter(|path| path.to_string_lossy().ends_with(".part")).collect()
+    }
+}
+
+pub fn ran(output: Output) -> Ran {
+    Ran {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+impl Ran {
+    /// The last line that `--json` prints: the report.
+    #[track_caller]
+    pub fn summary(&self) -> serde_json::Value {
+        let last = self.stdout.lines().last().unwrap_or_else(|| panic!("nothing was printed: {}", self.stderr));
+        serde_json::from_str(last).unwrap()
+    }
+
+    /// Asserts the exit code and words that must have been said on standard error.
+    #[track_caller]
+    pub fn failed_with(&self, code: i32, words: &[&str]) {
+        assert_eq!(self.code, code, "{}{}", self.stdout, self.stderr);
+        for word in words {
+            assert!(self.stderr.contains(word), "{word:?} is missing from: {}", self.stderr);
+        }
+    }
+}
+
+/// Polls until something is so; panics if it is not after a time in which it must be on the slowest machine.
+#[track_caller]
+pub fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !so() {
+        assert!(Instant::now() < deadline, "waited for nothing: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether the test may mount, make devices and become somebody else.
+pub fn is_root() -> bool {
+    carrack_sys::host::user_id() == 0
+}
+
+/// Runs another program, which must succeed, and returns what it printed.
+pub fn tool(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The digest that the independent `b3sum` prints.
+pub fn b3sum(path: &Path) -> String {
+    tool(Command::new("b3sum").arg("--no-names").arg(path)).trim().to_string()
+}
+
+/// Asserts that two trees are the same to `diff`, which follows no link.
+#[track_caller]
+pub fn same_tree(a: &Path, b: &Path) {
+    let output = Command::new("diff").args(["-r", "--no-dereference"]).arg(a).arg(b).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+pub fn mode(path: &Path) -> u32 {
+    std::fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
+}

@@ -1,0 +1,64 @@
+//! A node of the test's own.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+
+use super::Sandbox;
+
+/// A running `carrack serve`; ended when dropped.
+pub struct Node {
+    pub child: Child,
+    /// `127.0.0.1:PORT`.
+    pub address: String,
+    /// `#sha256:HEX`.
+    pub fingerprint: String,
+    pub token_file: PathBuf,
+}
+
+impl Node {
+    /// Serves a directory of the sandbox, made if it is not there.
+    pub fn start(sandbox: &Sandbox, root: &str, more: &[&str]) -> Self {
+        std::fs::create_dir_all(sandbox.path(root)).unwrap();
+        let token_file = sandbox.write(format!("{root}.token"), "a-token-for-tests-only-0123456789\n");
+        std::fs::set_permissions(&token_file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let mut command = sandbox.carrack();
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--root"])
+            .arg(sandbox.path(root))
+            .arg("--key-file")
+            .arg(sandbox.path(format!("{root}.key")));
+        if !more.contains(&"--anonymous") {
+            command.arg("--token-file").arg(&token_file);
+        }
+        let mut child = command.args(more).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut next = |prefix: &str| loop {
+            let line = lines.next().expect("the node ended").unwrap();
+            if let Some(rest) = line.strip_prefix(prefix) {
+                return rest.trim().to_string();
+            }
+        };
+        let address = next("listening on ");
+        let fingerprint = next("fingerprint ");
+        // The rest is read by nobody, but must find somewhere to go.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, address, fingerprint, token_file }
+    }
+
+    /// A location on the node, its key pinned.
+    pub fn at(&self, path: &str) -> String {
+        format!("carrack://{}/{path}{}", self.address, self.fingerprint)
+    }
+
+    pub fn token(&self) -> String {
+        format!("--token-file={}", self.token_file.display())
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
