@@ -289,7 +289,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn merges_whatever_the_size(size in 0usize..200_000, power in 10u32..17) {
+        fn merges_whatever_the_size(size in 0usize..60_000, power in 10u32..17) {
             check(size, 1 << power);
         }
 

@@ -149,8 +149,9 @@ pub struct Report {
     pub encrypt: Option<Encrypt>,
     /// Blocks and bundles sent more than once, streams lost: what was recovered without a user.
     pub faults: Faults,
-    /// Whether everything published had reached stable storage when the transfer ended.
-    pub durable: bool,
+    /// Whether everything published had reached stable storage when the transfer ended; `None` where nothing is kept
+    /// (a stream, a sink).
+    pub durable: Option<bool>,
     /// The error that ended the transfer early, if one did.
     pub error: Option<Failure>,
 }

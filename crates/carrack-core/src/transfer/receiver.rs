@@ -41,7 +41,7 @@ pub enum ReceiverAction {
     Discard(u64),
     /// Publish the bundle's items together with others, and say so by [`Receiver::handle_committed`].
     Commit(u64),
-    /// Cut this stream off, and say so by [`Receiver::handle_stream_closed`]: another brings the same block.
+    /// Cut this stream off, and say so by [`Receiver::handle_stream_closed`]: the sender has given it up.
     CloseStream(u16),
     /// Set permissions and times, in this order, and say so by [`Receiver::handle_directories_applied`].
     ApplyDirectories(Vec<DirectoryAttributes>),
@@ -56,7 +56,7 @@ pub enum Begin {
     Write,
     /// Read and drop them.
     Discard,
-    /// Another stream is still writing this block. It is being cut off; ask again when something has changed.
+    /// Another stream is still writing the same. Ask again when something has changed: it lands, or is cut off.
     WaitFor(u16),
 }
 
@@ -84,7 +84,8 @@ pub struct Receiver {
     /// What each stream is writing.
     streams: BTreeMap<u16, Option<Unit>>,
     /// Streams that are being cut off.
-    closing: BTreeSet<u16>,
+    /// Streams that the sender has given up: what they bring is old.
+    lost: BTreeSet<u16>,
     actions: VecDeque<ReceiverAction>,
     landed_blocks: Vec<(u64, u64)>,
     landed_bundles: Vec<u64>,
@@ -122,7 +123,7 @@ impl Receiver {
             bundles_landed: BTreeSet::new(),
             bundles_to_commit: 0,
             streams: BTreeMap::new(),
-            closing: BTreeSet::new(),
+            lost: BTreeSet::new(),
             actions: VecDeque::new(),
             landed_blocks: Vec::new(),
             landed_bundles: Vec::new(),
@@ -169,6 +170,7 @@ impl Receiver {
             PeerMessage::Offer(offer) => self.handle_offer(offer)?,
             PeerMessage::Complete { item, size, blake3 } => self.handle_complete(item, size, blake3)?,
             PeerMessage::Abandon { item } => self.handle_abandon(item)?,
+            PeerMessage::StreamLost { stream } => self.handle_stream_lost(stream),
             PeerMessage::Directories(list) => {
                 self.directories_pending += 1;
                 self.actions.push_back(ReceiverAction::ApplyDirectories(list));
@@ -289,25 +291,34 @@ impl Receiver {
     /// A stream is there.
     pub fn handle_stream(&mut self, stream: u16) {
         self.streams.insert(stream, None);
+        if self.lost.contains(&stream) {
+            self.actions.push_back(ReceiverAction::CloseStream(stream));
+        }
+    }
+
+    fn handle_stream_lost(&mut self, stream: u16) {
+        if self.lost.insert(stream) && self.streams.contains_key(&stream) {
+            self.actions.push_back(ReceiverAction::CloseStream(stream));
+        }
     }
 
     /// A stream has ended or failed; what it was bringing has not landed. Said by the stream itself, when it writes no more.
     pub fn handle_stream_closed(&mut self, stream: u16) {
         self.streams.remove(&stream);
-        self.closing.remove(&stream);
     }
 
-    /// Lets a stream write a unit unless another is writing it: that one is cut off, because the sender has given it up.
+    /// Lets a stream write a unit unless another is writing it. The sender has given one of the two up, and says which: its word
+    /// may come later than the data.
     fn begin(&mut self, stream: u16, unit: Unit) -> Begin {
         let mut others = self.streams.iter().filter(|(other, current)| **other != stream && **current == Some(unit));
-        if let Some((&other, _)) = others.next() {
-            if self.closing.insert(other) {
-                self.actions.push_back(ReceiverAction::CloseStream(other));
+        match others.next() {
+            Some(_) if self.lost.contains(&stream) => Begin::Discard,
+            Some((&other, _)) => Begin::WaitFor(other),
+            None => {
+                self.streams.insert(stream, Some(unit));
+                Begin::Write
             }
-            return Begin::WaitFor(other);
         }
-        self.streams.insert(stream, Some(unit));
-        Begin::Write
     }
 
     /// A block begins on a stream.

@@ -76,6 +76,11 @@ pub enum PeerMessage {
     },
     /// Either: the transfer cannot go on.
     Fail(Failure),
+    /// Sender: this data stream is given up; what it carried and has not landed comes on another.
+    StreamLost {
+        /// The stream's number.
+        stream: u16,
+    },
 }
 
 /// A file offered.
@@ -206,6 +211,7 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
                 .collect(),
         }),
         PeerMessage::Fail(failure) => Body::Fail(failure.into()),
+        PeerMessage::StreamLost { stream } => Body::StreamLost(raw::StreamLost { stream: u32::from(stream) }),
     }
 }
 
@@ -279,6 +285,11 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
                 .collect(),
         },
         Body::Fail(failure) => PeerMessage::Fail(failure.into()),
+        Body::StreamLost(lost) => {
+            let stream = u16::try_from(lost.stream);
+            let unknown = |_| ProtocolError::violation(format!("the peer gave up data connection {}", lost.stream));
+            PeerMessage::StreamLost { stream: stream.map_err(unknown)? }
+        }
     })
 }
 
@@ -359,7 +370,7 @@ pub(crate) mod raw {
 
     #[derive(Clone, PartialEq, prost::Message)]
     pub struct Peer {
-        #[prost(oneof = "Body", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
+        #[prost(oneof = "Body", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13")]
         pub body: Option<Body>,
     }
 
@@ -389,6 +400,8 @@ pub(crate) mod raw {
         Finished(Finished),
         #[prost(message, tag = "12")]
         Fail(Failure),
+        #[prost(message, tag = "13")]
+        StreamLost(StreamLost),
     }
 
     #[derive(Clone, PartialEq, prost::Message)]
@@ -490,6 +503,12 @@ pub(crate) mod raw {
     }
 
     #[derive(Clone, PartialEq, prost::Message)]
+    pub struct StreamLost {
+        #[prost(uint32, tag = "1")]
+        pub stream: u32,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
     pub struct Finish {}
 
     #[derive(Clone, PartialEq, prost::Message)]
@@ -541,6 +560,7 @@ mod tests {
             PeerMessage::Finish,
             PeerMessage::Finished { durable: true, failures: vec![(b"d".to_vec(), failure.clone())] },
             PeerMessage::Fail(failure),
+            PeerMessage::StreamLost { stream: 7 },
         ];
         for message in messages {
             assert_eq!(PeerMessage::decode(&message.encode()), Ok(message));

@@ -73,6 +73,7 @@ impl Copying<'_> {
         if self.request.options.dry_run {
             return self.count(&plan, &mut ends.source);
         }
+        self.report.durable = (plan.sink == 0).then_some(false);
         ends.source.introduce(&ends.destination);
         let link = connect::connect(self.request, &plan, ends, &mut self.inbox, &self.note)?;
         (self.observer)(Event::Linked(link.report.clone()));
@@ -176,7 +177,7 @@ impl Copying<'_> {
             report.files_failed = ended.failed;
             report.files_vanished = ended.vanished;
             report.specials_skipped = ended.specials;
-            report.durable = ended.durable;
+            report.durable = report.durable.map(|_| ended.durable);
             report.faults = Faults {
                 digest_mismatches: ended.mismatches,
                 resent_after_loss: ended.resent,

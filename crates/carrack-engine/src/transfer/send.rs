@@ -1,6 +1,6 @@
 //! The sending end: scan, streams, pump.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -39,6 +39,8 @@ pub struct SendRun {
     roots: Vec<SourceRoot>,
     sources: Mutex<HashMap<u64, Arc<OpenSource>>>,
     sockets: Mutex<HashMap<u16, Arc<Socket>>>,
+    /// Streams cut off because they were slow.
+    cut: Mutex<HashSet<u16>>,
     limit: Option<Mutex<RateLimit>>,
     voice: Voice,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -55,6 +57,7 @@ impl SendRun {
             roots,
             sources: Mutex::default(),
             sockets: Mutex::default(),
+            cut: Mutex::default(),
             limit: options.rate_limit.map(|rate| Mutex::new(RateLimit::new(rate))),
             voice,
             threads: Mutex::default(),
@@ -119,7 +122,10 @@ impl SendRun {
             };
             if let Err(error) = stream.work() {
                 let why = stream_failure(number, &error);
-                (run.voice.command)(Tell::Note(why.message.clone()));
+                let cut = run.cut.lock().unwrap_or_else(PoisonError::into_inner).contains(&number);
+                let slow =
+                    || format!("data connection {number} was slow and was cut off; what it carried goes on another");
+                (run.voice.command)(Tell::Note(if cut { slow() } else { why.message.clone() }));
                 run.tell(|machine| machine.handle_stream_lost(number, &why));
             }
         });
@@ -226,6 +232,7 @@ impl SendRun {
                 self.sources.lock().unwrap_or_else(PoisonError::into_inner).remove(&item);
             }
             SenderAction::AbortStream(number) => {
+                self.cut.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
                 if let Some(socket) = self.sockets.lock().unwrap_or_else(PoisonError::into_inner).get(&number) {
                     socket.abort();
                 }

@@ -18,3 +18,4 @@ mod server;
 mod session;
 mod tamper;
 mod watch;
+mod wire;

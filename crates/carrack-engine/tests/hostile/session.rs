@@ -31,6 +31,7 @@ pub const BLOCK: u32 = carrack_core::tuning::BLOCK_BYTES_MIN;
 pub struct Session {
     pub writer: MuxWriter,
     pub socket: UnixStream,
+    ears: mpsc::Sender<()>,
     told: mpsc::Receiver<(u64, Tell)>,
     kept: Vec<(u64, Tell)>,
     peer: mpsc::Receiver<PeerMessage>,
@@ -76,6 +77,24 @@ impl Session {
 
     /// One that has not.
     pub fn strange(root: &Path) -> Self {
+        let session = Self::unheard(root);
+        session.hear_again();
+        session
+    }
+
+    /// One that has greeted, and reads nothing of what it is told until [`Session::hear_again`].
+    pub fn deaf(root: &Path) -> Self {
+        let mut session = Self::unheard(root);
+        session.ask(hello());
+        session
+    }
+
+    /// From now on what the agent says is read.
+    pub fn hear_again(&self) {
+        let _ = self.ears.send(());
+    }
+
+    fn unheard(root: &Path) -> Self {
         let (socket, theirs) = UnixStream::pair().unwrap();
         let environment = Environment {
             place: Place::Beneath(Arc::new(Dir::open_ambient(root).unwrap())),
@@ -99,11 +118,13 @@ impl Session {
             greeted
         });
         let (writer, reader) = (mux(&socket), half(&socket));
+        let (ears, opened) = mpsc::channel::<()>();
         let (tell, told) = mpsc::channel();
         let (say, peer) = mpsc::channel();
         let everything = Arc::new(Mutex::new(Vec::new()));
         let (reading, heard) = (writer.clone(), Arc::clone(&everything));
         let read = move || {
+            let _ = opened.recv();
             let _ = reading.read_all(reader, &mut |channel, payload| {
                 heard.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&payload);
                 match channel {
@@ -117,7 +138,7 @@ impl Session {
         std::thread::Builder::new().name("hostile reader".into()).spawn(read).unwrap();
         let key = SessionKey { id: [1; 16], secret: [2; 32], encrypt: Encrypt::Tls };
         let (kept, listening) = (Vec::new(), None);
-        Self { writer, socket, told, kept, peer, agent, next_request: 1, key, listening, everything }
+        Self { writer, socket, ears, told, kept, peer, agent, next_request: 1, key, listening, everything }
     }
 
     /// Data connections without TLS.

@@ -83,10 +83,10 @@ pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
         lines.extend(report.verify.map(verified));
         lines.extend(report.link.as_ref().map(link));
         lines.extend(recovered(report));
-        lines.push(match report.durable {
+        lines.extend(report.durable.map(|durable| match durable {
             true => "durable: yes".to_owned(),
             false => "durable: no: not all of it had reached stable storage when the copy ended".to_owned(),
-        });
+        }));
     }
     lines
 }

@@ -22,7 +22,7 @@ fn finished() -> Report {
         moving: Duration::from_millis(610),
         link: Some(link_report(LinkKind::Direct)),
         verify: Some(Verify::Wire),
-        durable: true,
+        durable: Some(true),
         ..Report::default()
     }
 }
@@ -51,7 +51,7 @@ fn a_copy_with_everything() {
         link: Some(link_report(LinkKind::Tunnel)),
         verify: Some(Verify::None),
         faults: Faults { digest_mismatches: 2, resent_after_loss: 0, stragglers: 1, streams_lost: 0 },
-        durable: false,
+        durable: Some(false),
         ..finished()
     };
     let lines = report(&all, false);

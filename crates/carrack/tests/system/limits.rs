@@ -93,11 +93,7 @@ fn a_million_files_in_one_directory_in_bounded_memory_while_the_scan_goes_on() {
 }
 
 fn has_final_name(directory: &Path) -> bool {
-    fs::read_dir(directory)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .any(|entry| !entry.file_name().as_bytes().starts_with(b"."))
+    fs::read_dir(directory).into_iter().flatten().flatten().any(|entry| !entry.file_name().as_bytes().starts_with(b"."))
 }
 
 #[test]
@@ -146,9 +142,30 @@ fn names_of_every_kind() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     let longest = "l".repeat(255);
-    let mut names: Vec<&[u8]> = vec![longest.as_bytes(), b" ", b" lead", b"trail ", b"new\nline", b"tab\t", b"-rf", b"--", b"-"];
-    names.extend([&b"\xff\xfe"[..], b"\xc3\x28", b"a:b", b"host:path", b"*?[", b"$HOME", b"`x`", b"\"'", b"back\\slash", b"..."]);
-    names.extend([&b".hidden"[..], b".carrack-x.part", b"\x1b[31m", b"\x7f", b"~", b"#", b"%41", "\u{202e}".as_bytes()]);
+    let mut names: Vec<&[u8]> =
+        vec![longest.as_bytes(), b" ", b" lead", b"trail ", b"new\nline", b"tab\t", b"-rf", b"--", b"-"];
+    names.extend([
+        &b"\xff\xfe"[..],
+        b"\xc3\x28",
+        b"a:b",
+        b"host:path",
+        b"*?[",
+        b"$HOME",
+        b"`x`",
+        b"\"'",
+        b"back\\slash",
+        b"...",
+    ]);
+    names.extend([
+        &b".hidden"[..],
+        b".carrack-x.part",
+        b"\x1b[31m",
+        b"\x7f",
+        b"~",
+        b"#",
+        b"%41",
+        "\u{202e}".as_bytes(),
+    ]);
     for (index, name) in names.iter().enumerate() {
         for (size, above) in [(index, "small"), ((1 << 20) + 1, "large"), (1, "twice")] {
             let mut path = sandbox.path("tree").join(above);
@@ -163,7 +180,8 @@ fn names_of_every_kind() {
     same_tree(&sandbox.path("tree"), &sandbox.path("root/tree"));
     // Each by itself, as a source and as a destination, here.
     for name in &names {
-        let output = sandbox.carrack().arg(Path::new("tree/small").join(OsStr::from_bytes(name))).arg("one/").output().unwrap();
+        let output =
+            sandbox.carrack().arg(Path::new("tree/small").join(OsStr::from_bytes(name))).arg("one/").output().unwrap();
         assert_eq!(ran(output).code, 0, "{name:?}");
     }
     same_tree(&sandbox.path("tree/small"), &sandbox.path("one"));

@@ -15,10 +15,7 @@ const MIB: usize = 1 << 20;
 
 /// A manifest, or the output of `carrack sum`, as pairs of name and digest in the order of names.
 fn digests(text: &str) -> Vec<(String, String)> {
-    let pair = |line: &str| {
-        line.split_once("  ")
-            .map(|(digest, name)| (name.to_string(), digest.to_string()))
-    };
+    let pair = |line: &str| line.split_once("  ").map(|(digest, name)| (name.to_string(), digest.to_string()));
     let mut pairs: Vec<_> = text.lines().filter_map(pair).collect();
     pairs.sort();
     pairs
@@ -137,7 +134,9 @@ fn several_sources_and_a_file_under_another_name() {
     sandbox.write("x/b", tree::bytes(2 * MIB, 3));
     tree::mixed(&sandbox.path("d"));
     sandbox.write("contents/inner", "c");
-    for (place, token, root) in [("here".to_string(), "-q".to_string(), "here"), (node.at("there"), node.token(), "root/there")] {
+    for (place, token, root) in
+        [("here".to_string(), "-q".to_string(), "here"), (node.at("there"), node.token(), "root/there")]
+    {
         sandbox.ok(["a", "x/b", "d", "contents/", &place, &token]);
         let root = sandbox.path(root);
         assert_eq!(fs::read(root.join("a")).unwrap(), b"aaa");
@@ -195,7 +194,9 @@ fn modes_and_times_are_kept_and_privileges_are_not() {
         set_time(&top.join(name), 900_000_000, 1);
         paths.push((name.to_string(), wanted & 0o777));
     }
-    for (place, token, root) in [("here".to_string(), "-q".to_string(), "here"), (node.at("there"), node.token(), "root/there")] {
+    for (place, token, root) in
+        [("here".to_string(), "-q".to_string(), "here"), (node.at("there"), node.token(), "root/there")]
+    {
         sandbox.ok(["tree/", &place, &token]);
         let root = sandbox.path(root);
         for (name, wanted) in &paths {

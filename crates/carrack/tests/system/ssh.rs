@@ -298,7 +298,13 @@ fn bytes_between_two_hosts_go_straight_from_one_to_the_other() {
     assert!(address.starts_with("127.0.0.2:"), "{address}");
     assert_eq!((left.cached().len(), right.cached().len()), (0, 1));
     // Nothing on the way that could be a way for the bytes: not even this host's own.
-    let ran = sandbox.ok(["--json", &left.rsh, "--link=tunnel", &at(&sandbox, "left", "tree/"), &at(&sandbox, "right", "by")]);
+    let ran = sandbox.ok([
+        "--json",
+        &left.rsh,
+        "--link=tunnel",
+        &at(&sandbox, "left", "tree/"),
+        &at(&sandbox, "right", "by"),
+    ]);
     same_tree(&sandbox.path("tree"), &sandbox.path("by"));
     assert_eq!(link(&ran), ("tunnel".to_owned(), String::new()));
     assert_eq!(ran.summary()["link"]["cipher"], "inside ssh and ssh");
@@ -378,7 +384,8 @@ fn the_far_side_takes_a_path_as_it_was_typed() {
         let content = format!("content {number}");
         sandbox.write("file", &content);
         sandbox.ok([&far.rsh, "file", &at(&sandbox, "far", &format!("there/{name}"))]);
-        let names: Vec<_> = std::fs::read_dir(sandbox.path("there")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let names: Vec<_> =
+            std::fs::read_dir(sandbox.path("there")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert!(names.iter().any(|there| there == name) && names.len() == number + 1, "{name:?} {names:?}");
         let back = sandbox.ok([&far.rsh, &at(&sandbox, "far", &format!("there/{name}")), "back"]);
         assert_eq!(std::fs::read_to_string(sandbox.path("back")).unwrap(), content, "{name:?}: {}", back.stderr);

@@ -42,6 +42,7 @@ impl Sender {
             | PeerMessage::Complete { .. }
             | PeerMessage::Abandon { .. }
             | PeerMessage::Directories(_)
+            | PeerMessage::StreamLost { .. }
             | PeerMessage::Finish => {
                 return Err(ProtocolError::violation("the receiver sent what only a sender sends"));
             }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::streams::Carried;
-use super::{BlockJob, Bundle, Job, Next, Sender, SenderAction, SentItem};
+use super::{BlockJob, Bundle, Job, Next, Phase, Sender, SenderAction, SentItem};
 use crate::digest::BlockDigest;
 use crate::report::Failure;
 use crate::transfer::Unit;
 use crate::wire::error_code::{ErrorCode, Side};
+use crate::wire::peer::PeerMessage;
 
 impl Sender {
     /// A stream is there and wants work.
@@ -64,6 +65,10 @@ impl Sender {
     /// Near the end: when a stream has nothing to do while another holds something for far longer than usual, the other is cut
     /// off and what it holds goes back into the queue. Never the last one.
     fn cut_off_straggler(&mut self, now: Instant, idle: u16) -> bool {
+        // While the scan goes on a stream may be idle for want of work, and its neighbour's pace is nobody's problem yet.
+        if self.phase == Phase::Scanning {
+            return false;
+        }
         let late = self.streams.straggler(idle).filter(|(deadline, _)| now > *deadline);
         let Some((_, straggler)) = late else {
             return false;
@@ -155,6 +160,10 @@ impl Sender {
     /// Takes a stream out and puts what it carried back into the queue. How much has not landed.
     fn lose(&mut self, stream: u16) -> u64 {
         let carried = self.streams.lose(stream);
+        if matches!(self.phase, Phase::Scanning | Phase::Draining) {
+            // Before anything of it goes down another stream: the receiver must know which of two copies is the old one.
+            self.actions.push_back(SenderAction::Send(PeerMessage::StreamLost { stream }));
+        }
         for carried in &carried {
             self.requeue(carried.unit);
         }

@@ -66,12 +66,8 @@ impl Sshd {
         make_keys(sandbox);
         // Only root's sshd wants this directory, and a machine on which none has run since it started has none.
         let _ = std::fs::create_dir("/run/sshd");
-        let environment = format!(
-            "SetEnv HOME={} XDG_CACHE_HOME={} PATH={}",
-            home.display(),
-            cache.display(),
-            bin.display()
-        );
+        let environment =
+            format!("SetEnv HOME={} XDG_CACHE_HOME={} PATH={}", home.display(), cache.display(), bin.display());
         let (server, port) = serve(sandbox, setup, &environment);
         write_alias(sandbox, setup, port);
         let config = write_client_config(sandbox, setup.name, port);

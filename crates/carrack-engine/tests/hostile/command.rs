@@ -1,0 +1,228 @@
+//! A hostile command: requests that lead out of the root, options out of bounds, roles that are not a stranger's, and asking twice.
+
+use std::os::unix::fs::symlink;
+
+use carrack_core::report::{ErrorCode, Failure};
+use carrack_core::wire::control::*;
+
+use crate::sandbox::Sandbox;
+use crate::session::{Session, options, receive_into};
+use crate::watch::Watch;
+
+/// Links that somebody who may has put below the root, and that lead out.
+fn with_links(sandbox: &Sandbox) {
+    symlink(sandbox.outside(), sandbox.root().join("absolute")).unwrap();
+    symlink("../outside", sandbox.root().join("relative")).unwrap();
+    symlink("../outside/canary", sandbox.root().join("leak")).unwrap();
+    symlink("/proc/self/root", sandbox.root().join("magic")).unwrap();
+}
+
+const WAYS_OUT: [&str; 9] = [
+    "..",
+    "../outside",
+    "/../outside/canary",
+    "a/../../outside",
+    "absolute/canary",
+    "relative/canary",
+    "relative/private/canary",
+    "leak",
+    "magic/etc/passwd",
+];
+
+fn bytes(path: &str) -> Vec<u8> {
+    path.as_bytes().to_vec()
+}
+
+fn send(path: &str) -> Ask {
+    let source = Source { path: bytes(path), target: b"t".to_vec(), ..Source::default() };
+    let role = SendRole { sources: vec![source] };
+    Ask::Begin(Begin { options: Some(options()), role: Some(Role::Send(role)) })
+}
+
+fn receive(directory: &str, sink: u32) -> Ask {
+    let role = ReceiveRole { directory: bytes(directory), sink, ..ReceiveRole::default() };
+    Ask::Begin(Begin { options: Some(options()), role: Some(Role::Receive(role)) })
+}
+
+/// Whatever is asked about what lies outside is refused, and nothing of it is told.
+#[test]
+fn nothing_outside_is_read_or_changed() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    with_links(&sandbox);
+    std::fs::write(sandbox.root().join("mine"), b"mine").unwrap();
+    let before = sandbox.names();
+    for path in WAYS_OUT {
+        let sum = Sum { path: bytes(path), blake3: true, ..Sum::default() };
+        let asks = [
+            Ask::List(List { path: bytes(path), recursive: true, itself: false }),
+            Ask::Sum(sum),
+            Ask::MakeDirectory(MakeDirectory { path: bytes(&format!("{path}/made")), parents: false }),
+            Ask::MakeDirectory(MakeDirectory { path: bytes(&format!("{path}/made/deep")), parents: true }),
+            Ask::Rename(Rename { from: bytes("mine"), to: bytes(&format!("{path}/moved")) }),
+            Ask::Rename(Rename { from: bytes(&format!("{path}/canary")), to: bytes("stolen") }),
+            Ask::Remove(Remove { path: bytes(&format!("{path}/canary")), recursive: false }),
+            Ask::Remove(Remove { path: bytes(&format!("{path}/private")), recursive: true }),
+            receive(path, 0),
+            receive(&format!("{path}/made"), 0),
+            receive(&format!("{path}/canary"), 3),
+            send(path),
+        ];
+        let mut session = Session::start(&sandbox.root());
+        for ask in asks {
+            let shown = format!("{path}: {ask:?}");
+            let failure = sandbox.around(|_| session.request(ask)).expect_err(&shown);
+            assert!(!failure.message.is_empty(), "{shown}");
+        }
+        let Ok(Tell::Inspected(Inspected { facts })) = session.request(Ask::Inspect(Paths { paths: vec![bytes(path)] }))
+        else {
+            panic!()
+        };
+        assert!(facts[0].kind == 0 && facts[0].failure.is_some() && facts[0].resolved.is_empty(), "{path}: {facts:?}");
+        session.assert_alive();
+        session.leave().unwrap();
+    }
+    sandbox.assert_untouched();
+    assert_eq!(sandbox.names(), before);
+}
+
+/// Links below the root are listed and sent as links, and removed as links; what they lead to is left alone.
+#[test]
+fn links_that_lead_out_are_only_links() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    with_links(&sandbox);
+    let mut session = Session::start(&sandbox.root());
+    let list = List { path: b"".to_vec(), recursive: true, itself: false };
+    let Ok(Tell::Page(page)) = session.request(Ask::List(list)) else { panic!() };
+    assert!(page.entries.iter().all(|entry| entry.kind == 3), "{page:?}");
+    assert_eq!(page.entries.len(), 4);
+    for link in ["absolute", "relative", "leak", "magic"] {
+        let remove = Remove { path: bytes(link), recursive: true };
+        assert!(matches!(session.request(Ask::Remove(remove)), Ok(Tell::Done(Counted { count: 1 }))));
+    }
+    session.leave().unwrap();
+    sandbox.assert_untouched();
+    assert_eq!(sandbox.names(), Vec::<String>::new());
+}
+
+fn refusal(session: &mut Session, ask: Ask, what: &str) {
+    let failure: Failure = session.request(ask).expect_err(what);
+    assert_eq!(failure.code, ErrorCode::ProtocolViolation, "{what}: {failure:?}");
+    assert!(failure.message.contains(what), "{what}: {failure:?}");
+    session.assert_alive();
+}
+
+#[test]
+fn options_and_roles_that_are_not_given() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let mut session = Session::start(&sandbox.root());
+    let with = |change: &dyn Fn(&mut Options)| {
+        let mut begin = receive_into(b"");
+        change(begin.options.as_mut().unwrap());
+        Ask::Begin(begin)
+    };
+    for block in [0, 1, 4096, 65537, 1 << 30, u32::MAX] {
+        let ask = with(&|options| options.block_bytes = block);
+        refusal(&mut session, ask, &format!("the peer asked for blocks of {block} bytes"));
+    }
+    for streams in [0, 257, 10_000, u32::MAX] {
+        let ask = with(&|options| options.streams = streams);
+        refusal(&mut session, ask, &format!("the peer asked for {streams} streams"));
+    }
+    refusal(&mut session, with(&|options| options.verify = 9), "unknown verification 9");
+    refusal(&mut session, with(&|options| options.existing = 9), "unknown treatment of existing files 9");
+    let begin = |options, role| Ask::Begin(Begin { options, role });
+    let receiving = receive_into(b"").role;
+    refusal(&mut session, begin(None, receiving), "began a transfer without options");
+    refusal(&mut session, begin(Some(options()), None), "began a transfer without a role");
+    // Standard output, and kinds that nobody knows.
+    for sink in [1, 4, u32::MAX] {
+        refusal(&mut session, receive("", sink), &format!("a destination of unknown kind {sink}"));
+    }
+    for synthetic in [1, 2, 3, u32::MAX] {
+        let source = Source { synthetic, size: u64::MAX, target: b"t".to_vec(), ..Source::default() };
+        let role = Role::Send(SendRole { sources: vec![source] });
+        refusal(&mut session, begin(Some(options()), Some(role)), "sources that it may not ask for");
+    }
+    for target in [&b"../x"[..], b"/x", b"a//b", b"a\0", &vec![b'n'; 70_000], &b"n/".repeat(30_000)[..59_999]] {
+        let source = Source { path: b"".to_vec(), target: target.to_vec(), ..Source::default() };
+        let role = Role::Send(SendRole { sources: vec![source] });
+        let ask = begin(Some(options()), Some(role));
+        let failure = session.request(ask).expect_err("the target is no name");
+        assert_eq!(failure.code, ErrorCode::BadPath, "{failure:?}");
+    }
+    session.leave().unwrap();
+    sandbox.assert_untouched();
+}
+
+/// A regular file is not written in place: that way is for devices and FIFOs.
+#[test]
+fn a_file_is_no_sink() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.root().join("mine"), b"mine").unwrap();
+    let mut session = Session::start(&sandbox.root());
+    let failure = session.request(receive("mine", 3)).expect_err("a regular file");
+    assert_eq!(failure.code, ErrorCode::Unsupported, "{failure:?}");
+    session.leave().unwrap();
+    assert_eq!(std::fs::read(sandbox.root().join("mine")).unwrap(), b"mine");
+}
+
+#[test]
+fn asking_twice() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let mut session = Session::start(&sandbox.root());
+    let greeting = Ask::Hello(Hello { oldest: 1, newest: 1, ..Hello::default() });
+    refusal(&mut session, greeting, "greeted twice");
+    session.begin();
+    refusal(&mut session, Ask::Begin(receive_into(b"")), "a second transfer in one session");
+    refusal(&mut session, send(""), "a second transfer in one session");
+    let tunnel = |channel| Ask::Tunnel(Tunnel { session: Some(a_session()), channel, dial: true });
+    for channel in [0, 1, 65_536, u32::MAX] {
+        refusal(&mut session, tunnel(channel), &format!("channel {channel} as a tunnel"));
+    }
+    session.ask(tunnel(2));
+    refusal(&mut session, tunnel(2), "channel 2 twice");
+    session.leave().unwrap();
+    sandbox.assert_untouched();
+}
+
+fn a_session() -> carrack_core::wire::control::Session {
+    carrack_core::wire::control::Session { id: vec![1; 16], secret: vec![2; 32], encrypt: false }
+}
+
+#[test]
+fn sessions_and_dials_that_make_no_sense() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let mut session = Session::start(&sandbox.root());
+    for wrong in [
+        None,
+        Some(carrack_core::wire::control::Session { id: vec![1; 15], ..a_session() }),
+        Some(carrack_core::wire::control::Session { secret: vec![1; 33], ..a_session() }),
+    ] {
+        let what = "a session without a whole identifier and secret";
+        refusal(&mut session, Ask::Listen(Listen { session: wrong.clone(), ..Listen::default() }), what);
+        refusal(&mut session, Ask::Dial(Dial { session: wrong.clone(), pin: vec![0; 32], ..Dial::default() }), what);
+        refusal(&mut session, Ask::Tunnel(Tunnel { session: wrong, channel: 2, dial: true }), what);
+    }
+    let dial = |count, first, addresses| {
+        let pin = vec![0; 32];
+        Ask::Dial(Dial { session: Some(a_session()), addresses, pin, count, first, timeout_ms: 1 })
+    };
+    for (count, first) in [(10_000, 0), (u32::MAX, 0), (1, u32::MAX), (1, 1024)] {
+        refusal(&mut session, dial(count, first, Vec::new()), &format!("{count} data connections were asked for"));
+    }
+    let many = vec!["127.0.0.1:1".to_owned(); 1000];
+    refusal(&mut session, dial(1, 0, many), "1000 addresses");
+    // Addresses that are none are an error like one where nobody answers.
+    let nonsense = vec![String::new(), ":".into(), "-oProxyCommand=x:1".into(), "a\0b:1".into()];
+    let failure = session.request(dial(1, 0, nonsense)).expect_err("no address");
+    assert_eq!(failure.code, ErrorCode::ConnectFailed, "{failure:?}");
+    session.assert_alive();
+    session.leave().unwrap();
+    sandbox.assert_untouched();
+}

@@ -1,0 +1,64 @@
+//! Frames as a hostile sender writes them: any path, any length, right digests where it wants to be believed.
+
+use carrack_core::digest::BlockDigest;
+use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
+use carrack_core::wire::peer::{DirectoryAttributes, Offer, PeerMessage};
+use carrack_engine::data::stream::OutStream;
+
+/// One entry of a hostile bundle.
+pub enum Entry<'a> {
+    File(&'a [u8], &'a [u8]),
+    Directory(&'a [u8]),
+    Link(&'a [u8], &'a [u8]),
+}
+
+fn header(kind: EntryKind, path: &[u8], size: usize) -> EntryHeader {
+    let path_bytes = u16::try_from(path.len()).unwrap();
+    EntryHeader { kind, path_bytes, mode: 0o777, size: size as u32, mtime_seconds: 1, mtime_nanos: 0 }
+}
+
+pub fn trailer_of(content: &[u8]) -> Trailer {
+    let digest = BlockDigest { blake3: *blake3::hash(content).as_bytes(), ..BlockDigest::default() };
+    Trailer { whole: true, digest }
+}
+
+/// Sends a bundle. The receiver may cut the stream in the middle: that is its answer, and no error here.
+pub fn bundle(stream: &mut OutStream, number: u64, entries: &[Entry<'_>]) {
+    let _ = try_bundle(stream, number, entries);
+}
+
+fn try_bundle(stream: &mut OutStream, number: u64, entries: &[Entry<'_>]) -> std::io::Result<()> {
+    stream.meta(&[&Header::Bundle { bundle: number, entries: entries.len() as u32 }.encode()])?;
+    for entry in entries {
+        match *entry {
+            Entry::File(path, content) => {
+                stream.meta(&[&header(EntryKind::File, path, content.len()).encode(), path])?;
+                stream.payload(content)?;
+                stream.meta(&[&trailer_of(content).encode()])?;
+            }
+            Entry::Directory(path) => stream.meta(&[&header(EntryKind::Directory, path, 0).encode(), path])?,
+            Entry::Link(path, target) => {
+                stream.meta(&[&header(EntryKind::Symlink, path, target.len()).encode(), path, target])?;
+            }
+        }
+    }
+    stream.flush()
+}
+
+/// Sends a block with its right digest.
+pub fn block(stream: &mut OutStream, item: u64, offset: u64, content: &[u8], whole: bool) {
+    let header = Header::Block { item, offset, length: content.len() as u32, hole: false, whole };
+    let _ = stream.meta(&[&header.encode()]);
+    let _ = stream.payload(content);
+    let _ = stream.meta(&[&trailer_of(content).encode()]);
+    let _ = stream.flush();
+}
+
+pub fn offer(item: u64, path: &[u8], size: Option<u64>) -> PeerMessage {
+    PeerMessage::Offer(Offer { item, path: path.to_vec(), size, mode: 0o777, mtime: Some((1, 0)), sparse: false })
+}
+
+pub fn directories(paths: &[&[u8]]) -> PeerMessage {
+    let list = paths.iter().map(|path| DirectoryAttributes { path: path.to_vec(), mode: 0o777, mtime: (1, 0) });
+    PeerMessage::Directories(list.collect())
+}
