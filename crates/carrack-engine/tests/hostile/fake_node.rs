@@ -1,0 +1,187 @@
+//! A node that is none: it has a key and speaks TLS, and then says whatever a test wants.
+
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use carrack_core::location::{Location, NodeAddress};
+use carrack_core::report::{ItemKind, Report};
+use carrack_core::request::{CopyOptions, CopyRequest};
+use carrack_core::wire::PROTOCOL_VERSION;
+use carrack_core::wire::control::*;
+use carrack_core::wire::mux::Channel;
+use carrack_core::wire::peer::PeerMessage;
+use carrack_engine::data::socket::Socket;
+use carrack_engine::data::stream::OutStream;
+use carrack_engine::link::hello;
+use carrack_engine::link::mux::MuxWriter;
+use carrack_engine::link::tls::{Key, Tls};
+use carrack_engine::link::tls_duplex::{self, DuplexReader};
+
+use crate::sandbox::Sandbox;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The fake's side of one control connection.
+pub struct Conversation {
+    writer: MuxWriter,
+    asked: mpsc::Receiver<(u64, Ask)>,
+    peer: mpsc::Receiver<PeerMessage>,
+    data: TcpListener,
+    key: Key,
+    session: Option<SessionKey>,
+}
+
+/// A fake that takes one connection.
+pub struct FakeNode {
+    pub node: NodeAddress,
+    thread: JoinHandle<()>,
+}
+
+fn read_all(reader: DuplexReader, writer: MuxWriter) -> (mpsc::Receiver<(u64, Ask)>, mpsc::Receiver<PeerMessage>) {
+    let (ask, asked) = mpsc::channel();
+    let (say, peer) = mpsc::channel();
+    let read = move || {
+        let _ = writer.read_all(reader, &mut |channel, payload| {
+            match channel {
+                Channel::CONTROL => drop(ask.send(ToAgent::from_bytes(&payload).unwrap())),
+                _ => drop(say.send(PeerMessage::decode(&payload).unwrap())),
+            }
+            Ok(())
+        });
+    };
+    std::thread::Builder::new().name("fake node's reader".into()).spawn(read).unwrap();
+    (asked, peer)
+}
+
+impl FakeNode {
+    /// Takes one connection, and hands it over before anything was said on it.
+    pub fn raw(play: impl FnOnce(TcpStream, Key) + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let key = Key::generate().unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let node = NodeAddress { host: "127.0.0.1".into(), port, pin: Some(key.pin) };
+        let serve = move || play(listener.accept().unwrap().0, key);
+        let thread = std::thread::Builder::new().name("fake node".into()).spawn(serve).unwrap();
+        Self { node, thread }
+    }
+
+    /// Takes one connection, and lets `play` hold the conversation on it.
+    pub fn start(play: impl FnOnce(&mut Conversation) + Send + 'static) -> Self {
+        Self::raw(move |socket, key| {
+            let mut tls = Tls::server(&key).unwrap();
+            tls.handshake(&Socket::Tcp(socket.try_clone().unwrap())).unwrap();
+            let abort = socket.try_clone().unwrap();
+            let (reader, out) = tls_duplex::split(socket, Box::new(tls)).unwrap();
+            let writer = MuxWriter::new(Box::new(out), Box::new(move || drop(abort.shutdown(Shutdown::Both))));
+            let (asked, peer) = read_all(reader, writer.clone());
+            let data = TcpListener::bind("127.0.0.1:0").unwrap();
+            let mut conversation = Conversation { writer, asked, peer, data, key, session: None };
+            play(&mut conversation);
+            // A moment for the last words to leave; then the connection is closed.
+            conversation.drain();
+            conversation.writer.close();
+        })
+    }
+
+    pub fn join(self) {
+        self.thread.join().unwrap();
+    }
+}
+
+impl Conversation {
+    /// The next request; `None` when the client has gone.
+    pub fn next(&mut self) -> Option<(u64, Ask)> {
+        self.asked.recv_timeout(PATIENCE).ok()
+    }
+
+    pub fn tell(&self, request: u64, tell: Tell) {
+        self.payload(Channel::CONTROL, &FromAgent { request, tell: Some(tell) }.to_bytes());
+    }
+
+    pub fn payload(&self, channel: Channel, bytes: &[u8]) {
+        // The client may have hung up: that is what is wanted.
+        let _ = self.writer.send(channel, bytes);
+    }
+
+    pub fn say(&self, message: &PeerMessage) {
+        self.payload(Channel::PEER, &message.encode());
+    }
+
+    /// What the client's receiver says next, progress of landing left out; `None` when it has gone.
+    pub fn heard(&self) -> Option<PeerMessage> {
+        loop {
+            match self.peer.recv_timeout(PATIENCE).ok()? {
+                PeerMessage::Landed { .. } => {}
+                message => return Some(message),
+            }
+        }
+    }
+
+    /// Until the client's receiver has ended the transfer.
+    pub fn until_failed(&self) {
+        while !matches!(self.heard(), None | Some(PeerMessage::Fail(_))) {}
+    }
+
+    /// The answer that an honest node gives, as far as there is one before a transfer begins.
+    pub fn honest(&mut self, ask: &Ask) -> Option<Tell> {
+        Some(match ask {
+            Ask::Hello(_) => Tell::Welcome(Welcome { version: PROTOCOL_VERSION, processors: 1, ..Welcome::default() }),
+            Ask::Inspect(paths) => {
+                let kind = kind_number(ItemKind::File);
+                let facts = PathFacts { kind, size: 5, inode: 1, resolved: b"/f".to_vec(), ..PathFacts::default() };
+                Tell::Inspected(Inspected { facts: vec![facts; paths.paths.len()] })
+            }
+            Ask::Listen(listen) => {
+                self.session = SessionKey::from_message(listen.session.as_ref()).ok();
+                let port = u32::from(self.data.local_addr().unwrap().port());
+                Tell::Listening(Listening { port, pin: self.key.pin.to_vec() })
+            }
+            Ask::Begin(_) | Ask::Cancel(_) => Tell::Done(Counted::default()),
+            _ => return None,
+        })
+    }
+
+    /// Answers honestly until the transfer has begun, and gives back its data stream.
+    pub fn begin(&mut self) -> OutStream {
+        let mut stream = None;
+        while let Some((request, ask)) = self.next() {
+            let answer = self.honest(&ask).expect("a request that comes before a transfer");
+            self.tell(request, answer);
+            match ask {
+                Ask::Listen(_) => stream = Some(self.accept()),
+                Ask::Begin(_) => return OutStream::new(stream.expect("a data connection")),
+                _ => {}
+            }
+        }
+        panic!("the client left before it began");
+    }
+
+    fn accept(&self) -> carrack_engine::data::stream::Connection {
+        let (socket, _) = self.data.accept().unwrap();
+        let find = |id: &[u8; 16]| self.session.clone().filter(|session| session.id == *id);
+        hello::accept(Arc::new(Socket::Tcp(socket)), &self.key, &find).unwrap().0
+    }
+
+    /// Answers what still comes, until the client goes.
+    fn drain(&mut self) {
+        while let Ok((request, ask)) = self.asked.recv_timeout(Duration::from_millis(500)) {
+            match self.honest(&ask) {
+                Some(answer) => self.tell(request, answer),
+                None => return,
+            }
+        }
+    }
+}
+
+/// Pulls `path` of the fake into the sandbox's root, as a user would.
+pub fn pull(node: &FakeNode, path: &str, sandbox: &Sandbox) -> Report {
+    let location = Location::Node { node: node.node.clone(), path: path.as_bytes().to_vec() };
+    let mut options = CopyOptions { streams: Some(1), ..CopyOptions::default() };
+    options.reach.connect_timeout = PATIENCE;
+    let mut directory = sandbox.root().into_os_string().into_encoded_bytes();
+    directory.push(b'/');
+    let request = CopyRequest { sources: vec![location], destination: Location::Local(directory), options };
+    carrack_engine::copy::copy(&request, &|_| {})
+}

@@ -1,0 +1,378 @@
+//! A hostile node: a real `copy` pulls one file from it, or a real listing asks it, and it says and sends something else.
+
+use std::io::Write;
+
+use carrack_core::path::display_bytes;
+use carrack_core::report::{ErrorCode, Failure, ItemKind, Report};
+use carrack_core::request::Reach;
+use carrack_core::wire::control::*;
+use carrack_core::wire::frame::Header;
+use carrack_core::wire::mux::Channel;
+use carrack_core::wire::peer::{Answer, ItemResult, PeerMessage};
+use carrack_engine::files::Files;
+
+use crate::fake_node::{Conversation, FakeNode, pull};
+use crate::sandbox::{Sandbox, hostile_paths};
+use crate::watch::Watch;
+use crate::wire::{Entry, bundle, directories, offer};
+
+/// A pull of `f` that the fake plays after everything has been agreed; it must fail, and touch nothing.
+fn failed_pull(sandbox: &Sandbox, play: impl FnOnce(&mut Conversation) + Send + 'static) -> Failure {
+    let node = FakeNode::start(play);
+    let report = pull(&node, "/f", sandbox);
+    node.join();
+    sandbox.assert_untouched();
+    report.error.expect("the client took it")
+}
+
+/// The message names the node, and says what it did.
+fn assert_told(failure: &Failure, code: ErrorCode, what: &str) {
+    assert_eq!(failure.code, code, "{what}: {failure:?}");
+    assert!(failure.message.contains(what), "{what}: {failure:?}");
+}
+
+#[test]
+fn an_honest_fake_is_believed() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let node = FakeNode::start(|node| {
+        let mut stream = node.begin();
+        bundle(&mut stream, 1, &[Entry::File(b"f", b"bytes")]);
+        assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: 1, exceptions: Vec::new() }));
+        node.say(&PeerMessage::Finish);
+        assert!(matches!(node.heard(), Some(PeerMessage::Finished { .. })));
+        node.tell(0, Tell::Ended(Ended { files: 1, bytes: 5, ..Ended::default() }));
+    });
+    let report = pull(&node, "/f", &sandbox);
+    node.join();
+    assert_eq!((report.error, report.files), (None, 1));
+    sandbox.assert_untouched();
+    assert_eq!(std::fs::read(sandbox.root().join("f")).unwrap(), b"bytes");
+}
+
+#[test]
+fn hostile_names() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    for (path, why) in hostile_paths() {
+        let ways: [fn(&Conversation, &mut carrack_engine::data::stream::OutStream, &[u8]); 5] = [
+            |node, _, path| node.say(&offer(1, path, Some(5))),
+            |node, _, path| node.say(&directories(&[path])),
+            |_, stream, path| bundle(stream, 1, &[Entry::File(path, b"planted")]),
+            |_, stream, path| bundle(stream, 1, &[Entry::Directory(path)]),
+            |_, stream, path| bundle(stream, 1, &[Entry::Link(path, b"target")]),
+        ];
+        let shown = display_bytes(&path).to_string();
+        for send in ways {
+            let path = path.clone();
+            let failure = failed_pull(&sandbox, move |node| {
+                let mut stream = node.begin();
+                send(node, &mut stream, &path);
+                node.until_failed();
+            });
+            assert_told(&failure, ErrorCode::BadPath, "the peer sent the path \"");
+            assert!(failure.message.contains(why), "{shown}: {failure:?}");
+        }
+    }
+    assert_eq!(sandbox.names(), Vec::<String>::new());
+}
+
+/// Well-formed names, beside the one that was asked for: what scp once took.
+#[test]
+fn files_that_nobody_asked_for() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    for path in [&b".bashrc"[..], b".ssh/authorized_keys", b"f2", b"F", b"g/f"] {
+        let ways: [fn(&Conversation, &mut carrack_engine::data::stream::OutStream, &[u8]); 5] = [
+            |node, _, path| node.say(&offer(1, path, Some(5))),
+            |node, _, path| node.say(&directories(&[path])),
+            |_, stream, path| bundle(stream, 1, &[Entry::File(path, b"planted")]),
+            |_, stream, path| bundle(stream, 1, &[Entry::Directory(path)]),
+            |_, stream, path| bundle(stream, 1, &[Entry::Link(path, b"target")]),
+        ];
+        for send in ways {
+            let failure = failed_pull(&sandbox, move |node| {
+                let mut stream = node.begin();
+                send(node, &mut stream, path);
+                node.until_failed();
+            });
+            assert_told(&failure, ErrorCode::BadPath, "which was not asked for");
+        }
+    }
+    assert_eq!(sandbox.names(), Vec::<String>::new());
+}
+
+/// The file that was asked for turns out to be a link out, and then a directory.
+#[test]
+fn through_a_link_made_before() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let outside = sandbox.outside().into_os_string().into_encoded_bytes();
+    let node = FakeNode::start(move |node| {
+        let mut stream = node.begin();
+        bundle(&mut stream, 1, &[Entry::Link(b"f", &outside)]);
+        assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: 1, exceptions: Vec::new() }));
+        bundle(&mut stream, 2, &[Entry::File(b"f/canary", b"overwritten"), Entry::Directory(b"f/made")]);
+        let Some(PeerMessage::BundleDone { exceptions, .. }) = node.heard() else { panic!() };
+        assert!(exceptions.iter().all(|(_, result)| matches!(result, ItemResult::Failed(_))), "{exceptions:?}");
+        assert_eq!(exceptions.len(), 2);
+        node.say(&offer(3, b"f/big", Some(5)));
+        assert!(matches!(node.heard(), Some(PeerMessage::Answer { answer: Answer::Refuse(_), .. })));
+        node.say(&directories(&[b"f/private", b"f"]));
+        node.say(&PeerMessage::Finish);
+        let Some(PeerMessage::Finished { failures, .. }) = node.heard() else { panic!() };
+        assert_eq!(failures.len(), 2);
+        node.tell(0, Tell::Ended(Ended { symlinks: 1, ..Ended::default() }));
+    });
+    let report = pull(&node, "/f", &sandbox);
+    node.join();
+    assert_eq!(report.error, None);
+    sandbox.assert_untouched();
+}
+
+#[test]
+fn lengths_and_noise_on_data() {
+    let _watch = Watch::memory();
+    let sandbox = Sandbox::new();
+    let block = Header::Block { item: 1, offset: 0, length: u32::MAX, hole: true, whole: true }.encode();
+    let bundled = Header::Bundle { bundle: 1, entries: u32::MAX }.encode();
+    let cases = [
+        (block, "the peer sent a block of 4294967295 bytes"),
+        (bundled, "the peer sent a bundle of 4294967295 items"),
+        ([0xff; 24], "the peer sent a frame with unknown flags"),
+        ([0; 24], "the peer sent a frame of unknown kind 0"),
+    ];
+    for (bytes, what) in cases {
+        let failure = failed_pull(&sandbox, move |node| {
+            let mut stream = node.begin();
+            let _ = stream.meta(&[&bytes]);
+            let _ = stream.flush();
+            node.until_failed();
+        });
+        assert_told(&failure, ErrorCode::ProtocolViolation, what);
+    }
+    // Bytes that are no TLS record.
+    let failure = failed_pull(&sandbox, |node| {
+        let stream = node.begin();
+        let _ = (&*stream.socket()).write_all(&[0xa5; 1000]);
+        node.until_failed();
+    });
+    assert!(matches!(failure.code, ErrorCode::ProtocolViolation | ErrorCode::ConnectionLost), "{failure:?}");
+}
+
+#[test]
+fn lengths_and_noise_on_control() {
+    let _watch = Watch::memory();
+    let sandbox = Sandbox::new();
+    let unknown = vec![0x9a, 0x06, 0x01, 0x00];
+    let bomb = vec![0x12, 0xff, 0xff, 0xff, 0xff, 0x0f, 0x00];
+    for (bytes, what) in [(unknown, "an answer of unknown type"), (bomb, "an answer that cannot be read")] {
+        for begun in [false, true] {
+            let bytes = bytes.clone();
+            let failure = failed_pull(&sandbox, move |node| {
+                let _stream = begun.then(|| node.begin());
+                node.payload(Channel::CONTROL, &bytes);
+                while node.next().is_some() {}
+            });
+            assert_told(&failure, ErrorCode::ProtocolViolation, what);
+        }
+    }
+    let failure = failed_pull(&sandbox, |node| {
+        let _stream = node.begin();
+        node.payload(Channel::PEER, &[0xff; 50]);
+        node.until_failed();
+    });
+    assert_told(&failure, ErrorCode::ProtocolViolation, "a peer message that cannot be read");
+}
+
+/// Before, and instead of, TLS.
+#[test]
+fn nodes_that_are_none() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let plays: [fn(std::net::TcpStream); 3] = [
+        drop,
+        |mut socket| drop(socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")),
+        |mut socket| drop(socket.write_all(&[0x16, 3, 3, 0xff, 0xff, 0xff, 0xff])),
+    ];
+    for play in plays {
+        let node = FakeNode::raw(move |socket, _| play(socket));
+        let report = pull(&node, "/f", &sandbox);
+        node.join();
+        assert_told(&report.error.unwrap(), ErrorCode::ConnectFailed, "no TLS session");
+    }
+    // Another key than the one typed.
+    let mut node = FakeNode::raw(|socket, key| {
+        let mut tls = carrack_engine::link::tls::Tls::server(&key).unwrap();
+        let _ = tls.handshake(&carrack_engine::data::socket::Socket::Tcp(socket));
+    });
+    node.node.pin = Some([7; 32]);
+    let report = pull(&node, "/f", &sandbox);
+    node.join();
+    assert_told(&report.error.unwrap(), ErrorCode::KeyMismatch, "is pinned for it");
+    sandbox.assert_untouched();
+}
+
+/// Something else than what was asked, at each step.
+#[test]
+fn answers_of_the_wrong_kind() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let wrong: fn() -> [Tell; 4] = || {
+        [
+            Tell::Page(Page::default()),
+            Tell::Inspected(Inspected { facts: vec![PathFacts::default(); 3] }),
+            Tell::Dialed(Dialed::default()),
+            Tell::Sums(Sums::default()),
+        ]
+    };
+    let steps: [(fn(&Ask) -> bool, &str); 3] = [
+        (|ask| matches!(ask, Ask::Hello(_)), "Hello"),
+        (|ask| matches!(ask, Ask::Inspect(_)), "Inspect"),
+        (|ask| matches!(ask, Ask::Listen(_)), "Listen"),
+    ];
+    for (is_step, step) in steps {
+        for number in 0..wrong().len() {
+            let failure = failed_pull(&sandbox, move |node| {
+                while let Some((request, ask)) = node.next() {
+                    let answer = if is_step(&ask) { Some(wrong()[number].clone()) } else { node.honest(&ask) };
+                    let Some(answer) = answer else { return };
+                    node.tell(request, answer);
+                }
+            });
+            assert_told(&failure, ErrorCode::ProtocolViolation, "something else than it was asked");
+            assert!(failure.message.starts_with("127.0.0.1:"), "{step}: {failure:?}");
+        }
+    }
+    assert_eq!(sandbox.names(), Vec::<String>::new());
+}
+
+/// It says that all went well, and nothing came.
+#[test]
+fn an_end_that_is_none() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let failure = failed_pull(&sandbox, |node| {
+        let _stream = node.begin();
+        node.tell(0, Tell::Ended(Ended { files: 1, bytes: 5, durable: true, ..Ended::default() }));
+        node.until_failed();
+    });
+    assert_told(&failure, ErrorCode::ProtocolViolation, "before the other side had");
+    // And it goes on talking afterwards, so that it is never silent.
+    let failure = failed_pull(&sandbox, |node| {
+        let _stream = node.begin();
+        node.tell(0, Tell::Ended(Ended::default()));
+        node.tell(0, Tell::Progress(Progress::default()));
+        node.until_failed();
+    });
+    assert_told(&failure, ErrorCode::ProtocolViolation, "went on after");
+}
+
+/// What it makes up about items is bounded, and never becomes a path that is used.
+#[test]
+fn items_that_never_were() {
+    let _watch = Watch::memory();
+    let sandbox = Sandbox::new();
+    let node = FakeNode::start(|node| {
+        let mut stream = node.begin();
+        let item = |path: &[u8]| {
+            let failure = Failure { code: ErrorCode::Other, side: carrack_core::report::Side::Source, message: "x".into() };
+            Item { path: path.to_vec(), outcome: 2, failure: Some(failure.into()), ..Item::default() }
+        };
+        for _ in 0..200 {
+            let list = hostile_paths().iter().map(|(path, _)| item(path)).collect();
+            node.tell(0, Tell::Items(Items { list }));
+        }
+        bundle(&mut stream, 1, &[Entry::File(b"f", b"bytes")]);
+        while !matches!(node.heard(), None | Some(PeerMessage::BundleDone { .. })) {}
+        node.say(&PeerMessage::Finish);
+        while !matches!(node.heard(), None | Some(PeerMessage::Finished { .. })) {}
+        node.tell(0, Tell::Ended(Ended { failed: u64::MAX, files: u64::MAX, bytes: u64::MAX, ..Ended::default() }));
+    });
+    let report: Report = pull(&node, "/f", &sandbox);
+    node.join();
+    assert_eq!(report.error, None);
+    assert_eq!(report.failures.len(), carrack_core::limits::FAILURES_TOLD);
+    sandbox.assert_untouched();
+    assert_eq!(sandbox.names(), ["f"]);
+}
+
+/// Answers to what nobody asked are not collected for ever.
+#[test]
+fn answers_that_nobody_asked_for() {
+    let _watch = Watch::memory();
+    let sandbox = Sandbox::new();
+    let failure = failed_pull(&sandbox, |node| {
+        let (_, hello) = node.next().unwrap();
+        assert!(matches!(hello, Ask::Hello(_)));
+        let page = Page { entries: vec![entry(&[b'n'; 1000]); 500] };
+        for _ in 0..2000 {
+            node.tell(999, Tell::Page(page.clone()));
+        }
+        while node.next().is_some() {}
+    });
+    assert_told(&failure, ErrorCode::ProtocolViolation, "answers that nobody asked for");
+}
+
+fn list(node: &FakeNode, each: &mut dyn FnMut(&[u8])) -> Result<(), Failure> {
+    let location = carrack_core::location::Location::Node { node: node.node.clone(), path: b"/d".to_vec() };
+    let mut files = Files::open(&location, &Reach::default(), &|_| {})?;
+    files.list(b"/d", true, &mut |entry| each(&entry.path))
+}
+
+fn entry(path: &[u8]) -> carrack_core::wire::control::Entry {
+    let kind = kind_number(ItemKind::File);
+    carrack_core::wire::control::Entry { path: path.to_vec(), kind, ..Default::default() }
+}
+
+/// Names in a listing are names below what was listed, or the listing is refused.
+#[test]
+fn listings_with_hostile_names() {
+    let _watch = Watch::start();
+    for (path, why) in hostile_paths() {
+        let sent = path.clone();
+        let node = FakeNode::start(move |node| {
+            while let Some((request, ask)) = node.next() {
+                match (node.honest(&ask), ask) {
+                    (Some(answer), _) => node.tell(request, answer),
+                    (None, Ask::List(_)) => {
+                        node.tell(request, Tell::Page(Page { entries: vec![entry(b"good"), entry(&sent)] }));
+                        node.tell(request, Tell::Done(Counted { count: 2 }));
+                    }
+                    _ => return,
+                }
+            }
+        });
+        let mut seen = Vec::new();
+        let failure = list(&node, &mut |path| seen.push(path.to_vec())).expect_err("a hostile name");
+        node.join();
+        assert_told(&failure, ErrorCode::BadPath, "the peer sent the path \"");
+        assert!(failure.message.contains(why), "{failure:?}");
+        assert_eq!(seen, [b"good"]);
+    }
+}
+
+/// Pages without end cost no memory, and end with the connection.
+#[test]
+fn listings_without_end() {
+    let _watch = Watch::memory();
+    let node = FakeNode::start(|node| {
+        while let Some((request, ask)) = node.next() {
+            match (node.honest(&ask), ask) {
+                (Some(answer), _) => node.tell(request, answer),
+                (None, Ask::List(_)) => {
+                    let name = vec![b'n'; 200];
+                    let page = Page { entries: vec![entry(&name); carrack_core::limits::PAGE_ENTRIES] };
+                    (0..1000).for_each(|_| node.tell(request, Tell::Page(page.clone())));
+                    return;
+                }
+                _ => return,
+            }
+        }
+    });
+    let mut seen = 0;
+    let failure = list(&node, &mut |_| seen += 1).expect_err("it has no end");
+    node.join();
+    assert_told(&failure, ErrorCode::ConnectionLost, "the control connection was");
+    assert_eq!(seen, 1_000_000);
+}
