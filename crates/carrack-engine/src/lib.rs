@@ -16,6 +16,7 @@ pub mod data;
 pub mod end;
 pub mod error;
 pub mod files;
+pub mod host;
 pub mod link;
 pub mod node;
 pub mod storage;

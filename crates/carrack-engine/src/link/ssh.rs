@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use carrack_core::limits;
@@ -19,6 +20,7 @@ use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::Reach;
 use carrack_core::wire::PROTOCOL_VERSION;
 
+use crate::end::stopped;
 use crate::error::{describe, failure};
 
 /// How the agent announces itself, followed by the nonce, the protocol version and the program's version.
@@ -28,6 +30,8 @@ const MISSING_LINE: &str = "carrack-missing";
 const FAILED_LINE: &str = "carrack-failed";
 /// Lines of ssh's own messages kept for an error.
 const STDERR_LINES_KEPT: usize = 8;
+/// What a pipe that is ready takes without making the writer wait: POSIX's least PIPE_BUF, which is macOS's.
+const PIPE_PORTION_BYTES: usize = 512;
 
 /// A session whose agent has announced itself.
 pub struct SshSession {
@@ -91,19 +95,22 @@ pub fn start(host: &SshHost, reach: &Reach, note: &Arc<dyn Fn(String) + Send + S
         })?;
     let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let messages = Messages::default();
-    if let Some(errors) = errors {
-        pass_on(host.to_string(), errors, Arc::clone(&messages), Arc::clone(note));
-    }
+    let reader = errors.map(|errors| pass_on(host.to_string(), errors, Arc::clone(&messages), Arc::clone(note)));
     let (Some(input), Some(output)) = (input, output) else {
         return Err(failure(ErrorCode::Internal, Side::Command, "ssh was started without pipes"));
     };
     let mut starting = Starting {
         host,
+        looked: reach.remote_path.as_ref().map_or_else(
+            || "no carrack on its PATH".to_owned(),
+            |path| format!("no carrack that fits at {}, nor on its PATH", display_bytes(path.as_bytes())),
+        ),
         nonce: &nonce,
         input,
         output: BufReader::with_capacity(64 << 10, output),
         child: SshChild { child },
         messages,
+        reader,
         noise: Vec::new(),
         deadline: Instant::now() + reach.connect_timeout,
         patience: reach.connect_timeout,
@@ -142,11 +149,10 @@ fn command(host: &SshHost, reach: &Reach) -> Result<Command, Failure> {
 /// The line of shell. It stands between single quotes in a line that the login shell reads, whichever that is: so no single quote, no
 /// exclamation mark, no newline in it.
 fn script(nonce: &str, reach: &Reach, binary: Option<&[u8]>) -> Result<String, Failure> {
-    let try_agent = |found: &str| {
-        format!(
-            "{found} && \"$c\" agent --hello {nonce} --supports {PROTOCOL_VERSION} >/dev/null 2>&1 && exec \"$c\" agent --hello {nonce}; "
-        )
-    };
+    // One that speaks another protocol, or does not run, is no agent; what it has to say is said only where it was just put.
+    let check = format!("\"$c\" agent --hello {nonce} --supports {PROTOCOL_VERSION} </dev/null >/dev/null");
+    let run = format!("exec \"$c\" agent --hello {nonce}; ");
+    let try_agent = |found: &str| format!("{found} && {check} 2>&1 && {run}");
     let mut script = String::new();
     if let Some(path) = &reach.remote_path {
         script += &try_agent(&format!("c={}", quoted(path)?));
@@ -159,12 +165,12 @@ fn script(nonce: &str, reach: &Reach, binary: Option<&[u8]>) -> Result<String, F
             let (hash, size) = (&hash[..32], binary.len());
             script += "d=\"${XDG_CACHE_HOME:-$HOME/.cache}/carrack\"; ";
             script += &try_agent(&format!("c=\"$d/agent-{hash}\""));
-            script += &format!("echo; echo {NEED_LINE} {nonce} $(uname -s) $(uname -m); umask 077; ");
-            script += &format!("mkdir -p \"$d\" && t=$(mktemp \"$d/push.XXXXXX\") && head -c {size} >\"$t\" && ");
-            script += &format!(
-                "[ $(wc -c <\"$t\") -eq {size} ] && chmod 700 \"$t\" && mv -f \"$t\" \"$c\" && exec \"$c\" agent --hello {nonce}; "
-            );
-            script += &format!("rm -f \"$t\"; echo; echo {FAILED_LINE} {nonce}; exit 127");
+            script += &format!("echo; echo {NEED_LINE} {nonce} $(uname -s) $(uname -m); ");
+            // Between parentheses, so that the agent does not inherit the mask: it makes the user's directories.
+            script += "(umask 077; mkdir -p \"$d\" && t=$(mktemp \"$d/push.XXXXXX\") && ";
+            script += &format!("{{ head -c {size} >\"$t\" && [ $(wc -c <\"$t\") -eq {size} ] && ");
+            script += "chmod 700 \"$t\" && mv -f \"$t\" \"$c\" || { rm -f \"$t\"; false; }; }) && ";
+            script += &format!("{check} && {run}echo; echo {FAILED_LINE} {nonce}; exit 127");
         }
     }
     Ok(script)
@@ -215,7 +221,7 @@ fn pass_on(
     errors: impl Read + Send + 'static,
     messages: Messages,
     note: Arc<dyn Fn(String) + Send + Sync>,
-) {
+) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let mut lines = BufReader::new(errors);
         let mut line = Vec::new();
@@ -232,16 +238,20 @@ fn pass_on(
                 kept.pop_front();
             }
         }
-    });
+    })
 }
 
 struct Starting<'a> {
     host: &'a SshHost,
+    /// Where no agent was found, for messages.
+    looked: String,
     nonce: &'a str,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     child: SshChild,
     messages: Messages,
+    /// The thread that reads them.
+    reader: Option<JoinHandle<()>>,
     /// What came before the agent's first line.
     noise: Vec<u8>,
     deadline: Instant,
@@ -263,21 +273,22 @@ impl Starting<'_> {
                 (NEED_LINE, Some(binary)) => {
                     self.check_machine(&rest)?;
                     note(format!(
-                        "{}: no carrack on its PATH; sending this one ({} bytes) into its cache directory",
+                        "{}: {}; sending this one ({} bytes) into its cache directory",
                         self.host,
+                        self.looked,
                         binary.len()
                     ));
-                    let sent = self.input.write_all(binary).and_then(|()| self.input.flush());
-                    sent.map_err(|error| self.ended(&format!("while the agent was being sent: {}", describe(&error))))?;
+                    self.push(binary)?;
                 }
                 (MISSING_LINE, _) => {
                     let message = format!(
-                        "{}: no carrack on its PATH; install it there, name it by --remote-path, or leave --no-push out",
-                        self.host
+                        "{}: {}; install it there, name it by --remote-path, or leave --no-push out",
+                        self.host, self.looked
                     );
                     return Err(failure(ErrorCode::AgentMissing, Side::Link, message));
                 }
                 (FAILED_LINE, _) => {
+                    self.settle();
                     let message = format!(
                         "{}: the agent could not be kept or run in its cache directory (XDG_CACHE_HOME or ~/.cache): {}; install carrack there, or name it by --remote-path",
                         self.host,
@@ -301,26 +312,56 @@ impl Starting<'_> {
         }
         let theirs = described.join(" ");
         let message = format!(
-            "{}: no carrack on its PATH, and this one ({system} {machine}) does not run there ({theirs}); install one there",
-            self.host
+            "{}: {}, and this one ({system} {machine}) does not run there ({theirs}); install one there",
+            self.host, self.looked
         );
         Err(failure(ErrorCode::AgentMissing, Side::Link, message))
+    }
+
+    /// Sends the agent. As long as something is taken, that is not the silence which the deadline is for.
+    fn push(&mut self, binary: &[u8]) -> Result<(), Failure> {
+        for portion in binary.chunks(PIPE_PORTION_BYTES) {
+            self.wait(false)?;
+            if self.input.write_all(portion).is_err() {
+                // Nobody takes it any more: why is found in what comes back.
+                return Ok(());
+            }
+            self.deadline = Instant::now() + self.patience;
+        }
+        Ok(())
+    }
+
+    /// Waits until ssh has something to say, or takes something, within the deadline.
+    fn wait(&self, read: bool) -> Result<(), Failure> {
+        const GLANCE: Duration = Duration::from_millis(100);
+        loop {
+            if let Some(stop) = stopped() {
+                return Err(stop);
+            }
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            let waited = if read {
+                carrack_sys::socket::wait(self.output.get_ref(), true, false, Some(left.min(GLANCE)))
+            } else {
+                carrack_sys::socket::wait(&self.input, false, true, Some(left.min(GLANCE)))
+            };
+            match waited {
+                Ok(ready) if ready.read || ready.write => return Ok(()),
+                Ok(_) if !left.is_zero() => {}
+                _ => return Err(self.timed_out()),
+            }
+        }
     }
 
     /// The next line, within the deadline.
     fn next_line(&mut self) -> Result<String, Failure> {
         let mut line = Vec::new();
         loop {
-            let left = self.deadline.saturating_duration_since(Instant::now());
             if self.output.buffer().is_empty() {
-                let ready = carrack_sys::socket::wait(self.output.get_ref(), true, false, Some(left));
-                if !ready.is_ok_and(|ready| ready.read) {
-                    return Err(self.timed_out());
-                }
+                self.wait(true)?;
             }
             let buffer = self.output.fill_buf().unwrap_or_default();
             if buffer.is_empty() {
-                return Err(self.ended("before an agent spoke"));
+                return Err(self.ended());
             }
             let end = buffer.iter().position(|&byte| byte == b'\n').map_or(buffer.len(), |place| place + 1);
             line.extend_from_slice(&buffer[..end]);
@@ -345,23 +386,36 @@ impl Starting<'_> {
         if said.is_empty() { "it said nothing".into() } else { format!("it said: {}", said.join(" / ")) }
     }
 
-    fn ended(&mut self, when: &str) -> Failure {
-        // Its last words come on another pipe: once ssh has ended they are all there but for the reading.
+    /// Gives ssh a moment to end and to be heard to its last word, which comes on another pipe; tells its exit code.
+    fn settle(&mut self) -> Option<i32> {
         let deadline = Instant::now() + Duration::from_secs(1);
-        let mut status = None;
-        while status.is_none() && Instant::now() < deadline {
-            status = self.child.child.try_wait().ok().flatten();
-            std::thread::park_timeout(Duration::from_millis(20));
+        loop {
+            let status = self.child.child.try_wait().ok().flatten();
+            // A connection that ssh shares (ControlPersist) may keep the pipe open for hours.
+            if status.is_some() && self.reader.as_ref().is_none_or(JoinHandle::is_finished)
+                || Instant::now() >= deadline
+            {
+                return status.and_then(|status| status.code());
+            }
+            std::thread::park_timeout(Duration::from_millis(5));
         }
-        match status.and_then(|status| status.code()) {
+    }
+
+    fn ended(&mut self) -> Failure {
+        let code = self.settle();
+        // Ctrl-C at a terminal reaches ssh, too.
+        if let Some(stop) = stopped() {
+            return stop;
+        }
+        match code {
             // ssh's own code for its own failures.
             Some(255) => failure(
                 ErrorCode::ConnectFailed,
                 Side::Link,
                 format!("{}: ssh could not connect; {}", self.host, self.last_words()),
             ),
-            Some(code) => self.refused(&format!("the session ended {when} with exit code {code}")),
-            None => self.refused(&format!("the session ended {when}")),
+            Some(code) => self.refused(&format!("the session ended before an agent spoke, with exit code {code}")),
+            None => self.refused("the session ended before an agent spoke"),
         }
     }
 

@@ -11,7 +11,7 @@ use std::time::Instant;
 use carrack_core::limits;
 use carrack_core::path::split_name;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, Side};
-use carrack_core::request::Existing;
+use carrack_core::request::{Digests, Existing};
 use carrack_core::transfer::receiver::Opened;
 use carrack_core::tuning::{SLICE_BYTES, SYNC_ALL_PATIENCE};
 use carrack_core::wire::peer::{DirectoryAttributes, Offer};
@@ -30,6 +30,9 @@ pub enum Destination {
     /// One stream of bytes, in order: standard output, a device, a FIFO.
     Sequential(Mutex<Sequential>),
 }
+
+/// What a file that is read back is compared by.
+const VERIFIED_BY: Digests = Digests { blake3: true, adler32: false, crc32c: false };
 
 /// A stream of bytes in order.
 pub struct Sequential {
@@ -103,6 +106,8 @@ pub struct PartEntry {
     directory: Arc<OpenDir>,
     part_name: Vec<u8>,
     name: Vec<u8>,
+    /// Size and BLAKE3 of a small file, where it is to be read back.
+    written: Option<(u64, [u8; 32])>,
 }
 
 /// A directory of the destination, kept open.
@@ -132,6 +137,8 @@ pub struct SmallFile<'a> {
     pub mode: u32,
     /// Modification time.
     pub mtime: (i64, u32),
+    /// Its BLAKE3, where it is to be read back before it gets its name.
+    pub read_back: Option<[u8; 32]>,
 }
 
 impl Tree {
@@ -236,7 +243,7 @@ impl Tree {
             return Ok(None);
         }
         let part_name = self.part_name(name);
-        Ok(Some(PartEntry { directory, part_name, name: name.to_vec() }))
+        Ok(Some(PartEntry { directory, part_name, name: name.to_vec(), written: None }))
     }
 
     fn open_part(&self, offer: &Offer, existing: Existing) -> Result<Option<PartFile>, Failure> {
@@ -406,6 +413,31 @@ fn check_space(dir: &Dir, size: u64) -> Result<(), Failure> {
     Err(failure(ErrorCode::NoSpace, Side::Destination, message))
 }
 
+/// Reads a file back past the cache and compares its BLAKE3. What is to be read must have been synced: only then can the cache let
+/// go of it.
+fn verify_stored(stored: &File, size: u64, expected: Option<[u8; 32]>) -> Result<(), Failure> {
+    let fail = |error: io::Error| io_failure(Side::Destination, "read back", &error);
+    file::drop_cache(stored, 0, 0).map_err(fail)?;
+    let mut hasher = BlockHasher::new(VERIFIED_BY, 0);
+    let mut slice = vec![0; SLICE_BYTES.min(size as usize)];
+    let mut offset = 0;
+    while offset < size {
+        let want = (size - offset).min(SLICE_BYTES as u64) as usize;
+        let read = file::read_full_at(stored, &mut slice[..want], offset).map_err(fail)?;
+        if read < want {
+            let message = format!("read back: the file ends at {}", offset + read as u64);
+            return Err(failure(ErrorCode::InputOutput, Side::Destination, message));
+        }
+        hasher.update(&slice[..want]);
+        offset += want as u64;
+    }
+    if Some(hasher.finish(true).blake3) == expected {
+        return Ok(());
+    }
+    let message = "storage gives back other bytes than were written; the file was not given its name";
+    Err(failure(ErrorCode::DigestMismatch, Side::Destination, message))
+}
+
 fn finish_attributes(part: &File, mode: u32, mtime: Option<(i64, u32)>) -> io::Result<()> {
     // A part file is made 0600; most have to be opened up, a private one is right already.
     if mode != 0o600 {
@@ -422,6 +454,17 @@ fn time(mtime: (i64, u32)) -> Time {
 }
 
 impl PartEntry {
+    /// Reads back what storage holds of a small file, past the cache, and compares. A link holds nothing to compare.
+    ///
+    /// # Errors
+    /// With [`ErrorCode::DigestMismatch`] when storage gives back something else.
+    pub fn verify(&self) -> Result<(), Failure> {
+        let Some((size, expected)) = self.written else { return Ok(()) };
+        let stored = self.directory.dir.open_read(&self.part_name, Links::Refuse);
+        let stored = stored.map_err(|error| io_failure(Side::Destination, "open to read back", &error))?;
+        verify_stored(&stored, size, Some(expected))
+    }
+
     /// Gives it its name.
     ///
     /// # Errors
@@ -467,33 +510,7 @@ impl PartFile {
     /// # Errors
     /// With [`ErrorCode::DigestMismatch`] when storage gives back something else.
     pub fn verify(&self, size: u64, expected: FileDigests) -> Result<(), Failure> {
-        let fail = |error: io::Error| io_failure(Side::Destination, "read back", &error);
-        file::drop_cache(&self.file, 0, 0).map_err(fail)?;
-        let wanted = carrack_core::request::Digests { blake3: true, adler32: false, crc32c: false };
-        let mut hasher = BlockHasher::new(wanted, 0);
-        let mut slice = vec![0; SLICE_BYTES];
-        let mut offset = 0;
-        while offset < size {
-            let want = (size - offset).min(SLICE_BYTES as u64) as usize;
-            let read = file::read_full_at(&self.file, &mut slice[..want], offset).map_err(fail)?;
-            if read < want {
-                return Err(failure(
-                    ErrorCode::InputOutput,
-                    Side::Destination,
-                    format!("read back: the file ends at {}", offset + read as u64),
-                ));
-            }
-            hasher.update(&slice[..want]);
-            offset += want as u64;
-        }
-        if hasher.finish(true).as_file(wanted).blake3 == expected.blake3 {
-            return Ok(());
-        }
-        Err(failure(
-            ErrorCode::DigestMismatch,
-            Side::Destination,
-            "storage gives back other bytes than were written; the file was not given its name",
-        ))
+        verify_stored(&self.file, size, expected.blake3)
     }
 
     /// Gives it its name.

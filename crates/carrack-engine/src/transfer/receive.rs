@@ -270,7 +270,9 @@ impl ReceiveRun {
             Commit::Bundle(bundle) => {
                 let Staged { entries, mut exceptions } = lock(&self.staged).remove(&bundle).unwrap_or_default();
                 for (index, entry) in entries {
-                    let published = synced.clone().inspect_err(|_| entry.remove()).and_then(|()| entry.publish());
+                    // What is not synced cannot be read back from storage, nor published.
+                    let checked = synced.clone().and_then(|()| entry.verify());
+                    let published = checked.inspect_err(|_| entry.remove()).and_then(|()| entry.publish());
                     if let Err(why) = published {
                         exceptions.push((index, ItemResult::Failed(why)));
                     }
@@ -442,7 +444,8 @@ impl StreamWork<'_> {
         self.input.meta_after(&header, &mut named)?;
         let (path, target) = named.split_at(usize::from(entry.path_bytes));
         frame::check_entry_path(path)?;
-        let small = SmallFile { path, mode: entry.mode, mtime: (entry.mtime_seconds, entry.mtime_nanos) };
+        let mtime = (entry.mtime_seconds, entry.mtime_nanos);
+        let small = SmallFile { path, mode: entry.mode, mtime, read_back: None };
         let existing = self.run.options.existing;
         let tree = self.run.tree().filter(|_| keep);
         let written = match entry.kind {
@@ -454,7 +457,7 @@ impl StreamWork<'_> {
                     )
                     .into());
                 }
-                return self.small_file(index, entry.size, &small, keep, staged);
+                return self.small_file(index, entry.size, small, keep, staged);
             }
             EntryKind::Directory => tree.map_or(Ok(()), |tree| tree.make_directory(path)).map(|()| Some(None)),
             EntryKind::Symlink => match tree {
@@ -470,7 +473,7 @@ impl StreamWork<'_> {
         &mut self,
         index: u32,
         size: u32,
-        small: &SmallFile<'_>,
+        mut small: SmallFile<'_>,
         keep: bool,
         staged: &mut Staged,
     ) -> Result<(), StreamError> {
@@ -492,13 +495,15 @@ impl StreamWork<'_> {
         }
         let mut hasher = BlockHasher::new(self.run.options.digests, 0);
         hasher.update(content);
-        if self.run.options.digests.blake3 && hasher.finish(true).blake3 != trailer.digest.blake3 {
+        let ours = hasher.finish(true).blake3;
+        if self.run.options.digests.blake3 && ours != trailer.digest.blake3 {
             staged.exceptions.push((index, ItemResult::Mismatch));
             return Ok(());
         }
+        small.read_back = (self.run.options.verify == Verify::Disk).then_some(ours);
         let written = match &self.run.destination {
             Destination::Tree(tree) => {
-                tree.write_small(small, self.run.options.existing, content).map(|entry| entry.map(Some))
+                tree.write_small(&small, self.run.options.existing, content).map(|entry| entry.map(Some))
             }
             Destination::Null => Ok(Some(None)),
             Destination::Sequential(_) => {

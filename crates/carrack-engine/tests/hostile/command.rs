@@ -74,7 +74,8 @@ fn nothing_outside_is_read_or_changed() {
             let failure = sandbox.around(|_| session.request(ask)).expect_err(&shown);
             assert!(!failure.message.is_empty(), "{shown}");
         }
-        let Ok(Tell::Inspected(Inspected { facts })) = session.request(Ask::Inspect(Paths { paths: vec![bytes(path)] }))
+        let Ok(Tell::Inspected(Inspected { facts })) =
+            session.request(Ask::Inspect(Paths { paths: vec![bytes(path)] }))
         else {
             panic!()
         };

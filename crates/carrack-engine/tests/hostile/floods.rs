@@ -93,7 +93,7 @@ fn data_connections() {
     let sandbox = Sandbox::new();
     let before = threads();
     for begin_first in [true, false] {
-        let mut session = Session::start(&sandbox.root()).in_the_clear();
+        let mut session = Session::start(&sandbox.root()).with(carrack_core::request::Encrypt::None);
         if begin_first {
             session.begin();
         }

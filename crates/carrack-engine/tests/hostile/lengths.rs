@@ -145,10 +145,7 @@ fn of_messages() {
             session.payload(Channel::CONTROL, &bomb);
             assert_violation(&session.last_words(), "the peer sent a request");
             session.leave().unwrap();
-            assert_violation(
-                &refused(&sandbox, |session| session.payload(Channel::PEER, &bomb)),
-                "the peer sent a",
-            );
+            assert_violation(&refused(&sandbox, |session| session.payload(Channel::PEER, &bomb)), "the peer sent a");
         }
     }
     sandbox.assert_untouched();

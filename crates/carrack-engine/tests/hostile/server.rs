@@ -276,7 +276,8 @@ fn items_that_never_were() {
     let node = FakeNode::start(|node| {
         let mut stream = node.begin();
         let item = |path: &[u8]| {
-            let failure = Failure { code: ErrorCode::Other, side: carrack_core::report::Side::Source, message: "x".into() };
+            let failure =
+                Failure { code: ErrorCode::Other, side: carrack_core::report::Side::Source, message: "x".into() };
             Item { path: path.to_vec(), outcome: 2, failure: Some(failure.into()), ..Item::default() }
         };
         for _ in 0..200 {

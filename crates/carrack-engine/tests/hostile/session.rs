@@ -39,6 +39,8 @@ pub struct Session {
     next_request: u64,
     key: SessionKey,
     listening: Option<Listening>,
+    /// Where what the agent says to its peer goes; to the test when nowhere.
+    forward: Arc<Mutex<Option<MuxWriter>>>,
     /// Everything that the agent said, for a look whether it told what it must not tell.
     everything: Arc<Mutex<Vec<u8>>>,
 }
@@ -122,6 +124,8 @@ impl Session {
         let (tell, told) = mpsc::channel();
         let (say, peer) = mpsc::channel();
         let everything = Arc::new(Mutex::new(Vec::new()));
+        let forward = Arc::new(Mutex::new(None::<MuxWriter>));
+        let carry = Arc::clone(&forward);
         let (reading, heard) = (writer.clone(), Arc::clone(&everything));
         let read = move || {
             let _ = opened.recv();
@@ -129,22 +133,50 @@ impl Session {
                 heard.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&payload);
                 match channel {
                     Channel::CONTROL => drop(tell.send(FromAgent::from_bytes(&payload).unwrap())),
-                    Channel::PEER => drop(say.send(PeerMessage::decode(&payload).unwrap())),
+                    Channel::PEER => {
+                        let other = carry.lock().unwrap().clone();
+                        match other {
+                            Some(other) => drop(other.send(channel, &payload)),
+                            None => drop(say.send(PeerMessage::decode(&payload).unwrap())),
+                        }
+                    }
                     _ => {}
                 }
                 Ok(())
             });
         };
         std::thread::Builder::new().name("hostile reader".into()).spawn(read).unwrap();
+        socket.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
         let key = SessionKey { id: [1; 16], secret: [2; 32], encrypt: Encrypt::Tls };
         let (kept, listening) = (Vec::new(), None);
-        Self { writer, socket, ears, told, kept, peer, agent, next_request: 1, key, listening, everything }
+        Self { writer, socket, ears, told, kept, peer, agent, next_request: 1, key, listening, forward, everything }
     }
 
-    /// Data connections without TLS.
-    pub fn in_the_clear(mut self) -> Self {
-        self.key.encrypt = Encrypt::None;
+    /// Data connections with TLS or without.
+    pub fn with(mut self, encrypt: Encrypt) -> Self {
+        self.key.encrypt = encrypt;
         self
+    }
+
+    /// What data connections prove to know.
+    pub fn key(&self) -> SessionKey {
+        self.key.clone()
+    }
+
+    /// From now on what this agent says to its peer is carried to the other.
+    pub fn forward_to(&self, other: &Self) {
+        *self.forward.lock().unwrap() = Some(other.writer.clone());
+    }
+
+    /// Where data connections are accepted: port, and pin of the key shown there.
+    pub fn listen(&mut self) -> (u16, Vec<u8>) {
+        if self.listening.is_none() {
+            let listen = Listen { session: Some(self.key.to_message()), ..Listen::default() };
+            let Ok(Tell::Listening(listening)) = self.request(Ask::Listen(listen)) else { panic!("no data port") };
+            self.listening = Some(listening);
+        }
+        let listening = self.listening.as_ref().unwrap();
+        (listening.port as u16, listening.pin.clone())
     }
 
     pub fn ask(&mut self, ask: Ask) -> u64 {
@@ -225,14 +257,8 @@ impl Session {
 
     /// A data connection that knows the secret.
     pub fn connection(&mut self, number: u16) -> std::io::Result<Connection> {
-        if self.listening.is_none() {
-            let listen = Listen { session: Some(self.key.to_message()), ..Listen::default() };
-            let Ok(Tell::Listening(listening)) = self.request(Ask::Listen(listen)) else { panic!("no data port") };
-            self.listening = Some(listening);
-        }
-        let listening = self.listening.as_ref().unwrap();
-        let address = format!("127.0.0.1:{}", listening.port);
-        let pin = listening.pin.as_slice().try_into().unwrap();
+        let (port, pin) = self.listen();
+        let (address, pin) = (format!("127.0.0.1:{port}"), pin.try_into().unwrap());
         dial::dial(&[address], &self.key, pin, number, PATIENCE).map(|dialed| dialed.connection)
     }
 

@@ -1,0 +1,432 @@
+//! Somebody on the path between two honest ends, who changes, repeats, reorders, cuts and injects. A wrong file never gets a name.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use carrack_core::report::{ErrorCode, Failure};
+use carrack_core::request::Encrypt;
+use carrack_core::wire::control::*;
+use carrack_core::wire::frame::{HEADER_BYTES, MAC_BYTES, TRAILER_BYTES};
+use carrack_engine::link::dial;
+
+use crate::sandbox::Sandbox;
+use crate::session::{BLOCK, Session, options, receive_into};
+use crate::watch::Watch;
+
+/// What a dialer in the clear says before its first frame: magic, greeting, proof.
+const GREETING: usize = 4 + 50 + 32;
+const PAYLOAD: usize = HEADER_BYTES + MAC_BYTES;
+const TRAILER: usize = PAYLOAD + BLOCK as usize;
+/// A full block in the clear.
+const FRAME: usize = TRAILER + TRAILER_BYTES + MAC_BYTES;
+const FILE_BYTES: usize = 20 * BLOCK as usize + 123;
+
+/// What happens to the bytes of a connection from its dialer to its listener. The first argument counts connections.
+type Alter = Arc<dyn Fn(usize, &mut TcpStream, &mut TcpStream) -> io::Result<()> + Send + Sync>;
+
+fn named(name: &str, work: impl FnOnce() + Send + 'static) {
+    std::thread::Builder::new().name(name.into()).spawn(work).unwrap();
+}
+
+/// Stands before a port, and tells its own.
+fn proxy(port: u16, alter: Alter) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = listener.local_addr().unwrap().port();
+    named("proxy", move || {
+        for (number, near) in listener.incoming().enumerate() {
+            let (Ok(mut near), Ok(mut far)) = (near, TcpStream::connect(("127.0.0.1", port))) else { return };
+            let (mut back, mut answers) = (far.try_clone().unwrap(), near.try_clone().unwrap());
+            named("proxy back", move || {
+                let _ = io::copy(&mut back, &mut answers);
+                let _ = answers.shutdown(Shutdown::Both);
+            });
+            let alter = Arc::clone(&alter);
+            named("proxy forth", move || {
+                let _ = alter(number, &mut near, &mut far);
+                let _ = far.shutdown(Shutdown::Both);
+                let _ = near.shutdown(Shutdown::Both);
+            });
+        }
+    });
+    own
+}
+
+fn pass(from: &mut TcpStream, to: &mut TcpStream, bytes: usize) -> io::Result<()> {
+    let passed = io::copy(&mut from.take(bytes as u64), to)?;
+    if passed < bytes as u64 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+}
+
+fn pass_rest(from: &mut TcpStream, to: &mut TcpStream) -> io::Result<()> {
+    io::copy(from, to).map(|_| ())
+}
+
+fn read(from: &mut TcpStream, bytes: usize) -> io::Result<Vec<u8>> {
+    let mut content = vec![0; bytes];
+    from.read_exact(&mut content)?;
+    Ok(content)
+}
+
+/// Changes one bit of each of these places, on the connections of this parity (or all).
+fn flip(places: Vec<usize>, only_first: bool) -> Alter {
+    Arc::new(move |number, from, to| {
+        let mut passed = 0;
+        for &place in places.iter().filter(|_| number == 0 || !only_first) {
+            pass(from, to, place - passed)?;
+            let mut byte = read(from, 1)?;
+            byte[0] ^= 0x10;
+            to.write_all(&byte)?;
+            passed = place + 1;
+        }
+        pass_rest(from, to)
+    })
+}
+
+/// How a transfer between two honest ends went.
+struct Outcome {
+    sent: Ended,
+    received: Result<(), Failure>,
+}
+
+/// The way between two agents.
+struct Way {
+    encrypt: Encrypt,
+    streams: u32,
+    alter: Alter,
+}
+
+/// Sends the directory `from` to the sandbox. An error when not even the data connections could be made.
+fn transfer(from: &Path, sandbox: &Sandbox, way: Way) -> Result<Outcome, Failure> {
+    let mut sender = Session::start(from).with(way.encrypt);
+    let mut receiver = Session::start(&sandbox.root()).with(way.encrypt);
+    sender.forward_to(&receiver);
+    receiver.forward_to(&sender);
+    let (port, pin) = receiver.listen();
+    let addresses = vec![format!("127.0.0.1:{}", proxy(port, way.alter))];
+    let session = Some(sender.key().to_message());
+    let dial = Dial { session, addresses, pin, count: way.streams, first: 0, timeout_ms: 5000 };
+    let dialed = sender.request(Ask::Dial(dial));
+    let outcome = dialed.map(|_| {
+        receiver.request(Ask::Begin(receive_into(b""))).unwrap();
+        let role = Role::Send(SendRole { sources: vec![Source::default()] });
+        sender.request(Ask::Begin(Begin { options: Some(options()), role: Some(role) })).unwrap();
+        let received = receiver.ended();
+        let Some(Tell::Ended(sent)) = sender.wait(|_, tell| matches!(tell, Tell::Ended(_))) else { panic!() };
+        Outcome { sent, received }
+    });
+    sender.leave().unwrap();
+    receiver.leave().unwrap();
+    assert_only_right_files(from, sandbox);
+    outcome
+}
+
+/// Whatever has a name is whole, and is what the source has under that name.
+fn assert_only_right_files(from: &Path, sandbox: &Sandbox) {
+    sandbox.assert_untouched();
+    for name in sandbox.names() {
+        let (there, here) = (from.join(&name), sandbox.root().join(&name));
+        if here.is_file() {
+            assert!(std::fs::read(&there).unwrap() == std::fs::read(&here).unwrap(), "{name} is wrong");
+        }
+    }
+}
+
+fn random(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut content = vec![0; bytes];
+    carrack_engine::storage::synthetic::random_at(seed, 0, &mut content);
+    content
+}
+
+/// A directory with one file of several blocks.
+fn one_file() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("f"), random(1, FILE_BYTES)).unwrap();
+    directory
+}
+
+fn clear(streams: u32, alter: Alter) -> Way {
+    Way { encrypt: Encrypt::None, streams, alter }
+}
+
+/// Where the first frame starts: the bundle of the source directory itself is none.
+fn frame(number: usize) -> usize {
+    GREETING + number * FRAME
+}
+
+#[test]
+fn nothing_altered_nothing_recovered() {
+    let _watch = Watch::start();
+    let from = one_file();
+    for encrypt in [Encrypt::None, Encrypt::Tls] {
+        let sandbox = Sandbox::new();
+        let seen = Arc::new(Mutex::new(0));
+        let count = Arc::clone(&seen);
+        let alter: Alter = Arc::new(move |_, from, to| {
+            *count.lock().unwrap() += io::copy(from, to)?;
+            Ok(())
+        });
+        let outcome = transfer(from.path(), &sandbox, Way { encrypt, streams: 1, alter }).unwrap();
+        assert_eq!((outcome.received, outcome.sent.failure), (Ok(()), None));
+        assert_eq!((outcome.sent.files, outcome.sent.mismatches, outcome.sent.streams_lost), (1, 0, 0));
+        assert_eq!(sandbox.names(), ["f"]);
+        let seen = *seen.lock().unwrap() as usize;
+        if encrypt == Encrypt::None {
+            // What the places below are counted from.
+            let end = HEADER_BYTES + MAC_BYTES;
+            assert_eq!(seen, frame(20) + (FRAME - BLOCK as usize + 123) + end);
+        }
+    }
+}
+
+/// Refused: the stream ended, and either others brought the file or there is none.
+fn assert_refused(outcome: &Outcome, sandbox: &Sandbox, what: &str) {
+    match &outcome.received {
+        Ok(()) => {
+            assert!(outcome.sent.streams_lost > 0, "{what}: nobody noticed");
+            assert_eq!(sandbox.names(), ["f"], "{what}");
+        }
+        Err(failure) => {
+            assert!(failure.message.contains("data connection"), "{what}: {failure:?}");
+            assert_eq!(sandbox.names(), Vec::<String>::new(), "{what}");
+        }
+    }
+}
+
+#[test]
+fn altered_metadata_is_refused() {
+    let _watch = Watch::start();
+    let from = one_file();
+    let places = [
+        (0, "kind"),
+        (1, "flags"),
+        (6, "length"),
+        (15, "item"),
+        (21, "offset"),
+        (HEADER_BYTES, "first byte of the header's MAC"),
+        (HEADER_BYTES + MAC_BYTES - 1, "last byte of the header's MAC"),
+        (TRAILER, "status"),
+        (TRAILER + 8, "digest"),
+        (TRAILER + 47, "last byte of the trailer"),
+        (TRAILER + 48, "first byte of the trailer's MAC"),
+        (TRAILER + 63, "last byte of the trailer's MAC"),
+    ];
+    for (place, what) in places {
+        for (number, streams) in [(0, 1), (2, 1), (0, 3)] {
+            let sandbox = Sandbox::new();
+            let alter = flip(vec![frame(number) + place], true);
+            let outcome = transfer(from.path(), &sandbox, clear(streams, alter)).unwrap();
+            assert_refused(&outcome, &sandbox, what);
+            if streams == 1 {
+                let failure = outcome.received.expect_err("there is no other stream");
+                assert_eq!(failure.code, ErrorCode::ProtocolViolation, "{what}: {failure:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn altered_payload_is_sent_again() {
+    let _watch = Watch::start();
+    let from = one_file();
+    let all: [&[usize]; 4] = [
+        &[frame(0) + PAYLOAD],
+        &[frame(0) + TRAILER - 1],
+        &[frame(3) + PAYLOAD + 12_345],
+        &[frame(0) + PAYLOAD + 7, frame(1) + PAYLOAD + 7, frame(9) + PAYLOAD + 7],
+    ];
+    for places in all {
+        let sandbox = Sandbox::new();
+        let outcome = transfer(from.path(), &sandbox, clear(1, flip(places.to_vec(), true))).unwrap();
+        assert_eq!((outcome.received, outcome.sent.failure), (Ok(()), None));
+        assert_eq!(outcome.sent.mismatches, places.len() as u64);
+        assert_eq!((outcome.sent.files, outcome.sent.streams_lost), (1, 0));
+        assert_eq!(sandbox.names(), ["f"]);
+    }
+    // Every time: it is given up, and said so.
+    let sandbox = Sandbox::new();
+    let alter: Alter = Arc::new(|_, from, to| {
+        pass(from, to, GREETING + PAYLOAD)?;
+        loop {
+            let mut rest = read(from, FRAME)?;
+            rest[0] ^= 1;
+            to.write_all(&rest)?;
+        }
+    });
+    let outcome = transfer(from.path(), &sandbox, clear(1, alter)).unwrap();
+    assert!(outcome.sent.failed == 1 || outcome.sent.failure.is_some(), "{:?}", outcome.sent);
+    assert_eq!(sandbox.names(), Vec::<String>::new());
+}
+
+#[test]
+fn replayed_reordered_and_missing_frames_are_refused() {
+    let _watch = Watch::start();
+    let from = one_file();
+    let ways: [(&str, fn(&mut TcpStream, &mut TcpStream) -> io::Result<()>); 4] = [
+        ("replayed", |from, to| {
+            let frame = read(from, FRAME)?;
+            to.write_all(&frame).and_then(|()| to.write_all(&frame))
+        }),
+        ("reordered", |from, to| {
+            let (first, second) = (read(from, FRAME)?, read(from, FRAME)?);
+            to.write_all(&second).and_then(|()| to.write_all(&first))
+        }),
+        ("missing", |from, _| read(from, FRAME).map(|_| ())),
+        ("its trailer replaced by the next one's", |from, to| {
+            let (mut first, second) = (read(from, FRAME)?, read(from, FRAME)?);
+            first[TRAILER..].copy_from_slice(&second[TRAILER..]);
+            to.write_all(&first).and_then(|()| to.write_all(&second))
+        }),
+    ];
+    for (what, way) in ways {
+        for streams in [1, 2] {
+            let sandbox = Sandbox::new();
+            let alter: Alter = Arc::new(move |number, from, to| {
+                pass(from, to, GREETING)?;
+                if number == 0 {
+                    way(from, to)?;
+                }
+                pass_rest(from, to)
+            });
+            let outcome = transfer(from.path(), &sandbox, clear(streams, alter)).unwrap();
+            assert_refused(&outcome, &sandbox, what);
+        }
+    }
+}
+
+#[test]
+fn a_cut_stream_is_replaced_by_the_others() {
+    let _watch = Watch::start();
+    let from = one_file();
+    for encrypt in [Encrypt::None, Encrypt::Tls] {
+        for place in [5_000, 70_000, 140_001] {
+            let sandbox = Sandbox::new();
+            let alter: Alter =
+                Arc::new(move |number, from, to| if number == 0 { pass(from, to, place) } else { pass_rest(from, to) });
+            let outcome = transfer(from.path(), &sandbox, Way { encrypt, streams: 2, alter }).unwrap();
+            assert_eq!((outcome.received, outcome.sent.failure), (Ok(()), None));
+            assert_eq!((outcome.sent.files, outcome.sent.streams_lost), (1, 1));
+            assert_eq!(sandbox.names(), ["f"]);
+        }
+    }
+}
+
+/// A record that was altered ends its stream; the file comes by the others, or not at all.
+#[test]
+fn altered_records_are_refused() {
+    let _watch = Watch::start();
+    let from = one_file();
+    for place in [3_000, 20_000, 65_536, 300_001] {
+        for (streams, only_first) in [(1, true), (3, true), (3, false)] {
+            let sandbox = Sandbox::new();
+            let way = Way { encrypt: Encrypt::Tls, streams, alter: flip(vec![place], only_first) };
+            let outcome = transfer(from.path(), &sandbox, way).unwrap();
+            assert_refused(&outcome, &sandbox, &format!("{place}"));
+        }
+    }
+}
+
+/// A bit anywhere in a transfer of many small files and a larger one.
+#[test]
+fn a_bit_anywhere() {
+    let _watch = Watch::start();
+    let from = one_file();
+    std::fs::create_dir(from.path().join("d")).unwrap();
+    for number in 0..100 {
+        std::fs::write(from.path().join(format!("d/{number}")), random(number, 37 * number as usize)).unwrap();
+    }
+    std::os::unix::fs::symlink("d/1", from.path().join("link")).unwrap();
+    for seed in 0..40u64 {
+        let encrypt = if seed % 4 == 0 { Encrypt::Tls } else { Encrypt::None };
+        let greeting = if encrypt == Encrypt::Tls { 2_000 } else { GREETING };
+        // Half of them among the small files, which come first.
+        let span = if seed % 2 == 0 { 180_000 } else { 1_400_000 };
+        let place = greeting + (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % span;
+        let sandbox = Sandbox::new();
+        let way = Way { encrypt, streams: 1 + seed as u32 % 2, alter: flip(vec![place], true) };
+        let outcome = transfer(from.path(), &sandbox, way).unwrap();
+        if outcome.received.is_ok() && outcome.sent.failure.is_none() && outcome.sent.failed == 0 {
+            assert_eq!(sandbox.names().len(), 103, "seed {seed}");
+        }
+    }
+}
+
+/// A greeting that was altered in any part leads nowhere, and so does one that was recorded, or made without the secret.
+#[test]
+fn connections_without_the_secret_are_refused() {
+    let _watch = Watch::start();
+    let from = one_file();
+    for place in [0, 4, 20, 22, 53, 54, 85] {
+        let sandbox = Sandbox::new();
+        let refused = transfer(from.path(), &sandbox, clear(1, flip(vec![place], true)));
+        // The last part is the dialer's proof: only the listener sees that it is wrong, and no stream is there.
+        if let Ok(outcome) = refused {
+            assert!(place >= 54 && outcome.received.is_err(), "{place}");
+        }
+        assert_eq!(sandbox.names(), Vec::<String>::new());
+    }
+    for encrypt in [Encrypt::None, Encrypt::Tls] {
+        let sandbox = Sandbox::new();
+        let mut receiver = Session::start(&sandbox.root()).with(encrypt);
+        let (port, pin) = receiver.listen();
+        receiver.begin();
+        let pin: [u8; 32] = pin.try_into().unwrap();
+        let mut key = receiver.key();
+        key.secret = [9; 32];
+        let address = format!("127.0.0.1:{port}");
+        let dialed = dial::dial(std::slice::from_ref(&address), &key, pin, 0, Duration::from_secs(5));
+        assert_eq!(dialed.err().map(|error| error.kind()), Some(io::ErrorKind::PermissionDenied));
+        key.id = [9; 16];
+        assert!(dial::dial(&[address], &key, pin, 0, Duration::from_secs(5)).is_err());
+        receiver.say(&carrack_core::wire::peer::PeerMessage::Finish);
+        receiver.ended().unwrap();
+        receiver.leave().unwrap();
+        sandbox.assert_untouched();
+    }
+}
+
+#[test]
+fn a_recorded_connection_is_refused() {
+    let _watch = Watch::start();
+    let from = one_file();
+    let sandbox = Sandbox::new();
+    let mut sender = Session::start(from.path()).with(Encrypt::None);
+    let mut receiver = Session::start(&sandbox.root()).with(Encrypt::None);
+    sender.forward_to(&receiver);
+    receiver.forward_to(&sender);
+    let (port, pin) = receiver.listen();
+    let tape = Arc::new(Mutex::new(Vec::new()));
+    let recorder = Arc::clone(&tape);
+    let alter: Alter = Arc::new(move |_, from, to| {
+        let mut buffer = [0; 4096];
+        loop {
+            let read = from.read(&mut buffer)?;
+            if read == 0 {
+                return Ok(());
+            }
+            recorder.lock().unwrap().extend_from_slice(&buffer[..read]);
+            to.write_all(&buffer[..read])?;
+        }
+    });
+    let addresses = vec![format!("127.0.0.1:{}", proxy(port, alter))];
+    let session = Some(sender.key().to_message());
+    sender.request(Ask::Dial(Dial { session, addresses, pin, count: 1, first: 0, timeout_ms: 5000 })).unwrap();
+    // The recorded greeting, against the same listener while it waits for more.
+    let recorded = tape.lock().unwrap().clone();
+    assert_eq!(recorded.len(), GREETING);
+    let mut replay = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    replay.write_all(&recorded).unwrap();
+    let mut answer = Vec::new();
+    // It proves itself (64 bytes), sees that the proof is of another conversation, and hangs up.
+    let _ = replay.read_to_end(&mut answer);
+    assert_eq!(answer.len(), 64);
+    receiver.request(Ask::Begin(receive_into(b""))).unwrap();
+    let role = Role::Send(SendRole { sources: vec![Source::default()] });
+    sender.request(Ask::Begin(Begin { options: Some(options()), role: Some(role) })).unwrap();
+    receiver.ended().unwrap();
+    sender.leave().unwrap();
+    receiver.leave().unwrap();
+    assert_only_right_files(from.path(), &sandbox);
+    assert_eq!(sandbox.names(), ["f"]);
+}

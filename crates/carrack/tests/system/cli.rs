@@ -1,1 +1,291 @@
-//! x
+//! The command line itself: what programs read of it, what people see of it, and what it refuses.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::node::Node;
+use crate::support::{Sandbox, same_tree, tool, tree};
+
+const VERBS: [&str; 10] = ["copy", "ls", "stat", "mkdir", "mv", "rm", "sum", "serve", "completions", "man"];
+
+/// Every line must be an object with the fields that all have; the last, and only that, a summary.
+fn objects(text: &str) -> Vec<Value> {
+    let parse = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    let all: Vec<Value> = text.lines().map(parse).collect();
+    for object in &all {
+        assert_eq!(object["v"], 1, "{object}");
+        assert!(
+            object["type"].is_string() && object["time"].as_str().is_some_and(|time| time.ends_with('Z')),
+            "{object}"
+        );
+    }
+    let summaries = all.iter().filter(|object| object["type"] == "summary").count();
+    assert_eq!((summaries, &all.last().unwrap()["type"]), (1, &"summary".into()), "{text}");
+    all
+}
+
+#[test]
+fn json_is_one_object_a_line_and_a_summary_last() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    tree::mixed(&sandbox.path("tree"));
+    let ran = sandbox.ok(["tree", &node.at("there/"), &node.token(), "--json", "--stats=1ms"]);
+    assert_eq!(ran.stderr, "");
+    let events = objects(&ran.stdout);
+    let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
+    assert_eq!((of("resolved"), of("link"), of("error")), (1, 1, 0));
+    let files = tree::walk(&sandbox.path("tree")).iter().filter(|path| !path.is_dir() || path.is_symlink()).count();
+    assert_eq!(of("item"), files);
+    let summary = events.last().unwrap();
+    assert_eq!((&summary["exit_code"], &summary["verb"], &summary["error"]), (&0.into(), &"copy".into(), &Value::Null));
+    assert_eq!(summary["files"].as_u64().unwrap() + summary["symlinks"].as_u64().unwrap(), files as u64);
+    let published = events.iter().filter(|event| event["type"] == "item");
+    for item in published.filter(|item| item["kind"] == "file") {
+        assert_eq!(
+            (item["blake3"].as_str().map(str::len), &item["outcome"]),
+            (Some(64), &"published".into()),
+            "{item}"
+        );
+        assert!(item["path"].is_string() != item["path_b64"].is_string(), "{item}");
+    }
+    // Failures, of items and of the whole.
+    tool(Command::new("mkfifo").arg(sandbox.path("tree/fifo")));
+    let failed = sandbox.run(["tree", &node.at("there/"), &node.token(), "--json"]);
+    let events = objects(&failed.stdout);
+    assert_eq!((failed.code, &events.last().unwrap()["exit_code"]), (23, &23.into()));
+    assert!(events.iter().any(|event| event["error"]["code"] == "special-file"));
+    let failed = sandbox.run(["absent", &node.at("there/"), &node.token(), "--json"]);
+    let events = objects(&failed.stdout);
+    assert_eq!((failed.code, &events.last().unwrap()["exit_code"]), (11, &11.into()));
+    assert!(events.iter().any(|event| event["type"] == "error" && event["code"] == "not-found"));
+    for verb in ["ls", "stat", "sum"] {
+        objects(&sandbox.ok([verb, "--json", "tree/one"]).stdout);
+        objects(&sandbox.run([verb, "--json", "absent"]).stdout);
+    }
+    objects(&sandbox.ok(["mkdir", "--json", "new"]).stdout);
+    objects(&sandbox.ok(["mv", "--json", "new", "newer"]).stdout);
+    objects(&sandbox.ok(["rm", "-r", "--json", "newer"]).stdout);
+}
+
+#[test]
+fn a_dry_run_counts_and_moves_nothing() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    tree::mixed(&sandbox.path("tree"));
+    for destination in ["here/new".to_string(), node.at("new/")] {
+        let ran = sandbox.ok(["-n", "tree", &destination, &node.token()]);
+        assert!(ran.stderr.contains("would copy 9 files, 2 symbolic links"), "{}", ran.stderr);
+        let json = sandbox.ok(["--dry-run", "tree", "tree/one", "random:5", &destination, &node.token(), "--json"]);
+        let events = objects(&json.stdout);
+        let summary = events.last().unwrap();
+        let expected: u64 = tree::walk(&sandbox.path("tree"))
+            .iter()
+            .filter_map(|path| path.symlink_metadata().ok().filter(|found| found.is_file()))
+            .map(|found| found.len())
+            .sum();
+        assert_eq!((&summary["dry_run"], &summary["files"]), (&true.into(), &11.into()));
+        assert_eq!((&summary["symlinks"], &summary["bytes"]), (&2.into(), &(expected + 1 + 5).into()));
+    }
+    assert!(!sandbox.path("here").exists() && tree::walk(&sandbox.path("root")).is_empty());
+}
+
+#[test]
+fn the_manifest_is_what_b3sum_checks() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    tree::mixed(&sandbox.path("tree"));
+    for name in ["back\\slash", "both\\\nof them", " lead", "trail ", "-c", "sub/*"] {
+        sandbox.write(format!("tree/{name}"), name);
+    }
+    let ran = sandbox.ok(["tree", &node.at("there/"), &node.token(), "--manifest=sums"]);
+    // What b3sum cannot read is left out, and that is said.
+    assert!(ran.stderr.contains("1 file left out of the manifest"), "{}", ran.stderr);
+    let sums = sandbox.path("sums");
+    let checked = tool(Command::new("b3sum").arg("-c").arg(&sums).current_dir(sandbox.path("root/there")));
+    assert_eq!(checked.lines().filter(|line| line.ends_with(": OK")).count(), 14, "{checked}");
+    // On standard output, and nothing else there.
+    let printed = sandbox.ok(["tree", &node.at("there/"), &node.token(), "--manifest=-"]).stdout;
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(&printed), sorted(&fs::read_to_string(&sums).unwrap()));
+    // Of one file under another name: the name that it has got.
+    sandbox.ok(["tree/one", &node.at("renamed"), &node.token(), "--manifest=one"]);
+    tool(Command::new("b3sum").arg("-c").arg(sandbox.path("one")).current_dir(sandbox.path("root")));
+    sandbox.run(["tree/one", "-", "--manifest=-"]).failed_with(2, &["standard output"]);
+    sandbox.run(["tree/one", "two", "--manifest=absent/sums"]).failed_with(11, &["absent/sums"]);
+    assert!(!sandbox.path("two").exists());
+}
+
+#[test]
+fn quiet_is_silent_and_the_log_is_not() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tree/a", "a");
+    let ran = sandbox.ok(["-q", "tree", "there", "--log-file=log"]);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    let log = fs::read_to_string(sandbox.path("log")).unwrap();
+    assert!(log.contains("copied 1 file"), "{log}");
+    let failed = sandbox.run(["-q", "absent", "there", "--log-file=log"]);
+    assert_eq!((failed.code, failed.stdout.as_str()), (11, ""));
+    assert!(failed.stderr.contains("absent"), "{}", failed.stderr);
+    let longer = fs::read_to_string(sandbox.path("log")).unwrap();
+    assert!(longer.starts_with(&log) && longer.contains("error: ") && longer.len() > log.len(), "{longer}");
+    let loud = sandbox.ok(["-v", "tree", "there", "--no-progress"]);
+    assert!(
+        loud.stdout.is_empty() && loud.stderr.contains("tree/a") && loud.stderr.contains("verified: BLAKE3"),
+        "{}",
+        loud.stderr
+    );
+}
+
+#[test]
+fn the_flags_of_how_leave_what_arrives_the_same() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    tree::mixed(&sandbox.path("tree"));
+    for (index, flags) in [
+        &["--bwlimit=200MB"][..],
+        &["--bwlimit=0"],
+        &["--verify=disk"],
+        &["--verify=none"],
+        &["--verify=none", "--digest=none"],
+        &["--digest=adler32,crc32c"],
+        &["--block=64K", "--streams=3"],
+        &["--block=64M", "--streams=auto"],
+        &["--link=direct"],
+        &["--link=reverse"],
+        &["--link=tunnel"],
+        &["--encrypt=none", "--verify=disk", "--block=1M"],
+        &["-P"],
+        &["--stats=0"],
+    ]
+    .iter()
+    .enumerate()
+    {
+        let there = format!("there-{index}");
+        let token = node.token();
+        sandbox.ok([&["tree", &node.at(&format!("{there}/")), &token][..], flags].concat());
+        same_tree(&sandbox.path("tree"), &sandbox.path("root").join(there).join("tree"));
+    }
+    let mut command = sandbox.carrack();
+    command.env("CARRACK_STREAMS", "3").env("CARRACK_ENCRYPT", "none").args([
+        "tree",
+        &node.at("env/"),
+        &node.token(),
+        "--json",
+    ]);
+    let output = command.output().unwrap();
+    let events = objects(&String::from_utf8(output.stdout).unwrap());
+    let link = events.iter().find(|event| event["type"] == "link").unwrap();
+    assert_eq!((&link["streams"], &link["cipher"]), (&3.into(), &"none".into()));
+}
+
+#[test]
+fn what_cannot_be_meant_ends_in_2_and_does_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a", "a");
+    for words in [
+        &["a"][..],
+        &["a", "b", "--no-such-flag"],
+        &["a", "b", "--streams=0"],
+        &["a", "b", "--streams=257"],
+        &["a", "b", "--streams=-1"],
+        &["a", "b", "--block=3M"],
+        &["a", "b", "--block=32K"],
+        &["a", "b", "--block=128M"],
+        &["a", "b", "--bwlimit=fast"],
+        &["a", "b", "--verify=maybe"],
+        &["a", "b", "--digest=md5"],
+        &["a", "b", "--digest=none"],
+        &["a", "b", "--encrypt=rot13"],
+        &["a", "b", "--link=carrier-pigeon"],
+        &["a", "b", "--ports=9-1"],
+        &["a", "b", "--connect-timeout=0"],
+        &["a", "b", "--no-clobber", "--update"],
+        &["a", "null:", "zero:5"],
+        &["a", "zero:5"],
+        &["null:", "b"],
+        &["-", "-", "b"],
+        &["a", "a", "-"],
+        &["", "b"],
+        &["a", "-", "--json"],
+        &["a", "host:", "other:x", "b"],
+        &["ls"],
+        &["ls", "null:"],
+        &["ls", "a", "b"],
+        &["mv", "a"],
+        &["mv", "a", "b", "c"],
+        &["rm"],
+        &["sum", "--digest=none", "a"],
+        &["serve"],
+        &["serve", "--root=.", "--listen=nowhere"],
+        &["serve", "--root=.", "--anonymous", "--token-file=t"],
+        &["completions", "tcsh"],
+        &["a", "carrack://", "--json"],
+        &["a", "carrack://host/x#sha256:12", "--json"],
+    ] {
+        let ran = sandbox.run(words);
+        assert_eq!(ran.code, 2, "{words:?}: {}{}", ran.stdout, ran.stderr);
+        assert!(!ran.stderr.is_empty(), "{words:?}");
+    }
+    assert_eq!(fs::read_dir(sandbox.path(".")).unwrap().count(), 2);
+    let mut command = sandbox.carrack();
+    let output = command.env("CARRACK_STREAMS", "many").args(["a", "b"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("CARRACK_STREAMS"));
+}
+
+#[test]
+fn completions_and_manual_pages_know_every_verb() {
+    let sandbox = Sandbox::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = sandbox.ok(["completions", shell]).stdout;
+        for word in VERBS.iter().chain(&["streams", "token-file", "read-only"]) {
+            assert!(script.contains(word), "{word} is not in the script for {shell}");
+        }
+        assert!(!script.contains("agent"), "{shell}: a verb that is not for people");
+    }
+    let script = sandbox.write("completion", sandbox.ok(["completions", "bash"]).stdout);
+    tool(Command::new("bash").arg("-n").arg(script));
+    let page = sandbox.ok(["man"]).stdout;
+    assert!(page.contains(".TH carrack 1") && page.contains("Exit codes"), "{page}");
+    sandbox.ok(["man", "pages/made"]);
+    let mut pages: Vec<String> = fs::read_dir(sandbox.path("pages/made"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    pages.sort();
+    let mut expected: Vec<String> =
+        VERBS.iter().map(|verb| format!("carrack-{verb}.1")).chain(["carrack.1".to_string()]).collect();
+    expected.sort();
+    assert_eq!(pages, expected);
+    for page in pages {
+        let text = fs::read_to_string(sandbox.path("pages/made").join(&page)).unwrap();
+        assert!(text.contains(".SH NAME") && text.contains(".SH SYNOPSIS"), "{page}");
+    }
+}
+
+#[test]
+fn version_and_help() {
+    let sandbox = Sandbox::new();
+    let version = sandbox.ok(["--version"]).stdout;
+    let words: Vec<&str> = version.split_whitespace().collect();
+    // carrack 0.1.0 (COMMIT) protocol 1
+    let [name, number, commit, protocol, revision] = words[..] else { panic!("{version}") };
+    assert_eq!((name, protocol), ("carrack", "protocol"));
+    assert!(number.split('.').count() == 3 && commit.starts_with('(') && commit.ends_with(')'), "{version}");
+    assert!(revision.parse::<u32>().is_ok(), "{version}");
+    assert_eq!(sandbox.ok(["-V"]).stdout, version);
+    for verb in VERBS {
+        let (short, long) = (sandbox.ok([verb, "-h"]).stdout, sandbox.ok(["help", verb]).stdout);
+        assert!(short.contains("Usage: carrack") && long.contains("Usage: carrack"), "{verb}: {short}{long}");
+    }
+    let help = sandbox.ok(["--help"]).stdout;
+    assert!(VERBS.iter().all(|verb| help.contains(verb)) && help.contains("Exit codes:"), "{help}");
+    let nothing = sandbox.run(Vec::<String>::new());
+    nothing.failed_with(2, &["Usage"]);
+}

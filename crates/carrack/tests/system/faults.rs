@@ -1,1 +1,379 @@
-//! x
+//! What goes wrong with files: each fault costs its own item only, is told, and never ends in exit code 0.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::node::Node;
+use crate::support::running::Running;
+use crate::support::{Ran, Sandbox, is_root, ran, same_tree, tool, tree, wait_until};
+
+const MIB: usize = 1 << 20;
+
+/// The program, run by another one: as another user, under a tracer.
+fn under(sandbox: &Sandbox, wrapper: &[&str], arguments: &[&str]) -> Ran {
+    let carrack = sandbox.carrack();
+    let mut command = Command::new(wrapper[0]);
+    command.args(&wrapper[1..]).arg(carrack.get_program()).args(arguments).current_dir(sandbox.path("."));
+    command.env_clear().envs(carrack.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    ran(command.output().unwrap())
+}
+
+const NOBODY: [&str; 5] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"];
+
+/// Opens the sandbox to a user without rights.
+fn open_to_all(sandbox: &Sandbox) {
+    fs::set_permissions(sandbox.path("."), Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Everything below a directory and what it holds, to compare before and after.
+fn content(directory: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
+    let mut all: Vec<_> = tree::walk(directory)
+        .into_iter()
+        .map(|path| {
+            let link = fs::read_link(&path).ok().map(|target| target.into_os_string().into_encoded_bytes());
+            let read = link.or_else(|| fs::read(&path).ok());
+            (path, read)
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn a_loop_of_links_is_copied_as_links() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    fs::create_dir_all(sandbox.path("tree/a")).unwrap();
+    for (target, name) in [(".", "self"), ("..", "a/up"), ("b", "c"), ("c", "b"), ("loop", "loop")] {
+        symlink(target, sandbox.path("tree").join(name)).unwrap();
+    }
+    sandbox.ok(["tree", &node.at(""), &node.token()]);
+    same_tree(&sandbox.path("tree"), &sandbox.path("root/tree"));
+    assert_eq!(sandbox.ok(["ls", "-R", &node.at("tree"), &node.token()]).stdout.lines().count(), 6);
+}
+
+#[test]
+fn what_is_no_file_is_passed_over_and_told() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    sandbox.write("tree/file", "kept");
+    tool(Command::new("mkfifo").arg(sandbox.path("tree/fifo")));
+    let _socket = UnixListener::bind(sandbox.path("tree/socket")).unwrap();
+    let mut specials = vec!["fifo", "socket"];
+    if is_root() {
+        tool(Command::new("mknod").arg(sandbox.path("tree/device")).args(["c", "1", "3"]));
+        specials.push("device");
+    }
+    let ran = sandbox.run(["tree", &node.at(""), &node.token(), "--json"]);
+    ran.failed_with(23, &specials);
+    let summary: serde_json::Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!(summary["specials_skipped"], specials.len());
+    assert_eq!(summary["files"], 1);
+    assert_eq!(fs::read(sandbox.path("root/tree/file")).unwrap(), b"kept");
+    for special in specials {
+        assert!(fs::symlink_metadata(sandbox.path("root/tree").join(special)).is_err(), "{special}");
+    }
+    // Named itself it is an error of the command, and nothing waits for a writer.
+    sandbox.run(["tree/fifo", "there"]).failed_with(11, &["fifo"]);
+    // Nor is one replaced.
+    sandbox.write("plain/fifo", "x");
+    sandbox.run(["plain/", "tree"]).failed_with(23, &["fifo"]);
+    assert!(!fs::symlink_metadata(sandbox.path("tree/fifo")).unwrap().is_file());
+}
+
+#[test]
+fn what_may_not_be_read_is_told_and_the_rest_copied() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    open_to_all(&sandbox);
+    for name in ["readable", "secret", "closed/inner", "large-secret"] {
+        let size = if name.starts_with("large") { MIB + 1 } else { 10 };
+        sandbox.write(format!("tree/{name}"), tree::bytes(size, 1));
+    }
+    for name in ["secret", "closed", "large-secret"] {
+        fs::set_permissions(sandbox.path("tree").join(name), Permissions::from_mode(0)).unwrap();
+    }
+    fs::create_dir(sandbox.path("out")).unwrap();
+    fs::set_permissions(sandbox.path("out"), Permissions::from_mode(0o777)).unwrap();
+    let ran = under(&sandbox, &NOBODY, &["tree/", "out"]);
+    ran.failed_with(23, &["secret", "closed", "large-secret", "ermission denied"]);
+    same_tree(&sandbox.path("tree/readable"), &sandbox.path("out/readable"));
+    assert!(!sandbox.path("out/secret").exists() && !sandbox.path("out/large-secret").exists());
+    assert!(sandbox.parts("out").is_empty());
+}
+
+#[test]
+fn a_destination_that_may_not_be_written_is_told_and_left() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    open_to_all(&sandbox);
+    for size in [10, MIB + 1] {
+        sandbox.write(format!("tree/f{size}"), tree::bytes(size, 1));
+        sandbox.write(format!("tree/open/f{size}"), tree::bytes(size, 2));
+        sandbox.write(format!("out/f{size}"), "old");
+    }
+    fs::create_dir(sandbox.path("out/open")).unwrap();
+    fs::set_permissions(sandbox.path("out/open"), Permissions::from_mode(0o777)).unwrap();
+    let before = fs::read(sandbox.path(format!("out/f{}", MIB + 1))).unwrap();
+    let ran = under(&sandbox, &NOBODY, &["tree/", "out"]);
+    ran.failed_with(23, &["f10", "ermission denied"]);
+    assert_eq!(fs::read(sandbox.path(format!("out/f{}", MIB + 1))).unwrap(), before);
+    same_tree(&sandbox.path("tree/open"), &sandbox.path("out/open"));
+    under(&sandbox, &NOBODY, &["tree/", "new"]).failed_with(11, &["new", "ermission denied"]);
+    assert!(!sandbox.path("new").exists() && sandbox.parts("out").is_empty());
+}
+
+#[test]
+fn a_file_where_a_directory_is_needed_and_the_reverse() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    for size in [10, MIB + 1] {
+        sandbox.write(format!("tree/d/f{size}"), tree::bytes(size, 1));
+        sandbox.write(format!("tree/f{size}"), tree::bytes(size, 2));
+        sandbox.write(format!("tree/fine{size}"), tree::bytes(size, 3));
+        sandbox.write(format!("root/f{size}/inside"), "a directory");
+        sandbox.write(format!("top-{size}"), tree::bytes(size, 4));
+        sandbox.write(format!("root/dir/top-{size}/inside"), "a directory");
+    }
+    sandbox.write("root/d", "a file");
+    let ran = sandbox.run(["tree/", &node.at(""), &node.token()]);
+    ran.failed_with(23, &["d/f10", "a directory stands there"]);
+    assert_eq!(fs::read(sandbox.path("root/d")).unwrap(), b"a file");
+    for size in [10, MIB + 1] {
+        assert_eq!(fs::read(sandbox.path(format!("root/f{size}/inside"))).unwrap(), b"a directory");
+        same_tree(&sandbox.path(format!("tree/fine{size}")), &sandbox.path(format!("root/fine{size}")));
+        let into = sandbox.run([&format!("top-{size}"), &node.at("dir"), &node.token()]);
+        into.failed_with(23, &["a directory stands there"]);
+        assert_eq!(fs::read(sandbox.path(format!("root/dir/top-{size}/inside"))).unwrap(), b"a directory");
+    }
+    // At the top nothing can be copied at all.
+    sandbox.run(["tree", &node.at("d"), &node.token()]).failed_with(11, &["is a file"]);
+    sandbox.run(["tree/", &node.at("d/"), &node.token()]).failed_with(11, &["is a file"]);
+    sandbox.run(["top-10", &node.at("d/"), &node.token()]).failed_with(11, &["is a file"]);
+    sandbox.run(["top-10", &node.at("d/below"), &node.token()]).failed_with(11, &["d"]);
+    assert_eq!(fs::read(sandbox.path("root/d")).unwrap(), b"a file");
+    assert!(sandbox.parts("root").is_empty());
+}
+
+#[test]
+fn a_copy_onto_or_into_itself_is_refused_whichever_way_it_leads_there() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    sandbox.write("root/d/sub/file", "inner");
+    sandbox.write("root/f", "outer");
+    symlink("root/d", sandbox.path("link")).unwrap();
+    symlink("f", sandbox.path("root/flink")).unwrap();
+    fs::hard_link(sandbox.path("root/f"), sandbox.path("root/hard")).unwrap();
+    let before = content(&sandbox.path("root"));
+    let root = sandbox.path("root").display().to_string();
+    let at = |path: &str| node.at(path);
+    for (source, destination) in [
+        ("root/d".to_string(), "root/d".to_string()),
+        ("root/d".into(), "root".into()),
+        ("root/d/".into(), "root/d/sub/deeper".into()),
+        ("root/d/".into(), "root/d".into()),
+        ("root/d".into(), "root/./d/../d/sub".into()),
+        ("root/d".into(), "link/sub/new".into()),
+        ("link/".into(), "root/d/new".into()),
+        ("root/f".into(), "root/f".into()),
+        ("root/f".into(), "root".into()),
+        ("root/f".into(), "root/flink".into()),
+        ("root/f".into(), "root/hard".into()),
+        ("root/d".into(), at("d/sub")),
+        ("root/d/".into(), at("d")),
+        (at("d"), "root/d/new".into()),
+        (at("d"), at("d/sub/new")),
+        (at("d"), at("")),
+        (at("f"), at("f")),
+        (at("f"), format!("{root}/f")),
+        (format!("{root}/d"), at("/")),
+    ] {
+        let ran = sandbox.run([&source, &destination, &node.token()]);
+        assert_eq!(ran.code, 2, "{source} {destination}: {}", ran.stderr);
+        assert!(ran.stderr.contains("the source"), "{}", ran.stderr);
+        assert_eq!(content(&sandbox.path("root")), before, "{source} {destination}");
+    }
+}
+
+#[test]
+fn a_link_in_the_destination_is_not_followed() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    sandbox.write("canary/untouched", "old");
+    for size in [10, MIB + 1] {
+        sandbox.write(format!("tree/sub/f{size}"), tree::bytes(size, 1));
+        sandbox.write(format!("tree/file{size}"), tree::bytes(size, 2));
+    }
+    sandbox.write("tree/sub/untouched", "new");
+    sandbox.write("tree/sub/deeper/f", "new");
+    let canary = content(&sandbox.path("canary"));
+    for place in ["here", "root"] {
+        fs::create_dir_all(sandbox.path(place)).unwrap();
+        symlink(sandbox.path("canary"), sandbox.path(place).join("sub")).unwrap();
+        // One that bears a file's name is replaced itself.
+        symlink(sandbox.path("canary/untouched"), sandbox.path(place).join("file10")).unwrap();
+    }
+    for destination in ["here".to_string(), node.at("")] {
+        let ran = sandbox.run(["tree/", &destination, &node.token()]);
+        ran.failed_with(23, &["sub/f10", "not followed"]);
+        assert_eq!(content(&sandbox.path("canary")), canary);
+    }
+    for place in ["here", "root"] {
+        for size in [10, MIB + 1] {
+            let file = sandbox.path(place).join(format!("file{size}"));
+            assert!(fs::symlink_metadata(&file).unwrap().is_file());
+            same_tree(&sandbox.path(format!("tree/file{size}")), &file);
+        }
+        assert!(fs::symlink_metadata(sandbox.path(place).join("sub")).unwrap().is_symlink());
+    }
+}
+
+/// A small file system, gone with the value.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn new(path: PathBuf, size: &str) -> Self {
+        fs::create_dir_all(&path).unwrap();
+        tool(Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "carrack-test"]).arg(&path));
+        Self(path)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_file_system_keeps_the_old_file_and_no_parts() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let small = Mounted::new(sandbox.path("root/small"), "8m");
+    let node = Node::start(&sandbox, "root", &[]);
+    sandbox.write("root/small/big", "old");
+    sandbox.write("tree/big", tree::bytes(12 * MIB, 1));
+    sandbox.write("tree/fits", "fits");
+    for destination in [node.at("small"), "root/small".to_string()] {
+        let ran = sandbox.run(["tree/", &destination, &node.token()]);
+        let needed = (12 * MIB).to_string();
+        ran.failed_with(23, &["big", &needed, "free some"]);
+        assert_eq!(fs::read(small.0.join("big")).unwrap(), b"old");
+        assert_eq!(fs::read(small.0.join("fits")).unwrap(), b"fits");
+        assert_eq!(fs::read_dir(&small.0).unwrap().count(), 2);
+    }
+    // What needs no more than is left at its start, with others that take it; and what does not say how much it needs.
+    for index in 0..12 {
+        sandbox.write(format!("several/f{index:02}"), tree::bytes(MIB - 100, index + 1));
+    }
+    sandbox.run(["several/", &node.at("small"), &node.token()]).failed_with(23, &["No space left"]);
+    assert!(sandbox.parts("root").is_empty());
+    for index in 0..12 {
+        let published = small.0.join(format!("f{index:02}"));
+        if published.exists() {
+            same_tree(&sandbox.path(format!("several/f{index:02}")), &published);
+            fs::remove_file(published).unwrap();
+        }
+    }
+    let mut piped = sandbox.carrack();
+    piped.args(["-", &node.at("small/piped"), &node.token()]);
+    piped.stdin(fs::File::open(sandbox.path("tree/big")).unwrap());
+    ran(piped.output().unwrap()).failed_with(23, &["No space left"]);
+    assert!(!small.0.join("piped").exists() && sandbox.parts("root").is_empty());
+}
+
+/// Starts a copy so slow that something can be done beside it, and waits until it has begun to write.
+fn slow_copy(sandbox: &Sandbox, arguments: &[&str]) -> Running {
+    let running =
+        Running::start(sandbox.carrack().args(arguments).args(["--bwlimit=4M", "--block=64K", "--streams=1"]));
+    wait_until("a part file", || !sandbox.parts("root").is_empty());
+    running
+}
+
+#[test]
+fn a_source_that_changes_meanwhile_gets_no_name() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    let change: [(&str, fn(&Path)); 4] = [
+        ("truncated", |path| fs::OpenOptions::new().write(true).open(path).unwrap().set_len(100_000).unwrap()),
+        ("overwritten", |path| fs::write(path, vec![7; 8 * MIB]).unwrap()),
+        ("appended", |path| {
+            let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+            std::io::Write::write_all(&mut file, b"more").unwrap();
+        }),
+        ("in place", |path| {
+            let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+            std::os::unix::fs::FileExt::write_all_at(&file, b"xx", 8 * MIB as u64 - 2).unwrap();
+        }),
+    ];
+    for (how, change) in change {
+        let source = sandbox.write("src/file", tree::bytes(8 * MIB, 1));
+        sandbox.write("src/other", "other");
+        sandbox.write("root/dst/file", "old");
+        let running = slow_copy(&sandbox, &["src/", &node.at("dst"), &node.token()]);
+        change(&source);
+        let ran = running.end();
+        assert_eq!(ran.code, 23, "{how}: {}", ran.stderr);
+        assert!(ran.stderr.contains("file") && ran.stderr.contains("while it was copied"), "{how}: {}", ran.stderr);
+        assert_eq!(fs::read(sandbox.path("root/dst/file")).unwrap(), b"old", "{how}");
+        assert_eq!(fs::read(sandbox.path("root/dst/other")).unwrap(), b"other");
+        assert!(sandbox.parts("root").is_empty());
+        fs::remove_dir_all(sandbox.path("root/dst")).unwrap();
+    }
+}
+
+#[test]
+fn a_source_that_vanishes_meanwhile_is_told_apart() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    // In the order in which they are named: the second is opened when the first has been sent.
+    sandbox.write("first", tree::bytes(6 * MIB, 1));
+    sandbox.write("second", tree::bytes(2 * MIB, 2));
+    let running = slow_copy(&sandbox, &["first", "second", &node.at("dst/"), &node.token()]);
+    fs::remove_file(sandbox.path("second")).unwrap();
+    running.end().failed_with(24, &["second", "vanished"]);
+    same_tree(&sandbox.path("first"), &sandbox.path("root/dst/first"));
+    assert!(!sandbox.path("root/dst/second").exists() && sandbox.parts("root").is_empty());
+}
+
+#[test]
+fn a_listing_that_breaks_off_is_an_error_and_no_end() {
+    let sandbox = Sandbox::in_memory();
+    for index in 0..6000 {
+        sandbox.write(format!("many/{index:030}"), "");
+    }
+    for count in ["1", "2", "3"] {
+        let inject = format!("inject=getdents64:error=EIO:when={count}");
+        let tracer = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=getdents64", "-e", &inject];
+        let out = format!("out-{count}");
+        for (arguments, code) in [
+            (vec!["many", &out], 23),
+            (vec!["ls", "many"], 11),
+            (vec!["sum", "many"], 11),
+            (vec!["rm", "-r", "many"], 11),
+            (vec!["-n", "many", "out"], 11),
+        ] {
+            let removes = arguments[0] == "rm";
+            if removes {
+                tool(Command::new("cp").arg("-r").arg(sandbox.path("many")).arg(sandbox.path("spare")));
+            }
+            let ran = under(&sandbox, &tracer, &arguments);
+            let expected = [code, 23];
+            assert!(expected.contains(&ran.code), "{arguments:?} {count}: {} {}", ran.code, ran.stderr);
+            assert!(ran.stderr.contains("nput/output error"), "{arguments:?}: {}", ran.stderr);
+            if removes {
+                let _ = fs::remove_dir_all(sandbox.path("many"));
+                fs::rename(sandbox.path("spare"), sandbox.path("many")).unwrap();
+            }
+        }
+    }
+}

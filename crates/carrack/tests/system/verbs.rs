@@ -1,1 +1,226 @@
-//! x
+//! `ls`, `stat`, `mkdir`, `mv`, `rm` and `sum`: the same here and at a node.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, Permissions};
+use std::io::{BufRead, BufReader};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+
+use crate::support::node::Node;
+use crate::support::{Sandbox, b3sum, tool, tree};
+
+/// Runs a test in both places: words become locations by the function given.
+fn everywhere(test: impl Fn(&Sandbox, &dyn Fn(&str) -> String, &str)) {
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.path("root")).unwrap();
+    test(&sandbox, &|path| format!("root/{path}"), "-q");
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    test(&sandbox, &|path| node.at(path), &node.token());
+}
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+fn objects(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+}
+
+#[test]
+fn listing() {
+    everywhere(|sandbox, at, token| {
+        sandbox.write("root/b/c/deep", "12345");
+        let file = sandbox.write("root/a", "123");
+        fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+        let time = SystemTime::UNIX_EPOCH + Duration::new(1_700_000_000, 7);
+        File::open(&file).unwrap().set_modified(time).unwrap();
+        symlink("nowhere", sandbox.path("root/link")).unwrap();
+        symlink("b", sandbox.path("root/to-b")).unwrap();
+        assert_eq!(sorted(&sandbox.ok(["ls", &at(""), token]).stdout), ["a", "b", "link", "to-b"]);
+        let all = ["a", "b", "b/c", "b/c/deep", "link", "to-b"];
+        assert_eq!(sorted(&sandbox.ok(["ls", "-R", &at(""), token]).stdout), all);
+        assert_eq!(sandbox.ok(["ls", &at("a"), token]).stdout, "a\n");
+        assert_eq!(sandbox.ok(["ls", &at("b/c/"), token]).stdout, "deep\n");
+        assert_eq!(sandbox.ok(["ls", &at("to-b"), token]).stdout, "c\n");
+        assert_eq!(sandbox.ok(["ls", &at("link"), token]).stdout, "link\n");
+        let long = sandbox.ok(["ls", "-l", &at(""), token]).stdout;
+        let long = sorted(&long);
+        assert_eq!(long[0], "-rw-r-----               3 2023-11-14T22:13:20Z a");
+        assert!(long[1].starts_with("drwx") && long[1].ends_with(" b"), "{}", long[1]);
+        assert!(long[2].starts_with("lrwx") && long[2].ends_with(" link -> nowhere"), "{}", long[2]);
+        let found = objects(&sandbox.ok(["ls", "-R", "--json", &at(""), token]).stdout);
+        let (summary, entries) = found.split_last().unwrap();
+        assert_eq!(
+            (&summary["type"], &summary["done"], &summary["exit_code"]),
+            (&"summary".into(), &6.into(), &0.into())
+        );
+        let a = entries.iter().find(|entry| entry["path"] == "a").unwrap();
+        assert_eq!((&a["kind"], &a["size"], &a["mode"]), (&"file".into(), &3.into(), &"0640".into()));
+        assert_eq!(a["mtime"], "2023-11-14T22:13:20.000000007Z");
+        let link = entries.iter().find(|entry| entry["path"] == "link").unwrap();
+        assert_eq!((&link["kind"], &link["link_target"]), (&"symlink".into(), &"nowhere".into()));
+        sandbox.run(["ls", &at("absent"), token]).failed_with(11, &["absent", "No such file"]);
+    });
+}
+
+#[test]
+fn describing() {
+    everywhere(|sandbox, at, token| {
+        let file = sandbox.write("root/d/a", "123");
+        fs::set_permissions(&file, Permissions::from_mode(0o4711)).unwrap();
+        symlink("a", sandbox.path("root/d/link")).unwrap();
+        let told = sandbox.ok(["stat", &at("d/a"), &at("d/link"), &at("d"), token]).stdout;
+        for line in
+            ["kind: file", "size: 3 bytes", "mode: 4711 (-rws--x--x)", "kind: symlink", "target: a", "kind: directory"]
+        {
+            assert!(told.contains(line), "{line}: {told}");
+        }
+        let found = objects(&sandbox.ok(["stat", "--json", &at("d/a"), token]).stdout);
+        assert_eq!((&found[0]["type"], &found[0]["size"]), (&"entry".into(), &3.into()));
+        assert_eq!(found.len(), 2);
+        let some = sandbox.run(["stat", &at("d/a"), &at("absent"), token]);
+        some.failed_with(23, &["absent"]);
+        sandbox.run(["stat", &at("absent"), token]).failed_with(11, &["absent"]);
+        sandbox.run(["stat", &at("d/a/b"), token]).failed_with(11, &["Not a directory"]);
+    });
+}
+
+#[test]
+fn making_and_moving_and_removing() {
+    everywhere(|sandbox, at, token| {
+        let there = |path: &str| fs::symlink_metadata(sandbox.path("root").join(path)).is_ok();
+        sandbox.run(["mkdir", &at("a/b/c"), token]).failed_with(11, &["a/b/c", "No such file"]);
+        sandbox.ok(["mkdir", &at("x"), token]);
+        sandbox.run(["mkdir", &at("x"), token]).failed_with(11, &["x", "File exists"]);
+        sandbox.ok(["mkdir", "-p", &at("a/b/c"), &at("x"), token]);
+        assert!(there("a/b/c"));
+        sandbox.write("root/file", "1");
+        sandbox.run(["mkdir", "-p", &at("file/d"), token]).failed_with(11, &["file/d"]);
+        sandbox.ok(["mv", &at("file"), &at("renamed"), token]);
+        assert!(!there("file") && there("renamed"));
+        sandbox.ok(["mv", &at("renamed"), &at("x"), token]);
+        assert!(there("x/renamed"));
+        sandbox.ok(["mv", &at("a/b"), &at("x/"), token]);
+        assert!(there("x/b/c") && !there("a/b"));
+        sandbox.write("root/other", "2");
+        sandbox.ok(["mv", &at("other"), &at("x/renamed"), token]);
+        assert_eq!(fs::read(sandbox.path("root/x/renamed")).unwrap(), b"2");
+        sandbox.run(["mv", &at("absent"), &at("y"), token]).failed_with(11, &["absent"]);
+        sandbox.run(["mv", &at("x"), &at("x/b"), token]).failed_with(11, &["x"]);
+        sandbox.run(["mv", &at("x/renamed"), "null:", token]).failed_with(2, &[]);
+        sandbox.run(["rm", &at("x"), token]).failed_with(11, &["is a directory", "-r"]);
+        sandbox.write("root/x/b/c/-rf", "3");
+        sandbox.write("outside/kept", "kept");
+        symlink(sandbox.path("outside"), sandbox.path("root/x/b/link")).unwrap();
+        symlink(sandbox.path("outside"), sandbox.path("root/link")).unwrap();
+        sandbox.ok(["rm", "-r", &at("x"), &at("link"), token]);
+        assert!(!there("x") && !there("link") && sandbox.path("outside/kept").exists());
+        sandbox.run(["rm", &at("x"), token]).failed_with(11, &["x"]);
+        sandbox.ok(["rm", "-f", &at("x"), token]);
+        sandbox.run(["rm", "-r", &at("a/.."), token]).failed_with(2, &["does not remove"]);
+        sandbox.run(["rm", "-r", &at(""), token]).failed_with(if at("").ends_with("root/") { 0 } else { 2 }, &[]);
+    });
+}
+
+#[test]
+fn digests_where_the_files_are() {
+    everywhere(|sandbox, at, token| {
+        tree::mixed(&sandbox.path("root/tree"));
+        fs::remove_file(sandbox.path("root/tree/not-utf8-").with_file_name(OsStr::from_bytes(b"not-utf8-\xff\xfe")))
+            .unwrap();
+        let files = tree::walk(&sandbox.path("root/tree"));
+        let files: Vec<_> =
+            files.iter().filter(|path| path.symlink_metadata().is_ok_and(|found| found.is_file())).collect();
+        let found =
+            objects(&sandbox.ok(["sum", "--json", "--digest=blake3,adler32,crc32c", &at("tree"), token]).stdout);
+        assert_eq!(found.len(), files.len() + 1);
+        for path in files {
+            let name = path.strip_prefix(sandbox.path("root")).unwrap().to_str().unwrap();
+            let sum = found.iter().find(|sum| {
+                sum["path"].as_str().is_some_and(|path| path.trim_start_matches("root").trim_start_matches('/') == name)
+            });
+            let sum = sum.unwrap_or_else(|| panic!("{name:?} is not in {found:?}"));
+            assert_eq!(sum["blake3"].as_str(), Some(b3sum(path).as_str()), "{name:?}");
+            assert_eq!(sum["size"], path.metadata().unwrap().len());
+        }
+        let one = sandbox.ok(["sum", &at("tree/link"), token]).stdout;
+        assert_eq!(one.split("  ").next().unwrap(), b3sum(&sandbox.path("root/tree/one")));
+        let checks = sandbox.write("root/check", "123456789");
+        let both = sandbox.ok(["sum", "--digest=adler32,crc32c", &at("check"), token]).stdout;
+        assert!(both.contains("= 091e01de\n") && both.contains("= e3069283\n"), "{both} {checks:?}");
+        sandbox.run(["sum", &at("absent"), token]).failed_with(11, &["absent"]);
+    });
+}
+
+/// Runs words on a terminal of their own and returns what that showed.
+fn on_terminal(sandbox: &Sandbox, words: &[&str]) -> String {
+    let carrack = sandbox.carrack();
+    let quoted: Vec<String> = std::iter::once(carrack.get_program().to_str().unwrap())
+        .chain(words.iter().copied())
+        .map(|word| format!("'{word}'"))
+        .collect();
+    let mut command = Command::new("script");
+    command.args(["-qec", &quoted.join(" "), "/dev/null"]).current_dir(sandbox.path(".")).stdin(Stdio::null());
+    command.env_clear().envs(carrack.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    tool(&mut command)
+}
+
+#[test]
+fn a_name_cannot_command_the_terminal() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    for name in
+        [&b"\x1b[2J\x1b]0;owned\x07"[..], b"line\nbreak", b"\xff\x9b31m", b"\x08\x7f", "\u{9b}x\u{202e}".as_bytes()]
+    {
+        fs::write(sandbox.path("root").join(OsStr::from_bytes(name)), "x").unwrap();
+    }
+    symlink(OsStr::from_bytes(b"\x1b[31m"), sandbox.path("root/link")).unwrap();
+    let (place, token) = (node.at(""), node.token());
+    for words in [
+        vec!["ls", &place, &token],
+        vec!["ls", "-lR", &place, &token],
+        vec!["sum", &place, &token],
+        vec!["-v", "--no-progress", &place, "copied", &token],
+        vec!["-n", "-v", &place, "copied", &token],
+    ] {
+        let shown = on_terminal(&sandbox, &words);
+        assert!(shown.contains("\\x1b") || words[0] == "-n", "{words:?}: {shown:?}");
+        let harmless =
+            |character: char| matches!(character, '\r' | '\n') || !character.is_control() && character != '\u{202e}';
+        assert!(shown.chars().all(harmless), "{words:?}: {shown:?}");
+    }
+    // Into a pipe `ls` is as careful: one line is one entry.
+    assert_eq!(sandbox.ok(["ls", &place, &token]).stdout.lines().count(), 6);
+}
+
+#[test]
+fn a_large_directory_is_listed_as_it_is_read() {
+    const ENTRIES: usize = 100_000;
+    let sandbox = Sandbox::in_memory();
+    let node = Node::start(&sandbox, "root", &[]);
+    fs::create_dir(sandbox.path("root/many")).unwrap();
+    for index in 0..ENTRIES {
+        File::create(sandbox.path(format!("root/many/{index:06}"))).unwrap();
+    }
+    // A reader that stops after the first line ends the listing: it was not gathered whole before.
+    let mut command = sandbox.carrack();
+    command.args(["ls", &node.at("many"), &node.token()]).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap().len(), 6);
+    drop(lines);
+    assert!(child.wait().unwrap().success());
+    let all = sandbox.ok(["ls", &node.at("many"), &node.token()]).stdout;
+    let mut names = sorted(&all);
+    names.dedup();
+    assert_eq!(names.len(), ENTRIES);
+    let peak = crate::support::running::peak_resident(node.child.id()).unwrap();
+    assert!(peak < 64 << 20, "the node took {peak} bytes");
+}

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# `make bench`: builds the release if it is missing, says what this host lacks, and measures. Arguments go to bench.py.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PATH=$PATH:/usr/sbin:/sbin
+
+missing=0
+need() { # program, what cannot be done without it, package
+    command -v "$1" >/dev/null && return
+    echo "missing: $1 (package $3): $2" >&2
+    missing=1
+}
+need ssh "no peer over ssh can be measured" openssh-client
+need sshd "no peer over ssh can be measured" openssh-server
+need ssh-keygen "no peer over ssh can be measured" openssh-client
+need scp "scp is left out" openssh-client
+need rsync "rsync is left out" rsync
+need tar "tar over ssh is left out" tar
+[ "$missing" = 0 ] || echo "the others are measured; to have all: apt-get install openssh-client openssh-server rsync tar" >&2
+
+fatal=0
+for program in python3 cmp diff; do
+    command -v "$program" >/dev/null || { echo "missing: $program, nothing can be measured without it" >&2; fatal=1; }
+done
+[ "$fatal" = 0 ] || exit 2
+
+[ "$(id -u)" = 0 ] || echo "not root: sshd and the node run as this user" >&2
+writable=0
+for base in /sys/fs/cgroup /sys/fs/cgroup/unified /sys/fs/cgroup/cpuacct; do
+    [ -f "$base/cgroup.procs" ] && [ -w "$base/cgroup.procs" ] && writable=1
+done
+[ "$writable" = 1 ] || echo "no cgroup can be made here: CPU seconds come from resource usage, in steps of 10 ms, and may miss some" >&2
+
+case " $* " in
+    *" --carrack"* | *" --list "* | *" --report "* | *" --help "* | *" -h "*) ;;
+    *) [ -x target/release/carrack ] || cargo build --release --locked ;;
+esac
+exec python3 bench/bench.py "$@"
