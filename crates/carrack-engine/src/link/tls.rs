@@ -139,6 +139,53 @@ impl ServerCertVerifier for PinnedKey {
     }
 }
 
+/// How the connecting side is configured.
+///
+/// # Errors
+/// When rustls refuses it, which would be a bug.
+pub fn client_config(pin: Option<[u8; 32]>, alpn: &[u8]) -> io::Result<ClientConfig> {
+    pinning(pin, alpn).map(|(config, _)| config)
+}
+
+fn pinning(pin: Option<[u8; 32]>, alpn: &[u8]) -> io::Result<(ClientConfig, Arc<PinnedKey>)> {
+    let provider = crypto_provider();
+    let verifier = Arc::new(PinnedKey { pin, seen: std::sync::Mutex::new(None), provider: Arc::clone(&provider) });
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(io::Error::other)?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::clone(&verifier) as Arc<dyn ServerCertVerifier>)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![alpn.to_vec()];
+    config.enable_sni = false;
+    config.resumption = rustls::client::Resumption::disabled();
+    Ok((config, verifier))
+}
+
+/// A raw key has no name; rustls asks for one, and sends none.
+///
+/// # Errors
+/// None that can happen.
+pub fn nameless() -> io::Result<ServerName<'static>> {
+    ServerName::try_from("carrack").map_err(io::Error::other)
+}
+
+/// How the listening side is configured.
+///
+/// # Errors
+/// When rustls refuses it, which would be a bug.
+pub fn server_config(key: &Key) -> io::Result<ServerConfig> {
+    let mut config = ServerConfig::builder_with_provider(crypto_provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(io::Error::other)?
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(Arc::clone(&key.certified))));
+    config.alpn_protocols = vec![ALPN_CONTROL.to_vec(), ALPN_DATA.to_vec()];
+    // A sender never reads its data stream: tickets would lie there unread and turn its close into a reset.
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
 enum Connection {
     Client(Box<UnbufferedClientConnection>, Arc<PinnedKey>),
     Server(Box<UnbufferedServerConnection>),
@@ -168,20 +215,8 @@ impl Tls {
     /// # Errors
     /// When rustls refuses the configuration, which would be a bug.
     pub fn client(pin: Option<[u8; 32]>, alpn: &[u8]) -> io::Result<Self> {
-        let provider = crypto_provider();
-        let verifier = Arc::new(PinnedKey { pin, seen: std::sync::Mutex::new(None), provider: Arc::clone(&provider) });
-        let mut config = ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .map_err(io::Error::other)?
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::clone(&verifier) as Arc<dyn ServerCertVerifier>)
-            .with_no_client_auth();
-        config.alpn_protocols = vec![alpn.to_vec()];
-        config.enable_sni = false;
-        config.resumption = rustls::client::Resumption::disabled();
-        // A raw key has no name; the interface asks for one.
-        let name = ServerName::try_from("carrack").map_err(io::Error::other)?;
-        let connection = UnbufferedClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
+        let (config, verifier) = pinning(pin, alpn)?;
+        let connection = UnbufferedClientConnection::new(Arc::new(config), nameless()?).map_err(io::Error::other)?;
         Ok(Self::new(Connection::Client(Box::new(connection), verifier)))
     }
 
@@ -190,15 +225,7 @@ impl Tls {
     /// # Errors
     /// When rustls refuses the configuration, which would be a bug.
     pub fn server(key: &Key) -> io::Result<Self> {
-        let mut config = ServerConfig::builder_with_provider(crypto_provider())
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .map_err(io::Error::other)?
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(Arc::clone(&key.certified))));
-        config.alpn_protocols = vec![ALPN_CONTROL.to_vec(), ALPN_DATA.to_vec()];
-        // A sender never reads its data stream: tickets would lie there unread and turn its close into a reset.
-        config.send_tls13_tickets = 0;
-        let connection = UnbufferedServerConnection::new(Arc::new(config)).map_err(io::Error::other)?;
+        let connection = UnbufferedServerConnection::new(Arc::new(server_config(key)?)).map_err(io::Error::other)?;
         Ok(Self::new(Connection::Server(Box::new(connection))))
     }
 

@@ -121,7 +121,7 @@ fn the_first_copy_makes_directories_as_any_other_does() {
         sandbox.ok([&far.rsh, "file", &at(&sandbox, "far", &format!("{parent}/there"))]);
         mode(&sandbox.path(parent))
     });
-    assert_eq!(modes[0], modes[1], "{modes:o?}");
+    assert_eq!(modes[0], modes[1], "{modes:?}");
 }
 
 #[test]
