@@ -4,7 +4,6 @@ import argparse
 import datetime
 import getpass
 import hashlib
-import html
 import json
 import os
 import pathlib
@@ -14,18 +13,20 @@ import shlex
 import shutil
 import signal
 import socket
-import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 
+sys.dont_write_bytecode = True  # no __pycache__ in the source tree
+import accounting
+import report
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TICK = os.sysconf("SC_CLK_TCK")
 HOST = "127.0.0.1"
 STARTUP_SECONDS = 10
-SETTLE_SECONDS = 3
+STOP_SECONDS = 3
 
 # ---- What is measured: name: kind, (files, bytes of each, directories), and the same for --quick.
 WORKLOADS = {
@@ -88,117 +89,25 @@ def fill(template, fields):
     return re.sub(r"\{(\w+)\}", lambda m: str(fields.get(m[1], m[0])), template)
 
 
-# ---- CPU time
-class Cgroup:
-    """All that a measurement starts, on both sides, lives in one cgroup, whose CPU time is exact."""
-
-    def __init__(self):
-        for base, self.v2 in (("/sys/fs/cgroup", True), ("/sys/fs/cgroup/unified", True), ("/sys/fs/cgroup/cpuacct", False)):
-            if os.path.exists(base + ("/cgroup.controllers" if self.v2 else "/cpuacct.usage_user")):
-                self.dir = pathlib.Path(base, f"carrack-bench-{os.getpid()}")
-                self.dir.mkdir()
-                self.name = "cgroup v2" if self.v2 else "cgroup v1 cpuacct"
-                return
-        raise OSError("no cgroup hierarchy with CPU accounting")
-
-    def join(self):
-        (self.dir / "cgroup.procs").write_text(str(os.getpid()))
-
-    def cpu(self):
-        if self.v2:
-            stat = dict(line.split() for line in (self.dir / "cpu.stat").read_text().splitlines())
-            return int(stat["user_usec"]) / 1e6, int(stat["system_usec"]) / 1e6
-        return tuple(int((self.dir / f"cpuacct.usage_{half}").read_text()) / 1e9 for half in ("user", "sys"))
-
-    def settle(self, servers):
-        """Waits until only the servers are left. What does not leave is named, and killed."""
-        deadline = time.monotonic() + SETTLE_SECONDS
-        while True:
-            late = [int(pid) for pid in (self.dir / "cgroup.procs").read_text().split() if int(pid) not in servers]
-            if not late or time.monotonic() > deadline:
-                break
-            time.sleep(0.005)
-        names = []
-        for pid in late:
-            try:
-                names.append(pathlib.Path(f"/proc/{pid}/comm").read_text().strip())
-                os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass  # it left just now
-        return names
-
-    def close(self):
-        self.settle(())
-        for _ in range(100):
-            try:
-                return self.dir.rmdir()
-            except OSError:
-                time.sleep(0.02)
-
-
-class Usage:
-    """Without a cgroup: children that were waited for, and the servers with theirs. In ticks, and a stray process is missed."""
-
-    name = "resource usage of children (no cgroup): steps of 10 ms, may miss some"
-
-    def __init__(self):
-        self.servers = []
-
-    def join(self):
-        pass
-
-    def cpu(self):
-        times = os.times()
-        user, system = times.children_user, times.children_system
-        for pid in self.servers:
-            stat = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            user += (int(stat[11]) + int(stat[13])) / TICK
-            system += (int(stat[12]) + int(stat[14])) / TICK
-        return user, system
-
-    def settle(self, servers):
-        self.servers = list(servers)
-        time.sleep(0.2)
-        return []
-
-    def close(self):
-        pass
-
-
-def machine():
-    """Seconds since boot of all cores: busy, stolen by the hypervisor, all."""
-    user, nice, system, idle, iowait, irq, softirq, steal = (int(x) / TICK for x in open("/proc/stat").readline().split()[1:9])
-    busy = user + nice + system + irq + softirq
-    return busy, steal, busy + steal + idle + iowait
-
-
-def memcpy_speed(source=bytearray(64 << 20), target=bytearray(64 << 20)):
-    """GB/s of one core now: a host that is busy elsewhere shows as less."""
-    best = 0.0
-    for _ in range(3):
-        start = time.perf_counter()
-        target[:] = source
-        best = max(best, len(source) / 1e9 / (time.perf_counter() - start))
-    return best
-
-
 # ---- The stage: directories, servers, processes
 class Bench:
     def __init__(self, options):
         self.options = options
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="carrack-bench.", dir=options.dir))
         self.data, self.out, self.logs = self.work / "data", self.work / "data/out", self.work / "logs"
-        self.processes, self.ready, self.made_run_sshd = {}, {}, False
-        self.accounting = Usage()
+        self.processes, self.ready, self.node, self.made_run_sshd = {}, {}, None, False
+        self.cpu_time = accounting.Usage()
+
+    def open(self):
         try:
-            self.accounting = Cgroup()
+            self.cpu_time = accounting.Cgroup()
         except OSError as error:
-            print(f"note: no cgroup ({error}); CPU seconds are those of {Usage.name}", file=sys.stderr)
+            print(f"note: {error}: CPU seconds are those of {self.cpu_time.name}", file=sys.stderr)
         for path in (self.data, self.logs, self.work / "bin"):
             path.mkdir()
         # A copy: a build meanwhile changes nothing.
         self.carrack = self.work / "bin/carrack"
-        shutil.copy(options.carrack, self.carrack)
+        shutil.copy(self.options.carrack, self.carrack)
         self.environment = self.make_environment()
         self.fields = {
             "carrack": self.carrack, "host": HOST, "ssh_config": self.work / "ssh_config", "ssh": f"ssh -F {self.work}/ssh_config",
@@ -222,7 +131,7 @@ class Bench:
         with open(log, "wb") as said:
             return subprocess.Popen(
                 ["bash", "-c", "set -o pipefail; " + command], stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd=self.work,
-                env=self.environment, start_new_session=True, preexec_fn=self.accounting.join)
+                env=self.environment, start_new_session=True, preexec_fn=self.cpu_time.join)
 
     def serve(self, name, command, is_ready):
         log = self.logs / name
@@ -319,6 +228,8 @@ secrets file = {self.work}/rsyncd.secrets
         if not path.exists():
             need = files * size * (1 if kind == "memory" else 2) + (256 << 20)
             free = shutil.disk_usage(self.data).free
+            if self.options.dir.startswith("/dev/shm"):  # its limit may be more than the memory there is
+                free = min(free, int(re.search(r"MemAvailable:\s*(\d+)", pathlib.Path("/proc/meminfo").read_text())[1]) << 10)
             if free < need:
                 sys.exit(f"error: {self.options.dir} has {free >> 20} MiB free of {need >> 20} needed: see --dir and --size")
             if directories:
@@ -330,13 +241,13 @@ secrets file = {self.work}/rsyncd.secrets
                 with open(path, "wb") as out:
                     for start in range(0, size, 16 << 20):
                         out.write(os.urandom(min(16 << 20, size - start)))
-        if "node" in self.processes:
+        if self.node:
             self.fields["node_src"] = self.node(path.name)
         self.fields["src"] = path
         return path
 
     def sample(self):
-        return (*self.accounting.cpu(), *machine())
+        return (*self.cpu_time.cpu(), *accounting.machine())
 
     def servers(self):
         return {process.pid for process in self.processes.values() if process.poll() is None}
@@ -349,16 +260,19 @@ secrets file = {self.work}/rsyncd.secrets
             remove(self.work / "xdg/cache/carrack")  # so that every run pushes
         source, target = self.fields["src"], self.out / "copy"
         command = fill(command, {**self.fields, "dst": "/dev/null" if kind == "memory" else target})
-        self.accounting.settle(self.servers())
-        memcpy, before, start = memcpy_speed(), self.sample(), time.monotonic()
+        self.cpu_time.settle(self.servers())
+        memcpy, before, start = accounting.memcpy_speed(), self.sample(), time.monotonic()
         process = self.processes["client"] = self.spawn(command, self.logs / peer)
         timer = threading.Timer(self.options.timeout, os.killpg, (process.pid, signal.SIGKILL))
         timer.start()
-        status = process.wait()
-        seconds = time.monotonic() - start
-        timer.cancel()
-        lingering = self.accounting.settle(self.servers())
+        try:
+            status = process.wait()
+            seconds = time.monotonic() - start
+        finally:
+            timer.cancel()
+        lingering = self.cpu_time.settle(self.servers())
         user, system, busy, steal, whole = (b - a for a, b in zip(before, self.sample()))
+        whole = max(whole, 0.01)  # one step of that clock
         said = (self.logs / peer).read_text(errors="replace").strip()
         fault = None
         if status != 0:
@@ -367,7 +281,7 @@ secrets file = {self.work}/rsyncd.secrets
             fault = difference(source, target, kind, shape, check)
         return {
             "peer": peer, "command": command, "fault": fault, "seconds": seconds, "files": shape[0], "bytes": shape[0] * shape[1],
-            "user": user, "system": system, "busy": busy, "steal_percent": 100 * steal / max(whole, 1e-9), "memcpy_gbs": memcpy,
+            "user": user, "system": system, "others_percent": 100 * max(0, busy - user - system) / whole, "steal_percent": 100 * steal / whole, "memcpy_gbs": memcpy,
             "compared": check and kind != "memory", "lingering": lingering, "said": said[-400:]}
 
     def close(self):
@@ -379,11 +293,11 @@ secrets file = {self.work}/rsyncd.secrets
             process.terminate()
         for process in self.processes.values():
             try:
-                process.wait(SETTLE_SECONDS)
+                process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        self.accounting.close()
+        self.cpu_time.close()
         if self.made_run_sshd:
             os.rmdir("/run/sshd")
         remove(self.work)
@@ -442,100 +356,10 @@ def session(bench):
     now = datetime.datetime.now(datetime.timezone.utc)
     return {
         "type": "session", "session": now.strftime("%Y%m%dT%H%M%SZ") + f"-{os.getpid()}", "date": now.isoformat(timespec="seconds"),
-        "kernel": os.uname().release, "cpu": cpu[1] if cpu else os.uname().machine, "cores": len(os.sched_getaffinity(0)),
-        "cpu_time_from": bench.accounting.name, "directory": bench.options.dir, "push": bench.options.push, "versions": versions,
+        "kernel": os.uname().release, "cpu": cpu[1] if cpu else os.uname().machine, "cores": os.cpu_count(),
+        "cpu_time_from": bench.cpu_time.name, "directory": bench.options.dir, "push": bench.options.push, "versions": versions,
         "commit": (said_by("git", "rev-parse", "--short=12", "HEAD") or "unknown") + (" with changes" if changed else ""),
         "carrack_sha256": hashlib.sha256(bench.carrack.read_bytes()).hexdigest()}
-
-
-def spread(values, digits=2):
-    return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f}..{max(values):.{digits}f})"
-
-
-def rates(runs):
-    """By peer, in order: GB/s and CPU-s/GB of the runs that went well."""
-    good = {}
-    for run in runs:
-        if not run["fault"]:
-            gb = run["bytes"] / 1e9
-            good.setdefault(run["peer"], []).append((gb / run["seconds"], (run["user"] + run["system"]) / gb))
-    return {peer: tuple(zip(*pairs)) for peer, pairs in good.items()}
-
-
-def table(workload, host, runs):
-    kind = WORKLOADS[workload][0]
-    shape = f"{runs[0]['files']:,} × {runs[0]['bytes'] // runs[0]['files']:,} bytes"
-    lines = [
-        f"## {workload}: {shape}", "",
-        f"{host['date']}, {host['cpu']}, {host['cores']} cores, Linux {host['kernel']}, {host['versions']['carrack']}, commit "
-        f"{host['commit']}; CPU time from {host['cpu_time_from']}" + ("; the agent pushed in each run" if host["push"] else "") + "; memcpy "
-        + spread([r["memcpy_gbs"] for r in runs], 1) + " GB/s; median (min..max)", "",
-        "| peer | runs | GB/s | seconds | files/s | CPU-s user+system | CPU-s/GB | steal % | others % | |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|--:|---|"]
-    for peer in dict.fromkeys(r["peer"] for r in runs):
-        mine = [r for r in runs if r["peer"] == peer]
-        good = [r for r in mine if not r["fault"]]
-        note = "; ".join(dict.fromkeys([r["fault"] for r in mine if r["fault"]] + ["left behind: " + ", ".join(r["lingering"]) for r in mine if r["lingering"]]))
-        note = " ".join(note.replace("|", "\\|").split())
-        if not good:
-            lines.append(f"| {peer} | 0 of {len(mine)} | | | | | | | | {note} |")
-            continue
-        speed, cost = rates(good)[peer]
-        files = f"{statistics.median(r['files'] / r['seconds'] for r in good):,.0f}" if kind == "tree" else ""
-        user, system = (statistics.median(r[half] for r in good) for half in ("user", "system"))
-        others = statistics.median(max(0, r["busy"] - r["user"] - r["system"]) / r["seconds"] / host["cores"] * 100 for r in good)
-        steal = statistics.median(r["steal_percent"] for r in good)
-        lines.append(
-            f"| {peer} | {len(good)} of {len(mine)} | {spread(speed, 3)} | {spread([r['seconds'] for r in good])} | {files} "
-            f"| {user:.2f}+{system:.2f} | {spread(cost)} | {steal:.1f} | {others:.0f} | {note} |")
-    return "\n".join(lines) + "\n"
-
-
-def chart(results):
-    """Two bars for each peer of each workload; a thin line goes from the least to the most."""
-    parts, top, left, width = [], 40, 190, 260
-    for workload, (_, runs) in results.items():
-        by_peer = rates(runs)
-        parts.append(f'<text x="10" y="{top}" class="b">{workload}</text>')
-        for column, title in enumerate(("GB/s (more is better)", "CPU seconds of both sides for each GB (less is better)")):
-            x0 = left + column * (width + 130)
-            parts.append(f'<text x="{x0}" y="{top}" class="b">{title}</text>')
-            most = max((max(values[column]) for values in by_peer.values()), default=1)
-            for row, (peer, values) in enumerate(by_peer.items()):
-                y, median = top + 12 + row * 20, statistics.median(values[column])
-                low, mid, high = (v / most * width for v in (min(values[column]), median, max(values[column])))
-                colour = "#1f6feb" if peer.startswith("carrack") else "#9aa4b2"
-                if column == 0:
-                    parts.append(f'<text x="{left - 8}" y="{y + 12}" text-anchor="end">{html.escape(peer)}</text>')
-                parts.append(f'<rect x="{x0}" y="{y}" width="{mid:.1f}" height="14" fill="{colour}"/>')
-                parts.append(f'<path d="M{x0 + low:.1f} {y + 7}H{x0 + high:.1f}" stroke="#222"/>')
-                parts.append(f'<text x="{x0 + max(high, mid) + 6:.1f}" y="{y + 12}">{median:.2f}</text>')
-        top += 50 + 20 * len(by_peer)
-    host = list(results.values())[-1][0]
-    parts.append(f'<text x="10" y="{top}">{html.escape(host["cpu"])}, {host["cores"]} cores, commit {host["commit"]}, {host["date"]}</text>')
-    style = "<style>text{font:12px sans-serif;fill:#222}.b{font-weight:bold}</style>"
-    size = f'width="900" height="{top + 20}" viewBox="0 0 900 {top + 20}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{style}<rect width="100%" height="100%" fill="#fff"/>\n' + "\n".join(parts) + "\n</svg>\n"
-
-
-def report(out, workloads):
-    """Tables of `workloads` and the chart of all, each from the latest session that measured it."""
-    hosts, latest = {}, {}
-    for record in map(json.loads, (out / "raw.jsonl").read_text().splitlines()):
-        if record["type"] == "session":
-            hosts[record["session"]] = record
-        else:
-            latest.setdefault(record["workload"], {}).setdefault(record["session"], []).append(record)
-    results = {}
-    for workload in (w for w in WORKLOADS if w in latest):
-        name, runs = list(latest[workload].items())[-1]
-        results[workload] = hosts[name], runs
-        if workload in workloads:
-            text = table(workload, *results[workload])
-            (out / f"{workload}.md").write_text(text)
-            print("\n" + text, end="")
-    if results:
-        (out / "summary.svg").write_text(chart(results))
 
 
 # ---- The command
@@ -543,8 +367,7 @@ def measure(bench, options, peers):
     options.out.mkdir(parents=True, exist_ok=True)
     host, healthy = session(bench), True
     with open(options.out / "raw.jsonl", "a", encoding="utf-8") as raw:
-        write = lambda record: (raw.write(json.dumps(record) + "\n"), raw.flush())
-        write(host)
+        print(json.dumps(host), file=raw, flush=True)
         for position, workload in enumerate(options.workloads):
             kind, shape = WORKLOADS[workload][0], options.shapes[workload]
             usable = {n: c[kind] for n, (needs, c) in peers.items() if kind in c and all([bench.available(need) for need in needs])}
@@ -552,7 +375,8 @@ def measure(bench, options, peers):
             for number in range(options.runs):  # interleaved, so that a change of the host's mood hits all alike
                 for peer, command in list(usable.items()):
                     result = bench.run(peer, command, kind, shape, check=number == 0)
-                    write({"type": "run", "session": host["session"], "workload": workload, "run": number + 1, **result})
+                    place = {"type": "run", "session": host["session"], "workload": workload, "kind": kind, "run": number + 1}
+                    print(json.dumps({**place, **result}), file=raw, flush=True)
                     gb = result["bytes"] / 1e9
                     print(f"{workload} {number + 1}/{options.runs} {peer:<24} {result['seconds']:8.2f} s {gb / result['seconds']:7.3f} GB/s "
                           f"{result['user'] + result['system']:7.2f} CPU-s {result['fault'] or ''}", file=sys.stderr, flush=True)
@@ -581,7 +405,6 @@ def arguments():
     parser.add_argument("--carrack", type=pathlib.Path, default=ROOT / "target/release/carrack", help="the binary [%(default)s]")
     parser.add_argument("--timeout", type=float, default=600, help="of one run, in seconds [%(default)s]")
     parser.add_argument("--list", action="store_true", help="name the peers and their commands")
-    parser.add_argument("--report", action="store_true", help="tables and chart anew from raw.jsonl, without measuring")
     options = parser.parse_args()
     options.runs = options.runs or (1 if options.quick else 5)
     options.out = options.out or ROOT / ("target/bench-quick" if options.quick else "bench/results")
@@ -603,18 +426,17 @@ def main():
         for name, (needs, commands) in peers.items():
             print(f"{name} (needs {', '.join(needs) or 'nothing'})", *(f"  {k}: {c}" for k, c in commands.items()), sep="\n")
         return 0
-    healthy = True
-    if not options.report:
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    bench = Bench(options)
+    try:
+        bench.open()
+        healthy = measure(bench, options, peers)
+    finally:
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            signal.signal(number, lambda number, _: sys.exit(128 + number))
-        bench = Bench(options)
-        try:
-            healthy = measure(bench, options, peers)
-        finally:
-            for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-                signal.signal(number, signal.SIG_IGN)
-            bench.close()
-    report(options.out, options.workloads)
+            signal.signal(number, signal.SIG_IGN)
+        bench.close()
+    report.report(options.out, options.workloads)
     return 0 if healthy else 1
 
 

@@ -32,7 +32,7 @@ done
 [ "$writable" = 1 ] || echo "no cgroup can be made here: CPU seconds come from resource usage, in steps of 10 ms, and may miss some" >&2
 
 case " $* " in
-    *" --carrack"* | *" --list "* | *" --report "* | *" --help "* | *" -h "*) ;;
+    *" --carrack"* | *" --list "* | *" --help "* | *" -h "*) ;;
     *) [ -x target/release/carrack ] || cargo build --release --locked ;;
 esac
 exec python3 bench/bench.py "$@"

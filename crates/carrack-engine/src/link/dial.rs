@@ -58,53 +58,59 @@ pub fn tune(socket: &Socket) {
     }
 }
 
-/// Connects to the first of `host:port` addresses that answers before the deadline.
+/// What a connection attempt comes to.
+type Connected = io::Result<(TcpStream, SocketAddr)>;
+/// One way to try.
+type Attempt = Box<dyn FnOnce() -> Connected + Send>;
+
+/// Connects to the first of `host:port` addresses that answers before the deadline. A name is looked up only when its turn comes: a name
+/// server that does not answer must not hold up an address that needs none.
 ///
 /// # Errors
 /// The last address's; `TimedOut` when none has answered.
-pub fn connect_any(addresses: &[String], deadline: Instant) -> io::Result<(TcpStream, SocketAddr)> {
-    let mut candidates = Vec::new();
+pub fn connect_any(addresses: &[String], deadline: Instant) -> Connected {
+    let attempts = addresses.iter().cloned().map(|address| -> Attempt {
+        Box::new(move || {
+            let mut found: Vec<SocketAddr> = address.to_socket_addrs()?.collect();
+            found.dedup();
+            let connect = move |address| {
+                let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+                Ok((TcpStream::connect_timeout(&address, left)?, address))
+            };
+            race(found.into_iter().map(|address| -> Attempt { Box::new(move || connect(address)) }), deadline)
+        })
+    });
+    race(attempts, deadline)
+}
+
+/// Starts one attempt after the other, each with a quarter of a second's advantage over the next (RFC 8305), and takes the first that
+/// works. The others end by themselves.
+fn race(attempts: impl Iterator<Item = Attempt>, deadline: Instant) -> Connected {
+    let mut attempts = attempts.peekable();
     let mut last = io::Error::new(io::ErrorKind::InvalidInput, "no address to connect to");
-    for address in addresses {
-        match address.to_socket_addrs() {
-            Ok(found) => candidates.extend(found.filter(|found| !candidates.contains(found)).collect::<Vec<_>>()),
-            Err(error) => last = error,
-        }
-    }
     let (sender, results) = mpsc::channel();
     let mut waiting = 0;
-    let mut candidates = candidates.into_iter().peekable();
     loop {
-        if let Some(address) = candidates.next() {
+        if let Some(attempt) = attempts.next() {
             let sender = sender.clone();
             waiting += 1;
-            std::thread::spawn(move || {
-                let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-                let _ = sender.send((TcpStream::connect_timeout(&address, left), address));
-            });
+            std::thread::spawn(move || sender.send(attempt()));
         }
         if waiting == 0 {
             return Err(last);
         }
-        // Happy eyeballs: a quarter of a second's advantage for the better address.
-        let patience = if candidates.peek().is_some() {
-            Duration::from_millis(250)
-        } else {
-            deadline.saturating_duration_since(Instant::now())
-        };
-        match results.recv_timeout(patience) {
-            Ok((Ok(socket), address)) => return Ok((socket, address)),
-            Ok((Err(error), _)) => {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let is_last = attempts.peek().is_none();
+        match results.recv_timeout(if is_last { left } else { left.min(Duration::from_millis(250)) }) {
+            Ok(Ok(connected)) => return Ok(connected),
+            Ok(Err(error)) => {
                 last = error;
                 waiting -= 1;
             }
-            Err(_) if candidates.peek().is_none() => {
+            Err(_) if Instant::now() >= deadline => {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, "nobody answers there"));
             }
             Err(_) => {}
-        }
-        if waiting == 0 && candidates.peek().is_none() {
-            return Err(last);
         }
     }
 }
