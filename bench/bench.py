@@ -281,7 +281,8 @@ secrets file = {self.work}/rsyncd.secrets
             fault = difference(source, target, kind, shape, check)
         return {
             "peer": peer, "command": command, "fault": fault, "seconds": seconds, "files": shape[0], "bytes": shape[0] * shape[1],
-            "user": user, "system": system, "others_percent": 100 * max(0, busy - user - system) / whole, "steal_percent": 100 * steal / whole, "memcpy_gbs": memcpy,
+            "user": user, "system": system, "memcpy_gbs": memcpy, "steal_percent": 100 * steal / whole,
+            "others_percent": 100 * max(0, busy - user - system) / whole,
             "compared": check and kind != "memory", "lingering": lingering, "said": said[-400:]}
 
     def close(self):

@@ -58,19 +58,20 @@ def chart(results):
     for workload, (_, runs) in results.items():
         by_peer = rates(runs)
         parts.append(f'<text x="10" y="{top}" class="b">{workload}</text>')
-        for column, title in enumerate(("GB/s (more is better)", "CPU seconds of both sides for each GB (less is better)")):
+        for column, title in enumerate(("GB/s (more is better)", "CPU-s/GB, both sides (less is better)")):
             x0 = left + column * (width + 130)
             parts.append(f'<text x="{x0}" y="{top}" class="b">{title}</text>')
-            most = max((max(values[column]) for values in by_peer.values()), default=1)
+            # The floor copies nothing between processes; its bar is cut off where it would dwarf the others.
+            most = max((max(values[column]) for peer, values in by_peer.items() if peer != "cp" or len(by_peer) == 1), default=1)
             for row, (peer, values) in enumerate(by_peer.items()):
                 y, median = top + 12 + row * 20, statistics.median(values[column])
-                low, mid, high = (v / most * width for v in (min(values[column]), median, max(values[column])))
+                low, mid, high = (min(v / most, 1) * width for v in (min(values[column]), median, max(values[column])))
                 colour = "#1f6feb" if peer.startswith("carrack") else "#9aa4b2"
                 if column == 0:
                     parts.append(f'<text x="{left - 8}" y="{y + 12}" text-anchor="end">{html.escape(peer)}</text>')
                 parts.append(f'<rect x="{x0}" y="{y}" width="{mid:.1f}" height="14" fill="{colour}"/>')
                 parts.append(f'<path d="M{x0 + low:.1f} {y + 7}H{x0 + high:.1f}" stroke="#222"/>')
-                parts.append(f'<text x="{x0 + max(high, mid) + 6:.1f}" y="{y + 12}">{median:.2f}</text>')
+                parts.append(f'<text x="{x0 + max(high, mid) + 6:.1f}" y="{y + 12}">{median:.3g}{" (cut off)" if median > most else ""}</text>')
         top += 50 + 20 * len(by_peer)
     host = list(results.values())[-1][0]
     parts.append(f'<text x="10" y="{top}">{html.escape(host["cpu"])}, {host["cores"]} cores, commit {host["commit"]}, {host["date"]}</text>')

@@ -4,8 +4,9 @@
 pub const MESSAGE_BYTES: usize = 1 << 20;
 /// One frame of a multiplexed control connection, in bytes.
 pub const MUX_FRAME_BYTES: usize = MESSAGE_BYTES + 64;
-/// A path relative to the root of a transfer, in bytes. Longer than `PATH_MAX`: every directory is opened in hops.
-pub const PATH_BYTES: usize = 64 << 10;
+/// A path relative to the root of a transfer, in bytes: its length is two bytes on the wire. Longer than `PATH_MAX`: every
+/// directory is opened in hops.
+pub const PATH_BYTES: usize = u16::MAX as usize;
 /// One component of it: what every file system in use allows.
 pub const NAME_BYTES: usize = 255;
 /// Target of a symbolic link, in bytes.
@@ -32,6 +33,18 @@ pub const QUEUED_BUNDLES: usize = 32;
 pub const SENDS_PER_BLOCK: u32 = 8;
 /// Sources of one command.
 pub const SOURCES: usize = 65_536;
+/// Paths that one request may ask about. Their answer has to fit into a message.
+pub const INSPECTED_PATHS: usize = 1024;
+/// Requests that wait while another is carried out. A command asks and waits; it never has more than a few out.
+pub const REQUESTS_WAITING: usize = 16;
+/// What ends have said out of turn and a command keeps until it asks for it, in messages.
+pub const WORDS_KEPT: usize = 64;
+/// Dials of one session at once, and addresses of one dial: each is a thread.
+pub const DIALS: usize = 8;
+/// See [`DIALS`].
+pub const DIAL_ADDRESSES: usize = 32;
+/// Data streams carried inside one control connection: each is two threads.
+pub const TUNNELS: usize = 64;
 /// Entries in one page of a listing.
 pub const PAGE_ENTRIES: usize = 1000;
 /// Bytes in one page of a listing, roughly.

@@ -97,6 +97,13 @@ pub fn display_bytes(bytes: &[u8]) -> DisplayBytes<'_> {
     DisplayBytes(bytes)
 }
 
+/// Whether a terminal does more with a character than show it: C0, DEL and C1 (which may be obeyed even in UTF-8), and the marks
+/// that reverse a line.
+pub fn drives_terminal(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// See [`display_bytes`].
 #[derive(Clone, Copy, Debug)]
 pub struct DisplayBytes<'a>(&'a [u8]);
@@ -107,10 +114,7 @@ impl fmt::Display for DisplayBytes<'_> {
             for character in chunk.valid().chars() {
                 match character {
                     '\\' => f.write_str("\\\\")?,
-                    // C0, DEL and C1 (which a terminal may obey even in UTF-8), and the marks that reverse a line.
-                    _ if character.is_control()
-                        || matches!(character, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
-                    {
+                    _ if drives_terminal(character) => {
                         let mut buffer = [0; 4];
                         for byte in character.encode_utf8(&mut buffer).bytes() {
                             write!(f, "\\x{byte:02x}")?;

@@ -1,21 +1,23 @@
 //! One end's servant: does what the command asks, on files and connections of its own host. The same code at the far side of an ssh
 //! session, in a node, and in the command's own process.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Write};
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::time::Duration;
 
-use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::wire::bounds::{Expected, check_ask};
 use carrack_core::wire::control::{
     Ask, Begin, Counted, Dial, Dialed, FromAgent, Hello, Listen, Listening, Role, SessionKey, Tell, ToAgent,
     TransferOptions, Tunnel, Welcome,
 };
 use carrack_core::wire::mux::{Channel, HEADER_BYTES, decode_header};
 use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError};
+use carrack_core::{limits, tuning};
+use carrack_sys::dir::{Kind, stat_file};
 
 use crate::data::socket::Socket;
 use crate::data::stream::Connection;
@@ -78,8 +80,9 @@ pub fn run_stdio(nonce: &str) -> Result<(), Failure> {
         local_address: word(2),
         peer_address: word(0),
     };
-    // Silence on the control connection: nobody is there any more, and a thread that waits in read cannot be woken.
-    let writer = MuxWriter::new(Box::new(io::stdout()), Box::new(|| std::process::exit(30)));
+    // Called when all work here has ended, or when the other side has been silent for so long that nobody is there any more: then a
+    // thread that waits in read could not be woken otherwise.
+    let writer = MuxWriter::new(Box::new(io::stdout()), Box::new(|| std::process::exit(0)));
     let mut input = io::stdin();
     greet(&mut input, &writer, &environment)?;
     writer.keep_alive();
@@ -178,6 +181,15 @@ struct State {
     session: Option<[u8; 16]>,
     /// Where frames of tunnelled streams go.
     tunnels: HashMap<u16, UnixStream>,
+    /// Dials under way.
+    dials: usize,
+    /// Data connections, and the numbers that they have had.
+    connections: Vec<Weak<Socket>>,
+    numbers: HashSet<u16>,
+    /// How the peer broke the protocol.
+    violation: Option<ProtocolError>,
+    /// The connection has ended: nothing is to be started any more.
+    left: bool,
 }
 
 impl Agent {
@@ -200,43 +212,62 @@ impl Agent {
 
     /// Does what comes until the connection ends.
     pub fn run(self: &Arc<Self>, input: impl Read + Send + 'static) {
-        let (requests, work) = mpsc::channel();
+        let (requests, work) = mpsc::sync_channel(limits::REQUESTS_WAITING);
         let reader = Arc::clone(self);
         std::thread::spawn(move || {
-            let _ =
-                reader.writer.read_all(input, &mut |channel, payload| reader.take_frame(channel, &payload, &requests));
+            let ended =
+                reader.writer.read_all(input, &mut |channel, payload| reader.take_frame(channel, payload, &requests));
+            if let Err(error) = ended.map_err(io::Error::downcast::<ProtocolError>) {
+                reader.lock().violation = error.ok();
+            }
+            // Only now do the requests end.
+            drop(requests);
         });
-        while let Ok((request, ask)) = work.recv() {
-            if matches!(ask, Ask::Bye(_)) {
-                break;
+        let violation = loop {
+            let Ok(payload) = work.recv() else { break self.lock().violation.take() };
+            match ToAgent::from_bytes(&payload) {
+                Ok((_, Ask::Bye(_))) => break None,
+                Ok((request, ask)) => {
+                    if let Some(answer) = self.answer(request, ask) {
+                        self.reply(request, answer);
+                    }
+                }
+                Err(error) => break Some(error),
             }
-            if let Some(answer) = self.answer(request, ask) {
-                self.reply(request, answer);
-            }
+        };
+        if let Some(error) = violation {
+            self.reply(0, Err(protocol_failure(Side::Link, &error)));
         }
         self.leave();
     }
 
     /// Called by the thread that reads the connection: it must not wait for the connection.
-    fn take_frame(&self, channel: Channel, payload: &[u8], requests: &mpsc::Sender<(u64, Ask)>) -> io::Result<()> {
+    fn take_frame(&self, channel: Channel, payload: Vec<u8>, requests: &mpsc::SyncSender<Vec<u8>>) -> io::Result<()> {
         match channel {
-            Channel::CONTROL => {
-                let request =
-                    ToAgent::from_bytes(payload).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-                requests.send(request).map_err(|_| io::ErrorKind::BrokenPipe.into())
-            }
+            Channel::CONTROL => requests.try_send(payload).map_err(|refused| match refused {
+                mpsc::TrySendError::Full(_) => io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    ProtocolError::violation(format!(
+                        "the peer sent more requests than the {} that may wait",
+                        limits::REQUESTS_WAITING
+                    )),
+                ),
+                mpsc::TrySendError::Disconnected(_) => io::ErrorKind::BrokenPipe.into(),
+            }),
             Channel::PEER => {
                 let running = self.lock().running.clone();
                 if let Some(running) = running {
-                    running.handle_peer(payload);
+                    running.handle_peer(&payload);
                 }
                 Ok(())
             }
             Channel(number) => {
                 let tunnel = self.lock().tunnels.get(&number).map(UnixStream::try_clone);
-                if let Some(Ok(mut tunnel)) = tunnel {
-                    // A stream that has ended takes no more; the transfer knows by itself.
-                    let _ = tunnel.write_all(payload);
+                if let Some(Ok(mut tunnel)) = tunnel
+                    && tunnel.write_all(&payload).is_err()
+                {
+                    // A stream that has ended takes no more, nor one that has lost a part; the transfer knows by itself.
+                    let _ = tunnel.shutdown(Shutdown::Both);
                 }
                 Ok(())
             }
@@ -245,8 +276,14 @@ impl Agent {
 
     fn reply(&self, request: u64, answer: Result<Tell, Failure>) {
         let tell = answer.unwrap_or_else(|failure| Tell::Failed(failure.into()));
+        let mut bytes = FromAgent { request, tell: Some(tell) }.to_bytes();
+        if bytes.len() > limits::MESSAGE_BYTES {
+            let what = format!("the answer has {} bytes, more than a message may have: ask for less at once", bytes.len());
+            let refusal = failure(ErrorCode::ResourceLimit, Side::Link, what);
+            bytes = FromAgent { request, tell: Some(Tell::Failed(refusal.into())) }.to_bytes();
+        }
         // A connection that is gone takes no answer.
-        let _ = self.writer.send(Channel::CONTROL, &FromAgent { request, tell: Some(tell) }.to_bytes());
+        let _ = self.writer.send(Channel::CONTROL, &bytes);
     }
 
     /// Ends what runs.
@@ -257,11 +294,12 @@ impl Agent {
                 sessions.remove(&session);
             }
             state.waiting.clear();
+            state.left = true;
             (state.running.take(), state.listener.take(), std::mem::take(&mut state.tunnels))
         };
         drop(listener);
         for tunnel in tunnels.values() {
-            let _ = tunnel.shutdown(std::net::Shutdown::Both);
+            let _ = tunnel.shutdown(Shutdown::Both);
         }
         if let Some(running) = running {
             running.cancel(failure(ErrorCode::ConnectionLost, Side::Link, "the control connection has ended"));
@@ -274,6 +312,9 @@ impl Agent {
     fn answer(self: &Arc<Self>, request: u64, ask: Ask) -> Option<Result<Tell, Failure>> {
         let place = &self.environment.place;
         let done = |count| Tell::Done(Counted { count });
+        if let Err(error) = check_ask(&ask) {
+            return Some(Err(protocol_failure(Side::Link, &error)));
+        }
         Some(match ask {
             Ask::Hello(_) => Err(failure(ErrorCode::ProtocolViolation, Side::Link, "the peer greeted twice")),
             Ask::Inspect(paths) => Ok(verbs::inspect(place, &paths)),

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::Reach;
@@ -131,7 +132,11 @@ impl Inbox {
                     Incoming { tell: Ok(Tell::Note(text)), .. } => note(text),
                     Incoming { tell: Err(failure), .. } => return Err(failure),
                     incoming if wanted(&incoming) => return Ok(incoming),
-                    incoming => self.kept.push_back(incoming),
+                    incoming if self.kept.len() < limits::WORDS_KEPT => self.kept.push_back(incoming),
+                    incoming => {
+                        let what = format!("the {} sends answers that nobody asked for", incoming.end.side());
+                        return Err(failure(ErrorCode::ProtocolViolation, Side::Link, what));
+                    }
                 },
                 Err(RecvTimeoutError::Timeout) if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
                     return Err(failure(ErrorCode::Silence, Side::Link, "no answer in time"));
@@ -184,10 +189,9 @@ impl End {
                 let lost = |error: io::Error| {
                     failure(ErrorCode::ConnectFailed, Side::Link, format!("{node}: {}", describe(&error)))
                 };
-                let abort = connected.socket.try_clone().map_err(lost)?;
                 let (reader, out) = tls_duplex::split(connected.socket, connected.tls).map_err(lost)?;
-                let writer =
-                    MuxWriter::new(Box::new(out), Box::new(move || drop(abort.shutdown(std::net::Shutdown::Both))));
+                let end = out.end();
+                let writer = MuxWriter::new(Box::new(out), Box::new(move || end.end()));
                 spawn_reader(id, node.to_string(), &writer, reader, &forward, words);
                 (node.to_string(), writer, Reached::Node(connected.address, connected.pin))
             }

@@ -5,7 +5,7 @@
 //! be unproved at once, in all and from one address. After that a control connection is an agent like any other, whose paths
 //! lead below the root and nowhere else.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::OpenOptionsExt;
@@ -113,8 +113,8 @@ struct Node {
     key: Key,
     sessions: Arc<NodeSessions>,
     deadlines: Arc<Deadlines>,
-    /// Connections that have not proved who they are, by address.
-    unproved: Mutex<HashMap<IpAddr, usize>>,
+    /// Connections that have not proved who they are, by address, oldest first.
+    unproved: Mutex<HashMap<IpAddr, VecDeque<Arc<Socket>>>>,
     controls: AtomicUsize,
 }
 
@@ -162,21 +162,24 @@ impl Node {
                 // Out of descriptors, or gone already: whoever is served now gives some back.
                 Err(_) => return std::thread::park_timeout(Duration::from_millis(20)),
             };
-            let Some(ticket) = Unproved::admit(self, peer.ip().to_canonical()) else {
+            let Ok(control) = socket.try_clone() else {
+                continue;
+            };
+            let socket = Arc::new(Socket::Tcp(socket));
+            let Some(ticket) = Unproved::admit(self, peer.ip().to_canonical(), &socket) else {
                 continue;
             };
             let node = Arc::clone(self);
             std::thread::spawn(move || {
                 // Whoever does not prove to belong here learns nothing but that the connection ends.
-                let _ = node.meet(socket, ticket);
+                let _ = node.meet(control, ticket);
             });
         }
     }
 
-    fn meet(self: &Arc<Self>, tcp: TcpStream, ticket: Unproved) -> io::Result<()> {
-        tcp.set_nonblocking(false)?;
-        let control = tcp.try_clone()?;
-        let socket = Arc::new(Socket::Tcp(tcp));
+    fn meet(self: &Arc<Self>, control: TcpStream, ticket: Unproved) -> io::Result<()> {
+        control.set_nonblocking(false)?;
+        let socket = Arc::clone(&ticket.socket);
         dial::tune(&socket);
         let met = self.deadlines.guard(&socket, tuning::AUTHENTICATE_TIMEOUT, || {
             match hello::accept_any(Arc::clone(&socket), &self.key)? {
@@ -205,9 +208,9 @@ impl Node {
 
     fn greet(self: &Arc<Self>, socket: TcpStream, tls: Box<Tls>) -> io::Result<Met> {
         let (local_address, peer_address) = agent::addresses(&socket);
-        let abort = socket.try_clone()?;
         let (mut reader, out) = tls_duplex::split(socket, tls)?;
-        let writer = MuxWriter::new(Box::new(out), Box::new(move || drop(abort.shutdown(std::net::Shutdown::Both))));
+        let end = out.end();
+        let writer = MuxWriter::new(Box::new(out), Box::new(move || end.end()));
         let environment = Environment {
             place: Place::Beneath(Arc::clone(&self.root)),
             read_only: self.read_only,
@@ -236,19 +239,27 @@ enum Met {
 struct Unproved {
     node: Arc<Node>,
     address: IpAddr,
+    socket: Arc<Socket>,
 }
 
 impl Unproved {
-    /// `None` when there are too many: the connection is closed.
-    fn admit(node: &Arc<Node>, address: IpAddr) -> Option<Self> {
+    /// Where one address has as many as it may, the oldest of them has to go: it had the most time to say who it is, and an honest
+    /// one beside those that say nothing must be able to. `None` when there are too many of all addresses: the connection is closed.
+    fn admit(node: &Arc<Node>, address: IpAddr, socket: &Arc<Socket>) -> Option<Self> {
         let mut unproved = node.unproved.lock().unwrap_or_else(PoisonError::into_inner);
-        let all: usize = unproved.values().sum();
-        let here = unproved.entry(address).or_insert(0);
-        if all >= limits::UNAUTHENTICATED || *here >= limits::UNAUTHENTICATED_PER_ADDRESS {
+        let all: usize = unproved.values().map(VecDeque::len).sum();
+        let here = unproved.get(&address).map_or(0, VecDeque::len);
+        if all >= limits::UNAUTHENTICATED && here < limits::UNAUTHENTICATED_PER_ADDRESS {
             return None;
         }
-        *here += 1;
-        Some(Self { node: Arc::clone(node), address })
+        let here = unproved.entry(address).or_default();
+        if here.len() >= limits::UNAUTHENTICATED_PER_ADDRESS
+            && let Some(oldest) = here.pop_front()
+        {
+            oldest.abort();
+        }
+        here.push_back(Arc::clone(socket));
+        Some(Self { node: Arc::clone(node), address, socket: Arc::clone(socket) })
     }
 }
 
@@ -256,8 +267,8 @@ impl Drop for Unproved {
     fn drop(&mut self) {
         let mut unproved = self.node.unproved.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(here) = unproved.get_mut(&self.address) {
-            *here -= 1;
-            if *here == 0 {
+            here.retain(|socket| !Arc::ptr_eq(socket, &self.socket));
+            if here.is_empty() {
                 unproved.remove(&self.address);
             }
         }

@@ -110,6 +110,8 @@ impl Receiver {
     /// Bundles remembered as landed. The sender sends one again only before it has heard that it landed, and until then no
     /// more than [`limits::UNACKNOWLEDGED_BUNDLES`] others can land.
     const BUNDLES_REMEMBERED: usize = 4 * limits::UNACKNOWLEDGED_BUNDLES;
+    /// Answers that wait to be sent. Far more than an honest sender can be owed; one that asks and does not listen ends the transfer.
+    const ACTIONS_WAITING: usize = 16_384;
     /// Paths and texts of directories' failures in the last message, in bytes: it has to fit into one.
     const DIRECTORY_FAILURE_BYTES: usize = limits::MESSAGE_BYTES / 2;
 
@@ -161,6 +163,9 @@ impl Receiver {
     pub fn handle_message(&mut self, message: PeerMessage) -> Result<(), ProtocolError> {
         if self.has_ended() {
             return Ok(());
+        }
+        if self.actions.len() >= Self::ACTIONS_WAITING {
+            return Err(ProtocolError::violation("the sender goes on and does not take the answers"));
         }
         match message {
             PeerMessage::Fail(failure) => self.phase = Phase::Failed(failure),

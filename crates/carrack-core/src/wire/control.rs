@@ -382,6 +382,9 @@ pub struct ReceiveRole {
     /// 0 files, 1 standard output, 2 nothing is kept, 3 a device or FIFO.
     #[prost(uint32, tag = "2")]
     pub sink: u32,
+    /// What is taken: items of these names and what is below them. None: whatever comes.
+    #[prost(bytes = "vec", repeated, tag = "3")]
+    pub targets: Vec<Vec<u8>>,
 }
 
 /// How a transfer stands at one end.
@@ -627,7 +630,7 @@ impl ToAgent {
     /// # Errors
     /// When it cannot be read or asks nothing that is known.
     pub fn from_bytes(bytes: &[u8]) -> Result<(u64, Ask), ProtocolError> {
-        let message: Self = decode(bytes, "request")?;
+        let message: Self = decode(bytes, "a request")?;
         let ask = message.ask.ok_or_else(|| ProtocolError::violation("the peer sent a request of unknown type"))?;
         Ok((message.request, ask))
     }
@@ -644,7 +647,7 @@ impl FromAgent {
     /// # Errors
     /// When it cannot be read or says nothing that is known.
     pub fn from_bytes(bytes: &[u8]) -> Result<(u64, Tell), ProtocolError> {
-        let message: Self = decode(bytes, "answer")?;
+        let message: Self = decode(bytes, "an answer")?;
         let tell = message.tell.ok_or_else(|| ProtocolError::violation("the peer sent an answer of unknown type"))?;
         Ok((message.request, tell))
     }

@@ -8,6 +8,7 @@
 //! # Versions
 //! 1. The first.
 
+pub mod bounds;
 pub mod control;
 pub mod error_code;
 pub mod frame;
@@ -54,10 +55,10 @@ impl std::error::Error for ProtocolError {}
 /// Decodes one protobuf message whose length has been checked against [`crate::limits::MESSAGE_BYTES`].
 fn decode<M: prost::Message + Default>(bytes: &[u8], what: &str) -> Result<M, ProtocolError> {
     if bytes.len() > crate::limits::MESSAGE_BYTES {
-        return Err(ProtocolError::violation(format!("the peer sent a {what} of {} bytes", bytes.len())));
+        return Err(ProtocolError::violation(format!("the peer sent {what} of {} bytes", bytes.len())));
     }
     M::decode(bytes)
-        .map_err(|error| ProtocolError::violation(format!("the peer sent a {what} that cannot be read: {error}")))
+        .map_err(|error| ProtocolError::violation(format!("the peer sent {what} that cannot be read: {error}")))
 }
 
 /// Error text from a peer: bounded, printable.
@@ -67,5 +68,5 @@ pub fn peer_text(text: &str) -> String {
         end -= 1;
     }
     // Backslashes were doubled where the text was made; only what could drive a terminal is taken out here.
-    text[..end].chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text[..end].chars().map(|c| if crate::path::drives_terminal(c) { '\u{fffd}' } else { c }).collect()
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-use carrack_core::tuning;
 use carrack_core::wire::mux::{Channel, HEADER_BYTES, decode_header, encode_header};
+use carrack_core::{limits, tuning};
 
 /// The writing half; clones share it.
 #[derive(Clone)]
@@ -42,8 +42,12 @@ impl MuxWriter {
     /// Sends one frame. Waits while the connection is full; never call it from the thread that reads a connection.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Those of the connection; `InvalidInput` for a payload that does not fit into a frame: nothing is sent of it.
     pub fn send(&self, channel: Channel, payload: &[u8]) -> io::Result<()> {
+        if payload.len() > limits::MUX_FRAME_BYTES {
+            let what = format!("a message of {} bytes is longer than one may be", payload.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
         let mut out = self.shared.out.lock().unwrap_or_else(PoisonError::into_inner);
         write_frame(&mut *out, channel, payload)
     }
@@ -149,6 +153,20 @@ mod tests {
         };
         reader.read_all(far, collect).unwrap();
         assert_eq!(seen, [(0, b"one".to_vec()), (7, Vec::new())]);
+    }
+
+    #[test]
+    fn a_message_that_is_too_long_is_not_sent_and_the_next_one_is() {
+        let (near, far) = UnixStream::pair().unwrap();
+        let writer = MuxWriter::new(Box::new(near), Box::new(|| {}));
+        let error = writer.send(Channel(0), &vec![0; limits::MUX_FRAME_BYTES + 1]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        writer.send(Channel(0), b"next").unwrap();
+        drop(writer);
+        let reader = MuxWriter::new(Box::new(io::sink()), Box::new(|| {}));
+        let mut seen = Vec::new();
+        reader.read_all(far, &mut |_, payload| Ok(seen.push(payload))).unwrap();
+        assert_eq!(seen, [b"next"]);
     }
 
     #[test]

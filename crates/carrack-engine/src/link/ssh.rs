@@ -383,7 +383,11 @@ impl Starting<'_> {
         let noise: String = noise.chars().rev().take(300).collect::<Vec<_>>().into_iter().rev().collect();
         let said: Vec<&str> =
             messages.iter().map(String::as_str).chain((!noise.is_empty()).then_some(noise.as_str())).collect();
-        if said.is_empty() { "it said nothing".into() } else { format!("it said: {}", said.join(" / ")) }
+        if said.is_empty() {
+            "it said nothing".into()
+        } else {
+            format!("it said: {}", said.join(" / ").trim_end_matches('.'))
+        }
     }
 
     /// Gives ssh a moment to end and to be heard to its last word, which comes on another pipe; tells its exit code.

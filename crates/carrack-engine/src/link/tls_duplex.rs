@@ -8,6 +8,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use carrack_sys::socket::{Waker, wait_two};
 
@@ -28,9 +29,16 @@ struct State {
     incoming: VecDeque<u8>,
     /// The connection has ended, and why.
     ended: Option<io::ErrorKind>,
-    /// Nobody will write any more.
-    finished: bool,
+    /// Since when nobody writes any more.
+    finished: Option<Instant>,
 }
+
+/// What is still to be sent when the connection is ended has this long to leave: a peer that does not read it is not waited for.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// Ends the connection from outside.
+#[derive(Clone)]
+pub struct DuplexEnd(Arc<Shared>);
 
 /// The reading half.
 pub struct DuplexReader(Arc<Shared>);
@@ -44,7 +52,7 @@ pub struct DuplexWriter(Arc<Shared>);
 /// Those of the system calls.
 pub fn split(socket: TcpStream, tls: Box<Tls>) -> io::Result<(DuplexReader, DuplexWriter)> {
     socket.set_nonblocking(true)?;
-    let state = State { tls, outgoing: Vec::new(), incoming: VecDeque::new(), ended: None, finished: false };
+    let state = State { tls, outgoing: Vec::new(), incoming: VecDeque::new(), ended: None, finished: None };
     let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), waker: Waker::new()? });
     // What came together with the end of the handshake.
     take_records(&mut shared.lock())?;
@@ -71,14 +79,15 @@ impl Shared {
 
     fn run(&self, socket: &TcpStream) -> io::Result<()> {
         loop {
-            let (want_read, want_write) = {
+            let (want_read, want_write, left) = {
                 let state = self.lock();
-                if state.finished && state.outgoing.is_empty() {
+                let left = state.finished.map(|since| LINGER.saturating_sub(since.elapsed()));
+                if left.is_some_and(|left| state.outgoing.is_empty() || left.is_zero()) {
                     return Ok(());
                 }
-                (state.incoming.len() < BUFFER_BYTES, !state.outgoing.is_empty())
+                (state.incoming.len() < BUFFER_BYTES, !state.outgoing.is_empty(), left)
             };
-            let ready = wait_two(socket.as_fd(), want_read, want_write, &self.waker, None)?;
+            let ready = wait_two(socket.as_fd(), want_read, want_write, &self.waker, left)?;
             if ready.woken {
                 self.waker.drain();
             }
@@ -145,7 +154,7 @@ impl Write for DuplexWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut guard = self.0.lock();
         loop {
-            if guard.ended.is_some() {
+            if guard.ended.is_some() || guard.finished.is_some() {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
             if guard.outgoing.len() < BUFFER_BYTES {
@@ -164,9 +173,25 @@ impl Write for DuplexWriter {
     }
 }
 
+impl DuplexWriter {
+    /// For whoever ends the connection.
+    pub fn end(&self) -> DuplexEnd {
+        DuplexEnd(Arc::clone(&self.0))
+    }
+}
+
+impl DuplexEnd {
+    /// Ends the connection once what was written has left, or could not: whoever reads or writes wakes up.
+    pub fn end(&self) {
+        let mut state = self.0.lock();
+        state.finished.get_or_insert_with(Instant::now);
+        self.0.changed.notify_all();
+        self.0.waker.wake();
+    }
+}
+
 impl Drop for DuplexWriter {
     fn drop(&mut self) {
-        self.0.lock().finished = true;
-        self.0.waker.wake();
+        self.end().end();
     }
 }

@@ -1,7 +1,5 @@
-//! Writing: hidden part files in the target's own directory, renamed when whole; directories opened one below the other, no link
-//! followed on the way.
+//! Writing: hidden part files in the target's own directory, renamed when whole.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,6 +16,8 @@ use carrack_core::wire::peer::{DirectoryAttributes, Offer};
 use carrack_sys::dir::{Dir, Kind, Links, Time};
 use carrack_sys::{dir, file};
 
+use super::descriptors::patiently;
+use super::directories::{Directories, OpenDir};
 use crate::data::hasher::BlockHasher;
 use crate::error::{failure, io_failure};
 
@@ -103,25 +103,17 @@ pub struct PartFile {
 
 /// The name that something written will get.
 pub struct PartEntry {
-    directory: Arc<OpenDir>,
+    directories: Arc<Directories>,
+    parent: Vec<u8>,
     part_name: Vec<u8>,
     name: Vec<u8>,
     /// Size and BLAKE3 of a small file, where it is to be read back.
     written: Option<(u64, [u8; 32])>,
 }
 
-/// A directory of the destination, kept open.
-pub struct OpenDir {
-    dir: Dir,
-    device: u64,
-    /// Made by this transfer: nothing can stand in the way there.
-    fresh: bool,
-}
-
 /// Files below a directory.
 pub struct Tree {
-    root: Arc<OpenDir>,
-    open: Mutex<HashMap<Vec<u8>, Arc<OpenDir>>>,
+    directories: Arc<Directories>,
     /// Tells this transfer's part files from others'.
     tag: String,
     next_part: AtomicU64,
@@ -142,8 +134,6 @@ pub struct SmallFile<'a> {
 }
 
 impl Tree {
-    /// Directories kept open at once.
-    const OPEN_DIRECTORIES: usize = 128;
     /// Set-user-id, set-group-id and sticky bits are not a peer's to give.
     const MODE_MASK: u32 = 0o777;
 
@@ -152,50 +142,14 @@ impl Tree {
     /// # Errors
     /// When the directory cannot be looked at.
     pub fn new(root: Dir) -> io::Result<Self> {
-        let device = root.stat_self()?.device;
         let mut tag = [0; 4];
         carrack_sys::host::random_bytes(&mut tag)?;
         Ok(Self {
-            root: Arc::new(OpenDir { dir: root, device, fresh: false }),
-            open: Mutex::new(HashMap::new()),
+            directories: Arc::new(Directories::new(root)?),
             tag: tag.iter().map(|byte| format!("{byte:02x}")).collect(),
             next_part: AtomicU64::new(1),
             sync_each: AtomicBool::new(false),
         })
-    }
-
-    /// A directory below the root, made if it is not there.
-    fn directory(&self, path: &[u8]) -> Result<Arc<OpenDir>, Failure> {
-        if path.is_empty() {
-            return Ok(Arc::clone(&self.root));
-        }
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        // From the nearest directory that is open already, downwards.
-        let mut known = path;
-        let mut current = loop {
-            if let Some(found) = open.get(known) {
-                break Arc::clone(found);
-            }
-            known = split_name(known).0;
-            if known.is_empty() {
-                break Arc::clone(&self.root);
-            }
-        };
-        let mut done = known.len();
-        while done < path.len() {
-            let start = if done == 0 { 0 } else { done + 1 };
-            let end = path[start..].iter().position(|&byte| byte == b'/').map_or(path.len(), |place| start + place);
-            let at = || carrack_core::path::display_bytes(&path[..end]);
-            let next = enter(&current.dir, &path[start..end])
-                .map_err(|error| io_failure(Side::Destination, format!("directory {}", at()), &error))?;
-            if open.len() >= Self::OPEN_DIRECTORIES {
-                open.clear();
-            }
-            current = Arc::new(next);
-            open.insert(path[..end].to_vec(), Arc::clone(&current));
-            done = end;
-        }
-        Ok(current)
     }
 
     fn part_name(&self, name: &[u8]) -> Vec<u8> {
@@ -211,9 +165,14 @@ impl Tree {
     }
 
     /// Where an item goes: `None` when what is there is to be kept.
-    fn place(&self, path: &[u8], mtime: Option<(i64, u32)>, existing: Existing) -> Result<Option<PartEntry>, Failure> {
+    fn place(
+        &self,
+        path: &[u8],
+        mtime: Option<(i64, u32)>,
+        existing: Existing,
+    ) -> Result<Option<(Arc<OpenDir>, PartEntry)>, Failure> {
         let (parent, name) = split_name(path);
-        let directory = self.directory(parent)?;
+        let directory = self.directories.get(parent)?;
         let there = if directory.fresh { None } else { stat_entry(&directory.dir, name)? };
         match there.map(|stat| stat.kind) {
             Some(Kind::Dir) => {
@@ -243,18 +202,20 @@ impl Tree {
             return Ok(None);
         }
         let part_name = self.part_name(name);
-        Ok(Some(PartEntry { directory, part_name, name: name.to_vec(), written: None }))
+        let directories = Arc::clone(&self.directories);
+        let entry = PartEntry { directories, parent: parent.to_vec(), part_name, name: name.to_vec(), written: None };
+        Ok(Some((directory, entry)))
     }
 
     fn open_part(&self, offer: &Offer, existing: Existing) -> Result<Option<PartFile>, Failure> {
-        let Some(entry) = self.place(&offer.path, offer.mtime, existing)? else {
+        let Some((directory, entry)) = self.place(&offer.path, offer.mtime, existing)? else {
             return Ok(None);
         };
         let size = offer.size.unwrap_or(0);
         if !offer.sparse {
-            check_space(&entry.directory.dir, size)?;
+            check_space(&directory.dir, size)?;
         }
-        let create = || entry.directory.dir.create_new(&entry.part_name);
+        let create = || directory.dir.create_new(&entry.part_name);
         let part = create().map_err(|error| io_failure(Side::Destination, "create the part file", &error))?;
         let prepared = (|| {
             if !offer.sparse && size > 0 && file::preallocate(&part, size)? {
@@ -279,13 +240,10 @@ impl Tree {
         existing: Existing,
         content: &[u8],
     ) -> Result<Option<PartEntry>, Failure> {
-        let Some(entry) = self.place(small.path, Some(small.mtime), existing)? else {
+        let Some((directory, entry)) = self.place(small.path, Some(small.mtime), existing)? else {
             return Ok(None);
         };
-        let part = entry
-            .directory
-            .dir
-            .create_new(&entry.part_name)
+        let part = patiently(|| directory.dir.create_new(&entry.part_name))
             .map_err(|error| io_failure(Side::Destination, "create the part file", &error))?;
         let written = (|| {
             if !content.is_empty() {
@@ -293,7 +251,7 @@ impl Tree {
             }
             finish_attributes(&part, small.mode & Self::MODE_MASK, Some(small.mtime))?;
             // Syncing the root's file system would not reach another one that is mounted below it.
-            if self.sync_each.load(Ordering::Relaxed) || entry.directory.device != self.root.device {
+            if self.sync_each.load(Ordering::Relaxed) || directory.device != self.directories.root.device {
                 file::sync_data(&part)?;
             }
             Ok(())
@@ -317,10 +275,10 @@ impl Tree {
         existing: Existing,
         target: &[u8],
     ) -> Result<Option<PartEntry>, Failure> {
-        let Some(entry) = self.place(small.path, Some(small.mtime), existing)? else {
+        let Some((directory, entry)) = self.place(small.path, Some(small.mtime), existing)? else {
             return Ok(None);
         };
-        let dir = &entry.directory.dir;
+        let dir = &directory.dir;
         dir.symlink(target, &entry.part_name)
             .map_err(|error| io_failure(Side::Destination, "make the link", &error))?;
         // A link's own time is a nicety that some file systems do not have.
@@ -333,7 +291,7 @@ impl Tree {
     /// # Errors
     /// When something else stands there.
     pub fn make_directory(&self, path: &[u8]) -> Result<(), Failure> {
-        self.directory(path).map(|_| ())
+        self.directories.get(path).map(|_| ())
     }
 
     /// Brings what has been written to stable storage, before it gets its names.
@@ -342,10 +300,8 @@ impl Tree {
     /// The system's: then nothing that was written may be relied on.
     pub fn sync_all(&self) -> Result<(), Failure> {
         let start = Instant::now();
-        self.root
-            .dir
-            .sync_filesystem()
-            .map_err(|error| io_failure(Side::Destination, "sync the file system", &error))?;
+        let root = &self.directories.root;
+        root.dir.sync_filesystem().map_err(|error| io_failure(Side::Destination, "sync the file system", &error))?;
         if start.elapsed() > SYNC_ALL_PATIENCE {
             self.sync_each.store(true, Ordering::Relaxed);
         }
@@ -362,7 +318,7 @@ impl Tree {
         let mut failures = Vec::new();
         for attributes in list {
             let (parent, name) = split_name(&attributes.path);
-            let result = self.directory(parent).and_then(|directory| {
+            let result = self.directories.get(parent).and_then(|directory| {
                 let dir = &directory.dir;
                 let applied = dir
                     .set_mode(name, attributes.mode & Self::MODE_MASK)
@@ -375,18 +331,6 @@ impl Tree {
         }
         failures
     }
-}
-
-/// Opens an entry as a directory, or makes it one.
-fn enter(parent: &Dir, name: &[u8]) -> io::Result<OpenDir> {
-    let fresh = match parent.make_dir(name, 0o700) {
-        Ok(()) => true,
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
-        Err(error) => return Err(error),
-    };
-    let dir = parent.open_dir(name, Links::Refuse)?;
-    let device = dir.stat_self()?.device;
-    Ok(OpenDir { dir, device, fresh })
 }
 
 fn stat_entry(dir: &Dir, name: &[u8]) -> Result<Option<dir::Stat>, Failure> {
@@ -460,7 +404,8 @@ impl PartEntry {
     /// With [`ErrorCode::DigestMismatch`] when storage gives back something else.
     pub fn verify(&self) -> Result<(), Failure> {
         let Some((size, expected)) = self.written else { return Ok(()) };
-        let stored = self.directory.dir.open_read(&self.part_name, Links::Refuse);
+        let directory = self.directories.get(&self.parent)?;
+        let stored = patiently(|| directory.dir.open_read(&self.part_name, Links::Refuse));
         let stored = stored.map_err(|error| io_failure(Side::Destination, "open to read back", &error))?;
         verify_stored(&stored, size, Some(expected))
     }
@@ -470,8 +415,8 @@ impl PartEntry {
     /// # Errors
     /// Those of the system; the part is then removed.
     pub fn publish(&self) -> Result<(), Failure> {
-        let dir = &self.directory.dir;
-        dir.rename(&self.part_name, dir, &self.name).map_err(|error| {
+        let directory = self.directories.get(&self.parent)?;
+        directory.dir.rename(&self.part_name, &directory.dir, &self.name).map_err(|error| {
             self.remove();
             io_failure(Side::Destination, "rename to its name", &error)
         })
@@ -480,7 +425,7 @@ impl PartEntry {
     /// Removes what was written.
     pub fn remove(&self) {
         // It may be gone already; there is nothing else to do about it.
-        let _ = self.directory.dir.unlink(&self.part_name);
+        let _ = self.directories.get(&self.parent).map(|directory| directory.dir.unlink(&self.part_name));
     }
 }
 

@@ -10,6 +10,7 @@ use carrack_core::wire::control::Source as SourceMessage;
 use carrack_sys::dir::{Dir, Kind, Links, Stat};
 use carrack_sys::{dir, file};
 
+use super::descriptors::patiently;
 use super::place::Place;
 use super::synthetic;
 use crate::error::{failure, io_failure};
@@ -79,8 +80,8 @@ impl SourceRoot {
     /// With [`ErrorCode::SourceVanished`] when it was there for the scan and is no more.
     pub fn open_item(&self, item: &ScannedItem) -> Result<OpenSource, Failure> {
         let opened = match &self.kind {
-            RootKind::Directory(root) => root.open_read(&item.path, Links::Refuse),
-            RootKind::Entry(parent, name, links) => parent.open_read(name, *links),
+            RootKind::Directory(root) => patiently(|| root.open_read(&item.path, Links::Refuse)),
+            RootKind::Entry(parent, name, links) => patiently(|| parent.open_read(name, *links)),
             RootKind::Stdin => {
                 let carry = Mutex::new(Sequential { carry: None });
                 return Ok(OpenSource { content: Content::Stdin(carry), stat: None });

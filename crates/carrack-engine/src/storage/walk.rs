@@ -12,6 +12,7 @@ use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
 use carrack_core::transfer::ScannedItem;
 use carrack_sys::dir::{Dir, Entry, Kind, Links, Stat};
 
+use super::descriptors::patiently;
 use super::source::{RootKind, SourceRoot};
 use crate::error::{failure, io_failure};
 
@@ -120,8 +121,8 @@ impl Walk<'_> {
     }
 
     fn directory(&mut self, path: &[u8], waiting: &mut Vec<Vec<u8>>) -> io::Result<bool> {
-        let directory = self.root.open_dir(path, Links::Refuse)?;
-        let mut entries = directory.entries()?;
+        let directory = patiently(|| self.root.open_dir(path, Links::Refuse))?;
+        let mut entries = patiently(|| directory.entries())?;
         let mut batch = Vec::new();
         while entries.next_batch(&mut batch)? {
             batch.sort_unstable_by_key(|entry: &Entry| entry.inode);
@@ -136,7 +137,8 @@ impl Walk<'_> {
 
     fn entry(&mut self, directory: &Dir, path: &[u8], entry: &Entry, waiting: &mut Vec<Vec<u8>>) -> bool {
         let full = join(path, &entry.name);
-        if full.len() > limits::PATH_BYTES - limits::NAME_BYTES {
+        // Below a target, which is a name, it must still be a path.
+        if full.len() >= limits::PATH_BYTES - limits::NAME_BYTES {
             let message = format!("is deeper than {} bytes of path: not entered", limits::PATH_BYTES);
             return self.fail(path, ItemKind::Directory, failure(ErrorCode::NameTooLong, Side::Source, message));
         }
@@ -169,7 +171,7 @@ pub fn link_target(root: &SourceRoot, path: &[u8]) -> Result<Vec<u8>, Failure> {
         return Err(failure(ErrorCode::Internal, Side::Source, "a link outside a directory"));
     };
     let (parent, name) = carrack_core::path::split_name(path);
-    let directory = top.open_dir(parent, Links::Refuse);
+    let directory = patiently(|| top.open_dir(parent, Links::Refuse));
     let target = directory.and_then(|directory| directory.read_link(name)).map_err(|error| stat_failure(&error))?;
     if target.len() > limits::LINK_TARGET_BYTES {
         return Err(failure(ErrorCode::NameTooLong, Side::Source, "its target is too long"));

@@ -60,7 +60,7 @@ impl Running {
         }
     }
 
-    /// Waits until every thread has left.
+    /// Cuts off data connections that are still there, and waits until every thread has left.
     pub fn join(&self) {
         match self {
             Self::Send(run) => run.join(),

@@ -1,13 +1,13 @@
 //! The receiving end: streams, commits, pump.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use carrack_core::limits;
-use carrack_core::report::{Failure, FileDigests, Side};
+use carrack_core::report::{ErrorCode, Failure, FileDigests, Side};
 use carrack_core::request::Verify;
 use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction};
 use carrack_core::tuning::{SILENCE, SLICE_BYTES};
@@ -16,13 +16,14 @@ use carrack_core::wire::control::{Ended, Tell, TransferOptions};
 use carrack_core::wire::frame::{
     self, ENTRY_HEADER_BYTES, EntryHeader, EntryKind, HEADER_BYTES, Header, TRAILER_BYTES, Trailer,
 };
-use carrack_core::wire::peer::{DirectoryAttributes, ItemResult, PeerMessage};
+use carrack_core::wire::peer::{DirectoryAttributes, ItemResult, Offer, PeerMessage};
 
 use super::{Voice, stream_failure};
 use crate::data::hasher::BlockHasher;
 use crate::data::socket::Socket;
 use crate::data::stream::{Connection, InStream};
 use crate::error::protocol_failure;
+use crate::storage::descriptors::open_parts_max;
 use crate::storage::destination::{Destination, Part, PartEntry, SmallFile, Tree};
 
 /// Commits that wait while one group is being published: beyond, streams wait too.
@@ -35,6 +36,7 @@ pub struct ReceiveRun {
     options: TransferOptions,
     destination: Destination,
     parts: Mutex<HashMap<u64, Arc<Part>>>,
+    parts_max: usize,
     staged: Mutex<HashMap<u64, Staged>>,
     sockets: Mutex<HashMap<u16, Arc<Socket>>>,
     voice: Voice,
@@ -82,6 +84,7 @@ impl ReceiveRun {
             options,
             destination,
             parts: Mutex::default(),
+            parts_max: open_parts_max(),
             staged: Mutex::default(),
             sockets: Mutex::default(),
             voice,
@@ -101,6 +104,10 @@ impl ReceiveRun {
 
     /// See [`super::Running::join`].
     pub fn join(&self) {
+        // Who waits for a peer that says nothing more, and does not hang up, would wait for ever.
+        for socket in lock(&self.sockets).values() {
+            socket.abort();
+        }
         while let Some(thread) = { lock(&self.threads).pop() } {
             let _ = thread.join();
         }
@@ -158,7 +165,9 @@ impl ReceiveRun {
 
     /// Carries out what the machine decides, until the transfer has ended.
     fn pump(&self, commits: mpsc::SyncSender<Commit>) {
+        let mut offers = VecDeque::new();
         loop {
+            self.open_waiting(&mut offers);
             let mut machine = lock(&self.machine);
             let mut actions = Vec::new();
             while let Some(action) = machine.poll_action() {
@@ -175,25 +184,37 @@ impl ReceiveRun {
             }
             drop(machine);
             for action in actions {
-                self.carry_out(action, &commits);
+                self.carry_out(action, &mut offers, &commits);
             }
         }
     }
 
-    fn carry_out(&self, action: ReceiverAction, commits: &mpsc::SyncSender<Commit>) {
+    /// Makes the part files that there are descriptors for. The rest waits until one of those that are open is published or
+    /// discarded: the sender sends no block before its offer is answered.
+    fn open_waiting(&self, offers: &mut VecDeque<Offer>) {
+        while lock(&self.parts).len() < self.parts_max
+            && let Some(offer) = offers.pop_front()
+        {
+            let (opened, part) = self.destination.open_part(&offer, self.options.existing);
+            let ran_out = matches!(&opened, Opened::Refused(failure) if failure.code == ErrorCode::ResourceLimit);
+            if ran_out && !lock(&self.parts).is_empty() {
+                return offers.push_front(offer);
+            }
+            if let (Opened::Ready, Some(part)) = (&opened, part) {
+                lock(&self.parts).insert(offer.item, Arc::new(part));
+            }
+            self.tell(|machine| machine.handle_opened(offer.item, opened));
+        }
+    }
+
+    fn carry_out(&self, action: ReceiverAction, offers: &mut VecDeque<Offer>, commits: &mpsc::SyncSender<Commit>) {
         let commit = match action {
             ReceiverAction::Send(message) => {
                 // A control connection that is gone ends the whole session; its reader notices.
                 let _ = (self.voice.peer)(&message);
                 return;
             }
-            ReceiverAction::Open(offer) => {
-                let (opened, part) = self.destination.open_part(&offer, self.options.existing);
-                if let (Opened::Ready, Some(part)) = (&opened, part) {
-                    lock(&self.parts).insert(offer.item, Arc::new(part));
-                }
-                return self.tell(|machine| machine.handle_opened(offer.item, opened));
-            }
+            ReceiverAction::Open(offer) => return offers.push_back(offer),
             ReceiverAction::Discard(item) => {
                 if let Some(part) = lock(&self.parts).remove(&item) {
                     remove_part(&part);

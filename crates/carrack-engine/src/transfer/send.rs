@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -42,12 +43,13 @@ pub struct SendRun {
     /// Streams cut off because they were slow.
     cut: Mutex<HashSet<u16>>,
     limit: Option<Mutex<RateLimit>>,
+    scanning: AtomicBool,
     voice: Voice,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl SendRun {
-    /// Starts the scan and the pump; data flows as streams are added.
+    /// Starts the pump; the scan starts, and data flows, as streams are added.
     pub fn start(options: TransferOptions, roots: Vec<SourceRoot>, voice: Voice) -> Arc<Self> {
         let config = SenderConfig { options, targets: roots.iter().map(|root| root.target.clone()).collect() };
         let run = Arc::new(Self {
@@ -59,10 +61,10 @@ impl SendRun {
             sockets: Mutex::default(),
             cut: Mutex::default(),
             limit: options.rate_limit.map(|rate| Mutex::new(RateLimit::new(rate))),
+            scanning: AtomicBool::new(false),
             voice,
             threads: Mutex::default(),
         });
-        run.spawn(Self::scan);
         run.spawn(Self::pump);
         run
     }
@@ -75,6 +77,10 @@ impl SendRun {
 
     /// See [`super::Running::join`].
     pub fn join(&self) {
+        // Who waits for a peer that says nothing more, and does not hang up, would wait for ever.
+        for socket in self.sockets.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            socket.abort();
+        }
         while let Some(thread) = { self.threads.lock().unwrap_or_else(PoisonError::into_inner).pop() } {
             let _ = thread.join();
         }
@@ -109,6 +115,10 @@ impl SendRun {
 
     /// See [`super::Running::add_stream`].
     pub fn add_stream(self: &Arc<Self>, connection: Connection) {
+        // Not earlier: the answer to the first offer may come at once, and must find a run that its owner knows of already.
+        if !self.scanning.swap(true, Ordering::Relaxed) {
+            self.spawn(Self::scan);
+        }
         let number = connection.number;
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner).insert(number, Arc::clone(&connection.socket));
         self.tell(|machine| machine.handle_stream(number));
@@ -486,5 +496,52 @@ fn entry(kind: EntryKind, item: &ScannedItem, target: &[u8], size: usize) -> Ent
         size: size as u32,
         mtime_seconds,
         mtime_nanos,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc;
+
+    use carrack_core::request::{Digests, Existing, Verify};
+
+    use super::*;
+    use crate::data::stream::Protection;
+    use crate::storage::source::RootKind;
+
+    /// What the peer answers is handed in by whoever has started the run: it must know the run before there is anything to answer.
+    #[test]
+    fn nothing_is_offered_before_there_is_a_stream() {
+        let digests = Digests { blake3: true, adler32: false, crc32c: false };
+        let options = TransferOptions {
+            block_bytes: 1 << 20,
+            digests,
+            verify: Verify::Wire,
+            existing: Existing::Replace,
+            rate_limit: None,
+            item_events: false,
+            streams: 1,
+        };
+        let (said, hear) = mpsc::channel();
+        let voice = Voice {
+            peer: Arc::new(move |message| {
+                let _ = said.send(message.clone());
+                Ok(())
+            }),
+            command: Arc::new(|_| {}),
+        };
+        let root = SourceRoot { kind: RootKind::Zero(5 << 20), target: b"zeros".to_vec(), typed: Vec::new() };
+        let run = SendRun::start(options, vec![root], voice);
+        let early = hear.recv_timeout(Duration::from_millis(200));
+        let (near, far) = UnixStream::pair().unwrap();
+        let socket = Arc::new(Socket::Unix(near));
+        run.add_stream(Connection { socket, protection: Protection::Memory, early: Vec::new(), number: 0 });
+        let offered = hear.recv_timeout(Duration::from_secs(20)).unwrap();
+        run.cancel(failure(ErrorCode::Interrupted, Side::Command, "the test is over"));
+        drop(far);
+        run.join();
+        assert!(matches!(offered, PeerMessage::Offer(_)), "{offered:?}");
+        assert!(early.is_err(), "{early:?}");
     }
 }

@@ -61,7 +61,12 @@ pub fn version() -> &'static str {
 
 /// The whole tree.
 pub fn command() -> Command {
-    let verbs = [copy_flags::copy(), ls(), stat(), mkdir(), mv(), rm(), sum(), serve(), completions(), man(), agent()];
+    people_command().subcommand(agent())
+}
+
+/// The tree without what only programs call.
+pub fn people_command() -> Command {
+    let verbs = [copy_flags::copy(), ls(), stat(), mkdir(), mv(), rm(), sum(), serve(), completions(), man()];
     Command::new("carrack")
         .version(version())
         .about(ABOUT)
@@ -80,7 +85,7 @@ fn ls() -> Command {
         .about("List a directory, or one file")
         .arg(flag("recursive", Some('R'), "List what is below, too: paths relative to LOCATION"))
         .arg(flag("long", Some('l'), "Mode, size in bytes, modification time (UTC), name, target of a link"))
-        .arg(locations("location", "LOCATION").num_args(1).required(true));
+        .arg(location("location", "LOCATION").required(true));
     with_reach(verb)
 }
 
@@ -102,8 +107,8 @@ fn mkdir() -> Command {
 fn mv() -> Command {
     let verb = Command::new("mv")
         .about("Rename within one place: both here, both on one host, or both at one node")
-        .arg(locations("source", "SRC").num_args(1).required(true))
-        .arg(locations("destination", "DST").num_args(1).required(true));
+        .arg(location("source", "SRC").required(true))
+        .arg(location("destination", "DST").required(true));
     with_reach(verb)
 }
 
@@ -148,7 +153,7 @@ fn completions() -> Command {
 fn man() -> Command {
     Command::new("man")
         .about("Print the manual page, or write one for each verb into DIR")
-        .arg(locations("directory", "DIR").num_args(1))
+        .arg(location("directory", "DIR"))
 }
 
 /// What a command runs on the far side. Not for people, and free to change with the protocol.
@@ -199,6 +204,11 @@ fn value(name: &'static str, value_name: &'static str, help: &'static str) -> Ar
 
 fn locations(name: &'static str, value_name: &'static str) -> Arg {
     Arg::new(name).value_name(value_name).num_args(1..).value_parser(bytes()).action(ArgAction::Append)
+}
+
+/// Exactly one: a second is refused, not taken instead of the first.
+fn location(name: &'static str, value_name: &'static str) -> Arg {
+    Arg::new(name).value_name(value_name).value_parser(bytes())
 }
 
 fn bytes() -> ValueParser {

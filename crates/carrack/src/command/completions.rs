@@ -29,7 +29,7 @@ fn script(shell: &str) -> Result<Vec<u8>, CommandError> {
     };
     // Into memory first: the generator panics when its writer fails.
     let mut script = Vec::new();
-    generate(shell, &mut cli::command(), "carrack", &mut script);
+    generate(shell, &mut cli::people_command(), "carrack", &mut script);
     Ok(script)
 }
 
@@ -44,6 +44,7 @@ mod tests {
             for word in ["mkdir", "bwlimit", "completions"] {
                 assert!(script.contains(word), "{shell} {word}");
             }
+            assert!(!script.contains("agent"), "{shell}: a verb that is not for people");
         }
         assert!(script("tcsh").is_err());
     }

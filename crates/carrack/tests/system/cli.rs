@@ -225,6 +225,7 @@ fn what_cannot_be_meant_ends_in_2_and_does_nothing() {
         &["serve", "--root=.", "--listen=nowhere"],
         &["serve", "--root=.", "--anonymous", "--token-file=t"],
         &["completions", "tcsh"],
+        &["man", "a", "b"],
         &["a", "carrack://", "--json"],
         &["a", "carrack://host/x#sha256:12", "--json"],
     ] {

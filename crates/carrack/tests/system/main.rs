@@ -6,6 +6,8 @@
 
 mod cli;
 mod faults;
+mod firewall;
+mod kill;
 mod limits;
 mod node;
 mod shapes;

@@ -195,7 +195,8 @@ fn nothing_outside_the_root_is_reached_by_any_path() {
     assert_eq!(fs::read(outside.join("secret")).unwrap(), b"the canary");
     assert_eq!(tree::walk(&sandbox.path("root")).len(), before);
     // One that stays inside is followed, and a tree is copied with its links as they are.
-    assert_eq!(sandbox.ok(["ls", &node.at("good"), &node.token()]).stdout, "f\nup\n");
+    let listed = sandbox.ok(["ls", &node.at("good"), &node.token()]).stdout;
+    assert!(["f\nup\n", "up\nf\n"].contains(&listed.as_str()), "{listed}");
     sandbox.ok([&node.at("good/f"), "got", &node.token()]);
     sandbox.ok([&node.at(""), "whole", &node.token()]);
     same_tree(&sandbox.path("root"), &sandbox.path("whole"));

@@ -1,0 +1,98 @@
+//! Hosts between which not every connection can be made: the copy finds a way, and says which.
+
+use crate::support::netns::{ADDRESSES, Host, Hosts};
+use crate::support::running::Running;
+use crate::support::sshd::{Setup, Sshd};
+use crate::support::{Ran, Sandbox, same_tree, tree, wait_until};
+
+/// Below the ports that the kernel gives to those who connect, so that no answer is lost with the requests.
+const DATA_PORTS: &str = "20000-20100";
+
+/// Two hosts with an `sshd` on the far one, and a tree to copy.
+struct Scene {
+    // In the order in which they have to go.
+    far: Sshd,
+    hosts: Hosts,
+    sandbox: Sandbox,
+}
+
+impl Scene {
+    fn new() -> Option<Self> {
+        let hosts = Hosts::new()?;
+        let sandbox = Sandbox::new();
+        tree::mixed(&sandbox.path("tree"));
+        let prefix = hosts.prefix(Host::Far);
+        let setup = Setup { addresses: &ADDRESSES[1..], prefix: &prefix, ..Setup::default() };
+        Some(Self { far: Sshd::with(&sandbox, &setup), hosts, sandbox })
+    }
+
+    /// Copies from the near host, on which the command runs, or to it.
+    fn copy(&self, more: &[&str], from: &str, to: &str) -> Ran {
+        let mut command = self.sandbox.carrack();
+        command.args(["--json", &self.far.rsh, "--ports", DATA_PORTS]).args(more).args([from, to]);
+        let mut running = Running::start(&mut self.hosts.on(Host::Near, &command));
+        wait_until("the copy ends in spite of the firewall", || !running.is_running());
+        running.end()
+    }
+
+    fn at(&self, name: &str) -> String {
+        format!("far:{}", self.sandbox.path(name).display())
+    }
+
+    /// A copy there and one back, which must go over links of this kind, to this address.
+    #[track_caller]
+    fn both_ways(&self, kind: &str, address: &str) {
+        for (from, to) in [("tree/".to_owned(), self.at("there")), (self.at("there/"), "back".to_owned())] {
+            let ran = self.copy(&[], &from, &to);
+            assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+            let link = &ran.summary()["link"];
+            assert_eq!(link["kind"], kind, "{}", ran.stdout);
+            let told = link["address"].as_str().unwrap();
+            assert!(told.starts_with(address) && told.is_empty() == address.is_empty(), "{told} is not {address}");
+        }
+        same_tree(&self.sandbox.path("tree"), &self.sandbox.path("there"));
+        same_tree(&self.sandbox.path("tree"), &self.sandbox.path("back"));
+    }
+}
+
+#[test]
+fn nothing_in_the_way_means_a_direct_link() {
+    let Some(scene) = Scene::new() else { return };
+    scene.both_ways("direct", "10.0.0.2:20");
+}
+
+#[test]
+fn a_firewall_before_the_far_host_is_passed_by_connecting_back() {
+    let Some(scene) = Scene::new() else { return };
+    scene.hosts.block(Host::Far, DATA_PORTS);
+    scene.both_ways("reverse", "10.0.0.1:20");
+}
+
+#[test]
+fn firewalls_before_both_are_passed_inside_the_ssh_connection() {
+    let Some(scene) = Scene::new() else { return };
+    scene.hosts.block(Host::Far, DATA_PORTS);
+    scene.hosts.block(Host::Near, DATA_PORTS);
+    scene.both_ways("tunnel", "");
+    // Why is said, with the address that did not answer.
+    let ran = scene.copy(&[], "tree/one", &scene.at("one"));
+    assert!(ran.stdout.contains("no direct data connection") && ran.stdout.contains("10.0.0.2:20"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_link_that_must_be_and_cannot_be_is_an_error() {
+    let Some(scene) = Scene::new() else { return };
+    scene.hosts.block(Host::Far, DATA_PORTS);
+    scene.hosts.block(Host::Near, DATA_PORTS);
+    for (kind, address) in [("direct", "10.0.0.2:20"), ("reverse", "10.0.0.1:20")] {
+        let ran = scene.copy(&["--link", kind], "tree/one", &scene.at("one"));
+        assert_eq!(ran.code, 10, "{}{}", ran.stdout, ran.stderr);
+        let error = &ran.summary()["error"];
+        assert_eq!(error["code"], "no_link");
+        let message = error["message"].as_str().unwrap();
+        for word in [address, "--link", "--ports", "--data-address"] {
+            assert!(message.contains(word), "{word} is missing from: {message}");
+        }
+    }
+    assert!(!scene.sandbox.path("one").exists());
+}

@@ -1,0 +1,271 @@
+//! What is left when one of those who take part in a copy is killed in the midst of it: nothing under a final name that is not whole,
+//! nobody who waits for the dead, and no open port.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use crate::support::node::Node;
+use crate::support::process::{agents, all_listening, descendants, is_alive, listening, signal};
+use crate::support::running::Running;
+use crate::support::sshd::{Setup, Sshd};
+use crate::support::{Sandbox, tree, wait_until};
+
+/// Slow enough to be met in the midst of the large file, which takes several seconds then.
+const RATE: &str = "--bwlimit=6MB";
+const LARGE_BYTES: usize = 30 << 20;
+
+/// A copy under way.
+struct Scene {
+    sandbox: Sandbox,
+}
+
+impl Scene {
+    /// One large file and many small ones.
+    fn new() -> Self {
+        let sandbox = Sandbox::new();
+        tree::many(&sandbox.path("tree"), 200, 10_000);
+        sandbox.write("tree/large", tree::bytes(LARGE_BYTES, 7));
+        Self { sandbox }
+    }
+
+    fn there(&self) -> PathBuf {
+        self.sandbox.path("there")
+    }
+
+    fn over_ssh(&self, name: &str) -> String {
+        format!("far:{}", self.sandbox.path(name).display())
+    }
+
+    /// Starts a copy and returns in its midst: some small files have their names, and of the large one the beginning is written.
+    fn start(&self, arguments: &[&str]) -> Running {
+        let mut running = Running::start(self.sandbox.carrack().arg(RATE).args(arguments));
+        wait_until("the copy is in its midst", || {
+            assert!(running.is_running(), "it ended early");
+            let files: Vec<PathBuf> = tree::walk(&self.there()).into_iter().filter(|path| path.is_file()).collect();
+            let (parts, whole): (Vec<&PathBuf>, Vec<&PathBuf>) = files.iter().partition(|path| is_part(path));
+            let begun = |part: &&PathBuf| part.to_string_lossy().contains(".large.") && begins_with_data(part);
+            !whole.is_empty() && parts.iter().any(begun)
+        });
+        running
+    }
+
+    /// Every name that is there is that of a whole file, and not all are.
+    #[track_caller]
+    fn assert_nothing_wrong(&self) {
+        let (from, there) = (self.sandbox.path("tree"), self.there());
+        let mut whole = 0;
+        for path in tree::walk(&there).into_iter().filter(|path| path.is_file() && !is_part(path)) {
+            let name = path.strip_prefix(&there).unwrap();
+            assert!(
+                std::fs::read(&path).unwrap() == std::fs::read(from.join(name)).unwrap(),
+                "{name:?} has wrong content"
+            );
+            whole += 1;
+        }
+        assert!(whole > 0 && !there.join("large").exists(), "the copy was not met in its midst: {whole}");
+    }
+
+    #[track_caller]
+    fn wait_for_no_parts(&self) {
+        wait_until("part files go", || self.sandbox.parts("there").is_empty());
+    }
+}
+
+fn is_part(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "part")
+}
+
+/// Its blocks are reserved from the start: only what is in them tells whether something has come.
+fn begins_with_data(path: &Path) -> bool {
+    use std::io::Read;
+    let mut start = [0; 4096];
+    std::fs::File::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok()) && start != [0; 4096]
+}
+
+/// Everything that a running copy has brought to life, on both sides.
+struct Involved {
+    agents: Vec<u32>,
+    helpers: Vec<u32>,
+    ports: HashSet<u64>,
+}
+
+impl Involved {
+    /// With agents that ssh has started, each on a host of its own, and a port that one of the sides listens on.
+    #[track_caller]
+    fn find(scene: &Scene, command: &Running, agent_count: usize) -> Self {
+        let agents = agents(&scene.sandbox.path(""));
+        assert_eq!(agents.len(), agent_count);
+        let ports = listening(&[&agents[..], &[command.id()]].concat());
+        assert!(!ports.is_empty(), "nobody listens");
+        Self { agents, helpers: descendants(command.id()), ports }
+    }
+
+    /// The command's helpers and the agents end, and with them their ports.
+    #[track_caller]
+    fn wait_for_end(&self) {
+        wait_until("agents and ssh processes end", || {
+            !self.agents.iter().chain(&self.helpers).any(|&pid| is_alive(pid))
+        });
+        wait_until("ports are closed", || all_listening().is_disjoint(&self.ports));
+    }
+}
+
+/// Waits for a command that has lost its peer: it must notice by itself.
+#[track_caller]
+fn end_with(mut running: Running, code: i32) -> String {
+    wait_until("the command ends", || !running.is_running());
+    let ran = running.end();
+    assert_eq!(ran.code, code, "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains("error: "), "{}", ran.stderr);
+    ran.stderr
+}
+
+#[test]
+fn the_far_side_cleans_up_after_a_command_that_was_killed_while_it_sent() {
+    let scene = Scene::new();
+    let far = Sshd::start(&scene.sandbox);
+    let running = scene.start(&[&far.rsh, "tree/", &scene.over_ssh("there")]);
+    let involved = Involved::find(&scene, &running, 1);
+    signal(running.id(), "KILL");
+    involved.wait_for_end();
+    scene.wait_for_no_parts();
+    scene.assert_nothing_wrong();
+}
+
+#[test]
+fn nobody_stays_after_a_command_that_was_killed_while_it_received() {
+    let scene = Scene::new();
+    let far = Sshd::start(&scene.sandbox);
+    let running = scene.start(&[&far.rsh, &scene.over_ssh("tree/"), "there"]);
+    let involved = Involved::find(&scene, &running, 1);
+    signal(running.id(), "KILL");
+    involved.wait_for_end();
+    scene.assert_nothing_wrong();
+}
+
+#[test]
+fn the_command_notices_that_the_agent_was_killed() {
+    for receives in [true, false] {
+        let scene = Scene::new();
+        let far = Sshd::start(&scene.sandbox);
+        let (from, to) = match receives {
+            true => ("tree/".to_owned(), scene.over_ssh("there")),
+            false => (scene.over_ssh("tree/"), "there".to_owned()),
+        };
+        let running = scene.start(&[&far.rsh, &from, &to]);
+        let involved = Involved::find(&scene, &running, 1);
+        signal(involved.agents[0], "KILL");
+        let said = end_with(running, 10);
+        assert!(said.contains("far: "), "{said}");
+        involved.wait_for_end();
+        scene.assert_nothing_wrong();
+        if !receives {
+            assert_eq!(scene.sandbox.parts("there"), Vec::<PathBuf>::new());
+        }
+    }
+}
+
+#[test]
+fn both_sides_notice_that_ssh_was_killed() {
+    let scene = Scene::new();
+    let far = Sshd::start(&scene.sandbox);
+    let running = scene.start(&[&far.rsh, "tree/", &scene.over_ssh("there")]);
+    let involved = Involved::find(&scene, &running, 1);
+    signal(involved.helpers[0], "KILL");
+    end_with(running, 10);
+    involved.wait_for_end();
+    scene.wait_for_no_parts();
+    scene.assert_nothing_wrong();
+}
+
+#[test]
+fn between_two_hosts_each_notices_the_end_of_any_other() {
+    for victim in ["command", "source", "destination"] {
+        let scene = Scene::new();
+        let far = Sshd::start(&scene.sandbox);
+        let away = Sshd::with(&scene.sandbox, &Setup { name: "away", ..Setup::default() });
+        let from = format!("away:{}", scene.sandbox.path("tree/").display());
+        let running = scene.start(&[&far.rsh, &from, &scene.over_ssh("there")]);
+        let involved = Involved::find(&scene, &running, 2);
+        // Whose home is whose tells them apart.
+        let agent_of = |home: &Path| *agents(home).first().unwrap();
+        match victim {
+            "command" => signal(running.id(), "KILL"),
+            "source" => signal(agent_of(&away.home), "KILL"),
+            _ => signal(agent_of(&far.home), "KILL"),
+        }
+        if victim != "command" {
+            end_with(running, 10);
+        }
+        involved.wait_for_end();
+        if victim != "destination" {
+            scene.wait_for_no_parts();
+        }
+        scene.assert_nothing_wrong();
+    }
+}
+
+#[test]
+fn the_command_notices_that_the_node_was_killed() {
+    for receives in [true, false] {
+        let scene = Scene::new();
+        let root = if receives { "there" } else { "tree" };
+        let mut node = Node::start(&scene.sandbox, root, &[]);
+        let (from, to) = match receives {
+            true => ("tree/".to_owned(), node.at("")),
+            false => (node.at(""), "there".to_owned()),
+        };
+        let running = scene.start(&[&node.token(), &from, &to]);
+        node.child.kill().unwrap();
+        end_with(running, 10);
+        scene.assert_nothing_wrong();
+        if !receives {
+            assert_eq!(scene.sandbox.parts("there"), Vec::<PathBuf>::new());
+        }
+    }
+}
+
+#[test]
+fn a_node_cleans_up_after_a_command_that_was_killed_and_serves_the_next() {
+    let scene = Scene::new();
+    let node = Node::start(&scene.sandbox, "there", &[]);
+    let running = scene.start(&[&node.token(), "tree/", &node.at("")]);
+    signal(running.id(), "KILL");
+    scene.wait_for_no_parts();
+    scene.assert_nothing_wrong();
+    scene.sandbox.ok([&node.token(), "tree/", &node.at("")]);
+    crate::support::same_tree(&scene.sandbox.path("tree"), &scene.there());
+}
+
+#[test]
+fn a_signal_ends_a_copy_in_good_order_on_both_sides() {
+    for (name, code) in [("INT", 20), ("TERM", 75)] {
+        for receives in [true, false] {
+            let scene = Scene::new();
+            let far = Sshd::start(&scene.sandbox);
+            let (from, to) = match receives {
+                true => ("tree/".to_owned(), scene.over_ssh("there")),
+                false => (scene.over_ssh("tree/"), "there".to_owned()),
+            };
+            let running = scene.start(&[&far.rsh, &from, &to]);
+            let involved = Involved::find(&scene, &running, 1);
+            signal(running.id(), name);
+            end_with(running, code);
+            involved.wait_for_end();
+            assert_eq!(scene.sandbox.parts("there"), Vec::<PathBuf>::new());
+            scene.assert_nothing_wrong();
+        }
+    }
+}
+
+#[test]
+fn a_signal_ends_a_copy_to_a_node_and_the_node_stays() {
+    let scene = Scene::new();
+    let node = Node::start(&scene.sandbox, "there", &[]);
+    let running = scene.start(&[&node.token(), "tree/", &node.at("")]);
+    signal(running.id(), "INT");
+    end_with(running, 20);
+    scene.wait_for_no_parts();
+    scene.assert_nothing_wrong();
+    scene.sandbox.ok([&node.token(), "tree/", &node.at("")]);
+}
