@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak, mpsc};
 use std::time::Duration;
 
 use carrack_core::report::{ErrorCode, Failure, Side};
@@ -45,6 +45,8 @@ pub struct Environment {
     pub own_process: bool,
     /// BLAKE3 of the bearer token that a client must show; `None` where the connection itself is proof.
     pub token: Option<blake3::Hash>,
+    /// No more sessions can be taken: the greeting is answered by that.
+    pub busy: bool,
     /// How data connections are accepted.
     pub data: DataPort,
     /// The address that the control connection reached.
@@ -76,17 +78,27 @@ pub fn run_stdio(nonce: &str) -> Result<(), Failure> {
         read_only: false,
         own_process: false,
         token: None,
+        busy: false,
         data: DataPort::Own,
         local_address: word(2),
         peer_address: word(0),
     };
-    // Called when all work here has ended, or when the other side has been silent for so long that nobody is there any more: then a
-    // thread that waits in read could not be woken otherwise.
-    let writer = MuxWriter::new(Box::new(io::stdout()), Box::new(|| std::process::exit(0)));
+    // Called when all work here has ended, or when the other side has been silent for so long that nobody is there any more. A thread
+    // that waits in read could not be woken then: what is unfinished is removed, and the process ends.
+    let served: Arc<OnceLock<Weak<Agent>>> = Arc::default();
+    let ended = Arc::clone(&served);
+    let abort = move || {
+        if let Some(agent) = ended.get().and_then(Weak::upgrade) {
+            agent.end_work("the other side has been silent for too long");
+        }
+        std::process::exit(0);
+    };
+    let agent = Agent::new(MuxWriter::new(Box::new(io::stdout()), Box::new(abort)), environment);
+    let _ = served.set(Arc::downgrade(&agent));
     let mut input = io::stdin();
-    greet(&mut input, &writer, &environment)?;
-    writer.keep_alive();
-    serve(input, writer, environment);
+    agent.greet(&mut input)?;
+    agent.writer.keep_alive();
+    agent.run(input);
     Ok(())
 }
 
@@ -147,6 +159,11 @@ fn check_hello(hello: &Hello, environment: &Environment) -> Result<u32, Failure>
         let message = format!("{what}: give the file with the node's token by --token-file, or in BEARER_TOKEN_FILE");
         return Err(failure(ErrorCode::AuthenticationFailed, Side::Link, message));
     }
+    if environment.busy {
+        let message =
+            format!("serves {} sessions already, which is as many as it takes; try again later", limits::SESSIONS);
+        return Err(failure(ErrorCode::Busy, Side::Link, message));
+    }
     if hello.oldest > PROTOCOL_VERSION || hello.newest < PROTOCOL_VERSION_MIN {
         let message = format!(
             "the command (carrack {}) speaks protocol {} to {}, this side (carrack {}) {PROTOCOL_VERSION_MIN} to {PROTOCOL_VERSION}: update the older one",
@@ -190,6 +207,23 @@ struct State {
     violation: Option<ProtocolError>,
     /// The connection has ended: nothing is to be started any more.
     left: bool,
+}
+
+impl State {
+    /// Each connection is a thread and its buffers: a peer gets as many as were named as the most that a transfer has.
+    fn count_connection(&mut self, connection: &Connection) -> Result<(), ProtocolError> {
+        self.connections.retain(|socket| socket.strong_count() > 0);
+        if self.connections.len() >= usize::from(limits::STREAMS) {
+            let what = format!("the peer made more than {} data connections", limits::STREAMS);
+            return Err(ProtocolError::violation(what));
+        }
+        if !self.numbers.insert(connection.number) {
+            let what = format!("the peer made data connection {} twice", connection.number);
+            return Err(ProtocolError::violation(what));
+        }
+        self.connections.push(Arc::downgrade(&connection.socket));
+        Ok(())
+    }
 }
 
 impl Agent {
@@ -278,7 +312,8 @@ impl Agent {
         let tell = answer.unwrap_or_else(|failure| Tell::Failed(failure.into()));
         let mut bytes = FromAgent { request, tell: Some(tell) }.to_bytes();
         if bytes.len() > limits::MESSAGE_BYTES {
-            let what = format!("the answer has {} bytes, more than a message may have: ask for less at once", bytes.len());
+            let what =
+                format!("the answer has {} bytes, more than a message may have: ask for less at once", bytes.len());
             let refusal = failure(ErrorCode::ResourceLimit, Side::Link, what);
             bytes = FromAgent { request, tell: Some(Tell::Failed(refusal.into())) }.to_bytes();
         }
@@ -286,8 +321,14 @@ impl Agent {
         let _ = self.writer.send(Channel::CONTROL, &bytes);
     }
 
-    /// Ends what runs.
-    fn leave(&self) {
+    /// Ends what runs, and the connection.
+    pub fn leave(&self) {
+        self.end_work("the control connection has ended");
+        self.writer.close();
+    }
+
+    /// Ends what runs, and removes what is unfinished.
+    fn end_work(&self, why: &str) {
         let (running, listener, tunnels) = {
             let mut state = self.lock();
             if let (DataPort::Shared(sessions), Some(session)) = (&self.environment.data, state.session.take()) {
@@ -302,10 +343,9 @@ impl Agent {
             let _ = tunnel.shutdown(Shutdown::Both);
         }
         if let Some(running) = running {
-            running.cancel(failure(ErrorCode::ConnectionLost, Side::Link, "the control connection has ended"));
+            running.cancel(failure(ErrorCode::ConnectionLost, Side::Link, why));
             running.join();
         }
-        self.writer.close();
     }
 
     /// `None` when the answer comes later.
@@ -359,19 +399,23 @@ impl Agent {
 
     /// A data connection has proved to belong here.
     pub fn arrived(&self, connection: Connection) {
-        let running = {
+        let (running, refused) = {
             let mut state = self.lock();
-            match &state.running {
-                Some(running) => running.clone(),
-                None => {
-                    if state.waiting.len() < usize::from(limits::STREAMS) {
-                        state.waiting.push(connection);
-                    }
-                    return;
-                }
+            if state.left {
+                return;
+            }
+            let refused = state.count_connection(&connection).err();
+            match (&state.running, refused) {
+                (Some(running), refused) => (running.clone(), refused),
+                // Before a transfer has begun there is nothing to end: it is closed.
+                (None, Some(_)) => return,
+                (None, None) => return state.waiting.push(connection),
             }
         };
-        running.add_stream(connection);
+        match refused {
+            Some(error) => running.cancel(protocol_failure(Side::Link, &error)),
+            None => running.add_stream(connection),
+        }
     }
 
     fn listen(self: &Arc<Self>, listen: &Listen) -> Result<Tell, Failure> {
@@ -386,8 +430,14 @@ impl Agent {
         let port = |number: u32| u16::try_from(number).ok().filter(|&number| number > 0);
         let (port, pin) = match &self.environment.data {
             DataPort::Shared(sessions) => {
-                self.lock().session = Some(session.id);
-                sessions.insert(session, Arc::new(arrived));
+                let id = session.id;
+                if !sessions.insert(session, Arc::new(arrived)) {
+                    let what = "the peer asked to listen for a session that has its listener already";
+                    return Err(failure(ErrorCode::ProtocolViolation, Side::Link, what));
+                }
+                if let Some(before) = self.lock().session.replace(id) {
+                    sessions.remove(&before);
+                }
                 (sessions.port, sessions.pin)
             }
             DataPort::Own => {
@@ -419,16 +469,25 @@ impl Agent {
             Ok(checked) => checked,
             Err(error) => return Some(Err(protocol_failure(Side::Link, &error))),
         };
+        {
+            let mut state = self.lock();
+            if state.dials >= limits::DIALS {
+                let what = format!("the peer asked for more than {} dials at once", limits::DIALS);
+                return Some(Err(failure(ErrorCode::ProtocolViolation, Side::Link, what)));
+            }
+            state.dials += 1;
+        }
         let agent = Arc::clone(self);
         std::thread::spawn(move || {
             let timeout = Duration::from_millis(u64::from(ask.timeout_ms.clamp(1, 120_000)));
             let mut answer = Err(failure(ErrorCode::ConnectFailed, Side::Link, "no data connection was asked for"));
             for number in ask.first..last {
                 answer = agent.dial_one(&ask.addresses, &session, pin, number as u16, timeout);
-                if answer.is_err() {
+                if answer.is_err() || agent.lock().left {
                     break;
                 }
             }
+            agent.lock().dials -= 1;
             agent.reply(request, answer);
         });
         None
@@ -466,14 +525,9 @@ impl Agent {
                 format!("the peer asked for channel {} as a tunnel", tunnel.channel),
             )));
         };
-        let opened = (|| {
-            let (stream, pump) = UnixStream::pair()?;
-            self.lock().tunnels.insert(channel, pump.try_clone()?);
-            Ok::<_, io::Error>((stream, pump))
-        })();
-        let (stream, pump) = match opened {
+        let (stream, pump) = match self.open_tunnel(channel) {
             Ok(opened) => opened,
-            Err(error) => return Some(Err(io_failure(Side::Link, "tunnel", &error))),
+            Err(refusal) => return Some(Err(refusal)),
         };
         let agent = Arc::clone(self);
         std::thread::spawn(move || agent.pump_tunnel(Channel(channel), pump));
@@ -483,6 +537,26 @@ impl Agent {
             agent.reply(request, answer);
         });
         None
+    }
+
+    /// The stream's end, and the one that is pumped to and from the connection.
+    fn open_tunnel(&self, channel: u16) -> Result<(UnixStream, UnixStream), Failure> {
+        let mut state = self.lock();
+        let refused = |what| Err(failure(ErrorCode::ProtocolViolation, Side::Link, what));
+        if state.tunnels.contains_key(&channel) {
+            return refused(format!("the peer asked for tunnel channel {channel} twice"));
+        }
+        if state.tunnels.len() >= limits::TUNNELS {
+            return refused(format!("the peer asked for more tunnels than the {} of a session", limits::TUNNELS));
+        }
+        let opened = (|| {
+            let (stream, pump) = UnixStream::pair()?;
+            // The thread that reads the connection writes here: a stream that takes nothing for so long must not keep it for ever.
+            pump.set_write_timeout(Some(tuning::SILENCE))?;
+            state.tunnels.insert(channel, pump.try_clone()?);
+            Ok((stream, pump))
+        })();
+        opened.map_err(|error: io::Error| io_failure(Side::Link, "tunnel", &error))
     }
 
     fn greet_tunnel(&self, stream: UnixStream, session: &SessionKey, dials: bool) -> Result<Tell, Failure> {
@@ -542,7 +616,7 @@ impl Agent {
             Some(Role::Receive(role)) => {
                 self.may_change()?;
                 let destination = self.destination(&role.directory, role.sink)?;
-                Running::Receive(ReceiveRun::start(options, destination, voice))
+                Running::Receive(ReceiveRun::start(options, destination, Expected::new(role.targets), voice))
             }
             None => {
                 return Err(failure(
@@ -585,6 +659,13 @@ impl Agent {
             (3, _) => {
                 let (parent, name) = self.environment.place.parent(path).map_err(|error| named(&error))?;
                 let file = parent.open_write(&name).map_err(|error| named(&error))?;
+                if stat_file(&file).map_err(|error| named(&error))?.kind == Kind::File {
+                    let what = format!(
+                        "{}: is a regular file: only devices and FIFOs are written in place",
+                        carrack_core::path::display_bytes(path)
+                    );
+                    return Err(failure(ErrorCode::Unsupported, Side::Destination, what));
+                }
                 Ok(Destination::sequential(Box::new(file)))
             }
             _ => Err(failure(

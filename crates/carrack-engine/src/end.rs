@@ -14,7 +14,7 @@ use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::Reach;
 use carrack_core::wire::control::{Ask, Empty, FromAgent, Hello, Tell, ToAgent, Welcome};
 use carrack_core::wire::mux::Channel;
-use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN};
+use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError};
 use carrack_sys::signal::{Stop, stop_requested};
 
 use crate::agent::{Agent, DataPort, Environment};
@@ -216,6 +216,7 @@ impl End {
             read_only: false,
             own_process: true,
             token: None,
+            busy: false,
             data: DataPort::Own,
             local_address: String::new(),
             peer_address: String::new(),
@@ -232,6 +233,7 @@ impl End {
             let mut input = theirs;
             // Its greeting is answered like any other's: one conversation for all three kinds of end.
             if served.greet(&mut input).is_ok() {
+                agent_writer.keep_alive();
                 served.run(input);
             }
         });
@@ -313,8 +315,22 @@ impl End {
     /// # Errors
     /// As [`End::request`].
     pub fn answer(&self, inbox: &mut Inbox, note: &Note, request: u64) -> Result<Tell, Failure> {
+        self.answer_by(None, inbox, note, request)
+    }
+
+    /// Waits for the answer to a request that must not take long.
+    ///
+    /// # Errors
+    /// As [`End::request`], and [`ErrorCode::Silence`] after the deadline.
+    pub fn answer_by(
+        &self,
+        deadline: Option<Instant>,
+        inbox: &mut Inbox,
+        note: &Note,
+        request: u64,
+    ) -> Result<Tell, Failure> {
         let id = self.id;
-        let answer = inbox.wait(None, note, &|incoming| incoming.end == id && incoming.request == request)?;
+        let answer = inbox.wait(deadline, note, &|incoming| incoming.end == id && incoming.request == request)?;
         match answer.tell? {
             Tell::Failed(refusal) => Err(self.placed(refusal.into())),
             tell => Ok(tell),
@@ -339,6 +355,11 @@ impl End {
             Side::Link,
             format!("{}: the peer answered something else than it was asked", self.name),
         )
+    }
+
+    /// An answer that breaks the protocol.
+    pub fn misbehaved(&self, error: &ProtocolError) -> Failure {
+        failure(error.code, Side::Link, format!("{}: {error}", self.name))
     }
 
     /// Whether it is in this process.

@@ -1,8 +1,10 @@
 //! The verbs of a file manager on any kind of location: an agent is brought up there and asked.
 
 use carrack_core::location::Location;
+use carrack_core::path::check_relative;
 use carrack_core::report::{Event, Failure, FileDigests, ItemKind, ItemReport, Outcome};
 use carrack_core::request::{Digests, Reach};
+use carrack_core::wire::ProtocolError;
 use carrack_core::wire::control::{self, Ask, Counted, Tell, kind_from_number};
 use std::sync::Arc;
 
@@ -47,6 +49,14 @@ pub struct SumEntry {
     pub result: Result<FileDigests, Failure>,
 }
 
+/// Takes a part of an answer, or finds that no honest agent would send it.
+type Part<'a> = &'a mut dyn FnMut(Tell) -> Result<(), ProtocolError>;
+
+/// Whoever joins a listed name to what was listed must stay below it. What has no name of its own comes back as it was typed.
+fn check_name(path: &[u8], typed: &[u8]) -> Result<(), ProtocolError> {
+    if path == typed { Ok(()) } else { check_relative(path).map_err(|error| ProtocolError::path(path, error)) }
+}
+
 impl Files {
     /// Brings up the agent of `location`.
     ///
@@ -57,21 +67,26 @@ impl Files {
         let note: Note = Arc::new(move |text| drop(notes.send(text)));
         let mut inbox = Inbox::default();
         let opened = End::open(EndId::Source, location, reach, inbox.share(), &note).and_then(|mut end| {
-            end.welcomed(&mut inbox, reach, &note)?;
-            Ok(end)
+            match end.welcomed(&mut inbox, reach, &note) {
+                Ok(()) => Ok(end),
+                Err(refusal) => {
+                    end.close();
+                    Err(refusal)
+                }
+            }
         });
         told.try_iter().for_each(|text| observer(Event::Note(text)));
         Ok(Self { end: Some(opened?), inbox, note })
     }
 
     /// Asks, and hands out every part of the answer until the last.
-    fn converse(&mut self, ask: Ask, part: &mut dyn FnMut(Tell)) -> Result<u64, Failure> {
+    fn converse(&mut self, ask: Ask, part: Part<'_>) -> Result<u64, Failure> {
         let Some(end) = &mut self.end else { unreachable!("the end is taken only when the conversation is dropped") };
         let request = end.ask(ask)?;
         loop {
             match end.answer(&mut self.inbox, &self.note, request)? {
                 Tell::Done(Counted { count }) => return Ok(count),
-                tell @ (Tell::Page(_) | Tell::Sums(_)) => part(tell),
+                tell @ (Tell::Page(_) | Tell::Sums(_)) => part(tell).map_err(|error| end.misbehaved(&error))?,
                 _ => return Err(end.unexpected()),
             }
         }
@@ -86,10 +101,14 @@ impl Files {
     }
 
     fn list_as(&mut self, list: control::List, each: &mut dyn FnMut(ListEntry)) -> Result<(), Failure> {
+        let typed = list.path.clone();
         let mut part = |tell| {
-            if let Tell::Page(page) = tell {
-                page.entries.into_iter().map(ListEntry::from).for_each(&mut *each);
+            let Tell::Page(page) = tell else { return Ok(()) };
+            for entry in page.entries {
+                check_name(&entry.path, &typed)?;
+                each(entry.into());
             }
+            Ok(())
         };
         self.converse(Ask::List(list), &mut part).map(|_| ())
     }
@@ -115,7 +134,7 @@ impl Files {
     /// # Errors
     /// Those of the place.
     pub fn make_dir(&mut self, path: &[u8], parents: bool) -> Result<(), Failure> {
-        self.converse(Ask::MakeDirectory(control::MakeDirectory { path: path.to_vec(), parents }), &mut |_| {})
+        self.converse(Ask::MakeDirectory(control::MakeDirectory { path: path.to_vec(), parents }), &mut |_| Ok(()))
             .map(|_| ())
     }
 
@@ -124,7 +143,8 @@ impl Files {
     /// # Errors
     /// Those of the place.
     pub fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), Failure> {
-        self.converse(Ask::Rename(control::Rename { from: from.to_vec(), to: to.to_vec() }), &mut |_| {}).map(|_| ())
+        self.converse(Ask::Rename(control::Rename { from: from.to_vec(), to: to.to_vec() }), &mut |_| Ok(()))
+            .map(|_| ())
     }
 
     /// Removes, and tells how many entries went.
@@ -132,7 +152,7 @@ impl Files {
     /// # Errors
     /// Those of the place; what was removed before stays removed.
     pub fn remove(&mut self, path: &[u8], recursive: bool) -> Result<u64, Failure> {
-        self.converse(Ask::Remove(control::Remove { path: path.to_vec(), recursive }), &mut |_| {})
+        self.converse(Ask::Remove(control::Remove { path: path.to_vec(), recursive }), &mut |_| Ok(()))
     }
 
     /// Digests of a file, or of every file below a directory.
@@ -147,9 +167,12 @@ impl Files {
             crc32c: digests.crc32c,
         };
         let mut part = |tell| {
-            if let Tell::Sums(sums) = tell {
-                sums.list.into_iter().map(SumEntry::from).for_each(&mut *each);
+            let Tell::Sums(sums) = tell else { return Ok(()) };
+            for item in sums.list {
+                check_name(&item.path, path)?;
+                each(item.into());
             }
+            Ok(())
         };
         self.converse(Ask::Sum(ask), &mut part).map(|_| ())
     }

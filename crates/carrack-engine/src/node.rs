@@ -5,13 +5,14 @@
 //! be unproved at once, in all and from one address. After that a control connection is an agent like any other, whose paths
 //! lead below the root and nowhere else.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::OpenOptionsExt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use carrack_core::report::{ErrorCode, Failure, Side};
@@ -20,7 +21,7 @@ use carrack_core::{limits, tuning};
 use carrack_sys::dir::Dir;
 use carrack_sys::signal::stop_requested;
 
-use crate::agent::{self, DataPort, Environment};
+use crate::agent::{self, Agent, DataPort, Environment};
 use crate::data::socket::Socket;
 use crate::data::stream::Connection;
 use crate::error::{failure, io_failure};
@@ -87,9 +88,16 @@ impl NodeSessions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Expects connections of this session. One that is expected already keeps its owner.
-    pub fn insert(&self, key: SessionKey, arrived: Arrived) {
-        self.lock().entry(key.id).or_insert((key, arrived));
+    /// Expects connections of this session. One that is expected already keeps its owner: then false.
+    #[must_use]
+    pub fn insert(&self, key: SessionKey, arrived: Arrived) -> bool {
+        match self.lock().entry(key.id) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(place) => {
+                place.insert((key, arrived));
+                true
+            }
+        }
     }
 
     /// Expects no more.
@@ -116,6 +124,8 @@ struct Node {
     /// Connections that have not proved who they are, by address, oldest first.
     unproved: Mutex<HashMap<IpAddr, VecDeque<Arc<Socket>>>>,
     controls: AtomicUsize,
+    /// The agents at work, to be ended with the node.
+    agents: Mutex<Vec<Weak<Agent>>>,
 }
 
 /// Serves until the process is told to stop.
@@ -130,8 +140,9 @@ pub fn serve(options: ServeOptions) -> Result<(), Failure> {
     let key_file = options.key_file.unwrap_or_else(|| state_directory().join("node.key"));
     let key = load_key(&key_file).map_err(|error| fail(format!("key {}", shown(&key_file)), &error))?;
     let (token, token_file) = load_token(options.access)?;
-    let listener =
-        bind_address(options.listen).map_err(|error| fail(format!("listen on {}", options.listen), &error))?;
+    let listener = bind_address(options.listen)
+        .or_else(|error| without_ipv6(options.listen).map_or(Err(error), bind_address))
+        .map_err(|error| fail(format!("listen on {}", options.listen), &error))?;
     let address = listener.local_addr().map_err(|error| fail("listen".into(), &error))?;
     listener.set_nonblocking(true).map_err(|error| fail("listen".into(), &error))?;
     (options.ready)(&NodeFacts { address, fingerprint: key.pin, token_file, root: options.root });
@@ -144,12 +155,16 @@ pub fn serve(options: ServeOptions) -> Result<(), Failure> {
         deadlines: Deadlines::start(),
         unproved: Mutex::default(),
         controls: AtomicUsize::new(0),
+        agents: Mutex::default(),
     });
     while stop_requested().is_none() {
         // Waits shorter than a person notices, so that a signal ends it.
         let _ = carrack_sys::socket::wait(&listener, true, false, Some(Duration::from_millis(200)));
         node.accept_all(&listener);
     }
+    // What is unfinished goes: a part file that nobody will finish must not stay.
+    let agents = std::mem::take(&mut *node.agents.lock().unwrap_or_else(PoisonError::into_inner));
+    agents.iter().filter_map(Weak::upgrade).for_each(|agent| agent.leave());
     Ok(())
 }
 
@@ -197,10 +212,15 @@ impl Node {
                     arrived(*connection);
                 }
             }
-            Met::Control(reader, writer, environment) => {
+            Met::Control(reader, writer, environment, session) => {
                 writer.keep_alive();
-                agent::serve(reader, writer, *environment);
-                self.controls.fetch_sub(1, Ordering::Relaxed);
+                let agent = Agent::new(writer, *environment);
+                let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+                agents.retain(|agent| agent.strong_count() > 0);
+                agents.push(Arc::downgrade(&agent));
+                drop(agents);
+                agent.run(reader);
+                drop(session);
             }
         }
         Ok(())
@@ -211,28 +231,45 @@ impl Node {
         let (mut reader, out) = tls_duplex::split(socket, tls)?;
         let end = out.end();
         let writer = MuxWriter::new(Box::new(out), Box::new(move || end.end()));
+        let session = Session::begin(self);
         let environment = Environment {
             place: Place::Beneath(Arc::clone(&self.root)),
             read_only: self.read_only,
             own_process: false,
             token: self.token,
+            busy: session.is_too_many,
             data: DataPort::Shared(Arc::clone(&self.sessions)),
             local_address,
             peer_address,
         };
         agent::greet(&mut reader, &writer, &environment)
             .map_err(|refusal| io::Error::new(io::ErrorKind::PermissionDenied, refusal.message))?;
-        if self.controls.fetch_add(1, Ordering::Relaxed) >= limits::SESSIONS {
-            self.controls.fetch_sub(1, Ordering::Relaxed);
-            return Err(io::Error::other("too many sessions"));
-        }
-        Ok(Met::Control(reader, writer, Box::new(environment)))
+        Ok(Met::Control(reader, writer, Box::new(environment), session))
     }
 }
 
 enum Met {
     Data(Box<Connection>, [u8; 16]),
-    Control(tls_duplex::DuplexReader, MuxWriter, Box<Environment>),
+    Control(tls_duplex::DuplexReader, MuxWriter, Box<Environment>, Session),
+}
+
+/// A control session, counted while it exists.
+struct Session {
+    node: Arc<Node>,
+    is_too_many: bool,
+}
+
+impl Session {
+    fn begin(node: &Arc<Node>) -> Self {
+        let before = node.controls.fetch_add(1, Ordering::Relaxed);
+        Self { node: Arc::clone(node), is_too_many: before >= limits::SESSIONS }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.node.controls.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// A connection that has not proved who it is, counted while it exists.
@@ -275,9 +312,17 @@ impl Drop for Unproved {
     }
 }
 
+/// "Everywhere" on a host that has no IPv6.
+fn without_ipv6(listen: SocketAddr) -> Option<SocketAddr> {
+    (listen.ip() == Ipv6Addr::UNSPECIFIED).then(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, listen.port())))
+}
+
 /// The node's key: read from its file, or made and kept there.
 fn load_key(path: &Path) -> io::Result<Key> {
     match std::fs::read(path) {
+        Ok(_) if std::fs::metadata(path)?.permissions().mode() & 0o077 != 0 => {
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, "others can read it: make a new one, or chmod 600 it"))
+        }
         Ok(pkcs8) => Key::from_pkcs8(&pkcs8),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let key = Key::generate()?;
@@ -318,7 +363,7 @@ fn load_token(access: Access) -> Result<(Option<blake3::Hash>, Option<PathBuf>),
 /// Writes a new file that nobody else can read.
 fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(directory) = path.parent() {
-        std::fs::DirBuilder::new().recursive(true).create(directory)?;
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(bytes)?;

@@ -342,10 +342,10 @@ fn digest_below(top: &Dir, path: &[u8], digests: Digests) -> Result<(u64, FileDi
     digest_all(&mut read, digests)
 }
 
-fn digest_all(
-    read: &mut dyn FnMut(u64, &mut [u8]) -> Result<usize, Failure>,
-    digests: Digests,
-) -> Result<(u64, FileDigests), Failure> {
+/// Reads from an offset on, and tells how much; nothing is the end.
+type Read<'a> = dyn FnMut(u64, &mut [u8]) -> Result<usize, Failure> + 'a;
+
+fn digest_all(read: &mut Read<'_>, digests: Digests) -> Result<(u64, FileDigests), Failure> {
     let mut hasher = BlockHasher::new(digests, 0);
     let mut slice = vec![0; SLICE_BYTES];
     let mut offset = 0;

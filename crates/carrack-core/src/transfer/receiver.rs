@@ -13,13 +13,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use self::incoming::{Incoming, State};
 use super::Unit;
 use crate::digest::BlockDigest;
+use crate::limits;
 use crate::report::{Failure, FileDigests};
 use crate::wire::ProtocolError;
 use crate::wire::control::TransferOptions;
 use crate::wire::error_code::{ErrorCode, Side};
 use crate::wire::frame::Trailer;
 use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage};
-use crate::{limits, request};
 
 /// What has to be done outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +83,6 @@ pub struct Receiver {
     bundles_to_commit: usize,
     /// What each stream is writing.
     streams: BTreeMap<u16, Option<Unit>>,
-    /// Streams that are being cut off.
     /// Streams that the sender has given up: what they bring is old.
     lost: BTreeSet<u16>,
     actions: VecDeque<ReceiverAction>,
@@ -542,10 +541,5 @@ impl Receiver {
         let blocks = std::mem::take(&mut self.landed_blocks);
         let bundles = std::mem::take(&mut self.landed_bundles);
         Some(ReceiverAction::Send(PeerMessage::Landed { blocks, bundles }))
-    }
-
-    /// Whether the digest of the written bytes is to be compared.
-    pub fn verifies(&self) -> bool {
-        self.options.verify != request::Verify::None
     }
 }

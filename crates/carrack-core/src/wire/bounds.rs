@@ -105,10 +105,7 @@ mod tests {
         let long = vec![b'n'; limits::PATH_BYTES + 1];
         let inspect = |paths| Ask::Inspect(Paths { paths });
         assert_eq!(code(&inspect(vec![Vec::new(); limits::INSPECTED_PATHS])), None);
-        assert_eq!(
-            code(&inspect(vec![Vec::new(); limits::INSPECTED_PATHS + 1])),
-            Some(ErrorCode::ProtocolViolation)
-        );
+        assert_eq!(code(&inspect(vec![Vec::new(); limits::INSPECTED_PATHS + 1])), Some(ErrorCode::ProtocolViolation));
         assert_eq!(code(&inspect(vec![long.clone()])), Some(ErrorCode::BadPath));
         assert_eq!(code(&Ask::Rename(Rename { from: Vec::new(), to: long.clone() })), Some(ErrorCode::BadPath));
         let addresses = vec![String::new(); limits::DIAL_ADDRESSES + 1];

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use carrack_core::pace;
 use carrack_core::report::{ErrorCode, Failure, LinkReport, Side};
 use carrack_core::request::{CopyRequest, Encrypt, LinkKind};
-use carrack_core::tuning::{LINK_STAGGER, LINK_TIMEOUT};
-use carrack_core::wire::control::{Ask, Dial, Dialed, Listen, Listening, SessionKey, Tell, Tunnel};
+use carrack_core::tuning::{LINK_STAGGER, LINK_TIMEOUT, SILENCE};
+use carrack_core::wire::control::{Ask, Dial, Dialed, Listen, Listening, Paths, SessionKey, Tell, Tunnel};
 use carrack_core::wire::mux::Channel;
 
 use super::Ends;
@@ -303,9 +303,13 @@ fn tunnel(ends: &mut Ends, inbox: &mut Inbox, note: &Note) -> Result<Link, Failu
     let channel = u32::from(Channel::FIRST_TUNNEL.0);
     let ask = |dial| Ask::Tunnel(Tunnel { session: Some(key.to_message()), channel, dial });
     let answering = ends.destination.ask(ask(false))?;
+    // Requests are begun in order: an answer to one that asks for nothing says that this end of the tunnel is there. Bytes
+    // that came before it would be lost.
+    ends.destination.request(inbox, note, Ask::Inspect(Paths::default()))?;
     let dialing = ends.source.ask(ask(true))?;
-    ends.source.answer(inbox, note, dialing)?;
-    ends.destination.answer(inbox, note, answering)?;
+    let deadline = Some(Instant::now() + SILENCE);
+    ends.source.answer_by(deadline, inbox, note, dialing)?;
+    ends.destination.answer_by(deadline, inbox, note, answering)?;
     let carrier = [&ends.source, &ends.destination].map(|end| match end.reached {
         Reached::Here(..) => None,
         Reached::Ssh(_) => Some("ssh"),

@@ -53,6 +53,13 @@ pub(crate) struct Ends {
     destination: End,
 }
 
+impl Ends {
+    fn close(self) {
+        self.source.close();
+        self.destination.close();
+    }
+}
+
 impl Copying<'_> {
     fn run(&mut self) -> Result<(), Failure> {
         let mut ends = self.open_ends()?;
@@ -60,9 +67,7 @@ impl Copying<'_> {
         if result.is_err() {
             self.cancel(&mut ends);
         }
-        let Ends { source, destination } = ends;
-        source.close();
-        destination.close();
+        ends.close();
         result
     }
 
@@ -106,8 +111,14 @@ impl Copying<'_> {
             (near, far)
         });
         let mut ends = Ends { source: source?, destination: destination? };
-        ends.source.welcomed(&mut self.inbox, &options.reach, &self.note)?;
-        ends.destination.welcomed(&mut self.inbox, &options.reach, &self.note)?;
+        let greeted = ends
+            .source
+            .welcomed(&mut self.inbox, &options.reach, &self.note)
+            .and_then(|()| ends.destination.welcomed(&mut self.inbox, &options.reach, &self.note));
+        if let Err(refusal) = greeted {
+            ends.close();
+            return Err(refusal);
+        }
         Ok(ends)
     }
 
@@ -124,7 +135,8 @@ impl Copying<'_> {
         };
         let message = transfer.to_message(link.key.id);
         // The receiver first: what the sender says must find somebody.
-        let receive = ReceiveRole { directory: plan.directory.clone(), sink: plan.sink };
+        let targets = plan.targets();
+        let receive = ReceiveRole { directory: plan.directory.clone(), sink: plan.sink, targets };
         let begin = Begin { options: Some(message.clone()), role: Some(Role::Receive(receive)) };
         ends.destination.request(&mut self.inbox, &self.note, Ask::Begin(begin))?;
         let begin =
@@ -138,12 +150,24 @@ impl Copying<'_> {
         let mut first_failure: Option<Failure> = None;
         while !waiting.is_empty() {
             // One side's failure reaches the other through the peer conversation; if it does not, the second does not hold us.
-            let deadline = first_failure.as_ref().map(|_| Instant::now() + Duration::from_secs(5));
+            // And a sender has ended only after its receiver has.
+            let patience = match &first_failure {
+                Some(_) => Some(Duration::from_secs(5)),
+                None => (!waiting.contains(&EndId::Source)).then_some(Duration::from_secs(5)),
+            };
+            let deadline = patience.map(|patience| Instant::now() + patience);
             let incoming = match self.inbox.wait(deadline, &self.note, &|incoming| incoming.request == 0) {
                 Ok(incoming) => incoming,
+                Err(error) if error.code == ErrorCode::Silence && first_failure.is_none() => {
+                    return Err(misbehaved(ends, EndId::Source, "said that all had ended before the other side had"));
+                }
                 Err(error) => return Err(first_failure.unwrap_or(error)),
             };
+            if !waiting.contains(&incoming.end) && first_failure.is_none() {
+                return Err(misbehaved(ends, incoming.end, "went on after it had said that all had ended"));
+            }
             match incoming.tell? {
+                Tell::Failed(refusal) => return Err(name_end(ends, incoming.end, refusal.into())),
                 Tell::Progress(progress) => (self.observer)(Event::Progress(Progress::from(progress))),
                 Tell::Items(items) => items.list.into_iter().for_each(|item| self.item(item.into())),
                 Tell::Ended(ended) => {
@@ -190,6 +214,7 @@ impl Copying<'_> {
 
     /// Counts what would be copied.
     fn count(&mut self, plan: &Plan, source: &mut End) -> Result<(), Failure> {
+        self.report.directories = plan.directories;
         for wanted in &plan.sources {
             if wanted.synthetic != 0 {
                 self.report.files += 1;
@@ -208,7 +233,10 @@ impl Copying<'_> {
                         }
                         Some(ItemKind::Directory) => self.report.directories += 1,
                         Some(ItemKind::Symlink) => self.report.symlinks += 1,
-                        _ => self.report.specials_skipped += 1,
+                        _ => {
+                            self.report.specials_skipped += 1;
+                            self.report.files_failed += 1;
+                        }
                     }
                 }
             }
@@ -243,6 +271,11 @@ fn same_host(a: &Location, b: &Location) -> bool {
         (Location::Node { node: a, .. }, Location::Node { node: b, .. }) => a == b,
         _ => !a.is_remote() && !b.is_remote(),
     }
+}
+
+fn misbehaved(ends: &Ends, id: EndId, what: &str) -> Failure {
+    let failed = failure(ErrorCode::ProtocolViolation, id.side(), format!("the {} {what}", id.side()));
+    name_end(ends, id, failed)
 }
 
 fn name_end(ends: &Ends, id: EndId, mut failure: Failure) -> Failure {

@@ -26,6 +26,17 @@ pub struct Plan {
     pub shown: Vec<String>,
     /// The destination takes bytes in order only.
     pub in_order: bool,
+    /// Sources that are directories and become one at the destination, what is in them not counted.
+    pub directories: u64,
+}
+
+impl Plan {
+    /// What the receiver may take: the targets; nothing when the content of a directory goes straight into the destination, whose
+    /// names only the sender knows.
+    pub fn targets(&self) -> Vec<Vec<u8>> {
+        let named = self.sink == 0 && self.sources.iter().all(|source| !source.target.is_empty());
+        if named { self.sources.iter().map(|source| source.target.clone()).collect() } else { Vec::new() }
+    }
 }
 
 /// What a location is, for those that have a path.
@@ -107,7 +118,7 @@ fn to_stream(request: &CopyRequest, facts: &[Option<PathFacts>], sink: u32, path
         source(location, target)
     });
     let shown = request.sources.iter().map(|_| request.destination.to_string()).collect();
-    Ok(Plan { sources: sources.collect(), directory: path, sink, shown, in_order })
+    Ok(Plan { sources: sources.collect(), directory: path, sink, shown, in_order, directories: 0 })
 }
 
 fn to_files(request: &CopyRequest, facts: &[Option<PathFacts>], there: &PathFacts) -> Result<Plan, Failure> {
@@ -144,7 +155,11 @@ fn to_files(request: &CopyRequest, facts: &[Option<PathFacts>], there: &PathFact
         return Err(failure(ErrorCode::Usage, Side::Command, message));
     }
     let directory = if into { typed.to_vec() } else { parent_of(typed) };
-    Ok(Plan { sources, directory, sink: 0, shown, in_order: false })
+    let named = sources.iter().zip(facts).filter(|(source, _)| !source.target.is_empty());
+    let directories =
+        named.filter_map(|(_, facts)| facts.as_ref()).filter(|facts| kind(facts) == Some(ItemKind::Directory));
+    let directories = directories.count() as u64;
+    Ok(Plan { sources, directory, sink: 0, shown, in_order: false, directories })
 }
 
 fn source(location: &Location, target: Vec<u8>) -> Source {

@@ -126,17 +126,15 @@ pub struct InStream {
 impl InStream {
     /// Decrypted bytes held at most. Several slices, so that what lies ahead of a frame is rarely moved.
     const BUFFER_BYTES: usize = 2 * SLICE_BYTES;
+    /// As long as nothing has come: the first header has room. A connection that carries nothing costs little.
+    const IDLE_BUFFER_BYTES: usize = 4 << 10;
 
     /// Receives over this connection from now on.
     pub fn new(connection: Connection) -> Self {
-        let mut protection = connection.protection;
-        if let Protection::Tls(tls) = &mut protection {
-            tls.reserve(SLICE_BYTES);
-        }
         let mut buffer = connection.early;
         let end = buffer.len();
-        buffer.resize(Self::BUFFER_BYTES.max(end), 0);
-        Self { socket: connection.socket, protection, buffer, start: 0, end }
+        buffer.resize(Self::IDLE_BUFFER_BYTES.max(end), 0);
+        Self { socket: connection.socket, protection: connection.protection, buffer, start: 0, end }
     }
 
     /// Cuts the connection from outside.
@@ -226,10 +224,20 @@ impl InStream {
         Ok(())
     }
 
+    fn grow(&mut self) {
+        self.buffer.resize(Self::BUFFER_BYTES, 0);
+        if let Protection::Tls(tls) = &mut self.protection {
+            tls.reserve(SLICE_BYTES);
+        }
+    }
+
     /// Makes sure that `wanted` bytes (at most a slice) are there.
     fn fill(&mut self, wanted: usize) -> io::Result<()> {
         if self.end - self.start >= wanted {
             return Ok(());
+        }
+        if (self.end > 0 || wanted > self.buffer.len()) && self.buffer.len() < Self::BUFFER_BYTES {
+            self.grow();
         }
         if self.start == self.end || self.start + wanted > self.buffer.len() {
             self.buffer.copy_within(self.start..self.end, 0);

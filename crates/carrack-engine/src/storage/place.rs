@@ -130,7 +130,10 @@ impl Place {
         let full = std::path::absolute(&full).unwrap_or(full);
         let mut existing: &Path = &full;
         loop {
-            if let Ok(found) = existing.canonicalize() {
+            // A path longer than the system takes in one piece is not there; asking that of each part of it would take long.
+            if existing.as_os_str().len() < PATH_MAX
+                && let Ok(found) = existing.canonicalize()
+            {
                 let rest = full.strip_prefix(existing).unwrap_or(Path::new(""));
                 let resolved = if rest.as_os_str().is_empty() { found } else { found.join(rest) };
                 return resolved.into_os_string().into_vec();
@@ -142,6 +145,9 @@ impl Place {
         }
     }
 }
+
+/// Linux's, its end counted.
+const PATH_MAX: usize = 4096;
 
 fn as_path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))

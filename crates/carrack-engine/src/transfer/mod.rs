@@ -17,11 +17,14 @@ use carrack_core::wire::peer::PeerMessage;
 use crate::data::stream::Connection;
 use crate::error::{describe, failure};
 
+/// Sends a message to the peer.
+type Say = dyn Fn(&PeerMessage) -> io::Result<()> + Send + Sync;
+
 /// How a running transfer speaks to the outside.
 #[derive(Clone)]
 pub struct Voice {
     /// To the peer.
-    pub peer: Arc<dyn Fn(&PeerMessage) -> io::Result<()> + Send + Sync>,
+    pub peer: Arc<Say>,
     /// To the command.
     pub command: Arc<dyn Fn(Tell) + Send + Sync>,
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -12,6 +13,7 @@ use carrack_core::request::Verify;
 use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction};
 use carrack_core::tuning::{SILENCE, SLICE_BYTES};
 use carrack_core::wire::ProtocolError;
+use carrack_core::wire::bounds::Expected;
 use carrack_core::wire::control::{Ended, Tell, TransferOptions};
 use carrack_core::wire::frame::{
     self, ENTRY_HEADER_BYTES, EntryHeader, EntryKind, HEADER_BYTES, Header, TRAILER_BYTES, Trailer,
@@ -35,6 +37,10 @@ pub struct ReceiveRun {
     changed: Condvar,
     options: TransferOptions,
     destination: Destination,
+    /// What the command has asked for.
+    expected: Expected,
+    /// Directories that came, and whose attributes have not come.
+    directories_unset: AtomicUsize,
     parts: Mutex<HashMap<u64, Arc<Part>>>,
     parts_max: usize,
     staged: Mutex<HashMap<u64, Staged>>,
@@ -77,12 +83,14 @@ impl From<ProtocolError> for StreamError {
 
 impl ReceiveRun {
     /// Starts the pump and the commits; data is written as streams are added.
-    pub fn start(options: TransferOptions, destination: Destination, voice: Voice) -> Arc<Self> {
+    pub fn start(options: TransferOptions, destination: Destination, expected: Expected, voice: Voice) -> Arc<Self> {
         let run = Arc::new(Self {
             machine: Mutex::new(Receiver::new(options)),
             changed: Condvar::new(),
             options,
             destination,
+            expected,
+            directories_unset: AtomicUsize::new(0),
             parts: Mutex::default(),
             parts_max: open_parts_max(),
             staged: Mutex::default(),
@@ -123,11 +131,30 @@ impl ReceiveRun {
     /// See [`super::Running::handle_peer`].
     pub fn handle_peer(&self, bytes: &[u8]) {
         self.tell(|machine| {
-            let handled = PeerMessage::decode(bytes).and_then(|message| machine.handle_message(message));
+            let handled = PeerMessage::decode(bytes).and_then(|message| {
+                self.check_expected(&message)?;
+                machine.handle_message(message)
+            });
             if let Err(error) = handled {
                 machine.fail(protocol_failure(Side::Source, &error));
             }
         });
+    }
+
+    fn check_expected(&self, message: &PeerMessage) -> Result<(), ProtocolError> {
+        match message {
+            PeerMessage::Offer(offer) => self.expected.check(&offer.path),
+            PeerMessage::Directories(list) => {
+                list.iter().try_for_each(|one| self.expected.check(&one.path))?;
+                // They wait until they are set, so there may be no more of them than were made.
+                let made = &self.directories_unset;
+                let rest = made.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |made| made.checked_sub(list.len()));
+                rest.map(|_| ()).map_err(|_| {
+                    ProtocolError::violation("the sender sent attributes of more directories than it sent")
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// See [`super::Running::cancel`].
@@ -147,7 +174,6 @@ impl ReceiveRun {
         self.spawn(move |run| {
             let mut stream = StreamWork { run, number, input: InStream::new(connection), scratch: Vec::new() };
             let ended = stream.work();
-            stream.input.socket().abort();
             run.tell(|machine| {
                 machine.handle_stream_closed(number);
                 match ended {
@@ -160,6 +186,9 @@ impl ReceiveRun {
                     Err(StreamError::Connection(_)) => {}
                 }
             });
+            // Closed, not only shut down: a sender whose window is full learns of it by the reset that only closing sends. Not
+            // earlier, so that the reason that is told is ours.
+            lock(&run.sockets).remove(&number);
         });
     }
 
@@ -465,6 +494,7 @@ impl StreamWork<'_> {
         self.input.meta_after(&header, &mut named)?;
         let (path, target) = named.split_at(usize::from(entry.path_bytes));
         frame::check_entry_path(path)?;
+        self.run.expected.check(path)?;
         let mtime = (entry.mtime_seconds, entry.mtime_nanos);
         let small = SmallFile { path, mode: entry.mode, mtime, read_back: None };
         let existing = self.run.options.existing;
@@ -480,7 +510,10 @@ impl StreamWork<'_> {
                 }
                 return self.small_file(index, entry.size, small, keep, staged);
             }
-            EntryKind::Directory => tree.map_or(Ok(()), |tree| tree.make_directory(path)).map(|()| Some(None)),
+            EntryKind::Directory => {
+                self.run.directories_unset.fetch_add(1, Ordering::Relaxed);
+                tree.map_or(Ok(()), |tree| tree.make_directory(path)).map(|()| Some(None))
+            }
             EntryKind::Symlink => match tree {
                 Some(tree) => tree.write_link(&small, existing, target).map(|entry| entry.map(Some)),
                 None => Ok(Some(None)),

@@ -29,6 +29,8 @@ use crate::storage::walk::{self, Found};
 
 /// Items told to the command in one message.
 const ITEMS_PER_MESSAGE: usize = 500;
+/// How often a stream that waits looks whether its connection is still there.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// Found items handed to the machine at once.
 const SCAN_BATCH: usize = 64;
 
@@ -129,8 +131,12 @@ impl SendRun {
                 out: OutStream::new(connection),
                 slice: vec![0; SLICE_BYTES],
                 content: Vec::new(),
+                looked: Instant::now(),
             };
-            if let Err(error) = stream.work() {
+            let worked = stream.work();
+            drop(stream);
+            run.sockets.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+            if let Err(error) = worked {
                 let why = stream_failure(number, &error);
                 let cut = run.cut.lock().unwrap_or_else(PoisonError::into_inner).contains(&number);
                 let slow =
@@ -320,6 +326,8 @@ struct StreamWork<'a> {
     out: OutStream,
     slice: Vec<u8>,
     content: Vec<u8>,
+    /// When it was last seen that the connection is still there.
+    looked: Instant,
 }
 
 impl StreamWork<'_> {
@@ -337,10 +345,11 @@ impl StreamWork<'_> {
                         Job::Bundle(bundle) => self.send_bundle(&bundle)?,
                     }
                 }
-                Next::Wait(None) => drop(self.run.changed.wait(machine)),
-                Next::Wait(Some(until)) => {
-                    let left = until.saturating_duration_since(Instant::now());
-                    drop(self.run.changed.wait_timeout(machine, left));
+                Next::Wait(until) => {
+                    let now = Instant::now();
+                    let left = until.map_or(LOOK_INTERVAL, |until| until.saturating_duration_since(now));
+                    drop(self.run.changed.wait_timeout(machine, left.min(LOOK_INTERVAL)));
+                    self.look_for_end()?;
                 }
                 Next::End => {
                     drop(machine);
@@ -349,6 +358,20 @@ impl StreamWork<'_> {
                 }
             }
         }
+    }
+
+    /// Who only writes does not hear that the connection has ended after the last write: everything may lie in a buffer of the system
+    /// that nobody will ever empty. A receiver says nothing here, so whatever could be read is an end.
+    fn look_for_end(&mut self) -> io::Result<()> {
+        if self.looked.elapsed() < LOOK_INTERVAL {
+            return Ok(());
+        }
+        self.looked = Instant::now();
+        let ready = carrack_sys::socket::wait(&*self.out.socket(), true, false, Some(Duration::ZERO))?;
+        if ready.read {
+            return Err(io::Error::new(io::ErrorKind::ConnectionReset, "the other side has closed it"));
+        }
+        Ok(())
     }
 
     fn send_block(&mut self, job: BlockJob) -> io::Result<()> {

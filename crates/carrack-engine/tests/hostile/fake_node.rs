@@ -119,9 +119,13 @@ impl Conversation {
         }
     }
 
-    /// Until the client's receiver has ended the transfer.
+    /// Until the client's receiver has ended the transfer; then ends it too.
     pub fn until_failed(&self) {
-        while !matches!(self.heard(), None | Some(PeerMessage::Fail(_))) {}
+        while let Some(message) = self.heard() {
+            if let PeerMessage::Fail(failure) = message {
+                return self.tell(0, Tell::Ended(Ended { failure: Some(failure.into()), ..Ended::default() }));
+            }
+        }
     }
 
     /// The answer that an honest node gives, as far as there is one before a transfer begins.

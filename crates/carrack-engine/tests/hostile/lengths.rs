@@ -30,7 +30,7 @@ fn first_bytes(sandbox: &Sandbox, bytes: &[&[u8]]) -> Failure {
 fn of_frames() {
     let _watch = Watch::memory();
     let sandbox = Sandbox::new();
-    let block = Header::Block { item: 1, offset: 0, length: 1, hole: false, whole: true }.encode();
+    let block = Header::Block { item: 1, offset: 0, length: 1, hole: false, whole: false }.encode();
     let bundle = Header::Bundle { bundle: 1, entries: 1 }.encode();
     let cases: [(&[u8; 24], std::ops::Range<usize>, &str); 7] = [
         (&block, 0..1, "a frame of unknown kind 255"),

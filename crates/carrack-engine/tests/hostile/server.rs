@@ -112,10 +112,14 @@ fn through_a_link_made_before() {
         let mut stream = node.begin();
         bundle(&mut stream, 1, &[Entry::Link(b"f", &outside)]);
         assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: 1, exceptions: Vec::new() }));
-        bundle(&mut stream, 2, &[Entry::File(b"f/canary", b"overwritten"), Entry::Directory(b"f/made")]);
+        bundle(
+            &mut stream,
+            2,
+            &[Entry::File(b"f/canary", b"overwritten"), Entry::Directory(b"f/a"), Entry::Directory(b"f/b")],
+        );
         let Some(PeerMessage::BundleDone { exceptions, .. }) = node.heard() else { panic!() };
         assert!(exceptions.iter().all(|(_, result)| matches!(result, ItemResult::Failed(_))), "{exceptions:?}");
-        assert_eq!(exceptions.len(), 2);
+        assert_eq!(exceptions.len(), 3);
         node.say(&offer(3, b"f/big", Some(5)));
         assert!(matches!(node.heard(), Some(PeerMessage::Answer { answer: Answer::Refuse(_), .. })));
         node.say(&directories(&[b"f/private", b"f"]));
@@ -172,7 +176,6 @@ fn lengths_and_noise_on_control() {
             let failure = failed_pull(&sandbox, move |node| {
                 let _stream = begun.then(|| node.begin());
                 node.payload(Channel::CONTROL, &bytes);
-                while node.next().is_some() {}
             });
             assert_told(&failure, ErrorCode::ProtocolViolation, what);
         }
@@ -364,7 +367,7 @@ fn listings_without_end() {
                 (None, Ask::List(_)) => {
                     let name = vec![b'n'; 200];
                     let page = Page { entries: vec![entry(&name); carrack_core::limits::PAGE_ENTRIES] };
-                    (0..1000).for_each(|_| node.tell(request, Tell::Page(page.clone())));
+                    (0..100).for_each(|_| node.tell(request, Tell::Page(page.clone())));
                     return;
                 }
                 _ => return,
@@ -375,5 +378,5 @@ fn listings_without_end() {
     let failure = list(&node, &mut |_| seen += 1).expect_err("it has no end");
     node.join();
     assert_told(&failure, ErrorCode::ConnectionLost, "the control connection was");
-    assert_eq!(seen, 1_000_000);
+    assert_eq!(seen, 100_000);
 }

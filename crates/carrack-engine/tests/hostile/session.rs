@@ -103,6 +103,7 @@ impl Session {
             read_only: false,
             own_process: false,
             token: None,
+            busy: false,
             data: DataPort::Own,
             local_address: String::new(),
             peer_address: String::new(),

@@ -67,7 +67,11 @@ fn how() -> [Arg; 4] {
 
 fn links() -> [Arg; 3] {
     [
-        value("ports", "LO-HI", "Ports that the far side may listen on [default: any]"),
+        value(
+            "ports",
+            "LO-HI",
+            "Ports to accept data connections on, at the side that listens (a node has its own) [default: any]",
+        ),
         value("data-address", "ADDR", "Where data connections go [default: where ssh went]"),
         value("link", "KIND", "Only direct, reverse or tunnel [default: the first that works]"),
     ]

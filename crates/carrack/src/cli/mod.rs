@@ -123,7 +123,7 @@ fn rm() -> Command {
 
 fn sum() -> Command {
     let verb = Command::new("sum")
-        .about("Print digests where the files are, in the format of b3sum and sha256sum")
+        .about("Print digests where the files are: one kind as b3sum prints it, several with their names")
         .arg(value("digest", "LIST", "blake3, adler32, crc32c, separated by commas [default: blake3]"))
         .arg(locations("locations", "LOCATION").required(true));
     with_reach(verb)
@@ -180,7 +180,7 @@ fn reach_flags() -> [Arg; 5] {
         value(
             "connect-timeout",
             "TIME",
-            "From starting ssh to the first word; typing a password counts \
+            "From starting ssh, or connecting to a node, to its first word; typing a password counts \
              [default: 60s]",
         ),
         value("token-file", "FILE", "The bearer token for a node"),

@@ -102,7 +102,8 @@ fn copy_options(flags: &Flags, output: &OutputOptions) -> Result<CopyOptions, Co
 /// The digests of a copy: BLAKE3 is always among them, because blocks and files are verified by it.
 fn copied_digests(flags: &Flags, verify: Verify) -> Result<Option<Digests>, CommandError> {
     let Some(digests) = flags.parse("digest", parse_digests)? else {
-        return Ok(None);
+        // What nothing is verified by need not be computed.
+        return Ok((verify == Verify::None).then_some(NO_DIGESTS));
     };
     if digests != NO_DIGESTS {
         return Ok(Some(Digests { blake3: true, ..digests }));

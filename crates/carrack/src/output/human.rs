@@ -63,8 +63,9 @@ fn failure_at(failure: &Failure, path: &str) -> String {
 
 /// Whether a message begins with the path already, or with a longer one that ends with it.
 fn names(message: &str, path: &str) -> bool {
-    let first = message.split(": ").next().unwrap_or_default();
-    first.strip_suffix(path).is_some_and(|before| before.is_empty() || before.ends_with('/'))
+    // A far end's failure names the host first, then the path.
+    let mut words = message.split(": ").take(2);
+    words.any(|word| word.strip_suffix(path).is_some_and(|before| before.is_empty() || before.ends_with('/')))
 }
 
 /// Text of the engine is printable already; what a peer put into it may not be. A backslash stays as it is, so
@@ -80,7 +81,7 @@ pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
         lines.push(format!("kept: {} left alone", counted(report.files_kept, "item", "items")));
     }
     if !dry_run {
-        lines.extend(report.verify.map(verified));
+        lines.extend(report.verify.map(|verify| verified(verify, report.durable.is_some())));
         lines.extend(report.link.as_ref().map(link));
         lines.extend(recovered(report));
         lines.extend(report.durable.map(|durable| match durable {
@@ -121,8 +122,10 @@ fn files_rate(files_per_second: f64) -> String {
     if files_per_second < 10.0 { format!("{files_per_second:.1}") } else { count(files_per_second as u64) }
 }
 
-fn verified(verify: Verify) -> String {
+fn verified(verify: Verify, kept: bool) -> String {
     match verify {
+        // What is not kept gets no name, and cannot be read back.
+        Verify::Wire | Verify::Disk if !kept => "verified: BLAKE3 of what the receiver got",
         Verify::Wire => "verified: BLAKE3 of what the receiver wrote, before each name appeared",
         Verify::Disk => "verified: BLAKE3 of what storage gave back, before each name appeared",
         Verify::None => "verified: no, as asked (--verify none)",

@@ -96,7 +96,7 @@ fn what_may_not_be_read_is_told_and_the_rest_copied() {
         sandbox.write(format!("tree/{name}"), tree::bytes(size, 1));
     }
     for name in ["secret", "closed", "large-secret"] {
-        fs::set_permissions(sandbox.path("tree").join(name), Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(sandbox.path("tree").join(name), Permissions::from_mode(0o000)).unwrap();
     }
     fs::create_dir(sandbox.path("out")).unwrap();
     fs::set_permissions(sandbox.path("out"), Permissions::from_mode(0o777)).unwrap();
@@ -291,19 +291,25 @@ fn a_full_file_system_keeps_the_old_file_and_no_parts() {
     assert!(!small.0.join("piped").exists() && sandbox.parts("root").is_empty());
 }
 
-/// Starts a copy so slow that something can be done beside it, and waits until it has begun to write.
-fn slow_copy(sandbox: &Sandbox, arguments: &[&str]) -> Running {
+/// Starts a copy so slow that something can be done beside it, and waits until it has opened a source to read it.
+fn slow_copy(sandbox: &Sandbox, source: &Path, arguments: &[&str]) -> Running {
     let running =
         Running::start(sandbox.carrack().args(arguments).args(["--bwlimit=4M", "--block=64K", "--streams=1"]));
-    wait_until("a part file", || !sandbox.parts("root").is_empty());
+    let descriptors = format!("/proc/{}/fd", running.id());
+    let is_open = |entry: std::io::Result<fs::DirEntry>| {
+        entry.is_ok_and(|entry| fs::read_link(entry.path()).is_ok_and(|target| target == source))
+    };
+    wait_until("the source is open", || fs::read_dir(&descriptors).is_ok_and(|mut all| all.any(is_open)));
+    assert!(!sandbox.parts("root").is_empty());
     running
 }
 
 #[test]
 fn a_source_that_changes_meanwhile_gets_no_name() {
+    type Change = fn(&Path);
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
-    let change: [(&str, fn(&Path)); 4] = [
+    let changes: [(&str, Change); 4] = [
         ("truncated", |path| fs::OpenOptions::new().write(true).open(path).unwrap().set_len(100_000).unwrap()),
         ("overwritten", |path| fs::write(path, vec![7; 8 * MIB]).unwrap()),
         ("appended", |path| {
@@ -315,11 +321,11 @@ fn a_source_that_changes_meanwhile_gets_no_name() {
             std::os::unix::fs::FileExt::write_all_at(&file, b"xx", 8 * MIB as u64 - 2).unwrap();
         }),
     ];
-    for (how, change) in change {
+    for (how, change) in changes {
         let source = sandbox.write("src/file", tree::bytes(8 * MIB, 1));
         sandbox.write("src/other", "other");
         sandbox.write("root/dst/file", "old");
-        let running = slow_copy(&sandbox, &["src/", &node.at("dst"), &node.token()]);
+        let running = slow_copy(&sandbox, &source, &["src/", &node.at("dst"), &node.token()]);
         change(&source);
         let ran = running.end();
         assert_eq!(ran.code, 23, "{how}: {}", ran.stderr);
@@ -336,9 +342,9 @@ fn a_source_that_vanishes_meanwhile_is_told_apart() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     // In the order in which they are named: the second is opened when the first has been sent.
-    sandbox.write("first", tree::bytes(6 * MIB, 1));
+    let first = sandbox.write("first", tree::bytes(6 * MIB, 1));
     sandbox.write("second", tree::bytes(2 * MIB, 2));
-    let running = slow_copy(&sandbox, &["first", "second", &node.at("dst/"), &node.token()]);
+    let running = slow_copy(&sandbox, &first, &["first", "second", &node.at("dst/"), &node.token()]);
     fs::remove_file(sandbox.path("second")).unwrap();
     running.end().failed_with(24, &["second", "vanished"]);
     same_tree(&sandbox.path("first"), &sandbox.path("root/dst/first"));

@@ -41,17 +41,20 @@ impl Scene {
 
     /// A copy there and one back, which must go over links of this kind, to this address.
     #[track_caller]
-    fn both_ways(&self, kind: &str, address: &str) {
-        for (from, to) in [("tree/".to_owned(), self.at("there")), (self.at("there/"), "back".to_owned())] {
-            let ran = self.copy(&[], &from, &to);
-            assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
-            let link = &ran.summary()["link"];
-            assert_eq!(link["kind"], kind, "{}", ran.stdout);
-            let told = link["address"].as_str().unwrap();
-            assert!(told.starts_with(address) && told.is_empty() == address.is_empty(), "{told} is not {address}");
-        }
+    fn both_ways(&self, kind: &str, address: &str) -> [Ran; 2] {
+        let copies =
+            [("tree/".to_owned(), self.at("there")), (self.at("there/"), "back".to_owned())].map(|(from, to)| {
+                let ran = self.copy(&[], &from, &to);
+                assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+                let link = &ran.summary()["link"];
+                assert_eq!(link["kind"], kind, "{}", ran.stdout);
+                let told = link["address"].as_str().unwrap();
+                assert!(told.starts_with(address) && told.is_empty() == address.is_empty(), "{told} is not {address}");
+                ran
+            });
         same_tree(&self.sandbox.path("tree"), &self.sandbox.path("there"));
         same_tree(&self.sandbox.path("tree"), &self.sandbox.path("back"));
+        copies
     }
 }
 
@@ -73,10 +76,9 @@ fn firewalls_before_both_are_passed_inside_the_ssh_connection() {
     let Some(scene) = Scene::new() else { return };
     scene.hosts.block(Host::Far, DATA_PORTS);
     scene.hosts.block(Host::Near, DATA_PORTS);
-    scene.both_ways("tunnel", "");
+    let [out, _] = scene.both_ways("tunnel", "");
     // Why is said, with the address that did not answer.
-    let ran = scene.copy(&[], "tree/one", &scene.at("one"));
-    assert!(ran.stdout.contains("no direct data connection") && ran.stdout.contains("10.0.0.2:20"), "{}", ran.stdout);
+    assert!(out.stdout.contains("no direct data connection") && out.stdout.contains("10.0.0."), "{}", out.stdout);
 }
 
 #[test]
@@ -88,7 +90,7 @@ fn a_link_that_must_be_and_cannot_be_is_an_error() {
         let ran = scene.copy(&["--link", kind], "tree/one", &scene.at("one"));
         assert_eq!(ran.code, 10, "{}{}", ran.stdout, ran.stderr);
         let error = &ran.summary()["error"];
-        assert_eq!(error["code"], "no_link");
+        assert_eq!(error["code"], "no-link");
         let message = error["message"].as_str().unwrap();
         for word in [address, "--link", "--ports", "--data-address"] {
             assert!(message.contains(word), "{word} is missing from: {message}");

@@ -11,8 +11,8 @@ use crate::support::sshd::{Setup, Sshd};
 use crate::support::{Sandbox, tree, wait_until};
 
 /// Slow enough to be met in the midst of the large file, which takes several seconds then.
-const RATE: &str = "--bwlimit=6MB";
-const LARGE_BYTES: usize = 30 << 20;
+const RATE: &str = "--bwlimit=8MB";
+const LARGE_BYTES: usize = 32 << 20;
 
 /// A copy under way.
 struct Scene {
@@ -22,8 +22,8 @@ struct Scene {
 impl Scene {
     /// One large file and many small ones.
     fn new() -> Self {
-        let sandbox = Sandbox::new();
-        tree::many(&sandbox.path("tree"), 200, 10_000);
+        let sandbox = Sandbox::in_memory();
+        tree::many(&sandbox.path("tree"), 60, 100_000);
         sandbox.write("tree/large", tree::bytes(LARGE_BYTES, 7));
         Self { sandbox }
     }
@@ -39,13 +39,21 @@ impl Scene {
     /// Starts a copy and returns in its midst: some small files have their names, and of the large one the beginning is written.
     fn start(&self, arguments: &[&str]) -> Running {
         let mut running = Running::start(self.sandbox.carrack().arg(RATE).args(arguments));
+        let mut ended = false;
         wait_until("the copy is in its midst", || {
-            assert!(running.is_running(), "it ended early");
+            ended = !running.is_running();
+            if ended {
+                return true;
+            }
             let files: Vec<PathBuf> = tree::walk(&self.there()).into_iter().filter(|path| path.is_file()).collect();
             let (parts, whole): (Vec<&PathBuf>, Vec<&PathBuf>) = files.iter().partition(|path| is_part(path));
             let begun = |part: &&PathBuf| part.to_string_lossy().contains(".large.") && begins_with_data(part);
             !whole.is_empty() && parts.iter().any(begun)
         });
+        if ended {
+            let ran = running.end();
+            panic!("it ended early: {}{}", ran.stdout, ran.stderr);
+        }
         running
     }
 

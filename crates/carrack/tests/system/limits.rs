@@ -209,7 +209,7 @@ fn sixty_four_descriptors_are_enough() {
         for arguments in [
             vec!["tree/", &here, streams],
             vec!["tree/", &node.at(&here), &node.token(), streams],
-            vec![&node.at(&here), &format!("back{streams}"), &node.token(), streams],
+            vec![&node.at(&format!("{here}/")), &format!("back{streams}"), &node.token(), streams],
         ] {
             let ran = limited(&arguments);
             assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.stderr);

@@ -45,7 +45,7 @@ fn only_the_token_opens() {
     // By the environment, as other tools of the field take it.
     let mut command = sandbox.carrack();
     command.env("BEARER_TOKEN", "a-token-for-tests-only-0123456789").args(["ls", &node.at("")]);
-    assert!(command.status().unwrap().success());
+    assert!(command.output().unwrap().status.success());
 }
 
 #[test]

@@ -100,6 +100,32 @@ fn pipes_in_and_out() {
     assert!(sandbox.parts(".").is_empty());
 }
 
+/// Ends that wait for a pipe still say that they are there.
+#[test]
+fn a_pipe_may_pause_for_longer_than_silence_is_borne() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    let mut waiting: Vec<_> = [node.at("piped"), "piped".to_string()]
+        .iter()
+        .map(|place| {
+            let mut command = sandbox.carrack();
+            let child = command.args(["-q", "-", place, &node.token()]).stdin(Stdio::piped()).stderr(Stdio::piped());
+            child.spawn().unwrap()
+        })
+        .collect();
+    std::thread::sleep(carrack_core::tuning::SILENCE + Duration::from_secs(2));
+    for child in &mut waiting {
+        let _ = child.stdin.take().unwrap().write_all(b"late");
+    }
+    for child in waiting {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    for place in ["root/piped", "piped"] {
+        assert_eq!(fs::read(sandbox.path(place)).unwrap(), b"late");
+    }
+}
+
 #[test]
 fn sources_and_sinks_for_measuring() {
     let sandbox = Sandbox::new();

@@ -128,7 +128,7 @@ fn ctrl_c_ends_a_connection_that_is_not_made_yet() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "content");
     let said = sandbox.path("said");
-    let directives = forced(&sandbox, &format!("echo started >{}; exec sleep 600", said.display()));
+    let directives = forced(&sandbox, &format!("echo started >{}; exec /bin/sleep 600", said.display()));
     let far = Sshd::with(&sandbox, &Setup { directives: &directives, ..Setup::default() });
     for (name, code) in [("INT", 20), ("TERM", 75)] {
         let mut command = sandbox.carrack();
@@ -213,7 +213,7 @@ fn an_account_that_does_not_run_commands_is_recognised() {
     sandbox.write("file", "content");
     let cases = [
         ("sftp", "ForceCommand internal-sftp", "sftp connections only"),
-        ("silent", "ForceCommand sleep 600", "no agent has spoken after 3 s"),
+        ("silent", "ForceCommand /bin/sleep 600", "no agent has spoken after 3 s"),
         ("false", "ForceCommand /bin/false", "exit code 1"),
         ("away", "ForceCommand echo go away", "go away"),
     ];
@@ -347,6 +347,28 @@ fn each_link_can_be_asked_for() {
         same_tree(&sandbox.path("tree"), &sandbox.path(&back));
         assert_eq!((link(&out).0.as_str(), link(&home).0.as_str()), (kind, kind));
     }
+}
+
+/// The first bytes of a tunnel follow the request that opens it so closely that they could meet an end that is not ready.
+#[test]
+fn a_tunnel_is_there_before_its_first_bytes() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    let far = Sshd::start(&sandbox);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (sandbox, far) = (&sandbox, &far);
+            scope.spawn(move || {
+                for copy in 0..5 {
+                    let there = at(sandbox, "far", &format!("there-{thread}-{copy}"));
+                    let mut command = sandbox.carrack();
+                    let mut running = Running::start(command.args([&far.rsh, "--link=tunnel", "file", &there]));
+                    wait_until("the tunnel works", || !running.is_running());
+                    assert_eq!(running.end().code, 0);
+                }
+            });
+        }
+    });
 }
 
 #[test]
