@@ -220,10 +220,10 @@ mod tests {
         SessionKey { id: [1; 16], secret: [2; 32], encrypt }
     }
 
-    fn meet(
-        ours: SessionKey,
-        theirs: SessionKey,
-    ) -> (io::Result<(Connection, String)>, io::Result<(Connection, [u8; 16])>) {
+    /// What each side came to.
+    type Met = (io::Result<(Connection, String)>, io::Result<(Connection, [u8; 16])>);
+
+    fn meet(ours: SessionKey, theirs: SessionKey) -> Met {
         let (near, far) = UnixStream::pair().unwrap();
         let tls_key = Key::generate().unwrap();
         let pin = tls_key.pin;

@@ -165,7 +165,11 @@ mod tests {
         drop(writer);
         let reader = MuxWriter::new(Box::new(io::sink()), Box::new(|| {}));
         let mut seen = Vec::new();
-        reader.read_all(far, &mut |_, payload| Ok(seen.push(payload))).unwrap();
+        let collect = &mut |_, payload| {
+            seen.push(payload);
+            Ok(())
+        };
+        reader.read_all(far, collect).unwrap();
         assert_eq!(seen, [b"next"]);
     }
 

@@ -182,7 +182,7 @@ fn peer_messages() {
     let mut session = Session::deaf(&sandbox.root());
     session.ask(Ask::Begin(crate::session::receive_into(b"")));
     // The first 64 are opened; of the others each offer and its end is a word more that waits to be sent.
-    for item in 1..=300_000 {
+    for item in 1..=60_000 {
         let gone = session.writer.send(Channel::PEER, &offer(item, b"n", None).encode()).is_err();
         session.say(&PeerMessage::Abandon { item });
         if gone {
@@ -190,6 +190,8 @@ fn peer_messages() {
         }
     }
     session.hear_again();
+    let failure = session.ended().expect_err("so many answers cannot wait");
+    assert!(failure.message.contains("does not take the answers"), "{failure:?}");
     session.leave().unwrap();
     sandbox.assert_untouched();
 }
@@ -201,7 +203,7 @@ fn attributes_of_directories() {
     let paths: Vec<String> = (0..60_000).map(|n| format!("{n:x}")).collect();
     let paths: Vec<&[u8]> = paths.iter().map(|path| path.as_bytes()).collect();
     let page = crate::wire::directories(&paths);
-    let failure = refused(&sandbox, |session| (0..200).for_each(|_| session.say(&page)));
+    let failure = refused(&sandbox, |session| (0..50).for_each(|_| session.say(&page)));
     assert_eq!(failure.code, ErrorCode::ProtocolViolation, "{failure:?}");
     assert!(failure.message.contains("attributes of more directories than it sent"), "{failure:?}");
 }

@@ -229,7 +229,8 @@ fn answers_of_the_wrong_kind() {
             Tell::Sums(Sums::default()),
         ]
     };
-    let steps: [(fn(&Ask) -> bool, &str); 3] = [
+    type Step = (fn(&Ask) -> bool, &'static str);
+    let steps: [Step; 3] = [
         (|ask| matches!(ask, Ask::Hello(_)), "Hello"),
         (|ask| matches!(ask, Ask::Inspect(_)), "Inspect"),
         (|ask| matches!(ask, Ask::Listen(_)), "Listen"),

@@ -271,7 +271,8 @@ fn altered_payload_is_sent_again() {
 fn replayed_reordered_and_missing_frames_are_refused() {
     let _watch = Watch::start();
     let from = one_file();
-    let ways: [(&str, fn(&mut TcpStream, &mut TcpStream) -> io::Result<()>); 4] = [
+    type Way = (&'static str, fn(&mut TcpStream, &mut TcpStream) -> io::Result<()>);
+    let ways: [Way; 4] = [
         ("replayed", |from, to| {
             let frame = read(from, FRAME)?;
             to.write_all(&frame).and_then(|()| to.write_all(&frame))

@@ -25,7 +25,7 @@ fn at(sandbox: &Sandbox, host: &str, name: &str) -> String {
 
 #[test]
 fn a_mixed_tree_travels_out_and_back_and_no_agent_stays() {
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::in_memory();
     tree::mixed(&sandbox.path("tree"));
     let far = Sshd::start(&sandbox);
     for encrypt in ["tls", "none"] {
@@ -253,7 +253,7 @@ fn what_ssh_says_of_a_host_it_does_not_trust_or_reach_is_passed_on() {
 
 #[test]
 fn a_host_may_be_named_in_any_way_that_ssh_understands() {
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::in_memory();
     sandbox.write("file", "content");
     let far = Sshd::start(&sandbox);
     let user = crate::support::tool(std::process::Command::new("id").arg("-un"));
@@ -282,7 +282,7 @@ fn a_host_may_be_named_in_any_way_that_ssh_understands() {
 
 #[test]
 fn data_goes_to_the_ports_and_the_address_asked_for() {
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::in_memory();
     sandbox.write("file", "content");
     let far = Sshd::start(&sandbox);
     // The first port of the range is taken: the next that is free is used.
@@ -336,7 +336,7 @@ fn bytes_between_two_hosts_go_straight_from_one_to_the_other() {
 
 #[test]
 fn each_link_can_be_asked_for() {
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::in_memory();
     tree::mixed(&sandbox.path("tree"));
     let far = Sshd::start(&sandbox);
     for kind in ["direct", "reverse", "tunnel"] {
@@ -352,7 +352,7 @@ fn each_link_can_be_asked_for() {
 /// The first bytes of a tunnel follow the request that opens it so closely that they could meet an end that is not ready.
 #[test]
 fn a_tunnel_is_there_before_its_first_bytes() {
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::in_memory();
     sandbox.write("file", "content");
     let far = Sshd::start(&sandbox);
     std::thread::scope(|scope| {
@@ -408,7 +408,7 @@ fn a_name_is_never_an_option_or_a_command() {
 
 #[test]
 fn the_far_side_takes_a_path_as_it_was_typed() {
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::in_memory();
     let far = Sshd::start(&sandbox);
     let names = [
         "it's",

@@ -38,7 +38,6 @@ pub struct Sshd {
     _server: Server,
     /// The ssh command that reaches it, for `--rsh`.
     pub rsh: String,
-    pub port: u16,
     /// Where those who log in find themselves at home.
     pub home: PathBuf,
     /// Their `XDG_CACHE_HOME`.
@@ -71,7 +70,7 @@ impl Sshd {
         let (server, port) = serve(sandbox, setup, &environment);
         write_alias(sandbox, setup, port);
         let config = write_client_config(sandbox, setup.name, port);
-        Self { _server: server, rsh: format!("--rsh=ssh -F {}", config.display()), port, home, cache, bin }
+        Self { _server: server, rsh: format!("--rsh=ssh -F {}", config.display()), home, cache, bin }
     }
 
     /// What its cache holds of agents, whole or not.
