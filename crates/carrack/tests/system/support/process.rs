@@ -15,20 +15,17 @@ fn about(pid: u32, file: &str) -> Vec<u8> {
     std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default()
 }
 
-fn contains(text: &[u8], word: &[u8]) -> bool {
-    text.windows(word.len()).any(|window| window == word)
+/// Processes whose environment names a directory: those of one sandbox, or of one of its hosts.
+pub fn at_home_in(directory: &Path) -> Vec<u32> {
+    let word = directory.as_os_str().as_bytes();
+    all().filter(|pid| about(*pid, "environ").windows(word.len()).any(|window| window == word)).collect()
 }
 
-/// Agents that far sides started whose environment or command line names a directory: those of one sandbox.
+/// The agents among them.
 pub fn agents(directory: &Path) -> Vec<u32> {
-    let word = directory.as_os_str().as_bytes();
-    let is_agent = |pid: &u32| {
-        let command = about(*pid, "cmdline");
-        let words: Vec<&[u8]> = command.split(|&byte| byte == 0).collect();
-        // Not the shell that looks for one: its line names the verb, too.
-        words.get(1) == Some(&&b"agent"[..]) && (contains(&command, word) || contains(&about(*pid, "environ"), word))
-    };
-    all().filter(is_agent).collect()
+    // Not the shell that looks for one: its line names the verb, too, but as part of a longer word.
+    let is_agent = |pid: &u32| about(*pid, "cmdline").split(|&byte| byte == 0).nth(1) == Some(b"agent");
+    at_home_in(directory).into_iter().filter(is_agent).collect()
 }
 
 /// The state and the parent of a process.

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use super::process::{descendants, signal};
+use super::process::{at_home_in, descendants, signal};
 use super::{Sandbox, tool, wait_until};
 
 /// What the line of shell that looks for an agent, or receives one, may call.
@@ -79,15 +79,18 @@ impl Sshd {
     }
 }
 
-/// The listening process. Its sessions are processes, too, which would outlive it.
-struct Server(Child);
+/// The listening process. Its sessions, and what they started, would outlive it.
+struct Server {
+    child: Child,
+    home: PathBuf,
+}
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let sessions = descendants(self.0.id());
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-        sessions.into_iter().for_each(|pid| signal(pid, "KILL"));
+        let sessions = descendants(self.child.id());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        sessions.into_iter().chain(at_home_in(&self.home)).for_each(|pid| signal(pid, "KILL"));
     }
 }
 
@@ -121,14 +124,15 @@ fn serve(sandbox: &Sandbox, setup: &Setup<'_>, environment: &str) -> (Server, u1
         let mut words = setup.prefix.iter().map(PathBuf::from).chain([find("sshd")]);
         let mut command = Command::new(words.next().unwrap());
         command.args(words).args(["-D", "-e", "-f"]).arg(config).stdin(Stdio::null()).stdout(Stdio::null());
-        let mut server = Server(command.stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap());
+        let child = command.stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
+        let mut server = Server { child, home: sandbox.path(format!("{}.home", setup.name)) };
         let mut listens = false;
         wait_until("sshd listens", || {
             let said = std::fs::read_to_string(&log).unwrap();
             listens = said.matches("Server listening on").count() == setup.addresses.len();
             // Somebody may have taken the port on one of the addresses meanwhile: another one, then.
             let taken = said.contains("Bind to port");
-            let ended = server.0.try_wait().unwrap();
+            let ended = server.child.try_wait().unwrap();
             assert!(ended.is_none() || taken, "sshd: {ended:?} {said}");
             listens || taken
         });

@@ -1,0 +1,210 @@
+//! Every input that the fuzzer's corpus holds, through the same bodies. See `fuzz/`.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+#[path = "../../../fuzz/src/bodies.rs"]
+mod bodies;
+
+use std::path::PathBuf;
+
+use carrack_core::digest::BlockDigest;
+use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::wire::control::*;
+use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
+use carrack_core::wire::mux::{Channel, encode_header};
+use carrack_core::wire::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage};
+
+fn corpus(target: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)
+}
+
+fn inputs(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = std::fs::read_dir(corpus(target)).unwrap();
+    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let read = |file: PathBuf| (file.clone(), std::fs::read(&file).unwrap());
+    files.into_iter().map(read).collect()
+}
+
+#[test]
+fn every_kept_input_passes() {
+    for (target, body) in bodies::TARGETS {
+        let inputs = inputs(target);
+        assert!(inputs.len() >= 3, "{target} has no corpus");
+        for (file, data) in inputs {
+            let passed = std::panic::catch_unwind(|| body(&data));
+            assert!(passed.is_ok(), "{}", file.display());
+        }
+    }
+}
+
+/// Cut, doubled and changed inputs, the same at every run: what a fuzzer does in its first second, in every test run.
+#[test]
+fn what_is_near_the_corpus_passes() {
+    let mut state = 1u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % below.max(1)
+    };
+    for (target, body) in bodies::TARGETS {
+        let seeds = inputs(target);
+        for round in 0..3000 {
+            let mut data = seeds[round % seeds.len()].1.clone();
+            for _ in 0..=random(4) {
+                let place = random(data.len());
+                match random(4) {
+                    0 if !data.is_empty() => data[place] = random(256) as u8,
+                    1 if !data.is_empty() => data[place] ^= 1 << random(8),
+                    2 => data.truncate(place),
+                    _ => data.extend_from_slice(&seeds[random(seeds.len())].1),
+                }
+            }
+            body(&data);
+        }
+    }
+}
+
+fn keep(target: &str, name: &str, bytes: &[u8]) {
+    std::fs::create_dir_all(corpus(target)).unwrap();
+    std::fs::write(corpus(target).join(name), bytes).unwrap();
+}
+
+/// Pieces of a conversation, each with its length before it.
+fn conversation(pieces: &[Vec<u8>]) -> Vec<u8> {
+    pieces.iter().flat_map(|piece| [vec![piece.len() as u8], piece.clone()].concat()).collect()
+}
+
+fn failure() -> Failure {
+    Failure { code: ErrorCode::NoSpace, side: Side::Destination, message: "a/b: write: no space".into() }
+}
+
+fn frame_seeds() {
+    let digest = BlockDigest { blake3: [9; 32], adler32: 1, crc32c: 2 };
+    let block = Header::Block { item: 1, offset: 1 << 20, length: 1 << 16, hole: true, whole: false };
+    let whole = Header::Block { item: 2, offset: 0, length: 5, hole: false, whole: true };
+    let bundle = Header::Bundle { bundle: 3, entries: 2 };
+    for (name, header) in [("block", block), ("whole", whole), ("bundle", bundle), ("end", Header::End)] {
+        keep("frame", name, &[&[0], &header.encode()[..], &header.encode()[..]].concat());
+    }
+    for (name, kind, size) in
+        [("file", EntryKind::File, 5), ("link", EntryKind::Symlink, 6), ("directory", EntryKind::Directory, 0)]
+    {
+        let entry = EntryHeader { kind, path_bytes: 3, mode: 0o644, size, mtime_seconds: -5, mtime_nanos: 7 };
+        keep("frame", name, &[&[4], &entry.encode()[..], b"a/b"].concat());
+    }
+    keep("frame", "trailer", &[&[10], &Trailer { whole: true, digest }.encode()[..]].concat());
+}
+
+fn control_seeds() {
+    let session = Some(Session { id: vec![1; 16], secret: vec![2; 32], encrypt: true });
+    let (block_bytes, session_id) = (4 << 20, vec![1; 16]);
+    let options = Options { block_bytes, blake3: true, session_id, streams: 4, ..Options::default() };
+    let source = Source { path: b"/data/run".to_vec(), target: b"run".to_vec(), ..Source::default() };
+    let receive = ReceiveRole { directory: b"/in".to_vec(), targets: vec![b"run".to_vec()], ..ReceiveRole::default() };
+    let begin = |role| Ask::Begin(Begin { options: Some(options.clone()), role: Some(role) });
+    let (addresses, pin) = (vec!["[::1]:4000".to_owned()], vec![3; 32]);
+    let asks = [
+        ("hello", Ask::Hello(Hello { oldest: 1, newest: 1, program: "0.1.0".into(), token: "secret".into() })),
+        ("inspect", Ask::Inspect(Paths { paths: vec![b"a".to_vec(), Vec::new()] })),
+        ("listen", Ask::Listen(Listen { session: session.clone(), port_low: 1, port_high: 9 })),
+        ("dial", Ask::Dial(Dial { session: session.clone(), addresses, pin, count: 2, ..Dial::default() })),
+        ("tunnel", Ask::Tunnel(Tunnel { session, channel: 2, dial: true })),
+        ("send", begin(Role::Send(SendRole { sources: vec![source] }))),
+        ("receive", begin(Role::Receive(receive))),
+        ("rename", Ask::Rename(Rename { from: b"a".to_vec(), to: b"b".to_vec() })),
+    ];
+    for (name, ask) in asks {
+        keep("control", name, &ToAgent { request: 7, ask: Some(ask) }.to_bytes());
+    }
+    let entry = Entry { path: b"f".to_vec(), kind: 3, link_target: b"g".to_vec(), ..Entry::default() };
+    let item = Item { path: b"f".to_vec(), kind: 1, outcome: 2, failure: Some(failure().into()), ..Item::default() };
+    let tells = [
+        ("welcome", Tell::Welcome(Welcome { version: 1, host_id: "h".into(), ..Welcome::default() })),
+        ("failed", Tell::Failed(failure().into())),
+        ("page", Tell::Page(Page { entries: vec![entry; 2] })),
+        ("items", Tell::Items(Items { list: vec![item] })),
+        ("ended", Tell::Ended(Ended { files: 1, failure: Some(failure().into()), ..Ended::default() })),
+    ];
+    for (name, tell) in tells {
+        keep("control", name, &FromAgent { request: 0, tell: Some(tell) }.to_bytes());
+    }
+}
+
+fn offer(item: u64, size: Option<u64>) -> PeerMessage {
+    let (path, mtime) = (b"a/f".to_vec(), Some((-5, 9)));
+    PeerMessage::Offer(Offer { item, path, size, mode: 0o640, mtime, sparse: true })
+}
+
+/// What the bodies take for something that happens on a stream or a disk.
+fn happens(what: u8, a: u8, b: u8) -> Vec<u8> {
+    vec![0xe0 | what, a, b]
+}
+
+fn peer_seeds() {
+    let directory = DirectoryAttributes { path: b"d".to_vec(), mode: 0o755, mtime: (1, 2) };
+    let blake3 = Some([0; 32]);
+    let exceptions = vec![(0, ItemResult::Failed(failure()))];
+    let messages = [
+        ("offer", offer(1, Some(5))),
+        ("accept", PeerMessage::Answer { item: 2, answer: Answer::Accept }),
+        ("refuse", PeerMessage::Answer { item: 2, answer: Answer::Refuse(failure()) }),
+        ("landed", PeerMessage::Landed { blocks: vec![(2, 0), (2, 65536)], bundles: vec![1] }),
+        ("again", PeerMessage::SendAgain { item: 2, offset: 65536 }),
+        ("complete", PeerMessage::Complete { item: 1, size: 5, blake3 }),
+        ("done", PeerMessage::Done { item: 2, result: ItemResult::Published }),
+        ("bundle", PeerMessage::BundleDone { bundle: 1, exceptions }),
+        ("directories", PeerMessage::Directories(vec![directory])),
+        ("finished", PeerMessage::Finished { durable: true, failures: vec![(b"d".to_vec(), failure())] }),
+        ("lost", PeerMessage::StreamLost { stream: 1 }),
+        ("fail", PeerMessage::Fail(failure())),
+    ];
+    for (name, message) in messages {
+        keep("peer", name, &message.encode());
+    }
+    // A file of one block comes and is published, a bundle too, and the last word.
+    let received = [
+        offer(1, Some(5)).encode(),
+        happens(1, 0x10, 1),
+        happens(3, 0, 0),
+        PeerMessage::Complete { item: 1, size: 5, blake3 }.encode(),
+        happens(2, 1, 9),
+        happens(3, 1, 0),
+        PeerMessage::Finish.encode(),
+    ];
+    keep("peer", "received", &conversation(&received));
+    // Offers are accepted, blocks go, a stream is lost, all is settled.
+    let mut sent = vec![happens(7, 0, 0xff)];
+    sent.extend((1..4).map(|item| PeerMessage::Answer { item, answer: Answer::Accept }.encode()));
+    for round in 0..60 {
+        sent.push(happens(5, round % 3, 0));
+        let blocks = vec![(1, u64::from(round) * 32768)];
+        sent.push(PeerMessage::Landed { blocks, bundles: vec![3] }.encode());
+    }
+    sent.push(happens(6, 1, 0));
+    for number in 1..4 {
+        sent.push(PeerMessage::Done { item: number, result: ItemResult::Published }.encode());
+        sent.push(PeerMessage::BundleDone { bundle: number, exceptions: Vec::new() }.encode());
+    }
+    sent.push(PeerMessage::Finished { durable: true, failures: Vec::new() }.encode());
+    keep("peer", "sent", &conversation(&sent));
+}
+
+/// Run by hand when an encoding changes.
+#[test]
+#[ignore = "writes the seeds of the corpus"]
+fn write_seeds() {
+    frame_seeds();
+    control_seeds();
+    peer_seeds();
+    let paths: [(&str, &[u8]); 6] = [
+        ("plain", b"a/b/c"),
+        ("up", b"a/../b"),
+        ("absolute", b"/etc/passwd"),
+        ("nul", b"a\0b"),
+        ("escape", b"a\x1b]0;x\x07\n\xc2\x9b\xff\\\xe2\x80\xae"),
+        ("long", &[b'n'; 256]),
+    ];
+    paths.iter().for_each(|(name, path)| keep("path", name, path));
+    let headers = [encode_header(Channel::CONTROL, 5), encode_header(Channel(9), 1 << 18), [0xff; 6]];
+    ["control", "tunnel", "bomb"].iter().zip(headers).for_each(|(name, header)| keep("mux", name, &header));
+}

@@ -1,0 +1,322 @@
+//! What is done with arbitrary bytes, by the fuzzer and, over the kept corpus, by an ordinary test.
+
+use std::time::{Duration, Instant};
+
+use carrack_core::digest::BlockDigest;
+use carrack_core::path::{check_relative, display_bytes, drives_terminal, join, split_name};
+use carrack_core::report::{ErrorCode, Failure, ItemKind, ItemReport, Side};
+use carrack_core::request::{Digests, Existing, Verify};
+use carrack_core::transfer::ScannedItem;
+use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction};
+use carrack_core::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig, SentItem};
+use carrack_core::wire::bounds::check_ask;
+use carrack_core::wire::control::{Ask, FromAgent, Role, SessionKey, Tell, ToAgent, TransferOptions};
+use carrack_core::wire::frame::{
+    ENTRY_HEADER_BYTES, EntryHeader, HEADER_BYTES, Header, TRAILER_BYTES, Trailer, check_entry_path,
+};
+use carrack_core::wire::mux;
+use carrack_core::wire::peer::{ItemResult, PeerMessage};
+
+/// Each target and what it does.
+pub const TARGETS: [(&str, fn(&[u8])); 5] =
+    [("frame", frame), ("control", control), ("peer", peer), ("path", path), ("mux", multiplexed)];
+
+/// Headers, entries and trailers: what decodes is encoded to something that decodes to the same.
+pub fn frame(data: &[u8]) {
+    let Some((&size, data)) = data.split_first() else { return };
+    let block_bytes = 1 << (16 + size % 11);
+    for bytes in data.chunks_exact(HEADER_BYTES) {
+        let bytes: &[u8; HEADER_BYTES] = bytes.try_into().expect("chunks have this size");
+        if let Ok(header) = Header::decode(bytes, block_bytes) {
+            assert_eq!(Header::decode(&header.encode(), block_bytes), Ok(header));
+        }
+    }
+    for bytes in data.chunks_exact(TRAILER_BYTES) {
+        let bytes: &[u8; TRAILER_BYTES] = bytes.try_into().expect("chunks have this size");
+        if let Ok(trailer) = Trailer::decode(bytes) {
+            assert_eq!(trailer.encode(), *bytes);
+        }
+    }
+    if let Some((bytes, path)) = data.split_first_chunk::<ENTRY_HEADER_BYTES>() {
+        if let Ok(entry) = EntryHeader::decode(bytes) {
+            assert_eq!(EntryHeader::decode(&entry.encode()), Ok(entry));
+        }
+        assert_eq!(check_entry_path(path).is_ok(), check_relative(path).is_ok());
+    }
+}
+
+/// Messages of the control conversation, in both directions, and the options and sessions in them.
+pub fn control(data: &[u8]) {
+    if let Ok((request, ask)) = ToAgent::from_bytes(data) {
+        let _ = check_ask(&ask);
+        match &ask {
+            Ask::Begin(begin) => {
+                if let Some(Ok(options)) = begin.options.as_ref().map(TransferOptions::from_message) {
+                    assert_eq!(TransferOptions::from_message(&options.to_message([7; 16])), Ok(options));
+                }
+                if let (Some(Role::Send(send)), Ok(())) = (&begin.role, check_ask(&ask)) {
+                    assert!(send.sources.iter().all(|s| s.target.is_empty() || check_relative(&s.target).is_ok()));
+                }
+            }
+            Ask::Listen(listen) => session(listen.session.as_ref()),
+            Ask::Dial(dial) => session(dial.session.as_ref()),
+            Ask::Tunnel(tunnel) => session(tunnel.session.as_ref()),
+            _ => {}
+        }
+        let again = ToAgent { request, ask: Some(ask.clone()) }.to_bytes();
+        assert_eq!(ToAgent::from_bytes(&again), Ok((request, ask)));
+    }
+    if let Ok((request, tell)) = FromAgent::from_bytes(data) {
+        if let Tell::Items(items) = &tell {
+            for item in items.list.iter().cloned().map(ItemReport::from) {
+                let _ = carrack_core::wire::control::Item::from(item);
+            }
+        }
+        if let Tell::Failed(failure) = &tell {
+            let failure = Failure::from(failure.clone());
+            assert!(!failure.message.contains(drives_terminal));
+        }
+        let again = FromAgent { request, tell: Some(tell.clone()) }.to_bytes();
+        assert_eq!(FromAgent::from_bytes(&again), Ok((request, tell)));
+    }
+}
+
+fn session(message: Option<&carrack_core::wire::control::Session>) {
+    if let Ok(key) = SessionKey::from_message(message) {
+        assert_eq!(SessionKey::from_message(Some(&key.to_message())), Ok(key));
+    }
+}
+
+/// Paths: what passes leads nowhere but down, and what is shown drives no terminal.
+pub fn path(data: &[u8]) {
+    let shown = display_bytes(data).to_string();
+    assert!(!shown.contains(drives_terminal));
+    if check_relative(data).is_err() {
+        return;
+    }
+    assert!(!data.starts_with(b"/") && !data.contains(&0));
+    assert!(data.split(|&byte| byte == b'/').all(|part| !matches!(part, b"" | b"." | b"..")));
+    let (directory, name) = split_name(data);
+    assert_eq!(join(directory, name), data);
+    assert!(directory.is_empty() || check_relative(directory).is_ok());
+    assert!(check_relative(name).is_ok());
+}
+
+/// Headers of the multiplexed connection.
+pub fn multiplexed(data: &[u8]) {
+    for bytes in data.chunks_exact(mux::HEADER_BYTES) {
+        let bytes: [u8; mux::HEADER_BYTES] = bytes.try_into().expect("chunks have this size");
+        if let Ok((channel, length)) = mux::decode_header(bytes) {
+            assert!(length <= carrack_core::limits::MUX_FRAME_BYTES);
+            assert_eq!(mux::encode_header(channel, length), bytes);
+        }
+    }
+}
+
+/// A message as it is; and a conversation: pieces that begin with their length, which are messages to both machines, or, when
+/// they are of one to eight bytes, things that happen on streams and disks.
+pub fn peer(data: &[u8]) {
+    if let Ok(message) = PeerMessage::decode(data) {
+        assert_eq!(PeerMessage::decode(&message.encode()), Ok(message));
+    }
+    let mut both = Both::new();
+    let mut rest = data;
+    for _ in 0..400 {
+        let Some((&length, after)) = rest.split_first() else { return };
+        let (piece, after) = after.split_at(after.len().min(usize::from(length)));
+        match piece {
+            [] => {}
+            &[what, a, b, ..] if piece.len() <= 8 && what & 0xe0 == 0xe0 => both.happens(what & 0x1f, a, b),
+            _ => both.hear(piece),
+        }
+        both.act();
+        rest = after;
+    }
+}
+
+const BLOCK: u32 = carrack_core::tuning::BLOCK_BYTES_MIN;
+const STREAMS: u16 = 3;
+
+/// A receiver and a sender, each with a driver that keeps its contract, whatever the peer says.
+struct Both {
+    receiver: Receiver,
+    sender: Sender,
+    now: Instant,
+    /// What each stream of the receiver is writing.
+    writing: [Option<Unit>; STREAMS as usize],
+    /// What each stream of the sender is sending; gone when it is lost.
+    sending: [Option<Option<Job>>; STREAMS as usize],
+}
+
+#[derive(Clone, Copy)]
+enum Unit {
+    Block(u64, u64, u32),
+    Bundle(u64),
+}
+
+fn failure() -> Failure {
+    Failure { code: ErrorCode::Other, side: Side::Link, message: "fuzzed".into() }
+}
+
+fn scanned(name: &str, kind: ItemKind, size: Option<u64>) -> ScannedItem {
+    let (path, mtime) = (name.as_bytes().to_vec(), Some((0, 0)));
+    ScannedItem { root: 0, path, kind, size, mode: 0o600, mtime, sparse: false }
+}
+
+impl Both {
+    fn new() -> Self {
+        let digests = Digests { blake3: true, adler32: false, crc32c: true };
+        let (verify, existing) = (Verify::Wire, Existing::Replace);
+        let options = TransferOptions {
+            block_bytes: BLOCK,
+            digests,
+            verify,
+            existing,
+            rate_limit: None,
+            item_events: true,
+            streams: STREAMS,
+        };
+        let mut receiver = Receiver::new(options);
+        let mut sender = Sender::new(SenderConfig { options, targets: vec![Vec::new()] });
+        let now = Instant::now();
+        for stream in 0..STREAMS {
+            receiver.handle_stream(stream);
+            sender.handle_stream(stream);
+        }
+        let items = [
+            scanned("d", ItemKind::Directory, None),
+            scanned("small", ItemKind::File, Some(10)),
+            scanned("link", ItemKind::Symlink, None),
+            scanned("large", ItemKind::File, Some(20 * u64::from(BLOCK) + 5)),
+            scanned("pipe", ItemKind::File, None),
+        ];
+        items.into_iter().for_each(|item| sender.handle_item(now, item));
+        let writing = [None; STREAMS as usize];
+        let sending = std::array::from_fn(|_| Some(None));
+        Self { receiver, sender, now, writing, sending }
+    }
+
+    fn hear(&mut self, bytes: &[u8]) {
+        let Ok(message) = PeerMessage::decode(bytes) else { return };
+        // As the drivers do: whoever breaks the protocol has ended the transfer.
+        if self.receiver.handle_message(message.clone()).is_err() && bytes.len() % 8 == 0 {
+            self.receiver.fail(failure());
+        }
+        if self.sender.handle_message(self.now, message).is_err() && bytes.len() % 8 == 1 {
+            self.sender.fail(failure());
+        }
+    }
+
+    /// Something outside: on a stream of the receiver, on one of the sender, or the clock.
+    fn happens(&mut self, what: u8, a: u8, b: u8) {
+        let stream = u16::from(a) % STREAMS;
+        match what % 8 {
+            0 => {
+                self.begins(stream, Unit::Block(u64::from(a >> 4), u64::from(b) * u64::from(BLOCK), BLOCK), b & 1 == 1)
+            }
+            1 => {
+                self.begins(stream, Unit::Block(u64::from(a >> 4), u64::from(b >> 4) * u64::from(BLOCK), 5), b & 1 == 1)
+            }
+            2 => self.begins(stream, Unit::Bundle(u64::from(b)), false),
+            3 => self.finishes(stream, b),
+            4 => {
+                self.writing[usize::from(stream)] = None;
+                self.receiver.handle_stream_closed(stream);
+                self.receiver.handle_stream(stream);
+            }
+            5 => self.sends(stream, b),
+            6 => self.loses(stream),
+            _ if b == 0xff => self.sender.handle_scan_complete(),
+            _ => self.now += Duration::from_millis(u64::from(b) * 10),
+        }
+    }
+
+    fn begins(&mut self, stream: u16, unit: Unit, whole: bool) {
+        if self.writing[usize::from(stream)].is_some() {
+            return;
+        }
+        let begin = match unit {
+            Unit::Block(item, offset, length) => self.receiver.begin_block(stream, item, offset, length, whole),
+            Unit::Bundle(bundle) => Ok(self.receiver.begin_bundle(stream, bundle)),
+        };
+        self.writing[usize::from(stream)] = (begin == Ok(Begin::Write)).then_some(unit);
+    }
+
+    fn finishes(&mut self, stream: u16, how: u8) {
+        let digest = BlockDigest { blake3: [how & 3; 32], ..BlockDigest::default() };
+        match self.writing[usize::from(stream)].take() {
+            Some(Unit::Block(item, ..)) if how & 0x10 != 0 => {
+                self.receiver.handle_write_failed(stream, item, failure());
+            }
+            Some(Unit::Block(item, offset, length)) => {
+                let ours = BlockDigest { blake3: [(how >> 2) & 3; 32], ..digest };
+                let trailer = Trailer { whole: how & 0x20 == 0, digest };
+                self.receiver.handle_block(stream, item, offset, length, ours, &trailer);
+            }
+            Some(Unit::Bundle(bundle)) => {
+                // What it does not want is removed by the driver.
+                let _ = self.receiver.handle_bundle(stream, bundle, 5);
+            }
+            None => {}
+        }
+    }
+
+    /// The sender's stream takes what there is, or ends what it has taken.
+    fn sends(&mut self, stream: u16, how: u8) {
+        let Some(carried) = &mut self.sending[usize::from(stream)] else { return };
+        match carried.take() {
+            None => {
+                if let Next::Job(job) = self.sender.next_job(self.now, stream) {
+                    *carried = Some(job);
+                }
+            }
+            Some(Job::Bundle(bundle)) => {
+                let sent = SentItem { size: 5, digest: BlockDigest::default(), failure: (how & 1 == 1).then(failure) };
+                self.sender.handle_bundle_sent(bundle.id, vec![sent; bundle.items.len()]);
+            }
+            Some(Job::Block(block)) => {
+                let (mut length, digest) = (block.length, BlockDigest::default());
+                if block.unsized_source {
+                    let end = how & 2 == 0;
+                    length = if end { u32::from(how) } else { length };
+                    self.sender.handle_read(block.item, block.offset, length, end);
+                }
+                let result = if how & 1 == 1 { Err(failure()) } else { Ok((length, digest)) };
+                self.sender.handle_block_sent(stream, block.item, block.offset, result);
+            }
+        }
+    }
+
+    fn loses(&mut self, stream: u16) {
+        if self.sending[usize::from(stream)].take().is_some() {
+            self.sender.handle_stream_lost(stream, &failure());
+        }
+    }
+
+    fn act(&mut self) {
+        while let Some(action) = self.receiver.poll_action() {
+            match action {
+                ReceiverAction::Open(offer) if offer.path.len().is_multiple_of(5) => {
+                    self.receiver.handle_opened(offer.item, Opened::Refused(failure()));
+                }
+                ReceiverAction::Open(offer) => self.receiver.handle_opened(offer.item, Opened::Ready),
+                ReceiverAction::CloseStream(stream) => {
+                    self.writing[usize::from(stream)] = None;
+                    self.receiver.handle_stream_closed(stream);
+                }
+                ReceiverAction::Publish { item, .. } => self.receiver.handle_published(item, ItemResult::Published),
+                ReceiverAction::Commit(bundle) => self.receiver.handle_committed(bundle, Vec::new()),
+                ReceiverAction::ApplyDirectories(_) => self.receiver.handle_directories_applied(Vec::new()),
+                ReceiverAction::Sync => self.receiver.handle_synced(true),
+                ReceiverAction::Send(_) | ReceiverAction::Discard(_) => {}
+            }
+        }
+        while let Some(action) = self.sender.poll_action() {
+            match action {
+                SenderAction::CheckSource(item) => self.sender.handle_source_checked(item, Ok(())),
+                SenderAction::AbortStream(stream) => self.loses(stream),
+                SenderAction::Send(_) | SenderAction::CloseSource(_) | SenderAction::Report(_) => {}
+            }
+        }
+    }
+}
