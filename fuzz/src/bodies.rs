@@ -17,8 +17,11 @@ use carrack_core::wire::frame::{
 use carrack_core::wire::mux;
 use carrack_core::wire::peer::{ItemResult, PeerMessage};
 
+/// A target's name, and what it does with bytes.
+pub type Target = (&'static str, fn(&[u8]));
+
 /// Each target and what it does.
-pub const TARGETS: [(&str, fn(&[u8])); 5] =
+pub const TARGETS: [Target; 5] =
     [("frame", frame), ("control", control), ("peer", peer), ("path", path), ("mux", multiplexed)];
 
 /// Headers, entries and trailers: what decodes is encoded to something that decodes to the same.
@@ -199,7 +202,7 @@ impl Both {
     fn hear(&mut self, bytes: &[u8]) {
         let Ok(message) = PeerMessage::decode(bytes) else { return };
         // As the drivers do: whoever breaks the protocol has ended the transfer.
-        if self.receiver.handle_message(message.clone()).is_err() && bytes.len() % 8 == 0 {
+        if self.receiver.handle_message(message.clone()).is_err() && bytes.len().is_multiple_of(8) {
             self.receiver.fail(failure());
         }
         if self.sender.handle_message(self.now, message).is_err() && bytes.len() % 8 == 1 {

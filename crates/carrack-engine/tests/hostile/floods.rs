@@ -72,6 +72,8 @@ fn requests() {
     let sandbox = Sandbox::new();
     (0..2000).for_each(|n| std::fs::write(sandbox.root().join(format!("{n:0>200}")), b"").unwrap());
     let mut session = Session::deaf(&sandbox.root());
+    // Once it has had enough it reads no more.
+    session.socket.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
     let list = ToAgent { request: 1, ask: Some(Ask::List(List { recursive: true, ..List::default() })) }.to_bytes();
     let filler = ToAgent { request: 2, ask: Some(Ask::Remove(Remove { path: vec![b'n'; 1 << 20], recursive: false })) };
     let filler = &filler.to_bytes()[..limits::MESSAGE_BYTES];

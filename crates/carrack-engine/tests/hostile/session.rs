@@ -147,7 +147,7 @@ impl Session {
             });
         };
         std::thread::Builder::new().name("hostile reader".into()).spawn(read).unwrap();
-        socket.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
+        socket.set_write_timeout(Some(PATIENCE)).unwrap();
         let key = SessionKey { id: [1; 16], secret: [2; 32], encrypt: Encrypt::Tls };
         let (kept, listening) = (Vec::new(), None);
         Self { writer, socket, ears, told, kept, peer, agent, next_request: 1, key, listening, forward, everything }
