@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use carrack_core::digest::BlockDigest;
 use carrack_core::path::{check_relative, display_bytes, drives_terminal, join, split_name};
 use carrack_core::report::{ErrorCode, Failure, ItemKind, ItemReport, Side};
-use carrack_core::request::{Digests, Existing, Verify};
+use carrack_core::request::{Digests, Durability, Existing, Verify};
 use carrack_core::transfer::ScannedItem;
 use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction};
 use carrack_core::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig, SentItem};
@@ -163,7 +163,7 @@ fn failure() -> Failure {
 
 fn scanned(name: &str, kind: ItemKind, size: Option<u64>) -> ScannedItem {
     let (path, mtime) = (name.as_bytes().to_vec(), Some((0, 0)));
-    ScannedItem { root: 0, path, kind, size, mode: 0o600, mtime, sparse: false }
+    ScannedItem { root: 0, path, kind, size, mode: 0o600, mtime, sparse: false, changed: None }
 }
 
 impl Both {
@@ -178,6 +178,9 @@ impl Both {
             rate_limit: None,
             item_events: true,
             streams: STREAMS,
+            version: 1,
+            durability: Durability::Group,
+            allow_growing: false,
         };
         let mut receiver = Receiver::new(options);
         let mut sender = Sender::new(SenderConfig { options, targets: vec![Vec::new()] });

@@ -59,3 +59,11 @@ pub const UNAUTHENTICATED: usize = 512;
 pub const UNAUTHENTICATED_PER_ADDRESS: usize = 64;
 /// Control sessions of a node at once.
 pub const SESSIONS: usize = 1024;
+/// Blocks whose digests fit into one message about what is held.
+pub const HELD_BLOCKS: usize = 16_384;
+/// Bytes of the key that a marker is found by.
+pub const MARKER_KEY_BYTES: usize = 8;
+/// Times that a whole item is sent again after what was written of it was lost, or after its source changed.
+pub const ITEM_ATTEMPTS: u32 = 3;
+/// Bundles asked about and not yet answered for.
+pub const QUERIES: usize = 32;

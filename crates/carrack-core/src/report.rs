@@ -149,6 +149,10 @@ pub struct Report {
     pub encrypt: Option<Encrypt>,
     /// Blocks and bundles sent more than once, streams lost: what was recovered without a user.
     pub faults: Faults,
+    /// Items that an earlier attempt had published: counted among the files, and not sent again.
+    pub files_resumed: u64,
+    /// Bytes that an earlier attempt had brought, of whole and of unfinished files: not sent again.
+    pub bytes_resumed: u64,
     /// Whether everything published had reached stable storage when the transfer ended; `None` where nothing is kept
     /// (a stream, a sink).
     pub durable: Option<bool>,
@@ -176,4 +180,12 @@ pub struct Faults {
     pub stragglers: u64,
     /// Data connections lost.
     pub streams_lost: u64,
+    /// Of those, ended because what came over them had been altered.
+    pub streams_altered: u64,
+    /// Blocks sent again because storage gave back other bytes than were written.
+    pub blocks_rotten: u64,
+    /// Items sent again whole: what was written was lost, or their source changed.
+    pub items_again: u64,
+    /// Times that both ends were reached anew.
+    pub sessions_lost: u64,
 }

@@ -40,6 +40,18 @@ pub struct CopyOptions {
     pub reach: Reach,
     /// Report every item, not only those that failed (for `-v`, `--json` and `--manifest`).
     pub item_events: bool,
+    /// What has to have reached stable storage, and when.
+    pub durability: Durability,
+    /// A source may grow while it is copied: what it had when it was listed is copied.
+    pub allow_growing: bool,
+    /// Attempts in a row that may get nowhere.
+    pub retries: u32,
+    /// From the start to giving up.
+    pub deadline: Option<Duration>,
+    /// Go on from where an earlier attempt of the same copy stood.
+    pub resume: bool,
+    /// Of what the sources name, only these and what is below them: paths relative to the destination, as the report names them.
+    pub only: Option<Vec<Vec<u8>>>,
 }
 
 impl Default for CopyOptions {
@@ -55,6 +67,12 @@ impl Default for CopyOptions {
             rate_limit: None,
             reach: Reach::default(),
             item_events: false,
+            durability: Durability::Group,
+            allow_growing: false,
+            retries: tuning::RETRIES,
+            deadline: None,
+            resume: true,
+            only: None,
         }
     }
 }
@@ -80,6 +98,18 @@ pub enum Verify {
     /// And so does the digest of what storage gives back, past the cache.
     Disk,
     /// Not at all; said in the report.
+    None,
+}
+
+/// What has to have reached stable storage before it is said to be there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Files are synced in groups before they get their names, and the names at the end.
+    #[default]
+    Group,
+    /// Each file before it gets its name, and its name right after.
+    Each,
+    /// Nothing is synced: *received*, not *durable*.
     None,
 }
 

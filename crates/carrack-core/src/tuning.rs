@@ -52,3 +52,23 @@ pub const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 /// A file system that needs longer than this to sync everything is shared with others: from then on each file is synced
 /// by itself.
 pub const SYNC_ALL_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What has landed is made durable and written into the marker this often: what a crash costs.
+pub const MARKER_INTERVAL: Duration = Duration::from_secs(1);
+/// Or after this many bytes, whichever is first.
+pub const MARKER_BYTES: u64 = 256 << 20;
+/// Attempts in a row that get nowhere before a copy is given up (`--retries`). With the pauses between them a quarter of an hour: a
+/// network that is away for ten minutes costs nobody a transfer.
+pub const RETRIES: u32 = 40;
+/// The same before anything has been reached for the first time: a mistyped name should not keep a person waiting.
+pub const FIRST_RETRIES: u32 = 4;
+/// First pause before trying again; doubled each time, with jitter.
+pub const RETRY_PAUSE: Duration = Duration::from_millis(250);
+/// Longest pause.
+pub const RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
+/// Data sent and not acknowledged for so long: the stream is lost (`TCP_USER_TIMEOUT`).
+pub const STREAM_SILENCE: Duration = Duration::from_secs(20);
+/// A read or write of a file that takes longer than this is told as stalled.
+pub const STALLED_AFTER: Duration = Duration::from_secs(10);
+/// Left by a transfer this long ago, nobody will take it up any more (`carrack gc --older-than`).
+pub const LEFTOVER_AGE: Duration = Duration::from_secs(7 * 24 * 3600);

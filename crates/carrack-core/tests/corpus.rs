@@ -109,7 +109,7 @@ fn control_seeds() {
         ("listen", Ask::Listen(Listen { session: session.clone(), port_low: 1, port_high: 9 })),
         ("dial", Ask::Dial(Dial { session: session.clone(), addresses, pin, count: 2, ..Dial::default() })),
         ("tunnel", Ask::Tunnel(Tunnel { session, channel: 2, dial: true })),
-        ("send", begin(Role::Send(SendRole { sources: vec![source] }))),
+        ("send", begin(Role::Send(SendRole { sources: vec![source], known: false }))),
         ("receive", begin(Role::Receive(receive))),
         ("rename", Ask::Rename(Rename { from: b"a".to_vec(), to: b"b".to_vec() })),
     ];
@@ -132,7 +132,7 @@ fn control_seeds() {
 
 fn offer(item: u64, size: Option<u64>) -> PeerMessage {
     let (path, mtime) = (b"a/f".to_vec(), Some((-5, 9)));
-    PeerMessage::Offer(Offer { item, path, size, mode: 0o640, mtime, sparse: true })
+    PeerMessage::Offer(Offer { item, path, size, mode: 0o640, mtime, sparse: true, changed: None })
 }
 
 /// What the bodies take for something that happens on a stream or a disk.

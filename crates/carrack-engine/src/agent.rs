@@ -117,6 +117,7 @@ pub fn greet(input: &mut impl Read, writer: &MuxWriter, environment: &Environmen
             processors: u32::try_from(carrack_sys::host::cpu_count()).unwrap_or(1),
             local_address: environment.local_address.clone(),
             peer_address: environment.peer_address.clone(),
+            clock_seconds: carrack_sys::host::clock_seconds(),
         }),
         Err(failure) => Tell::Failed(failure.clone().into()),
     };
@@ -376,6 +377,9 @@ impl Agent {
             }
             Ask::Rename(rename) => self.may_change().and_then(|()| verbs::rename(place, &rename)).map(|()| done(1)),
             Ask::Remove(remove) => self.may_change().and_then(|()| verbs::remove(place, &remove)).map(done),
+            Ask::Select(_) | Ask::Collect(_) => {
+                Err(failure(ErrorCode::Unsupported, Side::Link, "this version cannot do that yet"))
+            }
             Ask::Bye(_) => return None,
         })
     }

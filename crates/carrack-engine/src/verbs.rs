@@ -327,6 +327,7 @@ fn digest_root(
         mode: stat.mode,
         mtime: None,
         sparse: false,
+        changed: None,
     };
     let source = root.open_item(&item)?;
     let mut read = |offset: u64, out: &mut [u8]| source.read_next(offset, out).map(|(length, _)| length);

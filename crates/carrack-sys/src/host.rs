@@ -95,6 +95,11 @@ pub fn process_alive(pid: u32) -> bool {
     }
 }
 
+/// Seconds since 1970 by this host's clock, as files' times are kept; negative before.
+pub fn clock_seconds() -> i64 {
+    rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec
+}
+
 /// The user whose rights this process has (the effective id).
 pub fn user_id() -> u32 {
     rustix::process::geteuid().as_raw()

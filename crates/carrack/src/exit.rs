@@ -52,7 +52,7 @@ pub fn of_code(code: ErrorCode) -> u8 {
     match code {
         E::Usage | E::SameFile => USAGE,
         E::ConnectFailed | E::ConnectionLost | E::AgentMissing | E::AgentRefused | E::NoLink | E::Busy => NETWORK,
-        E::Silence => TIMEOUT,
+        E::Silence | E::DeadlinePassed => TIMEOUT,
         E::NotFound
         | E::PermissionDenied
         | E::IsADirectory
@@ -121,7 +121,7 @@ mod tests {
     fn every_code_follows_its_blame_or_is_an_exception_named_here() {
         for code in ErrorCode::ALL {
             let expected = match (code, code.blame()) {
-                (ErrorCode::Silence, _) => TIMEOUT,
+                (ErrorCode::Silence | ErrorCode::DeadlinePassed, _) => TIMEOUT,
                 (ErrorCode::DigestMismatch, _) => DIGEST,
                 (ErrorCode::SourceVanished, _) => VANISHED,
                 (ErrorCode::Interrupted, _) => INTERRUPTED,

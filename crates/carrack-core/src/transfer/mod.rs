@@ -52,6 +52,8 @@ pub struct ScannedItem {
     pub mtime: Option<(i64, u32)>,
     /// Less is allocated than the size says: there are holes.
     pub sparse: bool,
+    /// When content or attributes last changed, by the source's clock; `None` where there is no such time.
+    pub changed: Option<(i64, u32)>,
 }
 
 /// Identifies a unit of sending and acknowledging.

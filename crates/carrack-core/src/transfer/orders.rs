@@ -11,7 +11,7 @@ use super::receiver::{Begin, Opened, Receiver, ReceiverAction};
 use super::simulation::plan::Rng;
 use crate::digest::{BlockDigest, block_count, block_length};
 use crate::report::FileDigests;
-use crate::request::{Digests, Existing, Verify};
+use crate::request::{Digests, Durability, Existing, Verify};
 use crate::wire::control::TransferOptions;
 use crate::wire::frame::Trailer;
 use crate::wire::peer::{ItemResult, Offer, PeerMessage};
@@ -25,12 +25,15 @@ pub(super) fn options(block_bytes: u32) -> TransferOptions {
         rate_limit: None,
         item_events: true,
         streams: 2,
+        version: 1,
+        durability: Durability::Group,
+        allow_growing: false,
     }
 }
 
 pub(super) fn offer(item: u64, size: Option<u64>) -> PeerMessage {
     let path = format!("file{item}").into_bytes();
-    PeerMessage::Offer(Offer { item, path, size, mode: 0o644, mtime: None, sparse: false })
+    PeerMessage::Offer(Offer { item, path, size, mode: 0o644, mtime: None, sparse: false, changed: None })
 }
 
 /// What a bug may do to a block on its way. Its digest is made of what it then is, so that the block alone looks right.

@@ -185,7 +185,12 @@ impl Receiver {
                 }
                 self.phase = Phase::Draining;
             }
+            PeerMessage::Confirm { .. } | PeerMessage::Query { .. } => {
+                return Err(ProtocolError::violation("the sender asked about an earlier attempt that there is not"));
+            }
             PeerMessage::Answer { .. }
+            | PeerMessage::Held { .. }
+            | PeerMessage::Known { .. }
             | PeerMessage::Landed { .. }
             | PeerMessage::SendAgain { .. }
             | PeerMessage::Done { .. }

@@ -308,6 +308,7 @@ impl Sender {
                 mode: scanned.mode,
                 mtime: scanned.mtime,
                 sparse: scanned.sparse,
+                changed: scanned.changed,
             })));
             self.items.insert(number, Offered::new(scanned, &self.config.options));
         }
@@ -495,11 +496,13 @@ impl Sender {
 fn bundled_outcome(unread: Option<Failure>, result: ItemResult, doubtful: bool) -> Option<Outcome> {
     match (result, unread) {
         (ItemResult::Kept, _) => Some(Outcome::Kept),
-        (ItemResult::Failed(_), Some(failure)) | (ItemResult::Failed(failure), None) => Some(Outcome::Failed(failure)),
+        (ItemResult::Failed(_) | ItemResult::Again(_), Some(failure)) | (ItemResult::Failed(failure), None) => {
+            Some(Outcome::Failed(failure))
+        }
         _ if doubtful => None,
         (_, Some(failure)) => Some(Outcome::Failed(failure)),
         (ItemResult::Published, None) => Some(Outcome::Published),
-        (ItemResult::Mismatch | ItemResult::Dropped, None) => None,
+        (ItemResult::Mismatch | ItemResult::Dropped | ItemResult::Again(_), None) => None,
     }
 }
 

@@ -17,7 +17,8 @@ pub fn check_ask(ask: &Ask) -> Result<(), ProtocolError> {
         Ask::Inspect(paths) if paths.paths.len() > limits::INSPECTED_PATHS => {
             Err(ProtocolError::violation(format!("the peer asked about {} paths at once", paths.paths.len())))
         }
-        Ask::Inspect(paths) => paths.paths.iter().try_for_each(|path| check_length(path)),
+        Ask::Inspect(paths) | Ask::Select(paths) => paths.paths.iter().try_for_each(|path| check_length(path)),
+        Ask::Collect(collect) => check_length(&collect.path),
         Ask::List(list) => check_length(&list.path),
         Ask::Sum(sum) => check_length(&sum.path),
         Ask::MakeDirectory(make) => check_length(&make.path),
@@ -119,7 +120,10 @@ mod tests {
     fn targets_are_names() {
         let send = |target: &[u8]| {
             let source = Source { target: target.to_vec(), ..Source::default() };
-            code(&Ask::Begin(Begin { options: None, role: Some(Role::Send(SendRole { sources: vec![source] })) }))
+            code(&Ask::Begin(Begin {
+                options: None,
+                role: Some(Role::Send(SendRole { sources: vec![source], known: false })),
+            }))
         };
         for target in [&b""[..], b"name", b"a/b", &[b'n'; 255]] {
             assert_eq!(send(target), None, "{target:?}");

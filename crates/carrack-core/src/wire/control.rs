@@ -6,10 +6,10 @@
 
 use prost::Message as _;
 
+pub use super::options::{SessionKey, TransferOptions};
+
 use super::{ProtocolError, decode, error_code::ErrorCode, error_code::Side, peer::raw::Failure as RawFailure};
 use crate::report::{self, FileDigests, ItemKind, ItemReport, Outcome};
-use crate::request::{Digests, Encrypt, Existing, Verify};
-use crate::{limits, tuning};
 
 /// From the command to an agent.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -18,7 +18,7 @@ pub struct ToAgent {
     #[prost(uint64, tag = "1")]
     pub request: u64,
     /// What is asked.
-    #[prost(oneof = "Ask", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14")]
+    #[prost(oneof = "Ask", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16")]
     pub ask: Option<Ask>,
 }
 
@@ -64,6 +64,12 @@ pub enum Ask {
     /// The end: the agent closes the connection.
     #[prost(message, tag = "14")]
     Bye(Empty),
+    /// Of what the next `Begin` names, send only these (version 2). May be said several times: the lists add up.
+    #[prost(message, tag = "15")]
+    Select(Paths),
+    /// Collect what transfers that will not be taken up again have left (version 2).
+    #[prost(message, tag = "16")]
+    Collect(Collect),
 }
 
 /// From an agent to the command.
@@ -73,7 +79,7 @@ pub struct FromAgent {
     #[prost(uint64, tag = "1")]
     pub request: u64,
     /// What is said.
-    #[prost(oneof = "Tell", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13")]
+    #[prost(oneof = "Tell", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14")]
     pub tell: Option<Tell>,
 }
 
@@ -116,6 +122,9 @@ pub enum Tell {
     /// For a person to read.
     #[prost(string, tag = "13")]
     Note(String),
+    /// The sender has lost a data stream that the command may make anew (version 2).
+    #[prost(message, tag = "14")]
+    StreamLost(StreamLost),
 }
 
 /// Nothing.
@@ -160,6 +169,9 @@ pub struct Welcome {
     /// The address that the control connection came from, as the agent sees it.
     #[prost(string, tag = "6")]
     pub peer_address: String,
+    /// Seconds since 1970 by the agent's clock (version 2).
+    #[prost(sint64, tag = "7")]
+    pub clock_seconds: i64,
 }
 
 /// Paths to inspect.
@@ -346,6 +358,15 @@ pub struct Options {
     /// Data streams that will be made.
     #[prost(uint32, tag = "10")]
     pub streams: u32,
+    /// The lower of the two ends' protocol versions; 0 is 1.
+    #[prost(uint32, tag = "11")]
+    pub version: u32,
+    /// 0 group, 1 each, 2 none (version 2).
+    #[prost(uint32, tag = "12")]
+    pub durability: u32,
+    /// A source may grow while it is copied: what it had at first is copied (version 2).
+    #[prost(bool, tag = "13")]
+    pub allow_growing: bool,
 }
 
 /// The sending role.
@@ -354,6 +375,9 @@ pub struct SendRole {
     /// What is sent.
     #[prost(message, repeated, tag = "1")]
     pub sources: Vec<Source>,
+    /// The receiver knows items of an earlier attempt: ask before sending (version 2).
+    #[prost(bool, tag = "2")]
+    pub known: bool,
 }
 
 /// One source.
@@ -385,6 +409,16 @@ pub struct ReceiveRole {
     /// What is taken: items of these names and what is below them. None: whatever comes.
     #[prost(bytes = "vec", repeated, tag = "3")]
     pub targets: Vec<Vec<u8>>,
+    /// What the marker is found by when the same is copied again: [`crate::limits::MARKER_KEY_BYTES`] bytes, or none for no marker
+    /// (version 2). The answer to `Begin` counts the items that it knows.
+    #[prost(bytes = "vec", tag = "4")]
+    pub marker: Vec<u8>,
+    /// What an earlier attempt has left under that key is not used, but removed (version 2).
+    #[prost(bool, tag = "5")]
+    pub anew: bool,
+    /// The source's clock when the session began, in seconds since 1970 (version 2).
+    #[prost(sint64, tag = "6")]
+    pub source_clock: i64,
 }
 
 /// How a transfer stands at one end.
@@ -500,6 +534,49 @@ pub struct Ended {
     /// Why it ended early.
     #[prost(message, optional, tag = "14")]
     pub failure: Option<RawFailure>,
+    /// Items that an earlier attempt had published (version 2).
+    #[prost(uint64, tag = "15")]
+    pub resumed_files: u64,
+    /// Bytes that an earlier attempt had brought, of whole and of unfinished files (version 2).
+    #[prost(uint64, tag = "16")]
+    pub resumed_bytes: u64,
+    /// Recovered: data streams ended because what came was altered (version 2, told by the receiver).
+    #[prost(uint64, tag = "17")]
+    pub streams_altered: u64,
+    /// Recovered: blocks that storage gave back otherwise than they were written (version 2, told by the receiver).
+    #[prost(uint64, tag = "18")]
+    pub blocks_rotten: u64,
+    /// Recovered: items sent again whole, because what was written was lost (version 2).
+    #[prost(uint64, tag = "19")]
+    pub items_again: u64,
+}
+
+/// A data stream was lost.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct StreamLost {
+    /// Its number.
+    #[prost(uint32, tag = "1")]
+    pub stream: u32,
+    /// Data streams that are left.
+    #[prost(uint32, tag = "2")]
+    pub left: u32,
+    /// Why.
+    #[prost(message, optional, tag = "3")]
+    pub failure: Option<RawFailure>,
+}
+
+/// Collect what transfers have left that will not be taken up again.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Collect {
+    /// As typed: a directory, searched with everything below.
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: Vec<u8>,
+    /// Only what nothing has been written to for so many seconds.
+    #[prost(uint64, tag = "2")]
+    pub older_seconds: u64,
+    /// Tell only.
+    #[prost(bool, tag = "3")]
+    pub dry_run: bool,
 }
 
 /// List a directory, or describe a file.
@@ -519,7 +596,7 @@ pub struct List {
 /// A page of a listing.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Page {
-    /// At most [`limits::PAGE_ENTRIES`].
+    /// At most [`crate::limits::PAGE_ENTRIES`].
     #[prost(message, repeated, tag = "1")]
     pub entries: Vec<Entry>,
 }
@@ -670,125 +747,6 @@ pub fn kind_from_number(number: u32) -> Option<ItemKind> {
         .find(|kind| kind_number(*kind) == number)
 }
 
-/// Options of a transfer, checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TransferOptions {
-    /// A power of two within bounds.
-    pub block_bytes: u32,
-    /// What is computed.
-    pub digests: Digests,
-    /// How files are proved.
-    pub verify: Verify,
-    /// What happens to names that exist.
-    pub existing: Existing,
-    /// Bytes a second.
-    pub rate_limit: Option<u64>,
-    /// Tell of every item.
-    pub item_events: bool,
-    /// Data streams that will be made.
-    pub streams: u16,
-}
-
-impl TransferOptions {
-    /// As a message.
-    pub fn to_message(&self, session_id: [u8; 16]) -> Options {
-        Options {
-            block_bytes: self.block_bytes,
-            blake3: self.digests.blake3,
-            adler32: self.digests.adler32,
-            crc32c: self.digests.crc32c,
-            verify: match self.verify {
-                Verify::Wire => 0,
-                Verify::Disk => 1,
-                Verify::None => 2,
-            },
-            existing: match self.existing {
-                Existing::Replace => 0,
-                Existing::Keep => 1,
-                Existing::Only => 2,
-                Existing::Older => 3,
-            },
-            rate_limit: self.rate_limit.unwrap_or(0),
-            item_events: self.item_events,
-            session_id: session_id.to_vec(),
-            streams: u32::from(self.streams),
-        }
-    }
-
-    /// From a message, every value checked.
-    ///
-    /// # Errors
-    /// On a value out of bounds.
-    pub fn from_message(options: &Options) -> Result<Self, ProtocolError> {
-        let block = options.block_bytes;
-        if !block.is_power_of_two() || !(tuning::BLOCK_BYTES_MIN..=tuning::BLOCK_BYTES_MAX).contains(&block) {
-            return Err(ProtocolError::violation(format!("the peer asked for blocks of {block} bytes")));
-        }
-        let streams = u16::try_from(options.streams).ok().filter(|&count| (1..=limits::STREAMS).contains(&count));
-        let streams = streams
-            .ok_or_else(|| ProtocolError::violation(format!("the peer asked for {} streams", options.streams)))?;
-        let unknown = |what, value| ProtocolError::violation(format!("the peer asked for unknown {what} {value}"));
-        Ok(Self {
-            block_bytes: block,
-            digests: Digests { blake3: options.blake3, adler32: options.adler32, crc32c: options.crc32c },
-            verify: match options.verify {
-                0 => Verify::Wire,
-                1 => Verify::Disk,
-                2 => Verify::None,
-                other => return Err(unknown("verification", other)),
-            },
-            existing: match options.existing {
-                0 => Existing::Replace,
-                1 => Existing::Keep,
-                2 => Existing::Only,
-                3 => Existing::Older,
-                other => return Err(unknown("treatment of existing files", other)),
-            },
-            rate_limit: (options.rate_limit > 0).then_some(options.rate_limit),
-            item_events: options.item_events,
-            streams,
-        })
-    }
-}
-
-/// What a session's data connections need, checked.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SessionKey {
-    /// Which session.
-    pub id: [u8; 16],
-    /// Proves that a connection belongs to it.
-    pub secret: [u8; 32],
-    /// TLS, or clear with MACs.
-    pub encrypt: Encrypt,
-}
-
-impl std::fmt::Debug for SessionKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SessionKey").field("encrypt", &self.encrypt).finish_non_exhaustive()
-    }
-}
-
-impl SessionKey {
-    /// As a message.
-    pub fn to_message(&self) -> Session {
-        Session { id: self.id.to_vec(), secret: self.secret.to_vec(), encrypt: self.encrypt == Encrypt::Tls }
-    }
-
-    /// From a message.
-    ///
-    /// # Errors
-    /// When something is missing or of the wrong length.
-    pub fn from_message(session: Option<&Session>) -> Result<Self, ProtocolError> {
-        let wrong = || ProtocolError::violation("the peer sent a session without a whole identifier and secret");
-        let session = session.ok_or_else(wrong)?;
-        Ok(Self {
-            id: session.id.as_slice().try_into().map_err(|_| wrong())?,
-            secret: session.secret.as_slice().try_into().map_err(|_| wrong())?,
-            encrypt: if session.encrypt { Encrypt::Tls } else { Encrypt::None },
-        })
-    }
-}
-
 impl From<FileDigests> for RawDigests {
     fn from(digests: FileDigests) -> Self {
         Self {
@@ -858,41 +816,5 @@ impl From<Progress> for report::Progress {
             scan_complete: progress.scan_complete,
             files_failed: progress.files_failed,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_out_of_bounds_are_refused() {
-        let good = TransferOptions {
-            block_bytes: tuning::BLOCK_BYTES,
-            digests: Digests { blake3: true, adler32: false, crc32c: true },
-            verify: Verify::Disk,
-            existing: Existing::Older,
-            rate_limit: Some(5),
-            item_events: true,
-            streams: 4,
-        };
-        let message = good.to_message([1; 16]);
-        assert_eq!(TransferOptions::from_message(&message), Ok(good));
-        for block_bytes in [0, 1, 4095, 1 << 30, u32::MAX] {
-            assert!(TransferOptions::from_message(&Options { block_bytes, ..message.clone() }).is_err());
-        }
-        for streams in [0, 10_000, u32::MAX] {
-            assert!(TransferOptions::from_message(&Options { streams, ..message.clone() }).is_err());
-        }
-        assert!(TransferOptions::from_message(&Options { verify: 3, ..message.clone() }).is_err());
-        assert!(TransferOptions::from_message(&Options { existing: 4, ..message }).is_err());
-    }
-
-    #[test]
-    fn a_secret_does_not_print() {
-        let key = SessionKey { id: [0xaa; 16], secret: [0xbb; 32], encrypt: Encrypt::Tls };
-        assert!(!format!("{key:?}").contains("187"));
-        assert_eq!(SessionKey::from_message(Some(&key.to_message())), Ok(key));
-        assert!(SessionKey::from_message(Some(&Session::default())).is_err());
     }
 }

@@ -140,9 +140,25 @@ error_codes! {
     50 Usage "usage" User "the command cannot be carried out as given"
     51 Interrupted "interrupted" User "stopped by SIGINT"
     52 Terminated "terminated" User "stopped by SIGTERM"
+    53 DeadlinePassed "deadline-passed" User "the time given by --deadline is over"
     60 ResourceLimit "resource-limit" File "a limit of the host is reached"
     98 Internal "internal" Carrack "an error in Carrack"
     99 Other "other" Carrack "another error"
+}
+
+impl ErrorCode {
+    /// Whether the same may work when it is tried again, without anybody doing anything.
+    pub fn may_pass(self) -> bool {
+        matches!(
+            self,
+            Self::ConnectFailed
+                | Self::ConnectionLost
+                | Self::Silence
+                | Self::NoLink
+                | Self::Busy
+                | Self::ResourceLimit
+        )
+    }
 }
 
 impl fmt::Display for ErrorCode {

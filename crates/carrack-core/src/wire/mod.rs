@@ -7,18 +7,23 @@
 //!
 //! # Versions
 //! 1. The first.
+//! 2. Resume (`Held`, `Confirm`, `Query`, `Known`, `Present`), results that ask for an item again (`Again`), blocks asked for again after
+//!    they had landed; streams made anew while a transfer runs. What an end of version 1 does not understand is not said to it.
 
 pub mod bounds;
 pub mod control;
 pub mod error_code;
 pub mod frame;
 pub mod mux;
+mod options;
 pub mod peer;
 
 use std::fmt;
 
 /// The version of everything in this module. Both ends say which they speak, and the lower is used.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
+/// From this version on a transfer can be taken up again, and survives the loss of its streams.
+pub const VERSION_RESUME: u32 = 2;
 /// The oldest version still spoken.
 pub const PROTOCOL_VERSION_MIN: u32 = 1;
 

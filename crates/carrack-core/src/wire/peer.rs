@@ -4,9 +4,11 @@
 
 use prost::Message as _;
 
+use super::control::{RawDigests, kind_from_number, kind_number};
 use super::error_code::{ErrorCode, Side};
 use super::{ProtocolError, decode, peer_text};
-use crate::report::Failure;
+use crate::digest::BlockDigest;
+use crate::report::{Failure, FileDigests, ItemKind};
 use crate::{limits, path};
 
 /// One message between sender and receiver.
@@ -81,6 +83,56 @@ pub enum PeerMessage {
         /// The stream's number.
         stream: u16,
     },
+    /// Receiver, before it accepts an offer (version 2): these blocks of the item are there from an earlier attempt. They count as
+    /// landed only once the sender has found the same in its source and has confirmed it.
+    Held {
+        /// The item.
+        item: u64,
+        /// Index of the first block.
+        first: u64,
+        /// Digests of the blocks from there on, one after the other; at most [`limits::HELD_BLOCKS`].
+        digests: Vec<BlockDigest>,
+    },
+    /// Sender (version 2): held blocks that are what the source has.
+    Confirm {
+        /// The item.
+        item: u64,
+        /// Index of the first block.
+        first: u64,
+        /// How many from there on.
+        count: u64,
+    },
+    /// Sender (version 2): which items of this bundle, not yet sent, are there from an earlier attempt?
+    Query {
+        /// The bundle.
+        bundle: u64,
+        /// Its files and links.
+        items: Vec<QueryItem>,
+    },
+    /// Receiver (version 2): those. They need not be sent.
+    Known {
+        /// The bundle.
+        bundle: u64,
+        /// Index within the bundle, and the digests that the receiver computed when it wrote the item.
+        items: Vec<(u32, FileDigests)>,
+    },
+}
+
+/// A small item that may be at the receiver already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueryItem {
+    /// Its index within the bundle.
+    pub index: u32,
+    /// Relative to the destination.
+    pub path: Vec<u8>,
+    /// File or link.
+    pub kind: ItemKind,
+    /// Bytes of a file; 0 of a link.
+    pub size: u64,
+    /// Modification time.
+    pub mtime: (i64, u32),
+    /// When the source's content or attributes last changed, by the source's clock.
+    pub changed: (i64, u32),
 }
 
 /// A file offered.
@@ -98,6 +150,9 @@ pub struct Offer {
     pub mtime: Option<(i64, u32)>,
     /// Whether the source has holes worth keeping: the destination is then not preallocated.
     pub sparse: bool,
+    /// When the source's content or attributes last changed, by the source's clock (version 2). `None` for a source that is always
+    /// the same, or that cannot be read again.
+    pub changed: Option<(i64, u32)>,
 }
 
 /// The answer to an offer.
@@ -109,6 +164,8 @@ pub enum Answer {
     Keep,
     /// It cannot be written.
     Refuse(Failure),
+    /// An earlier attempt has published it, and it has not changed since (version 2).
+    Present(FileDigests),
 }
 
 /// How an item ended at the receiver.
@@ -124,6 +181,8 @@ pub enum ItemResult {
     Failed(Failure),
     /// The sender had marked it as failed itself.
     Dropped,
+    /// What was written of it is lost, and sending all of it again may help (version 2).
+    Again(Failure),
 }
 
 /// Permissions and times of one directory.
@@ -167,6 +226,8 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
             mtime_seconds: offer.mtime.map(|time| time.0),
             mtime_nanos: offer.mtime.map_or(0, |time| time.1),
             sparse: offer.sparse,
+            changed_seconds: offer.changed.map(|time| time.0),
+            changed_nanos: offer.changed.map_or(0, |time| time.1),
         }),
         PeerMessage::Answer { item, answer } => Body::Answer(raw::ItemResult {
             item,
@@ -174,7 +235,9 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
                 Answer::Accept => raw::ACCEPTED,
                 Answer::Keep => raw::KEPT,
                 Answer::Refuse(_) => raw::FAILED,
+                Answer::Present(_) => raw::PRESENT,
             },
+            digests: if let Answer::Present(digests) = answer { Some(digests.into()) } else { None },
             failure: if let Answer::Refuse(failure) = answer { Some(failure.into()) } else { None },
         }),
         PeerMessage::Landed { blocks, bundles } => {
@@ -212,6 +275,32 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
         }),
         PeerMessage::Fail(failure) => Body::Fail(failure.into()),
         PeerMessage::StreamLost { stream } => Body::StreamLost(raw::StreamLost { stream: u32::from(stream) }),
+        earlier @ (PeerMessage::Held { .. }
+        | PeerMessage::Confirm { .. }
+        | PeerMessage::Query { .. }
+        | PeerMessage::Known { .. }) => earlier_to_raw(earlier),
+    }
+}
+
+/// What is said of an earlier attempt.
+fn earlier_to_raw(message: PeerMessage) -> raw::Body {
+    use raw::Body;
+    match message {
+        PeerMessage::Held { item, first, digests } => {
+            Body::Held(raw::Held { item, first, digests: digests_to_bytes(&digests) })
+        }
+        PeerMessage::Confirm { item, first, count } => Body::Confirm(raw::Confirm { item, first, count }),
+        PeerMessage::Query { bundle, items } => {
+            Body::Query(raw::Query { bundle, items: items.into_iter().map(query_to_raw).collect() })
+        }
+        PeerMessage::Known { bundle, items } => Body::Known(raw::Known {
+            bundle,
+            items: items
+                .into_iter()
+                .map(|(index, digests)| raw::KnownItem { index, digests: Some(digests.into()) })
+                .collect(),
+        }),
+        other => to_raw(&other),
     }
 }
 
@@ -222,9 +311,13 @@ fn result_to_raw(item: u64, result: ItemResult) -> raw::ItemResult {
         ItemResult::Mismatch => raw::MISMATCH,
         ItemResult::Failed(_) => raw::FAILED,
         ItemResult::Dropped => raw::DROPPED,
+        ItemResult::Again(_) => raw::AGAIN,
     };
-    let failure = if let ItemResult::Failed(failure) = result { Some(failure.into()) } else { None };
-    raw::ItemResult { item, kind, failure }
+    let failure = match result {
+        ItemResult::Failed(failure) | ItemResult::Again(failure) => Some(failure.into()),
+        _ => None,
+    };
+    raw::ItemResult { item, kind, failure, digests: None }
 }
 
 fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
@@ -237,6 +330,7 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
                 (raw::ACCEPTED, _) => Answer::Accept,
                 (raw::KEPT, _) => Answer::Keep,
                 (raw::FAILED, Some(failure)) => Answer::Refuse(failure.into()),
+                (raw::PRESENT, _) => Answer::Present(answer.digests.unwrap_or_default().into()),
                 (kind, _) => {
                     return Err(ProtocolError::violation(format!("the peer sent an answer of unknown kind {kind}")));
                 }
@@ -290,12 +384,106 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
             let unknown = |_| ProtocolError::violation(format!("the peer gave up data connection {}", lost.stream));
             PeerMessage::StreamLost { stream: stream.map_err(unknown)? }
         }
+        earlier @ (Body::Held(_) | Body::Confirm(_) | Body::Query(_) | Body::Known(_)) => earlier_from_raw(earlier)?,
+    })
+}
+
+/// What is said of an earlier attempt.
+fn earlier_from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
+    use raw::Body;
+    Ok(match body {
+        Body::Held(held) => {
+            let digests = digests_from_bytes(&held.digests)?;
+            check_blocks(held.first, digests.len() as u64)?;
+            PeerMessage::Held { item: held.item, first: held.first, digests }
+        }
+        Body::Confirm(confirm) => {
+            check_blocks(confirm.first, confirm.count)?;
+            PeerMessage::Confirm { item: confirm.item, first: confirm.first, count: confirm.count }
+        }
+        Body::Query(query) => PeerMessage::Query {
+            bundle: query.bundle,
+            items: query.items.into_iter().map(query_from_raw).collect::<Result<_, _>>()?,
+        },
+        Body::Known(known) => PeerMessage::Known {
+            bundle: known.bundle,
+            items: known.items.into_iter().map(|item| (item.index, item.digests.unwrap_or_default().into())).collect(),
+        },
+        other => from_raw(other)?,
+    })
+}
+
+/// Bytes of a block's digests in a message: BLAKE3, Adler-32, CRC-32C.
+const BLOCK_DIGEST_BYTES: usize = 32 + 4 + 4;
+
+fn digests_to_bytes(digests: &[BlockDigest]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(digests.len() * BLOCK_DIGEST_BYTES);
+    for digest in digests {
+        bytes.extend_from_slice(&digest.blake3);
+        bytes.extend_from_slice(&digest.adler32.to_be_bytes());
+        bytes.extend_from_slice(&digest.crc32c.to_be_bytes());
+    }
+    bytes
+}
+
+fn digests_from_bytes(bytes: &[u8]) -> Result<Vec<BlockDigest>, ProtocolError> {
+    let (whole, rest) = bytes.as_chunks::<BLOCK_DIGEST_BYTES>();
+    if !rest.is_empty() || whole.is_empty() || whole.len() > limits::HELD_BLOCKS {
+        return Err(ProtocolError::violation(format!("the peer sent {} bytes of held blocks' digests", bytes.len())));
+    }
+    let number = |bytes: &[u8]| bytes.iter().fold(0, |number, &byte| (number << 8) | u32::from(byte));
+    let digest = |bytes: &[u8; BLOCK_DIGEST_BYTES]| {
+        let mut blake3 = [0; 32];
+        blake3.copy_from_slice(&bytes[..32]);
+        BlockDigest { blake3, adler32: number(&bytes[32..36]), crc32c: number(&bytes[36..]) }
+    };
+    Ok(whole.iter().map(digest).collect())
+}
+
+/// Blocks that a file may have: the smallest are [`crate::tuning::BLOCK_BYTES_MIN`] long.
+fn check_blocks(first: u64, count: u64) -> Result<(), ProtocolError> {
+    let most = limits::FILE_BYTES / u64::from(crate::tuning::BLOCK_BYTES_MIN) + 1;
+    let fits = count > 0 && first.checked_add(count).is_some_and(|end| end <= most);
+    fits.then_some(()).ok_or_else(|| ProtocolError::violation(format!("the peer named {count} blocks from {first} on")))
+}
+
+fn query_to_raw(item: QueryItem) -> raw::QueryItem {
+    raw::QueryItem {
+        index: item.index,
+        path: item.path,
+        kind: kind_number(item.kind),
+        size: item.size,
+        mtime_seconds: item.mtime.0,
+        mtime_nanos: item.mtime.1,
+        changed_seconds: item.changed.0,
+        changed_nanos: item.changed.1,
+    }
+}
+
+fn query_from_raw(item: raw::QueryItem) -> Result<QueryItem, ProtocolError> {
+    path::check_relative(&item.path).map_err(|error| ProtocolError::path(&item.path, error))?;
+    let kind = kind_from_number(item.kind).filter(|kind| matches!(kind, ItemKind::File | ItemKind::Symlink));
+    let kind =
+        kind.ok_or_else(|| ProtocolError::violation("the peer asked about something that is no file or link"))?;
+    if item.mtime_nanos >= 1_000_000_000 || item.changed_nanos >= 1_000_000_000 {
+        return Err(ProtocolError::violation("the peer asked about an item with an impossible time"));
+    }
+    Ok(QueryItem {
+        index: item.index,
+        path: item.path,
+        kind,
+        size: item.size,
+        mtime: (item.mtime_seconds, item.mtime_nanos),
+        changed: (item.changed_seconds, item.changed_nanos),
     })
 }
 
 fn offer_from_raw(offer: raw::Offer) -> Result<Offer, ProtocolError> {
     path::check_relative(&offer.path).map_err(|error| ProtocolError::path(&offer.path, error))?;
-    if offer.size.is_some_and(|size| size > limits::FILE_BYTES) || offer.mtime_nanos >= 1_000_000_000 || offer.item == 0
+    if offer.size.is_some_and(|size| size > limits::FILE_BYTES)
+        || offer.mtime_nanos >= 1_000_000_000
+        || offer.changed_nanos >= 1_000_000_000
+        || offer.item == 0
     {
         return Err(ProtocolError::violation(format!(
             "the peer offered a file of {:?} bytes, number {}",
@@ -309,6 +497,7 @@ fn offer_from_raw(offer: raw::Offer) -> Result<Offer, ProtocolError> {
         mode: offer.mode & 0o7777,
         mtime: offer.mtime_seconds.map(|seconds| (seconds, offer.mtime_nanos)),
         sparse: offer.sparse,
+        changed: offer.changed_seconds.map(|seconds| (seconds, offer.changed_nanos)),
     })
 }
 
@@ -331,6 +520,7 @@ fn result_from_raw(result: raw::ItemResult) -> Result<(u32, ItemResult), Protoco
         raw::MISMATCH => ItemResult::Mismatch,
         raw::DROPPED => ItemResult::Dropped,
         raw::FAILED => ItemResult::Failed(result.failure.map_or_else(unexplained, Failure::from)),
+        raw::AGAIN => ItemResult::Again(result.failure.map_or_else(unexplained, Failure::from)),
         kind => {
             return Err(ProtocolError::violation(format!("the peer sent a result of unknown kind {kind}")));
         }
@@ -367,10 +557,12 @@ pub(crate) mod raw {
     pub const FAILED: u32 = 4;
     pub const DROPPED: u32 = 5;
     pub const ACCEPTED: u32 = 6;
+    pub const PRESENT: u32 = 7;
+    pub const AGAIN: u32 = 8;
 
     #[derive(Clone, PartialEq, prost::Message)]
     pub struct Peer {
-        #[prost(oneof = "Body", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13")]
+        #[prost(oneof = "Body", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17")]
         pub body: Option<Body>,
     }
 
@@ -402,6 +594,79 @@ pub(crate) mod raw {
         Fail(Failure),
         #[prost(message, tag = "13")]
         StreamLost(StreamLost),
+        #[prost(message, tag = "14")]
+        Held(Held),
+        #[prost(message, tag = "15")]
+        Confirm(Confirm),
+        #[prost(message, tag = "16")]
+        Query(Query),
+        #[prost(message, tag = "17")]
+        Known(Known),
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Held {
+        #[prost(uint64, tag = "1")]
+        pub item: u64,
+        #[prost(uint64, tag = "2")]
+        pub first: u64,
+        /// 40 bytes a block: BLAKE3, Adler-32, CRC-32C.
+        #[prost(bytes = "vec", tag = "3")]
+        pub digests: Vec<u8>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Confirm {
+        #[prost(uint64, tag = "1")]
+        pub item: u64,
+        #[prost(uint64, tag = "2")]
+        pub first: u64,
+        #[prost(uint64, tag = "3")]
+        pub count: u64,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Query {
+        #[prost(uint64, tag = "1")]
+        pub bundle: u64,
+        #[prost(message, repeated, tag = "2")]
+        pub items: Vec<QueryItem>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct QueryItem {
+        #[prost(uint32, tag = "1")]
+        pub index: u32,
+        #[prost(bytes = "vec", tag = "2")]
+        pub path: Vec<u8>,
+        #[prost(uint32, tag = "3")]
+        pub kind: u32,
+        #[prost(uint64, tag = "4")]
+        pub size: u64,
+        #[prost(sint64, tag = "5")]
+        pub mtime_seconds: i64,
+        #[prost(uint32, tag = "6")]
+        pub mtime_nanos: u32,
+        #[prost(sint64, tag = "7")]
+        pub changed_seconds: i64,
+        #[prost(uint32, tag = "8")]
+        pub changed_nanos: u32,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Known {
+        #[prost(uint64, tag = "1")]
+        pub bundle: u64,
+        #[prost(message, repeated, tag = "2")]
+        pub items: Vec<KnownItem>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct KnownItem {
+        #[prost(uint32, tag = "1")]
+        pub index: u32,
+        #[prost(message, optional, tag = "2")]
+        pub digests: Option<super::RawDigests>,
     }
 
     #[derive(Clone, PartialEq, prost::Message)]
@@ -420,6 +685,10 @@ pub(crate) mod raw {
         pub mtime_nanos: u32,
         #[prost(bool, tag = "7")]
         pub sparse: bool,
+        #[prost(sint64, optional, tag = "8")]
+        pub changed_seconds: Option<i64>,
+        #[prost(uint32, tag = "9")]
+        pub changed_nanos: u32,
     }
 
     #[derive(Clone, PartialEq, prost::Message)]
@@ -430,6 +699,8 @@ pub(crate) mod raw {
         pub kind: u32,
         #[prost(message, optional, tag = "3")]
         pub failure: Option<Failure>,
+        #[prost(message, optional, tag = "4")]
+        pub digests: Option<super::RawDigests>,
     }
 
     #[derive(Clone, PartialEq, prost::Message)]
@@ -531,11 +802,14 @@ pub(crate) mod raw {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::Digests;
 
     #[test]
     fn messages_come_back() {
         let failure =
             Failure { code: ErrorCode::NoSpace, side: Side::Destination, message: "a/b: write: no space".into() };
+        let digest = BlockDigest { blake3: [5; 32], adler32: 0x0102_0304, crc32c: u32::MAX };
+        let all = Digests { blake3: true, adler32: true, crc32c: true };
         let messages = [
             PeerMessage::Offer(Offer {
                 item: 7,
@@ -544,6 +818,7 @@ mod tests {
                 mode: 0o640,
                 mtime: Some((-5, 999_999_999)),
                 sparse: true,
+                changed: Some((-1, 5)),
             }),
             PeerMessage::Answer { item: 7, answer: Answer::Refuse(failure.clone()) },
             PeerMessage::Answer { item: 7, answer: Answer::Accept },
@@ -554,13 +829,32 @@ mod tests {
             PeerMessage::Done { item: u64::MAX, result: ItemResult::Mismatch },
             PeerMessage::BundleDone {
                 bundle: 3,
-                exceptions: vec![(4, ItemResult::Failed(failure.clone())), (5, ItemResult::Kept)],
+                exceptions: vec![
+                    (4, ItemResult::Failed(failure.clone())),
+                    (5, ItemResult::Kept),
+                    (6, ItemResult::Again(failure.clone())),
+                ],
             },
             PeerMessage::Directories(vec![DirectoryAttributes { path: b"d".to_vec(), mode: 0o755, mtime: (1, 2) }]),
             PeerMessage::Finish,
             PeerMessage::Finished { durable: true, failures: vec![(b"d".to_vec(), failure.clone())] },
             PeerMessage::Fail(failure),
             PeerMessage::StreamLost { stream: 7 },
+            PeerMessage::Held { item: 7, first: 3, digests: vec![digest, BlockDigest::default()] },
+            PeerMessage::Confirm { item: 7, first: 3, count: 2 },
+            PeerMessage::Query {
+                bundle: 9,
+                items: vec![QueryItem {
+                    index: 4,
+                    path: b"a".to_vec(),
+                    kind: ItemKind::Symlink,
+                    size: 0,
+                    mtime: (-1, 2),
+                    changed: (3, 4),
+                }],
+            },
+            PeerMessage::Known { bundle: 9, items: vec![(4, digest.as_file(all))] },
+            PeerMessage::Answer { item: 7, answer: Answer::Present(digest.as_file(all)) },
         ];
         for message in messages {
             assert_eq!(PeerMessage::decode(&message.encode()), Ok(message));
@@ -570,7 +864,15 @@ mod tests {
     #[test]
     fn hostile_paths_and_sizes_are_refused_at_the_door() {
         let offer = |path: &[u8], size| {
-            let offer = Offer { item: 1, path: path.to_vec(), size: Some(size), mode: 0, mtime: None, sparse: false };
+            let offer = Offer {
+                item: 1,
+                path: path.to_vec(),
+                size: Some(size),
+                mode: 0,
+                mtime: None,
+                sparse: false,
+                changed: None,
+            };
             PeerMessage::decode(&PeerMessage::Offer(offer).encode())
         };
         assert!(offer(b"fine", 1).is_ok());

@@ -132,15 +132,21 @@ impl Copying<'_> {
             rate_limit: options.rate_limit,
             item_events: options.item_events,
             streams: link.report.streams,
+            version: 1,
+            durability: options.durability,
+            allow_growing: options.allow_growing,
         };
         let message = transfer.to_message(link.key.id);
         // The receiver first: what the sender says must find somebody.
         let targets = plan.targets();
-        let receive = ReceiveRole { directory: plan.directory.clone(), sink: plan.sink, targets };
+        let receive =
+            ReceiveRole { directory: plan.directory.clone(), sink: plan.sink, targets, ..ReceiveRole::default() };
         let begin = Begin { options: Some(message.clone()), role: Some(Role::Receive(receive)) };
         ends.destination.request(&mut self.inbox, &self.note, Ask::Begin(begin))?;
-        let begin =
-            Begin { options: Some(message), role: Some(Role::Send(SendRole { sources: plan.sources.clone() })) };
+        let begin = Begin {
+            options: Some(message),
+            role: Some(Role::Send(SendRole { sources: plan.sources.clone(), known: false })),
+        };
         ends.source.request(&mut self.inbox, &self.note, Ask::Begin(begin)).map(|_| ())
     }
 
@@ -207,6 +213,7 @@ impl Copying<'_> {
                 resent_after_loss: ended.resent,
                 stragglers: ended.stragglers,
                 streams_lost: ended.streams_lost,
+                ..Faults::default()
             };
         }
         ended.failure.map(Failure::from)

@@ -34,6 +34,7 @@ pub fn walk(number: u32, root: &SourceRoot, each: &mut dyn FnMut(Found) -> bool)
         mode: 0o644,
         mtime: None,
         sparse: false,
+        changed: None,
     };
     match &root.kind {
         RootKind::Directory(directory) => {
@@ -66,7 +67,9 @@ fn scanned(root: u32, path: Vec<u8>, stat: &Stat) -> ScannedItem {
     };
     // Rounding to blocks and compression allocate less too; only a file with a good part missing is worth asking for its holes.
     let sparse = kind == ItemKind::File && stat.blocks_512.saturating_mul(512) < stat.size - stat.size / 8;
-    ScannedItem { root, path, kind, size, mode: stat.mode, mtime: Some((stat.mtime.seconds, stat.mtime.nanos)), sparse }
+    let changed = Some((stat.ctime.seconds, stat.ctime.nanos));
+    let mtime = Some((stat.mtime.seconds, stat.mtime.nanos));
+    ScannedItem { root, path, kind, size, mode: stat.mode, mtime, sparse, changed }
 }
 
 fn stat_failure(error: &io::Error) -> Failure {
@@ -116,6 +119,7 @@ impl Walk<'_> {
             mode: 0,
             mtime: None,
             sparse: false,
+            changed: None,
         };
         (self.each)(Found::Failure(item, why))
     }

@@ -279,6 +279,7 @@ impl SendRun {
             streams_lost: totals.faults.streams_lost,
             durable: totals.durable,
             failure: outcome.err().map(Into::into),
+            ..Ended::default()
         }));
     }
 
@@ -527,7 +528,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::sync::mpsc;
 
-    use carrack_core::request::{Digests, Existing, Verify};
+    use carrack_core::request::{Digests, Durability, Existing, Verify};
 
     use super::*;
     use crate::data::stream::Protection;
@@ -545,6 +546,9 @@ mod tests {
             rate_limit: None,
             item_events: false,
             streams: 1,
+            version: 1,
+            durability: Durability::Group,
+            allow_growing: false,
         };
         let (said, hear) = mpsc::channel();
         let voice = Voice {

@@ -35,7 +35,7 @@ fn bytes(path: &str) -> Vec<u8> {
 
 fn send(path: &str) -> Ask {
     let source = Source { path: bytes(path), target: b"t".to_vec(), ..Source::default() };
-    let role = SendRole { sources: vec![source] };
+    let role = SendRole { sources: vec![source], known: false };
     Ask::Begin(Begin { options: Some(options()), role: Some(Role::Send(role)) })
 }
 
@@ -146,12 +146,12 @@ fn options_and_roles_that_are_not_given() {
     }
     for synthetic in [1, 2, 3, u32::MAX] {
         let source = Source { synthetic, size: u64::MAX, target: b"t".to_vec(), ..Source::default() };
-        let role = Role::Send(SendRole { sources: vec![source] });
+        let role = Role::Send(SendRole { sources: vec![source], known: false });
         refusal(&mut session, begin(Some(options()), Some(role)), "sources that it may not ask for");
     }
     for target in [&b"../x"[..], b"/x", b"a//b", b"a\0", &vec![b'n'; 70_000], &b"n/".repeat(30_000)[..59_999]] {
         let source = Source { path: b"".to_vec(), target: target.to_vec(), ..Source::default() };
-        let role = Role::Send(SendRole { sources: vec![source] });
+        let role = Role::Send(SendRole { sources: vec![source], known: false });
         let ask = begin(Some(options()), Some(role));
         let failure = session.request(ask).expect_err("the target is no name");
         assert_eq!(failure.code, ErrorCode::BadPath, "{failure:?}");

@@ -110,7 +110,7 @@ fn transfer(from: &Path, sandbox: &Sandbox, way: Way) -> Result<Outcome, Failure
     let dialed = sender.request(Ask::Dial(dial));
     let outcome = dialed.map(|_| {
         receiver.request(Ask::Begin(receive_into(b""))).unwrap();
-        let role = Role::Send(SendRole { sources: vec![Source::default()] });
+        let role = Role::Send(SendRole { sources: vec![Source::default()], known: false });
         sender.request(Ask::Begin(Begin { options: Some(options()), role: Some(role) })).unwrap();
         let received = receiver.ended();
         let Some(Tell::Ended(sent)) = sender.wait(|_, tell| matches!(tell, Tell::Ended(_))) else { panic!() };
@@ -441,7 +441,7 @@ fn a_recorded_connection_is_refused() {
     let _ = replay.read_to_end(&mut answer);
     assert_eq!(answer.len(), 64);
     receiver.request(Ask::Begin(receive_into(b""))).unwrap();
-    let role = Role::Send(SendRole { sources: vec![Source::default()] });
+    let role = Role::Send(SendRole { sources: vec![Source::default()], known: false });
     sender.request(Ask::Begin(Begin { options: Some(options()), role: Some(role) })).unwrap();
     receiver.ended().unwrap();
     sender.leave().unwrap();

@@ -55,7 +55,15 @@ pub fn block(stream: &mut OutStream, item: u64, offset: u64, content: &[u8], who
 }
 
 pub fn offer(item: u64, path: &[u8], size: Option<u64>) -> PeerMessage {
-    PeerMessage::Offer(Offer { item, path: path.to_vec(), size, mode: 0o777, mtime: Some((1, 0)), sparse: false })
+    PeerMessage::Offer(Offer {
+        item,
+        path: path.to_vec(),
+        size,
+        mode: 0o777,
+        mtime: Some((1, 0)),
+        sparse: false,
+        changed: None,
+    })
 }
 
 pub fn directories(paths: &[&[u8]]) -> PeerMessage {

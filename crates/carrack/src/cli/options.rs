@@ -96,6 +96,7 @@ fn copy_options(flags: &Flags, output: &OutputOptions) -> Result<CopyOptions, Co
         rate_limit: flags.parse("bwlimit", parse_rate)?.unwrap_or(default.rate_limit),
         reach: reach(flags)?,
         item_events: output.wants_items(),
+        ..default
     })
 }
 

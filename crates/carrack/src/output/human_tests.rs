@@ -50,7 +50,7 @@ fn a_copy_with_everything() {
         files_kept: 3,
         link: Some(link_report(LinkKind::Tunnel)),
         verify: Some(Verify::None),
-        faults: Faults { digest_mismatches: 2, resent_after_loss: 0, stragglers: 1, streams_lost: 0 },
+        faults: Faults { digest_mismatches: 2, stragglers: 1, ..Faults::default() },
         durable: Some(false),
         ..finished()
     };

@@ -15,7 +15,7 @@ const LARGE: u64 = 2 << 20;
 
 fn file(name: &str, size: Option<u64>) -> ScannedItem {
     let (path, mtime) = (name.as_bytes().to_vec(), Some((0, 0)));
-    ScannedItem { root: 0, path, kind: ItemKind::File, size, mode: 0o600, mtime, sparse: false }
+    ScannedItem { root: 0, path, kind: ItemKind::File, size, mode: 0o600, mtime, sparse: false, changed: None }
 }
 
 /// A sender with a large file (number 1), a bundle of two small ones (number 2) and two streams.

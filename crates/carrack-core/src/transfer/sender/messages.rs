@@ -38,7 +38,12 @@ impl Sender {
             }
             PeerMessage::Finished { durable, failures } => self.handle_finished(durable, failures)?,
             PeerMessage::Fail(failure) => self.phase = Phase::Failed(failure),
+            PeerMessage::Held { .. } | PeerMessage::Known { .. } => {
+                return Err(ProtocolError::violation("the receiver told of an earlier attempt and was not asked"));
+            }
             PeerMessage::Offer(_)
+            | PeerMessage::Confirm { .. }
+            | PeerMessage::Query { .. }
             | PeerMessage::Complete { .. }
             | PeerMessage::Abandon { .. }
             | PeerMessage::Directories(_)
@@ -71,6 +76,10 @@ impl Sender {
                 }
             }
             Answer::Keep => self.end_offered(number, Outcome::Kept),
+            Answer::Present(digests) => {
+                item.digests = digests;
+                self.end_offered(number, Outcome::Published);
+            }
             Answer::Refuse(failure) => self.end_offered(number, Outcome::Failed(failure)),
         }
         Ok(())
@@ -121,7 +130,7 @@ impl Sender {
                 return Err(ProtocolError::violation("the receiver ended an item that it had not answered for"));
             }
             (ItemResult::Kept, None) => Outcome::Kept,
-            (ItemResult::Failed(failure), None) => Outcome::Failed(failure),
+            (ItemResult::Failed(failure) | ItemResult::Again(failure), None) => Outcome::Failed(failure),
             (ItemResult::Mismatch | ItemResult::Dropped, None) => Outcome::Failed(mismatch()),
         };
         self.end_offered(number, outcome);

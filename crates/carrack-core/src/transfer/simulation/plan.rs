@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::request::{Digests, Existing, Verify};
+use crate::request::{Digests, Durability, Existing, Verify};
 use crate::wire::control::TransferOptions;
 
 /// SplitMix64: small, and good enough to choose faults with.
@@ -103,6 +103,9 @@ impl Plan {
             rate_limit: None,
             item_events: true,
             streams: [1, 2, 2, 3, 4, 7, 8, 16][rng.below(8) as usize],
+            version: 1,
+            durability: Durability::Group,
+            allow_growing: false,
         };
         let (small_items, large_files) = match rng.below(200) {
             0 => (3000 + rng.below(6000), rng.below(4)),

@@ -92,7 +92,8 @@ impl Source {
     fn add(&mut self, path: Vec<u8>, kind: ItemKind, size: u64) {
         let mtime = Some((1, 2));
         let size_told = (kind == ItemKind::File).then_some(size);
-        let scanned = ScannedItem { root: 0, path, kind, size: size_told, mode: 0o644, mtime, sparse: false };
+        let scanned =
+            ScannedItem { root: 0, path, kind, size: size_told, mode: 0o644, mtime, sparse: false, changed: None };
         self.items.push(SourceItem { scanned, size, version: 0, gone: false });
     }
 

@@ -1,0 +1,191 @@
+//! What both ends of a transfer must agree on, in types that cannot be wrong: its options, and the key of its data connections.
+
+use super::control::{Options, Session};
+use super::{PROTOCOL_VERSION, ProtocolError};
+use crate::request::{Digests, Durability, Encrypt, Existing, Verify};
+use crate::{limits, tuning};
+
+/// Options of a transfer, checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransferOptions {
+    /// A power of two within bounds.
+    pub block_bytes: u32,
+    /// What is computed.
+    pub digests: Digests,
+    /// How files are proved.
+    pub verify: Verify,
+    /// What happens to names that exist.
+    pub existing: Existing,
+    /// Bytes a second.
+    pub rate_limit: Option<u64>,
+    /// Tell of every item.
+    pub item_events: bool,
+    /// Data streams that will be made.
+    pub streams: u16,
+    /// The protocol version that both ends speak.
+    pub version: u32,
+    /// What has reached stable storage, and when.
+    pub durability: Durability,
+    /// A source may grow while it is copied.
+    pub allow_growing: bool,
+}
+
+impl TransferOptions {
+    /// As a message.
+    pub fn to_message(&self, session_id: [u8; 16]) -> Options {
+        Options {
+            block_bytes: self.block_bytes,
+            blake3: self.digests.blake3,
+            adler32: self.digests.adler32,
+            crc32c: self.digests.crc32c,
+            verify: match self.verify {
+                Verify::Wire => 0,
+                Verify::Disk => 1,
+                Verify::None => 2,
+            },
+            existing: match self.existing {
+                Existing::Replace => 0,
+                Existing::Keep => 1,
+                Existing::Only => 2,
+                Existing::Older => 3,
+            },
+            rate_limit: self.rate_limit.unwrap_or(0),
+            item_events: self.item_events,
+            session_id: session_id.to_vec(),
+            streams: u32::from(self.streams),
+            version: self.version,
+            durability: match self.durability {
+                Durability::Group => 0,
+                Durability::Each => 1,
+                Durability::None => 2,
+            },
+            allow_growing: self.allow_growing,
+        }
+    }
+
+    /// From a message, every value checked.
+    ///
+    /// # Errors
+    /// On a value out of bounds.
+    pub fn from_message(options: &Options) -> Result<Self, ProtocolError> {
+        let block = options.block_bytes;
+        if !block.is_power_of_two() || !(tuning::BLOCK_BYTES_MIN..=tuning::BLOCK_BYTES_MAX).contains(&block) {
+            return Err(ProtocolError::violation(format!("the peer asked for blocks of {block} bytes")));
+        }
+        let streams = u16::try_from(options.streams).ok().filter(|&count| (1..=limits::STREAMS).contains(&count));
+        let streams = streams
+            .ok_or_else(|| ProtocolError::violation(format!("the peer asked for {} streams", options.streams)))?;
+        let unknown = |what, value| ProtocolError::violation(format!("the peer asked for unknown {what} {value}"));
+        Ok(Self {
+            block_bytes: block,
+            digests: Digests { blake3: options.blake3, adler32: options.adler32, crc32c: options.crc32c },
+            verify: match options.verify {
+                0 => Verify::Wire,
+                1 => Verify::Disk,
+                2 => Verify::None,
+                other => return Err(unknown("verification", other)),
+            },
+            existing: match options.existing {
+                0 => Existing::Replace,
+                1 => Existing::Keep,
+                2 => Existing::Only,
+                3 => Existing::Older,
+                other => return Err(unknown("treatment of existing files", other)),
+            },
+            rate_limit: (options.rate_limit > 0).then_some(options.rate_limit),
+            item_events: options.item_events,
+            streams,
+            version: match options.version {
+                0 => 1,
+                version if version <= PROTOCOL_VERSION => version,
+                other => return Err(unknown("version", other)),
+            },
+            durability: match options.durability {
+                0 => Durability::Group,
+                1 => Durability::Each,
+                2 => Durability::None,
+                other => return Err(unknown("durability", other)),
+            },
+            allow_growing: options.allow_growing,
+        })
+    }
+}
+
+/// What a session's data connections need, checked.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SessionKey {
+    /// Which session.
+    pub id: [u8; 16],
+    /// Proves that a connection belongs to it.
+    pub secret: [u8; 32],
+    /// TLS, or clear with MACs.
+    pub encrypt: Encrypt,
+}
+
+impl std::fmt::Debug for SessionKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SessionKey").field("encrypt", &self.encrypt).finish_non_exhaustive()
+    }
+}
+
+impl SessionKey {
+    /// As a message.
+    pub fn to_message(&self) -> Session {
+        Session { id: self.id.to_vec(), secret: self.secret.to_vec(), encrypt: self.encrypt == Encrypt::Tls }
+    }
+
+    /// From a message.
+    ///
+    /// # Errors
+    /// When something is missing or of the wrong length.
+    pub fn from_message(session: Option<&Session>) -> Result<Self, ProtocolError> {
+        let wrong = || ProtocolError::violation("the peer sent a session without a whole identifier and secret");
+        let session = session.ok_or_else(wrong)?;
+        Ok(Self {
+            id: session.id.as_slice().try_into().map_err(|_| wrong())?,
+            secret: session.secret.as_slice().try_into().map_err(|_| wrong())?,
+            encrypt: if session.encrypt { Encrypt::Tls } else { Encrypt::None },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_out_of_bounds_are_refused() {
+        let good = TransferOptions {
+            block_bytes: tuning::BLOCK_BYTES,
+            digests: Digests { blake3: true, adler32: false, crc32c: true },
+            verify: Verify::Disk,
+            existing: Existing::Older,
+            rate_limit: Some(5),
+            item_events: true,
+            streams: 4,
+            version: PROTOCOL_VERSION,
+            durability: Durability::Each,
+            allow_growing: true,
+        };
+        let message = good.to_message([1; 16]);
+        assert_eq!(TransferOptions::from_message(&message), Ok(good));
+        for block_bytes in [0, 1, 4095, 1 << 30, u32::MAX] {
+            assert!(TransferOptions::from_message(&Options { block_bytes, ..message.clone() }).is_err());
+        }
+        for streams in [0, 10_000, u32::MAX] {
+            assert!(TransferOptions::from_message(&Options { streams, ..message.clone() }).is_err());
+        }
+        assert!(TransferOptions::from_message(&Options { verify: 3, ..message.clone() }).is_err());
+        assert!(TransferOptions::from_message(&Options { durability: 3, ..message.clone() }).is_err());
+        assert!(TransferOptions::from_message(&Options { version: 99, ..message.clone() }).is_err());
+        assert!(TransferOptions::from_message(&Options { existing: 4, ..message }).is_err());
+    }
+
+    #[test]
+    fn a_secret_does_not_print() {
+        let key = SessionKey { id: [0xaa; 16], secret: [0xbb; 32], encrypt: Encrypt::Tls };
+        assert!(!format!("{key:?}").contains("187"));
+        assert_eq!(SessionKey::from_message(Some(&key.to_message())), Ok(key));
+        assert!(SessionKey::from_message(Some(&Session::default())).is_err());
+    }
+}
