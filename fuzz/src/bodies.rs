@@ -7,7 +7,7 @@ use carrack_core::path::{check_relative, display_bytes, drives_terminal, join, s
 use carrack_core::report::{ErrorCode, Failure, ItemKind, ItemReport, Side};
 use carrack_core::request::{Digests, Durability, Existing, Verify};
 use carrack_core::transfer::ScannedItem;
-use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction};
+use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use carrack_core::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig, SentItem};
 use carrack_core::wire::bounds::check_ask;
 use carrack_core::wire::control::{Ask, FromAgent, Role, SessionKey, Tell, ToAgent, TransferOptions};
@@ -182,8 +182,8 @@ impl Both {
             durability: Durability::Group,
             allow_growing: false,
         };
-        let mut receiver = Receiver::new(options);
-        let mut sender = Sender::new(SenderConfig { options, targets: vec![Vec::new()] });
+        let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: false });
+        let mut sender = Sender::new(SenderConfig { options, targets: vec![Vec::new()], known: false });
         let now = Instant::now();
         for stream in 0..STREAMS {
             receiver.handle_stream(stream);
@@ -280,6 +280,10 @@ impl Both {
                 let sent = SentItem { size: 5, digest: BlockDigest::default(), failure: (how & 1 == 1).then(failure) };
                 self.sender.handle_bundle_sent(bundle.id, vec![sent; bundle.items.len()]);
             }
+            Some(Job::Check(block)) => {
+                let result = if how & 1 == 1 { Err(failure()) } else { Ok(BlockDigest::default()) };
+                self.sender.handle_block_checked(self.now, stream, block.item, block.offset, result);
+            }
             Some(Job::Block(block)) => {
                 let (mut length, digest) = (block.length, BlockDigest::default());
                 if block.unsized_source {
@@ -314,6 +318,8 @@ impl Both {
                 ReceiverAction::Commit(bundle) => self.receiver.handle_committed(bundle, Vec::new()),
                 ReceiverAction::ApplyDirectories(_) => self.receiver.handle_directories_applied(Vec::new()),
                 ReceiverAction::Sync => self.receiver.handle_synced(true),
+                ReceiverAction::Checkpoint { item, .. } => self.receiver.handle_checkpointed(item, Ok(Vec::new())),
+                ReceiverAction::Look { bundle, .. } => self.receiver.handle_looked(bundle, Vec::new()),
                 ReceiverAction::Send(_) | ReceiverAction::Discard(_) => {}
             }
         }
@@ -321,6 +327,9 @@ impl Both {
             match action {
                 SenderAction::CheckSource(item) => self.sender.handle_source_checked(item, Ok(())),
                 SenderAction::AbortStream(stream) => self.loses(stream),
+                SenderAction::Rescan { scanned, attempt } => {
+                    self.sender.handle_rescanned(self.now, &scanned, attempt, Ok(scanned.clone()));
+                }
                 SenderAction::Send(_) | SenderAction::CloseSource(_) | SenderAction::Report(_) => {}
             }
         }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use blake3::hazmat::HasherExt;
 use proptest::prelude::*;
 
-use super::receiver::{Begin, Opened, Receiver, ReceiverAction};
+use super::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use super::simulation::plan::Rng;
 use crate::digest::{BlockDigest, block_count, block_length};
 use crate::report::FileDigests;
@@ -67,7 +67,7 @@ impl Case {
     fn new(seed: u64, size: usize, block_bytes: u32, streams: u16, bug: Bug) -> Self {
         let mut rng = Rng::new(seed);
         let data: Vec<u8> = std::iter::repeat_with(|| rng.next() as u8).take(size).collect();
-        let mut receiver = Receiver::new(options(block_bytes));
+        let mut receiver = Receiver::new(ReceiverConfig { options: options(block_bytes), checkpoints: false });
         (0..streams).for_each(|stream| receiver.handle_stream(stream));
         let told = seed.is_multiple_of(2).then_some(size as u64);
         receiver.handle_message(offer(1, told)).expect("an offer is welcome");

@@ -9,6 +9,7 @@
 mod incoming;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Instant;
 
 use self::incoming::{Incoming, State};
 use super::Unit;
@@ -19,7 +20,7 @@ use crate::wire::ProtocolError;
 use crate::wire::control::TransferOptions;
 use crate::wire::error_code::{ErrorCode, Side};
 use crate::wire::frame::Trailer;
-use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage};
+use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage, QueryItem};
 
 /// What has to be done outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,30 @@ pub enum ReceiverAction {
     ApplyDirectories(Vec<DirectoryAttributes>),
     /// Bring everything published to stable storage, and say so by [`Receiver::handle_synced`].
     Sync,
+    /// Bring these blocks of an open item to stable storage, read them back past the cache where that was asked for, write them down
+    /// in the marker, and say so by [`Receiver::handle_checkpointed`]. One at a time for each item.
+    Checkpoint {
+        /// The item.
+        item: u64,
+        /// Index and digest of each block.
+        blocks: Vec<(u64, BlockDigest)>,
+    },
+    /// See which of these an earlier attempt has published and are there still, and say so by [`Receiver::handle_looked`].
+    Look {
+        /// The bundle that they are to travel in.
+        bundle: u64,
+        /// Its files and links.
+        items: Vec<QueryItem>,
+    },
+}
+
+/// What a receiver is told at its start.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceiverConfig {
+    /// The transfer's options.
+    pub options: TransferOptions,
+    /// There is a marker: what has landed is to be checkpointed.
+    pub checkpoints: bool,
 }
 
 /// How a stream is to treat a block that begins.
@@ -69,6 +94,11 @@ pub enum Opened {
     Keep,
     /// It cannot be written.
     Refused(Failure),
+    /// Blocks may come; these of them, by index, with the digests that they were written with, are in the part file from an earlier
+    /// attempt.
+    Resumed(Vec<(u64, BlockDigest)>),
+    /// An earlier attempt has published it, and it has not changed since.
+    Present(FileDigests),
 }
 
 /// The receiving half of a transfer.
@@ -115,9 +145,9 @@ impl Receiver {
     const DIRECTORY_FAILURE_BYTES: usize = limits::MESSAGE_BYTES / 2;
 
     /// A receiver that has been offered nothing yet.
-    pub fn new(options: TransferOptions) -> Self {
+    pub fn new(config: ReceiverConfig) -> Self {
         Self {
-            options,
+            options: config.options,
             items: BTreeMap::new(),
             waiting: VecDeque::new(),
             last_offer: 0,
@@ -278,11 +308,12 @@ impl Receiver {
         };
         let dropped = item.state == State::Dropped;
         let answer = match opened {
-            Opened::Ready if dropped => return self.drop_open(number, ItemResult::Dropped),
-            Opened::Ready => {
+            Opened::Ready | Opened::Resumed(_) if dropped => return self.drop_open(number, ItemResult::Dropped),
+            Opened::Ready | Opened::Resumed(_) => {
                 item.state = State::Open;
                 Answer::Accept
             }
+            Opened::Present(digests) => Answer::Present(digests),
             Opened::Keep => Answer::Keep,
             Opened::Refused(failure) => Answer::Refuse(failure),
         };
@@ -451,6 +482,25 @@ impl Receiver {
             self.send_done(number, result);
             self.open_more();
         }
+    }
+
+    /// The answer to [`ReceiverAction::Checkpoint`]: indexes of blocks that storage gave back otherwise than they were written; or why
+    /// nothing that was written to the part file can be relied on any more.
+    pub fn handle_checkpointed(&mut self, _number: u64, _result: Result<Vec<u64>, Failure>) {}
+
+    /// The answer to [`ReceiverAction::Look`]: index within the bundle, and digests, of those that are there.
+    pub fn handle_looked(&mut self, bundle: u64, known: Vec<(u32, FileDigests)>) {
+        if !self.has_ended() {
+            self.send(PeerMessage::Known { bundle, items: known });
+        }
+    }
+
+    /// It is `now`. To be said before `poll_action`, and when [`Self::next_deadline`] has come.
+    pub fn handle_time(&mut self, _now: Instant) {}
+
+    /// When [`Self::handle_time`] is to be called, though nothing has happened.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        None
     }
 
     /// A bundle begins on a stream: whether its items are to be written, or read and dropped.

@@ -41,6 +41,8 @@ pub enum Job {
     Bundle(Arc<Bundle>),
     /// Read and send this block.
     Block(BlockJob),
+    /// Read this block, send nothing, and say what its digest is by [`Sender::handle_block_checked`].
+    Check(BlockJob),
 }
 
 /// A block to read and send.
@@ -95,6 +97,13 @@ pub enum SenderAction {
     AbortStream(u16),
     /// An item has ended.
     Report(Box<ItemReport>),
+    /// Look at a source again that changed while it was read, and say what it is now by [`Sender::handle_rescanned`].
+    Rescan {
+        /// As it was found before.
+        scanned: ScannedItem,
+        /// To be given back.
+        attempt: u32,
+    },
 }
 
 /// What a sender is told at its start.
@@ -104,6 +113,8 @@ pub struct SenderConfig {
     pub options: TransferOptions,
     /// For each source, where it goes, relative to the destination; empty for the destination itself.
     pub targets: Vec<Vec<u8>>,
+    /// An earlier attempt may have published items: ask about small ones before they are sent.
+    pub known: bool,
 }
 
 /// The sending half of a transfer.
@@ -337,6 +348,19 @@ impl Sender {
                 let message = "what was read is not as long as the source".to_string();
                 self.abandon(number, Failure { code: ErrorCode::SourceChanged, side: Side::Source, message });
             }
+        }
+    }
+
+    /// The answer to [`SenderAction::Rescan`]: what is there now in place of `before`.
+    pub fn handle_rescanned(
+        &mut self,
+        _now: Instant,
+        before: &ScannedItem,
+        _attempt: u32,
+        result: Result<ScannedItem, Failure>,
+    ) {
+        if let (Err(failure), false) = (result, self.has_ended()) {
+            self.end_item(before, 0, FileDigests::default(), Outcome::Failed(failure));
         }
     }
 

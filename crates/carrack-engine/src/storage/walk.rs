@@ -57,6 +57,30 @@ pub fn walk(number: u32, root: &SourceRoot, each: &mut dyn FnMut(Found) -> bool)
     }
 }
 
+/// What stands now where an item was found that changed while it was read.
+///
+/// # Errors
+/// With [`ErrorCode::SourceVanished`] when nothing does, and [`ErrorCode::SourceChanged`] when it is something of another kind.
+pub fn look_again(root: &SourceRoot, item: &ScannedItem) -> Result<ScannedItem, Failure> {
+    let stat = match &root.kind {
+        RootKind::Directory(top) => {
+            let (parent, name) = carrack_core::path::split_name(&item.path);
+            patiently(|| top.open_dir(parent, Links::Refuse)).and_then(|directory| directory.stat_at(name))
+        }
+        RootKind::Entry(parent, name, links) => parent.stat(name, *links),
+        RootKind::Stdin | RootKind::Zero(_) | RootKind::Random(_) => return Ok(item.clone()),
+    };
+    let stat = stat.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => failure(ErrorCode::SourceVanished, Side::Source, "vanished while it was copied"),
+        _ => io_failure(Side::Source, "stat", &error),
+    })?;
+    let found = scanned(item.root, item.path.clone(), &stat);
+    if found.kind != item.kind {
+        return Err(failure(ErrorCode::SourceChanged, Side::Source, "is something else than when it was listed"));
+    }
+    Ok(found)
+}
+
 /// As an item of a transfer.
 fn scanned(root: u32, path: Vec<u8>, stat: &Stat) -> ScannedItem {
     let (kind, size) = match stat.kind {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, Side};
 use carrack_core::request::Verify;
-use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction};
+use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use carrack_core::tuning::{SILENCE, SLICE_BYTES};
 use carrack_core::wire::ProtocolError;
 use carrack_core::wire::bounds::Expected;
@@ -85,7 +85,7 @@ impl ReceiveRun {
     /// Starts the pump and the commits; data is written as streams are added.
     pub fn start(options: TransferOptions, destination: Destination, expected: Expected, voice: Voice) -> Arc<Self> {
         let run = Arc::new(Self {
-            machine: Mutex::new(Receiver::new(options)),
+            machine: Mutex::new(Receiver::new(ReceiverConfig { options, checkpoints: false })),
             changed: Condvar::new(),
             options,
             destination,
@@ -198,6 +198,7 @@ impl ReceiveRun {
         loop {
             self.open_waiting(&mut offers);
             let mut machine = lock(&self.machine);
+            machine.handle_time(Instant::now());
             let mut actions = Vec::new();
             while let Some(action) = machine.poll_action() {
                 actions.push(action);
@@ -208,7 +209,10 @@ impl ReceiveRun {
                 return self.end(outcome, commits);
             }
             if actions.is_empty() {
-                drop(self.changed.wait_timeout(machine, Duration::from_secs(1)));
+                let most = Duration::from_secs(1);
+                let deadline = machine.next_deadline();
+                let left = deadline.map_or(most, |deadline| deadline.saturating_duration_since(Instant::now()));
+                drop(self.changed.wait_timeout(machine, left.min(most)));
                 continue;
             }
             drop(machine);
@@ -229,7 +233,7 @@ impl ReceiveRun {
             if ran_out && !lock(&self.parts).is_empty() {
                 return offers.push_front(offer);
             }
-            if let (Opened::Ready, Some(part)) = (&opened, part) {
+            if let (Opened::Ready | Opened::Resumed(_), Some(part)) = (&opened, part) {
                 lock(&self.parts).insert(offer.item, Arc::new(part));
             }
             self.tell(|machine| machine.handle_opened(offer.item, opened));
@@ -255,6 +259,13 @@ impl ReceiveRun {
                     socket.abort();
                 }
                 return;
+            }
+            // Without a marker nothing is known of an earlier attempt, and nothing has to be written down.
+            ReceiverAction::Checkpoint { item, .. } => {
+                return self.tell(|machine| machine.handle_checkpointed(item, Ok(Vec::new())));
+            }
+            ReceiverAction::Look { bundle, .. } => {
+                return self.tell(|machine| machine.handle_looked(bundle, Vec::new()));
             }
             ReceiverAction::Publish { item, digests, size } => Commit::Publish { item, digests, size },
             ReceiverAction::Commit(bundle) => Commit::Bundle(bundle),

@@ -53,7 +53,8 @@ pub struct SendRun {
 impl SendRun {
     /// Starts the pump; the scan starts, and data flows, as streams are added.
     pub fn start(options: TransferOptions, roots: Vec<SourceRoot>, voice: Voice) -> Arc<Self> {
-        let config = SenderConfig { options, targets: roots.iter().map(|root| root.target.clone()).collect() };
+        let config =
+            SenderConfig { options, targets: roots.iter().map(|root| root.target.clone()).collect(), known: false };
         let run = Arc::new(Self {
             machine: Mutex::new(Sender::new(config)),
             changed: Condvar::new(),
@@ -254,6 +255,10 @@ impl SendRun {
                 }
             }
             SenderAction::Report(report) => items.push((*report).into()),
+            SenderAction::Rescan { scanned, attempt } => {
+                let found = self.root(&scanned).and_then(|root| walk::look_again(root, &scanned));
+                self.tell(|machine| machine.handle_rescanned(Instant::now(), &scanned, attempt, found));
+            }
         }
     }
 
@@ -344,6 +349,11 @@ impl StreamWork<'_> {
                     match job {
                         Job::Block(block) => self.send_block(block)?,
                         Job::Bundle(bundle) => self.send_bundle(&bundle)?,
+                        Job::Check(block) => {
+                            self.check_block(block);
+                            // Nothing is written, so nothing else would notice that the connection has gone.
+                            self.look_for_end()?;
+                        }
                     }
                 }
                 Next::Wait(until) => {
@@ -412,6 +422,28 @@ impl StreamWork<'_> {
         self.out.flush()?;
         self.block_done(job, read.map(|()| (job.length, digest)));
         Ok(())
+    }
+
+    /// Reads a block that the receiver holds from an earlier attempt, and tells its digest.
+    fn check_block(&mut self, job: BlockJob) {
+        let result = self.run.source_of(job.item).and_then(|source| {
+            let hole = job.sparse && source.is_hole(job.offset, u64::from(job.length));
+            let mut hasher = BlockHasher::new(self.run.options.digests, job.offset);
+            let mut read = 0;
+            while read < job.length as usize {
+                let slice = &mut self.slice[..(job.length as usize - read).min(SLICE_BYTES)];
+                if hole {
+                    slice.fill(0);
+                } else {
+                    source.read_at(job.offset + read as u64, slice)?;
+                }
+                hasher.update(slice);
+                read += slice.len();
+            }
+            Ok(hasher.finish(job.whole))
+        });
+        let now = Instant::now();
+        self.run.tell(|machine| machine.handle_block_checked(now, self.number, job.item, job.offset, result));
     }
 
     /// The next block of a source whose size is not known: read whole before its header can be written.

@@ -6,11 +6,11 @@ use crate::digest::BlockDigest;
 use crate::limits;
 use crate::transfer::BLOCKS_AHEAD;
 use crate::transfer::orders::{offer, options};
-use crate::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction};
+use crate::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use crate::wire::frame::Trailer;
 
 fn receiver() -> Receiver {
-    let mut receiver = Receiver::new(options(BLOCK));
+    let mut receiver = Receiver::new(ReceiverConfig { options: options(BLOCK), checkpoints: false });
     (0..3).for_each(|stream| receiver.handle_stream(stream));
     receiver
 }
@@ -264,6 +264,8 @@ fn drive(receiver: &mut Receiver, rng: &mut Rng, writing: &mut [Option<(u64, u64
             }
             ReceiverAction::ApplyDirectories(_) => receiver.handle_directories_applied(Vec::new()),
             ReceiverAction::Sync => receiver.handle_synced(true),
+            ReceiverAction::Checkpoint { item, .. } => receiver.handle_checkpointed(item, Ok(Vec::new())),
+            ReceiverAction::Look { bundle, .. } => receiver.handle_looked(bundle, Vec::new()),
             ReceiverAction::Send(_) | ReceiverAction::Discard(_) | ReceiverAction::Commit(_) => {}
         }
     }

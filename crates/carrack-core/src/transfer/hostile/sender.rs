@@ -20,7 +20,7 @@ fn file(name: &str, size: Option<u64>) -> ScannedItem {
 
 /// A sender with a large file (number 1), a bundle of two small ones (number 2) and two streams.
 fn sender(now: Instant, size: Option<u64>) -> Sender {
-    let mut sender = Sender::new(SenderConfig { options: options(BLOCK), targets: vec![Vec::new()] });
+    let mut sender = Sender::new(SenderConfig { options: options(BLOCK), targets: vec![Vec::new()], known: false });
     sender.handle_stream(0);
     sender.handle_stream(1);
     sender.handle_item(now, file("large", size));
@@ -253,7 +253,7 @@ fn a_block_that_landed_unread_is_read_again() {
 #[test]
 fn streams_may_go_when_there_is_nothing_left_to_send() {
     let now = Instant::now();
-    let mut sender = Sender::new(SenderConfig { options: options(BLOCK), targets: vec![Vec::new()] });
+    let mut sender = Sender::new(SenderConfig { options: options(BLOCK), targets: vec![Vec::new()], known: false });
     sender.handle_stream(0);
     sender.handle_scan_complete();
     sender.handle_stream_lost(0, &failure());
@@ -282,21 +282,28 @@ fn nothing_a_receiver_says_panics() {
                 }
                 1 if !jobs.is_empty() => {
                     let (stream, job) = jobs.swap_remove(rng.below(jobs.len() as u64) as usize);
-                    finish(&mut sender, stream, &job);
+                    finish(&mut sender, now, stream, &job);
                 }
                 _ => _ = sender.handle_message(now, any_message(&mut rng)),
             }
             while let Some(action) = sender.poll_action() {
-                if let SenderAction::CheckSource(item) = action {
-                    sender.handle_source_checked(item, Ok(()));
+                match action {
+                    SenderAction::CheckSource(item) => sender.handle_source_checked(item, Ok(())),
+                    SenderAction::Rescan { scanned, attempt } => {
+                        sender.handle_rescanned(now, &scanned, attempt, Ok(scanned.clone()));
+                    }
+                    _ => {}
                 }
             }
         }
     }
 }
 
-fn finish(sender: &mut Sender, stream: u16, job: &Job) {
+fn finish(sender: &mut Sender, now: Instant, stream: u16, job: &Job) {
     match job {
+        Job::Check(block) => {
+            sender.handle_block_checked(now, stream, block.item, block.offset, Ok(BlockDigest::default()));
+        }
         Job::Bundle(bundle) => {
             let sent = SentItem { size: 1, digest: BlockDigest::default(), failure: None };
             sender.handle_bundle_sent(bundle.id, vec![sent; bundle.items.len()]);

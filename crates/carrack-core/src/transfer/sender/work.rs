@@ -134,6 +134,17 @@ impl Sender {
         }
     }
 
+    /// A stream has read a block that the receiver holds, as [`Job::Check`] asked.
+    pub fn handle_block_checked(
+        &mut self,
+        _now: Instant,
+        _stream: u16,
+        _number: u64,
+        _offset: u64,
+        _result: Result<BlockDigest, Failure>,
+    ) {
+    }
+
     /// A stream has sent a bundle. To be said whenever all of it was handed to the stream, even if that has been lost meanwhile: the
     /// receiver may have it.
     pub fn handle_bundle_sent(&mut self, bundle: u64, sent: Vec<SentItem>) {

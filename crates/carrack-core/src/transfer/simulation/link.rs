@@ -245,6 +245,7 @@ impl World {
     fn read(&mut self, job: &Job) -> Content {
         let fails = self.rng.chance(self.plan.read_failure) && self.rng.chance(300);
         match job {
+            Job::Check(_) => panic!("nothing is held"),
             Job::Block(block) => self.read_block(block, fails),
             Job::Bundle(bundle) => {
                 let entries = bundle.items.iter().map(|item| self.read_entry(item)).collect();

@@ -12,7 +12,7 @@ use super::verdict::Verdict;
 use crate::limits;
 use crate::report::{Failure, FileDigests, ItemKind, ItemReport};
 use crate::request::Verify;
-use crate::transfer::receiver::{Opened, Receiver, ReceiverAction};
+use crate::transfer::receiver::{Opened, Receiver, ReceiverAction, ReceiverConfig};
 use crate::transfer::sender::{Sender, SenderAction, SenderConfig};
 use crate::wire::error_code::{ErrorCode, Side};
 use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage};
@@ -104,10 +104,10 @@ impl World {
     pub fn new(plan: Plan) -> Self {
         let mut rng = Rng::new(!plan.seed);
         let source = Source::new(&plan, &mut rng);
-        let config = SenderConfig { options: plan.options, targets: vec![Vec::new()] };
+        let config = SenderConfig { options: plan.options, targets: vec![Vec::new()], known: false };
         let mut world = Self {
             sender: Sender::new(config),
-            receiver: Receiver::new(plan.options),
+            receiver: Receiver::new(ReceiverConfig { options: plan.options, checkpoints: false }),
             source,
             rng,
             // Where a clock starts is its own affair; only differences count.
@@ -304,6 +304,7 @@ impl World {
                 self.cut(stream);
             }
             SenderAction::Report(report) => self.reports.push(*report),
+            SenderAction::Rescan { .. } => panic!("version 1 does not look again"),
         }
     }
 
@@ -372,6 +373,7 @@ impl World {
             }
             ReceiverAction::ApplyDirectories(list) => self.after(delay, Event::Directories(list)),
             ReceiverAction::Sync => self.after(delay, Event::Synced),
+            ReceiverAction::Checkpoint { .. } | ReceiverAction::Look { .. } => panic!("there is no marker"),
         }
     }
 
