@@ -14,9 +14,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("carrack-core", &[]),
     ("carrack-sys", &[]),
     ("carrack-engine", &["carrack-core", "carrack-sys"]),
+    // For tests alone; see DEV_ONLY.
+    ("carrack-faults", &["carrack-sys"]),
     ("carrack-service", &["carrack-engine", "carrack-core"]),
-    ("carrack", &["carrack-service", "carrack-engine", "carrack-core", "carrack-sys"]),
+    ("carrack", &["carrack-service", "carrack-engine", "carrack-core", "carrack-sys", "carrack-faults"]),
 ];
+
+/// What may be depended on by tests only.
+const DEV_ONLY: &str = "carrack-faults";
 
 const CORE: &str = "crates/carrack-core/src/";
 const SYS: &str = "crates/carrack-sys/";
@@ -80,17 +85,33 @@ fn arrows(path: &str, manifest: &str) -> Vec<Finding> {
     let Some((_, allowed)) = ARROWS.iter().find(|(from, _)| *from == name) else {
         return vec![Finding::new(path, 1, format!("{name} has no arrows; add it to xtask layers"))];
     };
-    let ours = dependencies(manifest).into_iter().filter(|(_, to)| to.starts_with("carrack"));
-    ours.filter(|(_, to)| !allowed.contains(&to.as_str()))
-        .map(|(line, to)| Finding::new(path, line, format!("{name} may not depend on {to}")))
-        .collect()
+    let ours = dependencies(manifest).into_iter().filter(|found| found.name.starts_with("carrack"));
+    let judge = |found: Dependency| {
+        let to = &found.name;
+        if !allowed.contains(&to.as_str()) {
+            Some(Finding::new(path, found.line, format!("{name} may not depend on {to}")))
+        } else if to == DEV_ONLY && !found.is_dev {
+            Some(Finding::new(path, found.line, format!("{to} is for tests: only a dev-dependency")))
+        } else {
+            None
+        }
+    };
+    ours.filter_map(judge).collect()
 }
 
-/// The packages named in any dependency table of a manifest, each with its line.
-fn dependencies(manifest: &str) -> Vec<(usize, String)> {
+/// A package named in a manifest.
+struct Dependency {
+    line: usize,
+    name: String,
+    is_dev: bool,
+}
+
+/// The packages named in any dependency table of a manifest.
+fn dependencies(manifest: &str) -> Vec<Dependency> {
     const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
     let mut found = Vec::new();
     let mut in_table = false;
+    let mut is_dev = false;
     for (index, line) in manifest.lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default().trim();
         if let Some(header) = line.strip_prefix('[') {
@@ -99,14 +120,15 @@ fn dependencies(manifest: &str) -> Vec<(usize, String)> {
             // holds it just before the package's.
             let (parent, last) = header.rsplit_once('.').unwrap_or(("", header));
             in_table = TABLES.contains(&last);
+            is_dev = header.contains("dev-dependencies");
             if TABLES.contains(&parent.rsplit('.').next().unwrap_or_default()) {
-                found.push((index + 1, unquoted(last)));
+                found.push(Dependency { line: index + 1, name: unquoted(last), is_dev });
             }
-        } else if let Some(package) = renamed(line) {
-            found.push((index + 1, package));
+        } else if let Some(name) = renamed(line) {
+            found.push(Dependency { line: index + 1, name, is_dev });
         } else if in_table && !line.is_empty() {
             let key = line.split(['.', '=', ' ']).next().unwrap_or_default();
-            found.push((index + 1, unquoted(key)));
+            found.push(Dependency { line: index + 1, name: unquoted(key), is_dev });
         }
     }
     found
@@ -242,9 +264,11 @@ package = \"renamed\"
 j = []
 ";
         let found = dependencies(manifest);
-        let names: Vec<&str> = found.iter().map(|(_, name)| name.as_str()).collect();
+        let names: Vec<&str> = found.iter().map(|found| found.name.as_str()).collect();
         assert_eq!(names, ["a", "b", "c", "real", "f", "g", "h", "i", "renamed"]);
-        assert_eq!(found[0].0, 5);
+        assert_eq!(found[0].line, 5);
+        let dev: Vec<&str> = found.iter().filter(|found| found.is_dev).map(|found| found.name.as_str()).collect();
+        assert_eq!(dev, ["g"]);
     }
 
     #[test]
@@ -265,6 +289,18 @@ j = []
                 let findings = arrows(&format!("crates/{name}/Cargo.toml"), &manifest);
                 assert_eq!(findings.is_empty(), allowed, "{name} to {to}: {findings:?}");
             }
+        }
+    }
+
+    #[test]
+    fn makers_of_faults_are_for_tests() {
+        for (table, name, count) in [
+            ("dev-dependencies", "carrack", 0),
+            ("dependencies", "carrack", 1),
+            ("dev-dependencies", "carrack-core", 1),
+        ] {
+            let manifest = format!("[{table}]\n{DEV_ONLY}.workspace = true\n");
+            assert_eq!(arrows(&format!("crates/{name}/Cargo.toml"), &manifest).len(), count, "{name} {table}");
         }
     }
 
