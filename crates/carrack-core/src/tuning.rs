@@ -46,6 +46,9 @@ pub const STRAGGLER_FACTOR: u32 = 4;
 /// And never earlier than this: a pause of the scheduler is not a fault.
 pub const STRAGGLER_AGE_MIN: Duration = Duration::from_millis(500);
 
+/// How often an end tells where the time of its streams goes: long enough for a rate to mean something.
+pub const STAGES_INTERVAL: Duration = Duration::from_secs(10);
+
 /// How often progress is told.
 pub const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 

@@ -94,7 +94,7 @@ fn send(way: Way, socket: TcpStream, pin: [u8; 32], slices: usize) -> io::Result
     } else {
         Protection::Memory
     };
-    let mut stream = OutStream::new(connection(socket, protection));
+    let mut stream = OutStream::new(connection(socket, protection), Arc::default());
     for _ in 0..slices {
         stream.payload(&slice)?;
     }
@@ -118,7 +118,7 @@ fn receive(way: Way, socket: TcpStream, key: &Key, slices: usize) -> io::Result<
     } else {
         Protection::Memory
     };
-    let mut stream = InStream::new(connection(socket, protection));
+    let mut stream = InStream::new(connection(socket, protection), Arc::default());
     stream.payload((slices * SLICE_BYTES) as u64, &mut |slice: &[u8]| {
         std::hint::black_box(slice);
         Ok::<(), io::Error>(())

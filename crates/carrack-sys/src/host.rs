@@ -95,6 +95,12 @@ pub fn process_alive(pid: u32) -> bool {
     }
 }
 
+/// Processor time that the calling thread has used so far.
+pub fn thread_cpu_time() -> std::time::Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    std::time::Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
 /// Seconds since 1970 by this host's clock, as files' times are kept; negative before.
 pub fn clock_seconds() -> i64 {
     rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec

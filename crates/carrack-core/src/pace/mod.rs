@@ -1,4 +1,6 @@
-//! How fast, and over how many streams: controllers over (now, sample).
+//! How fast, over how many streams, and what holds it back: controllers over (now, sample).
+
+pub mod limit;
 
 use std::time::{Duration, Instant};
 

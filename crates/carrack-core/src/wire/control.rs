@@ -4,11 +4,14 @@
 //! Tagged fields (protobuf). A request has a number, and every answer to it bears the same one. An agent carries out one
 //! request at a time; status of a running transfer comes unasked.
 
+use std::time::Duration;
+
 use prost::Message as _;
 
 pub use super::options::{SessionKey, TransferOptions};
 
 use super::{ProtocolError, decode, error_code::ErrorCode, error_code::Side, peer::raw::Failure as RawFailure};
+use crate::pace::limit::StageTimes;
 use crate::report::{self, FileDigests, ItemKind, ItemReport, Outcome};
 
 /// From the command to an agent.
@@ -79,7 +82,7 @@ pub struct FromAgent {
     #[prost(uint64, tag = "1")]
     pub request: u64,
     /// What is said.
-    #[prost(oneof = "Tell", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14")]
+    #[prost(oneof = "Tell", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15")]
     pub tell: Option<Tell>,
 }
 
@@ -125,6 +128,9 @@ pub enum Tell {
     /// The sender has lost a data stream that the command may make anew (version 2).
     #[prost(message, tag = "14")]
     StreamLost(StreamLost),
+    /// Where the time of this end's streams has gone so far (version 2).
+    #[prost(message, tag = "15")]
+    Stages(Stages),
 }
 
 /// Nothing.
@@ -551,6 +557,23 @@ pub struct Ended {
     pub items_again: u64,
 }
 
+/// Where the time of one end's streams has gone, in nanoseconds: see [`crate::pace::limit::StageTimes`].
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct Stages {
+    /// Carrying something.
+    #[prost(uint64, tag = "1")]
+    pub busy_ns: u64,
+    /// Of that, waiting for storage.
+    #[prost(uint64, tag = "2")]
+    pub storage_ns: u64,
+    /// Of that, waiting for the connection.
+    #[prost(uint64, tag = "3")]
+    pub network_ns: u64,
+    /// Of that, waiting because of the rate that was asked for.
+    #[prost(uint64, tag = "4")]
+    pub pacing_ns: u64,
+}
+
 /// A data stream was lost.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct StreamLost {
@@ -789,6 +812,30 @@ impl From<Item> for ItemReport {
                 1 => Outcome::Kept,
                 _ => Outcome::Failed(item.failure.map_or(unexplained, report::Failure::from)),
             },
+        }
+    }
+}
+
+impl From<StageTimes> for Stages {
+    fn from(times: StageTimes) -> Self {
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Self {
+            busy_ns: nanos(times.busy),
+            storage_ns: nanos(times.storage),
+            network_ns: nanos(times.network),
+            pacing_ns: nanos(times.pacing),
+        }
+    }
+}
+
+impl From<Stages> for StageTimes {
+    fn from(stages: Stages) -> Self {
+        let time = Duration::from_nanos;
+        Self {
+            busy: time(stages.busy_ns),
+            storage: time(stages.storage_ns),
+            network: time(stages.network_ns),
+            pacing: time(stages.pacing_ns),
         }
     }
 }

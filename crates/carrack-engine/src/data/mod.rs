@@ -3,4 +3,5 @@
 pub mod hasher;
 pub mod mac;
 pub mod socket;
+pub mod stages;
 pub mod stream;

@@ -8,6 +8,7 @@ use carrack_core::wire::frame::MAC_BYTES;
 
 use super::mac::Mac;
 use super::socket::Socket;
+use super::stages::{Stages, Waits};
 use crate::link::tls::{Opened, Tls};
 
 /// How a stream's bytes are protected.
@@ -39,16 +40,18 @@ pub struct OutStream {
     /// Metadata and small payload that wait to go together.
     staged: Vec<u8>,
     sealed: Vec<u8>,
+    stages: Arc<Stages>,
 }
 
 impl OutStream {
-    /// Sends over this connection from now on.
-    pub fn new(connection: Connection) -> Self {
+    /// Sends over this connection from now on, and counts the time that it waits.
+    pub fn new(connection: Connection, stages: Arc<Stages>) -> Self {
         Self {
             socket: connection.socket,
             protection: connection.protection,
             staged: Vec::with_capacity(2 * SLICE_BYTES),
             sealed: Vec::new(),
+            stages,
         }
     }
 
@@ -106,9 +109,11 @@ impl OutStream {
             Protection::Tls(tls) => {
                 self.sealed.clear();
                 tls.seal(bytes, &mut self.sealed)?;
-                (&*self.socket).write_all(&self.sealed)
+                self.stages.wait(Waits::Network, || (&*self.socket).write_all(&self.sealed))
             }
-            Protection::Mac(_) | Protection::Memory => (&*self.socket).write_all(bytes),
+            Protection::Mac(_) | Protection::Memory => {
+                self.stages.wait(Waits::Network, || (&*self.socket).write_all(bytes))
+            }
         }
     }
 }
@@ -121,6 +126,7 @@ pub struct InStream {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
+    stages: Arc<Stages>,
 }
 
 impl InStream {
@@ -129,12 +135,12 @@ impl InStream {
     /// As long as nothing has come: the first header has room. A connection that carries nothing costs little.
     const IDLE_BUFFER_BYTES: usize = 4 << 10;
 
-    /// Receives over this connection from now on.
-    pub fn new(connection: Connection) -> Self {
+    /// Receives over this connection from now on, and counts the time that it waits.
+    pub fn new(connection: Connection, stages: Arc<Stages>) -> Self {
         let mut buffer = connection.early;
         let end = buffer.len();
         buffer.resize(Self::IDLE_BUFFER_BYTES.max(end), 0);
-        Self { socket: connection.socket, protection: connection.protection, buffer, start: 0, end }
+        Self { socket: connection.socket, protection: connection.protection, buffer, start: 0, end, stages }
     }
 
     /// Cuts the connection from outside.
@@ -247,7 +253,7 @@ impl InStream {
         while self.end - self.start < wanted {
             match &mut self.protection {
                 Protection::Tls(tls) => {
-                    let read = read_retrying(&self.socket, tls.space())?;
+                    let read = self.stages.wait(Waits::Network, || read_retrying(&self.socket, tls.space()))?;
                     tls.filled(read);
                     let (buffer, end) = (&mut self.buffer, &mut self.end);
                     let opened = tls.open(&mut |piece| {
@@ -262,7 +268,8 @@ impl InStream {
                     }
                 }
                 Protection::Mac(_) | Protection::Memory => {
-                    self.end += read_retrying(&self.socket, &mut self.buffer[self.end..])?;
+                    let room = &mut self.buffer[self.end..];
+                    self.end += self.stages.wait(Waits::Network, || read_retrying(&self.socket, room))?;
                 }
             }
         }

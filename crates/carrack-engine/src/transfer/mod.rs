@@ -9,11 +9,15 @@ pub mod send;
 
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 
 use carrack_core::report::{ErrorCode, Failure, Side};
-use carrack_core::wire::control::Tell;
+use carrack_core::tuning::STAGES_INTERVAL;
+use carrack_core::wire::VERSION_RESUME;
+use carrack_core::wire::control::{Tell, TransferOptions};
 use carrack_core::wire::peer::PeerMessage;
 
+use crate::data::stages::Stages;
 use crate::data::stream::Connection;
 use crate::error::{describe, failure};
 
@@ -27,6 +31,26 @@ pub struct Voice {
     pub peer: Arc<Say>,
     /// To the command.
     pub command: Arc<dyn Fn(Tell) + Send + Sync>,
+}
+
+/// Tells the command now and then where the time of this end's streams goes.
+struct StageReports {
+    version: u32,
+    told: Instant,
+}
+
+impl StageReports {
+    fn new(options: &TransferOptions) -> Self {
+        Self { version: options.version, told: Instant::now() }
+    }
+
+    /// If it is time to, or if this is the last time.
+    fn tell(&mut self, voice: &Voice, stages: &Stages, last: bool) {
+        if self.version >= VERSION_RESUME && (last || self.told.elapsed() >= STAGES_INTERVAL) {
+            self.told = Instant::now();
+            (voice.command)(Tell::Stages(stages.times().into()));
+        }
+    }
 }
 
 /// A transfer that runs at this end.

@@ -20,9 +20,10 @@ use carrack_core::wire::frame::{
 };
 use carrack_core::wire::peer::{DirectoryAttributes, ItemResult, Offer, PeerMessage};
 
-use super::{Voice, stream_failure};
+use super::{StageReports, Voice, stream_failure};
 use crate::data::hasher::BlockHasher;
 use crate::data::socket::Socket;
+use crate::data::stages::{Stages, Waits};
 use crate::data::stream::{Connection, InStream};
 use crate::error::protocol_failure;
 use crate::storage::descriptors::open_parts_max;
@@ -45,6 +46,7 @@ pub struct ReceiveRun {
     parts_max: usize,
     staged: Mutex<HashMap<u64, Staged>>,
     sockets: Mutex<HashMap<u16, Arc<Socket>>>,
+    stages: Arc<Stages>,
     voice: Voice,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -95,6 +97,7 @@ impl ReceiveRun {
             parts_max: open_parts_max(),
             staged: Mutex::default(),
             sockets: Mutex::default(),
+            stages: Arc::default(),
             voice,
             threads: Mutex::default(),
         });
@@ -172,7 +175,8 @@ impl ReceiveRun {
         }
         self.tell(|machine| machine.handle_stream(number));
         self.spawn(move |run| {
-            let mut stream = StreamWork { run, number, input: InStream::new(connection), scratch: Vec::new() };
+            let input = InStream::new(connection, Arc::clone(&run.stages));
+            let mut stream = StreamWork { run, number, input, scratch: Vec::new() };
             let ended = stream.work();
             run.tell(|machine| {
                 machine.handle_stream_closed(number);
@@ -195,8 +199,10 @@ impl ReceiveRun {
     /// Carries out what the machine decides, until the transfer has ended.
     fn pump(&self, commits: mpsc::SyncSender<Commit>) {
         let mut offers = VecDeque::new();
+        let mut reports = StageReports::new(&self.options);
         loop {
             self.open_waiting(&mut offers);
+            reports.tell(&self.voice, &self.stages, false);
             let mut machine = lock(&self.machine);
             machine.handle_time(Instant::now());
             let mut actions = Vec::new();
@@ -206,6 +212,7 @@ impl ReceiveRun {
             let outcome = machine.outcome();
             if let (true, Some(outcome)) = (actions.is_empty(), outcome.clone()) {
                 drop(machine);
+                reports.tell(&self.voice, &self.stages, true);
                 return self.end(outcome, commits);
             }
             if actions.is_empty() {
@@ -390,13 +397,16 @@ struct StreamWork<'a> {
 
 impl StreamWork<'_> {
     fn work(&mut self) -> Result<(), StreamError> {
+        let stages = Arc::clone(&self.run.stages);
         loop {
             let mut header = [0; HEADER_BYTES];
             self.input.meta(&mut header)?;
             match Header::decode(&header, self.run.options.block_bytes)? {
                 Header::End => return Ok(()),
-                Header::Block { item, offset, length, hole, whole } => self.block(item, offset, length, hole, whole)?,
-                Header::Bundle { bundle, entries } => self.bundle(bundle, entries)?,
+                Header::Block { item, offset, length, hole, whole } => {
+                    stages.carry(|| self.block(item, offset, length, hole, whole))?;
+                }
+                Header::Bundle { bundle, entries } => stages.carry(|| self.bundle(bundle, entries))?,
             }
         }
     }
@@ -450,7 +460,7 @@ impl StreamWork<'_> {
                 if let Some(part) = part.as_deref() {
                     hasher.update(slice);
                     if written.is_ok() {
-                        written = run.destination.write(part, place, slice);
+                        written = run.stages.wait(Waits::Storage, || run.destination.write(part, place, slice));
                     }
                 }
                 place += slice.len() as u64;
@@ -568,7 +578,8 @@ impl StreamWork<'_> {
         small.read_back = (self.run.options.verify == Verify::Disk).then_some(ours);
         let written = match &self.run.destination {
             Destination::Tree(tree) => {
-                tree.write_small(&small, self.run.options.existing, content).map(|entry| entry.map(Some))
+                let write = || tree.write_small(&small, self.run.options.existing, content);
+                self.run.stages.wait(Waits::Storage, write).map(|entry| entry.map(Some))
             }
             Destination::Null => Ok(Some(None)),
             Destination::Sequential(_) => {

@@ -19,9 +19,10 @@ use carrack_core::wire::control::{Ended, Items, Tell, TransferOptions};
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
 use carrack_core::wire::peer::PeerMessage;
 
-use super::{Voice, stream_failure};
+use super::{StageReports, Voice, stream_failure};
 use crate::data::hasher::BlockHasher;
 use crate::data::socket::Socket;
+use crate::data::stages::{Stages, Waits};
 use crate::data::stream::{Connection, OutStream};
 use crate::error::{failure, protocol_failure};
 use crate::storage::source::{OpenSource, SourceRoot};
@@ -46,6 +47,7 @@ pub struct SendRun {
     cut: Mutex<HashSet<u16>>,
     limit: Option<Mutex<RateLimit>>,
     scanning: AtomicBool,
+    stages: Arc<Stages>,
     voice: Voice,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -65,6 +67,7 @@ impl SendRun {
             cut: Mutex::default(),
             limit: options.rate_limit.map(|rate| Mutex::new(RateLimit::new(rate))),
             scanning: AtomicBool::new(false),
+            stages: Arc::default(),
             voice,
             threads: Mutex::default(),
         });
@@ -129,7 +132,7 @@ impl SendRun {
             let mut stream = StreamWork {
                 run,
                 number,
-                out: OutStream::new(connection),
+                out: OutStream::new(connection, Arc::clone(&run.stages)),
                 slice: vec![0; SLICE_BYTES],
                 content: Vec::new(),
                 looked: Instant::now(),
@@ -197,6 +200,7 @@ impl SendRun {
     fn pump(&self) {
         let mut items = Vec::new();
         let mut told = Instant::now();
+        let mut reports = StageReports::new(&self.options);
         loop {
             let mut machine = self.lock();
             let mut actions = Vec::new();
@@ -219,7 +223,9 @@ impl SendRun {
                 told = Instant::now();
                 self.tell_command(Tell::Progress(progress.into()), &mut items);
             }
-            if let (true, Some(outcome)) = (idle, outcome) {
+            let over = idle && outcome.is_some();
+            reports.tell(&self.voice, &self.stages, over);
+            if let (true, Some(outcome)) = (over, outcome) {
                 return self.end(outcome, totals);
             }
         }
@@ -319,7 +325,7 @@ impl SendRun {
         if let Some(limit) = &self.limit {
             let wait = limit.lock().unwrap_or_else(PoisonError::into_inner).reserve(Instant::now(), bytes as u64);
             if !wait.is_zero() {
-                std::thread::sleep(wait);
+                self.stages.wait(Waits::Pacing, || std::thread::sleep(wait));
             }
         }
     }
@@ -346,9 +352,10 @@ impl StreamWork<'_> {
                     drop(machine);
                     // Taking a job may have made room for the scan, or have cut off a straggler.
                     self.run.changed.notify_all();
+                    let stages = Arc::clone(&self.run.stages);
                     match job {
-                        Job::Block(block) => self.send_block(block)?,
-                        Job::Bundle(bundle) => self.send_bundle(&bundle)?,
+                        Job::Block(block) => stages.carry(|| self.send_block(block))?,
+                        Job::Bundle(bundle) => stages.carry(|| self.send_bundle(&bundle))?,
                         Job::Check(block) => {
                             self.check_block(block);
                             // Nothing is written, so nothing else would notice that the connection has gone.
@@ -407,7 +414,7 @@ impl StreamWork<'_> {
             if hole {
                 slice.fill(0);
             } else if read.is_ok() {
-                read = source.read_at(job.offset + sent as u64, slice);
+                read = self.run.stages.wait(Waits::Storage, || source.read_at(job.offset + sent as u64, slice));
             }
             hasher.update(slice);
             sent += slice.len();
@@ -449,7 +456,9 @@ impl StreamWork<'_> {
     /// The next block of a source whose size is not known: read whole before its header can be written.
     fn send_next(&mut self, job: BlockJob, source: &OpenSource) -> io::Result<()> {
         self.content.resize(job.length as usize, 0);
-        let (length, end) = match source.read_next(job.offset, &mut self.content) {
+        let content = &mut self.content;
+        let read = self.run.stages.wait(Waits::Storage, || source.read_next(job.offset, content));
+        let (length, end) = match read {
             Ok(read) => read,
             Err(why) => {
                 self.block_done(job, Err(why));
@@ -500,14 +509,17 @@ impl StreamWork<'_> {
     fn send_file(&mut self, item: &ScannedItem, target: &[u8]) -> io::Result<SentItem> {
         self.content.clear();
         let mut described = item.clone();
-        let read = self.run.root(item).and_then(|root| root.open_item(item)).and_then(|source| {
-            if let Some(stat) = source.stat() {
-                described.mode = stat.mode;
-                described.mtime = Some((stat.mtime.seconds, stat.mtime.nanos));
-            }
-            let most = item.size.filter(|_| source.stat().is_none()).unwrap_or(BUNDLED_FILE_BYTES_MAX);
-            source.read_whole(&mut self.content, most as usize)?;
-            source.check_unchanged()
+        let (run, content) = (self.run, &mut self.content);
+        let read = run.stages.wait(Waits::Storage, || {
+            run.root(item).and_then(|root| root.open_item(item)).and_then(|source| {
+                if let Some(stat) = source.stat() {
+                    described.mode = stat.mode;
+                    described.mtime = Some((stat.mtime.seconds, stat.mtime.nanos));
+                }
+                let most = item.size.filter(|_| source.stat().is_none()).unwrap_or(BUNDLED_FILE_BYTES_MAX);
+                source.read_whole(content, most as usize)?;
+                source.check_unchanged()
+            })
         });
         if read.is_err() {
             self.content.clear();

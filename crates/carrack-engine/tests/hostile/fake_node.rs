@@ -155,7 +155,7 @@ impl Conversation {
             self.tell(request, answer);
             match ask {
                 Ask::Listen(_) => stream = Some(self.accept()),
-                Ask::Begin(_) => return OutStream::new(stream.expect("a data connection")),
+                Ask::Begin(_) => return OutStream::new(stream.expect("a data connection"), Arc::default()),
                 _ => {}
             }
         }

@@ -264,7 +264,7 @@ impl Session {
     }
 
     pub fn stream(&mut self, number: u16) -> OutStream {
-        OutStream::new(self.connection(number).unwrap())
+        OutStream::new(self.connection(number).unwrap(), Arc::default())
     }
 
     /// How the transfer ended at the agent.

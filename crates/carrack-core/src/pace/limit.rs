@@ -1,0 +1,218 @@
+//! What holds a transfer back, from where its streams' threads spend their time.
+//!
+//! Each end measures for each stream how long it carried data, and how much of that it waited: for storage, for the network, for
+//! the rate that was asked for. A sender that waits for the network may wait for a slow receiver, and a receiver for a slow
+//! sender: only both together tell.
+
+use std::time::Duration;
+
+/// Where the time of one end's streams went, summed over them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StageTimes {
+    /// Carrying something, whatever of it was waiting.
+    pub busy: Duration,
+    /// Of that, waiting for storage: reads at the source, writes at the destination.
+    pub storage: Duration,
+    /// Of that, waiting until the connection took or gave something.
+    pub network: Duration,
+    /// Of that, waiting because of `--bwlimit`.
+    pub pacing: Duration,
+}
+
+impl StageTimes {
+    /// What has been added since an earlier state.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            busy: self.busy.saturating_sub(earlier.busy),
+            storage: self.storage.saturating_sub(earlier.storage),
+            network: self.network.saturating_sub(earlier.network),
+            pacing: self.pacing.saturating_sub(earlier.pacing),
+        }
+    }
+
+    /// With another's added.
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            busy: self.busy.saturating_add(other.busy),
+            storage: self.storage.saturating_add(other.storage),
+            network: self.network.saturating_add(other.network),
+            pacing: self.pacing.saturating_add(other.pacing),
+        }
+    }
+
+    fn share(&self, of: Duration) -> f64 {
+        if self.busy.is_zero() { 0.0 } else { (of.as_secs_f64() / self.busy.as_secs_f64()).min(1.0) }
+    }
+
+    /// What is neither waiting nor idle: hashing, sealing, copying, and waiting for a processor to do it on.
+    fn work(&self) -> Duration {
+        self.busy.saturating_sub(self.storage).saturating_sub(self.network).saturating_sub(self.pacing)
+    }
+}
+
+/// A stage that the others wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Reading at the source.
+    SourceStorage,
+    /// Hashing and sealing at the source.
+    SourceProcessors,
+    /// The path between the two.
+    Network,
+    /// Opening and hashing at the destination.
+    DestinationProcessors,
+    /// Writing at the destination.
+    DestinationStorage,
+    /// `--bwlimit`.
+    RateLimit,
+}
+
+impl Stage {
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SourceStorage => "source-storage",
+            Self::SourceProcessors => "source-processors",
+            Self::Network => "network",
+            Self::DestinationProcessors => "destination-processors",
+            Self::DestinationStorage => "destination-storage",
+            Self::RateLimit => "rate-limit",
+        }
+    }
+
+    /// What it is, for a sentence.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::SourceStorage => "the source's storage",
+            Self::SourceProcessors => "the source's processors",
+            Self::Network => "the network",
+            Self::DestinationProcessors => "the destination's processors",
+            Self::DestinationStorage => "the destination's storage",
+            Self::RateLimit => "--bwlimit",
+        }
+    }
+}
+
+/// What held a transfer back, and how much.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// The slowest stage.
+    pub stage: Stage,
+    /// The part of their time that the streams of its side (of the network: of the side that waited less) spent on it, 0 to 1.
+    pub share: f64,
+}
+
+/// Less than this in a stream's threads says nothing.
+const BUSY_MIN: Duration = Duration::from_millis(50);
+/// Both ends wait for each other: it is the path between them.
+const BOTH_WAIT: f64 = 0.35;
+/// More of their time than this, and the streams were as slow as they were asked to be.
+const PACED: f64 = 0.3;
+
+/// What holds a transfer back, from both ends' times over the same stretch; `None` when there was too little to tell.
+pub fn limit(sender: &StageTimes, receiver: &StageTimes) -> Option<Limit> {
+    if sender.busy < BUSY_MIN || receiver.busy < BUSY_MIN {
+        return None;
+    }
+    let (sends, receives) = (sender.share(sender.network), receiver.share(receiver.network));
+    let paced = sender.share(sender.pacing);
+    let (stage, share) = if paced > PACED {
+        (Stage::RateLimit, paced)
+    } else if sends.min(receives) > BOTH_WAIT {
+        (Stage::Network, sends.min(receives))
+    } else if sends > receives {
+        slower(receiver, Stage::DestinationStorage, Stage::DestinationProcessors)
+    } else {
+        slower(sender, Stage::SourceStorage, Stage::SourceProcessors)
+    };
+    Some(Limit { stage, share })
+}
+
+fn slower(side: &StageTimes, storage: Stage, processors: Stage) -> (Stage, f64) {
+    if side.storage > side.work() { (storage, side.share(side.storage)) } else { (processors, side.share(side.work())) }
+}
+
+/// Watches the rate, and says when it has fallen for good.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RateWatch {
+    usual: Option<f64>,
+}
+
+impl RateWatch {
+    /// A rate below this part of what was usual is told.
+    const FALLEN: f64 = 0.7;
+    /// Weight of the newest rate in what is usual.
+    const WEIGHT: f64 = 0.3;
+
+    /// Takes the rate over the latest stretch, in bytes a second; what was usual before, when the new one is far below. Then the new
+    /// one is what is usual from now on, so that it is told once.
+    pub fn fallen(&mut self, rate: f64) -> Option<f64> {
+        let usual = self.usual.unwrap_or(rate);
+        if rate < usual * Self::FALLEN {
+            self.usual = Some(rate);
+            return Some(usual);
+        }
+        self.usual = Some(usual + (rate - usual) * Self::WEIGHT);
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(storage: u64, network: u64, pacing: u64) -> StageTimes {
+        let seconds = Duration::from_secs;
+        StageTimes { busy: seconds(100), storage: seconds(storage), network: seconds(network), pacing: seconds(pacing) }
+    }
+
+    #[test]
+    fn the_slowest_stage_is_named() {
+        let cases = [
+            // Both wait for each other.
+            (times(5, 80, 0), times(5, 80, 0), Stage::Network),
+            // The sender waits, the receiver writes.
+            (times(5, 85, 0), times(80, 10, 0), Stage::DestinationStorage),
+            // The sender waits, the receiver hashes.
+            (times(5, 85, 0), times(10, 10, 0), Stage::DestinationProcessors),
+            // The receiver waits, the sender reads.
+            (times(80, 5, 0), times(5, 85, 0), Stage::SourceStorage),
+            // The receiver waits, the sender hashes.
+            (times(10, 5, 0), times(5, 85, 0), Stage::SourceProcessors),
+            // As slow as asked.
+            (times(1, 1, 90), times(1, 95, 0), Stage::RateLimit),
+            // Two processors do everything in one machine: the sender is the busier.
+            (times(5, 10, 0), times(10, 30, 0), Stage::SourceProcessors),
+        ];
+        for (sender, receiver, stage) in cases {
+            let found = limit(&sender, &receiver).map(|limit| limit.stage);
+            assert_eq!(found, Some(stage), "{sender:?} {receiver:?}");
+        }
+        let share = limit(&times(5, 85, 0), &times(80, 10, 0)).map(|limit| limit.share);
+        assert!(share.is_some_and(|share| (share - 0.8).abs() < 1e-9), "{share:?}");
+        assert_eq!(limit(&StageTimes::default(), &times(1, 1, 1)), None);
+    }
+
+    #[test]
+    fn only_the_latest_stretch_counts() {
+        let (early, late) = (times(90, 5, 0), times(95, 95, 3));
+        let since = late.since(&early);
+        assert_eq!(since.storage, Duration::from_secs(5));
+        assert_eq!(since.network, Duration::from_secs(90));
+        assert_eq!(early.plus(&since).network, late.network);
+    }
+
+    #[test]
+    fn a_fall_is_told_once_and_noise_is_not() {
+        let mut watch = RateWatch::default();
+        for rate in [200.0, 190.0, 205.0, 170.0, 200.0] {
+            assert_eq!(watch.fallen(rate), None, "{rate}");
+        }
+        let usual = watch.fallen(130.0);
+        assert!(usual.is_some_and(|usual| usual > 180.0 && usual < 210.0), "{usual:?}");
+        for rate in [138.0, 138.0, 200.0, 200.0] {
+            assert_eq!(watch.fallen(rate), None, "{rate}");
+        }
+        assert!(watch.fallen(100.0).is_some());
+    }
+}
