@@ -61,6 +61,14 @@ pub const UNAUTHENTICATED_PER_ADDRESS: usize = 64;
 pub const SESSIONS: usize = 1024;
 /// Blocks whose digests fit into one message about what is held.
 pub const HELD_BLOCKS: usize = 16_384;
+/// Held blocks that are told and not yet confirmed or sent, in one transfer: what is told of them is kept until then. Of what an
+/// earlier attempt left beyond, nothing is said, and it is sent again.
+pub const HELD_BLOCKS_OPEN: usize = 1 << 22;
+/// Messages that tell of one item's held blocks: what lies in more pieces is sent again.
+pub const HELD_MESSAGES: usize = 8192;
+/// Blocks of one file that have landed and wait to be checkpointed. Those beyond are not written down in the marker, unless they have to
+/// be read back.
+pub const BLOCKS_TO_CHECKPOINT: usize = 16_384;
 /// Bytes of the key that a marker is found by.
 pub const MARKER_KEY_BYTES: usize = 8;
 /// Times that a whole item is sent again after what was written of it was lost, or after its source changed.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::request::{Encrypt, LinkKind, Verify};
+use crate::request::{Digests, Encrypt, LinkKind, Verify};
 pub use crate::wire::error_code::{ErrorCode, Side};
 
 /// Told while a transfer runs, in order.
@@ -92,6 +92,20 @@ pub struct FileDigests {
     pub adler32: Option<u32>,
     /// CRC-32C.
     pub crc32c: Option<u32>,
+}
+
+impl FileDigests {
+    /// Those that are wanted; `None` when one of them is missing.
+    pub fn covering(&self, wanted: Digests) -> Option<Self> {
+        let all = (self.blake3.is_some() || !wanted.blake3)
+            && (self.adler32.is_some() || !wanted.adler32)
+            && (self.crc32c.is_some() || !wanted.crc32c);
+        all.then(|| Self {
+            blake3: self.blake3.filter(|_| wanted.blake3),
+            adler32: self.adler32.filter(|_| wanted.adler32),
+            crc32c: self.crc32c.filter(|_| wanted.crc32c),
+        })
+    }
 }
 
 /// What became of an item.

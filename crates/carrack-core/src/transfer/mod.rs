@@ -63,4 +63,6 @@ pub enum Unit {
     Block(u64, u64),
     /// A bundle.
     Bundle(u64),
+    /// A block that the receiver holds, read by the sender to be compared: item, and offset in bytes.
+    Check(u64, u64),
 }

@@ -35,6 +35,28 @@ impl Ranges {
         true
     }
 
+    /// Takes one number out; false when it was not there.
+    pub fn remove(&mut self, number: u64) -> bool {
+        let Some((&start, &end)) = self.by_start.range(..=number).next_back().filter(|(_, end)| number < **end) else {
+            return false;
+        };
+        self.count -= 1;
+        self.by_start.remove(&start);
+        if start < number {
+            self.by_start.insert(start, number);
+        }
+        if number + 1 < end {
+            self.by_start.insert(number + 1, end);
+        }
+        true
+    }
+
+    /// The first number from `from` on that is not in the set.
+    pub fn first_missing(&self, from: u64) -> u64 {
+        let around = self.by_start.range(..=from).next_back();
+        around.map_or(from, |(_, &end)| end.max(from))
+    }
+
     /// Whether a number is in the set.
     pub fn contains(&self, number: u64) -> bool {
         self.by_start.range(..=number).next_back().is_some_and(|(_, &end)| number < end)
@@ -66,14 +88,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn is_a_set(numbers in proptest::collection::vec(0u64..64, 0..200)) {
+        fn is_a_set(numbers in proptest::collection::vec((0u64..64, 0..3), 0..200)) {
             let mut model = BTreeSet::new();
             let mut ranges = Ranges::new();
-            for number in numbers {
-                prop_assert_eq!(ranges.insert(number), model.insert(number));
+            for (number, what) in numbers {
+                match what {
+                    0 => prop_assert_eq!(ranges.remove(number), model.remove(&number)),
+                    _ => prop_assert_eq!(ranges.insert(number), model.insert(number)),
+                }
                 prop_assert_eq!(ranges.count(), model.len() as u64);
                 for probe in 0..64 {
                     prop_assert_eq!(ranges.contains(probe), model.contains(&probe));
+                    let missing = (probe..).find(|number| !model.contains(number));
+                    prop_assert_eq!(Some(ranges.first_missing(probe)), missing);
                 }
                 let mut pieces = 0;
                 for &number in &model {

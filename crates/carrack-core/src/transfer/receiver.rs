@@ -2,20 +2,28 @@
 //!
 //! Invariants, asserted in every build:
 //! - a file is published only when every block has landed, and its digest, computed here over what was written, is the sender's;
-//! - a block is written by one stream at a time, and never again once it has landed.
+//! - a block is written by one stream at a time, and never again once it has landed, unless storage has lost it;
+//! - a block from an earlier attempt has landed only once the sender has compared it with its source;
+//! - with `--verify disk` and checkpoints, a file is published only after each of its blocks has been read back.
 //!
 //! Every offer gets one last word: a refusal, a *keep* or a *done*. So the sender's count of open offers is never below ours.
+//!
+//! When the transfer fails, part files that are open are left to the driver, who knows what it has checkpointed and asks for the rest
+//! by [`Receiver::unsaved`].
 
+mod checkpoints;
 mod incoming;
+mod resume;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
-use self::incoming::{Incoming, State};
+use self::incoming::{Incoming, State, Written};
 use super::Unit;
 use crate::digest::BlockDigest;
 use crate::limits;
-use crate::report::{Failure, FileDigests};
+use crate::report::{Failure, FileDigests, ItemKind};
+use crate::request::Verify;
 use crate::wire::ProtocolError;
 use crate::wire::control::TransferOptions;
 use crate::wire::error_code::{ErrorCode, Side};
@@ -70,14 +78,16 @@ pub enum ReceiverAction {
 pub struct ReceiverConfig {
     /// The transfer's options.
     pub options: TransferOptions,
-    /// There is a marker: what has landed is to be checkpointed.
+    /// What has landed is to be checkpointed: there is a marker to write it down in, or it is read back block by block. Then
+    /// [`ReceiverAction::Publish`] need not read anything back. Of version 2 on.
     pub checkpoints: bool,
 }
 
 /// How a stream is to treat a block that begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// Write its bytes.
+    /// Write its bytes. Where the marker claims the block from an earlier attempt, that is to be taken back there before the first byte
+    /// is written: a claim that is trusted after a crash must be true.
     Write,
     /// Read and drop them.
     Discard,
@@ -97,7 +107,7 @@ pub enum Opened {
     /// Blocks may come; these of them, by index, with the digests that they were written with, are in the part file from an earlier
     /// attempt.
     Resumed(Vec<(u64, BlockDigest)>),
-    /// An earlier attempt has published it, and it has not changed since.
+    /// An earlier attempt has published it, and it has not changed since. With every digest that the options ask for.
     Present(FileDigests),
 }
 
@@ -124,6 +134,18 @@ pub struct Receiver {
     phase: Phase,
     bytes_landed: u64,
     files_published: u64,
+    /// Questions being looked into: kind of each item by its index.
+    looks: BTreeMap<u64, BTreeMap<u32, ItemKind>>,
+    /// Of the actions, those that tell of held blocks.
+    held_waiting: usize,
+    checkpoints: bool,
+    /// As it was last told.
+    now: Option<Instant>,
+    /// When what has landed is to be checkpointed.
+    checkpoint_at: Option<Instant>,
+    /// Bytes of all items that have landed and are not being checkpointed.
+    unsaved_bytes: u64,
+    blocks_rotten: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,7 +186,24 @@ impl Receiver {
             phase: Phase::Receiving,
             bytes_landed: 0,
             files_published: 0,
+            looks: BTreeMap::new(),
+            held_waiting: 0,
+            checkpoints: config.checkpoints && config.options.version >= 2,
+            now: None,
+            checkpoint_at: None,
+            unsaved_bytes: 0,
+            blocks_rotten: 0,
         }
+    }
+
+    /// Blocks that storage gave back otherwise than they were written, and that were asked for again.
+    pub fn blocks_rotten(&self) -> u64 {
+        self.blocks_rotten
+    }
+
+    /// Both ends can go on from an earlier attempt, send whole items again, and outlive their streams.
+    fn recovers(&self) -> bool {
+        self.options.version >= 2
     }
 
     /// Bytes landed and offered files published so far.
@@ -193,7 +232,7 @@ impl Receiver {
         if self.has_ended() {
             return Ok(());
         }
-        if self.actions.len() >= Self::ACTIONS_WAITING {
+        if self.actions.len() - self.held_waiting >= Self::ACTIONS_WAITING {
             return Err(ProtocolError::violation("the sender goes on and does not take the answers"));
         }
         match message {
@@ -210,11 +249,16 @@ impl Receiver {
                 self.actions.push_back(ReceiverAction::ApplyDirectories(list));
             }
             PeerMessage::Finish => {
-                if !self.items.is_empty() || !self.waiting.is_empty() || self.bundles_to_commit > 0 {
+                let offers = !self.items.is_empty() || !self.waiting.is_empty();
+                if offers || self.bundles_to_commit > 0 || !self.looks.is_empty() {
                     return Err(ProtocolError::violation("the sender finished before every item had ended"));
                 }
                 self.phase = Phase::Draining;
             }
+            PeerMessage::Confirm { item, first, count } if self.recovers() => {
+                self.handle_confirm(item, first, count)?
+            }
+            PeerMessage::Query { bundle, items } if self.recovers() => self.handle_query(bundle, items)?,
             PeerMessage::Confirm { .. } | PeerMessage::Query { .. } => {
                 return Err(ProtocolError::violation("the sender asked about an earlier attempt that there is not"));
             }
@@ -289,7 +333,9 @@ impl Receiver {
 
     /// Ends an item whose part file is there and is not to be published.
     fn drop_open(&mut self, number: u64, result: ItemResult) {
-        self.items.remove(&number);
+        if let Some(item) = self.items.remove(&number) {
+            self.unsaved_bytes -= item.unsaved_bytes();
+        }
         self.actions.push_back(ReceiverAction::Discard(number));
         self.send_done(number, result);
         self.open_more();
@@ -309,8 +355,13 @@ impl Receiver {
         let dropped = item.state == State::Dropped;
         let answer = match opened {
             Opened::Ready | Opened::Resumed(_) if dropped => return self.drop_open(number, ItemResult::Dropped),
-            Opened::Ready | Opened::Resumed(_) => {
+            Opened::Ready => {
                 item.state = State::Open;
+                Answer::Accept
+            }
+            Opened::Resumed(blocks) => {
+                item.state = State::Open;
+                self.hold(number, blocks);
                 Answer::Accept
             }
             Opened::Present(digests) => Answer::Present(digests),
@@ -419,9 +470,15 @@ impl Receiver {
         if self.options.digests.blake3 && ours.blake3 != trailer.digest.blake3 {
             return self.send(PeerMessage::SendAgain { item: number, offset });
         }
-        item.land(offset, length, ours);
+        if !item.is_same_again(offset, ours) {
+            let message = format!("the block at {offset} came again as another: its source has changed");
+            let changed = Failure { code: ErrorCode::SourceChanged, side: Side::Source, message };
+            return self.lose(number, changed);
+        }
+        let index = item.land(offset, length, ours);
         self.bytes_landed += u64::from(length);
         self.landed_blocks.push((number, offset));
+        self.save_later(number, [(index, Written { length, digest: ours })]);
         self.publish_if_whole(number);
     }
 
@@ -464,43 +521,55 @@ impl Receiver {
             return;
         };
         match item.finish() {
+            // A sync may be under way: its failure is told once only, and must not be taken for this file's success.
+            Some((_, Some(_))) if item.saving.is_some() => {}
+            Some((_, Some(_)))
+                if self.checkpoints && self.options.verify == Verify::Disk && !item.unsaved.is_empty() =>
+            {
+                self.checkpoint(number);
+            }
             Some((size, Some(digests))) => {
+                self.unsaved_bytes -= item.unsaved_bytes();
+                item.unsaved.clear();
                 item.state = State::Publishing;
                 self.actions.push_back(ReceiverAction::Publish { item: number, digests, size });
+            }
+            Some((_, None)) if self.recovers() => {
+                let message = "what was written is not what was read, though every block of it was".to_string();
+                self.lose(number, Failure { code: ErrorCode::DigestMismatch, side: Side::Link, message });
             }
             Some((_, None)) => self.drop_open(number, ItemResult::Mismatch),
             None => {}
         }
     }
 
+    /// What was written of an open item is of no use.
+    fn lose(&mut self, number: u64, failure: Failure) {
+        self.bytes_landed -= self.items.get(&number).map_or(0, |item| item.bytes);
+        self.drop_open(number, ItemResult::Again(failure));
+    }
+
+    /// As the sender's version understands it.
+    fn said(&self, result: ItemResult) -> ItemResult {
+        match result {
+            ItemResult::Again(failure) if !self.recovers() => ItemResult::Failed(failure),
+            result => result,
+        }
+    }
+
     /// The answer to [`ReceiverAction::Publish`].
     pub fn handle_published(&mut self, number: u64, result: ItemResult) {
-        let item = self.items.remove(&number);
-        assert!(item.is_some_and(|item| item.state == State::Publishing), "only what was to be published is");
+        let item = self.items.remove(&number).filter(|item| item.state == State::Publishing);
+        let item = item.expect("only what was to be published is");
+        let result = self.said(result);
+        if matches!(result, ItemResult::Again(_)) {
+            self.bytes_landed -= item.bytes;
+        }
         self.files_published += u64::from(result == ItemResult::Published);
         if !self.has_ended() {
             self.send_done(number, result);
             self.open_more();
         }
-    }
-
-    /// The answer to [`ReceiverAction::Checkpoint`]: indexes of blocks that storage gave back otherwise than they were written; or why
-    /// nothing that was written to the part file can be relied on any more.
-    pub fn handle_checkpointed(&mut self, _number: u64, _result: Result<Vec<u64>, Failure>) {}
-
-    /// The answer to [`ReceiverAction::Look`]: index within the bundle, and digests, of those that are there.
-    pub fn handle_looked(&mut self, bundle: u64, known: Vec<(u32, FileDigests)>) {
-        if !self.has_ended() {
-            self.send(PeerMessage::Known { bundle, items: known });
-        }
-    }
-
-    /// It is `now`. To be said before `poll_action`, and when [`Self::next_deadline`] has come.
-    pub fn handle_time(&mut self, _now: Instant) {}
-
-    /// When [`Self::handle_time`] is to be called, though nothing has happened.
-    pub fn next_deadline(&self) -> Option<Instant> {
-        None
     }
 
     /// A bundle begins on a stream: whether its items are to be written, or read and dropped.
@@ -540,6 +609,7 @@ impl Receiver {
         assert!(self.bundles_to_commit > 0, "only what was to be committed is");
         self.bundles_to_commit -= 1;
         if !self.has_ended() {
+            let exceptions = exceptions.into_iter().map(|(index, result)| (index, self.said(result))).collect();
             self.send(PeerMessage::BundleDone { bundle, exceptions });
         }
     }
@@ -588,13 +658,19 @@ impl Receiver {
     /// message tells of many.
     pub fn poll_action(&mut self) -> Option<ReceiverAction> {
         if let Some(action) = self.actions.pop_front() {
+            self.held_waiting -= usize::from(matches!(action, ReceiverAction::Send(PeerMessage::Held { .. })));
             return Some(action);
         }
-        if self.has_ended() || (self.landed_blocks.is_empty() && self.landed_bundles.is_empty()) {
+        if self.has_ended() {
             return None;
         }
+        self.landed().map(ReceiverAction::Send)
+    }
+
+    /// What has landed and has not been told.
+    fn landed(&mut self) -> Option<PeerMessage> {
         let blocks = std::mem::take(&mut self.landed_blocks);
         let bundles = std::mem::take(&mut self.landed_bundles);
-        Some(ReceiverAction::Send(PeerMessage::Landed { blocks, bundles }))
+        (!blocks.is_empty() || !bundles.is_empty()).then_some(PeerMessage::Landed { blocks, bundles })
     }
 }

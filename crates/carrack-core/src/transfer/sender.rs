@@ -3,17 +3,20 @@
 //! Invariants:
 //! - an item ends once, by the receiver's word: what this side gives up ([`Sender::abandon`]) the receiver may have published already;
 //! - a unit is carried by one living stream at a time, until it has been sent and has landed;
-//! - at most [`limits::UNACKNOWLEDGED_BUNDLES`] bundles, [`limits::OFFERED_ITEMS`] offers and [`super::BLOCKS_AHEAD`] blocks of a file
-//!   are out.
+//! - at most [`limits::UNACKNOWLEDGED_BUNDLES`] bundles, [`limits::OFFERED_ITEMS`] offers, [`limits::QUERIES`] questions and
+//!   [`super::BLOCKS_AHEAD`] blocks of a file are out;
+//! - a held block is confirmed only after it has been read here and its digests are those that the receiver told.
 //!
 //! # For the driver
 //!
 //! Numbers of streams are not used twice. After every input, streams that were told [`Next::Wait`] ask again, and `poll_action` is
 //! called until it returns `None`. Inputs after the outcome is known change nothing.
 
+mod again;
 mod bundles;
 mod messages;
 mod offered;
+mod queries;
 mod streams;
 mod work;
 
@@ -21,6 +24,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
+use self::again::Renewals;
 pub use self::bundles::Bundle;
 use self::bundles::{BundleOut, Bundles};
 use self::offered::Offered;
@@ -123,7 +127,8 @@ pub struct Sender {
     config: SenderConfig,
     next_number: u64,
     bundles: Bundles,
-    offers_waiting: VecDeque<ScannedItem>,
+    /// To be offered, and how often each has been before.
+    offers_waiting: VecDeque<(ScannedItem, u32)>,
     items: BTreeMap<u64, Offered>,
     /// Items with blocks to send, in order.
     sendable: VecDeque<u64>,
@@ -133,7 +138,10 @@ pub struct Sender {
     directories: DirectoryLog,
     /// Directories that could not be made: they have ended, and no attributes are set.
     directories_failed: BTreeSet<Vec<u8>>,
+    renewals: Renewals,
     actions: VecDeque<SenderAction>,
+    /// Held blocks that are right and have not been confirmed: item, first, how many.
+    confirms: VecDeque<(u64, u64, u64)>,
     phase: Phase,
     progress: Progress,
     totals: SenderTotals,
@@ -160,6 +168,10 @@ pub struct SenderTotals {
     pub specials: u64,
     /// Recovered faults.
     pub faults: Faults,
+    /// Of the files and links, those that an earlier attempt had published.
+    pub files_resumed: u64,
+    /// Of the bytes, those that an earlier attempt had brought.
+    pub bytes_resumed: u64,
     /// The receiver synced everything.
     pub durable: bool,
 }
@@ -190,7 +202,9 @@ impl Sender {
             last_loss: None,
             directories: DirectoryLog::default(),
             directories_failed: BTreeSet::new(),
+            renewals: Renewals::default(),
             actions: VecDeque::new(),
+            confirms: VecDeque::new(),
             phase: Phase::Scanning,
             progress: Progress::default(),
             totals: SenderTotals::default(),
@@ -218,6 +232,11 @@ impl Sender {
 
     fn has_ended(&self) -> bool {
         matches!(self.phase, Phase::Finished | Phase::Failed(_))
+    }
+
+    /// Both ends can go on from an earlier attempt, send whole items again, and outlive their streams.
+    fn recovers(&self) -> bool {
+        self.config.options.version >= 2
     }
 
     /// Where an item goes, relative to the destination.
@@ -262,10 +281,8 @@ impl Sender {
                 self.progress.bytes_found += item.size.unwrap_or(0);
             }
         }
-        let bundled =
-            item.kind != ItemKind::File || item.size.is_some_and(|size| size <= tuning::BUNDLED_FILE_BYTES_MAX);
-        if !bundled {
-            self.offers_waiting.push_back(item);
+        if !is_bundled(&item) {
+            self.offers_waiting.push_back((item, 0));
             self.make_offers();
         } else if self.bundles.fill(now, item) {
             self.close_filling();
@@ -291,14 +308,20 @@ impl Sender {
 
     fn close_filling(&mut self) {
         let items = self.bundles.take_filling();
-        if !items.is_empty() {
-            self.queue_bundle(items, 0);
+        if items.is_empty() {
+            return;
+        }
+        if self.config.known && self.recovers() {
+            self.bundles.ask_later(items);
+            self.ask_more();
+        } else {
+            self.queue_bundle(items, 0, 0);
         }
     }
 
-    fn queue_bundle(&mut self, items: Vec<ScannedItem>, attempt: u32) {
+    fn queue_bundle(&mut self, items: Vec<ScannedItem>, attempt: u32, again: u32) {
         let id = self.number();
-        self.bundles.queue(Bundle { id, items, attempt });
+        self.bundles.queue(Bundle { id, items, attempt, again });
     }
 
     fn number(&mut self) -> u64 {
@@ -308,7 +331,7 @@ impl Sender {
 
     fn make_offers(&mut self) {
         while self.items.len() < limits::OFFERED_ITEMS {
-            let Some(scanned) = self.offers_waiting.pop_front() else {
+            let Some((scanned, attempt)) = self.offers_waiting.pop_front() else {
                 return;
             };
             let number = self.number();
@@ -321,7 +344,7 @@ impl Sender {
                 sparse: scanned.sparse,
                 changed: scanned.changed,
             })));
-            self.items.insert(number, Offered::new(scanned, &self.config.options));
+            self.items.insert(number, Offered::new(scanned, attempt, &self.config.options));
         }
     }
 
@@ -351,19 +374,6 @@ impl Sender {
         }
     }
 
-    /// The answer to [`SenderAction::Rescan`]: what is there now in place of `before`.
-    pub fn handle_rescanned(
-        &mut self,
-        _now: Instant,
-        before: &ScannedItem,
-        _attempt: u32,
-        result: Result<ScannedItem, Failure>,
-    ) {
-        if let (Err(failure), false) = (result, self.has_ended()) {
-            self.end_item(before, 0, FileDigests::default(), Outcome::Failed(failure));
-        }
-    }
-
     /// Gives an offered item up because of its source, and tells the receiver. How the item ends is the receiver's to say: it may have
     /// been published before it heard of this.
     pub fn abandon(&mut self, number: u64, failure: Failure) {
@@ -371,6 +381,7 @@ impl Sender {
             return;
         };
         item.abandoned = Some(failure);
+        item.forget_held();
         self.actions.push_back(SenderAction::Send(PeerMessage::Abandon { item: number }));
         self.release(number);
     }
@@ -378,18 +389,20 @@ impl Sender {
     /// No stream has anything to do with the item any more.
     fn release(&mut self, number: u64) {
         self.sendable.retain(|&other| other != number);
-        self.streams.forget(|unit| matches!(unit, Unit::Block(other, _) if other == number));
+        self.confirms.retain(|&(other, ..)| other != number);
+        self.streams.forget(|unit| matches!(unit, Unit::Block(other, _) | Unit::Check(other, _) if other == number));
         self.actions.push_back(SenderAction::CloseSource(number));
     }
 
-    fn end_offered(&mut self, number: u64, outcome: Outcome) {
-        let Some(item) = self.items.get(&number) else {
-            return;
-        };
-        if item.abandoned.is_none() {
+    fn take_out(&mut self, number: u64) -> Option<Offered> {
+        if self.items.get(&number)?.abandoned.is_none() {
             self.release(number);
         }
-        let Some(item) = self.items.remove(&number) else {
+        self.items.remove(&number)
+    }
+
+    fn end_offered(&mut self, number: u64, outcome: Outcome) {
+        let Some(item) = self.take_out(number) else {
             return;
         };
         self.end_item(&item.scanned, item.size.unwrap_or(0), item.digests, outcome);
@@ -413,27 +426,39 @@ impl Sender {
             // A bundle has at most `limits::BUNDLE_ITEMS` items.
             let result = exceptions.remove(&(index as u32)).unwrap_or(ItemResult::Published);
             self.totals.faults.digest_mismatches += u64::from(result == ItemResult::Mismatch);
-            let outcome = bundled_outcome(sent.failure, result, doubtful.contains(&index));
-            let Some(outcome) = outcome
-                .or_else(|| (bundle.attempt + 1 >= limits::SENDS_PER_BLOCK).then(|| Outcome::Failed(mismatch())))
-            else {
-                again.push(item.clone());
-                continue;
+            let outcome = match bundled_end(&sent.failure, result, doubtful.contains(&index)) {
+                BundledEnd::Ended(outcome) => outcome,
+                BundledEnd::Again if bundle.attempt + 1 < limits::SENDS_PER_BLOCK => {
+                    again.push(item.clone());
+                    continue;
+                }
+                BundledEnd::Again => Outcome::Failed(mismatch()),
+                BundledEnd::Unread(failure) if !again::may_pass(&failure) => Outcome::Failed(failure),
+                BundledEnd::Unread(_) | BundledEnd::Lost(_) if self.may_renew(bundle.again) => {
+                    self.renew(item.clone(), bundle.again);
+                    continue;
+                }
+                BundledEnd::Unread(failure) | BundledEnd::Lost(failure) => Outcome::Failed(failure),
             };
-            let is_file = item.kind == ItemKind::File;
-            let digests =
-                if is_file { sent.digest.as_file(self.config.options.digests) } else { FileDigests::default() };
-            if outcome == Outcome::Published && is_file {
-                self.progress.bytes_done += sent.size;
-            }
-            if outcome != Outcome::Published && item.kind == ItemKind::Directory {
-                self.directories_failed.insert(self.target(item));
-            }
-            self.end_item(item, sent.size, digests, outcome);
+            self.end_bundled(item, &sent, outcome);
         }
         if !again.is_empty() {
-            self.queue_bundle(again, bundle.attempt + 1);
+            self.queue_bundle(again, bundle.attempt + 1, bundle.again);
         }
+    }
+
+    fn end_bundled(&mut self, item: &ScannedItem, sent: &SentItem, outcome: Outcome) {
+        let is_file = item.kind == ItemKind::File;
+        let digests = if is_file { sent.digest.as_file(self.config.options.digests) } else { FileDigests::default() };
+        if outcome == Outcome::Published && is_file {
+            // What is sent may be longer than what was found: then that has been found.
+            self.progress.bytes_found += sent.size.saturating_sub(item.size.unwrap_or(0));
+            self.progress.bytes_done += sent.size;
+        }
+        if outcome != Outcome::Published && item.kind == ItemKind::Directory {
+            self.directories_failed.insert(self.target(item));
+        }
+        self.end_item(item, sent.size, digests, outcome);
     }
 
     fn end_item(&mut self, item: &ScannedItem, size: u64, digests: FileDigests, outcome: Outcome) {
@@ -472,12 +497,13 @@ impl Sender {
         if self.has_ended() {
             return;
         }
-        if self.streams.all_lost() && self.needs_streams() {
+        if !self.recovers() && self.streams.all_lost() && self.needs_streams() {
             let message = "every data connection was lost".to_string();
             let unknown = Failure { code: ErrorCode::ConnectionLost, side: Side::Link, message };
             return self.fail(self.last_loss.clone().unwrap_or(unknown));
         }
-        let empty = self.bundles.is_empty() && self.items.is_empty() && self.offers_waiting.is_empty();
+        let offers = self.items.is_empty() && self.offers_waiting.is_empty();
+        let empty = self.bundles.is_empty() && offers && self.renewals.is_empty();
         if self.phase != Phase::Draining || !empty {
             return;
         }
@@ -510,23 +536,43 @@ impl Sender {
         }
     }
 
-    /// What has to be done outside; `None` when nothing.
+    /// What has to be done outside; `None` when nothing. Held blocks are confirmed when there is nothing more urgent, so that one
+    /// message tells of many.
     pub fn poll_action(&mut self) -> Option<SenderAction> {
-        self.actions.pop_front()
+        let action = self.actions.pop_front();
+        action.or_else(|| {
+            let (item, first, count) = self.confirms.pop_front().filter(|_| !self.has_ended())?;
+            Some(SenderAction::Send(PeerMessage::Confirm { item, first, count }))
+        })
     }
 }
 
-/// What became of an item of a bundle; `None` when it is to be sent again.
-fn bundled_outcome(unread: Option<Failure>, result: ItemResult, doubtful: bool) -> Option<Outcome> {
-    match (result, unread) {
-        (ItemResult::Kept, _) => Some(Outcome::Kept),
-        (ItemResult::Failed(_) | ItemResult::Again(_), Some(failure)) | (ItemResult::Failed(failure), None) => {
-            Some(Outcome::Failed(failure))
-        }
-        _ if doubtful => None,
-        (_, Some(failure)) => Some(Outcome::Failed(failure)),
-        (ItemResult::Published, None) => Some(Outcome::Published),
-        (ItemResult::Mismatch | ItemResult::Dropped | ItemResult::Again(_), None) => None,
+/// Small files, links and directories travel together.
+fn is_bundled(item: &ScannedItem) -> bool {
+    item.kind != ItemKind::File || item.size.is_some_and(|size| size <= tuning::BUNDLED_FILE_BYTES_MAX)
+}
+
+/// What became of an item of a bundle.
+enum BundledEnd {
+    Ended(Outcome),
+    /// What was read goes again.
+    Again,
+    /// The source could not be read.
+    Unread(Failure),
+    /// What the receiver had written is lost.
+    Lost(Failure),
+}
+
+fn bundled_end(unread: &Option<Failure>, result: ItemResult, doubtful: bool) -> BundledEnd {
+    match (result, unread.clone()) {
+        (ItemResult::Kept, _) => BundledEnd::Ended(Outcome::Kept),
+        (ItemResult::Failed(failure), None) => BundledEnd::Ended(Outcome::Failed(failure)),
+        (ItemResult::Failed(_) | ItemResult::Again(_), Some(failure)) => BundledEnd::Unread(failure),
+        (ItemResult::Again(failure), None) => BundledEnd::Lost(failure),
+        _ if doubtful => BundledEnd::Again,
+        (_, Some(failure)) => BundledEnd::Unread(failure),
+        (ItemResult::Published, None) => BundledEnd::Ended(Outcome::Published),
+        (ItemResult::Mismatch | ItemResult::Dropped, None) => BundledEnd::Again,
     }
 }
 

@@ -1,4 +1,6 @@
-//! One offered file at the receiver: which of its blocks have landed, and what it must be.
+//! One offered file at the receiver: which of its blocks have landed, which are held from an earlier attempt, and what it must be.
+
+use std::collections::BTreeMap;
 
 use crate::digest::{BlockDigest, FileTree, block_count, block_length};
 use crate::report::FileDigests;
@@ -14,12 +16,31 @@ pub(super) struct Incoming {
     /// From the offer; of a source without a size known when it is complete.
     size: Option<u64>,
     landed: Ranges,
+    /// Bytes of what has landed.
+    pub bytes: u64,
+    /// There from an earlier attempt, told to the sender, and neither confirmed nor sent yet.
+    held: BTreeMap<u64, BlockDigest>,
+    /// The most blocks that have ever been landed or held.
+    reached: u64,
     tree: FileTree,
     /// A block came that was said to be the whole file.
     whole: bool,
     /// One more than the highest block that has begun.
     begun: u64,
     complete: Option<(u64, Option<[u8; 32]>)>,
+    /// Landed, and not checkpointed.
+    pub unsaved: BTreeMap<u64, Written>,
+    /// Being checkpointed.
+    pub saving: Option<BTreeMap<u64, Written>>,
+    /// Blocks that storage gave back otherwise than they were written, and what they were.
+    rotten: BTreeMap<u64, BlockDigest>,
+}
+
+/// A block in the part file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Written {
+    pub length: u32,
+    pub digest: BlockDigest,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,10 +59,16 @@ impl Incoming {
             block_bytes: options.block_bytes,
             size,
             landed: Ranges::new(),
+            bytes: 0,
+            held: BTreeMap::new(),
+            reached: 0,
             tree: FileTree::new(options.block_bytes, options.digests),
             whole: false,
             begun: 0,
             complete: None,
+            unsaved: BTreeMap::new(),
+            saving: None,
+            rotten: BTreeMap::new(),
         }
     }
 
@@ -70,7 +97,8 @@ impl Incoming {
         if !fits {
             return wrong("with a length or place that the file's size does not allow");
         }
-        if index >= self.landed.count() + BLOCKS_AHEAD {
+        // Blocks that are taken back do not count against the sender, who may not know of it yet.
+        if index >= self.reached + BLOCKS_AHEAD {
             return wrong("far ahead of its turn");
         }
         Ok(())
@@ -80,21 +108,101 @@ impl Incoming {
         offset / u64::from(self.block_bytes)
     }
 
+    pub fn offset(&self, index: u64) -> u64 {
+        index * u64::from(self.block_bytes)
+    }
+
+    /// Bytes of a block of a file whose size is known.
+    fn length(&self, index: u64) -> u64 {
+        block_length(index, self.size.unwrap_or(u64::MAX), self.block_bytes)
+    }
+
+    pub fn has_size(&self) -> bool {
+        self.size.is_some()
+    }
+
     pub fn has_landed(&self, offset: u64) -> bool {
         self.landed.contains(self.index(offset))
+    }
+
+    /// Takes those of the blocks from an earlier attempt that this file can have, in order.
+    pub fn hold(&mut self, blocks: Vec<(u64, BlockDigest)>, most: usize) -> Vec<(u64, BlockDigest)> {
+        let count = self.size.map_or(0, |size| block_count(size, self.block_bytes));
+        self.held = blocks.into_iter().filter(|&(index, _)| index < count).collect();
+        while self.held.len() > most {
+            self.held.pop_last();
+        }
+        self.note_reached();
+        self.held.iter().map(|(&index, &digest)| (index, digest)).collect()
+    }
+
+    /// Of the blocks that are held, those of this number and above are not told of.
+    pub fn hold_below(&mut self, index: u64) {
+        self.held.split_off(&index);
+    }
+
+    pub fn held_open(&self) -> usize {
+        self.held.len()
+    }
+
+    /// The sender has the same in its source: the blocks by index; `None` when it names one that is not held.
+    pub fn confirm(&mut self, first: u64, count: u64) -> Option<Vec<(u64, Written)>> {
+        if self.state != State::Open || count > self.held.len() as u64 {
+            return None;
+        }
+        let named = || first..first.saturating_add(count);
+        if !named().all(|index| self.held.contains_key(&index)) {
+            return None;
+        }
+        let mut blocks = Vec::new();
+        for index in named() {
+            let digest = self.held.remove(&index)?;
+            // At most `block_bytes`, which is a `u32`.
+            let length = self.length(index) as u32;
+            self.land(self.offset(index), length, digest);
+            blocks.push((index, Written { length, digest }));
+        }
+        Some(blocks)
     }
 
     /// A block that has been checked begins.
     pub fn begin(&mut self, offset: u64, whole: bool) {
         self.whole |= whole;
-        self.begun = self.begun.max(self.index(offset) + 1);
+        let index = self.index(offset);
+        self.held.remove(&index);
+        self.begun = self.begun.max(index + 1);
     }
 
-    /// A block has been written, and is what was sent.
-    pub fn land(&mut self, offset: u64, length: u32, digest: BlockDigest) {
+    /// Whether this is the block that was here before storage lost it; true of one that never was here.
+    pub fn is_same_again(&mut self, offset: u64, digest: BlockDigest) -> bool {
+        let index = self.index(offset);
+        self.rotten.remove(&index).is_none_or(|before| before == digest)
+    }
+
+    /// A block has been written, and is what was sent. Its index.
+    pub fn land(&mut self, offset: u64, length: u32, digest: BlockDigest) -> u64 {
         let index = self.index(offset);
         assert!(self.landed.insert(index), "a block is written once");
+        self.bytes += u64::from(length);
         self.tree.insert(index, u64::from(length), digest);
+        self.note_reached();
+        index
+    }
+
+    fn note_reached(&mut self) {
+        self.reached = self.reached.max(self.landed.count() + self.held.len() as u64);
+    }
+
+    /// Storage gave a block back otherwise than it was written: it has not landed.
+    pub fn take_back(&mut self, index: u64, block: Written) {
+        assert!(self.landed.remove(index), "only what has landed is read back");
+        self.bytes -= u64::from(block.length);
+        self.rotten.insert(index, block.digest);
+    }
+
+    /// Bytes of what has landed and is not being checkpointed.
+    pub fn unsaved_bytes(&self) -> u64 {
+        self.unsaved.values().map(|block| u64::from(block.length)).sum()
     }
 
     /// The sender says what the file must be; false when it cannot be that.

@@ -1,6 +1,10 @@
 //! The bundles of a sender: being filled, waiting for a stream, and out until both are known: what was sent and what the receiver
 //! made of it.
 //!
+//! Where an earlier attempt may have published some of the items, the receiver is asked before they are bundled for good. The
+//! question has a number of its own, and what is left to send gets another: bundles reach the streams in the order of their
+//! numbers, but for those that go again.
+//!
 //! A bundle whose stream was lost is sent again under the same number, so that the receiver takes it once. Which of the copies it
 //! took is not told. Where the copies differ, because a source changed between, the item goes again under another number.
 
@@ -22,24 +26,51 @@ pub struct Bundle {
     pub id: u64,
     /// At least one, at most [`limits::BUNDLE_ITEMS`].
     pub items: Vec<ScannedItem>,
-    /// How often these items have been sent before.
+    /// How often these items have been sent before, as they were found.
     pub attempt: u32,
+    /// How often they have been looked at again and sent anew.
+    pub again: u32,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Bundles {
     filling: Filling,
+    /// To be asked about.
+    to_ask: VecDeque<Vec<ScannedItem>>,
+    /// Asked about and not answered for, by the question's number.
+    asked: BTreeMap<u64, Asked>,
     ready: VecDeque<Arc<Bundle>>,
     /// Taken by a stream at least once, and not settled.
     out: BTreeMap<u64, BundleOut>,
 }
 
-/// The bundle that the scan is filling.
+/// A bundle being filled.
 #[derive(Debug, Default)]
-struct Filling {
+pub(super) struct Filling {
     items: Vec<ScannedItem>,
     bytes: u64,
     since: Option<Instant>,
+}
+
+impl Filling {
+    /// Adds an item; whether the bundle is full now.
+    pub fn push(&mut self, now: Instant, item: ScannedItem) -> bool {
+        self.bytes += if item.kind == ItemKind::File { item.size.unwrap_or(0) } else { 0 };
+        self.since.get_or_insert(now);
+        self.items.push(item);
+        self.items.len() >= tuning::BUNDLE_ITEMS || self.bytes >= tuning::BUNDLE_BYTES
+    }
+
+    pub fn take(&mut self) -> Vec<ScannedItem> {
+        std::mem::take(self).items
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub items: Vec<ScannedItem>,
+    /// Which of them the question names.
+    pub named: BTreeSet<u32>,
 }
 
 #[derive(Debug)]
@@ -58,16 +89,12 @@ impl Bundles {
 
     /// Adds an item to the bundle being filled; whether that is full now.
     pub fn fill(&mut self, now: Instant, item: ScannedItem) -> bool {
-        let filling = &mut self.filling;
-        filling.bytes += if item.kind == ItemKind::File { item.size.unwrap_or(0) } else { 0 };
-        filling.since.get_or_insert(now);
-        filling.items.push(item);
-        filling.items.len() >= tuning::BUNDLE_ITEMS || filling.bytes >= tuning::BUNDLE_BYTES
+        self.filling.push(now, item)
     }
 
     /// Takes what there is of the bundle being filled.
     pub fn take_filling(&mut self) -> Vec<ScannedItem> {
-        std::mem::take(&mut self.filling).items
+        self.filling.take()
     }
 
     pub fn queue(&mut self, bundle: Bundle) {
@@ -75,17 +102,36 @@ impl Bundles {
     }
 
     pub fn queued(&self) -> usize {
-        self.ready.len()
+        self.ready.len() + self.to_ask.len()
+    }
+
+    pub fn ask_later(&mut self, items: Vec<ScannedItem>) {
+        self.to_ask.push_back(items);
+    }
+
+    /// The next items to ask about, when one more question may be out.
+    pub fn next_to_ask(&mut self) -> Option<Vec<ScannedItem>> {
+        if self.asked.len() >= limits::QUERIES { None } else { self.to_ask.pop_front() }
+    }
+
+    pub fn record_asked(&mut self, id: u64, asked: Asked) {
+        self.asked.insert(id, asked);
+    }
+
+    pub fn take_asked(&mut self, id: u64) -> Option<Asked> {
+        self.asked.remove(&id)
     }
 
     /// Nothing to fill, to send or to wait for.
     pub fn is_empty(&self) -> bool {
-        self.filling.items.is_empty() && self.ready.is_empty() && self.out.is_empty()
+        let asking = !self.to_ask.is_empty() || !self.asked.is_empty();
+        self.filling.items.is_empty() && !asking && self.ready.is_empty() && self.out.is_empty()
     }
 
     /// When what has been filled so far is to be taken as it is.
     pub fn filling_until(&self) -> Option<Instant> {
-        let since = self.filling.since.filter(|_| self.ready.is_empty() && self.has_room());
+        let wanted = self.ready.is_empty() && self.to_ask.is_empty() && self.has_room();
+        let since = self.filling.since.filter(|_| wanted);
         since.map(|since| since + Self::FILL_PATIENCE)
     }
 

@@ -2,7 +2,10 @@
 
 use std::time::Instant;
 
-use super::{Phase, Sender, SenderAction, mismatch};
+use super::offered::Offered;
+use super::{Phase, Sender, SenderAction, again, mismatch};
+use crate::digest::BlockDigest;
+use crate::limits;
 use crate::report::{Failure, FileDigests, ItemKind, ItemReport, Outcome};
 use crate::transfer::Unit;
 use crate::wire::ProtocolError;
@@ -38,6 +41,8 @@ impl Sender {
             }
             PeerMessage::Finished { durable, failures } => self.handle_finished(durable, failures)?,
             PeerMessage::Fail(failure) => self.phase = Phase::Failed(failure),
+            PeerMessage::Held { item, first, digests } if self.recovers() => self.handle_held(item, first, &digests)?,
+            PeerMessage::Known { bundle, items } if self.recovers() => self.handle_known(bundle, items)?,
             PeerMessage::Held { .. } | PeerMessage::Known { .. } => {
                 return Err(ProtocolError::violation("the receiver told of an earlier attempt and was not asked"));
             }
@@ -77,7 +82,13 @@ impl Sender {
             }
             Answer::Keep => self.end_offered(number, Outcome::Kept),
             Answer::Present(digests) => {
+                let wanted = self.config.options.digests;
+                let digests = digests.covering(wanted).filter(|_| item.held_open() == 0);
+                let (Some(digests), Some(size), 2..) = (digests, item.scanned.size, self.config.options.version) else {
+                    return Err(ProtocolError::violation(format!("the receiver has item {number}, which it cannot")));
+                };
                 item.digests = digests;
+                self.count_resumed(size);
                 self.end_offered(number, Outcome::Published);
             }
             Answer::Refuse(failure) => self.end_offered(number, Outcome::Failed(failure)),
@@ -97,21 +108,43 @@ impl Sender {
         Ok(())
     }
 
+    fn handle_held(&mut self, number: u64, first: u64, digests: &[BlockDigest]) -> Result<(), ProtocolError> {
+        let open: usize = self.items.values().map(Offered::held_open).sum();
+        let few = open + digests.len() <= limits::HELD_BLOCKS_OPEN;
+        let compared = self.config.options.digests.blake3;
+        let item = self.items.get_mut(&number).filter(|_| few && compared);
+        let fits = item.is_some_and(|item| item.hold(first, digests));
+        fits.then_some(()).ok_or_else(|| {
+            ProtocolError::violation(format!("the receiver holds blocks of item {number} that it cannot hold"))
+        })
+    }
+
     fn handle_send_again(&mut self, number: u64, offset: u64) -> Result<(), ProtocolError> {
-        let item = self.items.get_mut(&number).filter(|item| item.was_taken(offset) && !item.has_landed(offset));
+        let takes_back = self.recovers();
+        let item = self.items.get_mut(&number);
+        let item = item.filter(|item| item.may_be_lost(offset) && (takes_back || !item.has_landed(offset)));
         let item = item
             .ok_or_else(|| ProtocolError::violation("the receiver asked again for a block that was not under way"))?;
         if item.abandoned.is_some() {
             return Ok(());
         }
-        self.totals.faults.digest_mismatches += 1;
-        let goes_again = item.count_altered(offset) && !item.once();
+        let (goes_again, why) = if item.has_landed(offset) {
+            let (bytes, resumed, goes_again) = item.take_back(offset);
+            self.progress.bytes_done -= bytes;
+            self.totals.bytes_resumed -= resumed;
+            self.totals.faults.blocks_rotten += 1;
+            (goes_again, "was given back otherwise than it was written")
+        } else {
+            self.totals.faults.digest_mismatches += 1;
+            (item.count_altered(offset), "arrived altered")
+        };
+        let goes_again = goes_again && !item.once();
         let unit = Unit::Block(number, offset);
         self.streams.forget(|other| other == unit);
         if goes_again {
             self.requeue(unit);
         } else {
-            let message = format!("the block at offset {offset} arrived altered, and cannot be sent again");
+            let message = format!("the block at offset {offset} {why}, and cannot be sent again");
             self.abandon(number, Failure { code: ErrorCode::DigestMismatch, side: Side::Link, message });
         }
         Ok(())
@@ -125,12 +158,23 @@ impl Sender {
             (ItemResult::Published, _) => {
                 return Err(ProtocolError::violation("the receiver published a file that was not complete"));
             }
-            (_, Some(failure)) => Outcome::Failed(failure.clone()),
+            (_, Some(failure)) => {
+                let failure = failure.clone();
+                match again::may_pass(&failure) {
+                    true => self.renew_offered(number, failure),
+                    false => self.end_offered(number, Outcome::Failed(failure)),
+                }
+                return Ok(());
+            }
             (_, None) if !item.accepted => {
                 return Err(ProtocolError::violation("the receiver ended an item that it had not answered for"));
             }
             (ItemResult::Kept, None) => Outcome::Kept,
-            (ItemResult::Failed(failure) | ItemResult::Again(failure), None) => Outcome::Failed(failure),
+            (ItemResult::Failed(failure), None) => Outcome::Failed(failure),
+            (ItemResult::Again(failure), None) => {
+                self.renew_offered(number, failure);
+                return Ok(());
+            }
             (ItemResult::Mismatch | ItemResult::Dropped, None) => Outcome::Failed(mismatch()),
         };
         self.end_offered(number, outcome);

@@ -1,4 +1,7 @@
-//! One offered file at the sender: which of its blocks have been taken, read and landed.
+//! One offered file at the sender: which of its blocks have been taken, read and landed, and which the receiver holds from an earlier
+//! attempt.
+//!
+//! A held block is *open* until it has been compared: then it has landed (and is confirmed), or is sent like any other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,6 +9,7 @@ use super::BlockJob;
 use crate::digest::{BlockDigest, FileTree, block_count, block_length};
 use crate::limits;
 use crate::report::{Failure, FileDigests};
+use crate::request::Digests;
 use crate::transfer::ranges::Ranges;
 use crate::transfer::{BLOCKS_AHEAD, ScannedItem};
 use crate::wire::control::TransferOptions;
@@ -13,46 +17,74 @@ use crate::wire::control::TransferOptions;
 #[derive(Debug)]
 pub(super) struct Offered {
     pub scanned: ScannedItem,
+    /// How often it has been offered before.
+    pub attempt: u32,
     pub accepted: bool,
     /// Given up by this side: only the receiver's word is missing.
     pub abandoned: Option<Failure>,
     /// Known from the start, or since the source ended.
     pub size: Option<u64>,
-    /// The first block that has never been taken.
+    /// Before this, blocks have been taken, or are held.
     next_block: u64,
-    /// Blocks to send again.
+    /// Blocks to send again, or that turned out not to be held.
     again: BTreeSet<u64>,
+    /// Held blocks to be compared, and what the receiver says that they are.
+    held: BTreeMap<u64, BlockDigest>,
+    /// The same, being compared by a stream.
+    checking: BTreeMap<u64, BlockDigest>,
     landed: Ranges,
     hashed: Ranges,
+    /// Landed because an earlier attempt had brought them.
+    resumed: Ranges,
     tree: FileTree,
     block_bytes: u32,
+    wanted: Digests,
     /// Blocks that arrived altered and have not landed since, and how often.
     altered: BTreeMap<u64, u32>,
+    /// Blocks that landed and that storage gave back otherwise, and how often.
+    rotten: BTreeMap<u64, u32>,
     /// A stream is reading the next block of a source without a size.
     reading: bool,
     /// The source's check has been asked for, or is over.
-    checking: bool,
+    checked: bool,
     /// The receiver has been told what the file must be.
     pub completed: bool,
     pub digests: FileDigests,
 }
 
+/// What came of comparing a held block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compared {
+    /// It has landed; its bytes.
+    Same(u64),
+    /// It has to be sent.
+    Different,
+    /// It was not to be compared any more.
+    Unasked,
+}
+
 impl Offered {
-    pub fn new(scanned: ScannedItem, options: &TransferOptions) -> Self {
+    pub fn new(scanned: ScannedItem, attempt: u32, options: &TransferOptions) -> Self {
         Self {
+            attempt,
             accepted: false,
             abandoned: None,
             size: scanned.size,
             scanned,
             next_block: 0,
             again: BTreeSet::new(),
+            held: BTreeMap::new(),
+            checking: BTreeMap::new(),
             landed: Ranges::new(),
             hashed: Ranges::new(),
+            resumed: Ranges::new(),
             tree: FileTree::new(options.block_bytes, options.digests),
             block_bytes: options.block_bytes,
+            wanted: options.digests,
             altered: BTreeMap::new(),
+            rotten: BTreeMap::new(),
             reading: false,
-            checking: false,
+            checked: false,
             completed: false,
             digests: FileDigests::default(),
         }
@@ -67,9 +99,66 @@ impl Offered {
         offset / u64::from(self.block_bytes)
     }
 
-    /// Whether a stream has taken the block that starts here.
+    fn blocks(&self) -> Option<u64> {
+        self.size.map(|size| block_count(size, self.block_bytes))
+    }
+
+    /// Bytes of a block. Of a source without a size all blocks but the last are full, and of the last the size is known before it is
+    /// sent.
+    fn length(&self, index: u64) -> u64 {
+        block_length(index, self.size.unwrap_or(u64::MAX), self.block_bytes)
+    }
+
+    /// The receiver holds these from an earlier attempt; false when it cannot.
+    pub fn hold(&mut self, first: u64, digests: &[BlockDigest]) -> bool {
+        let after_the_last = self.held.last_key_value().is_none_or(|(&last, _)| last < first);
+        let within = self
+            .blocks()
+            .is_some_and(|blocks| first.checked_add(digests.len() as u64).is_some_and(|end| end <= blocks));
+        let fits = !self.accepted && !self.once() && after_the_last && within;
+        // What is given up is not compared.
+        if fits && self.abandoned.is_none() {
+            self.held.extend((first..).zip(digests.iter().copied()));
+        }
+        fits
+    }
+
+    /// Held blocks that have not been compared: what is kept of them is proportional to that.
+    pub fn held_open(&self) -> usize {
+        self.held.len() + self.checking.len()
+    }
+
+    /// Nothing of it will be compared any more.
+    pub fn forget_held(&mut self) {
+        self.held.clear();
+        self.checking.clear();
+    }
+
+    fn is_held(&self, index: u64) -> bool {
+        self.held.contains_key(&index) || self.checking.contains_key(&index)
+    }
+
+    /// Whether the receiver may ask for the block that starts here once more.
+    pub fn may_be_lost(&self, offset: u64) -> bool {
+        offset.is_multiple_of(u64::from(self.block_bytes)) && (self.was_taken(offset) || self.has_landed(offset))
+    }
+
+    /// Whether a stream has taken the block that starts here, to send it.
     pub fn was_taken(&self, offset: u64) -> bool {
-        offset.is_multiple_of(u64::from(self.block_bytes)) && self.index(offset) < self.next_block
+        let index = self.index(offset);
+        offset.is_multiple_of(u64::from(self.block_bytes)) && index < self.next_block && !self.is_held(index)
+    }
+
+    /// Goes past what need not be sent as far as is known.
+    fn pass_held(&mut self) {
+        loop {
+            let past = self.landed.first_missing(self.next_block);
+            self.next_block = past;
+            if !self.is_held(past) {
+                return;
+            }
+            self.next_block += 1;
+        }
     }
 
     /// The next block to send, and whether the receiver has it already: then it is only read again.
@@ -83,36 +172,70 @@ impl Offered {
             None => return None,
         };
         self.reading = self.size.is_none();
-        let block_bytes = u64::from(self.block_bytes);
-        let length = self.size.map_or(block_bytes, |size| block_length(index, size, self.block_bytes));
-        let job = BlockJob {
-            item: number,
-            offset: index * block_bytes,
-            // At most `block_bytes`, which is a `u32`.
-            length: length as u32,
-            whole: self.size.is_some_and(|size| block_count(size, self.block_bytes) == 1),
-            unsized_source: self.size.is_none(),
-            sparse: self.scanned.sparse,
-        };
-        Some((job, self.landed.contains(index)))
+        Some((self.job(number, index), self.landed.contains(index)))
     }
 
-    fn may_go_on(&self) -> bool {
-        let all_taken = self.size.is_some_and(|size| self.next_block >= block_count(size, self.block_bytes));
-        let ahead = self.next_block - self.landed.count();
+    fn job(&self, number: u64, index: u64) -> BlockJob {
+        BlockJob {
+            item: number,
+            offset: index * u64::from(self.block_bytes),
+            // At most `block_bytes`, which is a `u32`.
+            length: self.length(index) as u32,
+            whole: self.blocks() == Some(1),
+            unsized_source: self.size.is_none(),
+            sparse: self.scanned.sparse,
+        }
+    }
+
+    fn may_go_on(&mut self) -> bool {
+        self.pass_held();
+        let all_taken = self.blocks().is_some_and(|blocks| self.next_block >= blocks);
+        let ahead = self.next_block.saturating_sub(self.landed.count() + self.held_open() as u64);
         !all_taken && !self.reading && ahead < BLOCKS_AHEAD
     }
 
-    /// No block will have to be taken, unless one that is under way is lost.
-    pub fn is_all_taken(&self) -> bool {
-        let blocks = self.size.map(|size| block_count(size, self.block_bytes));
-        self.again.is_empty() && blocks.is_some_and(|blocks| self.next_block >= blocks)
+    /// The next held block to compare.
+    pub fn take_check(&mut self, number: u64) -> Option<BlockJob> {
+        let (index, digest) = self.held.pop_first()?;
+        self.checking.insert(index, digest);
+        Some(self.job(number, index))
+    }
+
+    /// The stream that was comparing a block is lost.
+    pub fn requeue_check(&mut self, offset: u64) {
+        let index = self.index(offset);
+        self.held.extend(self.checking.remove(&index).map(|digest| (index, digest)));
+    }
+
+    /// A held block has been read.
+    pub fn compare(&mut self, offset: u64, digest: BlockDigest) -> Compared {
+        let index = self.index(offset);
+        let Some(claim) = self.checking.remove(&index).or_else(|| self.held.remove(&index)) else {
+            return Compared::Unasked;
+        };
+        // It was read, whatever the receiver holds; but what is sent is read again, and that is what counts.
+        if claim.as_file(self.wanted) != digest.as_file(self.wanted) {
+            if index < self.next_block {
+                self.again.insert(index);
+            }
+            return Compared::Different;
+        }
+        self.hash(offset, self.length(index) as u32, digest);
+        self.landed.insert(index);
+        self.resumed.insert(index);
+        Compared::Same(self.length(index))
+    }
+
+    /// No block will have to be taken, to be sent or compared, unless one that is under way is lost.
+    pub fn is_all_taken(&mut self) -> bool {
+        self.pass_held();
+        let all = self.blocks().is_some_and(|blocks| self.next_block >= blocks);
+        all && self.again.is_empty() && self.held.is_empty()
     }
 
     /// Every block has been read, and every one is at the receiver.
     pub fn is_all_landed(&self) -> bool {
-        let blocks = self.size.map(|size| block_count(size, self.block_bytes));
-        blocks.is_some_and(|blocks| self.hashed.is_all_of(blocks) && self.landed.is_all_of(blocks))
+        self.blocks().is_some_and(|blocks| self.hashed.is_all_of(blocks) && self.landed.is_all_of(blocks))
     }
 
     /// A block of a source without a size was read; what is wrong with what came, if anything.
@@ -146,8 +269,28 @@ impl Offered {
         if self.hashed.contains(index) {
             self.again.remove(&index);
         }
-        // Of a source without a size all blocks but the last are full, and of the last the size is known before it is sent.
-        Some(block_length(index, self.size.unwrap_or(u64::MAX), self.block_bytes))
+        Some(self.length(index))
+    }
+
+    /// Storage gave a block back otherwise than it was written: it has not landed. Its bytes, those of them that an earlier attempt
+    /// had brought, and whether it may go again.
+    pub fn take_back(&mut self, offset: u64) -> (u64, u64, bool) {
+        let index = self.index(offset);
+        let bytes = if self.landed.remove(index) { self.length(index) } else { 0 };
+        let resumed = if self.resumed.remove(index) { bytes } else { 0 };
+        let times = self.rotten.entry(index).or_default();
+        *times += 1;
+        (bytes, resumed, *times < limits::SENDS_PER_BLOCK)
+    }
+
+    /// Bytes that have landed, and those of them that an earlier attempt had brought.
+    pub fn landed_bytes(&self) -> (u64, u64) {
+        let bytes = |blocks: &Ranges| {
+            let last = self.blocks().filter(|&count| count > 0 && blocks.contains(count - 1)).map(|count| count - 1);
+            let full = blocks.count() - u64::from(last.is_some());
+            full * u64::from(self.block_bytes) + last.map_or(0, |last| self.length(last))
+        };
+        (bytes(&self.landed), bytes(&self.resumed))
     }
 
     pub fn has_landed(&self, offset: u64) -> bool {
@@ -166,15 +309,15 @@ impl Offered {
     pub fn requeue(&mut self, offset: u64) -> bool {
         let index = self.index(offset);
         let needed = !(self.landed.contains(index) && self.hashed.contains(index));
-        needed && self.again.insert(index)
+        // What has never been taken is taken in its turn.
+        needed && (index >= self.next_block || self.again.insert(index))
     }
 
     /// Whether every block has been read and the source is to be checked now. True once.
     pub fn is_to_be_checked(&mut self) -> bool {
-        let blocks = self.size.map(|size| block_count(size, self.block_bytes));
-        let now =
-            !self.checking && self.abandoned.is_none() && blocks.is_some_and(|blocks| self.hashed.is_all_of(blocks));
-        self.checking |= now;
+        let all_read = self.blocks().is_some_and(|blocks| self.hashed.is_all_of(blocks));
+        let now = !self.checked && self.abandoned.is_none() && all_read;
+        self.checked |= now;
         now
     }
 

@@ -90,7 +90,17 @@ impl Streams {
         true
     }
 
-    /// The same when it is not known which stream.
+    /// A stream has read a block that was to be compared; whether it still carried it.
+    pub fn checked(&mut self, stream: u16, unit: Unit) -> bool {
+        let Some(stream) = self.table.get_mut(&stream) else {
+            return false;
+        };
+        let before = stream.carried.len();
+        stream.carried.retain(|carried| carried.unit != unit);
+        stream.carried.len() < before
+    }
+
+    /// A stream has sent the unit; which one is not known.
     pub fn sent_by_any(&mut self, unit: Unit) {
         let carrier = self.carrier(unit);
         if let Some((stream, _)) = carrier {
@@ -118,6 +128,7 @@ impl Streams {
         let usual = match unit {
             Unit::Block(..) => &mut self.usual_block,
             Unit::Bundle(_) => &mut self.usual_bundle,
+            Unit::Check(..) => return,
         };
         *usual = Some(usual.map_or(took, |usual| (usual * 7 + took) / 8));
     }
@@ -161,6 +172,8 @@ impl Streams {
         let usual = match unit {
             Unit::Block(..) => self.usual_block?,
             Unit::Bundle(_) => self.usual_bundle?,
+            // Slow is the source then, and another stream would not be quicker.
+            Unit::Check(..) => return None,
         };
         let patience = usual.saturating_mul(tuning::STRAGGLER_FACTOR).max(tuning::STRAGGLER_AGE_MIN);
         Some(patience.saturating_mul(1 << self.cuts.min(Self::DOUBLINGS_MAX)))

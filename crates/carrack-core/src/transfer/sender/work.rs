@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::offered::Compared;
 use super::streams::Carried;
 use super::{BlockJob, Bundle, Job, Next, Phase, Sender, SenderAction, SentItem};
 use crate::digest::BlockDigest;
@@ -20,10 +21,7 @@ impl Sender {
     /// What a stream is to do next.
     pub fn next_job(&mut self, now: Instant, stream: u16) -> Next {
         while !self.has_ended() && self.streams.is_alive(stream) {
-            // Blocks first: a large file is what the end of a transfer waits for.
-            let job =
-                self.next_block(now, stream).map(Job::Block).or_else(|| self.next_bundle(now, stream).map(Job::Bundle));
-            if let Some(job) = job {
+            if let Some(job) = self.next_of_any(now, stream) {
                 return Next::Job(job);
             }
             if !self.cut_off_straggler(now, stream) {
@@ -31,6 +29,34 @@ impl Sender {
             }
         }
         Next::End
+    }
+
+    /// Blocks before bundles: a large file is what the end of a transfer waits for. Held blocks are compared by odd streams first and by
+    /// even ones last, so that neither the source's disk nor the network is idle while there is work for both.
+    fn next_of_any(&mut self, now: Instant, stream: u16) -> Option<Job> {
+        let early = if stream % 2 == 1 { self.next_check(now, stream) } else { None };
+        let block = early.or_else(|| self.next_block(now, stream).map(Job::Block));
+        let bundle = block.or_else(|| self.next_bundle(now, stream).map(Job::Bundle));
+        bundle.or_else(|| self.next_check(now, stream))
+    }
+
+    fn next_check(&mut self, now: Instant, stream: u16) -> Option<Job> {
+        for place in 0..self.sendable.len() {
+            let number = self.sendable[place];
+            let Some(item) = self.items.get_mut(&number) else {
+                continue;
+            };
+            let Some(job) = item.take_check(number) else {
+                continue;
+            };
+            let unit = Unit::Check(number, job.offset);
+            self.streams.take(stream, Carried { unit, since: now, sent: false, landed: false, once: false });
+            if item.is_all_taken() {
+                self.sendable.remove(place);
+            }
+            return Some(Job::Check(job));
+        }
+        None
     }
 
     fn next_bundle(&mut self, now: Instant, stream: u16) -> Option<Arc<Bundle>> {
@@ -99,10 +125,10 @@ impl Sender {
             let failure = Failure { code: ErrorCode::Internal, side: Side::Source, message: wrong.into() };
             return self.abandon(number, failure);
         }
-        if let Some(size) = item.size {
-            self.progress.bytes_found += size;
+        if item.size.is_some() {
             self.sendable.retain(|&other| other != number);
         }
+        self.progress.bytes_found += u64::from(length);
     }
 
     /// A stream has sent a block, or could not read it. May be said of a block that was read when the stream was lost.
@@ -134,15 +160,55 @@ impl Sender {
         }
     }
 
-    /// A stream has read a block that the receiver holds, as [`Job::Check`] asked.
+    /// A stream has read a block that the receiver holds, as [`Job::Check`] asked. May be said after the stream was lost.
     pub fn handle_block_checked(
         &mut self,
         _now: Instant,
-        _stream: u16,
-        _number: u64,
-        _offset: u64,
-        _result: Result<BlockDigest, Failure>,
+        stream: u16,
+        number: u64,
+        offset: u64,
+        result: Result<BlockDigest, Failure>,
     ) {
+        if self.has_ended() {
+            return;
+        }
+        let carried = self.streams.checked(stream, Unit::Check(number, offset));
+        let digest = match result {
+            Ok(digest) => digest,
+            // Another stream reads it, and will see for itself.
+            Err(_) if !carried => return,
+            Err(failure) => return self.abandon(number, failure),
+        };
+        let Some(item) = self.active(number) else {
+            return;
+        };
+        match item.compare(offset, digest) {
+            Compared::Same(bytes) => {
+                let index = item.index(offset);
+                let to_be_checked = item.is_to_be_checked();
+                self.progress.bytes_done += bytes;
+                self.totals.bytes_resumed += bytes;
+                self.confirm(number, index);
+                if to_be_checked {
+                    self.actions.push_back(SenderAction::CheckSource(number));
+                }
+            }
+            Compared::Different => self.make_sendable(number),
+            Compared::Unasked => {}
+        }
+    }
+
+    fn confirm(&mut self, number: u64, index: u64) {
+        match self.confirms.back_mut() {
+            Some((item, first, count)) if *item == number && *first + *count == index => *count += 1,
+            _ => self.confirms.push_back((number, index, 1)),
+        }
+    }
+
+    fn make_sendable(&mut self, number: u64) {
+        if !self.sendable.contains(&number) {
+            self.sendable.push_front(number);
+        }
     }
 
     /// A stream has sent a bundle. To be said whenever all of it was handed to the stream, even if that has been lost meanwhile: the
@@ -157,7 +223,8 @@ impl Sender {
         self.advance();
     }
 
-    /// A stream has failed. The last one to do so ends the transfer, unless there is nothing left to send.
+    /// A stream has failed. Before version 2 the last one to do so ends the transfer, unless there is nothing left to send; from then on
+    /// others are waited for.
     pub fn handle_stream_lost(&mut self, stream: u16, why: &Failure) {
         if self.has_ended() || !self.streams.is_alive(stream) {
             return;
@@ -178,7 +245,8 @@ impl Sender {
         for carried in &carried {
             self.requeue(carried.unit);
         }
-        carried.iter().filter(|carried| !carried.landed).count() as u64
+        let sends = |carried: &&Carried| !carried.landed && !matches!(carried.unit, Unit::Check(..));
+        carried.iter().filter(sends).count() as u64
     }
 
     pub(super) fn requeue(&mut self, unit: Unit) {
@@ -190,8 +258,14 @@ impl Sender {
                 if item.once() {
                     let message = "the data connection was lost, and this source cannot be read again".to_string();
                     self.abandon(number, Failure { code: ErrorCode::ConnectionLost, side: Side::Link, message });
-                } else if item.requeue(offset) && !self.sendable.contains(&number) {
-                    self.sendable.push_front(number);
+                } else if item.requeue(offset) {
+                    self.make_sendable(number);
+                }
+            }
+            Unit::Check(number, offset) => {
+                if let Some(item) = self.items.get_mut(&number) {
+                    item.requeue_check(offset);
+                    self.make_sendable(number);
                 }
             }
             Unit::Bundle(id) => {

@@ -1,0 +1,128 @@
+//! What has landed is brought to stable storage and written down, now and then: what a crash does not cost.
+//!
+//! An item has one checkpoint under way at a time, and is not published while it has one. A sync that failed is never tried again on
+//! the same data: the system tells of lost pages once. So everything that was written to that part file is void, and the
+//! item comes again.
+
+use std::time::Instant;
+
+use super::incoming::{State, Written};
+use super::{Receiver, ReceiverAction};
+use crate::digest::BlockDigest;
+use crate::report::Failure;
+use crate::request::Verify;
+use crate::wire::peer::PeerMessage;
+use crate::{limits, tuning};
+
+impl Receiver {
+    /// It is `now`. To be said before `poll_action`, and when [`Self::next_deadline`] has come.
+    pub fn handle_time(&mut self, now: Instant) {
+        self.now = Some(now);
+        match self.next_deadline() {
+            Some(at) if at <= now => self.checkpoint_all(),
+            None if self.unsaved_bytes > 0 => self.checkpoint_at = Some(now + tuning::MARKER_INTERVAL),
+            _ => {}
+        }
+    }
+
+    /// When [`Self::handle_time`] is to be called, though nothing has happened.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.checkpoint_at.filter(|_| self.unsaved_bytes > 0 && !self.has_ended())
+    }
+
+    /// What has landed of items that are still open and has not been checkpointed, nor is about to be: for a last checkpoint when the
+    /// transfer has failed.
+    pub fn unsaved(&self) -> Vec<(u64, Vec<(u64, BlockDigest)>)> {
+        let open = self.items.iter().filter(|(_, item)| item.state == State::Open && !item.unsaved.is_empty());
+        let blocks = |blocks: &std::collections::BTreeMap<u64, Written>| {
+            blocks.iter().map(|(&index, block)| (index, block.digest)).collect()
+        };
+        open.map(|(&number, item)| (number, blocks(&item.unsaved))).collect()
+    }
+
+    fn reads_back(&self) -> bool {
+        self.options.verify == Verify::Disk
+    }
+
+    /// These blocks of an item have landed.
+    pub(super) fn save_later(&mut self, number: u64, blocks: impl IntoIterator<Item = (u64, Written)>) {
+        let reads_back = self.reads_back();
+        let Some(item) = self.items.get_mut(&number).filter(|item| reads_back || item.has_size()) else {
+            return;
+        };
+        if !self.checkpoints {
+            return;
+        }
+        for (index, block) in blocks {
+            if reads_back || item.unsaved.len() < limits::BLOCKS_TO_CHECKPOINT {
+                item.unsaved.insert(index, block);
+                self.unsaved_bytes += u64::from(block.length);
+            }
+        }
+        if self.next_deadline().is_none() {
+            self.checkpoint_at = self.now.map(|now| now + tuning::MARKER_INTERVAL);
+        }
+        if self.unsaved_bytes >= tuning::MARKER_BYTES {
+            self.checkpoint_all();
+        }
+    }
+
+    fn checkpoint_all(&mut self) {
+        let numbers: Vec<u64> = self.items.keys().copied().collect();
+        numbers.into_iter().for_each(|number| self.checkpoint(number));
+        self.checkpoint_at = self.now.map(|now| now + tuning::MARKER_INTERVAL);
+    }
+
+    pub(super) fn checkpoint(&mut self, number: u64) {
+        let Some(item) = self.items.get_mut(&number).filter(|item| item.state == State::Open) else {
+            return;
+        };
+        if item.saving.is_some() || item.unsaved.is_empty() {
+            return;
+        }
+        let rest = item.unsaved.keys().nth(limits::BLOCKS_TO_CHECKPOINT).copied();
+        let rest = rest.map_or_else(Default::default, |index| item.unsaved.split_off(&index));
+        self.unsaved_bytes -= item.unsaved_bytes();
+        let saving = std::mem::replace(&mut item.unsaved, rest);
+        let blocks = saving.iter().map(|(&index, block)| (index, block.digest)).collect();
+        item.saving = Some(saving);
+        self.actions.push_back(ReceiverAction::Checkpoint { item: number, blocks });
+    }
+
+    /// The answer to [`ReceiverAction::Checkpoint`]: indexes of blocks that storage gave back otherwise than they were written; or why
+    /// nothing that was written to the part file can be relied on any more.
+    pub fn handle_checkpointed(&mut self, number: u64, result: Result<Vec<u64>, Failure>) {
+        let Some(mut saving) = self.items.get_mut(&number).and_then(|item| item.saving.take()) else {
+            return;
+        };
+        if self.has_ended() {
+            return;
+        }
+        match result {
+            Err(failure) => self.lose(number, failure),
+            Ok(rotten) => {
+                for index in rotten {
+                    if let Some(block) = saving.remove(&index) {
+                        self.take_back(number, index, block);
+                    }
+                }
+                self.publish_if_whole(number);
+            }
+        }
+    }
+
+    /// Storage has lost a block.
+    fn take_back(&mut self, number: u64, index: u64, block: Written) {
+        // The sender must have heard that it landed before it hears that it is lost.
+        let landed = self.landed();
+        self.actions.extend(landed.map(ReceiverAction::Send));
+        let Some(item) = self.items.get_mut(&number) else {
+            return;
+        };
+        item.take_back(index, block);
+        let offset = item.offset(index);
+        self.bytes_landed -= u64::from(block.length);
+        self.blocks_rotten += 1;
+        self.send(PeerMessage::SendAgain { item: number, offset });
+    }
+}

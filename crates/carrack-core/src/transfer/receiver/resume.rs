@@ -1,0 +1,94 @@
+//! What an earlier attempt has left: blocks in part files, and items under their names.
+
+use std::collections::BTreeMap;
+
+use super::Receiver;
+use super::ReceiverAction;
+use super::incoming::Incoming;
+use crate::digest::BlockDigest;
+use crate::limits;
+use crate::report::{FileDigests, ItemKind};
+use crate::request::Verify;
+use crate::wire::ProtocolError;
+use crate::wire::peer::{PeerMessage, QueryItem};
+
+impl Receiver {
+    /// The part file of an item has blocks from an earlier attempt: tells the sender of them. What cannot be compared is not told of, and
+    /// comes like any other.
+    pub(super) fn hold(&mut self, number: u64, blocks: Vec<(u64, BlockDigest)>) {
+        let open: usize = self.items.values().map(Incoming::held_open).sum();
+        let comparable = self.recovers() && self.options.digests.blake3;
+        let Some(item) = self.items.get_mut(&number).filter(|_| comparable) else {
+            return;
+        };
+        let mut runs: Vec<(u64, Vec<BlockDigest>)> = Vec::new();
+        for (index, digest) in item.hold(blocks, limits::HELD_BLOCKS_OPEN.saturating_sub(open)) {
+            let full = runs.len() == limits::HELD_MESSAGES;
+            match runs.last_mut() {
+                Some((first, run)) if *first + run.len() as u64 == index && run.len() < limits::HELD_BLOCKS => {
+                    run.push(digest);
+                }
+                _ if full => {
+                    item.hold_below(index);
+                    break;
+                }
+                _ => runs.push((index, vec![digest])),
+            }
+        }
+        for (first, digests) in runs {
+            self.held_waiting += 1;
+            self.send(PeerMessage::Held { item: number, first, digests });
+        }
+    }
+
+    pub(super) fn handle_confirm(&mut self, number: u64, first: u64, count: u64) -> Result<(), ProtocolError> {
+        let wrong = || {
+            ProtocolError::violation(format!(
+                "the sender confirmed {count} blocks of item {number} from {first} on, which are not held"
+            ))
+        };
+        let Some(item) = self.items.get_mut(&number) else {
+            // It may have ended while this was under way.
+            let waits = self.waiting.iter().any(|offer| offer.item == number);
+            return if number > self.last_offer || waits { Err(wrong()) } else { Ok(()) };
+        };
+        let blocks = item.confirm(first, count).ok_or_else(wrong)?;
+        self.bytes_landed += blocks.iter().map(|(_, block)| u64::from(block.length)).sum::<u64>();
+        // They are in the marker already; whether storage still has them, only reading tells.
+        if self.options.verify == Verify::Disk {
+            self.save_later(number, blocks);
+        }
+        self.publish_if_whole(number);
+        Ok(())
+    }
+
+    pub(super) fn handle_query(&mut self, bundle: u64, items: Vec<QueryItem>) -> Result<(), ProtocolError> {
+        let kinds: BTreeMap<u32, ItemKind> = items.iter().map(|item| (item.index, item.kind)).collect();
+        let last = kinds.last_key_value().map_or(limits::BUNDLE_ITEMS, |(&index, _)| index);
+        let fits = kinds.len() == items.len() && last < limits::BUNDLE_ITEMS;
+        let few = self.looks.len() < limits::QUERIES && !self.looks.contains_key(&bundle);
+        if !fits || !few {
+            return Err(ProtocolError::violation(format!(
+                "the sender asked question {bundle} twice, about too many items or none, or too many questions"
+            )));
+        }
+        self.looks.insert(bundle, kinds);
+        self.actions.push_back(ReceiverAction::Look { bundle, items });
+        Ok(())
+    }
+
+    /// The answer to [`ReceiverAction::Look`]: index within the bundle, and digests, of those that are there. Without the digests that the
+    /// options ask for, a file is sent again.
+    pub fn handle_looked(&mut self, bundle: u64, known: Vec<(u32, FileDigests)>) {
+        let Some(asked) = self.looks.remove(&bundle).filter(|_| !self.has_ended()) else {
+            return;
+        };
+        let wanted = self.options.digests;
+        let told = |(index, digests): (u32, FileDigests)| match asked.get(&index)? {
+            ItemKind::File => digests.covering(wanted).map(|digests| (index, digests)),
+            _ => Some((index, FileDigests::default())),
+        };
+        let items: BTreeMap<u32, FileDigests> = known.into_iter().filter_map(told).collect();
+        self.send(PeerMessage::Known { bundle, items: items.into_iter().collect() });
+    }
+}
