@@ -75,3 +75,13 @@ pub const MARKER_KEY_BYTES: usize = 8;
 pub const ITEM_ATTEMPTS: u32 = 3;
 /// Bundles asked about and not yet answered for.
 pub const QUERIES: usize = 32;
+/// Payload of one record of a marker, in bytes: digests of [`HELD_BLOCKS`], or a path.
+pub const MARKER_RECORD_BYTES: usize = 1 << 20;
+/// Sessions that one marker tells of.
+pub const MARKER_SESSIONS: usize = 1 << 16;
+/// Part files that a marker tells of and that have not been published or removed.
+pub const MARKER_PARTS: usize = 1 << 16;
+/// Digests of unfinished files that are kept of a marker: 8 TiB at 4 MiB each, in 80 MiB of memory. More is sent again.
+pub const MARKER_BLOCKS: usize = 2 << 20;
+/// Published items that are kept of a marker, in 64 MiB of memory. More are sent again.
+pub const KNOWN_ITEMS: usize = 1 << 20;

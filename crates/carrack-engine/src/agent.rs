@@ -656,7 +656,8 @@ impl Agent {
         match (sink, self.environment.own_process) {
             (0, _) => {
                 let directory = self.environment.place.make_dirs(path).map_err(|error| named(&error))?;
-                Ok(Destination::Tree(Tree::new(directory).map_err(|error| named(&error))?))
+                let tree = Tree::new(directory, None, carrack_core::request::Durability::Group);
+                Ok(Destination::Tree(tree.map_err(|error| named(&error))?))
             }
             (1, true) => Ok(Destination::sequential(Box::new(io::stdout()))),
             (2, _) => Ok(Destination::Null),

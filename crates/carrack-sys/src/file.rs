@@ -83,6 +83,43 @@ pub fn sync_data(file: &File) -> io::Result<()> {
     file.sync_data()
 }
 
+/// Takes the file's lock, which no other open file has at the same time, without waiting; `false` if another has it. It is held
+/// until the file is closed, by whatever end of the process, and binds only those who ask for it too.
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    match retry(|| rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive)) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Gives the lock back while the file is still open.
+pub fn unlock(file: &File) -> io::Result<()> {
+    Ok(retry(|| rustix::fs::flock(file, rustix::fs::FlockOperation::Unlock))?)
+}
+
+/// Closes the file and tells what closing says. Some file systems (NFS, quotas, FUSE) write only then, and have no other moment to
+/// tell that there was no room.
+#[allow(unsafe_code)]
+pub fn close(file: File) -> io::Result<()> {
+    use std::os::fd::IntoRawFd;
+    // SAFETY: the descriptor was owned by `file`, which no longer closes it.
+    if unsafe { libc::close(file.into_raw_fd()) } == 0 {
+        return Ok(());
+    }
+    match io::Error::last_os_error() {
+        // Linux has closed it all the same; there is nothing left to try again.
+        error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+        error => Err(error),
+    }
+}
+
+/// What closing would say, of a file that others still use: a second descriptor of it is closed, which makes those file systems
+/// write what they hold back.
+pub fn flush(file: &File) -> io::Result<()> {
+    close(file.try_clone()?)
+}
+
 /// Sets the permission bits (the low 12 of `mode`).
 pub fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     let mode = mode_bits(mode);
@@ -232,6 +269,32 @@ mod tests {
         let magic = Time { seconds: 0, nanos: (1 << 30) - 1 };
         assert!(set_times(&file, magic).is_err());
         sync_data(&file).unwrap();
+    }
+
+    #[test]
+    fn a_lock_is_held_by_one_open_file_until_it_is_closed() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = || File::options().create(true).append(true).open(directory.path().join("f")).unwrap();
+        let (one, two) = (open(), open());
+        assert!(try_lock(&one).unwrap());
+        assert!(try_lock(&one).unwrap());
+        assert!(!try_lock(&two).unwrap());
+        close(one).unwrap();
+        assert!(try_lock(&two).unwrap());
+        unlock(&two).unwrap();
+        assert!(try_lock(&open()).unwrap());
+    }
+
+    #[test]
+    fn closing_ends_one_descriptor_only() {
+        let file = tempfile::tempfile().unwrap();
+        write_all_at(&file, b"there", 0).unwrap();
+        flush(&file).unwrap();
+        let second = file.try_clone().unwrap();
+        close(file).unwrap();
+        let mut buffer = [0; 5];
+        assert_eq!(read_full_at(&second, &mut buffer, 0).unwrap(), 5);
+        assert_eq!(&buffer, b"there");
     }
 
     #[test]

@@ -101,6 +101,21 @@ pub fn thread_cpu_time() -> std::time::Duration {
     std::time::Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
+/// Tells this boot of the machine from all others; zeros where the system does not say. What was written since, synced or not, is
+/// still there for this boot.
+pub fn boot_id() -> [u8; 16] {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let mut id = [0; 16];
+    if digits.len() == 2 * id.len() {
+        for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
+            let pair = std::str::from_utf8(pair).unwrap_or_default();
+            *byte = u8::from_str_radix(pair, 16).unwrap_or_default();
+        }
+    }
+    id
+}
+
 /// Seconds since 1970 by this host's clock, as files' times are kept; negative before.
 pub fn clock_seconds() -> i64 {
     rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec
@@ -142,6 +157,8 @@ mod tests {
         assert!(cpu_count() >= 1);
         assert!(peak_memory_bytes() > 100_000);
         assert!(cpu_seconds() >= 0.0);
+        assert_eq!(boot_id(), boot_id());
+        assert_eq!(boot_id() != [0; 16], std::path::Path::new("/proc/sys/kernel/random/boot_id").exists());
         let limit = raise_open_files_limit();
         assert!(limit > 2 && limit == raise_open_files_limit());
         #[cfg(target_os = "linux")]

@@ -21,6 +21,7 @@
 //! say which blocks are there already.
 
 pub mod directories;
+pub mod marker;
 pub mod ranges;
 pub mod receiver;
 pub mod sender;

@@ -3,14 +3,18 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use carrack_core::path::{display_bytes, split_name};
-use carrack_core::report::{Failure, Side};
+use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_sys::dir::{Dir, Links};
+use carrack_sys::errno::ESTALE;
 
 use super::descriptors::{open_directories_max, patiently};
-use crate::error::io_failure;
+use crate::error::{failure, io_failure};
+
+/// By device and inode, the name that something of this session was given.
+pub type Names = HashMap<(u64, u64), Vec<u8>>;
 
 /// A directory, kept open.
 pub struct OpenDir {
@@ -29,6 +33,10 @@ pub struct Directories {
     pub root: Arc<OpenDir>,
     open: Mutex<HashMap<Vec<u8>, Arc<OpenDir>>>,
     open_max: usize,
+    /// The name of a new directory is synced before anything gets a name in it.
+    sync_names: bool,
+    /// Where two names may be one: the directories of this session, and the names that they were made or found by.
+    twins: Option<Mutex<Names>>,
 }
 
 impl Directories {
@@ -36,10 +44,50 @@ impl Directories {
     ///
     /// # Errors
     /// When it cannot be looked at.
-    pub fn new(root: Dir) -> io::Result<Self> {
+    pub fn new(root: Dir, sync_names: bool, names_fold: bool) -> io::Result<Self> {
         let device = root.stat_self()?.device;
         let root = Arc::new(OpenDir { dir: root, device, fresh: false });
-        Ok(Self { root, open: Mutex::default(), open_max: open_directories_max() })
+        let twins = names_fold.then(Mutex::default);
+        Ok(Self { root, open: Mutex::default(), open_max: open_directories_max(), sync_names, twins })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Arc<OpenDir>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something in a directory; once more, with the directory opened anew, when the server of the file system has forgotten the
+    /// handle.
+    ///
+    /// # Errors
+    /// As [`Directories::get`]; those of what is done, named by `what`.
+    pub fn within<T>(
+        &self,
+        path: &[u8],
+        what: &str,
+        mut work: impl FnMut(&OpenDir) -> io::Result<T>,
+    ) -> Result<T, Failure> {
+        let directory = self.get(path)?;
+        let done = match work(&directory) {
+            Err(error) if is_stale(&error) && !path.is_empty() => {
+                self.lock().clear();
+                work(&*self.get(path)?)
+            }
+            other => other,
+        };
+        done.map_err(|error| io_failure(Side::Destination, what, &error))
+    }
+
+    /// A directory below the root, if it is there.
+    pub fn find(&self, path: &[u8]) -> Option<Arc<OpenDir>> {
+        if path.is_empty() {
+            return Some(Arc::clone(&self.root));
+        }
+        if let Some(found) = self.lock().get(path) {
+            return Some(Arc::clone(found));
+        }
+        let dir = patiently(|| self.root.dir.open_dir(path, Links::Refuse)).ok()?;
+        let device = dir.stat_self().ok()?.device;
+        Some(Arc::new(OpenDir { dir, device, fresh: false }))
     }
 
     /// A directory below the root, made if it is not there.
@@ -50,7 +98,7 @@ impl Directories {
         if path.is_empty() {
             return Ok(Arc::clone(&self.root));
         }
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.lock();
         // From the nearest directory that is open already, downwards.
         let mut known = path;
         let mut current = loop {
@@ -68,7 +116,11 @@ impl Directories {
             let end = path[start..].iter().position(|&byte| byte == b'/').map_or(path.len(), |place| start + place);
             let at = || display_bytes(&path[..end]);
             let next = patiently(|| enter(&current.dir, &path[start..end]))
+                .and_then(
+                    |next| if next.fresh && self.sync_names { current.dir.sync().map(|()| next) } else { Ok(next) },
+                )
                 .map_err(|error| io_failure(Side::Destination, format!("directory {}", at()), &error))?;
+            self.check_twin(&next, &path[..end])?;
             if open.len() >= self.open_max {
                 open.clear();
             }
@@ -78,6 +130,32 @@ impl Directories {
         }
         Ok(current)
     }
+
+    /// Two directories of one copy must not become one.
+    fn check_twin(&self, found: &OpenDir, path: &[u8]) -> Result<(), Failure> {
+        let Some(twins) = &self.twins else { return Ok(()) };
+        let stat =
+            found.dir.stat_self().map_err(|error| io_failure(Side::Destination, "stat the directory", &error))?;
+        let mut twins = twins.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = twins.entry((stat.device, stat.inode)).or_insert_with(|| path.to_vec());
+        if first == path { Ok(()) } else { Err(twin(path, first)) }
+    }
+}
+
+/// Two names of one copy are one name at the destination.
+pub fn twin(path: &[u8], first: &[u8]) -> Failure {
+    let message = format!(
+        "{} is at the destination the same name as {}, which this copy has put there: rename one, or copy to a file system that tells \
+         them apart",
+        display_bytes(path),
+        display_bytes(first)
+    );
+    failure(ErrorCode::AlreadyExists, Side::Destination, message)
+}
+
+/// A handle that the server of a network file system no longer knows.
+pub fn is_stale(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(ESTALE)
 }
 
 /// Opens an entry as a directory, or makes it one.

@@ -235,7 +235,7 @@ impl ReceiveRun {
         while lock(&self.parts).len() < self.parts_max
             && let Some(offer) = offers.pop_front()
         {
-            let (opened, part) = self.destination.open_part(&offer, self.options.existing);
+            let (opened, part) = self.destination.open_part(&offer, &self.options);
             let ran_out = matches!(&opened, Opened::Refused(failure) if failure.code == ErrorCode::ResourceLimit);
             if ran_out && !lock(&self.parts).is_empty() {
                 return offers.push_front(offer);
@@ -322,7 +322,7 @@ impl ReceiveRun {
         let files = |commit: &Commit| matches!(commit, Commit::Bundle(bundle) if staged.get(bundle).is_some_and(|staged| !staged.entries.is_empty()));
         let needed = group.iter().any(files) && !tree.syncs_each();
         drop(staged);
-        if needed { tree.sync_all() } else { Ok(()) }
+        if needed { tree.sync_all().map(|_| ()) } else { Ok(()) }
     }
 
     fn commit(&self, commit: Commit, synced: &Result<(), Failure>) {
@@ -352,7 +352,7 @@ impl ReceiveRun {
                 self.tell(|machine| machine.handle_directories_applied(failures));
             }
             Commit::Sync => {
-                let synced = self.tree().map_or(Ok(false), |tree| tree.sync_all().map(|()| true));
+                let synced = self.tree().map_or(Ok(false), Tree::sync_all);
                 self.tell(|machine| match synced {
                     Ok(durable) => machine.handle_synced(durable),
                     Err(why) => machine.fail(why),
@@ -373,7 +373,7 @@ impl ReceiveRun {
             .finish(size)
             .and_then(|()| if self.options.verify == Verify::Disk { part.verify(size, digests) } else { Ok(()) });
         finished.inspect_err(|_| part.remove())?;
-        part.publish()
+        part.publish(size, digests)
     }
 }
 
@@ -517,7 +517,7 @@ impl StreamWork<'_> {
         frame::check_entry_path(path)?;
         self.run.expected.check(path)?;
         let mtime = (entry.mtime_seconds, entry.mtime_nanos);
-        let small = SmallFile { path, mode: entry.mode, mtime, read_back: None };
+        let small = SmallFile { path, mode: entry.mode, mtime, digests: FileDigests::default(), read_back: None };
         let existing = self.run.options.existing;
         let tree = self.run.tree().filter(|_| keep);
         let written = match entry.kind {
@@ -570,12 +570,13 @@ impl StreamWork<'_> {
         }
         let mut hasher = BlockHasher::new(self.run.options.digests, 0);
         hasher.update(content);
-        let ours = hasher.finish(true).blake3;
-        if self.run.options.digests.blake3 && ours != trailer.digest.blake3 {
+        let ours = hasher.finish(true);
+        if self.run.options.digests.blake3 && ours.blake3 != trailer.digest.blake3 {
             staged.exceptions.push((index, ItemResult::Mismatch));
             return Ok(());
         }
-        small.read_back = (self.run.options.verify == Verify::Disk).then_some(ours);
+        small.digests = ours.as_file(self.run.options.digests);
+        small.read_back = (self.run.options.verify == Verify::Disk).then_some(ours.blake3);
         let written = match &self.run.destination {
             Destination::Tree(tree) => {
                 let write = || tree.write_small(&small, self.run.options.existing, content);

@@ -102,6 +102,13 @@ impl Dir {
         self.open_name(name, flags, mode)
     }
 
+    /// Opens a file that is there for reading and writing, never through a link. What else may stand there the caller looks at
+    /// with [`stat_file`]; a FIFO is not waited for.
+    pub fn open_existing(&self, name: &[u8]) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
+        self.open_name(name, flags, Mode::empty())
+    }
+
     /// Opens what is there for writing, without creating or truncating: devices and FIFOs. On a
     /// FIFO this waits for a reader.
     pub fn open_write(&self, name: &[u8]) -> io::Result<File> {
@@ -222,6 +229,16 @@ impl Dir {
         match rustix::fs::renameat_with(&self.fd, from, &to_dir.fd, to, flags) {
             // EINVAL is a file system without the flag (renameat2(2)).
             Err(Errno::NOSYS | Errno::INVAL | Errno::OPNOTSUPP) => self.rename_by_link(from, to_dir, to),
+            other => Ok(other?),
+        }
+    }
+
+    /// Exchanges two names, as one step ([`io::ErrorKind::Unsupported`] where the system cannot).
+    pub fn exchange(&self, one: &[u8], other: &[u8]) -> io::Result<()> {
+        let (one, other) = (single(one)?, single(other)?);
+        let flags = rustix::fs::RenameFlags::EXCHANGE;
+        match rustix::fs::renameat_with(&self.fd, one, &self.fd, other, flags) {
+            Err(Errno::NOSYS | Errno::INVAL | Errno::OPNOTSUPP) => Err(io::ErrorKind::Unsupported.into()),
             other => Ok(other?),
         }
     }

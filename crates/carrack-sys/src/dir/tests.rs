@@ -362,3 +362,25 @@ fn the_file_system_answers() {
     let space = dir.try_clone().unwrap().free_space().unwrap();
     assert!(space.bytes_available > 0 && space.inodes_available > 0);
 }
+
+#[test]
+fn two_names_are_exchanged_or_nothing_happens() {
+    let (_temp, dir) = scratch();
+    put(&dir, b"one", b"1");
+    put(&dir, b"two", b"2");
+    let content = |name: &[u8]| {
+        let mut buffer = [0; 1];
+        read_full_at(&dir.open_existing(name).unwrap(), &mut buffer, 0).unwrap();
+        buffer[0]
+    };
+    match dir.exchange(b"one", b"two") {
+        Ok(()) => assert_eq!((content(b"one"), content(b"two")), (b'2', b'1')),
+        Err(error) => {
+            assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+            assert_eq!((content(b"one"), content(b"two")), (b'1', b'2'));
+        }
+    }
+    assert_eq!(dir.exchange(b"one", b"three").unwrap_err().kind(), io::ErrorKind::NotFound);
+    dir.symlink(b"one", b"link").unwrap();
+    assert!(dir.open_existing(b"link").is_err());
+}

@@ -1,0 +1,636 @@
+//! The marker: the receiver's journal of a run, as bytes. What is written when, and what is believed of it, is told in
+//! `docs/marker.md`; files, locks and syncs are the engine's.
+//!
+//! A header, then records. Each record ends with a checksum that goes on from the one before it, so that a record counts only
+//! behind all of those that were written before it. Replay ends at the first record that is cut short or altered, and believes
+//! nothing behind it. Whatever bytes it is given, it never panics and keeps no more than `limits.rs` says.
+//!
+//! Change list. Format 1: the first.
+
+use std::collections::BTreeMap;
+
+use crate::digest::{BlockDigest, block_count};
+use crate::limits;
+use crate::path::check_relative;
+use crate::report::{FileDigests, ItemKind};
+use crate::request::{Digests, Durability};
+use crate::tuning::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN};
+use crate::wire::control::kind_number;
+
+/// The version of the format that is written, and the only one that is read.
+pub const FORMAT: u32 = 1;
+/// Magic, version, tag, checksum.
+pub const HEADER_BYTES: usize = 8 + 4 + TAG_BYTES + 4;
+/// Hexadecimal digits that tell the part files of one marker from all others.
+pub const TAG_BYTES: usize = 8;
+/// A record before its payload: kind and length.
+const RECORD_HEAD_BYTES: usize = 5;
+const CRC_BYTES: usize = 4;
+const MAGIC: [u8; 8] = *b"\x89carrack";
+const BLOCK_DIGEST_BYTES: usize = 40;
+const PUBLISHED_BYTES: usize = 16 + 1 + BLOCK_DIGEST_BYTES;
+/// Items in one record of what was published.
+const PUBLISHED_PER_RECORD: usize = 4096;
+
+/// Tells the part files of one marker from all others.
+pub type Tag = [u8; TAG_BYTES];
+/// A moment: seconds since 1970, and nanoseconds.
+pub type Moment = (i64, u32);
+
+/// One record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A session begins: what follows is its.
+    Session(Session),
+    /// A part file has been made.
+    Part(Part),
+    /// Blocks of a part file have reached stable storage.
+    Blocks {
+        /// The part's number.
+        part: u64,
+        /// Index of the first block.
+        first: u64,
+        /// Of the blocks from there on, one after the other; at most [`limits::HELD_BLOCKS`].
+        digests: Vec<BlockDigest>,
+    },
+    /// Items have got their names.
+    Published(Vec<Published>),
+    /// A part file is no more: published, or removed.
+    Dropped {
+        /// The part's number.
+        part: u64,
+    },
+}
+
+/// One session of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Which boot of the receiving host it ran in; zeros where the host does not tell.
+    pub boot: [u8; 16],
+    /// What was synced.
+    pub durability: Durability,
+    /// The source's clock when it began, in seconds since 1970.
+    pub source_clock: i64,
+}
+
+/// A part file, and the source that it is a part of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Counting up within the marker.
+    pub number: u64,
+    /// The item, relative to the destination.
+    pub path: Vec<u8>,
+    /// Name of the part file, in the item's directory.
+    pub part_name: Vec<u8>,
+    /// Bytes of the source.
+    pub size: u64,
+    /// Of the source.
+    pub mtime: Option<Moment>,
+    /// When the source last changed, by its own clock.
+    pub changed: Option<Moment>,
+    /// Bytes of a block.
+    pub block_bytes: u32,
+    /// What the digests of its blocks hold.
+    pub digests: Digests,
+}
+
+/// An item that got its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// See [`published_key`].
+    pub key: [u8; 16],
+    /// What the receiver computed over what it wrote.
+    pub digests: FileDigests,
+}
+
+/// What an item was, and the very file that it became.
+#[derive(Clone, Copy, Debug)]
+pub struct PublishedItem<'a> {
+    /// File or link.
+    pub kind: ItemKind,
+    /// Relative to the destination.
+    pub path: &'a [u8],
+    /// Bytes; 0 of a link.
+    pub size: u64,
+    /// Of the source.
+    pub mtime: Option<Moment>,
+    /// Of the file at the destination: another file of the same size and time is not it.
+    pub inode: u64,
+    /// As the destination keeps it: some keep whole seconds.
+    pub stored_mtime: Moment,
+}
+
+/// What an item is found by among those published.
+pub fn published_key(item: &PublishedItem<'_>) -> [u8; 16] {
+    let mut hasher = blake3::Hasher::new();
+    let moment = |moment: Moment| [moment.0.to_le_bytes().as_slice(), &moment.1.to_le_bytes()].concat();
+    hasher.update(&kind_number(item.kind).to_le_bytes());
+    hasher.update(&item.size.to_le_bytes());
+    hasher.update(&[u8::from(item.mtime.is_some())]);
+    hasher.update(&moment(item.mtime.unwrap_or_default()));
+    hasher.update(&item.inode.to_le_bytes());
+    hasher.update(&moment(item.stored_mtime));
+    // Last, because its length is not told.
+    hasher.update(item.path);
+    let mut key = [0; 16];
+    hasher.finalize_xof().fill(&mut key);
+    key
+}
+
+/// Where writing goes on: the checksum of all that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chain(u32);
+
+impl Chain {
+    /// The start of a new marker, and the chain behind it.
+    pub fn begin(tag: Tag) -> (Vec<u8>, Self) {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&FORMAT.to_le_bytes());
+        bytes.extend_from_slice(&tag);
+        let crc = crc32c::crc32c(&bytes);
+        bytes.extend_from_slice(&crc.to_le_bytes());
+        (bytes, Self(crc))
+    }
+
+    /// Appends one record, or several where there is more to say than one holds.
+    pub fn append(&mut self, record: &Record, out: &mut Vec<u8>) {
+        match record {
+            Record::Published(items) => {
+                for items in items.chunks(PUBLISHED_PER_RECORD) {
+                    self.seal(out, KIND_PUBLISHED, |out| items.iter().for_each(|item| put_published(out, item)));
+                }
+            }
+            Record::Blocks { part, first, digests } => {
+                for (chunk, digests) in digests.chunks(limits::HELD_BLOCKS).enumerate() {
+                    self.seal(out, KIND_BLOCKS, |out| {
+                        out.extend_from_slice(&part.to_le_bytes());
+                        out.extend_from_slice(&(first + (chunk * limits::HELD_BLOCKS) as u64).to_le_bytes());
+                        digests.iter().for_each(|digest| put_digest(out, digest));
+                    });
+                }
+            }
+            Record::Session(session) => self.seal(out, KIND_SESSION, |out| {
+                out.extend_from_slice(&session.boot);
+                out.push(durability_number(session.durability));
+                out.extend_from_slice(&session.source_clock.to_le_bytes());
+            }),
+            Record::Part(part) => self.seal(out, KIND_PART, |out| put_part(out, part)),
+            Record::Dropped { part } => {
+                self.seal(out, KIND_DROPPED, |out| out.extend_from_slice(&part.to_le_bytes()));
+            }
+        }
+    }
+
+    fn seal(&mut self, out: &mut Vec<u8>, kind: u8, payload: impl FnOnce(&mut Vec<u8>)) {
+        let start = out.len();
+        out.push(kind);
+        out.extend_from_slice(&[0; 4]);
+        payload(out);
+        let length = (out.len() - start - RECORD_HEAD_BYTES) as u32;
+        out[start + 1..start + RECORD_HEAD_BYTES].copy_from_slice(&length.to_le_bytes());
+        self.0 = crc32c::crc32c_append(self.0, &out[start..]);
+        out.extend_from_slice(&self.0.to_le_bytes());
+    }
+}
+
+const KIND_SESSION: u8 = 1;
+const KIND_PART: u8 = 2;
+const KIND_BLOCKS: u8 = 3;
+const KIND_PUBLISHED: u8 = 4;
+const KIND_DROPPED: u8 = 5;
+
+fn durability_number(durability: Durability) -> u8 {
+    match durability {
+        Durability::Group => 0,
+        Durability::Each => 1,
+        Durability::None => 2,
+    }
+}
+
+fn put_digest(out: &mut Vec<u8>, digest: &BlockDigest) {
+    out.extend_from_slice(&digest.blake3);
+    out.extend_from_slice(&digest.adler32.to_le_bytes());
+    out.extend_from_slice(&digest.crc32c.to_le_bytes());
+}
+
+fn put_published(out: &mut Vec<u8>, item: &Published) {
+    let digests = item.digests;
+    out.extend_from_slice(&item.key);
+    out.push(digest_bits(Digests {
+        blake3: digests.blake3.is_some(),
+        adler32: digests.adler32.is_some(),
+        crc32c: digests.crc32c.is_some(),
+    }));
+    let digest = BlockDigest {
+        blake3: digests.blake3.unwrap_or_default(),
+        adler32: digests.adler32.unwrap_or_default(),
+        crc32c: digests.crc32c.unwrap_or_default(),
+    };
+    put_digest(out, &digest);
+}
+
+fn digest_bits(digests: Digests) -> u8 {
+    u8::from(digests.blake3) | u8::from(digests.adler32) << 1 | u8::from(digests.crc32c) << 2
+}
+
+fn put_part(out: &mut Vec<u8>, part: &Part) {
+    out.extend_from_slice(&part.number.to_le_bytes());
+    out.extend_from_slice(&part.size.to_le_bytes());
+    out.extend_from_slice(&part.block_bytes.to_le_bytes());
+    out.push(digest_bits(part.digests));
+    for moment in [part.mtime, part.changed] {
+        out.push(u8::from(moment.is_some()));
+        let (seconds, nanos) = moment.unwrap_or_default();
+        out.extend_from_slice(&seconds.to_le_bytes());
+        out.extend_from_slice(&nanos.to_le_bytes());
+    }
+    // Neither is longer than a path may be, which fits.
+    out.extend_from_slice(&(part.part_name.len() as u16).to_le_bytes());
+    out.extend_from_slice(&part.part_name);
+    out.extend_from_slice(&part.path);
+}
+
+/// A payload being read. Every method answers `None` when it is too short or says what cannot be.
+struct Payload<'a>(&'a [u8]);
+
+impl<'a> Payload<'a> {
+    fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.bytes(N)?.try_into().ok()
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        match self.byte()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    fn digests(&mut self) -> Option<Digests> {
+        let bits = self.byte()?;
+        let has = |bit: u8| bits & bit != 0;
+        (bits < 8).then(|| Digests { blake3: has(1), adler32: has(2), crc32c: has(4) })
+    }
+
+    fn moment(&mut self) -> Option<Option<Moment>> {
+        let present = self.flag()?;
+        let moment = (self.array().map(i64::from_le_bytes)?, self.u32()?);
+        Some(present.then_some(moment))
+    }
+
+    fn digest(&mut self) -> Option<BlockDigest> {
+        Some(BlockDigest { blake3: self.array()?, adler32: self.u32()?, crc32c: self.u32()? })
+    }
+
+    fn ended<T>(self, value: T) -> Option<T> {
+        self.0.is_empty().then_some(value)
+    }
+}
+
+fn decode(kind: u8, payload: &[u8]) -> Option<Record> {
+    let mut payload = Payload(payload);
+    match kind {
+        KIND_SESSION => {
+            let boot = payload.array()?;
+            let durability = match payload.byte()? {
+                0 => Durability::Group,
+                1 => Durability::Each,
+                2 => Durability::None,
+                _ => return None,
+            };
+            let source_clock = i64::from_le_bytes(payload.array()?);
+            payload.ended(Record::Session(Session { boot, durability, source_clock }))
+        }
+        KIND_PART => decode_part(payload).map(Record::Part),
+        KIND_BLOCKS => {
+            let (part, first) = (payload.u64()?, payload.u64()?);
+            let count = payload.0.len() / BLOCK_DIGEST_BYTES;
+            let digests = (0..count).map(|_| payload.digest()).collect::<Option<_>>()?;
+            payload.ended(Record::Blocks { part, first, digests })
+        }
+        KIND_PUBLISHED => {
+            let count = payload.0.len() / PUBLISHED_BYTES;
+            let items = (0..count).map(|_| decode_published(&mut payload)).collect::<Option<_>>()?;
+            payload.ended(Record::Published(items))
+        }
+        KIND_DROPPED => {
+            let part = payload.u64()?;
+            payload.ended(Record::Dropped { part })
+        }
+        _ => None,
+    }
+}
+
+fn decode_published(payload: &mut Payload<'_>) -> Option<Published> {
+    let key = payload.array()?;
+    let known = payload.digests()?;
+    Some(Published { key, digests: payload.digest()?.as_file(known) })
+}
+
+fn decode_part(mut payload: Payload<'_>) -> Option<Part> {
+    let (number, size, block_bytes) = (payload.u64()?, payload.u64()?, payload.u32()?);
+    let digests = payload.digests()?;
+    let (mtime, changed) = (payload.moment()?, payload.moment()?);
+    let name_bytes = u16::from_le_bytes(payload.array()?);
+    let part_name = payload.bytes(usize::from(name_bytes))?.to_vec();
+    let path = payload.0.to_vec();
+    let fits = block_bytes.is_power_of_two() && (BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&block_bytes);
+    let named = check_relative(&path).is_ok() && check_relative(&part_name).is_ok() && !part_name.contains(&b'/');
+    let fits = fits && named && size <= limits::FILE_BYTES && number < u64::MAX;
+    fits.then_some(Part { number, path, part_name, size, mtime, changed, block_bytes, digests })
+}
+
+/// What an item that was published is known by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Known {
+    key: [u8; 16],
+    digest: BlockDigest,
+    digests: Digests,
+    session: u32,
+}
+
+/// Blocks of a part, as one record claimed them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Run {
+    first: u64,
+    sure: bool,
+    digests: Vec<BlockDigest>,
+}
+
+/// A part file that an earlier session left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// As it was written down.
+    pub part: Part,
+    /// The source's clock when the session began that made it.
+    pub source_clock: i64,
+    runs: Vec<Run>,
+}
+
+/// A block that an earlier session claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Its index.
+    pub index: u64,
+    /// Its digest.
+    pub digest: BlockDigest,
+    /// Written in this boot of the host: what a sync, or only the cache, has taken is there. Else it has to be looked at again.
+    pub sure: bool,
+}
+
+impl Left {
+    /// Whether anything is claimed.
+    pub fn has_claims(&self) -> bool {
+        !self.runs.is_empty()
+    }
+
+    /// The blocks claimed, by index; of several claims of one the last.
+    pub fn claims(&self) -> Vec<Claim> {
+        let all = self.runs.iter().flat_map(|run| {
+            let indexes = run.first..;
+            indexes.zip(&run.digests).map(|(index, digest)| Claim { index, digest: *digest, sure: run.sure })
+        });
+        // Reversed and stably sorted: the last claim of a block comes first, and stays.
+        let mut claims: Vec<Claim> = all.collect();
+        claims.reverse();
+        claims.sort_by_key(|claim| claim.index);
+        claims.dedup_by_key(|claim| claim.index);
+        claims
+    }
+}
+
+/// Reads a marker piece by piece.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    boot: [u8; 16],
+    tag: Option<Tag>,
+    chain: Chain,
+    bytes: u64,
+    damaged: bool,
+    sessions: Vec<Session>,
+    parts: BTreeMap<u64, Left>,
+    blocks: usize,
+    known: Vec<Known>,
+    last_part: u64,
+}
+
+impl Replay {
+    /// For a host in this boot; zeros where it does not tell, which is never the same boot again.
+    pub fn new(boot: [u8; 16]) -> Self {
+        Self {
+            boot,
+            tag: None,
+            chain: Chain(0),
+            bytes: 0,
+            damaged: false,
+            sessions: Vec::new(),
+            parts: BTreeMap::new(),
+            blocks: 0,
+            known: Vec::new(),
+            last_part: 0,
+        }
+    }
+
+    /// Takes the next bytes and tells how many were read; the rest belongs before those that follow. `None` when nothing more
+    /// counts: what has been read was damaged.
+    pub fn read(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut rest = bytes;
+        if self.damaged {
+            return None;
+        }
+        if self.tag.is_none() {
+            let Some((header, behind)) = rest.split_at_checked(HEADER_BYTES) else { return Some(0) };
+            self.read_header(header)?;
+            rest = behind;
+        }
+        while let Some((head, behind)) = rest.split_at_checked(RECORD_HEAD_BYTES) {
+            let length = u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize;
+            if length > limits::MARKER_RECORD_BYTES {
+                self.damaged = true;
+                break;
+            }
+            let Some((payload, behind)) = behind.split_at_checked(length) else { break };
+            let Some((crc, behind)) = behind.split_at_checked(CRC_BYTES) else { break };
+            let sum = crc32c::crc32c_append(self.chain.0, &rest[..RECORD_HEAD_BYTES + length]);
+            let record = if sum.to_le_bytes() == crc { decode(head[0], payload) } else { None };
+            if !record.is_some_and(|record| self.take(record)) {
+                self.damaged = true;
+                break;
+            }
+            self.chain = Chain(sum);
+            self.bytes += (rest.len() - behind.len()) as u64;
+            rest = behind;
+        }
+        Some(bytes.len() - rest.len())
+    }
+
+    fn read_header(&mut self, header: &[u8]) -> Option<()> {
+        let tag: Tag = header[12..12 + TAG_BYTES].try_into().ok()?;
+        let (expected, chain) = Chain::begin(tag);
+        let is_tag = tag.iter().all(|&byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+        if header != expected || !is_tag {
+            self.damaged = true;
+            return None;
+        }
+        (self.tag, self.chain, self.bytes) = (Some(tag), chain, HEADER_BYTES as u64);
+        Some(())
+    }
+
+    /// Whether the record can be what was written.
+    fn take(&mut self, record: Record) -> bool {
+        let session = self.sessions.last().copied();
+        match (record, session) {
+            (Record::Session(session), _) => {
+                self.sessions.push(session);
+                return self.sessions.len() <= limits::MARKER_SESSIONS;
+            }
+            (_, None) => return false,
+            (Record::Part(part), Some(session)) => {
+                if part.number <= self.last_part || self.parts.len() >= limits::MARKER_PARTS {
+                    return false;
+                }
+                self.last_part = part.number;
+                let left = Left { part, source_clock: session.source_clock, runs: Vec::new() };
+                self.parts.insert(left.part.number, left);
+            }
+            (Record::Blocks { part, first, digests }, Some(session)) => {
+                // One that was dropped has nothing more to claim.
+                let Some(left) = self.parts.get_mut(&part) else { return part <= self.last_part };
+                let count = block_count(left.part.size, left.part.block_bytes);
+                let end = first.checked_add(digests.len() as u64);
+                if digests.is_empty() || end.is_none_or(|end| end > count) {
+                    return false;
+                }
+                // More than is kept is sent again.
+                self.blocks += digests.len();
+                if self.blocks <= limits::MARKER_BLOCKS {
+                    let sure = session.boot == self.boot && self.boot != [0; 16];
+                    left.runs.push(Run { first, sure, digests });
+                }
+            }
+            (Record::Published(items), Some(session)) => {
+                let sure = session.boot == self.boot && self.boot != [0; 16];
+                if sure || session.durability != Durability::None {
+                    let room = limits::KNOWN_ITEMS.saturating_sub(self.known.len());
+                    let number = self.sessions.len() as u32 - 1;
+                    self.known.extend(items.iter().take(room).map(|item| Known::new(item, number)));
+                }
+            }
+            (Record::Dropped { part }, Some(_)) => {
+                if let Some(left) = self.parts.remove(&part) {
+                    self.blocks -= left.runs.iter().map(|run| run.digests.len()).sum::<usize>().min(self.blocks);
+                }
+            }
+        }
+        true
+    }
+
+    /// What counts of it, once all has been read, `rest` bytes of which were not. `None` when not even the header does.
+    pub fn finish(mut self, rest: usize) -> Option<Replayed> {
+        // Of several with one key the last, as in `Left::claims`.
+        self.known.reverse();
+        self.known.sort_by_key(|known| known.key);
+        self.known.dedup_by_key(|known| known.key);
+        self.known.shrink_to_fit();
+        Some(Replayed {
+            tag: self.tag?,
+            chain: self.chain,
+            bytes: self.bytes,
+            damaged: self.damaged || rest > 0,
+            parts: self.parts,
+            last_part: self.last_part,
+            sessions: self.sessions,
+            known: self.known,
+        })
+    }
+}
+
+impl Known {
+    fn new(item: &Published, session: u32) -> Self {
+        let digests = Digests {
+            blake3: item.digests.blake3.is_some(),
+            adler32: item.digests.adler32.is_some(),
+            crc32c: item.digests.crc32c.is_some(),
+        };
+        let digest = BlockDigest {
+            blake3: item.digests.blake3.unwrap_or_default(),
+            adler32: item.digests.adler32.unwrap_or_default(),
+            crc32c: item.digests.crc32c.unwrap_or_default(),
+        };
+        Self { key: item.key, digest, digests, session }
+    }
+}
+
+/// What a marker says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replayed {
+    /// Of its part files.
+    pub tag: Tag,
+    /// Where writing goes on,
+    pub chain: Chain,
+    /// and at which byte: what is behind does not count.
+    pub bytes: u64,
+    /// Something was behind: claims may have been lost.
+    pub damaged: bool,
+    /// Part files, by their numbers.
+    pub parts: BTreeMap<u64, Left>,
+    /// The highest number that a part file has had.
+    pub last_part: u64,
+    sessions: Vec<Session>,
+    known: Vec<Known>,
+}
+
+impl Replayed {
+    /// How many items are known to have been published.
+    pub fn known_count(&self) -> u64 {
+        self.known.len() as u64
+    }
+
+    /// What was written of an item with this key, if it has all the digests wanted, and the source's clock when the session began
+    /// that published it.
+    pub fn known(&self, key: &[u8; 16], wanted: Digests) -> Option<(FileDigests, i64)> {
+        let place = self.known.binary_search_by_key(key, |known| known.key).ok()?;
+        let known = &self.known[place];
+        let has = known.digests;
+        let enough = has.blake3 >= wanted.blake3 && has.adler32 >= wanted.adler32 && has.crc32c >= wanted.crc32c;
+        let session = self.sessions.get(known.session as usize)?;
+        enough.then(|| (known.digest.as_file(wanted), session.source_clock))
+    }
+}
+
+/// Whether a source cannot have changed since a session that began at `clock` by the source's own clock: it last changed well before.
+/// Two seconds are what the coarsest file system rounds a time by. A source without any time is always the same.
+pub fn unchanged(mtime: Option<Moment>, changed: Option<Moment>, clock: i64) -> bool {
+    match changed {
+        Some((seconds, _)) => seconds < clock.saturating_sub(2),
+        None => mtime.is_none(),
+    }
+}
+
+/// Replays bytes that are all there.
+pub fn replay(bytes: &[u8], boot: [u8; 16]) -> Option<Replayed> {
+    let mut replay = Replay::new(boot);
+    let read = replay.read(bytes).unwrap_or(0);
+    replay.finish(bytes.len() - read)
+}
+
+#[cfg(test)]
+mod tests;

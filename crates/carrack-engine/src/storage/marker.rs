@@ -1,0 +1,442 @@
+//! The marker of a run, as a file in the destination directory: found, locked, replayed, appended to, removed. Its bytes are
+//! [`carrack_core::transfer::marker`]'s.
+//!
+//! The lock is held for as long as the session lives, and owns the tag in the names of part files. A marker that cannot be written
+//! costs resume, never the transfer: what is not written down is sent again.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use carrack_core::digest::BlockDigest;
+use carrack_core::limits;
+use carrack_core::path::split_name;
+use carrack_core::report::FileDigests;
+use carrack_core::request::{Digests, Durability};
+use carrack_core::transfer::marker::{Chain, Left, Part, Published, Record, Replay, Replayed, Session, Tag};
+use carrack_core::tuning::MARKER_INTERVAL;
+use carrack_sys::dir::{Dir, Kind, Links, Stat, stat_file};
+use carrack_sys::{file, host};
+
+use super::names::{marker_name, new_tag, tag_of};
+
+/// What a marker is asked for by.
+#[derive(Clone, Copy, Debug)]
+pub struct MarkerRequest {
+    /// The same for the same copy.
+    pub key: [u8; limits::MARKER_KEY_BYTES],
+    /// What was left under the key is removed, not used.
+    pub anew: bool,
+    /// The source's clock, in seconds since 1970.
+    pub source_clock: i64,
+}
+
+/// Markers of one key: so many runs of one and the same copy may go at once and be resumed.
+const MARKERS: u32 = 9;
+/// An agent that has not noticed yet that its command is gone holds the lock for a moment.
+const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+const READ_BYTES: usize = 2 << 20;
+/// Published items that wait to be written down: with a crash now they would be sent again.
+const PENDING_MAX: usize = 512;
+
+/// The marker of a session.
+pub struct Journal {
+    root: Dir,
+    key: [u8; limits::MARKER_KEY_BYTES],
+    name: Vec<u8>,
+    tag: Tag,
+    durability: Durability,
+    file: File,
+    uid: u32,
+    found: Option<Replayed>,
+    state: Mutex<State>,
+}
+
+struct State {
+    chain: Chain,
+    end: u64,
+    last_part: u64,
+    left: HashMap<Vec<u8>, Vec<Left>>,
+    pending: Vec<Published>,
+    /// Items have been published that a later session need not send.
+    claims: bool,
+    /// Part files that stay, with blocks in them.
+    kept: bool,
+    synced: Instant,
+    /// What was written of it may be lost: nothing more is.
+    broken: bool,
+}
+
+enum Taken {
+    Ours(File, Stat),
+    Held,
+    Unusable,
+}
+
+/// Opens a marker, or makes it, and takes its lock.
+fn take(root: &Dir, name: &[u8], create: bool) -> io::Result<Taken> {
+    loop {
+        let (opened, made) = match root.open_existing(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && create => match root.create_new(name) {
+                // Somebody else made it in between.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                made => (made?, true),
+            },
+            other => (other?, false),
+        };
+        let stat = stat_file(&opened)?;
+        // Whoever may write there could put another's file in the way: only one that belongs to this user, or to whoever the
+        // directory belongs to, is believed.
+        let ours = stat.uid == host::user_id() || stat.uid == root.stat_self()?.uid;
+        if stat.kind != Kind::File || stat.links > 1 || !ours || stat.mode & 0o022 != 0 {
+            // No name at all: it was removed in between.
+            if stat.links == 0 {
+                continue;
+            }
+            return Ok(Taken::Unusable);
+        }
+        let locked = file::try_lock(&opened).inspect_err(|_| {
+            // A file system without locks: no empty file is left behind.
+            if made {
+                let _ = root.unlink(name);
+            }
+        });
+        if !locked? {
+            return Ok(Taken::Held);
+        }
+        // The one who had the lock may have removed the file.
+        match root.stat_at(name) {
+            Ok(now) if (now.device, now.inode) == (stat.device, stat.inode) => return Ok(Taken::Ours(opened, stat)),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Reads what a marker says; `None` when it says nothing that is understood.
+fn replay(marker: &File) -> io::Result<Option<Replayed>> {
+    let mut replay = Replay::new(host::boot_id());
+    let (mut buffer, mut held, mut offset) = (vec![0; READ_BYTES], 0, 0);
+    loop {
+        let read = file::read_full_at(marker, &mut buffer[held..], offset)?;
+        offset += read as u64;
+        let there = held + read;
+        let used = replay.read(&buffer[..there]);
+        held = there - used.unwrap_or(0);
+        if read == 0 || used.is_none() {
+            return Ok(replay.finish(held));
+        }
+        buffer.copy_within(there - held..there, 0);
+    }
+}
+
+/// Removes the part files that a marker tells of.
+fn remove_parts<'a>(root: &Dir, tag: Tag, parts: impl Iterator<Item = &'a Part>) -> u64 {
+    let removed = parts.filter(|part| {
+        // A marker is only bytes: it does not get any other file removed.
+        tag_of(&part.part_name) == Some(tag)
+            && root
+                .open_dir(split_name(&part.path).0, Links::Refuse)
+                .is_ok_and(|parent| parent.unlink(&part.part_name).is_ok())
+    });
+    removed.count() as u64
+}
+
+impl Journal {
+    /// Finds the marker of a key and takes it, or makes one. `None` when there can be none: the directory cannot be written, knows
+    /// no locks, or as many runs as may go at once are under way.
+    pub fn open(root: &Dir, request: &MarkerRequest, durability: Durability) -> Option<Self> {
+        let deadline = Instant::now() + LOCK_PATIENCE;
+        if request.anew {
+            (1..=MARKERS).for_each(|number| forget(root, &marker_name(request.key, number)));
+        }
+        (1..=MARKERS).find_map(|number| {
+            let name = marker_name(request.key, number);
+            loop {
+                match take(root, &name, true) {
+                    Ok(Taken::Ours(file, stat)) => {
+                        let begun = Self::begin(root, name.clone(), request, durability, file, stat);
+                        return begun
+                            .inspect_err(|_| {
+                                if stat.size == 0 {
+                                    drop(root.unlink(&name))
+                                }
+                            })
+                            .ok();
+                    }
+                    Ok(Taken::Held) if number == 1 && Instant::now() < deadline => std::thread::sleep(LOCK_PAUSE),
+                    Ok(Taken::Held | Taken::Unusable) | Err(_) => return None,
+                }
+            }
+        })
+    }
+
+    fn begin(
+        root: &Dir,
+        name: Vec<u8>,
+        request: &MarkerRequest,
+        durability: Durability,
+        file: File,
+        stat: Stat,
+    ) -> io::Result<Self> {
+        let mut found = replay(&file)?;
+        let (tag, mut bytes, mut chain, end) = match &found {
+            Some(found) => (found.tag, Vec::new(), found.chain, found.bytes),
+            None => {
+                let tag = new_tag()?;
+                let (header, chain) = Chain::begin(tag);
+                (tag, header, chain, 0)
+            }
+        };
+        let session = Session { boot: host::boot_id(), durability, source_clock: request.source_clock };
+        chain.append(&Record::Session(session), &mut bytes);
+        // What is behind the last good record would make all that is written now count for nothing.
+        file.set_len(end)?;
+        file::write_all_at(&file, &bytes, end)?;
+        let mut left: HashMap<Vec<u8>, Vec<Left>> = HashMap::new();
+        for (_, one) in found.as_mut().map(|found| std::mem::take(&mut found.parts)).unwrap_or_default() {
+            left.entry(one.part.path.clone()).or_default().push(one);
+        }
+        let claims = found.as_ref().is_some_and(|found| found.known_count() > 0);
+        let last_part = found.as_ref().map_or(0, |found| found.last_part);
+        let end = end + bytes.len() as u64;
+        let (pending, synced) = (Vec::new(), Instant::now());
+        let state = State { chain, end, last_part, left, pending, claims, kept: false, synced, broken: false };
+        let root = root.try_clone()?;
+        let (key, uid, state) = (request.key, stat.uid, Mutex::new(state));
+        Ok(Self { root, key, name, tag, durability, file, uid, found, state })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Of its part files.
+    pub fn tag(&self) -> Tag {
+        self.tag
+    }
+
+    /// Whose the marker is: part files are theirs too.
+    pub fn uid(&self) -> u32 {
+        self.uid
+    }
+
+    /// Whether the end of it was lost: part files may hold more than is claimed.
+    pub fn damaged(&self) -> bool {
+        self.found.as_ref().is_some_and(|found| found.damaged)
+    }
+
+    /// Items that earlier sessions published.
+    pub fn known_count(&self) -> u64 {
+        self.found.as_ref().map_or(0, Replayed::known_count)
+    }
+
+    /// See [`Replayed::known`].
+    pub fn known(&self, key: &[u8; 16], wanted: Digests) -> Option<(FileDigests, i64)> {
+        self.found.as_ref()?.known(key, wanted)
+    }
+
+    /// The part file that earlier sessions left of an item; it is the caller's then. Of several the others are removed.
+    pub fn take_left(&self, path: &[u8]) -> Option<Left> {
+        let mut left = self.lock().left.remove(path)?;
+        let newest = left.pop();
+        for older in left {
+            self.remove_left(&older);
+        }
+        newest
+    }
+
+    /// Removes a part file that is of no use.
+    pub fn remove_left(&self, left: &Left) {
+        remove_parts(&self.root, self.tag, std::iter::once(&left.part));
+        self.dropped(left.part.number);
+    }
+
+    /// A number for a new part file.
+    pub fn next_part(&self) -> u64 {
+        let mut state = self.lock();
+        state.last_part += 1;
+        state.last_part
+    }
+
+    fn append(&self, state: &mut State, records: &[Record]) -> bool {
+        if state.broken {
+            return false;
+        }
+        let (mut bytes, mut chain) = (Vec::new(), state.chain);
+        records.iter().for_each(|record| chain.append(record, &mut bytes));
+        // What did not get written whole is written over by what comes next.
+        let written = file::write_all_at(&self.file, &bytes, state.end).is_ok();
+        if written {
+            state.chain = chain;
+            state.end += bytes.len() as u64;
+        }
+        written
+    }
+
+    /// Writes down a part file that has been made. If it cannot be, nothing may be claimed of it.
+    pub fn part(&self, part: Part) -> bool {
+        self.append(&mut self.lock(), &[Record::Part(part)])
+    }
+
+    /// Writes down that a part file is no more.
+    pub fn dropped(&self, part: u64) {
+        self.append(&mut self.lock(), &[Record::Dropped { part }]);
+    }
+
+    /// Writes down blocks that have reached stable storage, and waits until that has too. Tells whether they now count.
+    pub fn claim(&self, part: u64, blocks: &[(u64, BlockDigest)]) -> bool {
+        let mut sorted = blocks.to_vec();
+        sorted.sort_by_key(|block| block.0);
+        let mut records: Vec<Record> = Vec::new();
+        for (index, digest) in sorted {
+            match records.last_mut() {
+                Some(Record::Blocks { first, digests, .. }) if *first + digests.len() as u64 == index => {
+                    digests.push(digest);
+                }
+                _ => records.push(Record::Blocks { part, first: index, digests: vec![digest] }),
+            }
+        }
+        let written = {
+            let mut state = self.lock();
+            self.write_pending(&mut state);
+            self.append(&mut state, &records)
+        };
+        written && self.sync()
+    }
+
+    /// An item has got its name.
+    pub fn published(&self, item: Published) {
+        let mut state = self.lock();
+        state.pending.push(item);
+        if state.pending.len() >= PENDING_MAX {
+            self.write_pending(&mut state);
+        }
+    }
+
+    fn write_pending(&self, state: &mut State) {
+        let pending = std::mem::take(&mut state.pending);
+        if !pending.is_empty() && self.append(state, &[Record::Published(pending)]) {
+            state.claims = true;
+        }
+    }
+
+    /// Writes down what has been published, after each group of names; and makes it durable as often as a checkpoint would.
+    pub fn written_down(&self) {
+        let due = {
+            let mut state = self.lock();
+            self.write_pending(&mut state);
+            state.synced.elapsed() >= MARKER_INTERVAL
+        };
+        if due {
+            self.sync();
+        }
+    }
+
+    fn sync(&self) -> bool {
+        if self.durability != Durability::None && file::sync_data(&self.file).is_err() {
+            // What was written may be gone, and what would be written behind it would not count.
+            self.lock().broken = true;
+            return false;
+        }
+        let mut state = self.lock();
+        state.synced = Instant::now();
+        !state.broken
+    }
+
+    /// A part file stays for the next session.
+    pub fn keep(&self) {
+        self.lock().kept = true;
+    }
+
+    /// The end of the session. When all is done the marker goes, with what earlier sessions left and nobody asked for; else it stays
+    /// if it is of any use.
+    pub fn finish(&self, whole: bool) {
+        let mut state = self.lock();
+        self.write_pending(&mut state);
+        let of_use = state.claims || state.kept || state.left.values().flatten().any(Left::has_claims);
+        if of_use && !whole {
+            drop(state);
+            self.sync();
+            self.lock().broken = true;
+            // What still holds a part file would keep the lock for a moment longer, and has nothing to write down any more.
+            let _ = file::unlock(&self.file);
+            return;
+        }
+        remove_parts(&self.root, self.tag, state.left.values().flatten().map(|left| &left.part));
+        state.left.clear();
+        state.broken = true;
+        // It may be gone already; there is nothing else to do about it.
+        let _ = self.root.unlink(&self.name);
+        if whole {
+            // Of other runs of the same copy, which crashed; those under way hold theirs.
+            let others = (1..=MARKERS).map(|number| marker_name(self.key, number)).filter(|name| *name != self.name);
+            others.for_each(|name| forget(&self.root, &name));
+        }
+    }
+}
+
+/// Removes a marker that nobody holds, with its part files.
+fn forget(root: &Dir, name: &[u8]) {
+    if let Ok(Taken::Ours(file, _)) = take(root, name, false) {
+        if let Ok(Some(found)) = replay(&file) {
+            remove_parts(root, found.tag, found.parts.values().map(|left| &left.part));
+        }
+        let _ = root.unlink(name);
+    }
+}
+
+/// A marker that nobody holds, for whoever collects what is left over; held until this is dropped.
+pub struct Abandoned {
+    file: File,
+    /// What is known of the file.
+    pub stat: Stat,
+    /// Of its part files; `None` where the marker cannot be read.
+    pub tag: Option<Tag>,
+}
+
+/// What became of looking at a marker.
+pub enum Looked {
+    /// Nobody holds it.
+    Abandoned(Abandoned),
+    /// A session is under way.
+    Live(Option<Tag>),
+    /// It is not a marker that may be touched.
+    Foreign,
+}
+
+/// Looks whether a marker is held.
+///
+/// # Errors
+/// Those of the system.
+pub fn look(dir: &Dir, name: &[u8]) -> io::Result<Looked> {
+    Ok(match take(dir, name, false)? {
+        Taken::Ours(file, stat) => {
+            let tag = replay(&file)?.map(|found| found.tag);
+            Looked::Abandoned(Abandoned { file, stat, tag })
+        }
+        Taken::Held => {
+            Looked::Live(dir.open_read(name, Links::Refuse).and_then(|file| replay(&file))?.map(|found| found.tag))
+        }
+        Taken::Unusable => Looked::Foreign,
+    })
+}
+
+impl Abandoned {
+    /// Removes the marker from its directory, still locked.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn remove(self, dir: &Dir, name: &[u8]) -> io::Result<()> {
+        let removed = dir.unlink(name);
+        drop(self.file);
+        removed
+    }
+}
+
+/// Shared by all that is written in a session.
+pub type SharedJournal = Option<Arc<Journal>>;

@@ -1,0 +1,277 @@
+//! Hidden names: of markers, and of what is being written. And which names are one name at a destination.
+//!
+//! A part file's name holds the marker's tag, so that no two runs ever take one another's part files for their own.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use carrack_core::limits;
+use carrack_core::transfer::marker::{TAG_BYTES, Tag};
+use carrack_sys::dir::Dir;
+
+const MIDDLE: &[u8] = b".carrack-";
+const PART_END: &[u8] = b".part";
+#[cfg(test)]
+const MARKER_START: &[u8] = b".carrack-";
+#[cfg(test)]
+const MARKER_END: &[u8] = b".marker";
+
+/// The name of the `number`-th marker of a key, counting from 1.
+pub fn marker_name(key: [u8; limits::MARKER_KEY_BYTES], number: u32) -> Vec<u8> {
+    let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    if number == 1 { format!(".carrack-{key}.marker") } else { format!(".carrack-{key}-{number}.marker") }.into_bytes()
+}
+
+/// Whether a marker is called so.
+#[cfg(test)]
+pub fn is_marker(name: &[u8]) -> bool {
+    let key = name.strip_prefix(MARKER_START).and_then(|rest| rest.strip_suffix(MARKER_END));
+    let key = key.and_then(|key| key.split_at_checked(2 * limits::MARKER_KEY_BYTES));
+    key.is_some_and(|(key, number)| key.iter().all(u8::is_ascii_hexdigit) && matches!(number, [] | [b'-', b'2'..=b'9']))
+}
+
+/// The tag in a part file's name; `None` if no part file is called so.
+pub fn tag_of(name: &[u8]) -> Option<Tag> {
+    let stem = name.strip_prefix(b".")?.strip_suffix(PART_END)?;
+    let place = stem.windows(MIDDLE.len()).rposition(|bytes| bytes == MIDDLE)?;
+    let (tag, number) = stem[place + MIDDLE.len()..].split_at_checked(TAG_BYTES)?;
+    let numbered = match number {
+        [] => true,
+        [b'-', b'x', digits @ ..] | [b'-', digits @ ..] => !digits.is_empty() && digits.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    let tag: Tag = tag.try_into().ok()?;
+    (numbered && tag.iter().all(u8::is_ascii_hexdigit)).then_some(tag)
+}
+
+/// A tag that no other run has.
+///
+/// # Errors
+/// When the system has no random numbers.
+pub fn new_tag() -> io::Result<Tag> {
+    let mut random = [0; TAG_BYTES / 2];
+    carrack_sys::host::random_bytes(&mut random)?;
+    let digit = |nibble: u8| b"0123456789abcdef"[usize::from(nibble)];
+    let mut tag = [0; TAG_BYTES];
+    for (pair, byte) in tag.chunks_exact_mut(2).zip(random) {
+        pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+    }
+    Ok(tag)
+}
+
+/// Which names are one name at a destination.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sameness {
+    /// Upper and lower case are one.
+    pub case: bool,
+    /// The composed and the decomposed form of a letter with an accent are one.
+    pub forms: bool,
+}
+
+impl Sameness {
+    /// Whether two different names can be one.
+    pub fn any(self) -> bool {
+        self.case || self.forms
+    }
+
+    /// Asks the file system, by a file that is there for a moment. Where none can be made nothing can be written either.
+    fn ask(dir: &Dir, tag: Tag) -> Self {
+        let name = |letters: &str| [b".", letters.as_bytes(), MIDDLE, &tag, b"-0", PART_END].concat();
+        let probe = name("A\u{e9}");
+        let Ok(made) = dir.create_new(&probe).and_then(|file| carrack_sys::dir::stat_file(&file)) else {
+            return Self::default();
+        };
+        let finds = |letters| dir.stat_at(&name(letters)).is_ok_and(|found| found.inode == made.inode);
+        let same = Self { case: finds("a\u{e9}"), forms: finds("Ae\u{301}") };
+        // What cannot be removed is collected later, as any part file.
+        let _ = dir.unlink(&probe);
+        same
+    }
+}
+
+/// Names of the part files of one session.
+pub struct PartNames {
+    tag: Tag,
+    same: Sameness,
+    /// Names of small files' parts that are in use, with their directories.
+    in_use: Mutex<HashSet<Vec<u8>>>,
+    next: AtomicU64,
+}
+
+/// A part file's name, in use until this is dropped.
+pub struct PartName {
+    /// The name itself.
+    pub name: Vec<u8>,
+    reserved: Option<(Arc<PartNames>, Vec<u8>)>,
+}
+
+impl PartName {
+    /// One that an earlier session made: its number is in use once.
+    pub fn taken_up(name: Vec<u8>) -> Self {
+        Self { name, reserved: None }
+    }
+}
+
+impl Drop for PartName {
+    fn drop(&mut self) {
+        if let Some((names, whole)) = &self.reserved {
+            names.lock().remove(whole);
+        }
+    }
+}
+
+impl PartNames {
+    /// With this tag, which no other session has at the same time, below this directory.
+    pub fn new(tag: Tag, root: &Dir) -> Self {
+        Self::with_sameness(tag, Sameness::ask(root, tag))
+    }
+
+    fn with_sameness(tag: Tag, same: Sameness) -> Self {
+        Self { tag, same, in_use: Mutex::default(), next: AtomicU64::new(1) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<Vec<u8>>> {
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Which names are one name here.
+    pub fn sameness(&self) -> Sameness {
+        self.same
+    }
+
+    fn with(&self, name: &[u8], number: &str) -> Vec<u8> {
+        let suffix = [MIDDLE, &self.tag, number.as_bytes(), PART_END].concat();
+        // A long name gives way to the suffix.
+        let room = limits::NAME_BYTES - 1 - suffix.len();
+        [b".", &name[..name.len().min(room)], &suffix].concat()
+    }
+
+    /// For a large file: the number tells it from all others of the marker.
+    pub fn numbered(&self, name: &[u8], number: u64) -> PartName {
+        PartName { name: self.with(name, &format!("-{number}")), reserved: None }
+    }
+
+    /// For a small file or link: the same name in every session, so that what an earlier one left is replaced by the way. A number
+    /// is added where the name is in use, and where another name in use may be the same name.
+    pub fn small(self: &Arc<Self>, parent: &[u8], name: &[u8]) -> PartName {
+        if !self.same.any() {
+            let plain = self.with(name, "");
+            let whole = [parent, b"/", &plain].concat();
+            if self.lock().insert(whole.clone()) {
+                return PartName { name: plain, reserved: Some((Arc::clone(self), whole)) };
+            }
+        }
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        PartName { name: self.with(name, &format!("-x{number}")), reserved: None }
+    }
+
+    /// Makes something under a hidden name, which nothing of this session bears: what stands there was left by an earlier one, and is
+    /// replaced.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn make<T>(dir: &Dir, name: &PartName, mut make: impl FnMut(&[u8]) -> io::Result<T>) -> io::Result<T> {
+        match make(&name.name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                dir.unlink(&name.name)?;
+                make(&name.name)
+            }
+            other => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TAG: Tag = *b"0a1b2c3d";
+
+    #[test]
+    fn what_is_made_here_is_known_here_and_nothing_else() {
+        let names = Arc::new(PartNames::with_sameness(TAG, Sameness::default()));
+        let long = [b'n'; limits::NAME_BYTES];
+        for name in [&b"a"[..], b".hidden", b"a.carrack-ffffffff.part", b"\xff\xfe", &long] {
+            let one = names.small(b"d", name);
+            let two = names.small(b"d", name);
+            for part in [&one, &two, &names.numbered(name, u64::MAX)] {
+                assert_eq!(tag_of(&part.name), Some(TAG));
+                assert!(part.name.len() <= limits::NAME_BYTES);
+            }
+            assert_ne!(one.name, two.name);
+        }
+        for name in [
+            &b"a"[..],
+            b".a.part",
+            b".a.carrack-.part",
+            b".a.carrack-0a1b2c3.part",
+            b".a.carrack-0a1b2c3g.part",
+            b".a.carrack-0a1b2c3d",
+            b"a.carrack-0a1b2c3d.part",
+            b".a.carrack-0a1b2c3d-.part",
+            b".a.carrack-0a1b2c3d-x.part",
+            b".a.carrack-0a1b2c3d-1f.part",
+            b".a.carrack-0a1b2c3d1.part",
+        ] {
+            assert_eq!(tag_of(name), None, "{}", String::from_utf8_lossy(name));
+        }
+        let key = [0xab; 8];
+        assert_eq!(marker_name(key, 1), b".carrack-abababababababab.marker");
+        for number in 1..=9 {
+            assert!(is_marker(&marker_name(key, number)) && tag_of(&marker_name(key, number)).is_none());
+        }
+        for name in [&b".carrack-.marker"[..], b".carrack-ababababababab.marker", b".carrack-abababababababab-1.marker"]
+        {
+            assert!(!is_marker(name));
+        }
+    }
+
+    #[test]
+    fn long_names_that_begin_alike_have_different_parts() {
+        let names = Arc::new(PartNames::with_sameness(TAG, Sameness::default()));
+        let (one, two) = ([b'n'; 255], [[b'n'; 254].as_slice(), b"m"].concat());
+        let first = names.small(b"", &one);
+        let second = names.small(b"", &two);
+        assert_ne!(first.name, second.name);
+        assert_ne!(names.numbered(&one, 1).name, names.numbered(&two, 2).name);
+        let elsewhere = names.small(b"d", &one);
+        assert_eq!(first.name, elsewhere.name);
+        let plain = first.name.clone();
+        drop(first);
+        assert_eq!(names.small(b"", &two).name, plain, "free again");
+    }
+
+    #[test]
+    fn names_that_may_be_one_never_share_a_part() {
+        for same in [Sameness { case: true, forms: false }, Sameness { case: false, forms: true }] {
+            let names = Arc::new(PartNames::with_sameness(TAG, same));
+            let (one, two) = (names.small(b"", b"a"), names.small(b"", b"A"));
+            assert!(!one.name.eq_ignore_ascii_case(&two.name));
+        }
+    }
+
+    #[test]
+    fn the_file_system_is_asked_and_nothing_is_left() {
+        let directory = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient(directory.path()).unwrap();
+        let same = PartNames::new(TAG, &dir).sameness();
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        std::fs::write(directory.path().join("B"), "").unwrap();
+        assert_eq!(same.case, directory.path().join("b").exists());
+    }
+
+    #[test]
+    fn what_an_earlier_session_left_is_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient(directory.path()).unwrap();
+        let name = Arc::new(PartNames::new(TAG, &dir)).small(b"", b"f");
+        let left = PartNames::make(&dir, &name, |name| dir.create_new(name)).unwrap();
+        carrack_sys::file::write_all_at(&left, b"old", 0).unwrap();
+        PartNames::make(&dir, &name, |name| dir.symlink(b"target", name)).unwrap();
+        assert_eq!(dir.read_link(&name.name).unwrap(), b"target");
+        PartNames::make(&dir, &name, |name| dir.create_new(name)).unwrap();
+        assert_eq!(dir.stat_at(&name.name).unwrap().size, 0);
+    }
+}

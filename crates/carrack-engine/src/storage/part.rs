@@ -1,0 +1,393 @@
+//! What is being written and has not got its name yet: [`PartFile`] grows block by block and may outlive its session, [`PartEntry`]
+//! is a small file or link that is whole.
+
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use carrack_core::digest::{BlockDigest, block_count, block_length};
+use carrack_core::path::join;
+use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
+use carrack_core::request::{Digests, Durability};
+use carrack_core::transfer::marker::{Moment, Published, PublishedItem, published_key};
+use carrack_core::tuning::SLICE_BYTES;
+use carrack_sys::dir::{Dir, Links, Time};
+use carrack_sys::{dir, file};
+
+use super::descriptors::patiently;
+use super::directories::{Directories, Names, OpenDir, twin};
+use super::marker::SharedJournal;
+use super::names::PartName;
+use super::watch::Watch;
+use crate::data::hasher::BlockHasher;
+use crate::error::{failure, io_failure};
+
+/// What a small file that is read back is compared by.
+const VERIFIED_BY: Digests = Digests { blake3: true, adler32: false, crc32c: false };
+
+/// What everything of one session that is being written shares.
+pub(super) struct Shared {
+    pub directories: Directories,
+    pub journal: SharedJournal,
+    pub durability: Durability,
+    pub watch: Watch,
+    /// Where two names may be one: files of this session by device and inode, and the names that they got.
+    pub published: Option<Mutex<Names>>,
+}
+
+/// The name that something written will get.
+pub struct PartEntry {
+    pub(super) shared: Arc<Shared>,
+    pub(super) parent: Vec<u8>,
+    pub(super) part: PartName,
+    pub(super) name: Vec<u8>,
+    pub(super) source: Source,
+    /// What it is at the destination, once it is whole.
+    pub(super) stored: Mutex<Option<dir::Stat>>,
+    /// What the receiver computed over what it wrote.
+    pub(super) digests: FileDigests,
+    /// BLAKE3 of a small file, where it is to be read back.
+    pub(super) read_back: Option<[u8; 32]>,
+}
+
+/// What the source of an item is.
+#[derive(Clone, Copy)]
+pub(super) struct Source {
+    pub kind: ItemKind,
+    pub size: u64,
+    pub mtime: Option<Moment>,
+}
+
+impl PartEntry {
+    fn path(&self) -> Vec<u8> {
+        join(&self.parent, &self.name)
+    }
+
+    /// Looks at what has been written: what it will be known by.
+    pub(super) fn look(&self, stat: dir::Stat) {
+        *self.stored.lock().unwrap_or_else(PoisonError::into_inner) = Some(stat);
+    }
+
+    /// Reads back what storage holds of a small file, past the cache, and compares. A link holds nothing to compare.
+    ///
+    /// # Errors
+    /// With [`ErrorCode::DigestMismatch`] when storage gives back something else.
+    pub fn verify(&self) -> Result<(), Failure> {
+        let Some(expected) = self.read_back else { return Ok(()) };
+        let open = |directory: &OpenDir| patiently(|| directory.dir.open_read(&self.part.name, Links::Refuse));
+        let stored = self.shared.directories.within(&self.parent, "open to read back", open)?;
+        verify_stored(&stored, self.source.size, Some(expected))
+    }
+
+    /// Gives it its name.
+    ///
+    /// # Errors
+    /// Those of the system, and a name that is another item's of this copy; the part is then removed.
+    pub fn publish(&self) -> Result<(), Failure> {
+        self.publish_as(self.source.size, self.digests)
+    }
+
+    fn publish_as(&self, size: u64, digests: FileDigests) -> Result<(), Failure> {
+        let stored = *self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        self.rename(stored.as_ref()).inspect_err(|_| self.remove())?;
+        if let (Some(journal), Some(stored)) = (&self.shared.journal, stored) {
+            let Source { kind, mtime, .. } = self.source;
+            let (path, stored_mtime) = (self.path(), (stored.mtime.seconds, stored.mtime.nanos));
+            let item = PublishedItem { kind, path: &path, size, mtime, inode: stored.inode, stored_mtime };
+            journal.published(Published { key: published_key(&item), digests });
+        }
+        if self.shared.durability == Durability::Each {
+            self.shared.directories.within(&self.parent, "sync the directory", |directory| directory.dir.sync())?;
+        }
+        Ok(())
+    }
+
+    fn rename(&self, stored: Option<&dir::Stat>) -> Result<(), Failure> {
+        let shared = &self.shared;
+        // From looking at the name to having it: no other item of this copy may get it in between.
+        let mut published =
+            shared.published.as_ref().map(|published| published.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(published) = &published {
+            let there =
+                shared.directories.within(&self.parent, "stat", |directory| stat_entry(&directory.dir, &self.name))?;
+            check_twin(published, &self.path(), there)?;
+        }
+        let renamed = shared.directories.within(&self.parent, "rename to its name", |directory| {
+            rename_over(&directory.dir, &self.part.name, &self.name)
+        });
+        match renamed {
+            Err(refused) if refused.code == ErrorCode::AlreadyExists => {
+                let message = "rename to its name: the file system cannot replace a file by renaming another, so the old one stays as \
+                               it is; remove it first, or copy to another name";
+                return Err(failure(ErrorCode::Unsupported, Side::Destination, message));
+            }
+            other => other?,
+        }
+        if let (Some(published), Some(stored)) = (&mut published, stored) {
+            published.insert((stored.device, stored.inode), self.path());
+        }
+        Ok(())
+    }
+
+    /// Removes what was written.
+    pub fn remove(&self) {
+        // It may be gone already; there is nothing else to do about it.
+        let _ = self.shared.directories.find(&self.parent).map(|directory| directory.dir.unlink(&self.part.name));
+    }
+}
+
+/// Whether what stands at a name was put there under another one by this copy.
+pub(super) fn check_twin(published: &Names, path: &[u8], there: Option<dir::Stat>) -> Result<(), Failure> {
+    let first = there.and_then(|there| published.get(&(there.device, there.inode)));
+    first.filter(|first| *first != path).map_or(Ok(()), |first| Err(twin(path, first)))
+}
+
+/// An entry, if there is one.
+pub(super) fn stat_entry(dir: &Dir, name: &[u8]) -> io::Result<Option<dir::Stat>> {
+    match dir.stat_at(name) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Renames over what is there. Where the file system refuses that, the two are exchanged in one step, and the old one goes; if it
+/// cannot do that either, nothing has happened: in no moment is the name without a whole file.
+fn rename_over(dir: &Dir, part: &[u8], name: &[u8]) -> io::Result<()> {
+    match dir.rename(part, dir, name) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.exchange(part, name).is_ok() => {
+            // What the old file is called now is collected later, if it cannot be removed.
+            let _ = dir.unlink(part);
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+/// A hidden file that grows, and will get its name.
+pub struct PartFile {
+    pub(super) file: File,
+    pub(super) entry: PartEntry,
+    /// Its number in the marker; none where it is not told of there.
+    pub(super) number: Option<u64>,
+    pub(super) mode: u32,
+    pub(super) path: Arc<[u8]>,
+    pub(super) block_bytes: u32,
+    pub(super) wanted: Digests,
+    /// Blocks that the marker claims.
+    pub(super) claimed: AtomicU64,
+    /// A sync has failed: what was written may be gone, whatever a later sync says.
+    pub(super) void: AtomicBool,
+}
+
+impl PartFile {
+    fn fail(what: &str) -> impl Fn(io::Error) -> Failure {
+        move |error| io_failure(Side::Destination, what, &error)
+    }
+
+    /// Writes bytes, all of them.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+        let _entered = self.entry.shared.watch.enter("write", &self.path);
+        file::write_all_at(&self.file, bytes, offset)
+            .map_err(|error| io_failure(Side::Destination, format!("write at {offset}"), &error))
+    }
+
+    /// Waits until what has been written is on stable storage. After an error it never asks again: the system would say that all is
+    /// well, and it is not.
+    fn sync(&self) -> Result<(), Failure> {
+        let _entered = self.entry.shared.watch.enter("sync", &self.path);
+        if self.void.load(Ordering::Acquire) {
+            let message = "sync: the storage has lost what was written of the file before";
+            return Err(failure(ErrorCode::InputOutput, Side::Destination, message));
+        }
+        file::sync_data(&self.file).map_err(|error| {
+            self.void.store(true, Ordering::Release);
+            io_failure(Side::Destination, "sync", &error)
+        })
+    }
+
+    /// Makes these blocks, which have been written whole, durable and has the marker claim them. With `read_back` they are first read
+    /// from storage, past the cache, and the indexes of those that came back otherwise are told; those are not claimed.
+    ///
+    /// With [`Durability::None`] nothing is synced, unless it is to be read back.
+    ///
+    /// # Errors
+    /// When syncing or reading back fails: nothing of this part file may be relied on any more. It is to be removed, and the item sent
+    /// again to a new one.
+    pub fn checkpoint(&self, blocks: &[(u64, BlockDigest)], read_back: bool) -> Result<Vec<u64>, Failure> {
+        if self.entry.shared.durability != Durability::None || read_back {
+            self.sync()?;
+        }
+        let mut rotten = Vec::new();
+        if read_back {
+            for (index, digest) in blocks {
+                if self.stored(*index, true)? != *digest {
+                    rotten.push(*index);
+                }
+            }
+        }
+        let good: Vec<_> = blocks.iter().filter(|block| !rotten.contains(&block.0)).copied().collect();
+        self.claim(&good);
+        Ok(rotten)
+    }
+
+    fn claim(&self, blocks: &[(u64, BlockDigest)]) {
+        // Digests of nothing prove nothing later.
+        if let (Some(journal), Some(number), true) = (&self.entry.shared.journal, self.number, self.wanted.blake3)
+            && !blocks.is_empty()
+            && journal.claim(number, blocks)
+        {
+            self.claimed.fetch_add(blocks.len() as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Digests blocks that may be there from an earlier session, and has the marker claim those that can be read. It reads
+    /// all of them: for a thread of its own.
+    pub fn rehash(&self, doubtful: &[u64]) -> Vec<(u64, BlockDigest)> {
+        let found: Vec<_> =
+            doubtful.iter().filter_map(|&index| self.stored(index, false).ok().map(|digest| (index, digest))).collect();
+        // Read from the cache or from storage: synced before it is claimed.
+        if self.entry.shared.durability == Durability::None || self.sync().is_ok() {
+            self.claim(&found);
+            return found;
+        }
+        Vec::new()
+    }
+
+    /// The digest of a block as it is stored.
+    fn stored(&self, index: u64, past_cache: bool) -> Result<BlockDigest, Failure> {
+        let _entered = self.entry.shared.watch.enter("read", &self.path);
+        let size = self.entry.source.size;
+        let length = block_length(index, size, self.block_bytes);
+        let start = index * u64::from(self.block_bytes);
+        let fail = Self::fail("read back");
+        if past_cache {
+            file::drop_cache(&self.file, start, length).map_err(&fail)?;
+        }
+        let mut hasher = BlockHasher::new(self.wanted, start);
+        let mut slice = vec![0; SLICE_BYTES.min(length as usize)];
+        let mut done = 0;
+        while done < length {
+            let want = (length - done).min(SLICE_BYTES as u64) as usize;
+            let read = file::read_full_at(&self.file, &mut slice[..want], start + done).map_err(&fail)?;
+            if read < want {
+                return Err(ends_early(start + done + read as u64));
+            }
+            hasher.update(&slice[..want]);
+            done += want as u64;
+        }
+        Ok(hasher.finish(block_count(size, self.block_bytes) == 1))
+    }
+
+    /// Stays for the next session, if that can use anything of it; else it is removed.
+    pub fn leave(&self) {
+        match &self.entry.shared.journal {
+            Some(journal) if self.claimed.load(Ordering::Relaxed) > 0 && !self.void.load(Ordering::Acquire) => {
+                journal.keep();
+            }
+            _ => self.remove(),
+        }
+    }
+
+    /// Removes it.
+    pub fn remove(&self) {
+        self.entry.remove();
+        self.dropped();
+    }
+
+    fn dropped(&self) {
+        if let (Some(journal), Some(number)) = (&self.entry.shared.journal, self.number) {
+            journal.dropped(number);
+        }
+    }
+
+    /// Cuts it to its size and sets its attributes; then everything written is on stable storage, or with [`Durability::None`] with
+    /// the system.
+    ///
+    /// # Errors
+    /// Those of the system: nothing of this part file may be relied on any more.
+    pub fn finish(&self, size: u64) -> Result<(), Failure> {
+        let fail = Self::fail("set the size, permissions and times");
+        if dir::stat_file(&self.file).map_err(&fail)?.size != size {
+            self.file.set_len(size).map_err(&fail)?;
+        }
+        finish_attributes(&self.file, self.mode, self.entry.source.mtime).map_err(&fail)?;
+        if self.entry.shared.durability != Durability::None {
+            self.sync()?;
+        }
+        // Where room is only found when a file is closed, its lack is told only then.
+        file::flush(&self.file).map_err(Self::fail("close"))?;
+        self.entry.look(dir::stat_file(&self.file).map_err(&fail)?);
+        Ok(())
+    }
+
+    /// Reads back what storage holds, past the cache, and compares.
+    ///
+    /// # Errors
+    /// With [`ErrorCode::DigestMismatch`] when storage gives back something else.
+    pub fn verify(&self, size: u64, expected: FileDigests) -> Result<(), Failure> {
+        if self.entry.shared.durability == Durability::None {
+            self.sync()?;
+        }
+        verify_stored(&self.file, size, expected.blake3)
+    }
+
+    /// Gives it its name. `size` and `digests` are what it has been found to be.
+    ///
+    /// # Errors
+    /// Those of the system; the part is then removed.
+    pub fn publish(&self, size: u64, digests: FileDigests) -> Result<(), Failure> {
+        let published = self.entry.publish_as(size, digests);
+        self.dropped();
+        published
+    }
+}
+
+fn ends_early(place: u64) -> Failure {
+    let message = format!("read back: the file ends at {place}");
+    failure(ErrorCode::InputOutput, Side::Destination, message)
+}
+
+/// Reads a file back past the cache and compares its BLAKE3. What is to be read must have been synced: only then can the cache let
+/// go of it.
+fn verify_stored(stored: &File, size: u64, expected: Option<[u8; 32]>) -> Result<(), Failure> {
+    let fail = |error: io::Error| io_failure(Side::Destination, "read back", &error);
+    file::drop_cache(stored, 0, 0).map_err(fail)?;
+    let mut hasher = BlockHasher::new(VERIFIED_BY, 0);
+    let mut slice = vec![0; SLICE_BYTES.min(size as usize)];
+    let mut offset = 0;
+    while offset < size {
+        let want = (size - offset).min(SLICE_BYTES as u64) as usize;
+        let read = file::read_full_at(stored, &mut slice[..want], offset).map_err(fail)?;
+        if read < want {
+            return Err(ends_early(offset + read as u64));
+        }
+        hasher.update(&slice[..want]);
+        offset += want as u64;
+    }
+    if Some(hasher.finish(true).blake3) == expected {
+        return Ok(());
+    }
+    let message = "storage gives back other bytes than were written; the file was not given its name";
+    Err(failure(ErrorCode::DigestMismatch, Side::Destination, message))
+}
+
+/// Permissions and times, set last.
+pub(super) fn finish_attributes(part: &File, mode: u32, mtime: Option<Moment>) -> io::Result<()> {
+    // A part file is made 0600; most have to be opened up, a private one is right already.
+    if mode != 0o600 {
+        file::set_mode(part, mode)?;
+    }
+    if let Some(mtime) = mtime {
+        file::set_times(part, time(mtime))?;
+    }
+    Ok(())
+}
+
+pub(super) fn time(mtime: Moment) -> Time {
+    Time { seconds: mtime.0, nanos: mtime.1 }
+}

@@ -1,0 +1,522 @@
+//! Files below a directory: where items go, what an earlier session left of them, and making all of it durable.
+//!
+//! How a receiving end uses it: [`Tree::new`] with a [`MarkerRequest`] finds what earlier sessions of the same copy left, and
+//! [`Tree::known_count`] says whether anything is worth asking about. A large file is opened by [`Tree::open_part`]; its blocks are
+//! written by [`PartFile::write`], and made to count by [`PartFile::checkpoint`] every now and then; then [`PartFile::finish`],
+//! [`PartFile::publish`]. Small ones go through [`Tree::write_small`] or [`Tree::write_link`], in groups: [`Tree::sync_all`],
+//! [`PartEntry::publish`] of each, [`Tree::written_down`]. At the end every part file that is still open gets
+//! [`PartFile::leave`], and then [`Tree::finish`] says whether all is done.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use carrack_core::digest::{BlockDigest, block_count, block_length};
+use carrack_core::path::split_name;
+use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
+use carrack_core::request::{Digests, Durability, Existing};
+use carrack_core::transfer::marker::{self, Left, Moment, PublishedItem, published_key, unchanged};
+use carrack_core::tuning::SYNC_ALL_PATIENCE;
+use carrack_core::wire::control::TransferOptions;
+use carrack_core::wire::peer::{DirectoryAttributes, Offer, QueryItem};
+use carrack_sys::dir::{Dir, Kind, Stat, Time, stat_file};
+use carrack_sys::file;
+
+use super::descriptors::patiently;
+use super::directories::{Directories, OpenDir};
+use super::marker::{Journal, MarkerRequest};
+use super::names::{PartName, PartNames, new_tag};
+use super::part::{PartEntry, PartFile, Shared, Source, check_twin, finish_attributes, stat_entry, time};
+use super::watch::Watch;
+use crate::error::{failure, io_failure};
+
+/// Files below a directory.
+pub struct Tree {
+    shared: Arc<Shared>,
+    names: Arc<PartNames>,
+    /// Whether syncing everything at once takes too long here.
+    sync_each: AtomicBool,
+    /// Numbers of part files where no marker counts them.
+    next_part: AtomicU64,
+}
+
+/// What a bundled file is, beside its bytes.
+pub struct SmallFile<'a> {
+    /// Relative to the destination.
+    pub path: &'a [u8],
+    /// Permission bits.
+    pub mode: u32,
+    /// Modification time.
+    pub mtime: (i64, u32),
+    /// What was computed over what arrived.
+    pub digests: FileDigests,
+    /// Its BLAKE3, where it is to be read back before it gets its name.
+    pub read_back: Option<[u8; 32]>,
+}
+
+/// What opening a part file came to.
+pub enum OpenedPart {
+    /// The name stays as it is, as was asked for.
+    Keep,
+    /// A new one, with nothing in it.
+    Fresh(PartFile),
+    /// One that an earlier session left.
+    Resumed {
+        /// The part file.
+        part: PartFile,
+        /// Blocks that are there, by index, and what they were when they were written.
+        held: Vec<(u64, BlockDigest)>,
+        /// Indexes of blocks that may be there: [`PartFile::rehash`] tells, in its own time.
+        doubtful: Vec<u64>,
+    },
+    /// An earlier session has published it, and its source has not changed since.
+    Present(FileDigests),
+}
+
+impl Tree {
+    /// Set-user-id, set-group-id and sticky bits are not a peer's to give.
+    const MODE_MASK: u32 = 0o777;
+
+    /// Below this directory. Without a request, or where no marker can be kept, nothing can be resumed later.
+    ///
+    /// # Errors
+    /// When the directory cannot be looked at.
+    pub fn new(root: Dir, request: Option<MarkerRequest>, durability: Durability) -> io::Result<Self> {
+        let journal = request.and_then(|request| Journal::open(&root, &request, durability)).map(Arc::new);
+        let tag = journal.as_ref().map_or_else(new_tag, |journal| Ok(journal.tag()))?;
+        let names = PartNames::new(tag, &root);
+        let fold = names.sameness().any();
+        let directories = Directories::new(root, durability == Durability::Each, fold)?;
+        let published = fold.then(Mutex::default);
+        let watch = Watch::default();
+        Ok(Self {
+            shared: Arc::new(Shared { directories, journal, durability, watch, published }),
+            names: Arc::new(names),
+            sync_each: AtomicBool::new(false),
+            next_part: AtomicU64::new(1),
+        })
+    }
+
+    /// Items that earlier sessions published, as far as the marker tells: worth asking for by [`Tree::known`].
+    pub fn known_count(&self) -> u64 {
+        self.shared.journal.as_ref().map_or(0, |journal| journal.known_count())
+    }
+
+    /// What a user should know of calls to the file system that have not returned: each once. To be asked every now and then.
+    pub fn stalled(&self, now: Instant, after: Duration) -> Vec<String> {
+        self.shared.watch.stalled(now, after)
+    }
+
+    /// Whether an item of a bundle was published by an earlier session, still stands there, and its source cannot have changed; then
+    /// its digests, as far as they are wanted.
+    pub fn known(&self, item: &QueryItem, wanted: Digests) -> Option<FileDigests> {
+        let source = Source { kind: item.kind, size: item.size, mtime: Some(item.mtime) };
+        self.known_source(&item.path, source, Some(item.changed), wanted)
+    }
+
+    fn known_source(
+        &self,
+        path: &[u8],
+        source: Source,
+        changed: Option<Moment>,
+        wanted: Digests,
+    ) -> Option<FileDigests> {
+        let journal = self.shared.journal.as_ref().filter(|journal| journal.known_count() > 0)?;
+        let (parent, name) = split_name(path);
+        let there = stat_entry(&self.shared.directories.find(parent)?.dir, name).ok()??;
+        let whole = match source.kind {
+            ItemKind::File => there.kind == Kind::File && there.size == source.size,
+            ItemKind::Symlink => there.kind == Kind::Symlink,
+            _ => false,
+        };
+        let Source { kind, size, mtime } = source;
+        let stored_mtime = (there.mtime.seconds, there.mtime.nanos);
+        let item = PublishedItem { kind, path, size, mtime, inode: there.inode, stored_mtime };
+        let (digests, clock) = journal.known(&published_key(&item), wanted).filter(|_| whole)?;
+        if !unchanged(mtime, changed, clock) {
+            return None;
+        }
+        if let Some(published) = &self.shared.published {
+            let mut published = published.lock().unwrap_or_else(PoisonError::into_inner);
+            published.insert((there.device, there.inode), path.to_vec());
+        }
+        Some(digests)
+    }
+
+    /// Whether an item may go to its name: `false` when what is there is to be kept.
+    fn may_write(&self, path: &[u8], mtime: Option<Moment>, existing: Existing) -> Result<bool, Failure> {
+        let (parent, name) = split_name(path);
+        let look = |directory: &OpenDir| {
+            // In a directory that this session made nothing is in the way, but what it put there itself.
+            let empty = directory.fresh && self.shared.published.is_none();
+            if empty { Ok(None) } else { stat_entry(&directory.dir, name) }
+        };
+        let there = self.shared.directories.within(parent, "stat", look)?;
+        if let Some(published) = &self.shared.published {
+            check_twin(&published.lock().unwrap_or_else(PoisonError::into_inner), path, there)?;
+        }
+        match there.map(|stat| stat.kind) {
+            Some(Kind::Dir) => {
+                return Err(failure(
+                    ErrorCode::IsADirectory,
+                    Side::Destination,
+                    "a directory stands there: remove it first, or copy to another name",
+                ));
+            }
+            Some(Kind::File | Kind::Symlink) | None => {}
+            Some(_) => {
+                return Err(failure(
+                    ErrorCode::SpecialFile,
+                    Side::Destination,
+                    "a FIFO, socket or device stands there, and is not replaced",
+                ));
+            }
+        }
+        Ok(match (existing, there) {
+            (Existing::Keep, Some(_)) | (Existing::Only, None) => false,
+            (Existing::Older, Some(stat)) => {
+                mtime.is_none_or(|(seconds, nanos)| (Time { seconds, nanos }) > stat.mtime)
+            }
+            _ => true,
+        })
+    }
+
+    fn entry(&self, path: &[u8], part: PartName, source: Source) -> PartEntry {
+        let (parent, name) = split_name(path);
+        PartEntry {
+            shared: Arc::clone(&self.shared),
+            parent: parent.to_vec(),
+            part,
+            name: name.to_vec(),
+            source,
+            stored: Mutex::new(None),
+            digests: FileDigests::default(),
+            read_back: None,
+        }
+    }
+
+    /// Makes the part file of an offered file, or takes up the one that an earlier session left of it. What that left and does not
+    /// fit what is offered now is removed.
+    ///
+    /// # Errors
+    /// Why it cannot be written; nothing is left behind.
+    pub fn open_part(&self, offer: &Offer, options: &TransferOptions) -> Result<OpenedPart, Failure> {
+        if let Some(size) = offer.size {
+            let source = Source { kind: ItemKind::File, size, mtime: offer.mtime };
+            if let Some(digests) = self.known_source(&offer.path, source, offer.changed, options.digests) {
+                return Ok(OpenedPart::Present(digests));
+            }
+        }
+        if !self.may_write(&offer.path, offer.mtime, options.existing)? {
+            return Ok(OpenedPart::Keep);
+        }
+        if let Some(journal) = &self.shared.journal
+            && let Some(left) = journal.take_left(&offer.path)
+        {
+            match self.resume(journal, &left, offer, options) {
+                Some(resumed) => return Ok(resumed),
+                None => journal.remove_left(&left),
+            }
+        }
+        self.make_part(offer, options).map(OpenedPart::Fresh)
+    }
+
+    fn make_part(&self, offer: &Offer, options: &TransferOptions) -> Result<PartFile, Failure> {
+        let size = offer.size.unwrap_or(0);
+        let (parent, name) = split_name(&offer.path);
+        let directories = &self.shared.directories;
+        if !offer.sparse {
+            check_space(&directories.get(parent)?.dir, size)?;
+        }
+        let own = || self.next_part.fetch_add(1, Ordering::Relaxed);
+        let number = self.shared.journal.as_ref().map_or_else(own, |journal| journal.next_part());
+        let part = self.names.numbered(name, number);
+        let created = directories.within(parent, "create the part file", |directory| {
+            PartNames::make(&directory.dir, &part, |name| directory.dir.create_new(name))
+        })?;
+        let source = Source { kind: ItemKind::File, size, mtime: offer.mtime };
+        let mut made = PartFile {
+            file: created,
+            entry: self.entry(&offer.path, part, source),
+            number: None,
+            mode: offer.mode & Self::MODE_MASK,
+            path: Arc::from(offer.path.as_slice()),
+            block_bytes: options.block_bytes,
+            wanted: options.digests,
+            claimed: AtomicU64::new(0),
+            void: AtomicBool::new(false),
+        };
+        let prepared = if !offer.sparse && size > 0 { file::preallocate(&made.file, size) } else { Ok(false) };
+        let prepared = prepared.and_then(|reserved| if reserved { Ok(()) } else { made.file.set_len(size) });
+        if let Err(error) = prepared {
+            made.remove();
+            return Err(io_failure(Side::Destination, format!("reserve {size} bytes"), &error));
+        }
+        // A source that ends when it ends cannot be taken up again.
+        if let (Some(journal), Some(_)) = (&self.shared.journal, offer.size) {
+            let written = journal.part(marker::Part {
+                number,
+                path: offer.path.clone(),
+                part_name: made.entry.part.name.clone(),
+                size,
+                mtime: offer.mtime,
+                changed: offer.changed,
+                block_bytes: options.block_bytes,
+                digests: options.digests,
+            });
+            made.number = written.then_some(number);
+        }
+        Ok(made)
+    }
+
+    /// The part file that an earlier session left, if it is of the same source in the same blocks. Its blocks are compared with the
+    /// source again by the sender; here it is about whether that is worth it.
+    fn resume(&self, journal: &Journal, left: &Left, offer: &Offer, options: &TransferOptions) -> Option<OpenedPart> {
+        let part = &left.part;
+        let untouched = (offer.changed.is_some() && offer.changed == part.changed)
+            || unchanged(offer.mtime, offer.changed, left.source_clock);
+        let same = offer.size == Some(part.size) && offer.mtime == part.mtime && untouched;
+        // Without digests nothing can be compared.
+        if !same || part.block_bytes != options.block_bytes || !options.digests.blake3 {
+            return None;
+        }
+        let (parent, _) = split_name(&offer.path);
+        let directory = self.shared.directories.find(parent)?;
+        let opened = patiently(|| directory.dir.open_existing(&part.part_name)).ok()?;
+        let stat = stat_file(&opened).ok()?;
+        let ours = stat.kind == Kind::File && stat.links == 1 && stat.uid == journal.uid();
+        if !ours || stat.size > part.size {
+            return None;
+        }
+        let (held, doubtful) = believed(journal.damaged(), left, &opened, &stat, options.digests);
+        if held.is_empty() && doubtful.is_empty() {
+            return None;
+        }
+        if stat.size < part.size {
+            opened.set_len(part.size).ok()?;
+        }
+        let source = Source { kind: ItemKind::File, size: part.size, mtime: offer.mtime };
+        let name = PartName::taken_up(part.part_name.clone());
+        let part = PartFile {
+            file: opened,
+            entry: self.entry(&offer.path, name, source),
+            number: Some(part.number),
+            mode: offer.mode & Self::MODE_MASK,
+            path: Arc::from(offer.path.as_slice()),
+            block_bytes: options.block_bytes,
+            wanted: options.digests,
+            claimed: AtomicU64::new(held.len() as u64),
+            void: AtomicBool::new(false),
+        };
+        Some(OpenedPart::Resumed { part, held, doubtful })
+    }
+
+    /// Writes a small file under a hidden name; `None` when what is there is to be kept.
+    ///
+    /// # Errors
+    /// Those of the file system; nothing is left behind.
+    pub fn write_small(
+        &self,
+        small: &SmallFile<'_>,
+        existing: Existing,
+        content: &[u8],
+    ) -> Result<Option<PartEntry>, Failure> {
+        if !self.may_write(small.path, Some(small.mtime), existing)? {
+            return Ok(None);
+        }
+        let path = Arc::from(small.path);
+        let _entered = self.shared.watch.enter("write", &path);
+        let (parent, name) = split_name(small.path);
+        let part = self.names.small(parent, name);
+        let (part_file, device) = self.shared.directories.within(parent, "create the part file", |directory| {
+            let make = |name: &[u8]| patiently(|| directory.dir.create_new(name));
+            PartNames::make(&directory.dir, &part, make).map(|file| (file, directory.device))
+        })?;
+        let source = Source { kind: ItemKind::File, size: content.len() as u64, mtime: Some(small.mtime) };
+        let mut entry = self.entry(small.path, part, source);
+        (entry.digests, entry.read_back) = (small.digests, small.read_back);
+        let written = (|| {
+            if !content.is_empty() {
+                file::write_all_at(&part_file, content, 0)?;
+            }
+            finish_attributes(&part_file, small.mode & Self::MODE_MASK, Some(small.mtime))?;
+            if self.syncs_now(device, small.read_back.is_some()) {
+                file::sync_data(&part_file)?;
+            }
+            entry.look(stat_file(&part_file)?);
+            file::close(part_file)
+        })();
+        match written {
+            Ok(()) => Ok(Some(entry)),
+            Err(error) => {
+                entry.remove();
+                Err(io_failure(Side::Destination, "write", &error))
+            }
+        }
+    }
+
+    /// Whether a small file is synced by itself.
+    fn syncs_now(&self, device: u64, read_back: bool) -> bool {
+        match self.shared.durability {
+            Durability::Each => true,
+            // Only what is on storage can be read back from there.
+            Durability::None => read_back,
+            // Syncing the root's file system would not reach another one that is mounted below it.
+            Durability::Group => {
+                self.sync_each.load(Ordering::Relaxed) || device != self.shared.directories.root.device
+            }
+        }
+    }
+
+    /// Makes a symbolic link under a hidden name; `None` when what is there is to be kept.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn write_link(
+        &self,
+        small: &SmallFile<'_>,
+        existing: Existing,
+        target: &[u8],
+    ) -> Result<Option<PartEntry>, Failure> {
+        if !self.may_write(small.path, Some(small.mtime), existing)? {
+            return Ok(None);
+        }
+        let (parent, name) = split_name(small.path);
+        let part = self.names.small(parent, name);
+        let stat = self.shared.directories.within(parent, "make the link", |directory| {
+            PartNames::make(&directory.dir, &part, |name| directory.dir.symlink(target, name))?;
+            // A link's own time is a nicety that some file systems do not have.
+            let _ = directory.dir.set_times(&part.name, time(small.mtime));
+            directory.dir.stat_at(&part.name)
+        })?;
+        let source = Source { kind: ItemKind::Symlink, size: 0, mtime: Some(small.mtime) };
+        let entry = self.entry(small.path, part, source);
+        entry.look(stat);
+        Ok(Some(entry))
+    }
+
+    /// Makes a directory, or finds it.
+    ///
+    /// # Errors
+    /// When something else stands there.
+    pub fn make_directory(&self, path: &[u8]) -> Result<(), Failure> {
+        self.shared.directories.get(path).map(|_| ())
+    }
+
+    /// Brings what has been written to stable storage, before it gets its names, and tells whether that was done: with
+    /// [`Durability::None`] it is not.
+    ///
+    /// # Errors
+    /// The system's: then nothing that was written since the last time may be relied on, and asking again would prove nothing.
+    pub fn sync_all(&self) -> Result<bool, Failure> {
+        if self.shared.durability == Durability::None {
+            return Ok(false);
+        }
+        let start = Instant::now();
+        let _entered = self.shared.watch.enter("sync", &Arc::from(&b""[..]));
+        let root = &self.shared.directories.root;
+        root.dir.sync_filesystem().map_err(|error| io_failure(Side::Destination, "sync the file system", &error))?;
+        if start.elapsed() > SYNC_ALL_PATIENCE {
+            self.sync_each.store(true, Ordering::Relaxed);
+        }
+        Ok(true)
+    }
+
+    /// Whether a group needs no sync before it gets its names: each was synced by itself, or none is to be.
+    pub fn syncs_each(&self) -> bool {
+        self.shared.durability != Durability::Group || self.sync_each.load(Ordering::Relaxed)
+    }
+
+    /// To be called when a group has got its names: the marker then tells of them.
+    pub fn written_down(&self) {
+        if let Some(journal) = &self.shared.journal {
+            journal.written_down();
+        }
+    }
+
+    /// The end of the session, when every part file has been published, removed or left. `whole`: nothing is left to do, and nothing
+    /// stays but what has its name.
+    pub fn finish(&self, whole: bool) {
+        if let Some(journal) = &self.shared.journal {
+            journal.finish(whole);
+        }
+    }
+
+    /// Sets permissions and times, in this order, and tells what failed.
+    pub fn apply_directories(&self, list: &[DirectoryAttributes]) -> Vec<(Vec<u8>, Failure)> {
+        let mut failures = Vec::new();
+        for attributes in list {
+            let (parent, name) = split_name(&attributes.path);
+            let result = self.shared.directories.within(parent, "set permissions and times", |directory| {
+                let dir = &directory.dir;
+                dir.set_mode(name, attributes.mode & Self::MODE_MASK)?;
+                dir.set_times(name, time(attributes.mtime))
+            });
+            if let Err(failure) = result {
+                failures.push((attributes.path.clone(), failure));
+            }
+        }
+        failures
+    }
+}
+
+/// What a part file holds by its marker: blocks that are there, and those that have to be looked at.
+fn believed(
+    damaged: bool,
+    left: &Left,
+    opened: &std::fs::File,
+    stat: &Stat,
+    wanted: Digests,
+) -> (Vec<(u64, BlockDigest)>, Vec<u64>) {
+    let (size, block_bytes) = (left.part.size, left.part.block_bytes);
+    let end = |index: u64| index * u64::from(block_bytes) + block_length(index, size, block_bytes);
+    let comparable = left.part.digests == wanted;
+    let (mut held, mut doubtful) = (Vec::new(), Vec::new());
+    for claim in left.claims().into_iter().filter(|claim| end(claim.index) <= stat.size) {
+        if claim.sure && comparable {
+            held.push((claim.index, claim.digest));
+        } else {
+            doubtful.push(claim.index);
+        }
+    }
+    if damaged {
+        // Claims were lost: whatever has data may be a block.
+        let mut place = 0;
+        while let Ok(Some(data)) = file::next_data(opened, place)
+            && data < stat.size.min(size)
+        {
+            let index = data / u64::from(block_bytes);
+            if index < block_count(size, block_bytes) && end(index) <= stat.size {
+                let is_held = held.binary_search_by_key(&index, |block: &(u64, BlockDigest)| block.0).is_ok();
+                if !is_held {
+                    doubtful.push(index);
+                }
+            }
+            place = (index + 1) * u64::from(block_bytes);
+        }
+        doubtful.sort_unstable();
+        doubtful.dedup();
+    }
+    (held, doubtful)
+}
+
+fn check_space(dir: &Dir, size: u64) -> Result<(), Failure> {
+    // A file system that cannot say how much is free gets the benefit of the doubt: writing will tell.
+    let Ok(space) = dir.free_space() else {
+        return Ok(());
+    };
+    if space.bytes_available >= size {
+        return Ok(());
+    }
+    let message = format!(
+        "the file needs {size} bytes and the file system has {} left: {} too few; free some and run the same command again",
+        space.bytes_available,
+        size - space.bytes_available
+    );
+    Err(failure(ErrorCode::NoSpace, Side::Destination, message))
+}
+
+#[cfg(test)]
+#[path = "tree_tests.rs"]
+mod tests;

@@ -1,0 +1,598 @@
+//! A destination over several sessions: what is taken up, what is started over, what is left behind.
+
+#![allow(clippy::unwrap_used)]
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use carrack_core::request::Verify;
+use carrack_core::tuning::BLOCK_BYTES_MIN;
+use carrack_core::wire::PROTOCOL_VERSION;
+
+use super::*;
+use crate::data::hasher::BlockHasher;
+
+const BLOCK: usize = BLOCK_BYTES_MIN as usize;
+const CLOCK: i64 = 1_000_000;
+const BLAKE3: Digests = Digests { blake3: true, adler32: false, crc32c: false };
+
+fn options() -> TransferOptions {
+    TransferOptions {
+        block_bytes: BLOCK_BYTES_MIN,
+        digests: BLAKE3,
+        verify: Verify::Wire,
+        existing: Existing::Replace,
+        rate_limit: None,
+        item_events: false,
+        streams: 1,
+        version: PROTOCOL_VERSION,
+        durability: Durability::Group,
+        allow_growing: false,
+    }
+}
+
+fn request(clock: i64) -> MarkerRequest {
+    MarkerRequest { key: [5; 8], anew: false, source_clock: clock }
+}
+
+/// A session into a directory, as the receiving end would begin it.
+fn session(directory: &Path, request: MarkerRequest, durability: Durability) -> Tree {
+    Tree::new(Dir::open_ambient(directory).unwrap(), Some(request), durability).unwrap()
+}
+
+fn begin(directory: &Path) -> Tree {
+    session(directory, request(CLOCK), Durability::Group)
+}
+
+/// The content of block `index` of a file.
+fn block(index: u64) -> Vec<u8> {
+    (0..BLOCK as u64).map(|place| (place * 7 + index * 13 + place / 251) as u8).collect()
+}
+
+fn digest(index: u64, whole: bool) -> BlockDigest {
+    let mut hasher = BlockHasher::new(BLAKE3, index * BLOCK as u64);
+    hasher.update(&block(index));
+    hasher.finish(whole)
+}
+
+/// Four blocks, last changed long before the first session.
+fn offer(path: &str) -> Offer {
+    Offer {
+        item: 1,
+        path: path.as_bytes().to_vec(),
+        size: Some(4 * BLOCK as u64),
+        mode: 0o640,
+        mtime: Some((500, 7)),
+        sparse: false,
+        changed: Some((600, 8)),
+    }
+}
+
+fn fresh(tree: &Tree, offer: &Offer) -> PartFile {
+    match tree.open_part(offer, &options()).unwrap() {
+        OpenedPart::Fresh(part) => part,
+        OpenedPart::Keep => panic!("kept"),
+        OpenedPart::Resumed { held, .. } => panic!("resumed with {} blocks", held.len()),
+        OpenedPart::Present(_) => panic!("present"),
+    }
+}
+
+fn resumed(tree: &Tree, offer: &Offer) -> (PartFile, Vec<(u64, BlockDigest)>, Vec<u64>) {
+    match tree.open_part(offer, &options()).unwrap() {
+        OpenedPart::Resumed { part, held, doubtful } => (part, held, doubtful),
+        OpenedPart::Fresh(_) => panic!("started over"),
+        OpenedPart::Keep | OpenedPart::Present(_) => panic!("not opened"),
+    }
+}
+
+fn write(part: &PartFile, indexes: &[u64]) {
+    for &index in indexes {
+        part.write(index * BLOCK as u64, &block(index)).unwrap();
+    }
+    let blocks: Vec<_> = indexes.iter().map(|&index| (index, digest(index, false))).collect();
+    assert_eq!(part.checkpoint(&blocks, false).unwrap(), Vec::<u64>::new());
+}
+
+fn indexes(held: &[(u64, BlockDigest)]) -> Vec<u64> {
+    assert!(held.iter().all(|(index, found)| *found == digest(*index, false)));
+    held.iter().map(|block| block.0).collect()
+}
+
+fn hidden(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = names.filter(|name| name.starts_with('.')).collect();
+    names.sort();
+    names
+}
+
+fn marker(directory: &Path) -> std::path::PathBuf {
+    directory.join(".carrack-0505050505050505.marker")
+}
+
+/// A session that brought blocks 0, 1 and 3 of one file and was cut off.
+fn cut_off(directory: &Path) {
+    let tree = begin(directory);
+    let part = fresh(&tree, &offer("f"));
+    write(&part, &[0, 1]);
+    write(&part, &[3]);
+    part.leave();
+    tree.finish(false);
+}
+
+fn small<'a>(path: &'a str, content: &[u8]) -> SmallFile<'a> {
+    let digests = FileDigests { blake3: Some(*blake3::hash(content).as_bytes()), ..FileDigests::default() };
+    SmallFile { path: path.as_bytes(), mode: 0o600, mtime: (300, 4), digests, read_back: None }
+}
+
+fn put_small(tree: &Tree, path: &str, content: &[u8]) -> PartEntry {
+    tree.write_small(&small(path, content), Existing::Replace, content).unwrap().unwrap()
+}
+
+fn query(path: &str, kind: ItemKind, size: usize) -> QueryItem {
+    QueryItem { index: 0, path: path.as_bytes().to_vec(), kind, size: size as u64, mtime: (300, 4), changed: (301, 0) }
+}
+
+#[test]
+fn what_was_synced_is_held_and_the_rest_is_not() {
+    let directory = tempfile::tempdir().unwrap();
+    cut_off(directory.path());
+    let left = hidden(directory.path());
+    assert_eq!(left.len(), 2, "{left:?}");
+    let tree = begin(directory.path());
+    let (part, held, doubtful) = resumed(&tree, &offer("f"));
+    assert_eq!((indexes(&held), doubtful), (vec![0, 1, 3], vec![]));
+    write(&part, &[2]);
+    part.finish(4 * BLOCK as u64).unwrap();
+    part.publish(4 * BLOCK as u64, FileDigests::default()).unwrap();
+    tree.finish(true);
+    assert_eq!(hidden(directory.path()), Vec::<String>::new());
+    let whole: Vec<u8> = (0..4).flat_map(block).collect();
+    assert!(std::fs::read(directory.path().join("f")).unwrap() == whole);
+    let metadata = directory.path().join("f").metadata().unwrap();
+    assert_eq!((metadata.mode() & 0o7777, metadata.mtime(), metadata.mtime_nsec()), (0o640, 500, 7));
+}
+
+#[test]
+fn a_session_that_was_killed_leaves_as_much() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = begin(directory.path());
+    let part = fresh(&tree, &offer("d/f"));
+    write(&part, &[2]);
+    part.write(0, &block(0)).unwrap();
+    // Nothing is left or finished: the process is gone.
+    drop((part, tree));
+    let tree = begin(directory.path());
+    let (_, held, doubtful) = resumed(&tree, &offer("d/f"));
+    assert_eq!((indexes(&held), doubtful), (vec![2], vec![]));
+}
+
+#[test]
+fn a_part_without_a_durable_block_does_not_stay() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = begin(directory.path());
+    let part = fresh(&tree, &offer("f"));
+    part.write(0, &block(0)).unwrap();
+    part.leave();
+    tree.finish(false);
+    assert_eq!(hidden(directory.path()), Vec::<String>::new());
+}
+
+#[test]
+fn what_nobody_asks_for_again_goes_at_the_end() {
+    let directory = tempfile::tempdir().unwrap();
+    cut_off(directory.path());
+    begin(directory.path()).finish(false);
+    assert_eq!(hidden(directory.path()).len(), 2, "still of use");
+    begin(directory.path()).finish(true);
+    assert_eq!(hidden(directory.path()), Vec::<String>::new());
+}
+
+#[test]
+fn another_source_starts_over_and_the_old_part_goes() {
+    let changed_later = Some((CLOCK - 1, 0));
+    let others: [(&str, Offer); 7] = [
+        ("size", Offer { size: Some(5 * BLOCK as u64), ..offer("f") }),
+        ("mtime", Offer { mtime: Some((500, 6)), ..offer("f") }),
+        ("no mtime", Offer { mtime: None, ..offer("f") }),
+        ("changed", Offer { changed: changed_later, ..offer("f") }),
+        ("changed just then", Offer { changed: Some((CLOCK - 2, 0)), ..offer("f") }),
+        ("no change time", Offer { changed: None, ..offer("f") }),
+        ("no size", Offer { size: None, ..offer("f") }),
+    ];
+    for (what, other) in others {
+        let directory = tempfile::tempdir().unwrap();
+        cut_off(directory.path());
+        let tree = begin(directory.path());
+        drop(fresh(&tree, &other));
+        assert_eq!(hidden(directory.path()).len(), 2, "{what}: {:?}", hidden(directory.path()));
+    }
+    let directory = tempfile::tempdir().unwrap();
+    cut_off(directory.path());
+    let tree = begin(directory.path());
+    let blocks = TransferOptions { block_bytes: 2 * BLOCK_BYTES_MIN, ..options() };
+    assert!(matches!(tree.open_part(&offer("f"), &blocks).unwrap(), OpenedPart::Fresh(_)));
+}
+
+#[test]
+fn a_source_without_any_time_is_always_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    let synthetic = Offer { mtime: None, changed: None, ..offer("zeros") };
+    let tree = begin(directory.path());
+    let part = fresh(&tree, &synthetic);
+    write(&part, &[1]);
+    part.leave();
+    tree.finish(false);
+    assert_eq!(indexes(&resumed(&begin(directory.path()), &synthetic).1), [1]);
+}
+
+#[test]
+fn a_source_that_changed_at_the_same_moment_as_before_has_not_changed() {
+    let directory = tempfile::tempdir().unwrap();
+    let recent = Offer { changed: Some((CLOCK + 5, 0)), ..offer("f") };
+    let tree = begin(directory.path());
+    let part = fresh(&tree, &recent);
+    write(&part, &[1]);
+    part.leave();
+    tree.finish(false);
+    assert_eq!(indexes(&resumed(&begin(directory.path()), &recent).1), [1]);
+}
+
+#[test]
+fn blocks_of_another_boot_or_other_digests_are_read_again() {
+    let directory = tempfile::tempdir().unwrap();
+    cut_off(directory.path());
+    set_boot(&marker(directory.path()));
+    // One of them was lost on the way down.
+    let part = hidden(directory.path()).into_iter().find(|name| name.ends_with(".part")).unwrap();
+    let file = std::fs::File::options().write(true).open(directory.path().join(part)).unwrap();
+    file::write_all_at(&file, &[0; 100], BLOCK as u64).unwrap();
+    let tree = begin(directory.path());
+    let (part, held, doubtful) = resumed(&tree, &offer("f"));
+    assert_eq!((held, doubtful.clone()), (vec![], vec![0, 1, 3]));
+    let found = part.rehash(&doubtful);
+    let ours: Vec<bool> = found.iter().map(|(index, found)| *found == digest(*index, false)).collect();
+    assert_eq!(ours, [true, false, true], "told as it is, not as it was claimed");
+    part.leave();
+    tree.finish(false);
+    // What was read in this boot is sure from now on.
+    let tree = begin(directory.path());
+    let (_, held, doubtful) = resumed(&tree, &offer("f"));
+    assert_eq!((held, doubtful), (found, vec![]));
+    drop(tree);
+    let tree = begin(directory.path());
+    let more = TransferOptions { digests: Digests { crc32c: true, ..BLAKE3 }, ..options() };
+    let OpenedPart::Resumed { held, doubtful, .. } = tree.open_part(&offer("f"), &more).unwrap() else { panic!() };
+    assert_eq!((held, doubtful), (vec![], vec![0, 1, 3]));
+}
+
+/// Writes a marker anew as if another boot had written it.
+fn set_boot(path: &Path) {
+    use carrack_core::transfer::marker::{Chain, Record, Session, replay};
+    let found = replay(&std::fs::read(path).unwrap(), carrack_sys::host::boot_id()).unwrap();
+    let (mut bytes, mut chain) = Chain::begin(found.tag);
+    let session = Session { boot: [0xee; 16], durability: Durability::Group, source_clock: CLOCK };
+    chain.append(&Record::Session(session), &mut bytes);
+    for left in found.parts.values() {
+        chain.append(&Record::Part(left.part.clone()), &mut bytes);
+        for claim in left.claims() {
+            let blocks = Record::Blocks { part: left.part.number, first: claim.index, digests: vec![claim.digest] };
+            chain.append(&blocks, &mut bytes);
+        }
+    }
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn behind_a_damaged_marker_what_has_data_is_read_again() {
+    let directory = tempfile::tempdir().unwrap();
+    cut_off(directory.path());
+    let mut bytes = std::fs::read(marker(directory.path())).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    std::fs::write(marker(directory.path()), bytes).unwrap();
+    let tree = begin(directory.path());
+    let (part, held, doubtful) = resumed(&tree, &offer("f"));
+    assert_eq!(indexes(&held), [0, 1]);
+    assert!(doubtful.contains(&3), "{doubtful:?}");
+    assert!(part.rehash(&doubtful).contains(&(3, digest(3, false))));
+}
+
+#[test]
+fn whatever_is_cut_off_a_marker_the_rest_resumes() {
+    let directory = tempfile::tempdir().unwrap();
+    cut_off(directory.path());
+    let bytes = std::fs::read(marker(directory.path())).unwrap();
+    for length in (0..bytes.len()).step_by(7) {
+        let copy = tempfile::tempdir().unwrap();
+        for name in hidden(directory.path()) {
+            std::fs::copy(directory.path().join(&name), copy.path().join(&name)).unwrap();
+        }
+        std::fs::write(marker(copy.path()), &bytes[..length]).unwrap();
+        let tree = begin(copy.path());
+        match tree.open_part(&offer("f"), &options()).unwrap() {
+            OpenedPart::Fresh(_) => {}
+            OpenedPart::Resumed { part, held, doubtful } => {
+                indexes(&held);
+                let found = part.rehash(&doubtful);
+                assert!(found.iter().all(|(index, found)| *index == 2 || *found == digest(*index, false)), "{length}");
+            }
+            OpenedPart::Keep | OpenedPart::Present(_) => panic!("{length}"),
+        }
+    }
+}
+
+#[test]
+fn a_part_that_is_not_what_was_left_is_not_taken_up() {
+    type Swap = fn(&Path);
+    let swaps: [(&str, Swap); 4] = [
+        ("gone", |part| std::fs::remove_file(part).unwrap()),
+        ("a link", |part| {
+            let other = part.with_file_name("other");
+            std::fs::rename(part, &other).unwrap();
+            std::os::unix::fs::symlink("other", part).unwrap();
+        }),
+        ("another name of a file", |part| std::fs::hard_link(part, part.with_file_name("other")).unwrap()),
+        ("longer", |part| std::fs::File::options().write(true).open(part).unwrap().set_len(1 << 30).unwrap()),
+    ];
+    for (what, swap) in swaps {
+        let directory = tempfile::tempdir().unwrap();
+        cut_off(directory.path());
+        let part = hidden(directory.path()).into_iter().find(|name| name.ends_with(".part")).unwrap();
+        swap(&directory.path().join(part));
+        let tree = begin(directory.path());
+        write(&fresh(&tree, &offer("f")), &[0]);
+        assert_eq!(hidden(directory.path()).len(), 2, "{what}");
+    }
+}
+
+#[test]
+fn a_marker_gets_no_other_file_removed() {
+    use carrack_core::transfer::marker::{Chain, Part, Record, Session};
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("precious"), "kept").unwrap();
+    std::fs::write(directory.path().join(".precious.carrack-ffffffff-1.part"), "kept").unwrap();
+    let (mut bytes, mut chain) = Chain::begin(*b"00000000");
+    let session = Session { boot: [0; 16], durability: Durability::Group, source_clock: CLOCK };
+    chain.append(&Record::Session(session), &mut bytes);
+    for (number, name) in [(1, "precious"), (2, ".precious.carrack-ffffffff-1.part")] {
+        chain.append(
+            &Record::Part(Part {
+                number,
+                path: b"f".to_vec(),
+                part_name: name.as_bytes().to_vec(),
+                size: 4 * BLOCK as u64,
+                mtime: Some((500, 7)),
+                changed: Some((600, 8)),
+                block_bytes: BLOCK_BYTES_MIN,
+                digests: BLAKE3,
+            }),
+            &mut bytes,
+        );
+        chain.append(&Record::Blocks { part: number, first: 0, digests: vec![digest(0, false)] }, &mut bytes);
+    }
+    std::fs::write(marker(directory.path()), &bytes).unwrap();
+    let tree = begin(directory.path());
+    drop(fresh(&tree, &offer("f")));
+    tree.finish(true);
+    assert_eq!(std::fs::read(directory.path().join("precious")).unwrap(), b"kept");
+    assert!(directory.path().join(".precious.carrack-ffffffff-1.part").exists());
+}
+
+#[test]
+fn anew_removes_all_that_was_left_under_the_key() {
+    let directory = tempfile::tempdir().unwrap();
+    cut_off(directory.path());
+    let anew = MarkerRequest { anew: true, ..request(CLOCK) };
+    let tree = session(directory.path(), anew, Durability::Group);
+    assert_eq!((tree.known_count(), hidden(directory.path()).len()), (0, 1));
+    drop(fresh(&tree, &offer("f")));
+}
+
+#[test]
+fn two_runs_of_one_copy_do_not_share_a_marker() {
+    let directory = tempfile::tempdir().unwrap();
+    let one = begin(directory.path());
+    let first = fresh(&one, &offer("f"));
+    let two = begin(directory.path());
+    let second = fresh(&two, &offer("f"));
+    write(&first, &[0]);
+    write(&second, &[1]);
+    assert_eq!(hidden(directory.path()).len(), 4);
+    assert_ne!(first.entry.part.name, second.entry.part.name);
+    first.leave();
+    one.finish(false);
+    second.remove();
+    two.finish(false);
+    assert_eq!(hidden(directory.path()).len(), 2);
+    assert_eq!(indexes(&resumed(&begin(directory.path()), &offer("f")).1), [0]);
+}
+
+#[test]
+fn the_lock_is_free_as_soon_as_its_session_is_gone() {
+    let directory = tempfile::tempdir().unwrap();
+    let one = begin(directory.path());
+    write(&fresh(&one, &offer("f")), &[0]);
+    let waiting = std::thread::spawn({
+        let path = directory.path().to_path_buf();
+        move || indexes(&resumed(&begin(&path), &offer("f")).1)
+    });
+    drop(one);
+    assert_eq!(waiting.join().unwrap(), [0]);
+    let held = hidden(directory.path());
+    assert!(held.iter().all(|name| !name.contains("-2.marker")), "{held:?}");
+}
+
+#[test]
+fn a_marker_that_somebody_else_may_write_is_not_believed() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    cut_off(directory.path());
+    std::fs::set_permissions(marker(directory.path()), std::fs::Permissions::from_mode(0o666)).unwrap();
+    drop(fresh(&begin(directory.path()), &offer("f")));
+}
+
+#[test]
+fn published_items_are_known_while_they_stand() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = begin(directory.path());
+    let one = put_small(&tree, "one", b"1");
+    let two = put_small(&tree, "two", b"2");
+    let link = tree.write_link(&small("link", b""), Existing::Replace, b"nowhere").unwrap().unwrap();
+    tree.sync_all().unwrap();
+    for entry in [&one, &two, &link] {
+        entry.publish().unwrap();
+    }
+    put_small(&tree, "three", b"3");
+    tree.written_down();
+    drop((one, two, link, tree));
+    let tree = begin(directory.path());
+    assert_eq!(tree.known_count(), 3);
+    let digests = FileDigests { blake3: Some(*blake3::hash(b"1").as_bytes()), ..FileDigests::default() };
+    let known = |item: QueryItem| tree.known(&item, BLAKE3);
+    assert_eq!(known(query("one", ItemKind::File, 1)), Some(digests));
+    assert!(tree.known(&query("link", ItemKind::Symlink, 0), Digests { blake3: false, ..BLAKE3 }).is_some());
+    for other in [
+        query("one", ItemKind::File, 2),
+        query("one", ItemKind::Symlink, 0),
+        query("three", ItemKind::File, 1),
+        query("elsewhere/one", ItemKind::File, 1),
+        QueryItem { mtime: (300, 5), ..query("one", ItemKind::File, 1) },
+        QueryItem { changed: (CLOCK - 1, 0), ..query("one", ItemKind::File, 1) },
+    ] {
+        assert_eq!(known(other.clone()), None, "{other:?}");
+    }
+    // Another file in its place, of the same size and time.
+    std::fs::write(directory.path().join("new"), "X").unwrap();
+    let new = std::fs::File::options().write(true).open(directory.path().join("new")).unwrap();
+    file::set_times(&new, time((300, 4))).unwrap();
+    std::fs::rename(directory.path().join("new"), directory.path().join("two")).unwrap();
+    assert_eq!(known(query("two", ItemKind::File, 1)), None);
+    // Changed since.
+    std::fs::write(directory.path().join("one"), "Y").unwrap();
+    assert_eq!(known(query("one", ItemKind::File, 1)), None);
+}
+
+#[test]
+fn a_large_file_that_was_published_is_present() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = begin(directory.path());
+    let part = fresh(&tree, &offer("f"));
+    write(&part, &[0, 1, 2, 3]);
+    let digests = FileDigests { blake3: Some([9; 32]), ..FileDigests::default() };
+    part.finish(4 * BLOCK as u64).unwrap();
+    part.publish(4 * BLOCK as u64, digests).unwrap();
+    tree.finish(false);
+    drop((part, tree));
+    let tree = begin(directory.path());
+    let opened = tree.open_part(&offer("f"), &options()).unwrap();
+    assert!(matches!(opened, OpenedPart::Present(found) if found == digests));
+    let kept = TransferOptions { existing: Existing::Keep, ..options() };
+    let recent = Offer { changed: Some((CLOCK, 0)), ..offer("f") };
+    assert!(matches!(tree.open_part(&recent, &kept).unwrap(), OpenedPart::Keep));
+    drop(fresh(&tree, &recent));
+}
+
+#[test]
+fn what_is_not_synced_counts_until_the_next_boot_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = session(directory.path(), request(CLOCK), Durability::None);
+    assert_eq!(tree.sync_all(), Ok(false));
+    put_small(&tree, "one", b"1").publish().unwrap();
+    let part = fresh(&tree, &offer("f"));
+    write(&part, &[0]);
+    part.leave();
+    tree.finish(false);
+    drop((part, tree));
+    let tree = begin(directory.path());
+    assert!(tree.known(&query("one", ItemKind::File, 1), BLAKE3).is_some());
+    assert_eq!(indexes(&resumed(&tree, &offer("f")).1), [0]);
+}
+
+#[test]
+fn rotten_blocks_are_told_and_not_claimed() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = begin(directory.path());
+    let part = fresh(&tree, &offer("f"));
+    for index in [0, 1] {
+        part.write(index * BLOCK as u64, &block(index)).unwrap();
+    }
+    part.write(BLOCK as u64 + 5, b"other").unwrap();
+    let blocks = [(0, digest(0, false)), (1, digest(1, false))];
+    assert_eq!(part.checkpoint(&blocks, true).unwrap(), [1]);
+    part.leave();
+    tree.finish(false);
+    assert_eq!(indexes(&resumed(&begin(directory.path()), &offer("f")).1), [0]);
+}
+
+#[test]
+fn a_small_file_is_read_back_before_it_gets_its_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = begin(directory.path());
+    for (content, written, good) in [(b"same", b"same", true), (b"what", b"else", false)] {
+        let mut file = small("f", content);
+        file.read_back = Some(*blake3::hash(content).as_bytes());
+        let entry = tree.write_small(&file, Existing::Replace, written).unwrap().unwrap();
+        tree.sync_all().unwrap();
+        assert_eq!(
+            entry.verify().map_err(|failure| failure.code),
+            if good { Ok(()) } else { Err(ErrorCode::DigestMismatch) }
+        );
+        entry.remove();
+    }
+}
+
+#[test]
+fn small_leftovers_are_replaced_and_twins_are_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = begin(directory.path());
+    let one = put_small(&tree, "f", b"1");
+    let two = put_small(&tree, "f", b"2");
+    assert_ne!(one.part.name, two.part.name);
+    one.publish().unwrap();
+    assert_eq!(std::fs::read(directory.path().join("f")).unwrap(), b"1");
+    two.publish().unwrap();
+    assert_eq!(std::fs::read(directory.path().join("f")).unwrap(), b"2");
+    drop((one, two));
+    let left = put_small(&tree, "f", b"left");
+    drop((left, tree));
+    let tree = begin(directory.path());
+    assert_eq!(hidden(directory.path()).len(), 2);
+    put_small(&tree, "f", b"3").publish().unwrap();
+    assert_eq!(hidden(directory.path()).len(), 1, "the leftover has become the file");
+    assert_eq!(std::fs::read(directory.path().join("f")).unwrap(), b"3");
+}
+
+#[test]
+fn names_of_every_length_are_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = begin(directory.path());
+    let long = ["n".repeat(254) + "a", "n".repeat(254) + "b", "n".repeat(255)];
+    let entries: Vec<PartEntry> = long.iter().map(|name| put_small(&tree, name, name.as_bytes())).collect();
+    let parts: Vec<PartFile> =
+        (0..3).map(|number| fresh(&tree, &offer(&format!("{}{number}", "m".repeat(254))))).collect();
+    assert_eq!(hidden(directory.path()).len(), 7);
+    for (entry, name) in entries.iter().zip(&long) {
+        entry.publish().unwrap();
+        assert_eq!(std::fs::read(directory.path().join(name)).unwrap(), name.as_bytes());
+    }
+    parts.iter().for_each(PartFile::leave);
+    tree.finish(true);
+    assert_eq!(hidden(directory.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_directory_that_takes_no_marker_takes_files_all_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    for number in ["", "-2", "-3", "-4", "-5", "-6", "-7", "-8", "-9"] {
+        std::fs::create_dir(directory.path().join(format!(".carrack-0505050505050505{number}.marker"))).unwrap();
+    }
+    let tree = begin(directory.path());
+    let part = fresh(&tree, &offer("f"));
+    write(&part, &[0]);
+    part.leave();
+    put_small(&tree, "g", b"1").publish().unwrap();
+    tree.written_down();
+    tree.finish(false);
+    assert_eq!(hidden(directory.path()).len(), 9);
+}
