@@ -13,6 +13,7 @@ pub mod pace;
 pub mod path;
 pub mod report;
 pub mod request;
+pub mod selection;
 pub mod transfer;
 pub mod tuning;
 pub mod wire;

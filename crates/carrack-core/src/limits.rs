@@ -73,6 +73,10 @@ pub const BLOCKS_TO_CHECKPOINT: usize = 16_384;
 pub const MARKER_KEY_BYTES: usize = 8;
 /// Times that a whole item is sent again after what was written of it was lost, or after its source changed.
 pub const ITEM_ATTEMPTS: u32 = 3;
+/// Paths that a command may select of its sources, and the bytes of all of them.
+pub const SELECTED_PATHS: usize = 4 << 20;
+/// See [`SELECTED_PATHS`].
+pub const SELECTED_BYTES: usize = 256 << 20;
 /// Bundles asked about and not yet answered for.
 pub const QUERIES: usize = 32;
 /// Payload of one record of a marker, in bytes: digests of [`HELD_BLOCKS`], or a path.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::request::{Digests, Encrypt, LinkKind, Verify};
+use crate::request::{Digests, Durability, Encrypt, LinkKind, Verify};
 pub use crate::wire::error_code::{ErrorCode, Side};
 
 /// Told while a transfer runs, in order.
@@ -23,6 +23,16 @@ pub enum Event {
     Progress(Progress),
     /// One item has ended. All of them when asked for, else only failures and skipped ones.
     Item(ItemReport),
+    /// The connection to an end, or the whole link, was lost, and both ends will be reached anew. From then on items are told again,
+    /// those that had ended before too.
+    SessionLost {
+        /// Why.
+        failure: Failure,
+        /// Which attempt in a row comes next, the first being 1.
+        attempt: u32,
+        /// Until it begins.
+        pause: Duration,
+    },
 }
 
 /// Counts so far.
@@ -167,6 +177,8 @@ pub struct Report {
     pub files_resumed: u64,
     /// Bytes that an earlier attempt had brought, of whole and of unfinished files: not sent again.
     pub bytes_resumed: u64,
+    /// What had to reach stable storage, and when, as asked.
+    pub durability: Option<Durability>,
     /// Whether everything published had reached stable storage when the transfer ended; `None` where nothing is kept
     /// (a stream, a sink).
     pub durable: Option<bool>,

@@ -8,10 +8,12 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak, mpsc};
 use std::time::Duration;
 
+use carrack_core::path::check_relative;
 use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::selection::Selection;
 use carrack_core::wire::bounds::{Expected, check_ask};
 use carrack_core::wire::control::{
-    Ask, Begin, Counted, Dial, Dialed, FromAgent, Hello, Listen, Listening, Role, SessionKey, Tell, ToAgent,
+    Ask, Begin, Counted, Dial, Dialed, FromAgent, Hello, Listen, Listening, Paths, Role, SessionKey, Tell, ToAgent,
     TransferOptions, Tunnel, Welcome,
 };
 use carrack_core::wire::mux::{Channel, HEADER_BYTES, decode_header};
@@ -199,6 +201,8 @@ struct State {
     session: Option<[u8; 16]>,
     /// Where frames of tunnelled streams go.
     tunnels: HashMap<u16, UnixStream>,
+    /// What is to be sent of the next transfer's sources.
+    selection: Option<Selection>,
     /// Dials under way.
     dials: usize,
     /// Data connections, and the numbers that they have had.
@@ -214,8 +218,9 @@ impl State {
     /// Each connection is a thread and its buffers: a peer gets as many as were named as the most that a transfer has.
     fn count_connection(&mut self, connection: &Connection) -> Result<(), ProtocolError> {
         self.connections.retain(|socket| socket.strong_count() > 0);
-        if self.connections.len() >= usize::from(limits::STREAMS) {
-            let what = format!("the peer made more than {} data connections", limits::STREAMS);
+        // Twice: of those that were lost and made again, this side may not know yet that they are dead.
+        if self.connections.len() >= 2 * usize::from(limits::STREAMS) {
+            let what = format!("the peer made more than {} data connections", 2 * limits::STREAMS);
             return Err(ProtocolError::violation(what));
         }
         if !self.numbers.insert(connection.number) {
@@ -377,9 +382,8 @@ impl Agent {
             }
             Ask::Rename(rename) => self.may_change().and_then(|()| verbs::rename(place, &rename)).map(|()| done(1)),
             Ask::Remove(remove) => self.may_change().and_then(|()| verbs::remove(place, &remove)).map(done),
-            Ask::Select(_) | Ask::Collect(_) => {
-                Err(failure(ErrorCode::Unsupported, Side::Link, "this version cannot do that yet"))
-            }
+            Ask::Select(paths) => self.select(paths).map(done),
+            Ask::Collect(_) => Err(failure(ErrorCode::Unsupported, Side::Link, "this version cannot do that yet")),
             Ask::Bye(_) => return None,
         })
     }
@@ -464,7 +468,10 @@ impl Agent {
         let checked = SessionKey::from_message(ask.session.as_ref()).and_then(|session| {
             let pin: [u8; 32] =
                 ask.pin.as_slice().try_into().map_err(|_| ProtocolError::violation("a pin of the wrong length"))?;
-            let last = ask.first.checked_add(ask.count).filter(|&last| last <= 4 * u32::from(limits::STREAMS));
+            let last = ask
+                .first
+                .checked_add(ask.count)
+                .filter(|&last| last <= 1 << u16::BITS && ask.count <= u32::from(limits::STREAMS));
             let last =
                 last.ok_or_else(|| ProtocolError::violation(format!("{} data connections were asked for", ask.count)))?;
             Ok((session, pin, last))
@@ -586,6 +593,25 @@ impl Agent {
         }
     }
 
+    /// Adds to what the next transfer sends, and counts all of it.
+    fn select(&self, paths: Paths) -> Result<u64, Failure> {
+        let mut state = self.lock();
+        let selection = state.selection.get_or_insert_default();
+        for path in paths.paths {
+            if let Err(error) = check_relative(&path) {
+                return Err(protocol_failure(Side::Link, &ProtocolError::path(&path, error)));
+            }
+            selection.add(path);
+            let (count, bytes) = selection.size();
+            if count > limits::SELECTED_PATHS || bytes > limits::SELECTED_BYTES {
+                let what =
+                    format!("more than {} paths, or {} bytes of them", limits::SELECTED_PATHS, limits::SELECTED_BYTES);
+                return Err(failure(ErrorCode::ProtocolViolation, Side::Link, format!("the peer selected {what}")));
+            }
+        }
+        Ok(selection.size().0 as u64)
+    }
+
     fn begin(self: &Arc<Self>, begin: Begin) -> Result<(), Failure> {
         let options =
             begin.options.as_ref().ok_or_else(|| ProtocolError::violation("the peer began a transfer without options"));
@@ -615,7 +641,8 @@ impl Agent {
                     .iter()
                     .map(|source| SourceRoot::open(&self.environment.place, source))
                     .collect::<Result<Vec<_>, _>>()?;
-                Running::Send(SendRun::start(options, roots, voice))
+                let selection = self.lock().selection.take();
+                Running::Send(SendRun::start(options, roots, selection, role.known, voice))
             }
             Some(Role::Receive(role)) => {
                 self.may_change()?;

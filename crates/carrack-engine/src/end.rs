@@ -46,6 +46,9 @@ impl EndId {
     }
 }
 
+/// What is said when a deadline passes.
+pub const NO_ANSWER: &str = "no answer in time";
+
 /// Something that an end said.
 pub struct Incoming {
     /// Which.
@@ -61,6 +64,8 @@ pub struct Inbox {
     receiver: mpsc::Receiver<Incoming>,
     sender: Words,
     kept: VecDeque<Incoming>,
+    /// When the command gives up waiting for whatever it waits for.
+    end: Option<Instant>,
 }
 
 /// Where the threads that read connections put what they read.
@@ -69,7 +74,7 @@ pub type Words = mpsc::Sender<Incoming>;
 impl Default for Inbox {
     fn default() -> Self {
         let (sender, receiver) = mpsc::channel();
-        Self { receiver, sender, kept: VecDeque::new() }
+        Self { receiver, sender, kept: VecDeque::new(), end: None }
     }
 }
 
@@ -100,6 +105,29 @@ pub struct End {
 }
 
 impl Inbox {
+    /// Nothing is waited for any longer than until `end`, if there is one.
+    pub fn until(end: Option<Instant>) -> Self {
+        Self { end, ..Self::default() }
+    }
+
+    /// Whether nothing is to be waited for any more: the command is told to stop, or its time is over.
+    ///
+    /// # Errors
+    /// Then.
+    pub fn check(&self) -> Result<(), Failure> {
+        if let Some(stop) = stopped() {
+            return Err(stop);
+        }
+        match self.end {
+            Some(end) if Instant::now() >= end => Err(failure(
+                ErrorCode::DeadlinePassed,
+                Side::Command,
+                "the time given by --deadline is over; run the same command again to go on from here",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// For another end to put its words into.
     pub fn share(&self) -> Words {
         self.sender.clone()
@@ -108,7 +136,7 @@ impl Inbox {
     /// Waits for something that `wanted` takes; the rest is kept for later.
     ///
     /// # Errors
-    /// When a connection ends, the command is told to stop, or the deadline passes ([`ErrorCode::Silence`]).
+    /// When a connection ends, the command is told to stop or its time is over, or the deadline passes ([`ErrorCode::Silence`]).
     pub fn wait(
         &mut self,
         deadline: Option<Instant>,
@@ -122,9 +150,7 @@ impl Inbox {
                 .ok_or_else(|| failure(ErrorCode::Internal, Side::Command, "a message was lost"));
         }
         loop {
-            if let Some(stop) = stopped() {
-                return Err(stop);
-            }
+            self.check()?;
             let left = deadline
                 .map_or(Duration::from_millis(100), |deadline| deadline.saturating_duration_since(Instant::now()));
             match self.receiver.recv_timeout(left.min(Duration::from_millis(100))) {
@@ -139,7 +165,7 @@ impl Inbox {
                     }
                 },
                 Err(RecvTimeoutError::Timeout) if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
-                    return Err(failure(ErrorCode::Silence, Side::Link, "no answer in time"));
+                    return Err(failure(ErrorCode::Silence, Side::Link, NO_ANSWER));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {

@@ -279,6 +279,9 @@ pub struct Dial {
     /// Give up after so many milliseconds.
     #[prost(uint32, tag = "6")]
     pub timeout_ms: u32,
+    /// Segments of at most so many bytes in both directions; 0 lets TCP decide (version 2).
+    #[prost(uint32, tag = "7")]
+    pub segment: u32,
 }
 
 /// A data connection has been made.
@@ -586,6 +589,9 @@ pub struct StreamLost {
     /// Why.
     #[prost(message, optional, tag = "3")]
     pub failure: Option<RawFailure>,
+    /// The path took its first words, and nothing that fills a packet.
+    #[prost(bool, tag = "4")]
+    pub stuck: bool,
 }
 
 /// Collect what transfers have left that will not be taken up again.

@@ -24,7 +24,7 @@ use crate::error::failure;
 
 /// Data connections made by the far side of a reverse link are numbered from here, so that a direct one that is made at the same
 /// moment is not taken for the same.
-const REVERSE_FIRST: u32 = 256;
+pub const REVERSE_FIRST: u32 = 256;
 
 /// How data flows.
 pub struct Link {
@@ -33,18 +33,24 @@ pub struct Link {
     /// What ties connections to this transfer.
     pub key: SessionKey,
     /// Who makes further connections, and where to.
-    more: Option<More>,
+    pub more: Option<More>,
 }
 
-struct More {
-    dialer: EndId,
-    addresses: Vec<String>,
-    pin: Vec<u8>,
-    first: u32,
+/// How further connections are made.
+pub struct More {
+    /// Who dials.
+    pub dialer: EndId,
+    /// Where to.
+    pub addresses: Vec<String>,
+    /// SHA-256 of the key that the listener shows.
+    pub pin: Vec<u8>,
+    /// The next connection's number.
+    pub first: u32,
 }
 
 impl Ends {
-    fn get(&mut self, id: EndId) -> &mut End {
+    /// One of them.
+    pub(super) fn get(&mut self, id: EndId) -> &mut End {
         match id {
             EndId::Source => &mut self.source,
             EndId::Destination => &mut self.destination,
@@ -193,7 +199,8 @@ impl Attempt<'_> {
         let addresses = addresses(self.request, ends, other(dialer), port);
         let first = if kind == LinkKind::Reverse { REVERSE_FIRST } else { 0 };
         let timeout_ms = LINK_TIMEOUT.as_millis() as u32;
-        let dial = Dial { session, addresses: addresses.clone(), pin: pin.clone(), count: 1, first, timeout_ms };
+        let dial =
+            Dial { session, addresses: addresses.clone(), pin: pin.clone(), count: 1, first, timeout_ms, segment: 0 };
         let request = ends.get(dialer).ask(Ask::Dial(dial))?;
         self.offers.push(Offer { kind, dialer, request, addresses, pin });
         Ok(())
@@ -318,29 +325,4 @@ fn tunnel(ends: &mut Ends, inbox: &mut Inbox, note: &Note) -> Result<Link, Failu
     let cipher = format!("inside {}", carrier.into_iter().flatten().collect::<Vec<_>>().join(" and "));
     let report = LinkReport { kind: LinkKind::Tunnel, address: String::new(), streams: 1, cipher };
     Ok(Link { report, key, more: None })
-}
-
-/// Asks for the rest of the data connections; the transfer does not wait for them.
-///
-/// # Errors
-/// When a control connection has ended.
-pub fn add_streams(link: &Link, ends: &mut Ends) -> Result<(), Failure> {
-    let Some(more) = &link.more else {
-        return Ok(());
-    };
-    let count = u32::from(link.report.streams) - 1;
-    if count == 0 {
-        return Ok(());
-    }
-    let timeout_ms = LINK_TIMEOUT.as_millis() as u32;
-    let session = Some(link.key.to_message());
-    let dial = Dial {
-        session,
-        addresses: more.addresses.clone(),
-        pin: more.pin.clone(),
-        count,
-        first: more.first,
-        timeout_ms,
-    };
-    ends.get(more.dialer).ask(Ask::Dial(dial)).map(|_| ())
 }

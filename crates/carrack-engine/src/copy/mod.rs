@@ -1,50 +1,100 @@
 //! A whole request: bring up an end for the sources and one for the destination, settle where everything goes, connect the two,
 //! let them work, and report. The bytes go straight between the ends; the command watches.
 
+mod attempts;
 mod connect;
 mod resolve;
+mod streams;
 
-use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use carrack_core::limits;
 use carrack_core::location::Location;
+use carrack_core::path::{display_bytes, join};
 use carrack_core::report::{
-    ErrorCode, Event, Failure, Faults, ItemFailure, ItemKind, ItemReport, Outcome, Progress, Report, Side,
+    ErrorCode, Event, Failure, ItemFailure, ItemKind, ItemReport, Outcome, Progress, Report, Side,
 };
-use carrack_core::request::CopyRequest;
-use carrack_core::wire::control::{Ask, Begin, Empty, Ended, ReceiveRole, Role, SendRole, Tell, TransferOptions};
+use carrack_core::request::{CopyRequest, Durability};
+use carrack_core::selection::{Selected, Selection};
+use carrack_core::wire::PROTOCOL_VERSION;
+use carrack_core::wire::control::{
+    Ask, Begin, Empty, Ended, Paths, ReceiveRole, Role, SendRole, Tell, TransferOptions,
+};
 
-use crate::end::{End, EndId, Inbox, Note, stopped};
+use crate::end::{End, EndId, Inbox, Incoming, NO_ANSWER, Note, stopped};
 use crate::error::failure;
+use attempts::{Attempts, jittered};
 use resolve::Plan;
+use streams::Streams;
 
 type Observer<'a> = &'a (dyn Fn(Event) + Send + Sync);
+
+/// Bytes of selected paths in one message, roughly.
+const SELECT_BYTES: usize = 128 << 10;
 
 /// Carries out a request. Failures of items are in the report, and so is the error that ended the whole early, if one did.
 pub fn copy(request: &CopyRequest, observer: Observer<'_>) -> Report {
     let start = Instant::now();
-    let mut report =
-        Report { verify: Some(request.options.verify), encrypt: Some(request.options.encrypt), ..Report::default() };
+    let options = &request.options;
+    let mut report = Report {
+        verify: Some(options.verify),
+        encrypt: Some(options.encrypt),
+        durability: Some(options.durability),
+        ..Report::default()
+    };
     let result = std::thread::scope(|scope| {
-        // Notes come from the threads that read ssh's messages; they are handed on from here, in order.
-        let (sender, notes) = std::sync::mpsc::channel::<String>();
+        // Notes come from the threads that read ssh's messages; they are handed on from here, in order. A thread that still waits for
+        // a host when the run has ended must not hold it up: its notes go nowhere.
+        let (sender, notes) = mpsc::channel::<String>();
         scope.spawn(move || notes.iter().for_each(|text| observer(Event::Note(text))));
-        let note: Note = Arc::new(move |text| drop(sender.send(text)));
-        let mut copying = Copying { request, observer, note, inbox: Inbox::default(), report: &mut report };
-        copying.run()
+        let sender = Arc::new(Mutex::new(Some(sender)));
+        let lock = |sender: &Mutex<Option<mpsc::Sender<String>>>| {
+            sender.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        };
+        let notes = Arc::clone(&sender);
+        let note: Note = Arc::new(move |text| drop(lock(&notes).map(|notes| notes.send(text))));
+        let mut copying = Copying {
+            request,
+            observer,
+            note,
+            inbox: Inbox::default(),
+            report: &mut report,
+            plan: None,
+            attempts: Attempts::new(options, start),
+            end: options.deadline.and_then(|deadline| start.checked_add(deadline)),
+            session: 0,
+            spent: None,
+            furthest: (0, 0),
+        };
+        let result = copying.run();
+        sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+        result
     });
     report.error = result.err();
     report.elapsed = start.elapsed();
     report
 }
 
+/// One run.
 struct Copying<'a> {
     request: &'a CopyRequest,
     observer: Observer<'a>,
     note: Note,
     inbox: Inbox,
     report: &'a mut Report,
+    /// What the first session settled: the second finds other things at the destination, but was asked for the same.
+    plan: Option<Plan>,
+    attempts: Attempts,
+    /// When the run is given up.
+    end: Option<Instant>,
+    /// Sessions before this one.
+    session: u32,
+    /// What has been used up, so that there can be no other session.
+    spent: Option<&'static str>,
+    /// The most items and bytes that any session had at the destination.
+    furthest: (u64, u64),
 }
 
 /// The two ends of a copy.
@@ -58,10 +108,55 @@ impl Ends {
         self.source.close();
         self.destination.close();
     }
+
+    /// The protocol that both speak.
+    fn version(&self) -> u32 {
+        self.source.welcome.version.min(self.destination.welcome.version).clamp(1, PROTOCOL_VERSION)
+    }
 }
 
 impl Copying<'_> {
     fn run(&mut self) -> Result<(), Failure> {
+        while let Err(why) = self.session() {
+            self.pause_after(why)?;
+            self.session += 1;
+        }
+        Ok(())
+    }
+
+    /// Waits before the next session.
+    ///
+    /// # Errors
+    /// Why the run ends, if there will be none.
+    fn pause_after(&mut self, mut why: Failure) -> Result<(), Failure> {
+        if let (Some(spent), true) = (self.spent, why.code.may_pass()) {
+            why.message = format!("{}; {spent}, so nothing is tried again", why.message);
+            return Err(why);
+        }
+        let Some((attempt, longest)) = self.attempts.next(&why, Instant::now()) else {
+            match self.attempts.in_a_row() {
+                0 => {}
+                tried => why.message = format!("{}; given up after {} attempts in a row", why.message, tried + 1),
+            }
+            return Err(why);
+        };
+        self.report.faults.sessions_lost += 1;
+        let pause = jittered(longest);
+        let over = Instant::now() + pause;
+        (self.observer)(Event::SessionLost { failure: why.clone(), attempt, pause });
+        while Instant::now() < over {
+            let waiting = Inbox::until(self.end);
+            waiting.check().map_err(|error| after(error, &why))?;
+            let left = over.saturating_duration_since(Instant::now());
+            std::thread::park_timeout(left.min(Duration::from_millis(50)));
+        }
+        Ok(())
+    }
+
+    fn session(&mut self) -> Result<(), Failure> {
+        // What the ends of the session before may still say goes nowhere.
+        self.inbox = Inbox::until(self.end);
+        self.start_over();
         let mut ends = self.open_ends()?;
         let result = self.run_with(&mut ends);
         if result.is_err() {
@@ -71,46 +166,92 @@ impl Copying<'_> {
         result
     }
 
-    fn run_with(&mut self, ends: &mut Ends) -> Result<(), Failure> {
-        let plan = resolve::resolve(self.request, ends, &mut self.inbox, &self.note)?;
-        let sources = self.request.sources.iter().map(ToString::to_string).collect();
-        (self.observer)(Event::Resolved { sources, targets: plan.shown.clone() });
+    /// A session tells everything itself.
+    fn start_over(&mut self) {
+        self.report.failures.clear();
         if self.request.options.dry_run {
-            return self.count(&plan, &mut ends.source);
+            let report = &mut *self.report;
+            (report.files, report.symlinks, report.directories, report.bytes) = (0, 0, 0, 0);
+            (report.files_failed, report.specials_skipped) = (0, 0);
         }
+    }
+
+    fn run_with(&mut self, ends: &mut Ends) -> Result<(), Failure> {
+        let plan = match self.plan.take() {
+            Some(plan) => plan,
+            None => {
+                let plan = resolve::resolve(self.request, ends, &mut self.inbox, &self.note)?;
+                let sources = self.request.sources.iter().map(ToString::to_string).collect();
+                (self.observer)(Event::Resolved { sources, targets: plan.shown.clone() });
+                plan
+            }
+        };
+        let plan = self.plan.insert(plan).clone();
+        let selection = self.selection(&plan)?;
+        if self.request.options.dry_run {
+            return self.count(&plan, selection, &mut ends.source);
+        }
+        self.check_versions(ends)?;
         self.report.durable = (plan.sink == 0).then_some(false);
         ends.source.introduce(&ends.destination);
         let link = connect::connect(self.request, &plan, ends, &mut self.inbox, &self.note)?;
+        self.attempts.linked();
         (self.observer)(Event::Linked(link.report.clone()));
         self.report.link = Some(link.report.clone());
         let moving = Instant::now();
+        self.select(selection.as_ref(), ends)?;
         self.begin(&plan, ends, &link)?;
-        connect::add_streams(&link, ends)?;
-        let result = self.watch(ends);
-        self.report.moving = moving.elapsed();
+        let mut streams = Streams::new(link, ends.version(), Instant::now());
+        let result = self.watch(ends, &mut streams);
+        self.report.moving += moving.elapsed();
         result
     }
 
-    /// Both ends at once: two ssh logins cost the time of one.
+    /// Both ends at once: two ssh logins cost the time of one. Whoever hangs, the run can end meanwhile.
     fn open_ends(&mut self) -> Result<Ends, Failure> {
         let options = &self.request.options;
         let first =
             self.request.sources.first().ok_or_else(|| failure(ErrorCode::Usage, Side::Command, "nothing to copy"))?;
-        let (source, destination) = (place_of(first), place_of(&self.request.destination));
         if let Some(other) = self.request.sources.iter().find(|location| !same_host(first, location)) {
             let message = format!("{first} and {other} are on different hosts: copy from one host at a time");
             return Err(failure(ErrorCode::Usage, Side::Command, message));
         }
-        let (source, destination) = std::thread::scope(|scope| {
-            let (inbox, note, reach) = (&self.inbox, &self.note, &options.reach);
-            let sharing = inbox.share();
-            let far = scope.spawn(move || End::open(EndId::Destination, &destination, reach, sharing, note));
-            let near = End::open(EndId::Source, &source, reach, inbox.share(), note);
-            let far =
-                far.join().unwrap_or_else(|_| Err(failure(ErrorCode::Internal, Side::Command, "a thread ended early")));
-            (near, far)
-        });
-        let mut ends = Ends { source: source?, destination: destination? };
+        let (sender, opened) = mpsc::channel();
+        for (id, place) in [(EndId::Source, place_of(first)), (EndId::Destination, place_of(&self.request.destination))]
+        {
+            let (sender, words, note, reach) =
+                (sender.clone(), self.inbox.share(), Arc::clone(&self.note), options.reach.clone());
+            std::thread::spawn(move || {
+                if let Err(unwanted) = sender.send((id, End::open(id, &place, &reach, words, &note)))
+                    && let (_, Ok(end)) = unwanted.0
+                {
+                    end.close();
+                }
+            });
+        }
+        drop(sender);
+        let (mut source, mut destination) = (None, None);
+        while source.is_none() || destination.is_none() {
+            match opened.recv_timeout(Duration::from_millis(50)) {
+                Ok((EndId::Source, end)) => source = Some(end),
+                Ok((EndId::Destination, end)) => destination = Some(end),
+                Err(RecvTimeoutError::Timeout) => self.inbox.check()?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(failure(ErrorCode::Internal, Side::Command, "a thread ended early"));
+                }
+            }
+        }
+        let (source, destination) = match (source, destination) {
+            (Some(Ok(source)), Some(Ok(destination))) => (source, destination),
+            (Some(Err(why)), other) | (other, Some(Err(why))) => {
+                if let Some(Ok(end)) = other {
+                    end.close();
+                }
+                return Err(why);
+            }
+            _ => return Err(failure(ErrorCode::Internal, Side::Command, "an end was not opened")),
+        };
+        let mut ends = Ends { source, destination };
         let greeted = ends
             .source
             .welcomed(&mut self.inbox, &options.reach, &self.note)
@@ -122,8 +263,70 @@ impl Copying<'_> {
         Ok(ends)
     }
 
+    /// What an end of the version before cannot do is refused, not left out.
+    fn check_versions(&self, ends: &Ends) -> Result<(), Failure> {
+        let options = &self.request.options;
+        let wanted = [
+            (&ends.source, options.only.is_some(), "--files-from"),
+            (&ends.source, options.allow_growing, "--allow-growing"),
+            (&ends.destination, options.durability == Durability::Each, "--durable each"),
+        ];
+        for (end, is_asked, flag) in wanted {
+            if is_asked && end.welcome.version < 2 {
+                let message = format!(
+                    "{}: its carrack {} does not know {flag}: update it, or leave the flag out",
+                    end.name,
+                    carrack_core::wire::peer_text(&end.welcome.program)
+                );
+                return Err(failure(ErrorCode::VersionMismatch, end.id.side(), message));
+            }
+        }
+        Ok(())
+    }
+
+    /// What `--files-from` chose, if it was given.
+    fn selection(&self, plan: &Plan) -> Result<Option<Selection>, Failure> {
+        let Some(only) = &self.request.options.only else { return Ok(None) };
+        let mut selection = Selection::default();
+        for path in only {
+            let is_named = |target: &[u8]| {
+                target.is_empty() || path.strip_prefix(target).is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
+            };
+            if !plan.sources.iter().any(|source| is_named(&source.target)) {
+                let message = format!(
+                    "--files-from names {}, which is not among what would be copied: its paths are relative to the destination, as the report \
+                     names them",
+                    display_bytes(path)
+                );
+                return Err(failure(ErrorCode::Usage, Side::Command, message));
+            }
+            selection.add(path.clone());
+        }
+        Ok(Some(selection))
+    }
+
+    fn select(&mut self, selection: Option<&Selection>, ends: &mut Ends) -> Result<(), Failure> {
+        let Some(selection) = selection else { return Ok(()) };
+        let (mut page, mut bytes) = (Vec::new(), 0);
+        let mut pages = Vec::new();
+        for path in selection.paths() {
+            if bytes > SELECT_BYTES {
+                pages.push(std::mem::take(&mut page));
+                bytes = 0;
+            }
+            bytes += path.len() + 8;
+            page.push(path.to_vec());
+        }
+        pages.push(page);
+        for paths in pages {
+            ends.source.request(&mut self.inbox, &self.note, Ask::Select(Paths { paths }))?;
+        }
+        Ok(())
+    }
+
     fn begin(&mut self, plan: &Plan, ends: &mut Ends, link: &connect::Link) -> Result<(), Failure> {
         let options = &self.request.options;
+        let version = ends.version();
         let transfer = TransferOptions {
             block_bytes: options.block_bytes,
             digests: options.digest,
@@ -132,59 +335,118 @@ impl Copying<'_> {
             rate_limit: options.rate_limit,
             item_events: options.item_events,
             streams: link.report.streams,
-            version: 1,
-            durability: options.durability,
+            version,
+            durability: if version >= 2 { options.durability } else { Durability::Group },
             allow_growing: options.allow_growing,
         };
-        let message = transfer.to_message(link.key.id);
-        // The receiver first: what the sender says must find somebody.
-        let targets = plan.targets();
-        let receive =
-            ReceiveRole { directory: plan.directory.clone(), sink: plan.sink, targets, ..ReceiveRole::default() };
-        let begin = Begin { options: Some(message.clone()), role: Some(Role::Receive(receive)) };
-        ends.destination.request(&mut self.inbox, &self.note, Ask::Begin(begin))?;
-        let begin = Begin {
-            options: Some(message),
-            role: Some(Role::Send(SendRole { sources: plan.sources.clone(), known: false })),
+        let mut message = transfer.to_message(link.key.id);
+        let mut receive = ReceiveRole {
+            directory: plan.directory.clone(),
+            sink: plan.sink,
+            targets: plan.targets(),
+            ..ReceiveRole::default()
         };
+        if version >= 2 {
+            receive.marker = plan.marker.clone();
+            // A later session of this run goes on from where this run stood.
+            receive.anew = !options.resume && self.session == 0;
+            receive.source_clock = ends.source.welcome.clock_seconds;
+        } else {
+            message.version = 0;
+        }
+        // From here on bytes may be taken, and written, that there are only once.
+        self.spent = plan.once();
+        // The receiver first: what the sender says must find somebody.
+        let begin = Begin { options: Some(message.clone()), role: Some(Role::Receive(receive)) };
+        let began = ends.destination.request(&mut self.inbox, &self.note, Ask::Begin(begin))?;
+        let known = version >= 2 && matches!(began, Tell::Done(counted) if counted.count > 0);
+        let begin =
+            Begin { options: Some(message), role: Some(Role::Send(SendRole { sources: plan.sources.clone(), known })) };
         ends.source.request(&mut self.inbox, &self.note, Ask::Begin(begin)).map(|_| ())
     }
 
-    /// Passes on what the ends tell, until both have ended.
-    fn watch(&mut self, ends: &Ends) -> Result<(), Failure> {
+    /// Passes on what the ends tell, until both have ended, and keeps the streams up.
+    fn watch(&mut self, ends: &mut Ends, streams: &mut Streams) -> Result<(), Failure> {
         let mut waiting = vec![EndId::Source, EndId::Destination];
         let mut first_failure: Option<Failure> = None;
+        let mut heard = Instant::now();
         while !waiting.is_empty() {
+            let sending = waiting.contains(&EndId::Source);
+            if sending && first_failure.is_none() {
+                streams.work(ends, Instant::now())?;
+            }
             // One side's failure reaches the other through the peer conversation; if it does not, the second does not hold us.
             // And a sender has ended only after its receiver has.
-            let patience = match &first_failure {
-                Some(_) => Some(Duration::from_secs(5)),
-                None => (!waiting.contains(&EndId::Source)).then_some(Duration::from_secs(5)),
-            };
-            let deadline = patience.map(|patience| Instant::now() + patience);
-            let incoming = match self.inbox.wait(deadline, &self.note, &|incoming| incoming.request == 0) {
+            let patience = (first_failure.is_some() || !sending).then(|| heard + Duration::from_secs(5));
+            let due = if sending && first_failure.is_none() { streams.due() } else { None };
+            let next = [patience, due].into_iter().flatten().min();
+            let incoming = match self.inbox.wait(next, &self.note, &|_| true) {
                 Ok(incoming) => incoming,
-                Err(error) if error.code == ErrorCode::Silence && first_failure.is_none() => {
-                    return Err(misbehaved(ends, EndId::Source, "said that all had ended before the other side had"));
+                Err(error) if error.code == ErrorCode::Silence && error.message == NO_ANSWER => {
+                    match (patience, first_failure.take()) {
+                        (Some(patience), Some(first)) if Instant::now() >= patience => return Err(first),
+                        (Some(patience), None) if Instant::now() >= patience => {
+                            return Err(misbehaved(
+                                ends,
+                                EndId::Source,
+                                "said that all had ended before the other side had",
+                            ));
+                        }
+                        (_, first) => first_failure = first,
+                    }
+                    continue;
                 }
                 Err(error) => return Err(first_failure.unwrap_or(error)),
             };
+            heard = Instant::now();
+            if incoming.request != 0 {
+                streams.answered(incoming, heard);
+                continue;
+            }
             if !waiting.contains(&incoming.end) && first_failure.is_none() {
                 return Err(misbehaved(ends, incoming.end, "went on after it had said that all had ended"));
             }
-            match incoming.tell? {
-                Tell::Failed(refusal) => return Err(name_end(ends, incoming.end, refusal.into())),
-                Tell::Progress(progress) => (self.observer)(Event::Progress(Progress::from(progress))),
-                Tell::Items(items) => items.list.into_iter().for_each(|item| self.item(item.into())),
-                Tell::Ended(ended) => {
-                    waiting.retain(|end| *end != incoming.end);
-                    let failed = self.ended(incoming.end, ended);
-                    first_failure = first_failure.or(failed.map(|failed| name_end(ends, incoming.end, failed)));
-                }
-                _ => {}
+            if let Some((end, failed)) = self.told(ends, incoming, streams)? {
+                waiting.retain(|waiting| *waiting != end);
+                first_failure = first_failure.or(failed.map(|failed| name_end(ends, end, failed)));
             }
         }
         first_failure.map_or(Ok(()), Err)
+    }
+
+    /// Passes on what an end told unasked; which it is, if that was its last word, and how it ended.
+    fn told(
+        &mut self,
+        ends: &Ends,
+        incoming: Incoming,
+        streams: &mut Streams,
+    ) -> Result<Option<(EndId, Option<Failure>)>, Failure> {
+        let end = incoming.end;
+        match incoming.tell? {
+            Tell::Failed(refusal) => return Err(name_end(ends, end, refusal.into())),
+            Tell::Progress(progress) => {
+                let progress = Progress::from(progress);
+                if end == EndId::Source {
+                    self.advanced(&progress, streams);
+                }
+                (self.observer)(Event::Progress(progress));
+            }
+            Tell::Items(items) => items.list.into_iter().for_each(|item| self.item(item.into())),
+            Tell::StreamLost(lost) if end == EndId::Source => streams.lost(lost, &self.note, Instant::now()),
+            Tell::Ended(ended) => return Ok(Some((end, self.ended(end, ended)))),
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn advanced(&mut self, progress: &Progress, streams: &mut Streams) {
+        let (files, bytes) = (progress.files_done, progress.bytes_done);
+        streams.advanced((files, bytes));
+        let further = (self.furthest.0.max(files), self.furthest.1.max(bytes));
+        if further != self.furthest {
+            self.furthest = further;
+            self.attempts.gained();
+        }
     }
 
     fn item(&mut self, item: ItemReport) {
@@ -197,8 +459,9 @@ impl Copying<'_> {
     }
 
     fn ended(&mut self, end: EndId, ended: Ended) -> Option<Failure> {
+        let report = &mut *self.report;
+        let faults = &mut report.faults;
         if end == EndId::Source {
-            let report = &mut *self.report;
             report.files = ended.files;
             report.symlinks = ended.symlinks;
             report.directories = ended.directories;
@@ -207,32 +470,57 @@ impl Copying<'_> {
             report.files_failed = ended.failed;
             report.files_vanished = ended.vanished;
             report.specials_skipped = ended.specials;
+            report.files_resumed = ended.resumed_files;
+            report.bytes_resumed = ended.resumed_bytes;
             report.durable = report.durable.map(|_| ended.durable);
-            report.faults = Faults {
-                digest_mismatches: ended.mismatches,
-                resent_after_loss: ended.resent,
-                stragglers: ended.stragglers,
-                streams_lost: ended.streams_lost,
-                ..Faults::default()
-            };
+            // Faults add up over the sessions of a run.
+            faults.digest_mismatches += ended.mismatches;
+            faults.resent_after_loss += ended.resent;
+            faults.stragglers += ended.stragglers;
+            faults.streams_lost += ended.streams_lost;
+            faults.items_again += ended.items_again;
+        } else {
+            faults.streams_altered += ended.streams_altered;
+            faults.blocks_rotten += ended.blocks_rotten;
         }
         ended.failure.map(Failure::from)
     }
 
     /// Counts what would be copied.
-    fn count(&mut self, plan: &Plan, source: &mut End) -> Result<(), Failure> {
-        self.report.directories = plan.directories;
+    fn count(&mut self, plan: &Plan, mut selection: Option<Selection>, source: &mut End) -> Result<(), Failure> {
+        if selection.is_none() {
+            self.report.directories = plan.directories;
+        }
         for wanted in &plan.sources {
+            let mut covers = |path: &[u8]| {
+                let path = join(&wanted.target, path);
+                selection.as_mut().map_or(Selected::Wanted, |selection| {
+                    selection.found(&path);
+                    selection.covers(&path)
+                })
+            };
+            let root = covers(b"");
             if wanted.synthetic != 0 {
-                self.report.files += 1;
-                self.report.bytes += wanted.size;
+                self.report.files += u64::from(root == Selected::Wanted);
+                self.report.bytes += if root == Selected::Wanted { wanted.size } else { 0 };
+                continue;
+            }
+            if root == Selected::No {
                 continue;
             }
             let list = carrack_core::wire::control::List { path: wanted.path.clone(), recursive: true, itself: false };
             let request = source.ask(Ask::List(list))?;
             while let Tell::Page(page) = source.answer(&mut self.inbox, &self.note, request)? {
                 for entry in page.entries {
-                    match carrack_core::wire::control::kind_from_number(entry.kind) {
+                    let kind = carrack_core::wire::control::kind_from_number(entry.kind);
+                    // Of a source that is a file the listing names the file, not a path below it.
+                    let is_root = plan.files.contains(&wanted.target);
+                    match if is_root { root } else { covers(&entry.path) } {
+                        Selected::Wanted => {}
+                        Selected::Above if kind == Some(ItemKind::Directory) => {}
+                        Selected::Above | Selected::No => continue,
+                    }
+                    match kind {
                         _ if entry.failure.is_some() => self.report.files_failed += 1,
                         Some(ItemKind::File) => {
                             self.report.files += 1;
@@ -248,6 +536,7 @@ impl Copying<'_> {
                 }
             }
         }
+        self.report.files_failed += selection.map_or(0, |selection| selection.missing().count() as u64);
         Ok(())
     }
 
@@ -265,6 +554,14 @@ impl Copying<'_> {
             }
         }
     }
+}
+
+/// An end of the run, with what it was waiting for.
+fn after(mut end: Failure, why: &Failure) -> Failure {
+    if end.code == ErrorCode::DeadlinePassed {
+        end.message = format!("{} (the last attempt failed: {})", end.message, why.message);
+    }
+    end
 }
 
 /// The place where an agent is needed for a location: synthetic ones are in this process.

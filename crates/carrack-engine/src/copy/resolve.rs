@@ -4,6 +4,7 @@
 //! directory, or ends in a slash, or there are several sources; else it becomes `DST`. A copy onto itself, or of a directory
 //! into itself, is refused.
 
+use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::path::{check_relative, display_bytes, join};
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
@@ -15,6 +16,7 @@ use crate::end::{End, Inbox, Note};
 use crate::error::failure;
 
 /// What each end is to do.
+#[derive(Clone)]
 pub struct Plan {
     /// For the sender.
     pub sources: Vec<Source>,
@@ -28,9 +30,21 @@ pub struct Plan {
     pub in_order: bool,
     /// Sources that are directories and become one at the destination, what is in them not counted.
     pub directories: u64,
+    /// Targets of sources that are files.
+    pub files: Vec<Vec<u8>>,
+    /// What the receiver's marker is found by when the same is copied again; empty where nothing can be taken up.
+    pub marker: Vec<u8>,
 }
 
 impl Plan {
+    /// What there is only once: a session that may have used it up cannot be followed by another.
+    pub fn once(&self) -> Option<&'static str> {
+        if self.sources.iter().any(|source| source.synthetic == 1) {
+            return Some("standard input cannot be read twice");
+        }
+        self.in_order.then_some("what a stream, FIFO or device was given cannot be taken back")
+    }
+
     /// What the receiver may take: the targets; nothing when the content of a directory goes straight into the destination, whose
     /// names only the sender knows.
     pub fn targets(&self) -> Vec<Vec<u8>> {
@@ -73,9 +87,34 @@ pub fn resolve(request: &CopyRequest, ends: &mut Ends, inbox: &mut Inbox, note: 
         let sink = if path == b"/dev/null" { 2 } else { 3 };
         return to_stream(request, &source_facts, sink, path);
     }
-    let plan = to_files(request, &source_facts, &there)?;
+    let mut plan = to_files(request, &source_facts, &there)?;
+    plan.marker = marker(request, &ends.source, &source_facts, &plan);
     check_not_itself(request, ends, &source_facts, &there, &plan)?;
     Ok(plan)
+}
+
+/// Names what is copied, and where from: the same command gives the same again. Where it goes to is left out but for the targets, because
+/// a marker lies there, and is looked for nowhere else.
+fn marker(request: &CopyRequest, source: &End, facts: &[Option<PathFacts>], plan: &Plan) -> Vec<u8> {
+    if plan.once().is_some() {
+        return Vec::new();
+    }
+    let mut hasher = blake3::Hasher::new();
+    let mut add = |bytes: &[u8]| {
+        hasher.update(&(bytes.len() as u64).to_le_bytes());
+        hasher.update(bytes);
+    };
+    // A path here is another on another host, though nobody names either.
+    let host = if source.is_here() { &source.welcome.host_id } else { &source.name };
+    add(host.as_bytes());
+    for ((location, facts), source) in request.sources.iter().zip(facts).zip(&plan.sources) {
+        match facts {
+            Some(facts) => add(&facts.resolved),
+            None => add(location.to_string().as_bytes()),
+        }
+        add(&source.target);
+    }
+    hasher.finalize().as_bytes()[..limits::MARKER_KEY_BYTES].to_vec()
 }
 
 fn stream_sink(destination: &Location) -> u32 {
@@ -118,7 +157,16 @@ fn to_stream(request: &CopyRequest, facts: &[Option<PathFacts>], sink: u32, path
         source(location, target)
     });
     let shown = request.sources.iter().map(|_| request.destination.to_string()).collect();
-    Ok(Plan { sources: sources.collect(), directory: path, sink, shown, in_order, directories: 0 })
+    Ok(Plan {
+        sources: sources.collect(),
+        directory: path,
+        sink,
+        shown,
+        in_order,
+        directories: 0,
+        files: Vec::new(),
+        marker: Vec::new(),
+    })
 }
 
 fn to_files(request: &CopyRequest, facts: &[Option<PathFacts>], there: &PathFacts) -> Result<Plan, Failure> {
@@ -159,7 +207,12 @@ fn to_files(request: &CopyRequest, facts: &[Option<PathFacts>], there: &PathFact
     let directories =
         named.filter_map(|(_, facts)| facts.as_ref()).filter(|facts| kind(facts) == Some(ItemKind::Directory));
     let directories = directories.count() as u64;
-    Ok(Plan { sources, directory, sink: 0, shown, in_order: false, directories })
+    let files = sources
+        .iter()
+        .zip(facts)
+        .filter(|(_, facts)| facts.as_ref().is_some_and(|facts| kind(facts) == Some(ItemKind::File)));
+    let files = files.map(|(source, _)| source.target.clone()).collect();
+    Ok(Plan { sources, directory, sink: 0, shown, in_order: false, directories, files, marker: Vec::new() })
 }
 
 fn source(location: &Location, target: Vec<u8>) -> Source {

@@ -9,6 +9,7 @@ use std::io;
 use carrack_core::limits;
 use carrack_core::path::join;
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
+use carrack_core::selection::{Selected, Selection};
 use carrack_core::transfer::ScannedItem;
 use carrack_sys::dir::{Dir, Entry, Kind, Links, Stat};
 
@@ -24,8 +25,18 @@ pub enum Found {
     Failure(ScannedItem, Failure),
 }
 
-/// Walks one source and hands everything to `each`, until that says to stop (`false`).
-pub fn walk(number: u32, root: &SourceRoot, each: &mut dyn FnMut(Found) -> bool) {
+/// Walks one source and hands everything that is selected, and the directories above it, to `each`, until that says to stop (`false`).
+pub fn walk(
+    number: u32,
+    root: &SourceRoot,
+    mut selection: Option<&mut Selection>,
+    each: &mut dyn FnMut(Found) -> bool,
+) {
+    let covers = covered(&mut selection, &root.target, b"");
+    let is_directory = matches!(root.kind, RootKind::Directory(_));
+    if covers == Selected::No || (covers == Selected::Above && !is_directory) {
+        return;
+    }
     let item = |path: &[u8], kind, size| ScannedItem {
         root: number,
         path: path.to_vec(),
@@ -38,7 +49,7 @@ pub fn walk(number: u32, root: &SourceRoot, each: &mut dyn FnMut(Found) -> bool)
     };
     match &root.kind {
         RootKind::Directory(directory) => {
-            let mut walk = Walk { number, root: directory, each };
+            let mut walk = Walk { number, root: directory, target: &root.target, selection, each };
             walk.run();
         }
         RootKind::Entry(parent, name, links) => {
@@ -81,6 +92,40 @@ pub fn look_again(root: &SourceRoot, item: &ScannedItem) -> Result<ScannedItem, 
     Ok(found)
 }
 
+/// How a path below a source's target stands to what is selected, if anything is; and it has been found.
+fn covered(selection: &mut Option<&mut Selection>, target: &[u8], path: &[u8]) -> Selected {
+    let Some(selection) = selection else { return Selected::Wanted };
+    let path = join(target, path);
+    selection.found(&path);
+    selection.covers(&path)
+}
+
+/// What was selected and not found below a source's target: its place and why. What lies below two is the first's.
+pub fn missing<'a>(roots: &'a [SourceRoot], selection: &'a Selection) -> impl Iterator<Item = Found> + 'a {
+    selection.missing().filter_map(|path| {
+        let below = |target: &[u8]| match target {
+            b"" => Some(path.to_vec()),
+            target => match path.strip_prefix(target)? {
+                b"" => Some(Vec::new()),
+                rest => rest.strip_prefix(b"/").map(<[u8]>::to_vec),
+            },
+        };
+        let (number, path) =
+            roots.iter().enumerate().find_map(|(number, root)| Some((number, below(&root.target)?)))?;
+        let item = ScannedItem {
+            root: number as u32,
+            path,
+            kind: ItemKind::File,
+            size: None,
+            mode: 0,
+            mtime: None,
+            sparse: false,
+            changed: None,
+        };
+        Some(Found::Failure(item, failure(ErrorCode::NotFound, Side::Source, "is not there (--files-from names it)")))
+    })
+}
+
 /// As an item of a transfer.
 fn scanned(root: u32, path: Vec<u8>, stat: &Stat) -> ScannedItem {
     let (kind, size) = match stat.kind {
@@ -108,6 +153,8 @@ fn stat_failure(error: &io::Error) -> Failure {
 struct Walk<'a> {
     number: u32,
     root: &'a Dir,
+    target: &'a [u8],
+    selection: Option<&'a mut Selection>,
     each: &'a mut dyn FnMut(Found) -> bool,
 }
 
@@ -165,6 +212,10 @@ impl Walk<'_> {
 
     fn entry(&mut self, directory: &Dir, path: &[u8], entry: &Entry, waiting: &mut Vec<Vec<u8>>) -> bool {
         let full = join(path, &entry.name);
+        if self.selection.as_ref().is_some_and(|selection| selection.covers(&join(self.target, &full)) == Selected::No)
+        {
+            return true;
+        }
         // Below a target, which is a name, it must still be a path.
         if full.len() >= limits::PATH_BYTES - limits::NAME_BYTES {
             let message = format!("is deeper than {} bytes of path: not entered", limits::PATH_BYTES);
@@ -173,12 +224,19 @@ impl Walk<'_> {
         match directory.stat_at(&entry.name) {
             Ok(stat) => {
                 let item = scanned(self.number, full, &stat);
+                let covers = covered(&mut self.selection, self.target, &item.path);
+                if covers != Selected::Wanted && item.kind != ItemKind::Directory {
+                    return true;
+                }
                 if item.kind == ItemKind::Directory {
                     waiting.push(item.path.clone());
                 }
                 (self.each)(Found::Item(item))
             }
-            Err(error) => self.fail(&full, ItemKind::File, stat_failure(&error)),
+            Err(error) => {
+                covered(&mut self.selection, self.target, &full);
+                self.fail(&full, ItemKind::File, stat_failure(&error))
+            }
         }
     }
 }

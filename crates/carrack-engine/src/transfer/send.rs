@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 use carrack_core::digest::BlockDigest;
 use carrack_core::pace::RateLimit;
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
+use carrack_core::selection::Selection;
 use carrack_core::transfer::ScannedItem;
 use carrack_core::transfer::sender::{
     BlockJob, Bundle, Job, Next, Sender, SenderAction, SenderConfig, SenderTotals, SentItem,
 };
 use carrack_core::tuning::{BUNDLED_FILE_BYTES_MAX, PROGRESS_INTERVAL, SLICE_BYTES};
-use carrack_core::wire::control::{Ended, Items, Tell, TransferOptions};
+use carrack_core::wire::control::{Ended, Items, StreamLost, Tell, TransferOptions};
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
 use carrack_core::wire::peer::PeerMessage;
 
@@ -41,6 +42,8 @@ pub struct SendRun {
     changed: Condvar,
     options: TransferOptions,
     roots: Vec<SourceRoot>,
+    /// Of the roots, only this; taken by the scan.
+    selection: Mutex<Option<Selection>>,
     sources: Mutex<HashMap<u64, Arc<OpenSource>>>,
     sockets: Mutex<HashMap<u16, Arc<Socket>>>,
     /// Streams cut off because they were slow.
@@ -54,14 +57,20 @@ pub struct SendRun {
 
 impl SendRun {
     /// Starts the pump; the scan starts, and data flows, as streams are added.
-    pub fn start(options: TransferOptions, roots: Vec<SourceRoot>, voice: Voice) -> Arc<Self> {
-        let config =
-            SenderConfig { options, targets: roots.iter().map(|root| root.target.clone()).collect(), known: false };
+    pub fn start(
+        options: TransferOptions,
+        roots: Vec<SourceRoot>,
+        selection: Option<Selection>,
+        known: bool,
+        voice: Voice,
+    ) -> Arc<Self> {
+        let config = SenderConfig { options, targets: roots.iter().map(|root| root.target.clone()).collect(), known };
         let run = Arc::new(Self {
             machine: Mutex::new(Sender::new(config)),
             changed: Condvar::new(),
             options,
             roots,
+            selection: Mutex::new(selection),
             sources: Mutex::default(),
             sockets: Mutex::default(),
             cut: Mutex::default(),
@@ -147,15 +156,27 @@ impl SendRun {
                     || format!("data connection {number} was slow and was cut off; what it carried goes on another");
                 (run.voice.command)(Tell::Note(if cut { slow() } else { why.message.clone() }));
                 run.tell(|machine| machine.handle_stream_lost(number, &why));
+                if run.options.version >= 2 {
+                    // The command may make another.
+                    let left = run.sockets.lock().unwrap_or_else(PoisonError::into_inner).len() as u32;
+                    let failure = Some(why.into());
+                    (run.voice.command)(Tell::StreamLost(StreamLost {
+                        stream: number.into(),
+                        left,
+                        failure,
+                        stuck: false,
+                    }));
+                }
             }
         });
     }
 
     fn scan(&self) {
+        let mut selection = self.selection.lock().unwrap_or_else(PoisonError::into_inner).take();
         for (number, root) in self.roots.iter().enumerate() {
             let mut batch = Vec::with_capacity(SCAN_BATCH);
             let mut since = Instant::now();
-            walk::walk(number as u32, root, &mut |found| {
+            walk::walk(number as u32, root, selection.as_mut(), &mut |found| {
                 batch.push(found);
                 // A slow listing must not keep back what it has found.
                 let full = batch.len() >= SCAN_BATCH || since.elapsed() > Duration::from_millis(2);
@@ -166,6 +187,12 @@ impl SendRun {
                 self.take_found(&mut batch)
             });
             if !self.take_found(&mut batch) {
+                return;
+            }
+        }
+        let mut missing = selection.iter().flat_map(|selection| walk::missing(&self.roots, selection)).peekable();
+        while missing.peek().is_some() {
+            if !self.take_found(&mut missing.by_ref().take(SCAN_BATCH).collect()) {
                 return;
             }
         }
@@ -603,7 +630,7 @@ mod tests {
             command: Arc::new(|_| {}),
         };
         let root = SourceRoot { kind: RootKind::Zero(5 << 20), target: b"zeros".to_vec(), typed: Vec::new() };
-        let run = SendRun::start(options, vec![root], voice);
+        let run = SendRun::start(options, vec![root], None, false, voice);
         let early = hear.recv_timeout(Duration::from_millis(200));
         let (near, far) = UnixStream::pair().unwrap();
         let socket = Arc::new(Socket::Unix(near));

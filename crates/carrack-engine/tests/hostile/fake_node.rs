@@ -182,7 +182,7 @@ impl Conversation {
 /// Pulls `path` of the fake into the sandbox's root, as a user would.
 pub fn pull(node: &FakeNode, path: &str, sandbox: &Sandbox) -> Report {
     let location = Location::Node { node: node.node.clone(), path: path.as_bytes().to_vec() };
-    let mut options = CopyOptions { streams: Some(1), ..CopyOptions::default() };
+    let mut options = CopyOptions { streams: Some(1), retries: 0, ..CopyOptions::default() };
     options.reach.connect_timeout = PATIENCE;
     let mut directory = sandbox.root().into_os_string().into_encoded_bytes();
     directory.push(b'/');

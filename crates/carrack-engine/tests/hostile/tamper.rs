@@ -106,7 +106,7 @@ fn transfer(from: &Path, sandbox: &Sandbox, way: Way) -> Result<Outcome, Failure
     let (port, pin) = receiver.listen();
     let addresses = vec![format!("127.0.0.1:{}", proxy(port, way.alter))];
     let session = Some(sender.key().to_message());
-    let dial = Dial { session, addresses, pin, count: way.streams, first: 0, timeout_ms: 5000 };
+    let dial = Dial { session, addresses, pin, count: way.streams, first: 0, timeout_ms: 5000, segment: 0 };
     let dialed = sender.request(Ask::Dial(dial));
     let outcome = dialed.map(|_| {
         receiver.request(Ask::Begin(receive_into(b""))).unwrap();
@@ -424,7 +424,9 @@ fn a_recorded_connection_is_refused() {
     });
     let addresses = vec![format!("127.0.0.1:{}", proxy(port, alter))];
     let session = Some(sender.key().to_message());
-    sender.request(Ask::Dial(Dial { session, addresses, pin, count: 1, first: 0, timeout_ms: 5000 })).unwrap();
+    sender
+        .request(Ask::Dial(Dial { session, addresses, pin, count: 1, first: 0, timeout_ms: 5000, segment: 0 }))
+        .unwrap();
     // The recorded greeting, against the same listener while it waits for more.
     let recorded = loop {
         let recorded = tape.lock().unwrap().clone();

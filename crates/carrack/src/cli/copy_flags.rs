@@ -13,13 +13,14 @@ pub fn copy() -> Command {
         .arg(locations("locations", "SRC... DST").help("What to copy, and last where it goes"))
         .args(what())
         .args(how())
+        .args(faults())
         .args(reach_flags())
         .args(links())
         .args(output())
         .args(accepted())
 }
 
-fn what() -> [Arg; 7] {
+fn what() -> [Arg; 8] {
     [
         flag("dry-run", Some('n'), "Say what would be copied; move nothing"),
         flag("no-clobber", None, "Leave names that exist already")
@@ -27,6 +28,12 @@ fn what() -> [Arg; 7] {
             .conflicts_with_all(["existing", "update"]),
         flag("existing", None, "Write only over names that exist").conflicts_with("update"),
         flag("update", Some('u'), "Replace what exists only if the source is newer"),
+        value(
+            "files-from",
+            "FILE",
+            "Of what is named, only the paths in FILE and what is below them, relative to the destination, one a \
+             line, as --failed-list writes them; - is standard input",
+        ),
         value(
             "verify",
             "HOW",
@@ -63,6 +70,29 @@ fn how() -> [Arg; 4] {
         ),
     ]
     .map(|arg| arg.help_heading("How"))
+}
+
+fn faults() -> [Arg; 6] {
+    [
+        value(
+            "durable",
+            "HOW",
+            "group: sync files in groups, before their names appear; each: every file, and its name right after; \
+             none: nothing [default: group]",
+        ),
+        flag("allow-growing", None, "A source may grow: copy what it had when it was listed"),
+        value(
+            "retries",
+            "N",
+            "Attempts in a row that may get nowhere when a connection or a node is lost; 0 is one attempt only \
+             [default: 40]",
+        ),
+        value("deadline", "TIME", "Give up after so long in all, like 6h [default: none]"),
+        flag("no-resume", None, "Use nothing that an earlier attempt has left, and remove it"),
+        value("failed-list", "FILE", "Write the paths of the items that failed, one a line, for --files-from")
+            .conflicts_with("dry-run"),
+    ]
+    .map(|arg| arg.help_heading("Faults"))
 }
 
 fn links() -> [Arg; 3] {

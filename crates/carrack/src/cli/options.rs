@@ -5,9 +5,12 @@ use std::time::Duration;
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::path::display_bytes;
-use carrack_core::request::{CopyOptions, CopyRequest, Digests, Encrypt, Existing, LinkKind, Reach, Verify};
+use carrack_core::request::{
+    CopyOptions, CopyRequest, Digests, Durability, Encrypt, Existing, LinkKind, Reach, Verify,
+};
 
 use super::duration::parse_duration;
+use super::files_from::read_list;
 use super::flags::Flags;
 use super::location::parse_host;
 use super::ports::parse_ports;
@@ -29,7 +32,7 @@ pub fn copy(flags: &Flags) -> Result<(CopyRequest, OutputOptions), CommandError>
     check_places(&sources, &destination)?;
     let output = output(flags)?;
     check_standard_output(&destination, &output)?;
-    let options = copy_options(flags, &output)?;
+    let options = copy_options(flags, &output, sources.contains(&Location::Stdio))?;
     Ok((CopyRequest { sources, destination, options }, output))
 }
 
@@ -78,7 +81,11 @@ fn check_standard_output(destination: &Location, output: &OutputOptions) -> Resu
     }
 }
 
-fn copy_options(flags: &Flags, output: &OutputOptions) -> Result<CopyOptions, CommandError> {
+fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Result<CopyOptions, CommandError> {
+    let files_from = flags.path("files-from");
+    if files_from.as_deref() == Some(b"-") && takes_stdin {
+        return Err(CommandError::usage("the source - and --files-from - would both be read from standard input"));
+    }
     let default = CopyOptions::default();
     let verify = flags.parse("verify", parse_verify)?.unwrap_or(default.verify);
     let digest = copied_digests(flags, verify)?.unwrap_or(default.digest);
@@ -96,7 +103,12 @@ fn copy_options(flags: &Flags, output: &OutputOptions) -> Result<CopyOptions, Co
         rate_limit: flags.parse("bwlimit", parse_rate)?.unwrap_or(default.rate_limit),
         reach: reach(flags)?,
         item_events: output.wants_items(),
-        ..default
+        durability: flags.parse("durable", parse_durability)?.unwrap_or(default.durability),
+        allow_growing: flags.has("allow-growing"),
+        retries: flags.parse("retries", parse_retries)?.unwrap_or(default.retries),
+        deadline: flags.parse("deadline", parse_timeout)?,
+        resume: !flags.has("no-resume"),
+        only: files_from.map(|path| read_list(&path)).transpose()?,
     })
 }
 
@@ -154,6 +166,7 @@ fn output(flags: &Flags) -> Result<OutputOptions, CommandError> {
         log_file: flags.path("log-file"),
         // clap refuses both on the command line; the environment may still name one.
         manifest: flags.path("manifest").filter(|_| !flags.has("dry-run")),
+        failed_list: failed_list(flags)?,
         bar: match (flags.has("progress"), flags.has("no-progress")) {
             (true, _) => BarChoice::Always,
             (_, true) => BarChoice::Never,
@@ -162,6 +175,13 @@ fn output(flags: &Flags) -> Result<OutputOptions, CommandError> {
         stats: flags.parse("stats", parse_duration)?.unwrap_or(STATS_INTERVAL),
         dry_run: flags.has("dry-run"),
     })
+}
+
+fn failed_list(flags: &Flags) -> Result<Option<Vec<u8>>, CommandError> {
+    match flags.path("failed-list").filter(|_| !flags.has("dry-run")) {
+        Some(path) if path == b"-" => Err(CommandError::usage("--failed-list needs a file: it is written at the end")),
+        path => Ok(path),
+    }
 }
 
 /// The digests of `carrack sum`: those that were asked for, and no other.
@@ -198,6 +218,23 @@ fn parse_verify(text: &str) -> Result<Verify, String> {
         "none" => Ok(Verify::None),
         _ => Err(format!("{text:?}: use wire, disk or none")),
     }
+}
+
+fn parse_durability(text: &str) -> Result<Durability, String> {
+    match text {
+        "group" => Ok(Durability::Group),
+        "each" => Ok(Durability::Each),
+        "none" => Ok(Durability::None),
+        _ => Err(format!("{text:?}: use group, each or none")),
+    }
+}
+
+fn parse_retries(text: &str) -> Result<u32, String> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse()
+        .ok()
+        .filter(|_| digits)
+        .ok_or_else(|| format!("{text:?} is not a number of attempts: use 0 to {}", u32::MAX))
 }
 
 fn parse_encrypt(text: &str) -> Result<Encrypt, String> {

@@ -3,7 +3,7 @@
 
 use carrack_core::path::display_bytes;
 use carrack_core::report::{Event, Failure, ItemReport, LinkReport, Outcome, Progress, Report, Side};
-use carrack_core::request::{LinkKind, Verify};
+use carrack_core::request::{Durability, LinkKind, Verify};
 
 use super::format::{self, count, counted};
 
@@ -22,8 +22,16 @@ pub fn event(event: &Event, verbose: u8) -> Vec<String> {
         // The report says it again; who watches wants to know now.
         Event::Linked(link) if verbose > 0 => vec![self::link(link)],
         Event::Item(report) => item(report, verbose).into_iter().collect(),
+        Event::SessionLost { .. } => vec![format!("note: {}", session_lost(event))],
         Event::Linked(_) | Event::Progress(_) => Vec::new(),
     }
+}
+
+/// That both ends are reached anew, and why; empty for any other event.
+pub fn session_lost(event: &Event) -> String {
+    let Event::SessionLost { failure, attempt, pause } = event else { return String::new() };
+    let pause = format::duration(*pause);
+    format!("{}; trying again in {pause} (attempt {attempt} in a row)", self::failure(failure))
 }
 
 fn item(report: &ItemReport, verbose: u8) -> Option<String> {
@@ -83,9 +91,13 @@ pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
     if !dry_run {
         lines.extend(report.verify.map(|verify| verified(verify, report.durable.is_some())));
         lines.extend(report.link.as_ref().map(link));
+        lines.extend(resumed(report));
         lines.extend(recovered(report));
         lines.extend(report.durable.map(|durable| match durable {
             true => "durable: yes".to_owned(),
+            false if report.durability == Some(Durability::None) => {
+                "durable: no, received only (--durable none)".to_owned()
+            }
             false => "durable: no: not all of it had reached stable storage when the copy ended".to_owned(),
         }));
     }
@@ -147,13 +159,23 @@ fn link(report: &LinkReport) -> String {
     format!("link: {way}, {}, {cipher}", counted(report.streams.into(), "stream", "streams"))
 }
 
+fn resumed(report: &Report) -> Option<String> {
+    let (files, bytes) = (report.files_resumed, report.bytes_resumed);
+    let there = format!("{}, {}", counted(files, "file", "files"), format::size_exact(bytes));
+    (files > 0 || bytes > 0).then(|| format!("resumed: {there} were there from an earlier attempt"))
+}
+
 fn recovered(report: &Report) -> Option<String> {
     let faults = &report.faults;
     let parts = [
         (faults.digest_mismatches, "sent again after a digest mismatch"),
         (faults.resent_after_loss, "sent again after a stream was lost"),
         (faults.stragglers, "sent again because their stream was slow"),
+        (faults.blocks_rotten, "sent again because storage gave back other bytes"),
+        (faults.items_again, "files sent again whole"),
         (faults.streams_lost, "streams lost"),
+        (faults.streams_altered, "of them because what came was altered"),
+        (faults.sessions_lost, "times both ends were reached anew"),
     ];
     let told: Vec<String> = parts
         .iter()
@@ -170,7 +192,7 @@ pub fn failures(report: &Report) -> Vec<String> {
     if report.files_failed > told {
         let more = report.files_failed - told;
         lines.push(format!(
-            "failed: {} not named here (--json and --log-file name every one)",
+            "failed: {} not named here (--json, --log-file and --failed-list name every one)",
             counted(more, "more item", "more items")
         ));
     }

@@ -93,7 +93,7 @@ fn failures_say_side_path_and_how_many_more() {
             "failed: source: a/b: permission denied (open)",
             "failed: source: /data/a/c: permission denied (open)",
             "failed: source: a/\\x1b\\xff: gone\\x1b[2J",
-            "failed: 1 more item not named here (--json and --log-file name every one)",
+            "failed: 1 more item not named here (--json, --log-file and --failed-list name every one)",
             "error: no",
         ]
     );

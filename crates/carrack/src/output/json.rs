@@ -5,7 +5,7 @@
 use std::time::{Duration, SystemTime};
 
 use carrack_core::report::{Event, Failure, FileDigests, ItemKind, ItemReport, LinkReport, Outcome, Progress, Report};
-use carrack_core::request::{Encrypt, Verify};
+use carrack_core::request::{Durability, Encrypt, Verify};
 use serde_json::{Map, Value, json};
 
 use super::format;
@@ -33,6 +33,7 @@ pub fn event(event: &Event, time: SystemTime) -> Value {
         }
         Event::Linked(report) => object("link", time, link(report)),
         Event::Note(text) => object("note", time, json!({ "message": text })),
+        Event::SessionLost { .. } => object("note", time, json!({ "message": super::human::session_lost(event) })),
         Event::Progress(counts) => object("progress", time, progress(counts)),
         Event::Item(report) => object("item", time, item(report)),
     }
@@ -77,7 +78,14 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
             "resent_after_loss": faults.resent_after_loss,
             "stragglers": faults.stragglers,
             "streams_lost": faults.streams_lost,
+            "streams_altered": faults.streams_altered,
+            "blocks_rotten": faults.blocks_rotten,
+            "items_again": faults.items_again,
+            "sessions_lost": faults.sessions_lost,
         },
+        "files_resumed": report.files_resumed,
+        "bytes_resumed": report.bytes_resumed,
+        "durability": report.durability.map(durability),
         "durable": report.durable,
         "error": report.error.as_ref().map(failure),
     });
@@ -163,6 +171,14 @@ fn verify(how: Verify) -> &'static str {
     }
 }
 
+fn durability(how: Durability) -> &'static str {
+    match how {
+        Durability::Group => "group",
+        Durability::Each => "each",
+        Durability::None => "none",
+    }
+}
+
 fn encrypt(how: Encrypt) -> &'static str {
     match how {
         Encrypt::Tls => "tls",
@@ -205,6 +221,10 @@ mod tests {
                 json!({"type": "link", "kind": "direct", "address": "h:1", "streams": 4, "cipher": "C"}),
             ),
             (Event::Note("n".into()), json!({"type": "note", "message": "n"})),
+            (
+                Event::SessionLost { failure: refused(), attempt: 2, pause: Duration::from_millis(1500) },
+                json!({"type": "note", "message": "source: no; trying again in 1.50 s (attempt 2 in a row)"}),
+            ),
             (
                 Event::Progress(Progress { bytes_done: u64::MAX, ..Progress::default() }),
                 json!({"type": "progress", "files_done": 0, "bytes_done": u64::MAX, "files_found": 0,

@@ -3,23 +3,30 @@
 //! Written to `FILE.part` and renamed when the copy has come to its end, so that a manifest under its name is complete.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::io::{self, BufWriter, Seek, Write};
+use std::path::PathBuf;
 
 use carrack_core::report::{ItemKind, ItemReport, Outcome};
 
 use super::format;
+use super::part_file::PartFile;
 
 /// A manifest that is being written.
 pub struct Manifest {
-    out: Box<dyn Write + Send>,
-    /// `FILE.part` and `FILE`; none for standard output.
-    paths: Option<(PathBuf, PathBuf)>,
+    out: Out,
     lines: u64,
     left_out: u64,
+    /// The connection was lost: items are told again from the start.
+    again: bool,
     /// The first error; nothing is written after it.
     error: Option<io::Error>,
+}
+
+/// Where the lines go.
+enum Out {
+    File(PartFile),
+    /// For standard output, which takes nothing back: kept in a file without a name until the end.
+    Spool(BufWriter<File>),
 }
 
 /// How a manifest ended.
@@ -32,44 +39,57 @@ pub struct Written {
 }
 
 impl Manifest {
-    /// Begins a manifest; `-` is standard output.
+    /// Begins a manifest; `-` is standard output, at the end.
     ///
     /// # Errors
     /// What the system says to creating `FILE.part`.
     pub fn create(path: &[u8]) -> io::Result<Self> {
-        if path == b"-" {
-            return Ok(Self::to(Box::new(io::stdout()), None));
-        }
-        let path = PathBuf::from(std::ffi::OsString::from_vec(path.to_vec()));
-        let mut part = path.clone().into_os_string();
-        part.push(".part");
-        let part = PathBuf::from(part);
-        // Never through a link that somebody left under this name: in a directory like /tmp it need not be ours.
-        match fs::remove_file(&part) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let file = OpenOptions::new().write(true).create_new(true).open(&part)?;
-        Ok(Self::to(Box::new(BufWriter::new(file)), Some((part, path))))
-    }
-
-    fn to(out: Box<dyn Write + Send>, paths: Option<(PathBuf, PathBuf)>) -> Self {
-        Self { out, paths, lines: 0, left_out: 0, error: None }
+        let out = if path == b"-" { Out::Spool(BufWriter::new(spool()?)) } else { Out::File(PartFile::create(path)?) };
+        Ok(Self { out, lines: 0, left_out: 0, again: false, error: None })
     }
 
     /// Adds an item, if it is a published file.
     pub fn item(&mut self, item: &ItemReport) {
+        if self.error.is_none() {
+            self.error = self.add(item).err();
+        }
+    }
+
+    fn add(&mut self, item: &ItemReport) -> io::Result<()> {
+        self.start_over_if_told()?;
         let published = item.outcome == Outcome::Published && item.kind == ItemKind::File;
         let Some(digest) = item.digests.blake3.filter(|_| published) else {
-            return;
+            return Ok(());
         };
         if std::str::from_utf8(&item.path).is_err() {
             self.left_out += 1;
-            return;
+            return Ok(());
         }
-        if self.error.is_none() {
-            self.error = self.out.write_all(&line(&format::hex(&digest), &item.path)).err();
-            self.lines += 1;
+        self.lines += 1;
+        let line = line(&format::hex(&digest), &item.path);
+        match &mut self.out {
+            Out::File(file) => file.write_all(&line),
+            Out::Spool(file) => file.write_all(&line),
+        }
+    }
+
+    /// From now on items are told again from the start.
+    pub fn session_lost(&mut self) {
+        self.again = true;
+    }
+
+    /// Not earlier than with the first item that is told again: if there is none, what was copied before is all there is.
+    fn start_over_if_told(&mut self) -> io::Result<()> {
+        if !std::mem::take(&mut self.again) {
+            return Ok(());
+        }
+        (self.lines, self.left_out) = (0, 0);
+        match &mut self.out {
+            Out::File(file) => file.start_over(),
+            Out::Spool(file) => {
+                file.rewind()?;
+                file.get_ref().set_len(0)
+            }
         }
     }
 
@@ -81,28 +101,33 @@ impl Manifest {
         if let Some(error) = self.error {
             return Err(error);
         }
-        self.out.flush()?;
-        let mut written = Written { left_out: self.left_out, unfinished: None };
-        let Some((part, path)) = self.paths else {
-            return Ok(written);
-        };
         if complete {
-            File::open(&part)?.sync_all()?;
-            fs::rename(&part, &path)?;
-            sync_directory(&path)?;
-        } else if self.lines == 0 {
-            fs::remove_file(&part)?;
-        } else {
-            written.unfinished = Some(part);
+            self.start_over_if_told()?;
+        }
+        let mut written = Written { left_out: self.left_out, unfinished: None };
+        match self.out {
+            Out::File(file) if complete => file.publish()?,
+            Out::File(file) if self.lines == 0 => file.discard()?,
+            Out::File(file) => written.unfinished = Some(file.leave()?),
+            Out::Spool(mut spool) => {
+                spool.rewind()?;
+                let mut out = io::stdout().lock();
+                io::copy(spool.get_mut(), &mut out)?;
+                out.flush()?;
+            }
         }
         Ok(written)
     }
 }
 
-/// The rename itself has to survive a power cut.
-fn sync_directory(path: &Path) -> io::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+/// A file without a name.
+fn spool() -> io::Result<File> {
+    let mut random = [0; 8];
+    carrack_sys::host::random_bytes(&mut random)?;
+    let path = std::env::temp_dir().join(format!("carrack-manifest-{}", format::hex(&random)));
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
 }
 
 /// One line as b3sum and sha256sum print it: digest, two spaces, name. A name with a backslash or a line feed is
@@ -183,6 +208,24 @@ mod tests {
         let text = fs::read_to_string(&path).expect("read");
         assert_eq!(text, format!("\\{}  a\\\\b\n", "ab".repeat(32)));
         assert!(!part.exists());
+    }
+
+    #[test]
+    fn a_lost_session_starts_over_with_the_first_item_told_again() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("sums");
+        let bytes = path.as_os_str().as_encoded_bytes();
+        for (told_again, complete, expected) in [(true, true, "b"), (true, false, "b"), (false, false, "a")] {
+            let mut manifest = Manifest::create(bytes).expect("created");
+            manifest.item(&item(b"a", Outcome::Published));
+            manifest.session_lost();
+            if told_again {
+                manifest.item(&item(b"b", Outcome::Published));
+            }
+            let written = manifest.finish(complete).expect("finished");
+            let text = fs::read_to_string(written.unfinished.as_ref().unwrap_or(&path)).expect("read");
+            assert_eq!(text, format!("{}  {expected}\n", "ab".repeat(32)));
+        }
     }
 
     #[test]

@@ -4,12 +4,14 @@
 //! [`Output`] takes the events of a copy from any thread and its report at the end. In a copy standard output carries
 //! nothing but data, JSON or the manifest, one of them at most.
 
+mod failed_list;
 pub mod format;
 pub mod human;
 pub mod json;
 pub mod lines;
 mod log;
 pub mod manifest;
+mod part_file;
 mod screen;
 
 use std::io::Write;
@@ -21,6 +23,7 @@ use carrack_core::report::{Event, Outcome, Report};
 
 use crate::error::CommandError;
 use crate::exit;
+use failed_list::FailedList;
 use lines::Lines;
 use log::Log;
 use manifest::Manifest;
@@ -40,6 +43,8 @@ pub struct OutputOptions {
     pub log_file: Option<Vec<u8>>,
     /// Where to write digests; `-` is standard output.
     pub manifest: Option<Vec<u8>>,
+    /// Where to write the paths of the items that failed.
+    pub failed_list: Option<Vec<u8>>,
     /// Bar or not.
     pub bar: BarChoice,
     /// Between two progress lines, in JSON and where there is no bar. Zero: none.
@@ -66,6 +71,7 @@ struct State {
     json: Option<Lines>,
     log: Option<Log>,
     manifest: Option<Manifest>,
+    failed_list: Option<FailedList>,
     /// When progress is next told in JSON.
     json_progress: Instant,
 }
@@ -84,6 +90,10 @@ impl Output {
         let manifest = options.manifest.as_deref().map(|path| {
             Manifest::create(path).map_err(|error| CommandError::file("cannot write the manifest", path, &error))
         });
+        let failed_list = options.failed_list.as_deref().map(|path| {
+            FailedList::create(path)
+                .map_err(|error| CommandError::file("cannot write the list of failed items", path, &error))
+        });
         // A program that reads JSON sees progress there; a person beside it may still have a bar.
         let bar = if options.quiet { BarChoice::Never } else { options.bar };
         let state = State {
@@ -91,6 +101,7 @@ impl Output {
             json: options.json.then(|| Lines::stdout(true)),
             log: log.transpose()?,
             manifest: manifest.transpose()?,
+            failed_list: failed_list.transpose()?,
             json_progress: now + options.stats,
         };
         Ok(Self { options, state: Mutex::new(state) })
@@ -117,9 +128,16 @@ impl Output {
             if let Some(manifest) = &mut state.manifest {
                 manifest.item(item);
             }
+            if let Some(list) = &mut state.failed_list {
+                list.item(item);
+            }
             if let (Outcome::Failed(failure), Some(log)) = (&item.outcome, &mut state.log) {
                 log.line(time, &human::failed_item(&item.path, failure));
             }
+        }
+        if let Event::SessionLost { .. } = event {
+            state.manifest.iter_mut().for_each(Manifest::session_lost);
+            state.failed_list.iter_mut().for_each(FailedList::session_lost);
         }
         for line in human::event(event, self.options.verbose) {
             self.tell(&mut state, time, &line);
@@ -147,6 +165,9 @@ impl Output {
         let mut errors = Vec::new();
         if let Some(manifest) = state.manifest.take() {
             errors.extend(self.end_manifest(&mut state, manifest, report.error.is_none()).err());
+        }
+        if let Some(list) = state.failed_list.take() {
+            errors.extend(self.end_failed_list(&mut state, list, report.error.is_none()).err());
         }
         if let Some(log) = state.log.take() {
             let path = self.options.log_file.as_deref().unwrap_or_default();
@@ -177,22 +198,36 @@ impl Output {
         let path = self.options.manifest.as_deref().unwrap_or_default();
         let written =
             manifest.finish(complete).map_err(|error| CommandError::file("cannot write the manifest", path, &error))?;
-        let mut notes = Vec::new();
         if written.left_out > 0 {
             let files = format::counted(written.left_out, "file", "files");
-            notes.push(format!("{files} left out of the manifest: b3sum cannot read names that are not UTF-8"));
+            self.note(state, format!("{files} left out of the manifest: b3sum cannot read names that are not UTF-8"));
         }
         if let Some(part) = written.unfinished {
             let part = display_bytes(part.as_os_str().as_encoded_bytes()).to_string();
-            notes.push(format!("the manifest of what was copied so far stayed in {part}"));
-        }
-        for note in notes {
-            self.tell(state, SystemTime::now(), &format!("note: {note}"));
-            if let Some(json) = &mut state.json {
-                json.json(&json::event(&Event::Note(note), SystemTime::now()));
-            }
+            self.note(state, format!("the manifest of what was copied so far stayed in {part}"));
         }
         Ok(())
+    }
+
+    fn end_failed_list(&self, state: &mut State, list: FailedList, complete: bool) -> Result<(), CommandError> {
+        let path = self.options.failed_list.as_deref().unwrap_or_default();
+        list.finish(complete)
+            .map_err(|error| CommandError::file("cannot write the list of failed items", path, &error))?;
+        if !complete {
+            let name = display_bytes(path);
+            self.note(
+                state,
+                format!("{name} was not written: the copy ended early, and what is missing is not known file by file; run the same command again"),
+            );
+        }
+        Ok(())
+    }
+
+    fn note(&self, state: &mut State, note: String) {
+        self.tell(state, SystemTime::now(), &format!("note: {note}"));
+        if let Some(json) = &mut state.json {
+            json.json(&json::event(&Event::Note(note), SystemTime::now()));
+        }
     }
 
     /// To the log always, to a person unless only errors are wanted or a program reads the same as JSON.

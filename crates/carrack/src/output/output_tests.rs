@@ -14,6 +14,7 @@ fn options(directory: &Path) -> OutputOptions {
         quiet: true,
         json: false,
         log_file: path("log"),
+        failed_list: None,
         manifest: path("sums"),
         bar: BarChoice::Never,
         stats: Duration::ZERO,

@@ -10,8 +10,9 @@ use crate::support::running::Running;
 use crate::support::sshd::{Setup, Sshd};
 use crate::support::{Sandbox, tree, wait_until};
 
-/// Slow enough to be met in the midst of the large file, which takes several seconds then.
-const RATE: &str = "--bwlimit=8MB";
+/// Slow enough to be met in the midst of the large file, which takes several seconds then; and with one attempt, so that what is left
+/// is left by that.
+const FLAGS: [&str; 2] = ["--bwlimit=8MB", "--retries=0"];
 const LARGE_BYTES: usize = 32 << 20;
 
 /// A copy under way.
@@ -38,7 +39,7 @@ impl Scene {
 
     /// Starts a copy and returns in its midst: some small files have their names, and of the large one the beginning is written.
     fn start(&self, arguments: &[&str]) -> Running {
-        let mut running = Running::start(self.sandbox.carrack().arg(RATE).args(arguments));
+        let mut running = Running::start(self.sandbox.carrack().args(FLAGS).args(arguments));
         let mut ended = false;
         wait_until("the copy is in its midst", || {
             ended = !running.is_running();

@@ -1,0 +1,100 @@
+//! A choice among what the sources of a copy name (`--files-from`): paths relative to the destination, each with all that is below it.
+
+use std::collections::BTreeMap;
+
+/// How a path stands to a selection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selected {
+    /// It is wanted: selected itself, or below something that is.
+    Wanted,
+    /// Something below it may be wanted.
+    Above,
+    /// Neither.
+    No,
+}
+
+/// Selected paths, and which of them have been found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    paths: BTreeMap<Vec<u8>, bool>,
+    bytes: usize,
+}
+
+impl Selection {
+    /// Adds a path, which is checked already.
+    pub fn add(&mut self, path: Vec<u8>) {
+        self.bytes += path.len();
+        self.paths.insert(path, false);
+    }
+
+    /// How many paths, and how many bytes of them have been added.
+    pub fn size(&self) -> (usize, usize) {
+        (self.paths.len(), self.bytes)
+    }
+
+    /// The paths, in order.
+    pub fn paths(&self) -> impl Iterator<Item = &[u8]> {
+        self.paths.keys().map(Vec::as_slice)
+    }
+
+    /// How a path stands to it; the empty path is above all.
+    pub fn covers(&self, path: &[u8]) -> Selected {
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(place, _)| place);
+        if ends.chain([path.len()]).any(|end| self.paths.contains_key(&path[..end])) {
+            return Selected::Wanted;
+        }
+        let mut below = path.to_vec();
+        if !below.is_empty() {
+            below.push(b'/');
+        }
+        let next = self.paths.range(below.clone()..).next();
+        if next.is_some_and(|(next, _)| next.starts_with(&below)) { Selected::Above } else { Selected::No }
+    }
+
+    /// Something is there under this path.
+    pub fn found(&mut self, path: &[u8]) {
+        if let Some(found) = self.paths.get_mut(path) {
+            *found = true;
+        }
+    }
+
+    /// Selected paths under which nothing was found.
+    pub fn missing(&self) -> impl Iterator<Item = &[u8]> {
+        self.paths.iter().filter(|(_, found)| !**found).map(|(path, _)| path.as_slice())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selection(paths: &[&str]) -> Selection {
+        let mut selection = Selection::default();
+        paths.iter().for_each(|path| selection.add(path.as_bytes().to_vec()));
+        selection
+    }
+
+    #[test]
+    fn what_is_wanted_and_what_leads_there() {
+        let selection = selection(&["a/b", "a/b.c", "d", "e/f/g"]);
+        for path in ["a/b", "a/b/x", "a/b/x/y", "a/b.c", "d", "d/x", "e/f/g"] {
+            assert_eq!(selection.covers(path.as_bytes()), Selected::Wanted, "{path}");
+        }
+        for path in ["", "a", "e", "e/f"] {
+            assert_eq!(selection.covers(path.as_bytes()), Selected::Above, "{path}");
+        }
+        for path in ["a/c", "a/bb", "a/b.", "b", "dd", "e/f/h", "e/g", "z", "f"] {
+            assert_eq!(selection.covers(path.as_bytes()), Selected::No, "{path}");
+        }
+        assert_eq!(Selection::default().covers(b""), Selected::No);
+    }
+
+    #[test]
+    fn what_was_not_found_is_known() {
+        let mut selection = selection(&["a", "b/c"]);
+        selection.found(b"a");
+        selection.found(b"b");
+        assert_eq!(selection.missing().collect::<Vec<_>>(), [b"b/c"]);
+        assert_eq!(selection.size(), (2, 4));
+    }
+}

@@ -1,0 +1,282 @@
+//! Data connections while a transfer runs: those beyond the first are asked for, and what is lost is made anew.
+
+use std::time::{Duration, Instant};
+
+use carrack_core::limits;
+use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::tuning::{LINK_TIMEOUT, RETRY_PAUSE_MAX, SILENCE};
+use carrack_core::wire::control::{Ask, Dial, SessionKey, StreamLost, Tell};
+
+use super::Ends;
+use super::attempts::{jittered, longest_pause};
+use super::connect::{Link, More, REVERSE_FIRST};
+use crate::end::{Incoming, Note};
+use crate::error::failure;
+
+/// Dials under way at once: a far path's handshakes overlap, and the far side still has room for what else is asked of it.
+const DIALS: usize = limits::DIALS / 2;
+/// While there is no connection at all, pauses are at most so long: the session is given up before long.
+const PAUSE_WITHOUT_ANY: Duration = Duration::from_secs(5);
+/// Where a path seems to lose large packets: what goes through every tunnel in use, then what every path must carry.
+const SEGMENTS: [u32; 2] = [1200, 536];
+
+/// The data connections of a session.
+pub struct Streams {
+    /// Who makes more of them, and where to; `None` where no more can be made.
+    more: Option<More>,
+    key: SessionKey,
+    /// Whether a lost one is told of and replaced (version 2).
+    replaced: bool,
+    wanted: u16,
+    alive: u16,
+    missing: u16,
+    dials: Vec<u64>,
+    /// Dials that have failed since the last that worked.
+    failed_dials: u32,
+    /// Connections lost since something last landed.
+    lost_in_vain: u32,
+    /// What had landed when that was last told.
+    landed: (u64, u64),
+    /// When the next may be dialled.
+    due: Instant,
+    /// Since when there has been none.
+    none_since: Option<Instant>,
+    last: Option<Failure>,
+    /// How many of [`SEGMENTS`] have been tried.
+    shrunk: usize,
+    /// Connections of the segment size in use that got stuck.
+    stuck: u32,
+}
+
+impl Streams {
+    /// Those of a link of which the first has been made (within one process: all).
+    pub fn new(link: Link, version: u32, now: Instant) -> Self {
+        let wanted = link.report.streams;
+        let missing = if link.more.is_some() { wanted.saturating_sub(1) } else { 0 };
+        Self {
+            more: link.more,
+            key: link.key,
+            replaced: version >= 2,
+            wanted,
+            alive: wanted - missing,
+            missing,
+            dials: Vec::new(),
+            failed_dials: 0,
+            lost_in_vain: 0,
+            landed: (0, 0),
+            due: now,
+            none_since: None,
+            last: None,
+            shrunk: 0,
+            stuck: 0,
+        }
+    }
+
+    /// When [`Streams::work`] next has something to do.
+    pub fn due(&self) -> Option<Instant> {
+        let dial = (self.missing > 0 && self.dials.len() < DIALS).then_some(self.due);
+        let give_up = self.none_since.map(|since| since + SILENCE);
+        [dial, give_up].into_iter().flatten().min()
+    }
+
+    /// Asks for what is missing, if it is time to.
+    ///
+    /// # Errors
+    /// When nothing is left and nothing can be made: the session has to be given up.
+    pub fn work(&mut self, ends: &mut Ends, now: Instant) -> Result<(), Failure> {
+        if let Some(since) = self.none_since
+            && (self.more.is_none() || now >= since + SILENCE)
+        {
+            return Err(self.given_up("no data connection is left, and none can be made"));
+        }
+        if self.lost_in_vain > 4 * u32::from(self.wanted) + 16 {
+            return Err(self.given_up("data connections are lost before anything gets through"));
+        }
+        while self.missing > 0 && self.dials.len() < DIALS && now >= self.due {
+            let Some(more) = &mut self.more else { return Ok(()) };
+            let Some(first) = more.take_number() else {
+                return Err(self.given_up("too many data connections have been lost"));
+            };
+            let dial = Dial {
+                session: Some(self.key.to_message()),
+                addresses: more.addresses.clone(),
+                pin: more.pin.clone(),
+                count: 1,
+                first,
+                timeout_ms: LINK_TIMEOUT.as_millis() as u32,
+                segment: self.shrunk.checked_sub(1).map_or(0, |place| SEGMENTS[place]),
+            };
+            let request = ends.get(more.dialer).ask(Ask::Dial(dial))?;
+            self.dials.push(request);
+            self.missing -= 1;
+        }
+        Ok(())
+    }
+
+    fn given_up(&self, what: &str) -> Failure {
+        let last = self.last.as_ref().map(|last| format!(": {}", last.message)).unwrap_or_default();
+        failure(ErrorCode::ConnectionLost, Side::Link, format!("{what}{last}"))
+    }
+
+    /// Takes the answer to a dial.
+    pub fn answered(&mut self, incoming: Incoming, now: Instant) {
+        let is_ours = self.more.as_ref().is_some_and(|more| more.dialer == incoming.end);
+        let Some(place) = self.dials.iter().position(|dial| is_ours && *dial == incoming.request) else {
+            return;
+        };
+        self.dials.swap_remove(place);
+        match incoming.tell {
+            Ok(Tell::Dialed(_)) => {
+                self.alive += 1;
+                self.failed_dials = 0;
+                self.none_since = None;
+            }
+            Ok(Tell::Failed(why)) => {
+                self.last = Some(why.into());
+                self.failed_dials += 1;
+                self.again(now);
+            }
+            _ => {}
+        }
+    }
+
+    /// A connection was lost.
+    pub fn lost(&mut self, lost: StreamLost, note: &Note, now: Instant) {
+        self.alive = self.alive.saturating_sub(1);
+        self.lost_in_vain += 1;
+        self.last = lost.failure.map(Into::into).or(self.last.take());
+        if self.alive == 0 {
+            self.none_since.get_or_insert(now);
+        }
+        if lost.stuck {
+            self.stuck += 1;
+            self.shrink(note);
+        }
+        self.again(now);
+    }
+
+    /// What got stuck was made for larger packets than are tried next; the others of its kind count for nothing.
+    fn shrink(&mut self, note: &Note) {
+        let enough = if self.shrunk == 0 { 1 } else { u32::from(self.wanted) };
+        if self.stuck < enough || self.shrunk == SEGMENTS.len() {
+            return;
+        }
+        self.stuck = 0;
+        self.shrunk += 1;
+        let segment = SEGMENTS[self.shrunk - 1];
+        note(format!(
+            "the path lets small packets through and loses large ones, without a word (a path MTU black hole): data connections are \
+             made again with segments of {segment} bytes; to be fast, let ICMP \"fragmentation needed\" through, set net.ipv4.tcp_mtu_probing=1, or set \
+             the MTU of the interface to that of the path"
+        ));
+    }
+
+    fn again(&mut self, now: Instant) {
+        if !self.replaced {
+            return;
+        }
+        self.missing += 1;
+        let setbacks = self.failed_dials.max(self.lost_in_vain / u32::from(self.wanted));
+        let most = if self.alive == 0 { PAUSE_WITHOUT_ANY } else { RETRY_PAUSE_MAX };
+        self.due = self.due.max(now + jittered(longest_pause(setbacks).min(most)));
+    }
+
+    /// So much has landed, in items and bytes.
+    pub fn advanced(&mut self, landed: (u64, u64)) {
+        if landed != self.landed {
+            self.landed = landed;
+            self.lost_in_vain = 0;
+        }
+    }
+}
+
+impl More {
+    /// A number that no connection of the session has had.
+    fn take_number(&mut self) -> Option<u32> {
+        // The first of a reverse link may have been made, late, beside a direct one.
+        self.first += u32::from(self.first == REVERSE_FIRST);
+        let number = self.first;
+        self.first += 1;
+        (number <= u32::from(u16::MAX)).then_some(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use carrack_core::report::LinkReport;
+    use carrack_core::request::{Encrypt, LinkKind};
+
+    use super::*;
+    use crate::end::EndId;
+
+    fn streams(wanted: u16, version: u32, now: Instant) -> Streams {
+        let report =
+            LinkReport { kind: LinkKind::Direct, address: String::new(), streams: wanted, cipher: String::new() };
+        let key = SessionKey { id: [0; 16], secret: [0; 32], encrypt: Encrypt::None };
+        let more = More { dialer: EndId::Source, addresses: Vec::new(), pin: Vec::new(), first: 1 };
+        Streams::new(Link { report, key, more: Some(more) }, version, now)
+    }
+
+    fn quiet() -> Note {
+        Arc::new(|_| {})
+    }
+
+    #[test]
+    fn what_is_lost_is_made_again_and_a_version_1_sender_has_no_more() {
+        let now = Instant::now();
+        for (version, missing) in [(1, 0), (2, 1)] {
+            let mut one = streams(1, version, now);
+            assert_eq!(one.due(), None);
+            one.lost(StreamLost::default(), &quiet(), now);
+            assert_eq!(one.missing, missing);
+            assert!(one.due().is_some_and(|due| due > now), "a pause, or the end of patience");
+        }
+    }
+
+    #[test]
+    fn pauses_grow_with_failures_and_end_with_a_connection() {
+        let now = Instant::now();
+        let mut eight = streams(8, 2, now);
+        eight.missing = 0;
+        let mut pauses = Vec::new();
+        for request in 1..12 {
+            eight.dials.push(request);
+            let tell = Ok(Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, "").into()));
+            eight.answered(Incoming { end: EndId::Source, request, tell }, now);
+            pauses.push(eight.due - now);
+        }
+        assert!(pauses.is_sorted() && pauses[10] >= RETRY_PAUSE_MAX / 2 && pauses[10] <= RETRY_PAUSE_MAX, "{pauses:?}");
+        eight.dials.push(12);
+        eight.answered(Incoming { end: EndId::Source, request: 12, tell: Ok(Tell::Dialed(Default::default())) }, now);
+        assert_eq!((eight.failed_dials, eight.missing, eight.alive), (0, 11, 2));
+        // An answer that nobody waits for changes nothing.
+        eight.answered(Incoming { end: EndId::Source, request: 99, tell: Ok(Tell::Dialed(Default::default())) }, now);
+        assert_eq!(eight.alive, 2);
+    }
+
+    #[test]
+    fn numbers_are_new_until_there_are_none_left() {
+        let mut more = More { dialer: EndId::Source, addresses: Vec::new(), pin: Vec::new(), first: 1 };
+        let taken: Vec<u32> = std::iter::from_fn(|| more.take_number()).collect();
+        assert!(taken.is_sorted_by(|a, b| a < b) && !taken.contains(&REVERSE_FIRST));
+        assert_eq!(taken.last(), Some(&u32::from(u16::MAX)));
+    }
+
+    #[test]
+    fn segments_shrink_twice_and_each_time_it_is_told() {
+        let now = Instant::now();
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&told);
+        let note: Note = Arc::new(move |text| kept.lock().unwrap().push(text));
+        let mut two = streams(2, 2, now);
+        let stuck = || StreamLost { stuck: true, ..StreamLost::default() };
+        for _ in 0..10 {
+            two.lost(stuck(), &note, now);
+        }
+        let told = told.lock().unwrap();
+        assert_eq!(told.len(), 2);
+        assert!(told[0].contains("1200 bytes") && told[1].contains("536 bytes") && told[0].contains("MTU"), "{told:?}");
+    }
+}

@@ -1,0 +1,122 @@
+//! `--failed-list`: the paths of the items that failed, one a line, as `--files-from` reads them.
+//!
+//! A path stands as it is shown: printable UTF-8 as it is, any other byte as `\xNN`, a backslash doubled. Only a copy that came to
+//! its end knows all of them, so only then does the list get its name.
+
+use std::io::{self, Write};
+
+use carrack_core::path::display_bytes;
+use carrack_core::report::{ItemReport, Outcome};
+
+use super::part_file::PartFile;
+
+/// A list that is being written.
+pub struct FailedList {
+    file: PartFile,
+    /// The connection was lost: items are told again from the start.
+    again: bool,
+    /// The first error; nothing is written after it.
+    error: Option<io::Error>,
+}
+
+impl FailedList {
+    /// Begins a list.
+    ///
+    /// # Errors
+    /// What the system says to creating `FILE.part`.
+    pub fn create(path: &[u8]) -> io::Result<Self> {
+        Ok(Self { file: PartFile::create(path)?, again: false, error: None })
+    }
+
+    /// Adds an item, if it failed.
+    pub fn item(&mut self, item: &ItemReport) {
+        if self.error.is_none() {
+            self.error = self.add(item).err();
+        }
+    }
+
+    fn add(&mut self, item: &ItemReport) -> io::Result<()> {
+        if std::mem::take(&mut self.again) {
+            self.file.start_over()?;
+        }
+        match item.outcome {
+            Outcome::Failed(_) => writeln!(self.file, "{}", display_bytes(&item.path)),
+            _ => Ok(()),
+        }
+    }
+
+    /// From now on items are told again from the start.
+    pub fn session_lost(&mut self) {
+        self.again = true;
+    }
+
+    /// Ends it: with its name if the copy came to its end, else nothing of it stays.
+    ///
+    /// # Errors
+    /// The first thing that went wrong, whenever it did.
+    pub fn finish(mut self, complete: bool) -> io::Result<()> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        if self.again && complete {
+            self.file.start_over()?;
+        }
+        if complete { self.file.publish() } else { self.file.discard() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::files_from::parse_list;
+    use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
+
+    fn item(path: &[u8], failed: bool) -> ItemReport {
+        let why = Failure { code: ErrorCode::NoSpace, side: Side::Destination, message: String::new() };
+        let outcome = if failed { Outcome::Failed(why) } else { Outcome::Published };
+        let (path, digests) = (path.to_vec(), FileDigests::default());
+        ItemReport { path, kind: ItemKind::File, size: 1, digests, outcome }
+    }
+
+    #[test]
+    fn every_path_comes_back() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let name = directory.path().join("list");
+        let mut paths: Vec<Vec<u8>> =
+            (1..=255).filter(|byte| *byte != b'/').map(|byte| vec![b'a', byte, b'b']).collect();
+        paths.extend(
+            [&b"a\\nb"[..], b"\\x0a", b" ", b"\xe2\x80\xae", b"\xff\xfe/x", "ü/ß".as_bytes()].map(<[u8]>::to_vec),
+        );
+        let mut list = FailedList::create(name.as_os_str().as_encoded_bytes()).expect("created");
+        list.item(&item(b"copied", false));
+        paths.iter().for_each(|path| list.item(&item(path, true)));
+        list.finish(true).expect("finished");
+        let text = std::fs::read(&name).expect("read");
+        assert!(text.is_ascii() || std::str::from_utf8(&text).is_ok());
+        assert_eq!(text.iter().filter(|byte| **byte == b'\n').count(), paths.len());
+        assert_eq!(parse_list(&text).expect("parsed"), paths);
+    }
+
+    #[test]
+    fn a_lost_session_starts_over_and_an_end_before_the_end_leaves_nothing() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let name = directory.path().join("list");
+        let path = name.as_os_str().as_encoded_bytes();
+        let mut list = FailedList::create(path).expect("created");
+        list.item(&item(b"first", true));
+        list.session_lost();
+        list.item(&item(b"second", true));
+        list.finish(true).expect("finished");
+        assert_eq!(std::fs::read(&name).expect("read"), b"second\n");
+        let mut list = FailedList::create(path).expect("created");
+        list.item(&item(b"third", true));
+        list.finish(false).expect("finished");
+        assert_eq!(std::fs::read(&name).expect("read"), b"second\n", "the old list stays");
+        assert_eq!(std::fs::read_dir(directory.path()).expect("listed").count(), 1);
+        let mut list = FailedList::create(path).expect("created");
+        list.item(&item(b"fourth", true));
+        list.session_lost();
+        list.finish(true).expect("finished");
+        assert_eq!(std::fs::read(&name).expect("read"), b"");
+    }
+}
