@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak, mpsc};
 use std::time::Duration;
@@ -20,6 +21,7 @@ use carrack_core::wire::mux::{Channel, HEADER_BYTES, decode_header};
 use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError};
 use carrack_core::{limits, tuning};
 use carrack_sys::dir::{Kind, stat_file};
+use carrack_sys::file::clear_nonblock;
 
 use crate::data::socket::Socket;
 use crate::data::stream::Connection;
@@ -30,6 +32,7 @@ use crate::link::mux::MuxWriter;
 use crate::link::{dial, hello, ssh};
 use crate::node::NodeSessions;
 use crate::storage::destination::{Destination, Tree};
+use crate::storage::pipe::FifoWriter;
 use crate::storage::place::Place;
 use crate::storage::source::SourceRoot;
 use crate::transfer::receive::ReceiveRun;
@@ -678,7 +681,7 @@ impl Agent {
         }
     }
 
-    fn destination(&self, path: &[u8], sink: u32) -> Result<Destination, Failure> {
+    fn destination(self: &Arc<Self>, path: &[u8], sink: u32) -> Result<Destination, Failure> {
         let named = |error: &io::Error| io_failure(Side::Destination, carrack_core::path::display_bytes(path), error);
         match (sink, self.environment.own_process) {
             (0, _) => {
@@ -686,10 +689,20 @@ impl Agent {
                 let tree = Tree::new(directory, None, carrack_core::request::Durability::Group);
                 Ok(Destination::Tree(tree.map_err(|error| named(&error))?))
             }
-            (1, true) => Ok(Destination::sequential(Box::new(io::stdout()))),
+            // Not the library's standard output: that keeps a last line to itself, and swallows the error when it cannot be written.
+            (1, true) => {
+                let out = io::stdout().as_fd().try_clone_to_owned().map_err(|error| named(&error))?;
+                Ok(Destination::sequential(Box::new(std::fs::File::from(out))))
+            }
             (2, _) => Ok(Destination::Null),
             (3, _) => {
                 let (parent, name) = self.environment.place.parent(path).map_err(|error| named(&error))?;
+                if parent.stat_at(&name).map_err(|error| named(&error))?.kind == Kind::Fifo {
+                    let agent = Arc::downgrade(self);
+                    let is_over = move || agent.upgrade().is_none_or(|agent| agent.lock().left);
+                    let fifo = FifoWriter::new(parent, name, Box::new(is_over));
+                    return Ok(Destination::sequential(Box::new(fifo)));
+                }
                 let file = parent.open_write(&name).map_err(|error| named(&error))?;
                 if stat_file(&file).map_err(|error| named(&error))?.kind == Kind::File {
                     let what = format!(
@@ -698,6 +711,7 @@ impl Agent {
                     );
                     return Err(failure(ErrorCode::Unsupported, Side::Destination, what));
                 }
+                clear_nonblock(&file).map_err(|error| named(&error))?;
                 Ok(Destination::sequential(Box::new(file)))
             }
             _ => Err(failure(

@@ -64,6 +64,7 @@ pub fn code_of(error: &io::Error) -> ErrorCode {
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => ErrorCode::Silence,
             io::ErrorKind::InvalidData => ErrorCode::ProtocolViolation,
             io::ErrorKind::InvalidInput => ErrorCode::BadPath,
+            io::ErrorKind::Unsupported => ErrorCode::Unsupported,
             _ => ErrorCode::InputOutput,
         },
     }

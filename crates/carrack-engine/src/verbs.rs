@@ -16,6 +16,7 @@ use carrack_sys::file;
 use crate::data::hasher::BlockHasher;
 use crate::error::{failure, io_failure};
 use crate::storage::place::Place;
+use crate::storage::walk::Trail;
 
 /// A kind as messages have it.
 fn kind_of(kind: Kind) -> ItemKind {
@@ -93,8 +94,9 @@ pub fn list(place: &Place, list: &List, send: &mut dyn FnMut(Page) -> Result<(),
     }
     let top = place.dir(&list.path).map_err(|error| named(&list.path, "open", &error))?;
     let mut waiting = vec![Vec::new()];
+    let mut trail = Trail::default();
     while let Some(path) = waiting.pop() {
-        let listed = list_one(&top, &path, list.recursive.then_some(&mut waiting), &mut pages);
+        let listed = list_one(&top, &path, list.recursive.then_some(&mut waiting), &mut trail, &mut pages);
         match listed {
             Ok(()) => {}
             Err(Listing::Gone(failure)) => return Err(failure),
@@ -128,9 +130,11 @@ fn list_one(
     top: &Dir,
     path: &[u8],
     mut waiting: Option<&mut Vec<Vec<u8>>>,
+    trail: &mut Trail,
     pages: &mut Pages<'_>,
 ) -> Result<(), Listing> {
     let directory = top.open_dir(path, Links::Refuse)?;
+    trail.enter(path, &directory)?;
     let mut entries = directory.entries()?;
     let mut batch = Vec::new();
     while entries.next_batch(&mut batch)? {
@@ -231,6 +235,7 @@ pub fn remove(place: &Place, remove: &Remove) -> Result<u64, Failure> {
     let mut removed = 0;
     // Directories are removed on the way back, when they are empty: each waits below its children.
     let mut waiting: Vec<(Vec<u8>, bool)> = vec![(Vec::new(), false)];
+    let mut trail = Trail::default();
     while let Some((path, emptied)) = waiting.pop() {
         let shown = join(&remove.path, &path);
         if emptied {
@@ -243,16 +248,17 @@ pub fn remove(place: &Place, remove: &Remove) -> Result<u64, Failure> {
         if !path.is_empty() {
             waiting.push((path.clone(), true));
         }
-        removed +=
-            empty_directory(&top, &path, &mut waiting).map_err(|error| fail("remove what is below", &shown, &error))?;
+        let emptied = empty_directory(&top, &path, &mut waiting, &mut trail);
+        removed += emptied.map_err(|error| fail("remove what is below", &shown, &error))?;
     }
     parent.remove_dir(&name).map_err(|error| fail("remove the directory", &remove.path, &error))?;
     Ok(removed + 1)
 }
 
 /// Removes what is no directory, and puts the directories aside.
-fn empty_directory(top: &Dir, path: &[u8], waiting: &mut Vec<(Vec<u8>, bool)>) -> io::Result<u64> {
+fn empty_directory(top: &Dir, path: &[u8], waiting: &mut Vec<(Vec<u8>, bool)>, trail: &mut Trail) -> io::Result<u64> {
     let directory = top.open_dir(path, Links::Refuse)?;
+    trail.enter(path, &directory)?;
     let mut entries = directory.entries()?;
     let mut batch = Vec::new();
     let mut removed = 0;

@@ -71,6 +71,16 @@ impl Destination {
             _ => Ok(()),
         }
     }
+
+    /// All that a stream will get of the file has been written.
+    ///
+    /// # Errors
+    /// Those of the stream.
+    pub fn end_stream(&self) -> Result<(), Failure> {
+        let Self::Sequential(stream) = self else { return Ok(()) };
+        let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+        stream.out.flush().map_err(|error| io_failure(Side::Destination, "write", &error))
+    }
 }
 
 /// Where an offered file grows.

@@ -1,5 +1,5 @@
 //! Files: where paths lead ([`place`]), what is there ([`walk`], [`source`]), how it gets written ([`destination`], [`tree`],
-//! [`part`]) and what survives a crash of it ([`marker`]); all of it within the limit of open files ([`descriptors`]).
+//! [`part`], [`pipe`]) and what survives a crash of it ([`marker`]); all of it within the limit of open files ([`descriptors`]).
 
 pub mod descriptors;
 pub mod destination;
@@ -7,6 +7,7 @@ mod directories;
 pub mod marker;
 mod names;
 pub mod part;
+pub mod pipe;
 pub mod place;
 pub mod source;
 pub mod synthetic;

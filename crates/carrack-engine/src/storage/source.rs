@@ -1,5 +1,6 @@
 //! Reading: an item's bytes, and proof that they did not change while they were read.
 
+use std::cmp::Ordering;
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::transfer::ScannedItem;
 use carrack_core::wire::control::Source as SourceMessage;
-use carrack_sys::dir::{Dir, Kind, Links, Stat};
+use carrack_sys::dir::{Dir, Kind, Links, Stat, Time};
 use carrack_sys::{dir, file};
 
 use super::descriptors::patiently;
@@ -84,13 +85,13 @@ impl SourceRoot {
             RootKind::Entry(parent, name, links) => patiently(|| parent.open_read(name, *links)),
             RootKind::Stdin => {
                 let carry = Mutex::new(Sequential { carry: None });
-                return Ok(OpenSource { content: Content::Stdin(carry), stat: None });
+                return Ok(OpenSource { content: Content::Stdin(carry), stat: None, prefix: None });
             }
             RootKind::Zero(_) => {
-                return Ok(OpenSource { content: Content::Zero, stat: None });
+                return Ok(OpenSource { content: Content::Zero, stat: None, prefix: None });
             }
             RootKind::Random(seed) => {
-                return Ok(OpenSource { content: Content::Random(*seed), stat: None });
+                return Ok(OpenSource { content: Content::Random(*seed), stat: None, prefix: None });
             }
         };
         let file = opened.map_err(|error| match error.kind() {
@@ -103,7 +104,7 @@ impl SourceRoot {
         }
         // It was opened so that a FIFO in its place could not hang us; it is a file, and files are read waiting.
         file::clear_nonblock(&file).map_err(|error| io_failure(Side::Source, "open", &error))?;
-        Ok(OpenSource { content: Content::File(file), stat: Some(stat) })
+        Ok(OpenSource { content: Content::File(file), stat: Some(stat), prefix: None })
     }
 }
 
@@ -111,6 +112,8 @@ impl SourceRoot {
 pub struct OpenSource {
     content: Content,
     stat: Option<Stat>,
+    /// It may grow: so many bytes of it are copied, as many as it had when it was listed.
+    prefix: Option<u64>,
 }
 
 enum Content {
@@ -131,6 +134,30 @@ impl OpenSource {
         self.stat.as_ref()
     }
 
+    /// It may grow from now on, and may have grown since it was listed: what was there then is what is copied.
+    pub fn may_grow_from(mut self, listed: Option<u64>) -> Self {
+        self.prefix = listed.filter(|_| self.stat.is_some());
+        self
+    }
+
+    /// Whether it is still what was listed.
+    ///
+    /// # Errors
+    /// With [`ErrorCode::SourceChanged`] when not.
+    pub fn check_listed(&self, item: &ScannedItem) -> Result<(), Failure> {
+        let (Some(stat), Some(size)) = (&self.stat, item.size) else {
+            return Ok(());
+        };
+        let same_time = |listed: Option<(i64, u32)>, now: Time| listed.is_none_or(|at| at == (now.seconds, now.nanos));
+        let is_same = if self.prefix.is_some() {
+            stat.size >= size
+        } else {
+            // The change time as well: whoever puts another file in its place may give it the same modification time.
+            stat.size == size && same_time(item.mtime, stat.mtime) && same_time(item.changed, stat.ctime)
+        };
+        if is_same { Ok(()) } else { Err(changed("after it was listed", size, stat.size)) }
+    }
+
     /// Reads exactly `out.len()` bytes at `offset`.
     ///
     /// # Errors
@@ -141,11 +168,7 @@ impl OpenSource {
                 let read = file::read_full_at(file, out, offset)
                     .map_err(|error| io_failure(Side::Source, format!("read at {offset}"), &error))?;
                 if read < out.len() {
-                    let message = format!(
-                        "ends at {}, earlier than when it was opened: it was truncated while it was copied",
-                        offset + read as u64
-                    );
-                    return Err(failure(ErrorCode::SourceChanged, Side::Source, message));
+                    return Err(self.ends_early(file, offset + read as u64));
                 }
             }
             Content::Zero => out.fill(0),
@@ -157,7 +180,8 @@ impl OpenSource {
         Ok(())
     }
 
-    /// Reads a small file to its end, whatever its size was said to be (a file of `/proc` says 0), and returns what there was.
+    /// Reads a small file to its end, whatever its size was said to be (a file of `/proc` says 0), and returns what there was; of
+    /// one that may grow, what was listed.
     ///
     /// # Errors
     /// With [`ErrorCode::SourceChanged`] when there is more than `most`, or other than the size said.
@@ -170,7 +194,18 @@ impl OpenSource {
             return Ok(size);
         };
         let said = self.stat.map_or(0, |stat| stat.size) as usize;
-        // A file that says 0 has one unless it is virtual; one that says more is read in one call, and a second that finds the end.
+        if let Some(listed) = self.prefix.filter(|_| said > 0) {
+            // No more than what travels in a bundle, by which it was chosen.
+            let size = (listed as usize).min(most);
+            out.resize(start + size, 0);
+            self.read_at(0, &mut out[start..])?;
+            return Ok(size);
+        }
+        if said > most {
+            let message = format!("grew to {said} bytes after it was listed; run the same command again");
+            return Err(failure(ErrorCode::SourceChanged, Side::Source, message));
+        }
+        // A file that says 0 is empty or virtual; one that says more is read in one call.
         let mut room = if said == 0 { 4096 } else { said + 1 };
         let mut read = 0;
         loop {
@@ -182,24 +217,48 @@ impl OpenSource {
             if got == 0 || (said > 0 && read == said) {
                 break;
             }
-            if read > most {
-                return Err(failure(
-                    ErrorCode::SourceChanged,
-                    Side::Source,
-                    "grew while it was copied; run the same command again",
-                ));
+            if read > most || (said > 0 && read > said) {
+                return Err(self.has_more(file, read as u64));
             }
             room = if said == 0 { most + 1 - read } else { (said + 1).saturating_sub(read).max(1) };
         }
-        out.truncate(start + read);
-        if said > 0 && read != said {
-            return Err(failure(
-                ErrorCode::SourceChanged,
-                Side::Source,
-                format!("has {read} bytes, not the {said} that it had when it was opened"),
-            ));
+        if said > 0 && read < said {
+            return Err(self.ends_early(file, read as u64));
         }
+        let was_empty = said == 0 && self.prefix.is_some() && dir::stat_file(file).is_ok_and(|now| now.size > 0);
+        let read = if was_empty { 0 } else { read };
+        out.truncate(start + read);
         Ok(read)
+    }
+
+    /// Why there is less to read than was said.
+    fn ends_early(&self, file: &File, end: u64) -> Failure {
+        let said = self.stat.map_or(0, |stat| stat.size);
+        if dir::stat_file(file).is_ok_and(|now| now.size == said) {
+            let message = format!(
+                "ends at {end} and says that it has {said} bytes; what does not know its own size is copied as a pipe: \
+                 carrack - DST <FILE"
+            );
+            return failure(ErrorCode::InputOutput, Side::Source, message);
+        }
+        let message = format!("ends at {end}, earlier than when it was opened: it was truncated while it was copied");
+        failure(ErrorCode::SourceChanged, Side::Source, message)
+    }
+
+    /// Why there is more to read than was said.
+    fn has_more(&self, file: &File, read: u64) -> Failure {
+        let said = self.stat.map_or(0, |stat| stat.size);
+        match dir::stat_file(file) {
+            Ok(now) if now.size == said => {
+                let message = format!(
+                    "says that it has {said} bytes and has {read} and more; what does not know its own size is copied as a pipe: \
+                     carrack - DST <FILE"
+                );
+                failure(ErrorCode::Unsupported, Side::Source, message)
+            }
+            Ok(now) => changed("while it was copied", said, now.size),
+            Err(error) => io_failure(Side::Source, "stat", &error),
+        }
     }
 
     /// Reads the next bytes of a source without a size, up to `out.len()`; tells how many, and whether it ended.
@@ -255,15 +314,26 @@ impl OpenSource {
             return Ok(());
         };
         let now = dir::stat_file(file).map_err(|error| io_failure(Side::Source, "stat", &error))?;
-        if (now.size, now.mtime, now.inode, now.device) == (before.size, before.mtime, before.inode, before.device) {
-            return Ok(());
-        }
-        let message = format!(
-            "changed while it was copied (size {} to {} bytes); run the same command again",
-            before.size, now.size
-        );
-        Err(failure(ErrorCode::SourceChanged, Side::Source, message))
+        let is_same = match self.prefix {
+            Some(size) => now.size >= size,
+            // The change time shows what a modification time that was set back hides.
+            None => (now.size, now.mtime, now.ctime) == (before.size, before.mtime, before.ctime),
+        };
+        if is_same { Ok(()) } else { Err(changed("while it was copied", before.size, now.size)) }
     }
+}
+
+/// A source that is not what it was.
+fn changed(when: &str, before: u64, now: u64) -> Failure {
+    let message = match before.cmp(&now) {
+        Ordering::Less => format!(
+            "grew {when}, from {before} to {now} bytes; run the same command again, or with --allow-growing to copy what it has \
+             when it is listed"
+        ),
+        Ordering::Equal => format!("changed {when}; run the same command again"),
+        Ordering::Greater => format!("was truncated {when}, from {before} to {now} bytes; run the same command again"),
+    };
+    failure(ErrorCode::SourceChanged, Side::Source, message)
 }
 
 fn read_full(input: &mut impl Read, out: &mut [u8]) -> io::Result<usize> {
@@ -277,4 +347,179 @@ fn read_full(input: &mut impl Read, out: &mut [u8]) -> io::Result<usize> {
         }
     }
     Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::path::Path;
+
+    use carrack_core::tuning::BUNDLED_FILE_BYTES_MAX;
+    use carrack_sys::dir::stat_path;
+
+    use super::*;
+    use crate::storage::walk::{Found, look_again, walk};
+
+    const MOST: usize = BUNDLED_FILE_BYTES_MAX as usize;
+
+    /// A directory as a source, and what a walk finds of its file `name`.
+    fn listed(place: &Path, name: &str) -> (SourceRoot, ScannedItem) {
+        let kind = RootKind::Directory(Arc::new(Dir::open_ambient(place).unwrap()));
+        let root = SourceRoot { kind, target: Vec::new(), typed: Vec::new() };
+        let mut found = None;
+        walk(0, &root, &mut |one| {
+            if let Found::Item(item) = one
+                && item.path == name.as_bytes()
+            {
+                found = Some(item);
+            }
+            true
+        });
+        (root, found.unwrap())
+    }
+
+    fn grow(path: &Path, more: usize) {
+        let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
+        file.write_all(&vec![b'+'; more]).unwrap();
+    }
+
+    /// File systems keep time in ticks: waits for one after a file's last.
+    fn next_tick(of: &Path) {
+        let ctime = |path: &Path| stat_path(path, true).unwrap().ctime;
+        let (last, probe) = (ctime(of), of.with_extension("probe"));
+        while {
+            std::fs::write(&probe, b"").unwrap();
+            ctime(&probe) <= last
+        } {}
+        std::fs::remove_file(probe).unwrap();
+    }
+
+    fn code<T: std::fmt::Debug>(result: Result<T, Failure>) -> ErrorCode {
+        result.unwrap_err().code
+    }
+
+    #[test]
+    fn of_what_grows_is_read_what_was_listed() {
+        let place = tempfile::tempdir().unwrap();
+        for before in [0, 10, MOST] {
+            let path = place.path().join("log");
+            std::fs::write(&path, vec![b'.'; before]).unwrap();
+            let (root, item) = listed(place.path(), "log");
+            grow(&path, 5);
+            // From the moment it was opened on, without leave to grow.
+            let source = root.open_item(&item).unwrap();
+            assert_eq!(code(source.check_listed(&item)), ErrorCode::SourceChanged);
+            grow(&path, 1);
+            assert_eq!(code(source.check_unchanged()), ErrorCode::SourceChanged);
+            if before < MOST {
+                assert_eq!(code(source.read_whole(&mut Vec::new(), MOST)), ErrorCode::SourceChanged);
+            }
+            // With leave: before it was opened, and while it is read.
+            let source = root.open_item(&item).unwrap().may_grow_from(item.size);
+            source.check_listed(&item).unwrap();
+            grow(&path, 2 * MOST);
+            let mut content = b"kept".to_vec();
+            assert_eq!(source.read_whole(&mut content, MOST).unwrap(), before);
+            assert!(content[..4] == *b"kept" && content[4..].iter().all(|&byte| byte == b'.'));
+            assert_eq!(content.len(), 4 + before);
+            source.check_unchanged().unwrap();
+            // What loses something is no file that grows.
+            if before > 0 {
+                std::fs::File::options().write(true).open(&path).unwrap().set_len(before as u64 - 1).unwrap();
+                assert_eq!(code(source.check_unchanged()), ErrorCode::SourceChanged);
+                assert_eq!(code(source.read_whole(&mut Vec::new(), MOST)), ErrorCode::SourceChanged);
+            }
+        }
+    }
+
+    #[test]
+    fn a_small_file_that_has_become_large_is_not_read_into_memory() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("f");
+        std::fs::write(&path, b"small").unwrap();
+        let (root, item) = listed(place.path(), "f");
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
+        let source = root.open_item(&item).unwrap();
+        assert_eq!(code(source.read_whole(&mut Vec::new(), MOST)), ErrorCode::SourceChanged);
+        assert_eq!(look_again(&root, &item).unwrap().size, Some(1 << 40));
+    }
+
+    /// Same size, same modification time: the change time, which nobody can set, is another.
+    #[test]
+    fn another_file_in_its_place_is_noticed() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("f");
+        std::fs::write(&path, b"first").unwrap();
+        let (root, item) = listed(place.path(), "f");
+        let held = root.open_item(&item).unwrap();
+        held.check_listed(&item).unwrap();
+        let time = std::fs::metadata(&path).unwrap().modified().unwrap();
+        next_tick(&path);
+        let other = place.path().join("other");
+        std::fs::write(&other, b"other").unwrap();
+        std::fs::File::options().write(true).open(&other).unwrap().set_modified(time).unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        let source = root.open_item(&item).unwrap();
+        assert_eq!(code(source.check_listed(&item)), ErrorCode::SourceChanged);
+        let again = look_again(&root, &item).unwrap();
+        assert_eq!((again.size, again.mtime), (item.size, item.mtime));
+        source.check_listed(&again).unwrap();
+        next_tick(&path);
+        // Written over in place, its time set back.
+        std::fs::write(&path, b"third").unwrap();
+        std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+        assert_eq!(code(source.check_unchanged()), ErrorCode::SourceChanged);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(code(root.open_item(&item).map(drop)), ErrorCode::SourceVanished);
+        assert_eq!(code(look_again(&root, &item)), ErrorCode::SourceVanished);
+    }
+
+    #[test]
+    fn what_is_no_file_any_more_is_not_waited_for() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("f");
+        std::fs::write(&path, b"file").unwrap();
+        let (root, item) = listed(place.path(), "f");
+        std::fs::remove_file(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert_eq!(code(root.open_item(&item).map(drop)), ErrorCode::SourceChanged);
+        assert_eq!(code(look_again(&root, &item)), ErrorCode::SourceChanged);
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        assert_eq!(code(root.open_item(&item).map(drop)), ErrorCode::SymlinkRefused);
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert_eq!(code(root.open_item(&item).map(drop)), ErrorCode::SourceChanged);
+    }
+
+    /// `/proc` says 0 and has more; `/sys` says a page and has less. The first is read to its end, the second is not taken for truncated.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn sizes_that_are_not_true() {
+        let read = |path: &str| {
+            let (place, name) = path.rsplit_once('/').unwrap();
+            let parent = Arc::new(Dir::open_ambient(Path::new(place)).unwrap());
+            let kind = RootKind::Entry(parent, name.into(), Links::Refuse);
+            let root = SourceRoot { kind, target: Vec::new(), typed: Vec::new() };
+            let mut item = None;
+            walk(0, &root, &mut |found| {
+                if let Found::Item(found) = found {
+                    item = Some(found);
+                }
+                true
+            });
+            let item = item.unwrap();
+            let source = root.open_item(&item).unwrap();
+            let mut content = Vec::new();
+            source.read_whole(&mut content, MOST).map(|_| (item.size, content))
+        };
+        let version = std::fs::read("/proc/version").unwrap();
+        assert_eq!(read("/proc/version").unwrap(), (Some(0), version));
+        let shorter = "/sys/kernel/mm/transparent_hugepage/enabled";
+        if Path::new(shorter).exists() {
+            let failure = read(shorter).unwrap_err();
+            assert_eq!(failure.code, ErrorCode::InputOutput, "{failure:?}");
+            assert!(failure.message.contains("says that it has 4096 bytes"), "{failure:?}");
+        }
+    }
 }

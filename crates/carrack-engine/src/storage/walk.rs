@@ -1,8 +1,8 @@
 //! Walking a source: what there is, streamed, in bounded memory.
 //!
 //! A directory is read in batches, each sorted by inode so that a disk reads its inodes in order. Names of subdirectories wait on a
-//! stack; nothing else is held. Symbolic links are never followed, so there are no loops; a bind mount into itself ends at
-//! the depth that a path may have.
+//! stack; nothing else is held. Symbolic links are never followed; a directory that stands below itself, by a bind mount or by a
+//! broken file system, is not entered again.
 
 use std::io;
 
@@ -167,8 +167,9 @@ impl Walk<'_> {
             _ => {}
         }
         let mut waiting: Vec<Vec<u8>> = vec![Vec::new()];
+        let mut trail = Trail::default();
         while let Some(path) = waiting.pop() {
-            match self.directory(&path, &mut waiting) {
+            match self.directory(&path, &mut waiting, &mut trail) {
                 Ok(true) => {}
                 Ok(false) => return,
                 // What was read before the error has been told; that the rest was not is an error, never an end.
@@ -195,8 +196,9 @@ impl Walk<'_> {
         (self.each)(Found::Failure(item, why))
     }
 
-    fn directory(&mut self, path: &[u8], waiting: &mut Vec<Vec<u8>>) -> io::Result<bool> {
+    fn directory(&mut self, path: &[u8], waiting: &mut Vec<Vec<u8>>, trail: &mut Trail) -> io::Result<bool> {
         let directory = patiently(|| self.root.open_dir(path, Links::Refuse))?;
+        trail.enter(path, &directory)?;
         let mut entries = patiently(|| directory.entries())?;
         let mut batch = Vec::new();
         while entries.next_batch(&mut batch)? {
@@ -241,6 +243,29 @@ impl Walk<'_> {
     }
 }
 
+/// The directories on the way down to the one that is being read. Those that wait must be taken depth first.
+#[derive(Default)]
+pub struct Trail(Vec<(u64, u64)>);
+
+impl Trail {
+    /// Enters a directory, `path` below the top.
+    ///
+    /// # Errors
+    /// When it is one of those above it, and those of the system.
+    pub fn enter(&mut self, path: &[u8], directory: &Dir) -> io::Result<()> {
+        let stat = directory.stat_self()?;
+        let depth = if path.is_empty() { 0 } else { 1 + path.iter().filter(|&&byte| byte == b'/').count() };
+        self.0.truncate(depth);
+        let identity = (stat.device, stat.inode);
+        if self.0.contains(&identity) {
+            let what = "it is one of the directories that it stands in, by a bind mount or a fault of the file system: not entered";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+        }
+        self.0.push(identity);
+        Ok(())
+    }
+}
+
 fn listing_failure(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::NotFound => failure(ErrorCode::SourceVanished, Side::Source, "vanished before it was listed"),
@@ -263,4 +288,25 @@ pub fn link_target(root: &SourceRoot, path: &[u8]) -> Result<Vec<u8>, Failure> {
         return Err(failure(ErrorCode::NameTooLong, Side::Source, "its target is too long"));
     }
     Ok(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_entered_again_beside_itself_and_not_below() {
+        let place = tempfile::tempdir().unwrap();
+        let top = Dir::open_ambient(place.path()).unwrap();
+        let other = top.make_dir_all(b"other", Links::Refuse).unwrap();
+        let mut trail = Trail::default();
+        trail.enter(b"", &top).unwrap();
+        trail.enter(b"a", &other).unwrap();
+        for below in [&top, &other] {
+            assert_eq!(trail.enter(b"a/b", below).unwrap_err().kind(), io::ErrorKind::Unsupported);
+        }
+        // The same one under another name is no cycle.
+        trail.enter(b"c", &other).unwrap();
+        assert!(trail.enter(b"c/d", &other).is_err() && trail.enter(b"e", &top).is_err());
+    }
 }

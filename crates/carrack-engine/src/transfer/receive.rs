@@ -367,7 +367,7 @@ impl ReceiveRun {
 
     fn publish(&self, part: &Part, digests: FileDigests, size: u64) -> Result<(), Failure> {
         let Part::File(part) = part else {
-            return Ok(());
+            return self.destination.end_stream();
         };
         let finished = part
             .finish(size)
@@ -584,7 +584,9 @@ impl StreamWork<'_> {
             }
             Destination::Null => Ok(Some(None)),
             Destination::Sequential(_) => {
-                self.run.destination.write(&Part::Sequential, 0, content).map(|()| Some(None))
+                let destination = &self.run.destination;
+                let written = destination.write(&Part::Sequential, 0, content);
+                written.and_then(|()| destination.end_stream()).map(|()| Some(None))
             }
         };
         note_written(index, written, staged);

@@ -327,19 +327,16 @@ impl SendRun {
         }
         let scanned = self.lock().scanned(item).cloned();
         let scanned = scanned.ok_or_else(|| failure(ErrorCode::Internal, Side::Source, "the item has ended"))?;
-        let opened = self.root(&scanned)?.open_item(&scanned)?;
-        if let (Some(stat), Some(size)) = (opened.stat(), scanned.size)
-            && stat.size != size
-        {
-            let message = format!(
-                "has {} bytes, not the {size} that it had when it was listed; run the same command again",
-                stat.size
-            );
-            return Err(failure(ErrorCode::SourceChanged, Side::Source, message));
-        }
+        let opened = self.open(&scanned)?;
+        opened.check_listed(&scanned)?;
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         // Another stream may have been quicker: all must read the same open file.
         Ok(Arc::clone(sources.entry(item).or_insert_with(|| Arc::new(opened))))
+    }
+
+    fn open(&self, item: &ScannedItem) -> Result<OpenSource, Failure> {
+        let opened = self.root(item)?.open_item(item)?;
+        Ok(if self.options.allow_growing { opened.may_grow_from(item.size) } else { opened })
     }
 
     fn root(&self, item: &ScannedItem) -> Result<&SourceRoot, Failure> {
@@ -538,7 +535,7 @@ impl StreamWork<'_> {
         let mut described = item.clone();
         let (run, content) = (self.run, &mut self.content);
         let read = run.stages.wait(Waits::Storage, || {
-            run.root(item).and_then(|root| root.open_item(item)).and_then(|source| {
+            run.open(item).and_then(|source| {
                 if let Some(stat) = source.stat() {
                     described.mode = stat.mode;
                     described.mtime = Some((stat.mtime.seconds, stat.mtime.nanos));

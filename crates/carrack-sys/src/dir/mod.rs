@@ -109,10 +109,11 @@ impl Dir {
         self.open_name(name, flags, Mode::empty())
     }
 
-    /// Opens what is there for writing, without creating or truncating: devices and FIFOs. On a
-    /// FIFO this waits for a reader.
+    /// Opens what is there for writing, without creating or truncating: devices and FIFOs. Never
+    /// waits: a FIFO without a reader is `ENXIO`, and writing to it does not wait either until
+    /// [`crate::file::clear_nonblock`].
     pub fn open_write(&self, name: &[u8]) -> io::Result<File> {
-        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NOCTTY;
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
         self.open_name(name, flags, Mode::empty())
     }
 

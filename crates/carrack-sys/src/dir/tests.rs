@@ -255,8 +255,10 @@ fn a_fifo_hangs_nobody() {
     clear_nonblock(&fifo).unwrap();
     let flags = rustix::fs::fcntl_getfl(&fifo).unwrap();
     assert!(!flags.contains(OFlags::NONBLOCK));
-    // With a reader there, a writer does not wait either.
+    // With a reader there, a writer does not wait either; nor without.
     dir.open_write(b"fifo").unwrap();
+    drop(fifo);
+    assert_eq!(dir.open_write(b"fifo").unwrap_err().raw_os_error(), Some(crate::errno::ENXIO));
 }
 
 #[test]

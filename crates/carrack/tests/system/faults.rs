@@ -1,12 +1,14 @@
 //! What goes wrong with files: each fault costs its own item only, is told, and never ends in exit code 0.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::node::Node;
+use crate::support::process::signal;
 use crate::support::running::Running;
 use crate::support::{Ran, Sandbox, is_root, ran, same_tree, tool, tree, wait_until};
 
@@ -34,7 +36,9 @@ fn content(directory: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
         .into_iter()
         .map(|path| {
             let link = fs::read_link(&path).ok().map(|target| target.into_os_string().into_encoded_bytes());
-            let read = link.or_else(|| fs::read(&path).ok());
+            // What is no file may have nothing to read for ever.
+            let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
+            let read = link.or_else(|| is_file.then(|| fs::read(&path).ok()).flatten());
             (path, read)
         })
         .collect();
@@ -382,4 +386,300 @@ fn a_listing_that_breaks_off_is_an_error_and_no_end() {
             }
         }
     }
+}
+
+/// Nested, so that what is listed after the first directory fails too: of nothing that could not be read is it said that it is empty.
+#[test]
+fn a_listing_that_breaks_off_below_is_told_by_every_verb() {
+    let sandbox = Sandbox::in_memory();
+    let fill = || {
+        for index in 0..40 {
+            sandbox.write(format!("tree/a/b{}/{index}", index % 4), "x");
+        }
+    };
+    fill();
+    let count = |name: &str| tree::walk(&sandbox.path(name)).iter().filter(|path| path.is_file()).count();
+    // Each directory is listed by two calls, the second of which finds the end.
+    for call in 1..=12 {
+        let inject = format!("inject=getdents64:error=EIO:when={call}");
+        let tracer = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=getdents64", "-e", &inject];
+        let out = format!("out-{call}");
+        for arguments in [vec!["tree", &out], vec!["ls", "-R", "tree"], vec!["sum", "tree"], vec!["rm", "-r", "tree"]] {
+            let ran = under(&sandbox, &tracer, &arguments);
+            assert!([11, 23].contains(&ran.code), "{arguments:?} {call}: {} {}", ran.code, ran.stderr);
+            assert!(ran.stderr.contains("nput/output error"), "{arguments:?} {call}: {}", ran.stderr);
+            if arguments[0] == "rm" {
+                // It went no further, and above all not to the directories above.
+                assert!(sandbox.path("tree/a").is_dir(), "{call}");
+                fill();
+            }
+        }
+        // What was listed has been copied, and nothing else.
+        assert!(count(&out) <= count("tree"));
+    }
+}
+
+#[test]
+fn a_directory_that_stands_in_itself_is_not_entered_again() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("tree/a/file", "content");
+    fs::create_dir(sandbox.path("tree/a/again")).unwrap();
+    tool(Command::new("mount").arg("--bind").arg(sandbox.path("tree")).arg(sandbox.path("tree/a/again")));
+    let _mounted = Mounted(sandbox.path("tree/a/again"));
+    for (arguments, code) in
+        [(&["tree", "copy"][..], 23), (&["ls", "-R", "tree"], 23), (&["sum", "tree"], 23), (&["rm", "-r", "tree"], 11)]
+    {
+        let ran = sandbox.run(arguments);
+        assert_eq!(ran.code, code, "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains("a/again") && ran.stderr.contains("stands in"), "{arguments:?}: {}", ran.stderr);
+    }
+    assert_eq!(fs::read(sandbox.path("copy/tree/a/file")).unwrap(), b"content");
+    assert!(sandbox.path("copy/tree/a/again").is_dir() && !sandbox.path("copy/tree/a/again/a").exists());
+}
+
+#[test]
+fn a_read_error_names_the_place_and_costs_one_file() {
+    let sandbox = Sandbox::new();
+    for (name, size) in [("large", 8 * MIB), ("other-large", 2 * MIB), ("small", 5000), ("other-small", 10)] {
+        sandbox.write(format!("tree/{name}"), tree::bytes(size, size as u64));
+    }
+    // The twentieth slice of 256 KiB; and the only one of a small file.
+    for (name, when, place) in [("large", 20, 19 << 18), ("small", 1, 0)] {
+        let path = sandbox.path("tree").join(name).display().to_string();
+        let inject = format!("inject=pread64:error=EIO:when={when}");
+        let tracer = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", &path, "-e", "trace=pread64", "-e", &inject];
+        let out = format!("out-{name}");
+        let ran = under(&sandbox, &tracer, &["tree/", &out, "--streams=1", "--block=4M"]);
+        ran.failed_with(23, &[&format!("{name}: read at {place}: Input/output error")]);
+        for other in ["large", "other-large", "small", "other-small"] {
+            let copy = sandbox.path(&out).join(other);
+            assert_eq!(copy.exists(), other != name, "{other}");
+            if other != name {
+                same_tree(&sandbox.path("tree").join(other), &copy);
+            }
+        }
+        assert!(sandbox.parts(&out).is_empty());
+    }
+}
+
+/// Sources are renamed over and removed all the while. Whatever gets a name is one of a file's versions, whole; whatever does not is
+/// told.
+#[test]
+fn files_that_come_and_go_meanwhile_cost_only_themselves() {
+    const FILES: usize = 1000;
+    let sandbox = Sandbox::in_memory();
+    let node = Node::start(&sandbox, "root", &[]);
+    // One in twenty travels in blocks.
+    let size = |index: usize| if index.is_multiple_of(20) { MIB + 1 + index } else { 100 + index };
+    let content = |index: usize, version: usize| vec![b'a' + version as u8; size(index)];
+    for index in 0..FILES {
+        sandbox.write(format!("tree/{index:04}"), content(index, 0));
+    }
+    let ended = AtomicBool::new(false);
+    let ran = std::thread::scope(|scope| {
+        // Every third file is left alone, every third replaced, every third removed and made again, until the copy has ended.
+        scope.spawn(|| {
+            for round in 1.. {
+                for index in (0..FILES).filter(|index| index % 3 != 0) {
+                    if ended.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let path = sandbox.path(format!("tree/{index:04}"));
+                    if index % 3 == 2 {
+                        fs::remove_file(&path).unwrap();
+                    }
+                    let new = sandbox.write(format!("new-{index}"), content(index, round % 20));
+                    fs::rename(new, path).unwrap();
+                }
+            }
+        });
+        let ran = sandbox.run(["tree/", &node.at("there"), &node.token(), "--bwlimit=40M", "--json"]);
+        ended.store(true, Ordering::Relaxed);
+        ran
+    });
+    assert!([0, 23, 24].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
+    let events: Vec<serde_json::Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let failed: Vec<&str> = events
+        .iter()
+        .filter(|event| event["outcome"] == "failed")
+        .map(|event| {
+            let code = event["error"]["code"].as_str().unwrap();
+            assert!(["source-changed", "source-vanished"].contains(&code), "{event}");
+            event["path"].as_str().unwrap()
+        })
+        .collect();
+    for index in 0..FILES {
+        let name = format!("{index:04}");
+        let there = fs::read(sandbox.path("root/there").join(&name)).ok();
+        let is_failed = failed.contains(&name.as_str());
+        assert!(!is_failed || (index % 3 != 0 && there.is_none()), "{name}");
+        let Some(there) = there else {
+            // What was not there while its directory was listed is no part of the tree.
+            assert!(is_failed || index % 3 == 2, "{name} is missing and nobody says so");
+            continue;
+        };
+        assert!(there.len() == size(index) && there.iter().all(|&byte| byte == there[0]), "{name} is torn");
+    }
+    assert!(sandbox.parts("root").is_empty());
+}
+
+#[test]
+fn what_stands_at_the_destination_is_replaced_or_told_by_its_kind() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    sandbox.write("tree/small", tree::bytes(10, 1));
+    sandbox.write("tree/large", tree::bytes(MIB + 1, 2));
+    sandbox.write("tree/directory/inner", "inner");
+    symlink("somewhere", sandbox.path("tree/link")).unwrap();
+    sandbox.write("canary/kept", "kept");
+    let canary = sandbox.path("canary");
+    type Make<'a> = &'a dyn Fn(&Path);
+    let stands: [(&str, Make<'_>); 7] = [
+        ("file", &|path| fs::write(path, "old").unwrap()),
+        ("directory", &|path| fs::create_dir(path).unwrap()),
+        ("link to a file", &|path| symlink(canary.join("kept"), path).unwrap()),
+        ("link to a directory", &|path| symlink(&canary, path).unwrap()),
+        ("link to nothing", &|path| symlink("absent", path).unwrap()),
+        ("fifo", &|path| drop(tool(Command::new("mkfifo").arg(path)))),
+        ("socket", &|path| drop(UnixListener::bind(path).unwrap())),
+    ];
+    for (index, (kind, make)) in stands.into_iter().enumerate() {
+        let place = sandbox.path("root").join(index.to_string());
+        fs::create_dir(&place).unwrap();
+        for name in ["small", "large", "directory", "link"] {
+            make(&place.join(name));
+        }
+        let before = content(&place);
+        let ran = sandbox.run(["tree/", &node.at(&index.to_string()), &node.token()]);
+        assert_eq!(ran.code, 23, "{kind}: {}", ran.stderr);
+        for name in ["small", "large", "link"] {
+            let is_told = ran.stderr.contains(&format!("failed: destination: {name}: "));
+            let replaces = kind == "file" || kind.starts_with("link");
+            assert_eq!(is_told, !replaces, "{name} over {kind}: {}", ran.stderr);
+            if replaces {
+                same_tree(&sandbox.path("tree").join(name), &place.join(name));
+            }
+        }
+        let merged = kind == "directory";
+        assert_eq!(fs::read(place.join("directory/inner")).is_ok(), merged, "into {kind}");
+        assert_eq!(ran.stderr.contains("directory/inner"), !merged, "{kind}: {}", ran.stderr);
+        for (path, held) in before {
+            let kept = fs::symlink_metadata(&path).is_ok();
+            let replaced = ["small", "large", "link"].iter().any(|name| path.ends_with(name)) && held.is_some();
+            assert!(kept && (replaced || content(&place).contains(&(path.clone(), held))), "{}", path.display());
+        }
+        assert_eq!(content(&canary), [(canary.join("kept"), Some(b"kept".to_vec()))], "{kind}");
+    }
+    assert!(sandbox.parts("root").is_empty());
+}
+
+#[test]
+fn a_device_stays_a_device() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("tree/null", "content");
+    sandbox.write("many/null/inner", "content");
+    let device = sandbox.path("there/null");
+    fs::create_dir(sandbox.path("there")).unwrap();
+    tool(Command::new("mknod").arg(&device).args(["c", "1", "3"]));
+    // Below a directory it is in the way; named itself it takes the bytes.
+    sandbox.run(["tree/", "there"]).failed_with(23, &["null", "is not replaced"]);
+    sandbox.run(["many/", "there"]).failed_with(23, &["null"]);
+    sandbox.ok(["tree/null", "there/null"]);
+    sandbox.run(["tree", "there/null"]).failed_with(2, &["takes the bytes of one file"]);
+    assert_eq!(fs::symlink_metadata(&device).unwrap().rdev(), 0x103);
+    // A full one is no success, whatever the last bytes are.
+    for content in ["no line", "a line\n", "a line\nand a half"] {
+        let source = sandbox.write("text", content);
+        for arguments in [["text", "-"], ["-", "-"], ["text", "/dev/full"]] {
+            let mut command = sandbox.carrack();
+            command.args(arguments).stdin(fs::File::open(&source).unwrap());
+            command.stdout(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+            ran(command.output().unwrap()).failed_with(23, &["No space left"]);
+        }
+    }
+}
+
+/// Nothing waits for ever for a reader: a signal ends it, and so does the end of the command for the node's part of it.
+#[test]
+fn a_fifo_gets_the_bytes_when_it_has_a_reader() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    for place in ["here", "root/there"] {
+        tool(Command::new("mkfifo").arg(sandbox.path(place)));
+    }
+    for size in [0, 10, 3 * MIB] {
+        let source = sandbox.write("file", tree::bytes(size, 1));
+        for (destination, fifo) in [("here".to_string(), "here"), (node.at("there"), "root/there")] {
+            for arguments in [["file", &destination], ["-", &destination]] {
+                let mut command = sandbox.carrack();
+                command.args(arguments).arg(node.token()).stdin(fs::File::open(&source).unwrap());
+                let running = Running::start(&mut command);
+                let read = fs::read(sandbox.path(fifo)).unwrap();
+                assert_eq!(running.end().code, 0);
+                assert!(read == fs::read(&source).unwrap(), "{size} to {destination}");
+            }
+        }
+    }
+    sandbox.write("file", tree::bytes(3 * MIB, 1));
+    let threads = || fs::read_dir(format!("/proc/{}/task", node.child.id())).unwrap().count();
+    let before = threads();
+    for (destination, fifo) in [("here".to_string(), "here"), (node.at("there"), "root/there")] {
+        for has_reader in [false, true] {
+            let mut command = sandbox.carrack();
+            let mut running = Running::start(command.args(["file", &destination, &node.token()]));
+            // It has begun: a reader would find a writer, or is one already and reads nothing.
+            let reader = has_reader.then(|| fs::File::open(sandbox.path(fifo)).unwrap());
+            let tasks = format!("/proc/{}/task", running.id());
+            wait_until("both ends are at work", || fs::read_dir(&tasks).unwrap().count() > 5);
+            assert!(running.is_running());
+            signal(running.id(), "INT");
+            assert_eq!(running.end().code, 20, "{destination} {has_reader}");
+            drop(reader);
+        }
+    }
+    wait_until("the node waits for no reader any more", || threads() <= before);
+    sandbox.ok(["ls", &node.at(""), &node.token()]);
+    assert!(!fs::symlink_metadata(sandbox.path("here")).unwrap().is_file());
+}
+
+#[test]
+fn a_file_too_large_for_a_limit_is_an_error_of_the_file() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tree/small", "fits");
+    sandbox.write("tree/bundled", tree::bytes(300_000, 1));
+    sandbox.write("tree/large", tree::bytes(3 * MIB, 2));
+    sandbox.write("out/large", "old");
+    // SIGXFSZ would end the process.
+    let ran = under(&sandbox, &["prlimit", "--fsize=200000", "--"], &["tree/", "out"]);
+    ran.failed_with(23, &["bundled", "large", "File too large"]);
+    assert_eq!(fs::read(sandbox.path("out/small")).unwrap(), b"fits");
+    assert_eq!(fs::read(sandbox.path("out/large")).unwrap(), b"old");
+    assert!(!sandbox.path("out/bundled").exists() && sandbox.parts("out").is_empty());
+}
+
+#[test]
+fn a_part_file_is_its_owners_alone() {
+    let sandbox = Sandbox::new();
+    open_to_all(&sandbox);
+    let node = Node::start(&sandbox, "root", &[]);
+    let source = sandbox.write("file", tree::bytes(4 * MIB, 1));
+    fs::set_permissions(&source, Permissions::from_mode(0o666)).unwrap();
+    fs::set_permissions(sandbox.path("root"), Permissions::from_mode(0o755)).unwrap();
+    let running = slow_copy(&sandbox, &source, &["file", &node.at("there"), &node.token()]);
+    let parts = sandbox.parts("root");
+    assert_eq!(crate::support::mode(&parts[0]), 0o600);
+    if is_root() {
+        let mut read = Command::new(NOBODY[0]);
+        let read = read.args(&NOBODY[1..]).arg("cat").arg(&parts[0]).output().unwrap();
+        assert!(!read.status.success() && read.stdout.is_empty());
+        assert!(String::from_utf8_lossy(&read.stderr).contains("ermission denied"));
+    }
+    assert_eq!(running.end().code, 0);
+    assert_eq!(crate::support::mode(&sandbox.path("root/there")), 0o666);
 }
