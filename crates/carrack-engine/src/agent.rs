@@ -14,11 +14,11 @@ use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::selection::Selection;
 use carrack_core::wire::bounds::{Expected, check_ask};
 use carrack_core::wire::control::{
-    Ask, Begin, Counted, Dial, Dialed, FromAgent, Hello, Listen, Listening, Paths, Role, SessionKey, Tell, ToAgent,
-    TransferOptions, Tunnel, Welcome,
+    Ask, Begin, Counted, Dial, Dialed, FromAgent, Hello, Listen, Listening, Paths, ReceiveRole, Role, SessionKey, Tell,
+    ToAgent, TransferOptions, Tunnel, Welcome,
 };
 use carrack_core::wire::mux::{Channel, HEADER_BYTES, decode_header};
-use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError};
+use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError, VERSION_RESUME};
 use carrack_core::{limits, tuning};
 use carrack_sys::dir::{Kind, stat_file};
 use carrack_sys::file::clear_nonblock;
@@ -32,6 +32,7 @@ use crate::link::mux::MuxWriter;
 use crate::link::{dial, hello, ssh};
 use crate::node::NodeSessions;
 use crate::storage::destination::{Destination, Tree};
+use crate::storage::marker::MarkerRequest;
 use crate::storage::pipe::FifoWriter;
 use crate::storage::place::Place;
 use crate::storage::source::SourceRoot;
@@ -370,7 +371,7 @@ impl Agent {
             Ask::Listen(listen) => self.listen(&listen),
             Ask::Dial(dial) => return self.start_dialing(request, dial),
             Ask::Tunnel(tunnel) => return self.start_tunnel(request, &tunnel),
-            Ask::Begin(begin) => self.begin(begin).map(|()| done(0)),
+            Ask::Begin(begin) => self.begin(begin).map(done),
             Ask::Cancel(_) => {
                 let running = self.lock().running.clone();
                 if let Some(running) = running {
@@ -615,7 +616,8 @@ impl Agent {
         Ok(selection.size().0 as u64)
     }
 
-    fn begin(self: &Arc<Self>, begin: Begin) -> Result<(), Failure> {
+    /// Starts a transfer; of a receiving one, how many items it knows from earlier sessions.
+    fn begin(self: &Arc<Self>, begin: Begin) -> Result<u64, Failure> {
         let options =
             begin.options.as_ref().ok_or_else(|| ProtocolError::violation("the peer began a transfer without options"));
         let options =
@@ -628,6 +630,7 @@ impl Agent {
             ));
         }
         let voice = self.voice();
+        let mut known = 0;
         let running = match begin.role {
             Some(Role::Send(role)) => {
                 if role.sources.len() > limits::SOURCES
@@ -649,7 +652,10 @@ impl Agent {
             }
             Some(Role::Receive(role)) => {
                 self.may_change()?;
-                let destination = self.destination(&role.directory, role.sink)?;
+                let destination = self.destination(&role, &options)?;
+                if let Destination::Tree(tree) = &destination {
+                    known = tree.known_count();
+                }
                 Running::Receive(ReceiveRun::start(options, destination, Expected::new(role.targets), voice))
             }
             None => {
@@ -668,7 +674,7 @@ impl Agent {
         for connection in waiting {
             running.add_stream(connection);
         }
-        Ok(())
+        Ok(known)
     }
 
     fn voice(self: &Arc<Self>) -> Voice {
@@ -681,13 +687,15 @@ impl Agent {
         }
     }
 
-    fn destination(self: &Arc<Self>, path: &[u8], sink: u32) -> Result<Destination, Failure> {
+    fn destination(self: &Arc<Self>, role: &ReceiveRole, options: &TransferOptions) -> Result<Destination, Failure> {
+        let (path, sink) = (&role.directory[..], role.sink);
         let named = |error: &io::Error| io_failure(Side::Destination, carrack_core::path::display_bytes(path), error);
         match (sink, self.environment.own_process) {
             (0, _) => {
                 let directory = self.environment.place.make_dirs(path).map_err(|error| named(&error))?;
-                let tree = Tree::new(directory, None, carrack_core::request::Durability::Group);
-                Ok(Destination::Tree(tree.map_err(|error| named(&error))?))
+                let request = marker_request(role, options)?;
+                let tree = Tree::new(directory, request, options.durability).map_err(|error| named(&error))?;
+                Ok(Destination::Tree(tree))
             }
             // Not the library's standard output: that keeps a last line to itself, and swallows the error when it cannot be written.
             (1, true) => {
@@ -721,6 +729,18 @@ impl Agent {
             )),
         }
     }
+}
+
+/// What a receiver's marker is found by, where it is to have one.
+fn marker_request(role: &ReceiveRole, options: &TransferOptions) -> Result<Option<MarkerRequest>, Failure> {
+    if role.marker.is_empty() || options.version < VERSION_RESUME {
+        return Ok(None);
+    }
+    let key = role.marker.as_slice().try_into().map_err(|_| {
+        let what = format!("the peer sent a marker's key of {} bytes", role.marker.len());
+        protocol_failure(Side::Link, &ProtocolError::violation(what))
+    })?;
+    Ok(Some(MarkerRequest { key, anew: role.anew, source_clock: role.source_clock }))
 }
 
 /// Where a client's connection came from and went to, for a node's agent.

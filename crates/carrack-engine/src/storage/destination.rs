@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
-use carrack_core::report::{ErrorCode, Failure, Side};
-use carrack_core::transfer::receiver::Opened;
+use carrack_core::digest::BlockDigest;
+use carrack_core::report::{ErrorCode, Failure, FileDigests, Side};
 use carrack_core::wire::control::TransferOptions;
 use carrack_core::wire::peer::Offer;
 
@@ -35,19 +35,22 @@ impl Destination {
     }
 
     /// Makes the place where an offered file grows, or says why not.
-    pub fn open_part(&self, offer: &Offer, options: &TransferOptions) -> (Opened, Option<Part>) {
-        match self {
-            Self::Tree(tree) => match tree.open_part(offer, options) {
-                // What an earlier session left is only found when a marker was asked for.
-                Ok(OpenedPart::Fresh(part) | OpenedPart::Resumed { part, .. }) => {
-                    (Opened::Ready, Some(Part::File(Box::new(part))))
+    ///
+    /// # Errors
+    /// Why it cannot be written.
+    pub fn open_part(&self, offer: &Offer, options: &TransferOptions) -> Result<Opening, Failure> {
+        Ok(match self {
+            Self::Tree(tree) => match tree.open_part(offer, options)? {
+                OpenedPart::Fresh(part) => Opening::Fresh(Part::File(Box::new(part))),
+                OpenedPart::Resumed { part, held, doubtful } => {
+                    Opening::Resumed { part: Part::File(Box::new(part)), held, doubtful }
                 }
-                Ok(OpenedPart::Keep | OpenedPart::Present(_)) => (Opened::Keep, None),
-                Err(failure) => (Opened::Refused(failure), None),
+                OpenedPart::Present(digests) => Opening::Present(digests),
+                OpenedPart::Keep => Opening::Keep,
             },
-            Self::Null => (Opened::Ready, Some(Part::Null)),
-            Self::Sequential(_) => (Opened::Ready, Some(Part::Sequential)),
-        }
+            Self::Null => Opening::Fresh(Part::Null),
+            Self::Sequential(_) => Opening::Fresh(Part::Sequential),
+        })
     }
 
     /// Writes bytes of a part.
@@ -81,6 +84,25 @@ impl Destination {
         let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
         stream.out.flush().map_err(|error| io_failure(Side::Destination, "write", &error))
     }
+}
+
+/// What opening the place for an offered file came to.
+pub enum Opening {
+    /// The name stays as it is, as was asked for.
+    Keep,
+    /// A new one, with nothing in it.
+    Fresh(Part),
+    /// See [`OpenedPart::Resumed`].
+    Resumed {
+        /// The part file.
+        part: Part,
+        /// Blocks that are there.
+        held: Vec<(u64, BlockDigest)>,
+        /// Indexes of blocks that may be there.
+        doubtful: Vec<u64>,
+    },
+    /// An earlier session has published it.
+    Present(FileDigests),
 }
 
 /// Where an offered file grows.

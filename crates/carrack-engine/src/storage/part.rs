@@ -245,6 +245,12 @@ impl PartFile {
         }
     }
 
+    /// A block that the marker claims is about to be written again: from now on it claims nothing of it that a source could have. Not
+    /// synced: what another boot finds claimed is read again anyway.
+    pub fn unclaim(&self, index: u64) {
+        self.claim(&[(index, BlockDigest::default())]);
+    }
+
     /// Digests blocks that may be there from an earlier session, and has the marker claim those that can be read. It reads
     /// all of them: for a thread of its own.
     pub fn rehash(&self, doubtful: &[u64]) -> Vec<(u64, BlockDigest)> {

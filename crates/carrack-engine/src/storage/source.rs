@@ -367,7 +367,7 @@ mod tests {
         let kind = RootKind::Directory(Arc::new(Dir::open_ambient(place).unwrap()));
         let root = SourceRoot { kind, target: Vec::new(), typed: Vec::new() };
         let mut found = None;
-        walk(0, &root, &mut |one| {
+        walk(0, &root, None, &mut |one| {
             if let Found::Item(item) = one
                 && item.path == name.as_bytes()
             {
@@ -502,7 +502,7 @@ mod tests {
             let kind = RootKind::Entry(parent, name.into(), Links::Refuse);
             let root = SourceRoot { kind, target: Vec::new(), typed: Vec::new() };
             let mut item = None;
-            walk(0, &root, &mut |found| {
+            walk(0, &root, None, &mut |found| {
                 if let Found::Item(found) = found {
                     item = Some(found);
                 }

@@ -98,6 +98,11 @@ impl Tree {
         })
     }
 
+    /// Whether there is a marker, in which it is worth writing down what has been made durable.
+    pub fn keeps_marker(&self) -> bool {
+        self.shared.journal.is_some()
+    }
+
     /// Items that earlier sessions published, as far as the marker tells: worth asking for by [`Tree::known`].
     pub fn known_count(&self) -> u64 {
         self.shared.journal.as_ref().map_or(0, |journal| journal.known_count())
@@ -474,7 +479,8 @@ fn believed(
     let comparable = left.part.digests == wanted;
     let (mut held, mut doubtful) = (Vec::new(), Vec::new());
     for claim in left.claims().into_iter().filter(|claim| end(claim.index) <= stat.size) {
-        if claim.sure && comparable {
+        // Behind the damage a claim may have been taken back.
+        if claim.sure && comparable && !damaged {
             held.push((claim.index, claim.digest));
         } else {
             doubtful.push(claim.index);

@@ -293,9 +293,10 @@ fn behind_a_damaged_marker_what_has_data_is_read_again() {
     std::fs::write(marker(directory.path()), bytes).unwrap();
     let tree = begin(directory.path());
     let (part, held, doubtful) = resumed(&tree, &offer("f"));
-    assert_eq!(indexes(&held), [0, 1]);
-    assert!(doubtful.contains(&3), "{doubtful:?}");
-    assert!(part.rehash(&doubtful).contains(&(3, digest(3, false))));
+    // What was claimed before the damage may have been taken back behind it.
+    assert!(held.is_empty() && [0, 1, 3].iter().all(|index| doubtful.contains(index)), "{held:?} {doubtful:?}");
+    let found = part.rehash(&doubtful);
+    assert!(found.contains(&(0, digest(0, false))) && found.contains(&(3, digest(3, false))));
 }
 
 #[test]

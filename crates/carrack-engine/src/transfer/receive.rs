@@ -1,6 +1,8 @@
 //! The receiving end: streams, commits, pump.
 
-use std::collections::{HashMap, VecDeque};
+mod slow;
+
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
@@ -12,14 +14,15 @@ use carrack_core::report::{ErrorCode, Failure, FileDigests, Side};
 use carrack_core::request::Verify;
 use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use carrack_core::tuning::{SILENCE, SLICE_BYTES};
-use carrack_core::wire::ProtocolError;
 use carrack_core::wire::bounds::Expected;
 use carrack_core::wire::control::{Ended, Tell, TransferOptions};
 use carrack_core::wire::frame::{
     self, ENTRY_HEADER_BYTES, EntryHeader, EntryKind, HEADER_BYTES, Header, TRAILER_BYTES, Trailer,
 };
 use carrack_core::wire::peer::{DirectoryAttributes, ItemResult, Offer, PeerMessage};
+use carrack_core::wire::{ProtocolError, VERSION_RESUME};
 
+use self::slow::{Checkpoint, Hands, Look};
 use super::{StageReports, Voice, stream_failure};
 use crate::data::hasher::BlockHasher;
 use crate::data::socket::Socket;
@@ -27,7 +30,7 @@ use crate::data::stages::{Stages, Waits};
 use crate::data::stream::{Connection, InStream};
 use crate::error::protocol_failure;
 use crate::storage::descriptors::open_parts_max;
-use crate::storage::destination::{Destination, Part, PartEntry, SmallFile, Tree};
+use crate::storage::destination::{Destination, Opening, Part, PartEntry, SmallFile, Tree};
 
 /// Commits that wait while one group is being published: beyond, streams wait too.
 const COMMITS_WAITING: usize = 256;
@@ -43,6 +46,8 @@ pub struct ReceiveRun {
     /// Directories that came, and whose attributes have not come.
     directories_unset: AtomicUsize,
     parts: Mutex<HashMap<u64, Arc<Part>>>,
+    /// Item and index of blocks that the marker claims from an earlier session.
+    claimed: Mutex<HashSet<(u64, u64)>>,
     parts_max: usize,
     staged: Mutex<HashMap<u64, Staged>>,
     sockets: Mutex<HashMap<u16, Arc<Socket>>>,
@@ -86,14 +91,18 @@ impl From<ProtocolError> for StreamError {
 impl ReceiveRun {
     /// Starts the pump and the commits; data is written as streams are added.
     pub fn start(options: TransferOptions, destination: Destination, expected: Expected, voice: Voice) -> Arc<Self> {
+        // Blocks are checkpointed to be found again after a crash, or to be read back one by one.
+        let marked =
+            matches!(&destination, Destination::Tree(tree) if tree.keeps_marker() || options.verify == Verify::Disk);
         let run = Arc::new(Self {
-            machine: Mutex::new(Receiver::new(ReceiverConfig { options, checkpoints: false })),
+            machine: Mutex::new(Receiver::new(ReceiverConfig { options, checkpoints: marked })),
             changed: Condvar::new(),
             options,
             destination,
             expected,
             directories_unset: AtomicUsize::new(0),
             parts: Mutex::default(),
+            claimed: Mutex::default(),
             parts_max: open_parts_max(),
             staged: Mutex::default(),
             sockets: Mutex::default(),
@@ -101,9 +110,9 @@ impl ReceiveRun {
             voice,
             threads: Mutex::default(),
         });
-        let (commits, work) = mpsc::sync_channel(COMMITS_WAITING);
-        run.spawn(move |run| run.commit_all(&work));
-        run.spawn(move |run| run.pump(commits));
+        let hands = Hands::start(&run);
+        let pumped = Arc::clone(&run);
+        lock(&run.threads).push(std::thread::spawn(move || pumped.pump(hands)));
         run
     }
 
@@ -197,12 +206,13 @@ impl ReceiveRun {
     }
 
     /// Carries out what the machine decides, until the transfer has ended.
-    fn pump(&self, commits: mpsc::SyncSender<Commit>) {
+    fn pump(self: &Arc<Self>, hands: Hands) {
         let mut offers = VecDeque::new();
         let mut reports = StageReports::new(&self.options);
         loop {
             self.open_waiting(&mut offers);
             reports.tell(&self.voice, &self.stages, false);
+            self.tell_stalled();
             let mut machine = lock(&self.machine);
             machine.handle_time(Instant::now());
             let mut actions = Vec::new();
@@ -213,7 +223,7 @@ impl ReceiveRun {
             if let (true, Some(outcome)) = (actions.is_empty(), outcome.clone()) {
                 drop(machine);
                 reports.tell(&self.voice, &self.stages, true);
-                return self.end(outcome, commits);
+                return self.end(outcome, hands);
             }
             if actions.is_empty() {
                 let most = Duration::from_secs(1);
@@ -224,30 +234,40 @@ impl ReceiveRun {
             }
             drop(machine);
             for action in actions {
-                self.carry_out(action, &mut offers, &commits);
+                self.carry_out(action, &mut offers, &hands);
             }
         }
     }
 
     /// Makes the part files that there are descriptors for. The rest waits until one of those that are open is published or
     /// discarded: the sender sends no block before its offer is answered.
-    fn open_waiting(&self, offers: &mut VecDeque<Offer>) {
+    fn open_waiting(self: &Arc<Self>, offers: &mut VecDeque<Offer>) {
         while lock(&self.parts).len() < self.parts_max
             && let Some(offer) = offers.pop_front()
         {
-            let (opened, part) = self.destination.open_part(&offer, &self.options);
-            let ran_out = matches!(&opened, Opened::Refused(failure) if failure.code == ErrorCode::ResourceLimit);
+            let opened = self.destination.open_part(&offer, &self.options);
+            let ran_out = matches!(&opened, Err(failure) if failure.code == ErrorCode::ResourceLimit);
             if ran_out && !lock(&self.parts).is_empty() {
                 return offers.push_front(offer);
             }
-            if let (Opened::Ready | Opened::Resumed(_), Some(part)) = (&opened, part) {
-                lock(&self.parts).insert(offer.item, Arc::new(part));
-            }
-            self.tell(|machine| machine.handle_opened(offer.item, opened));
+            let told = match opened {
+                Ok(Opening::Resumed { part, held, doubtful }) => {
+                    self.take_up(offer.item, part, held, doubtful);
+                    continue;
+                }
+                Ok(Opening::Fresh(part)) => {
+                    lock(&self.parts).insert(offer.item, Arc::new(part));
+                    Opened::Ready
+                }
+                Ok(Opening::Present(digests)) => Opened::Present(digests),
+                Ok(Opening::Keep) => Opened::Keep,
+                Err(failure) => Opened::Refused(failure),
+            };
+            self.tell(|machine| machine.handle_opened(offer.item, told));
         }
     }
 
-    fn carry_out(&self, action: ReceiverAction, offers: &mut VecDeque<Offer>, commits: &mpsc::SyncSender<Commit>) {
+    fn carry_out(&self, action: ReceiverAction, offers: &mut VecDeque<Offer>, hands: &Hands) {
         let commit = match action {
             ReceiverAction::Send(message) => {
                 // A control connection that is gone ends the whole session; its reader notices.
@@ -267,35 +287,37 @@ impl ReceiveRun {
                 }
                 return;
             }
-            // Without a marker nothing is known of an earlier attempt, and nothing has to be written down.
-            ReceiverAction::Checkpoint { item, .. } => {
-                return self.tell(|machine| machine.handle_checkpointed(item, Ok(Vec::new())));
+            // The other sides leave only after this one.
+            ReceiverAction::Checkpoint { item, blocks } => {
+                let _ = hands.checkpoints.send(Checkpoint { item, blocks });
+                return;
             }
-            ReceiverAction::Look { bundle, .. } => {
-                return self.tell(|machine| machine.handle_looked(bundle, Vec::new()));
+            ReceiverAction::Look { bundle, items } => {
+                let _ = hands.looks.send(Look { bundle, items });
+                return;
             }
             ReceiverAction::Publish { item, digests, size } => Commit::Publish { item, digests, size },
             ReceiverAction::Commit(bundle) => Commit::Bundle(bundle),
             ReceiverAction::ApplyDirectories(list) => Commit::Directories(list),
             ReceiverAction::Sync => Commit::Sync,
         };
-        // The other side leaves only after this one.
-        let _ = commits.send(commit);
+        let _ = hands.commits.send(commit);
     }
 
-    /// Leaves nothing behind but what has its name, and tells the command.
-    fn end(&self, outcome: Result<(), Failure>, commits: mpsc::SyncSender<Commit>) {
-        drop(commits);
+    /// Leaves nothing behind but what has its name and what the next session can use, and tells the command.
+    fn end(&self, outcome: Result<(), Failure>, hands: Hands) {
         if outcome.is_err() {
             for socket in lock(&self.sockets).values() {
                 socket.abort();
             }
         }
-        for (_, part) in lock(&self.parts).drain() {
-            remove_part(&part);
-        }
         self.changed.notify_all();
-        (self.voice.command)(Tell::Ended(Ended { failure: outcome.err().map(Into::into), ..Ended::default() }));
+        // What they have begun is done before the marker is left.
+        hands.finish();
+        self.leave_parts(&outcome);
+        let blocks_rotten = lock(&self.machine).blocks_rotten();
+        let failure = outcome.err().map(Into::into);
+        (self.voice.command)(Tell::Ended(Ended { failure, blocks_rotten, ..Ended::default() }));
     }
 
     /// Publishes in groups: whatever has come meanwhile is synced together, then renamed.
@@ -306,6 +328,9 @@ impl ReceiveRun {
             let synced = self.sync_group(&group);
             for commit in group {
                 self.commit(commit, &synced);
+            }
+            if let Some(tree) = self.tree() {
+                tree.written_down();
             }
         }
         // The transfer was ended early: what nobody will commit goes.
@@ -331,7 +356,7 @@ impl ReceiveRun {
                 let part = lock(&self.parts).remove(&item);
                 let result = match part.map_or(Ok(()), |part| self.publish(&part, digests, size)) {
                     Ok(()) => ItemResult::Published,
-                    Err(why) => ItemResult::Failed(why),
+                    Err(why) => self.lost(why),
                 };
                 self.tell(|machine| machine.handle_published(item, result));
             }
@@ -342,7 +367,7 @@ impl ReceiveRun {
                     let checked = synced.clone().and_then(|()| entry.verify());
                     let published = checked.inspect_err(|_| entry.remove()).and_then(|()| entry.publish());
                     if let Err(why) = published {
-                        exceptions.push((index, ItemResult::Failed(why)));
+                        exceptions.push((index, self.lost(why)));
                     }
                 }
                 self.tell(|machine| machine.handle_committed(bundle, exceptions));
@@ -369,11 +394,17 @@ impl ReceiveRun {
         let Part::File(part) = part else {
             return self.destination.end_stream();
         };
-        let finished = part
-            .finish(size)
-            .and_then(|()| if self.options.verify == Verify::Disk { part.verify(size, digests) } else { Ok(()) });
-        finished.inspect_err(|_| part.remove())?;
+        // Where there are checkpoints every block has been read back.
+        let read_back = self.options.verify == Verify::Disk && self.options.version < VERSION_RESUME;
+        let verify = || if read_back { part.verify(size, digests) } else { Ok(()) };
+        part.finish(size).and_then(|()| verify()).inspect_err(|_| part.remove())?;
         part.publish(size, digests)
+    }
+
+    /// What was written is of no use. Where storage has lost it, writing it again to another place may help.
+    fn lost(&self, why: Failure) -> ItemResult {
+        let again = matches!(why.code, ErrorCode::InputOutput | ErrorCode::DigestMismatch);
+        if again && self.options.version >= VERSION_RESUME { ItemResult::Again(why) } else { ItemResult::Failed(why) }
     }
 }
 
@@ -438,6 +469,9 @@ impl StreamWork<'_> {
     fn block(&mut self, item: u64, offset: u64, length: u32, hole: bool, whole: bool) -> Result<(), StreamError> {
         let begin = self.begin(|machine| machine.begin_block(self.number, item, offset, length, whole))?;
         let part = (begin == Begin::Write).then(|| lock(&self.run.parts).get(&item).cloned()).flatten();
+        if let Some(part) = part.as_deref() {
+            self.run.take_claim_back(item, offset, part);
+        }
         let mut hasher = BlockHasher::new(self.run.options.digests, offset);
         let mut written = Ok(());
         if hole {

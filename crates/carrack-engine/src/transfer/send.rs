@@ -57,6 +57,7 @@ pub struct SendRun {
 
 impl SendRun {
     /// Starts the pump; the scan starts, and data flows, as streams are added.
+    /// With `known` the receiver is asked what it has from an earlier session before anything small is sent.
     pub fn start(
         options: TransferOptions,
         roots: Vec<SourceRoot>,
@@ -317,6 +318,9 @@ impl SendRun {
             streams_lost: totals.faults.streams_lost,
             durable: totals.durable,
             failure: outcome.err().map(Into::into),
+            resumed_files: totals.files_resumed,
+            resumed_bytes: totals.bytes_resumed,
+            items_again: totals.faults.items_again,
             ..Ended::default()
         }));
     }

@@ -1,0 +1,158 @@
+//! What a receiving end does beside its pump, because it may take long: making part files durable and having the marker claim them,
+//! looking at what earlier sessions published, and reading again what they left.
+
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use carrack_core::digest::BlockDigest;
+use carrack_core::limits;
+use carrack_core::report::{Failure, FileDigests};
+use carrack_core::request::Verify;
+use carrack_core::transfer::receiver::Opened;
+use carrack_core::tuning::STALLED_AFTER;
+use carrack_core::wire::control::Tell;
+use carrack_core::wire::peer::QueryItem;
+
+use super::{COMMITS_WAITING, Commit, ReceiveRun, lock};
+use crate::storage::destination::Part;
+
+/// Blocks that are read again before it is looked whether anybody still wants to know.
+const REHASHED_AT_ONCE: usize = 16;
+
+/// Blocks of an open item to be made durable.
+pub(super) struct Checkpoint {
+    pub item: u64,
+    pub blocks: Vec<(u64, BlockDigest)>,
+}
+
+/// Items of a bundle that may be there.
+pub(super) struct Look {
+    pub bundle: u64,
+    pub items: Vec<QueryItem>,
+}
+
+/// Where the pump hands in what others carry out. Dropped, it ends them.
+pub(super) struct Hands {
+    pub commits: mpsc::SyncSender<Commit>,
+    pub checkpoints: mpsc::SyncSender<Checkpoint>,
+    pub looks: mpsc::SyncSender<Look>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Hands {
+    /// Starts those who carry it out.
+    pub fn start(run: &std::sync::Arc<ReceiveRun>) -> Self {
+        let (commits, to_commit) = mpsc::sync_channel(COMMITS_WAITING);
+        // No more than one for each open item, or for each question that may be out: nobody waits to hand one in.
+        let (checkpoints, to_checkpoint) = mpsc::sync_channel(limits::OPEN_ITEMS);
+        let (looks, to_look) = mpsc::sync_channel(limits::QUERIES);
+        let spawn = |work: Box<dyn FnOnce(&ReceiveRun) + Send>| {
+            let run = std::sync::Arc::clone(run);
+            std::thread::spawn(move || work(&run))
+        };
+        let threads = vec![
+            spawn(Box::new(move |run| run.commit_all(&to_commit))),
+            spawn(Box::new(move |run| to_checkpoint.iter().for_each(|checkpoint| run.checkpoint(&checkpoint)))),
+            spawn(Box::new(move |run| to_look.iter().for_each(|look| run.look(&look)))),
+        ];
+        Self { commits, checkpoints, looks, threads }
+    }
+
+    /// Waits until all that was handed in has been carried out.
+    pub fn finish(self) {
+        drop((self.commits, self.checkpoints, self.looks));
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl ReceiveRun {
+    fn checkpoint(&self, checkpoint: &Checkpoint) {
+        let part = lock(&self.parts).get(&checkpoint.item).cloned();
+        let read_back = self.options.verify == Verify::Disk;
+        let saved = match part.as_deref() {
+            Some(Part::File(part)) => part.checkpoint(&checkpoint.blocks, read_back),
+            // A sink keeps nothing that could be lost.
+            _ => Ok(Vec::new()),
+        };
+        self.tell(|machine| machine.handle_checkpointed(checkpoint.item, saved));
+    }
+
+    fn look(&self, look: &Look) {
+        let found = |item: &QueryItem| Some((item.index, self.tree()?.known(item, self.options.digests)?));
+        let known: Vec<(u32, FileDigests)> = look.items.iter().filter_map(found).collect();
+        self.tell(|machine| machine.handle_looked(look.bundle, known));
+    }
+
+    /// A part file that an earlier session left: accepted at once where the marker can be believed, else once its blocks have been
+    /// read again.
+    pub(super) fn take_up(
+        self: &std::sync::Arc<Self>,
+        item: u64,
+        part: Part,
+        mut held: Vec<(u64, BlockDigest)>,
+        doubtful: Vec<u64>,
+    ) {
+        let part = std::sync::Arc::new(part);
+        lock(&self.parts).insert(item, std::sync::Arc::clone(&part));
+        if doubtful.is_empty() {
+            return self.taken_up(item, held);
+        }
+        self.spawn(move |run| {
+            let Part::File(part) = &*part else { return };
+            for some in doubtful.chunks(REHASHED_AT_ONCE) {
+                if lock(&run.machine).outcome().is_some() {
+                    return;
+                }
+                held.extend(part.rehash(some));
+            }
+            run.taken_up(item, held);
+        });
+    }
+
+    fn taken_up(&self, item: u64, held: Vec<(u64, BlockDigest)>) {
+        lock(&self.claimed).extend(held.iter().map(|(index, _)| (item, *index)));
+        self.tell(|machine| machine.handle_opened(item, Opened::Resumed(held)));
+    }
+
+    /// A block is about to be written: what the marker claims of it from an earlier session is no longer so.
+    pub(super) fn take_claim_back(&self, item: u64, offset: u64, part: &Part) {
+        let index = offset / u64::from(self.options.block_bytes);
+        if let Part::File(part) = part
+            && lock(&self.claimed).remove(&(item, index))
+        {
+            part.unclaim(index);
+        }
+    }
+
+    /// Tells the command of calls to the file system that do not return.
+    pub(super) fn tell_stalled(&self) {
+        let stalled = self.tree().map(|tree| tree.stalled(Instant::now(), STALLED_AFTER));
+        for text in stalled.into_iter().flatten() {
+            (self.voice.command)(Tell::Note(text));
+        }
+    }
+
+    /// What is left of the transfer's part files stays for the next session, as far as it is of use, or goes.
+    pub(super) fn leave_parts(&self, outcome: &Result<(), Failure>) {
+        let unsaved = lock(&self.machine).unsaved();
+        let read_back = self.options.verify == Verify::Disk;
+        for (item, part) in lock(&self.parts).drain() {
+            let Part::File(part) = &*part else { continue };
+            if outcome.is_ok() {
+                part.remove();
+                continue;
+            }
+            if let Some((_, blocks)) = unsaved.iter().find(|(number, _)| *number == item) {
+                // What cannot be saved is sent again.
+                let _ = part.checkpoint(blocks, read_back);
+            }
+            part.leave();
+        }
+        if let Some(tree) = self.tree() {
+            tree.finish(outcome.is_ok());
+        }
+    }
+}
