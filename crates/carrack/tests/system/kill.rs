@@ -1,5 +1,5 @@
 //! What is left when one of those who take part in a copy is killed in the midst of it: nothing under a final name that is not whole,
-//! nobody who waits for the dead, and no open port.
+//! nobody who waits for the dead, no open port, and something from which the same command goes on.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ impl Scene {
                 return true;
             }
             let files: Vec<PathBuf> = tree::walk(&self.there()).into_iter().filter(|path| path.is_file()).collect();
-            let (parts, whole): (Vec<&PathBuf>, Vec<&PathBuf>) = files.iter().partition(|path| is_part(path));
+            let (parts, whole): (Vec<&PathBuf>, Vec<&PathBuf>) = files.iter().partition(|path| is_hidden(path));
             let begun = |part: &&PathBuf| part.to_string_lossy().contains(".large.") && begins_with_data(part);
             !whole.is_empty() && parts.iter().any(begun)
         });
@@ -63,7 +63,7 @@ impl Scene {
     fn assert_nothing_wrong(&self) {
         let (from, there) = (self.sandbox.path("tree"), self.there());
         let mut whole = 0;
-        for path in tree::walk(&there).into_iter().filter(|path| path.is_file() && !is_part(path)) {
+        for path in tree::walk(&there).into_iter().filter(|path| path.is_file() && !is_hidden(path)) {
             let name = path.strip_prefix(&there).unwrap();
             assert!(
                 std::fs::read(&path).unwrap() == std::fs::read(from.join(name)).unwrap(),
@@ -74,14 +74,26 @@ impl Scene {
         assert!(whole > 0 && !there.join("large").exists(), "the copy was not met in its midst: {whole}");
     }
 
+    /// Small files that were not whole go; what has come of the large one may stay.
     #[track_caller]
-    fn wait_for_no_parts(&self) {
-        wait_until("part files go", || self.sandbox.parts("there").is_empty());
+    fn wait_for_no_small_parts(&self) {
+        let is_small = |path: &PathBuf| !path.to_string_lossy().contains(".large.");
+        wait_until("part files go", || !self.sandbox.parts("there").iter().any(is_small));
+    }
+
+    /// The same command goes on from there, and leaves nothing hidden behind.
+    #[track_caller]
+    fn finish(&self, arguments: &[&str]) {
+        self.sandbox.ok(arguments);
+        crate::support::same_tree(&self.sandbox.path("tree"), &self.there());
+        let hidden: Vec<PathBuf> = tree::walk(&self.there()).into_iter().filter(|path| is_hidden(path)).collect();
+        assert_eq!(hidden, Vec::<PathBuf>::new());
     }
 }
 
-fn is_part(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "part")
+/// A part file or a marker: the tree itself has no such names.
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
 }
 
 /// Its blocks are reserved from the start: only what is in them tells whether something has come.
@@ -133,23 +145,29 @@ fn end_with(mut running: Running, code: i32) -> String {
 fn the_far_side_cleans_up_after_a_command_that_was_killed_while_it_sent() {
     let scene = Scene::new();
     let far = Sshd::start(&scene.sandbox);
-    let running = scene.start(&[&far.rsh, "tree/", &scene.over_ssh("there")]);
+    let there = scene.over_ssh("there");
+    let command = [&far.rsh, "tree/", &there];
+    let running = scene.start(&command);
     let involved = Involved::find(&scene, &running, 1);
     signal(running.id(), "KILL");
     involved.wait_for_end();
-    scene.wait_for_no_parts();
+    scene.wait_for_no_small_parts();
     scene.assert_nothing_wrong();
+    scene.finish(&command);
 }
 
 #[test]
 fn nobody_stays_after_a_command_that_was_killed_while_it_received() {
     let scene = Scene::new();
     let far = Sshd::start(&scene.sandbox);
-    let running = scene.start(&[&far.rsh, &scene.over_ssh("tree/"), "there"]);
+    let from = scene.over_ssh("tree/");
+    let command = [&far.rsh, &from, "there"];
+    let running = scene.start(&command);
     let involved = Involved::find(&scene, &running, 1);
     signal(running.id(), "KILL");
     involved.wait_for_end();
     scene.assert_nothing_wrong();
+    scene.finish(&command);
 }
 
 #[test]
@@ -168,9 +186,7 @@ fn the_command_notices_that_the_agent_was_killed() {
         assert!(said.contains("far: "), "{said}");
         involved.wait_for_end();
         scene.assert_nothing_wrong();
-        if !receives {
-            assert_eq!(scene.sandbox.parts("there"), Vec::<PathBuf>::new());
-        }
+        scene.finish(&[&far.rsh, &from, &to]);
     }
 }
 
@@ -178,13 +194,16 @@ fn the_command_notices_that_the_agent_was_killed() {
 fn both_sides_notice_that_ssh_was_killed() {
     let scene = Scene::new();
     let far = Sshd::start(&scene.sandbox);
-    let running = scene.start(&[&far.rsh, "tree/", &scene.over_ssh("there")]);
+    let there = scene.over_ssh("there");
+    let command = [&far.rsh, "tree/", &there];
+    let running = scene.start(&command);
     let involved = Involved::find(&scene, &running, 1);
     signal(involved.helpers[0], "KILL");
     end_with(running, 10);
     involved.wait_for_end();
-    scene.wait_for_no_parts();
+    scene.wait_for_no_small_parts();
     scene.assert_nothing_wrong();
+    scene.finish(&command);
 }
 
 #[test]
@@ -194,7 +213,9 @@ fn between_two_hosts_each_notices_the_end_of_any_other() {
         let far = Sshd::start(&scene.sandbox);
         let away = Sshd::with(&scene.sandbox, &Setup { name: "away", ..Setup::default() });
         let from = format!("away:{}", scene.sandbox.path("tree/").display());
-        let running = scene.start(&[&far.rsh, &from, &scene.over_ssh("there")]);
+        let there = scene.over_ssh("there");
+        let command = [&*far.rsh, &from, &there];
+        let running = scene.start(&command);
         let involved = Involved::find(&scene, &running, 2);
         // Whose home is whose tells them apart.
         let agent_of = |home: &Path| *agents(home).first().unwrap();
@@ -208,9 +229,10 @@ fn between_two_hosts_each_notices_the_end_of_any_other() {
         }
         involved.wait_for_end();
         if victim != "destination" {
-            scene.wait_for_no_parts();
+            scene.wait_for_no_small_parts();
         }
         scene.assert_nothing_wrong();
+        scene.finish(&command);
     }
 }
 
@@ -228,9 +250,14 @@ fn the_command_notices_that_the_node_was_killed() {
         node.child.kill().unwrap();
         end_with(running, 10);
         scene.assert_nothing_wrong();
-        if !receives {
-            assert_eq!(scene.sandbox.parts("there"), Vec::<PathBuf>::new());
-        }
+        drop(node);
+        // On another port it is another node, and this another copy: it is whole all the same.
+        let again = Node::start(&scene.sandbox, root, &[]);
+        let (from, to) = match receives {
+            true => ("tree/".to_owned(), again.at("")),
+            false => (again.at(""), "there".to_owned()),
+        };
+        scene.sandbox.ok([&again.token(), &from, &to]);
     }
 }
 
@@ -240,10 +267,9 @@ fn a_node_cleans_up_after_a_command_that_was_killed_and_serves_the_next() {
     let node = Node::start(&scene.sandbox, "there", &[]);
     let running = scene.start(&[&node.token(), "tree/", &node.at("")]);
     signal(running.id(), "KILL");
-    scene.wait_for_no_parts();
+    scene.wait_for_no_small_parts();
     scene.assert_nothing_wrong();
-    scene.sandbox.ok([&node.token(), "tree/", &node.at("")]);
-    crate::support::same_tree(&scene.sandbox.path("tree"), &scene.there());
+    scene.finish(&[&node.token(), "tree/", &node.at("")]);
 }
 
 #[test]
@@ -261,8 +287,9 @@ fn a_signal_ends_a_copy_in_good_order_on_both_sides() {
             signal(running.id(), name);
             end_with(running, code);
             involved.wait_for_end();
-            assert_eq!(scene.sandbox.parts("there"), Vec::<PathBuf>::new());
+            scene.wait_for_no_small_parts();
             scene.assert_nothing_wrong();
+            scene.finish(&[&far.rsh, &from, &to]);
         }
     }
 }
@@ -274,7 +301,7 @@ fn a_signal_ends_a_copy_to_a_node_and_the_node_stays() {
     let running = scene.start(&[&node.token(), "tree/", &node.at("")]);
     signal(running.id(), "INT");
     end_with(running, 20);
-    scene.wait_for_no_parts();
+    scene.wait_for_no_small_parts();
     scene.assert_nothing_wrong();
-    scene.sandbox.ok([&node.token(), "tree/", &node.at("")]);
+    scene.finish(&[&node.token(), "tree/", &node.at("")]);
 }
