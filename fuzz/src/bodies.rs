@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use carrack_core::digest::BlockDigest;
+use carrack_core::digest::{BlockDigest, block_count};
 use carrack_core::path::{check_relative, display_bytes, drives_terminal, join, split_name};
 use carrack_core::report::{ErrorCode, Failure, ItemKind, ItemReport, Side};
 use carrack_core::request::{Digests, Durability, Existing, Verify};
 use carrack_core::transfer::ScannedItem;
+use carrack_core::transfer::marker::{Chain, Part, replay};
 use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use carrack_core::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig, SentItem};
 use carrack_core::wire::bounds::check_ask;
@@ -21,8 +22,45 @@ use carrack_core::wire::peer::{ItemResult, PeerMessage};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Each target and what it does.
-pub const TARGETS: [Target; 5] =
-    [("frame", frame), ("control", control), ("peer", peer), ("path", path), ("mux", multiplexed)];
+pub const TARGETS: [Target; 6] =
+    [("frame", frame), ("control", control), ("peer", peer), ("path", path), ("mux", multiplexed), ("marker", marker)];
+
+/// A marker: as it is, and as records of these kinds and payloads whose checksums are right. What counts is a whole number of records,
+/// says the same when it is read again, and claims nothing that cannot be.
+pub fn marker(data: &[u8]) {
+    let boot = [7; 16];
+    check_marker(data, boot);
+    let (mut bytes, mut chain) = Chain::begin(*b"01234567");
+    let mut rest = data;
+    while let Some(([kind, low, high], behind)) = rest.split_first_chunk() {
+        let length = usize::from(u16::from_le_bytes([*low, *high]) % 4096).min(behind.len());
+        let (payload, behind) = behind.split_at(length);
+        chain.append_raw(kind % 8, payload, &mut bytes);
+        rest = behind;
+    }
+    check_marker(&bytes, boot);
+    assert!(replay(&bytes, boot).is_some());
+}
+
+fn check_marker(bytes: &[u8], boot: [u8; 16]) {
+    let Some(found) = replay(bytes, boot) else { return };
+    let good = usize::try_from(found.bytes).expect("no more than was read");
+    assert_eq!(found.damaged, good < bytes.len());
+    let mut again = replay(&bytes[..good], boot).expect("it was read before");
+    again.damaged = found.damaged;
+    assert_eq!(again, found);
+    for left in found.parts.values() {
+        let Part { path, part_name, size, block_bytes, .. } = &left.part;
+        assert!(check_relative(path).is_ok() && check_relative(part_name).is_ok() && !part_name.contains(&b'/'));
+        let claims = left.claims();
+        assert!(claims.is_sorted_by(|a, b| a.index < b.index));
+        assert!(claims.last().is_none_or(|last| last.index < block_count(*size, *block_bytes)));
+        assert!(left.has_claims() != claims.is_empty());
+    }
+    let wanted = Digests { blake3: false, adler32: false, crc32c: false };
+    assert!(found.known_count() <= carrack_core::limits::KNOWN_ITEMS as u64);
+    let _ = found.known(&[0; 16], wanted);
+}
 
 /// Headers, entries and trailers: what decodes is encoded to something that decodes to the same.
 pub fn frame(data: &[u8]) {

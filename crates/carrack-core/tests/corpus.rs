@@ -189,6 +189,41 @@ fn peer_seeds() {
     keep("peer", "sent", &conversation(&sent));
 }
 
+/// A marker as it is written, and its records' kinds, lengths and payloads as the body takes them to seal them anew.
+fn marker_seeds() {
+    use carrack_core::digest::BlockDigest;
+    use carrack_core::request::{Digests, Durability};
+    use carrack_core::transfer::marker::{Chain, Part, Published, Record, Session};
+    let digests = Digests { blake3: true, adler32: false, crc32c: true };
+    let digest = BlockDigest { blake3: [9; 32], adler32: 1, crc32c: 5 };
+    let (path, part_name) = (b"d/f".to_vec(), b".f.carrack-01234567-1.part".to_vec());
+    let (size, mtime, changed) = (300_000, Some((-5, 9)), Some((7, 0)));
+    let part = Part { number: 1, path, part_name, size, mtime, changed, block_bytes: 1 << 16, digests };
+    let session = |boot| Record::Session(Session { boot, durability: Durability::Group, source_clock: 1_700_000_000 });
+    let records = [
+        session([7; 16]),
+        Record::Part(part),
+        Record::Blocks { part: 1, first: 1, digests: vec![digest; 3] },
+        Record::Published(vec![Published { key: [3; 16], digests: digest.as_file(digests) }]),
+        session([8; 16]),
+        Record::Blocks { part: 1, first: 3, digests: vec![digest; 2] },
+        Record::Dropped { part: 1 },
+    ];
+    for (name, count) in [("session", 1), ("blocks", 3), ("published", 4), ("sessions", 6), ("dropped", 7)] {
+        let (mut bytes, mut chain) = Chain::begin(*b"01234567");
+        let mut sealed_anew = Vec::new();
+        for record in &records[..count] {
+            let start = bytes.len();
+            chain.append(record, &mut bytes);
+            // Kind, length, payload, checksum: the last is left out, and of the length the upper half.
+            sealed_anew.extend_from_slice(&bytes[start..start + 3]);
+            sealed_anew.extend_from_slice(&bytes[start + 5..bytes.len() - 4]);
+        }
+        keep("marker", name, &bytes);
+        keep("marker", &format!("records-{name}"), &sealed_anew);
+    }
+}
+
 /// Run by hand when an encoding changes.
 #[test]
 #[ignore = "writes the seeds of the corpus"]
@@ -196,6 +231,7 @@ fn write_seeds() {
     frame_seeds();
     control_seeds();
     peer_seeds();
+    marker_seeds();
     let paths: [(&str, &[u8]); 6] = [
         ("plain", b"a/b/c"),
         ("up", b"a/../b"),

@@ -387,7 +387,12 @@ impl Agent {
             Ask::Rename(rename) => self.may_change().and_then(|()| verbs::rename(place, &rename)).map(|()| done(1)),
             Ask::Remove(remove) => self.may_change().and_then(|()| verbs::remove(place, &remove)).map(done),
             Ask::Select(paths) => self.select(paths).map(done),
-            Ask::Collect(_) => Err(failure(ErrorCode::Unsupported, Side::Link, "this version cannot do that yet")),
+            Ask::Collect(collect) => {
+                let collected = self
+                    .may_change()
+                    .and_then(|()| verbs::collect(place, &collect, &mut |page| self.page(request, Tell::Page(page))));
+                collected.map(done)
+            }
             Ask::Bye(_) => return None,
         })
     }

@@ -7,6 +7,7 @@ use carrack_core::request::{Digests, Reach};
 use carrack_core::wire::ProtocolError;
 use carrack_core::wire::control::{self, Ask, Counted, Tell, kind_from_number};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::end::{End, EndId, Inbox, Note};
 
@@ -102,15 +103,7 @@ impl Files {
 
     fn list_as(&mut self, list: control::List, each: &mut dyn FnMut(ListEntry)) -> Result<(), Failure> {
         let typed = list.path.clone();
-        let mut part = |tell| {
-            let Tell::Page(page) = tell else { return Ok(()) };
-            for entry in page.entries {
-                check_name(&entry.path, &typed)?;
-                each(entry.into());
-            }
-            Ok(())
-        };
-        self.converse(Ask::List(list), &mut part).map(|_| ())
+        self.pages(Ask::List(list), &typed, each).map(|_| ())
     }
 
     /// Describes what a path is, a link not followed.
@@ -153,6 +146,34 @@ impl Files {
     /// Those of the place; what was removed before stays removed.
     pub fn remove(&mut self, path: &[u8], recursive: bool) -> Result<u64, Failure> {
         self.converse(Ask::Remove(control::Remove { path: path.to_vec(), recursive }), &mut |_| Ok(()))
+    }
+
+    /// Removes what transfers have left below a directory and nothing has changed for so long, or only tells of it; and how much it
+    /// was. Entries with an error could not be removed, or looked at.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn collect(
+        &mut self,
+        path: &[u8],
+        older: Duration,
+        dry_run: bool,
+        each: &mut dyn FnMut(ListEntry),
+    ) -> Result<u64, Failure> {
+        let ask = control::Collect { path: path.to_vec(), older_seconds: older.as_secs(), dry_run };
+        self.pages(Ask::Collect(ask), b"", each)
+    }
+
+    fn pages(&mut self, ask: Ask, typed: &[u8], each: &mut dyn FnMut(ListEntry)) -> Result<u64, Failure> {
+        let mut part = |tell| {
+            let Tell::Page(page) = tell else { return Ok(()) };
+            for entry in page.entries {
+                check_name(&entry.path, typed)?;
+                each(entry.into());
+            }
+            Ok(())
+        };
+        self.converse(ask, &mut part)
     }
 
     /// Digests of a file, or of every file below a directory.

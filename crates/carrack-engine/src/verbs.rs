@@ -8,13 +8,16 @@ use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport
 use carrack_core::request::Digests;
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_core::wire::control::{
-    Entry, Inspected, Item, List, MakeDirectory, Page, PathFacts, Paths, Remove, Rename, Sum, Sums, Tell, kind_number,
+    Collect, Entry, Inspected, Item, List, MakeDirectory, Page, PathFacts, Paths, Remove, Rename, Sum, Sums, Tell,
+    kind_number,
 };
 use carrack_sys::dir::{Dir, Kind, Links, Stat};
 use carrack_sys::file;
 
 use crate::data::hasher::BlockHasher;
 use crate::error::{failure, io_failure};
+use crate::storage;
+use crate::storage::collect::{Collected, Rules};
 use crate::storage::place::Place;
 use crate::storage::walk::Trail;
 
@@ -253,6 +256,41 @@ pub fn remove(place: &Place, remove: &Remove) -> Result<u64, Failure> {
     }
     parent.remove_dir(&name).map_err(|error| fail("remove the directory", &remove.path, &error))?;
     Ok(removed + 1)
+}
+
+/// Collects what transfers have left below a directory, and tells how much it was.
+pub fn collect(
+    place: &Place,
+    collect: &Collect,
+    send: &mut dyn FnMut(Page) -> Result<(), Failure>,
+) -> Result<u64, Failure> {
+    let fail =
+        |error: io::Error| io_failure(Side::Destination, format!("{}: open", display_bytes(&collect.path)), &error);
+    let top = place.dir(&collect.path).map_err(fail)?;
+    let mut pages = Pages { page: Page::default(), bytes: 0, count: 0, send };
+    let rules = Rules {
+        older_seconds: collect.older_seconds,
+        now: carrack_sys::host::clock_seconds(),
+        dry_run: collect.dry_run,
+    };
+    let mut removed = 0;
+    storage::collect::collect(&top, rules, &mut |found: Collected| {
+        removed += u64::from(found.result.is_ok());
+        let failure = found.result.err().map(|error| io_failure(Side::Destination, "collect", &error).into());
+        pages.push(Entry {
+            path: found.path,
+            kind: kind_number(kind_of(found.stat.kind)),
+            // What it takes, not what it would have become.
+            size: found.stat.blocks_512.saturating_mul(512),
+            mode: found.stat.mode,
+            mtime_seconds: found.stat.mtime.seconds,
+            mtime_nanos: found.stat.mtime.nanos,
+            failure,
+            ..Entry::default()
+        })
+    })?;
+    pages.flush()?;
+    Ok(removed)
 }
 
 /// Removes what is no directory, and puts the directories aside.

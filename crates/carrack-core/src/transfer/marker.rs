@@ -181,6 +181,12 @@ impl Chain {
         }
     }
 
+    /// Appends a record of any kind and payload, its checksum right: what only an error in this program, or a later format, would
+    /// write. For tests of what replay makes of it.
+    pub fn append_raw(&mut self, kind: u8, payload: &[u8], out: &mut Vec<u8>) {
+        self.seal(out, kind, |out| out.extend_from_slice(payload));
+    }
+
     fn seal(&mut self, out: &mut Vec<u8>, kind: u8, payload: impl FnOnce(&mut Vec<u8>)) {
         let start = out.len();
         out.push(kind);

@@ -1,6 +1,8 @@
 //! Files: where paths lead ([`place`]), what is there ([`walk`], [`source`]), how it gets written ([`destination`], [`tree`],
-//! [`part`], [`pipe`]) and what survives a crash of it ([`marker`]); all of it within the limit of open files ([`descriptors`]).
+//! [`part`], [`pipe`]), what survives a crash of it ([`marker`]) and is collected when nobody wants it ([`collect`]); all of it within
+//! the limit of open files ([`descriptors`]).
 
+pub mod collect;
 pub mod descriptors;
 pub mod destination;
 mod directories;

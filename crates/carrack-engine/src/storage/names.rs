@@ -13,9 +13,7 @@ use carrack_sys::dir::Dir;
 
 const MIDDLE: &[u8] = b".carrack-";
 const PART_END: &[u8] = b".part";
-#[cfg(test)]
 const MARKER_START: &[u8] = b".carrack-";
-#[cfg(test)]
 const MARKER_END: &[u8] = b".marker";
 
 /// The name of the `number`-th marker of a key, counting from 1.
@@ -25,7 +23,6 @@ pub fn marker_name(key: [u8; limits::MARKER_KEY_BYTES], number: u32) -> Vec<u8> 
 }
 
 /// Whether a marker is called so.
-#[cfg(test)]
 pub fn is_marker(name: &[u8]) -> bool {
     let key = name.strip_prefix(MARKER_START).and_then(|rest| rest.strip_suffix(MARKER_END));
     let key = key.and_then(|key| key.split_at_checked(2 * limits::MARKER_KEY_BYTES));

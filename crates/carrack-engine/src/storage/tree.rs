@@ -240,6 +240,8 @@ impl Tree {
         let created = directories.within(parent, "create the part file", |directory| {
             PartNames::make(&directory.dir, &part, |name| directory.dir.create_new(name))
         })?;
+        // Tells whoever collects leftovers that somebody is here; where there are no locks, its age has to tell.
+        let _ = file::try_lock(&created);
         let source = Source { kind: ItemKind::File, size, mtime: offer.mtime };
         let mut made = PartFile {
             file: created,
@@ -301,6 +303,7 @@ impl Tree {
         if stat.size < part.size {
             opened.set_len(part.size).ok()?;
         }
+        let _ = file::try_lock(&opened);
         let source = Source { kind: ItemKind::File, size: part.size, mtime: offer.mtime };
         let name = PartName::taken_up(part.part_name.clone());
         let part = PartFile {

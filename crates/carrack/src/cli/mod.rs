@@ -67,7 +67,7 @@ pub fn command() -> Command {
 
 /// The tree without what only programs call.
 pub fn people_command() -> Command {
-    let verbs = [copy_flags::copy(), ls(), stat(), mkdir(), mv(), rm(), sum(), serve(), completions(), man()];
+    let verbs = [copy_flags::copy(), ls(), stat(), mkdir(), mv(), rm(), sum(), gc(), serve(), completions(), man()];
     Command::new("carrack")
         .version(version())
         .about(ABOUT)
@@ -126,6 +126,15 @@ fn sum() -> Command {
     let verb = Command::new("sum")
         .about("Print digests where the files are: one kind as b3sum prints it, several with their names")
         .arg(value("digest", "LIST", "blake3, adler32, crc32c, separated by commas [default: blake3]"))
+        .arg(locations("locations", "LOCATION").required(true));
+    with_reach(verb)
+}
+
+fn gc() -> Command {
+    let verb = Command::new("gc")
+        .about("Remove what copies have left behind that nobody takes up again")
+        .arg(value("older-than", "TIME", "Only what nothing has changed for so long [default: 7d]"))
+        .arg(flag("dry-run", Some('n'), "Show what would be removed, and remove nothing"))
         .arg(locations("locations", "LOCATION").required(true));
     with_reach(verb)
 }

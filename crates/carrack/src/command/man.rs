@@ -66,7 +66,7 @@ mod tests {
     fn a_page_for_each_verb_and_none_for_the_hidden() {
         let names: Vec<String> = pages().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names[0], "carrack.1");
-        for verb in ["copy", "ls", "stat", "mkdir", "mv", "rm", "sum", "serve", "completions", "man"] {
+        for verb in ["copy", "ls", "stat", "mkdir", "mv", "rm", "sum", "gc", "serve", "completions", "man"] {
             assert!(names.contains(&format!("carrack-{verb}.1")), "{verb}");
         }
         assert!(!names.iter().any(|name| name.contains("agent")));

@@ -4,6 +4,7 @@ mod agent;
 mod completions;
 mod copy;
 mod entry;
+mod gc;
 mod ls;
 mod man;
 mod mkdir;
@@ -58,6 +59,7 @@ fn dispatch(verb: &str, matches: &ArgMatches, flags: &Flags) -> Result<u8, Comma
         "mv" => mv::run(flags),
         "rm" => rm::run(flags),
         "sum" => sum::run(flags),
+        "gc" => gc::run(flags),
         "serve" => serve::run(flags),
         "agent" => agent::run(matches),
         "completions" => completions::run(matches),

@@ -20,7 +20,8 @@ pub struct Session {
     verb: &'static str,
     /// Whether standard output carries JSON.
     pub json: bool,
-    quiet: bool,
+    /// Only errors are told.
+    pub quiet: bool,
     /// Standard output.
     pub out: Lines,
     reach: Reach,

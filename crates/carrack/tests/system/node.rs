@@ -119,6 +119,7 @@ fn a_node_for_reading_lets_nothing_be_changed() {
         vec!["mv".into(), at("d/f"), at("d/g")],
         vec!["rm".into(), at("d/f")],
         vec!["rm".into(), "-r".into(), at("d")],
+        vec!["gc".into(), at("d")],
         vec![at("d/f"), at("d/g")],
     ] {
         let ran = sandbox.run(words.iter().chain([&node.token()]));

@@ -438,3 +438,17 @@ fn the_far_side_takes_a_path_as_it_was_typed() {
     assert_eq!(std::fs::read_to_string(sandbox.path("back")).unwrap(), "content");
     assert!(!far.home.join("canary").exists() && !sandbox.path("canary").exists());
 }
+
+#[test]
+fn leftovers_are_collected_where_they_are() {
+    let sandbox = Sandbox::new();
+    let far = Sshd::start(&sandbox);
+    let left = sandbox.write("there/.carrack-00112233aabbccdd.marker", "");
+    std::fs::set_permissions(&left, std::fs::Permissions::from_mode(0o600)).unwrap();
+    sandbox.write("there/data", "stays");
+    let there = at(&sandbox, "far", "there");
+    assert_eq!(sandbox.ok(["gc", &far.rsh, &there]).stdout, "");
+    let gone = sandbox.ok(["gc", "--older-than", "0s", &far.rsh, &there]).stdout;
+    assert_eq!(gone.trim_end(), left.to_str().unwrap());
+    assert!(!left.exists() && sandbox.path("there/data").exists());
+}

@@ -1,4 +1,4 @@
-//! `ls`, `stat`, `mkdir`, `mv`, `rm` and `sum`: the same here and at a node.
+//! `ls`, `stat`, `mkdir`, `mv`, `rm`, `sum` and `gc`: the same here and at a node.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
@@ -223,4 +223,65 @@ fn a_large_directory_is_listed_as_it_is_read() {
     assert_eq!(names.len(), ENTRIES);
     let peak = crate::support::running::peak_resident(node.child.id()).unwrap();
     assert!(peak < 64 << 20, "the node took {peak} bytes");
+}
+
+/// A marker with this tag, as a session leaves it.
+fn marker(sandbox: &Sandbox, path: &str, tag: [u8; 8]) -> File {
+    use carrack_core::request::Durability;
+    use carrack_core::transfer::marker::{Chain, Record, Session};
+    let (mut bytes, mut chain) = Chain::begin(tag);
+    let session = Session { boot: [1; 16], durability: Durability::Group, source_clock: 0 };
+    chain.append(&Record::Session(session), &mut bytes);
+    let path = sandbox.write(path, bytes);
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    File::open(path).unwrap()
+}
+
+#[test]
+fn collecting_leftovers() {
+    everywhere(|sandbox, at, token| {
+        marker(sandbox, "root/in/.carrack-00112233aabbccdd.marker", *b"0badcafe");
+        let live = marker(sandbox, "root/live/.carrack-00112233aabbccdd.marker", *b"11111111");
+        assert!(carrack_sys::file::try_lock(&live).unwrap());
+        for file in ["in/.f.carrack-0badcafe-1.part", "in/d/.g.carrack-0badcafe.part", "in/.h.carrack-0badcafe-x2.part"]
+        {
+            sandbox.write(format!("root/{file}"), "left");
+        }
+        for file in ["in/f", "in/.f.part", "live/.f.carrack-11111111-1.part", "live/d/.f.carrack-11111111.part"] {
+            sandbox.write(format!("root/{file}"), "stays");
+        }
+        let before = tree::walk(&sandbox.path("root")).len();
+        let young = sandbox.ok(["gc", "--older-than", "1h", &at(""), token]);
+        assert_eq!(young.stdout, "");
+        let told = sandbox.ok(["gc", "-n", "--json", "--older-than", "0s", &at(""), token]);
+        assert_eq!(told.summary()["done"], 4, "{}", told.stdout);
+        assert_eq!(tree::walk(&sandbox.path("root")).len(), before);
+        let gone = objects(&sandbox.ok(["gc", "--json", "--older-than", "0s", &at(""), token]).stdout);
+        let (summary, gone) = gone.split_last().unwrap();
+        assert_eq!((&summary["verb"], &summary["done"]), (&"gc".into(), &4.into()));
+        assert!(gone.iter().all(|one| one["type"] == "leftover" && one["dry_run"] == false), "{gone:?}");
+        assert_eq!(tree::walk(&sandbox.path("root")).len(), before - 4);
+        assert!(!sandbox.path("root/in/.carrack-00112233aabbccdd.marker").exists());
+        drop(live);
+        let rest = sandbox.ok(["gc", "-q", "--older-than", "0s", &at("live"), token]);
+        assert_eq!((rest.stdout.as_str(), fs::read_dir(sandbox.path("root/live")).unwrap().count()), ("", 1));
+        assert_eq!(fs::read_dir(sandbox.path("root/live/d")).unwrap().count(), 0);
+        assert_eq!(fs::read(sandbox.path("root/in/f")).unwrap(), b"stays");
+        sandbox.run(["gc", &at("absent"), token]).failed_with(11, &["absent"]);
+        sandbox.run(["gc", "--older-than", "soon", &at(""), token]).failed_with(2, &["--older-than", "soon"]);
+    });
+}
+
+#[test]
+fn a_node_collects_below_its_root_only() {
+    let sandbox = Sandbox::new();
+    fs::create_dir_all(sandbox.path("root")).unwrap();
+    drop(marker(&sandbox, "outside/.carrack-00112233aabbccdd.marker", *b"0badcafe"));
+    symlink(sandbox.path("outside"), sandbox.path("root/link")).unwrap();
+    symlink("../outside", sandbox.path("root/up")).unwrap();
+    let node = Node::start(&sandbox, "root", &[]);
+    for path in ["../outside", "link", "up", ""] {
+        sandbox.run(["gc", "--older-than", "0s", &node.at(path), &node.token()]);
+        assert!(sandbox.path("outside/.carrack-00112233aabbccdd.marker").exists(), "{path}");
+    }
 }
