@@ -3,6 +3,7 @@
 //! Each check returns findings, printed as `path:line: what`; any finding makes the exit code 1.
 //! A chore that cannot be carried out at all says why on stderr and exits with 2.
 
+mod faults;
 mod layers;
 mod mans;
 mod packages;
@@ -18,7 +19,7 @@ const USAGE: &str = "\
 usage: cargo xtask <chore>
 
   layers             who may import whom; what the core may touch; where unsafe may stand
-  tidy               lengths of files and functions, headers, whitespace, banned words
+  tidy               lengths of files and functions, headers, whitespace, banned words, tests named in docs
   packages           how many third-party packages the binary links, and that none is banned
   man DIR            write the manual pages into DIR
   completions DIR    write the shells' completions into DIR";

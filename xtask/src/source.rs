@@ -63,6 +63,24 @@ impl Source {
         found.collect()
     }
 
+    /// Paths, within this file's module, of the functions under `#[test]`.
+    pub fn tests(&self) -> Vec<String> {
+        let modules: Vec<(usize, usize, &str)> = words(&self.code, "mod")
+            .filter_map(|at| {
+                let name = leading_word(self.code[at + 3..].trim_start());
+                let end = item_end(&self.code, at);
+                (self.code.as_bytes().get(end) == Some(&b'}')).then_some((at, end, name))
+            })
+            .collect();
+        let found = self.code.match_indices("#[test]").filter_map(|(at, _)| {
+            let function = at + words(&self.code[at..], "fn").next()?;
+            let name = leading_word(self.code[function + 2..].trim_start());
+            let around = modules.iter().filter(|(from, to, _)| (*from..*to).contains(&at)).map(|(_, _, name)| *name);
+            Some(around.chain([name]).collect::<Vec<_>>().join("::"))
+        });
+        found.collect()
+    }
+
     /// Every path that a `use` brings in, one per leaf, with the line of its `use`.
     pub fn imports(&self) -> Vec<(usize, String)> {
         let mut found = Vec::new();

@@ -1,10 +1,12 @@
-//! The style that a machine can check: lengths of files and functions, headers, whitespace, words.
+//! The style that a machine can check: lengths of files and functions, headers, whitespace, words, and that the tests which the
+//! table of faults names are there.
 //!
 //! What needs judgement (names, comments, order) is left to the reader of a change.
 
 use std::path::Path;
 
 use crate::Finding;
+use crate::faults;
 use crate::source::{self, Source, words};
 
 const FILE_LINES_MAX: usize = 1000;
@@ -22,10 +24,9 @@ const BANNED_WORDS: &[&str] =
 const BANNED_PATHS: &[&str] = &[concat!("../", "shared"), concat!("/wo", "rk/")];
 
 pub fn check(root: &Path) -> Result<Vec<Finding>, String> {
-    let mut findings = Vec::new();
-    for source in source::read_all(root, &["crates", "xtask", "fuzz"])? {
-        findings.extend(rust(&source));
-    }
+    let sources = source::read_all(root, &["crates", "xtask", "fuzz"])?;
+    let mut findings: Vec<Finding> = sources.iter().flat_map(rust).collect();
+    findings.extend(faults::check(&source::read(&root.join(faults::TABLE))?, &faults::names(&sources)));
     for path in source::files(root)? {
         let name = source::relative(root, &path);
         if is_text(&name) {

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 
+use carrack_core::path::drives_terminal;
 use serde_json::Value;
 
 use crate::error::CommandError;
@@ -40,7 +41,16 @@ impl<W: Write> Lines<W> {
 
     /// Writes an object.
     pub fn json(&mut self, value: &Value) {
-        self.line(value.to_string().as_bytes());
+        let mut line = value.to_string();
+        // The serializer escapes C0 alone, and a person may look at this, too. Such characters stand in strings only.
+        if line.contains(drives_terminal) {
+            let escaped = |character: char| match drives_terminal(character) {
+                true => format!("\\u{:04x}", u32::from(character)),
+                false => character.to_string(),
+            };
+            line = line.chars().map(escaped).collect();
+        }
+        self.line(line.as_bytes());
     }
 
     /// Whether the reader has gone (`| head`): no line will be read any more.
@@ -84,9 +94,9 @@ mod tests {
         let mut buffer = Vec::new();
         let mut lines = Lines::to(&mut buffer, false);
         lines.line(b"a");
-        lines.json(&serde_json::json!({"b": "\n"}));
+        lines.json(&serde_json::json!({"b": "\n\u{9b}\u{202e}"}));
         lines.finish().expect("written");
-        assert_eq!(buffer, b"a\n{\"b\":\"\\n\"}\n");
+        assert_eq!(buffer, b"a\n{\"b\":\"\\n\\u009b\\u202e\"}\n");
     }
 
     #[test]

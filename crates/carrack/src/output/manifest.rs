@@ -3,9 +3,10 @@
 //! Written to `FILE.part` and renamed when the copy has come to its end, so that a manifest under its name is complete.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Seek, Write};
+use std::io::{self, BufWriter, IsTerminal, Seek, Write};
 use std::path::PathBuf;
 
+use carrack_core::path::display_bytes;
 use carrack_core::report::{ItemKind, ItemReport, Outcome};
 
 use super::format;
@@ -14,6 +15,8 @@ use super::part_file::PartFile;
 /// A manifest that is being written.
 pub struct Manifest {
     out: Out,
+    /// It goes to a terminal, which gets nothing that it could obey.
+    terminal: bool,
     lines: u64,
     left_out: u64,
     /// The connection was lost: items are told again from the start.
@@ -44,8 +47,10 @@ impl Manifest {
     /// # Errors
     /// What the system says to creating `FILE.part`.
     pub fn create(path: &[u8]) -> io::Result<Self> {
-        let out = if path == b"-" { Out::Spool(BufWriter::new(spool()?)) } else { Out::File(PartFile::create(path)?) };
-        Ok(Self { out, lines: 0, left_out: 0, again: false, error: None })
+        let standard = path == b"-";
+        let out = if standard { Out::Spool(BufWriter::new(spool()?)) } else { Out::File(PartFile::create(path)?) };
+        let terminal = standard && io::stdout().is_terminal();
+        Ok(Self { out, terminal, lines: 0, left_out: 0, again: false, error: None })
     }
 
     /// Adds an item, if it is a published file.
@@ -66,7 +71,8 @@ impl Manifest {
             return Ok(());
         }
         self.lines += 1;
-        let line = line(&format::hex(&digest), &item.path);
+        let shown = self.terminal.then(|| display_bytes(&item.path).to_string().into_bytes());
+        let line = line(&format::hex(&digest), shown.as_ref().unwrap_or(&item.path));
         match &mut self.out {
             Out::File(file) => file.write_all(&line),
             Out::Spool(file) => file.write_all(&line),

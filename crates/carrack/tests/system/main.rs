@@ -9,6 +9,7 @@ mod faults;
 mod firewall;
 mod kill;
 mod limits;
+mod names;
 mod node;
 mod shapes;
 mod smoke;

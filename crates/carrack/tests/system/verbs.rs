@@ -160,7 +160,7 @@ fn digests_where_the_files_are() {
 }
 
 /// Runs words on a terminal of their own and returns what that showed.
-fn on_terminal(sandbox: &Sandbox, words: &[&str]) -> String {
+pub fn on_terminal(sandbox: &Sandbox, words: &[&str]) -> String {
     let carrack = sandbox.carrack();
     let quoted: Vec<String> = std::iter::once(carrack.get_program().to_str().unwrap())
         .chain(words.iter().copied())
