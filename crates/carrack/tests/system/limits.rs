@@ -109,6 +109,26 @@ fn two_hundred_levels() {
     same_tree(&sandbox.path("tree"), &sandbox.path("back/tree"));
 }
 
+#[test]
+fn three_thousand_levels() {
+    let sandbox = Sandbox::in_memory();
+    let node = Node::start(&sandbox, "root", &[]);
+    let deep = vec!["d"; 3000].join("/").into_bytes();
+    fs::create_dir(sandbox.path("tree")).unwrap();
+    let top = Dir::open_ambient(&sandbox.path("tree")).unwrap();
+    let bottom = top.make_dir_all(&deep, Links::Refuse).unwrap();
+    std::io::Write::write_all(&mut bottom.create_new(b"file").unwrap(), b"bottom").unwrap();
+    for (destination, copied) in [(node.at(""), "root/tree"), ("here/".to_string(), "here/tree")] {
+        sandbox.ok(["tree", &destination, &node.token()]);
+        let copied = Dir::open_ambient(&sandbox.path(copied)).unwrap().open_dir(&deep, Links::Refuse).unwrap();
+        let mut content = String::new();
+        copied.open_read(b"file", Links::Refuse).unwrap().read_to_string(&mut content).unwrap();
+        assert_eq!(content, "bottom");
+    }
+    sandbox.ok(["rm", "-r", &node.at("tree"), &node.token()]);
+    sandbox.ok(["rm", "-r", "here"]);
+}
+
 /// No system call takes such a path whole: each directory has to be opened from the one above.
 #[test]
 fn paths_longer_than_the_system_takes() {

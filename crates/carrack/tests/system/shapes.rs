@@ -316,22 +316,23 @@ fn holes_are_neither_sent_nor_stored() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     let data = tree::bytes(MIB, 11);
-    for (name, size) in [("tebibyte", 1 << 40), ("two", 2u64 << 30)] {
+    for (name, size) in [("eight-tebibytes", 8 << 40), ("over-four", (4u64 << 30) + (2 << 20) + 1)] {
         let file = File::create(sandbox.path(name)).unwrap();
         file.set_len(size).unwrap();
-        // Across the border of two blocks.
+        // Across the border of two blocks, on both sides of what 32 bits count.
         file.write_all_at(&data, (1 << 30) - 1000).unwrap();
+        file.write_all_at(&data, (1 << 32) - 1000).unwrap();
     }
-    let listed = sandbox.ok(["ls", "-l", "tebibyte"]).stdout;
-    assert!(listed.contains(&(1u64 << 40).to_string()), "{listed}");
-    let expected = b3sum(&sandbox.path("two"));
+    let listed = sandbox.ok(["ls", "-l", "eight-tebibytes"]).stdout;
+    assert!(listed.contains(&(8u64 << 40).to_string()), "{listed}");
+    let expected = b3sum(&sandbox.path("over-four"));
     for encrypt in ["tls", "none"] {
-        sandbox.ok(["two", &node.at("two"), &node.token(), "--encrypt", encrypt, "--manifest=sums"]);
-        let there = fs::metadata(sandbox.path("root/two")).unwrap();
-        assert_eq!(there.len(), 2 << 30);
+        sandbox.ok(["over-four", &node.at("over-four"), &node.token(), "--encrypt", encrypt, "--manifest=sums"]);
+        let there = fs::metadata(sandbox.path("root/over-four")).unwrap();
+        assert_eq!(there.len(), (4 << 30) + (2 << 20) + 1);
         assert!(there.blocks() * 512 < 64 << 20, "{} bytes are allocated", there.blocks() * 512);
         let manifest = fs::read_to_string(sandbox.path("sums")).unwrap();
-        assert_eq!(digests(&manifest), [("two".to_string(), expected.clone())]);
+        assert_eq!(digests(&manifest), [("over-four".to_string(), expected.clone())]);
     }
-    assert_eq!(b3sum(&sandbox.path("root/two")), expected);
+    assert_eq!(b3sum(&sandbox.path("root/over-four")), expected);
 }
