@@ -156,6 +156,7 @@ impl ReceiveRun {
     fn check_expected(&self, message: &PeerMessage) -> Result<(), ProtocolError> {
         match message {
             PeerMessage::Offer(offer) => self.expected.check(&offer.path),
+            PeerMessage::Query { items, .. } => items.iter().try_for_each(|item| self.expected.check(&item.path)),
             PeerMessage::Directories(list) => {
                 list.iter().try_for_each(|one| self.expected.check(&one.path))?;
                 // They wait until they are set, so there may be no more of them than were made.

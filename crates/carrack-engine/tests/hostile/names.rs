@@ -7,7 +7,7 @@ use carrack_core::wire::peer::{Answer, ItemResult, PeerMessage};
 use crate::sandbox::{CANARY, Sandbox, hostile_paths};
 use crate::session::{Session, refused};
 use crate::watch::Watch;
-use crate::wire::{Entry, block, bundle, directories, offer};
+use crate::wire::{Entry, block, bundle, bundle_at, directories, offer};
 
 /// Sends each hostile path in one way, and sees it refused by name.
 fn all_refused(send: impl Fn(&mut Session, &[u8])) {
@@ -182,5 +182,46 @@ fn modes_are_cut() {
     for name in ["tool", "d"] {
         let mode = std::fs::metadata(sandbox.root().join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o7000, 0, "{name}");
+    }
+}
+
+/// Times that no calendar has, of files in bundles and in blocks, links, directories: set, cut or refused by the file system, and
+/// nothing else comes of it.
+#[test]
+fn times_at_the_ends_of_what_can_be_counted() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    for (round, seconds) in [i64::MIN, i64::MIN + 1, -1, i64::MAX - 1, i64::MAX].into_iter().enumerate() {
+        let mtime = (seconds, 999_999_999);
+        let mut session = Session::start(&sandbox.root());
+        session.begin();
+        let mut stream = session.stream(0);
+        let names = ["small", "link", "directory", "large"].map(|kind| format!("{kind}-{round}").into_bytes());
+        let [small, link, directory, large] = &names;
+        let entries = [Entry::File(small, b"bytes"), Entry::Link(link, b"target"), Entry::Directory(directory)];
+        bundle_at(&mut stream, 1, &entries, mtime);
+        assert!(exceptions(&session, 1).iter().all(|(_, result)| matches!(result, ItemResult::Failed(_))));
+        let mut offered = offer(2, large, Some(5));
+        if let PeerMessage::Offer(offer) = &mut offered {
+            offer.mtime = Some(mtime);
+            offer.changed = Some(mtime);
+        }
+        session.say(&offered);
+        assert_eq!(session.heard(), PeerMessage::Answer { item: 2, answer: Answer::Accept });
+        block(&mut stream, 2, 0, b"bytes", true);
+        session.say(&PeerMessage::Complete { item: 2, size: 5, blake3: Some(*blake3::hash(b"bytes").as_bytes()) });
+        let PeerMessage::Done { item: 2, result } = session.heard() else { panic!() };
+        assert!(matches!(result, ItemResult::Published | ItemResult::Failed(_)), "{result:?}");
+        let mut attributes = directories(&[directory]);
+        if let PeerMessage::Directories(list) = &mut attributes {
+            list[0].mtime = mtime;
+        }
+        session.say(&attributes);
+        session.say(&PeerMessage::Finish);
+        assert!(matches!(session.heard(), PeerMessage::Finished { .. }));
+        session.ended().unwrap();
+        session.assert_alive();
+        session.leave().unwrap();
+        sandbox.assert_untouched();
     }
 }

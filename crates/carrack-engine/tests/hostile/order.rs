@@ -1,8 +1,10 @@
 //! Frames and messages that are well formed, and that no honest sender sends now: unknown, unasked, doubled, out of place.
 
-use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::digest::BlockDigest;
+use carrack_core::limits::HELD_BLOCKS;
+use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
 use carrack_core::wire::mux::Channel;
-use carrack_core::wire::peer::{Answer, ItemResult, PeerMessage};
+use carrack_core::wire::peer::{Answer, ItemResult, PeerMessage, QueryItem};
 
 use crate::sandbox::Sandbox;
 use crate::session::{BLOCK, Session, refused};
@@ -39,6 +41,48 @@ fn unknown_types() {
         let failure = refused(&sandbox, |session| session.say(&message));
         assert_violation(&failure, "what only a receiver sends");
     }
+}
+
+fn question(index: u32, path: &[u8]) -> QueryItem {
+    let (kind, size, mtime, changed) = (ItemKind::File, 5, (1, 0), (1, 0));
+    QueryItem { index, path: path.to_vec(), kind, size, mtime, changed }
+}
+
+/// Of an earlier attempt a sender may speak only where both sides know of such things; and of its answers only a receiver.
+#[test]
+fn earlier_attempts_that_there_are_not() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    for message in [
+        PeerMessage::Confirm { item: 1, first: 0, count: 1 },
+        PeerMessage::Query { bundle: 1, items: vec![question(0, b"f")] },
+    ] {
+        let failure = refused(&sandbox, |session| session.say(&message));
+        assert_violation(&failure, "an earlier attempt that there is not");
+    }
+    for message in [
+        PeerMessage::Held { item: 1, first: 0, digests: vec![BlockDigest::default()] },
+        PeerMessage::Known { bundle: 1, items: Vec::new() },
+        PeerMessage::Answer { item: 1, answer: Answer::Present(FileDigests::default()) },
+    ] {
+        let failure = refused(&sandbox, |session| session.say(&message));
+        assert_violation(&failure, "what only a receiver sends");
+    }
+    // Numbers that no file has, and digests that are none: refused where they are decoded.
+    let past = u64::MAX / 2;
+    for message in [
+        PeerMessage::Confirm { item: 1, first: past, count: past },
+        PeerMessage::Confirm { item: 1, first: u64::MAX, count: u64::MAX },
+        PeerMessage::Confirm { item: 1, first: 0, count: 0 },
+        PeerMessage::Held { item: 1, first: u64::MAX, digests: vec![BlockDigest::default()] },
+        PeerMessage::Held { item: 1, first: 0, digests: vec![BlockDigest::default(); HELD_BLOCKS + 1] },
+        PeerMessage::Held { item: 1, first: 0, digests: Vec::new() },
+        PeerMessage::Query { bundle: 1, items: vec![question(0, b"../outside/canary")] },
+    ] {
+        let failure = refused(&sandbox, |session| session.say(&message));
+        assert!(failure.message.starts_with("the peer "), "{message:?}: {failure:?}");
+    }
+    assert_eq!(sandbox.names(), Vec::<String>::new());
 }
 
 /// A block of what was never offered, not yet accepted, or not there in the file.

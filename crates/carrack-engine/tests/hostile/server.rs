@@ -8,7 +8,7 @@ use carrack_core::request::Reach;
 use carrack_core::wire::control::*;
 use carrack_core::wire::frame::Header;
 use carrack_core::wire::mux::Channel;
-use carrack_core::wire::peer::{Answer, ItemResult, PeerMessage};
+use carrack_core::wire::peer::{Answer, ItemResult, PeerMessage, QueryItem};
 use carrack_engine::files::Files;
 
 use crate::fake_node::{Conversation, FakeNode, pull};
@@ -77,14 +77,22 @@ fn hostile_names() {
     assert_eq!(sandbox.names(), Vec::<String>::new());
 }
 
+/// Whether an earlier attempt has brought it.
+fn question(path: &[u8]) -> PeerMessage {
+    let (kind, size, mtime, changed) = (ItemKind::File, 5, (1, 0), (1, 0));
+    let item = QueryItem { index: 0, path: path.to_vec(), kind, size, mtime, changed };
+    PeerMessage::Query { bundle: 1, items: vec![item] }
+}
+
 /// Well-formed names, beside the one that was asked for: what scp once took.
 #[test]
 fn files_that_nobody_asked_for() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     for path in [&b".bashrc"[..], b".ssh/authorized_keys", b"f2", b"F", b"g/f"] {
-        let ways: [fn(&Conversation, &mut carrack_engine::data::stream::OutStream, &[u8]); 5] = [
+        let ways: [fn(&Conversation, &mut carrack_engine::data::stream::OutStream, &[u8]); 6] = [
             |node, _, path| node.say(&offer(1, path, Some(5))),
+            |node, _, path| node.say(&question(path)),
             |node, _, path| node.say(&directories(&[path])),
             |_, stream, path| bundle(stream, 1, &[Entry::File(path, b"planted")]),
             |_, stream, path| bundle(stream, 1, &[Entry::Directory(path)]),

@@ -12,9 +12,10 @@ pub enum Entry<'a> {
     Link(&'a [u8], &'a [u8]),
 }
 
-fn header(kind: EntryKind, path: &[u8], size: usize) -> EntryHeader {
+fn header(kind: EntryKind, path: &[u8], size: usize, mtime: (i64, u32)) -> EntryHeader {
     let path_bytes = u16::try_from(path.len()).unwrap();
-    EntryHeader { kind, path_bytes, mode: 0o777, size: size as u32, mtime_seconds: 1, mtime_nanos: 0 }
+    // All the bits that give rights, too.
+    EntryHeader { kind, path_bytes, mode: 0o7777, size: size as u32, mtime_seconds: mtime.0, mtime_nanos: mtime.1 }
 }
 
 pub fn trailer_of(content: &[u8]) -> Trailer {
@@ -24,21 +25,26 @@ pub fn trailer_of(content: &[u8]) -> Trailer {
 
 /// Sends a bundle. The receiver may cut the stream in the middle: that is its answer, and no error here.
 pub fn bundle(stream: &mut OutStream, number: u64, entries: &[Entry<'_>]) {
-    let _ = try_bundle(stream, number, entries);
+    bundle_at(stream, number, entries, (1, 0));
 }
 
-fn try_bundle(stream: &mut OutStream, number: u64, entries: &[Entry<'_>]) -> std::io::Result<()> {
+/// The same, with a modification time.
+pub fn bundle_at(stream: &mut OutStream, number: u64, entries: &[Entry<'_>], mtime: (i64, u32)) {
+    let _ = try_bundle(stream, number, entries, mtime);
+}
+
+fn try_bundle(stream: &mut OutStream, number: u64, entries: &[Entry<'_>], mtime: (i64, u32)) -> std::io::Result<()> {
     stream.meta(&[&Header::Bundle { bundle: number, entries: entries.len() as u32 }.encode()])?;
     for entry in entries {
         match *entry {
             Entry::File(path, content) => {
-                stream.meta(&[&header(EntryKind::File, path, content.len()).encode(), path])?;
+                stream.meta(&[&header(EntryKind::File, path, content.len(), mtime).encode(), path])?;
                 stream.payload(content)?;
                 stream.meta(&[&trailer_of(content).encode()])?;
             }
-            Entry::Directory(path) => stream.meta(&[&header(EntryKind::Directory, path, 0).encode(), path])?,
+            Entry::Directory(path) => stream.meta(&[&header(EntryKind::Directory, path, 0, mtime).encode(), path])?,
             Entry::Link(path, target) => {
-                stream.meta(&[&header(EntryKind::Symlink, path, target.len()).encode(), path, target])?;
+                stream.meta(&[&header(EntryKind::Symlink, path, target.len(), mtime).encode(), path, target])?;
             }
         }
     }
