@@ -4,11 +4,24 @@
 //! when the value is dropped. Nothing here is linked into the program. What chooses by chance takes a seed, so that a run can
 //! be had again as far as the machine allows it. Makers panic when they cannot do their work: a test whose fault did not
 //! happen has shown nothing.
+//!
+//! [`fuse`] and [`image`] need root: a test asks [`can_mount`] first, which says so where it has to be passed over.
 
 #![allow(clippy::unwrap_used)]
 
 pub mod chance;
+pub mod fuse;
+pub mod image;
 pub mod proxy;
 pub mod race;
 pub mod strace;
 pub mod watch;
+
+/// Whether file systems can be mounted here. If not, why is printed, for the test that is passed over.
+pub fn can_mount(what: &str) -> bool {
+    let can = carrack_sys::host::user_id() == 0;
+    if !can {
+        println!("skipped: {what} needs root");
+    }
+    can
+}

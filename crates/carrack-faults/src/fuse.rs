@@ -1,0 +1,254 @@
+//! A file system that passes everything on to a directory, except what it was told to get wrong.
+//!
+//! Mounted by the kernel through `/dev/fuse`, without any helper program: needs root. The kernel keeps nothing back: names and
+//! attributes are asked for each time, and a write has reached this file system when the call returns.
+//!
+//! Left out: extended attributes, locks, devices.
+
+mod operations;
+mod tree;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use fuser::{BackgroundSession, Config, MountOption, Session};
+
+pub use rustix::io::Errno;
+
+/// Requests that can be answered at once; a hang holds one of these each.
+const THREADS: usize = 8;
+
+/// What a file system is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Call {
+    /// Opening a file that is there.
+    Open,
+    /// Making and opening a file.
+    Create,
+    /// Reading from a file.
+    Read,
+    /// Writing to a file.
+    Write,
+    /// `fsync` and `fdatasync`.
+    Sync,
+    /// What each `close` of a descriptor asks for.
+    Flush,
+    /// Reserving space.
+    Allocate,
+    /// Renaming.
+    Rename,
+    /// Removing a name.
+    Unlink,
+    /// Listing a directory.
+    List,
+    /// Attributes, by name or number.
+    Look,
+    /// Changing attributes, size included.
+    Change,
+    /// Making a directory.
+    MakeDirectory,
+}
+
+/// When a rule holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Every time.
+    Always,
+    /// The n-th time, from 1, counted from when the rule was made.
+    Nth(u64),
+    /// From the n-th time on.
+    From(u64),
+    /// When a read or write touches this position of the file.
+    Offset(u64),
+}
+
+/// What is got wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The call fails.
+    Fail(Errno),
+    /// A write takes at most so many bytes and says so.
+    Short(usize),
+    /// A write takes nothing and says that it took all.
+    Lie,
+    /// A read gives another byte than was written at the rule's offset; without one, at its first.
+    Rot,
+}
+
+/// Ways in which whole file systems differ.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Features {
+    /// A name is never replaced by a rename: `EEXIST`.
+    pub rename_refuses: bool,
+    /// `a` and `A` are one name.
+    pub folds_case: bool,
+    /// Names are stored decomposed, as on some file systems of macOS; Latin letters only.
+    pub decomposes: bool,
+    /// Times of modification are cut to whole seconds.
+    pub whole_seconds: bool,
+    /// `O_DIRECT` is refused.
+    pub no_direct: bool,
+    /// Space cannot be reserved.
+    pub no_allocate: bool,
+    /// Nothing stays in the kernel's cache: every read comes here.
+    pub uncached: bool,
+}
+
+/// The mounted file system; released and unmounted when dropped.
+pub struct FaultFs {
+    shared: Arc<Shared>,
+    at: PathBuf,
+    session: Option<BackgroundSession>,
+}
+
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    released: Condvar,
+    pub(crate) features: Features,
+}
+
+#[derive(Default)]
+struct State {
+    rules: Vec<Rule>,
+    counts: BTreeMap<Call, u64>,
+    hangs: bool,
+    hung: u64,
+    slow: Duration,
+}
+
+struct Rule {
+    call: Call,
+    when: When,
+    fault: Fault,
+    /// Only files whose name contains this.
+    name: String,
+    seen: u64,
+    hits: u64,
+}
+
+impl FaultFs {
+    /// Mounts a file system over `backing` at the directory `at`, both of which must exist.
+    pub fn mount(backing: &Path, at: &Path, features: Features) -> io::Result<Self> {
+        let shared = Arc::new(Shared { state: Mutex::default(), released: Condvar::new(), features });
+        let mut config = Config::default();
+        config.mount_options = vec![MountOption::FSName("carrack-faults".into()), MountOption::DefaultPermissions];
+        config.acl = fuser::SessionACL::All;
+        config.n_threads = Some(THREADS);
+        let operations = operations::Operations::new(backing, Arc::clone(&shared));
+        let session = Session::new(operations, at, &config)?.spawn()?;
+        Ok(Self { shared, at: at.into(), session: Some(session) })
+    }
+
+    /// Where it is mounted.
+    pub fn path(&self) -> &Path {
+        &self.at
+    }
+
+    /// From now on this goes wrong, on every file.
+    pub fn fault(&self, call: Call, when: When, fault: Fault) {
+        self.fault_on("", call, when, fault);
+    }
+
+    /// The same, on files whose name contains a word.
+    pub fn fault_on(&self, name: &str, call: Call, when: When, fault: Fault) {
+        let rule = Rule { call, when, fault, name: name.into(), seen: 0, hits: 0 };
+        self.shared.lock().rules.push(rule);
+    }
+
+    /// The next call of this kind is answered with `ESTALE`. Opening and looking are tried a second time by the kernel itself.
+    pub fn stale_once(&self, call: Call) {
+        self.fault(call, When::Nth(1), Fault::Fail(Errno::STALE));
+    }
+
+    /// Nothing goes wrong any more.
+    pub fn clear(&self) {
+        self.shared.lock().rules.clear();
+    }
+
+    /// How often a rule has struck, all of them together.
+    pub fn hits(&self) -> u64 {
+        self.shared.lock().rules.iter().map(|rule| rule.hits).sum()
+    }
+
+    /// How often each call was made.
+    pub fn count(&self, call: Call) -> u64 {
+        self.shared.lock().counts.get(&call).copied().unwrap_or(0)
+    }
+
+    /// Answers nothing more until it is released.
+    pub fn hang(&self) {
+        self.shared.lock().hangs = true;
+    }
+
+    /// Requests that are waiting for an answer because of [`FaultFs::hang`].
+    pub fn hung(&self) -> u64 {
+        self.shared.lock().hung
+    }
+
+    /// Answers again, what has waited first.
+    pub fn release(&self) {
+        self.shared.lock().hangs = false;
+        self.shared.released.notify_all();
+    }
+
+    /// Every answer takes this much longer.
+    pub fn slow(&self, by: Duration) {
+        self.shared.lock().slow = by;
+    }
+}
+
+impl Drop for FaultFs {
+    fn drop(&mut self) {
+        self.release();
+        // A program that is still there must not keep the test from ending: the name goes, and the rest when it is closed.
+        let _ = rustix::mount::unmount(&self.at, rustix::mount::UnmountFlags::DETACH);
+        drop(self.session.take());
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// What is to be done about a call; waits for as long as the file system hangs.
+    pub(crate) fn enter(&self, call: Call, name: &Path, range: Option<(u64, usize)>) -> Option<(Fault, u64)> {
+        let mut state = self.lock();
+        while state.hangs {
+            state.hung += 1;
+            state = self.released.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+            state.hung -= 1;
+        }
+        *state.counts.entry(call).or_default() += 1;
+        let slow = state.slow;
+        let mut found = None;
+        for rule in state.rules.iter_mut().filter(|rule| rule.call == call) {
+            if !name.file_name().unwrap_or_default().to_string_lossy().contains(&rule.name) {
+                continue;
+            }
+            rule.seen += 1;
+            let inside = |at: u64| range.is_some_and(|(from, length)| (from..from + length as u64).contains(&at));
+            let (strikes, at) = match rule.when {
+                When::Always => (true, range.map_or(0, |(from, _)| from)),
+                When::Nth(n) => (rule.seen == n, range.map_or(0, |(from, _)| from)),
+                When::From(n) => (rule.seen >= n, range.map_or(0, |(from, _)| from)),
+                When::Offset(at) => (inside(at), at),
+            };
+            if strikes && found.is_none() {
+                rule.hits += 1;
+                found = Some((rule.fault, at));
+            }
+        }
+        drop(state);
+        if !slow.is_zero() {
+            std::thread::sleep(slow);
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests;
