@@ -105,14 +105,16 @@ struct Line {
 }
 
 impl Proxy {
-    /// Starts to relay to `target`, from a port that the kernel chooses.
+    /// Starts to relay to `target`, from the same port of another loopback address: a program that is told the port by the
+    /// target itself, as a node tells where data connections go, comes here, too. The target must not listen on all addresses.
     pub fn start(target: SocketAddr) -> Self {
         Self::with_seed(target, 0)
     }
 
     /// The same, with a seed for everything that is done by chance.
     pub fn with_seed(target: SocketAddr, seed: u64) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let free = |last| TcpListener::bind((Ipv4Addr::new(127, 0, 0, last), target.port())).ok();
+        let listener = (2..255).find_map(free).expect("no loopback address has this port free");
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
         let state = State {

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod cli;
+mod crash;
 mod disk;
 mod faults;
 mod firewall;
