@@ -12,6 +12,7 @@ mod firewall;
 mod kill;
 mod limits;
 mod names;
+mod network;
 mod node;
 mod shapes;
 mod smoke;
