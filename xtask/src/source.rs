@@ -33,7 +33,8 @@ impl Source {
     pub fn new(path: &str, text: String) -> Self {
         let code = code_only(&text);
         let tests = test_items(&code);
-        let in_tests = path.ends_with("/tests.rs") || path.split('/').any(|part| part == "tests");
+        let in_tests =
+            path.ends_with("/tests.rs") || path.ends_with("_tests.rs") || path.split('/').any(|part| part == "tests");
         let whole_is_test = in_tests || code.contains("#![cfg(test)]");
         Self { path: path.to_owned(), text, code, tests, whole_is_test }
     }
@@ -410,7 +411,9 @@ mod tests {
 
     #[test]
     fn a_file_is_a_test_by_name_or_by_attribute() {
-        for path in ["crates/x/src/a/tests.rs", "crates/x/tests/a.rs", "crates/x/src/tests/a.rs"] {
+        for path in
+            ["crates/x/src/a/tests.rs", "crates/x/src/a_tests.rs", "crates/x/tests/a.rs", "crates/x/src/tests/a.rs"]
+        {
             assert!(Source::new(path, String::new()).is_test(1), "{path}");
         }
         assert!(source("//! Doc.\n#![cfg(test)]\n").is_test(1));
