@@ -1,14 +1,18 @@
 //! A peer that breaks the protocol: each machine says so, never panics, and keeps its bounds.
 #![cfg(test)]
 
+mod earlier_receiver;
+mod earlier_sender;
 mod receiver;
 mod sender;
 
 use super::simulation::plan::Rng;
-use crate::report::Failure;
+use crate::digest::BlockDigest;
+use crate::report::{Failure, FileDigests, ItemKind};
+use crate::request::Digests;
 use crate::wire::ProtocolError;
 use crate::wire::error_code::{ErrorCode, Side};
-use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, PeerMessage};
+use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, PeerMessage, QueryItem};
 
 const BLOCK: u32 = 1024;
 
@@ -22,23 +26,36 @@ fn is_violation<T: std::fmt::Debug>(result: Result<T, ProtocolError>) {
 }
 
 fn result(rng: &mut Rng) -> ItemResult {
-    match rng.below(5) {
+    match rng.below(6) {
         0 => ItemResult::Published,
         1 => ItemResult::Kept,
         2 => ItemResult::Mismatch,
         3 => ItemResult::Failed(failure()),
+        4 => ItemResult::Again(failure()),
         _ => ItemResult::Dropped,
     }
+}
+
+fn digests(rng: &mut Rng) -> FileDigests {
+    let digest = BlockDigest { blake3: [7; 32], ..BlockDigest::default() };
+    let wanted = Digests { blake3: !rng.chance(100), adler32: true, crc32c: true };
+    digest.as_file(wanted)
+}
+
+fn question(index: u32) -> QueryItem {
+    let path = format!("small{index}").into_bytes();
+    QueryItem { index, path, kind: ItemKind::File, size: 5, mtime: (0, 0), changed: (0, 0) }
 }
 
 /// Any message, with numbers small enough to hit what there is.
 fn any_message(rng: &mut Rng) -> PeerMessage {
     let item = rng.below(12);
     let offset = rng.below(6) * u64::from(BLOCK) + u64::from(rng.chance(100));
-    match rng.below(12) {
+    match rng.below(16) {
         0 => super::orders::offer(rng.below(400), (!rng.chance(300)).then(|| rng.below(8000))),
         1 => {
-            let answer = match rng.below(3) {
+            let answer = match rng.below(4) {
+                3 => Answer::Present(digests(rng)),
                 0 => Answer::Keep,
                 1 => Answer::Refuse(failure()),
                 _ => Answer::Accept,
@@ -58,6 +75,20 @@ fn any_message(rng: &mut Rng) -> PeerMessage {
         9 if rng.chance(50) => PeerMessage::Finish,
         10 if rng.chance(50) => PeerMessage::Finished { durable: true, failures: vec![(b"d".to_vec(), failure())] },
         11 if rng.chance(20) => PeerMessage::Fail(failure()),
+        12 => PeerMessage::Held {
+            item,
+            first: rng.below(9),
+            digests: vec![BlockDigest::default(); rng.below(4) as usize],
+        },
+        13 => PeerMessage::Confirm { item, first: rng.below(9), count: [1, 2, 5, u64::MAX][rng.below(4) as usize] },
+        14 => {
+            let items = (0..rng.below(4)).map(|_| question(rng.below(5) as u32)).collect();
+            PeerMessage::Query { bundle: item, items }
+        }
+        15 => {
+            let items = (0..rng.below(3)).map(|_| (rng.below(4) as u32, digests(rng))).collect();
+            PeerMessage::Known { bundle: item, items }
+        }
         _ => PeerMessage::Landed { blocks: vec![(u64::MAX - item, u64::MAX - offset)], bundles: vec![u64::MAX] },
     }
 }

@@ -31,6 +31,11 @@ pub(super) fn options(block_bytes: u32) -> TransferOptions {
     }
 }
 
+/// The same between two that can go on from an earlier attempt.
+pub(super) fn options_v2(block_bytes: u32) -> TransferOptions {
+    TransferOptions { version: 2, ..options(block_bytes) }
+}
+
 pub(super) fn offer(item: u64, size: Option<u64>) -> PeerMessage {
     let path = format!("file{item}").into_bytes();
     PeerMessage::Offer(Offer { item, path, size, mode: 0o644, mtime: None, sparse: false, changed: None })

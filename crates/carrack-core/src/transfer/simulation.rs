@@ -5,13 +5,20 @@
 //! at the end. Content is modelled: a block is a number, its digest is made of the number and knows nothing of its
 //! place, so that only the digest of the whole file can tell a block in the wrong place.
 //!
-//! `CARRACK_SIM_SEED=N` replays one seed, `CARRACK_SIM_SEEDS=N` runs so many from 0 on.
+//! A seed of a [`row`] decides several sessions one after the other, with crashes, power cuts and changes between, against one
+//! modelled disk and marker ([`store`]).
+//!
+//! `CARRACK_SIM_SEED=N` replays one seed, `CARRACK_SIM_SEEDS=N` runs so many from 0 on; `CARRACK_SIM_ROW` and `CARRACK_SIM_ROWS` are the same
+//! for rows.
 #![cfg(test)]
 
 mod disk;
 mod link;
 pub(super) mod plan;
+mod row;
 mod source;
+mod storage;
+mod store;
 mod verdict;
 mod world;
 
@@ -19,22 +26,28 @@ use self::plan::{Mutant, Plan};
 use self::verdict::Verdict;
 use self::world::World;
 
-const SEEDS: u64 = 4000;
+const SEEDS: u64 = 2500;
+const ROWS: u64 = 1500;
 
 /// Says how to run a seed again when its run has panicked.
-struct Replay(u64);
+struct Replay(&'static str, u64);
 
 impl Drop for Replay {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("replay: CARRACK_SIM_SEED={} cargo test -p carrack-core simulation", self.0);
+            eprintln!("replay: {}={} cargo test -p carrack-core simulation", self.0, self.1);
         }
     }
 }
 
 fn run(plan: Plan) -> Verdict {
-    let _replay = Replay(plan.seed);
+    let _replay = Replay("CARRACK_SIM_SEED", plan.seed);
     World::new(plan).run()
+}
+
+fn run_row(seed: u64) -> Verdict {
+    let _replay = Replay("CARRACK_SIM_ROW", seed);
+    row::run(seed, None)
 }
 
 fn number(name: &str) -> Option<u64> {
@@ -42,17 +55,23 @@ fn number(name: &str) -> Option<u64> {
     Some(text.parse().expect("a number of a seed, or of seeds"))
 }
 
-/// Runs `count` seeds from `first` on, on all processors, and adds up what happened.
-fn run_seeds(first: u64, count: u64) -> Verdict {
+/// Runs `count` seeds from 0 on, on all processors, and adds up what happened.
+fn run_seeds(count: u64, run: impl Fn(u64) -> Verdict + Copy + Send) -> Verdict {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     std::thread::scope(|scope| {
-        let seeds = |thread: u64| (first..first + count).skip(thread as usize).step_by(threads as usize);
-        let sum =
-            move |thread: u64| seeds(thread).map(|seed| run(Plan::new(seed))).fold(Verdict::default(), Verdict::add);
+        let seeds = |thread: u64| (0..count).skip(thread as usize).step_by(threads as usize);
+        let sum = move |thread: u64| seeds(thread).map(run).fold(Verdict::default(), Verdict::add);
         let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || sum(thread))).collect();
         let verdicts = running.into_iter().map(|thread| thread.join().expect("the seed is printed above"));
         verdicts.fold(Verdict::default(), Verdict::add)
     })
+}
+
+/// A simulation in which nothing happens proves nothing.
+fn check_seen(named: &[(&'static str, u64)]) {
+    for (what, times) in named {
+        assert!(*times >= 20, "{what} happened {times} times");
+    }
 }
 
 #[test]
@@ -62,13 +81,42 @@ fn every_seed_ends_as_it_must() {
         return;
     }
     let count = number("CARRACK_SIM_SEEDS").unwrap_or(SEEDS);
-    let sum = run_seeds(0, count);
+    let sum = run_seeds(count, |seed| run(Plan::new(seed)));
     eprintln!("{count} seeds: {sum:?}");
-    // A simulation in which nothing happens proves nothing.
     if count >= SEEDS {
-        for (what, times) in sum.named() {
-            assert!(times >= 20, "{what} happened {times} times in {count} seeds");
-        }
+        check_seen(&sum.named());
+    }
+}
+
+#[test]
+fn every_row_of_sessions_ends_whole() {
+    if let Some(seed) = number("CARRACK_SIM_ROW") {
+        eprintln!("{:?}", run_row(seed));
+        return;
+    }
+    let count = number("CARRACK_SIM_ROWS").unwrap_or(ROWS);
+    let sum = run_seeds(count, run_row);
+    eprintln!("{count} rows: {sum:?}");
+    if count >= ROWS {
+        check_seen(&sum.named_in_rows());
+    }
+}
+
+/// A driver that does one of these wrong leaves a trace that the runs above would not let pass.
+#[test]
+fn mutants_of_the_driver_are_caught() {
+    let mutants = [
+        Mutant::ConfirmUnread,
+        Mutant::ClaimBeforeSync,
+        Mutant::SyncAgain,
+        Mutant::ClaimKept,
+        Mutant::PublishUnchecked,
+        Mutant::ChangeIgnored,
+    ];
+    for mutant in mutants {
+        let fails = |&seed: &u64| std::panic::catch_unwind(|| row::run(seed, Some(mutant))).is_err();
+        let caught = (0..ROWS).filter(fails).take(3);
+        assert_eq!(caught.count(), 3, "{mutant:?} is not caught");
     }
 }
 

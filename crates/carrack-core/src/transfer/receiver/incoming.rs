@@ -150,7 +150,8 @@ impl Incoming {
         if self.state != State::Open || count > self.held.len() as u64 {
             return None;
         }
-        let named = || first..first.saturating_add(count);
+        let end = first.checked_add(count).filter(|&end| end > first)?;
+        let named = || first..end;
         if !named().all(|index| self.held.contains_key(&index)) {
             return None;
         }

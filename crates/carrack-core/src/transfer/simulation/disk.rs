@@ -1,10 +1,12 @@
-//! The modelled destination: part files, names, and what may never happen to either.
+//! The receiver's own view of the modelled destination in one session, and what may never happen there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::source::whole_blake3;
+use super::store::Store;
 use crate::digest::block_count;
 use crate::limits;
+use crate::wire::peer::Offer;
 
 #[derive(Debug, Default)]
 pub struct Disk {
@@ -12,7 +14,8 @@ pub struct Disk {
     pub parts: BTreeMap<u64, Part>,
     /// Bundles written under hidden names.
     pub bundles: BTreeMap<u64, Vec<Entry>>,
-    pub names: BTreeMap<Vec<u8>, Name>,
+    /// How often each name was published.
+    pub published: BTreeMap<Vec<u8>, u32>,
     pub directories: BTreeSet<Vec<u8>>,
     /// Item and offset of every block that has landed.
     landed: BTreeSet<(u64, u64)>,
@@ -22,9 +25,11 @@ pub struct Disk {
 #[derive(Debug)]
 pub struct Part {
     pub path: Vec<u8>,
-    /// Content of each block.
-    pub blocks: BTreeMap<u64, u64>,
+    /// In the store.
+    pub file: u64,
+    pub mtime: Option<(i64, u32)>,
     pub publishing: bool,
+    pub checkpointing: bool,
 }
 
 /// An entry of a bundle as it arrived.
@@ -33,16 +38,18 @@ pub struct Entry {
     pub item: usize,
     pub path: Vec<u8>,
     pub size: u64,
+    pub mtime: Option<(i64, u32)>,
     /// `None` when the source could not be read.
     pub content: Option<u64>,
+    /// It could not be read because it was being changed.
+    pub changing: bool,
     pub altered: bool,
 }
 
-/// What stands under a name.
-#[derive(Clone, Debug, Default)]
-pub struct Name {
-    pub blake3: [u8; 32],
-    pub times: u32,
+impl Part {
+    pub fn new(file: u64, offer: &Offer) -> Self {
+        Self { path: offer.path.clone(), file, mtime: offer.mtime, publishing: false, checkpointing: false }
+    }
 }
 
 impl Disk {
@@ -69,17 +76,17 @@ impl Disk {
         assert!(self.landed.insert((item, offset)), "block {offset} of item {item} lands twice");
     }
 
-    /// Bytes as they stand in a part file, digested.
-    pub fn read_back(&self, item: u64, size: u64, block_bytes: u32) -> Option<[u8; 32]> {
-        let part = &self.parts[&item];
-        let blocks: Option<Vec<u64>> =
-            (0..block_count(size, block_bytes)).map(|index| part.blocks.get(&index).copied()).collect();
-        Some(whole_blake3(&blocks?, size, block_bytes))
+    /// Storage has lost a block.
+    pub fn take_back(&mut self, item: u64, offset: u64) {
+        self.landed.remove(&(item, offset));
     }
 
-    pub fn publish(&mut self, path: Vec<u8>, blake3: [u8; 32]) {
-        let name = self.names.entry(path).or_default();
-        *name = Name { blake3, times: name.times + 1 };
+    /// Bytes as they stand in a part file, digested.
+    pub fn read_back(&self, store: &Store, item: u64, size: u64, block_bytes: u32) -> Option<[u8; 32]> {
+        let file = self.parts[&item].file;
+        let blocks: Option<Vec<u64>> =
+            (0..block_count(size, block_bytes)).map(|index| store.read(file, index)).collect();
+        Some(whole_blake3(&blocks?, size, block_bytes))
     }
 
     pub fn check_bounds(&self) {

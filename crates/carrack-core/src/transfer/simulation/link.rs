@@ -12,6 +12,7 @@ use crate::report::{Failure, ItemKind};
 use crate::transfer::ScannedItem;
 use crate::transfer::receiver::Begin;
 use crate::transfer::sender::{BlockJob, Job, Next, SentItem};
+use crate::tuning::BUNDLED_FILE_BYTES_MAX;
 use crate::wire::error_code::{ErrorCode, Side};
 use crate::wire::frame::Trailer;
 use crate::wire::peer::ItemResult;
@@ -83,6 +84,10 @@ fn lost() -> Failure {
 
 fn unread() -> Failure {
     Failure { code: ErrorCode::SourceVanished, side: Side::Source, message: "gone".into() }
+}
+
+fn changing() -> Failure {
+    Failure { code: ErrorCode::SourceChanged, side: Side::Source, message: "changed".into() }
 }
 
 impl Stream {
@@ -181,6 +186,9 @@ impl World {
     }
 
     fn have_read(&mut self, stream: u16, job: Job) {
+        if let Job::Check(block) = &job {
+            return self.have_checked(stream, block);
+        }
         let content = self.read(&job);
         if let (Job::Block(block), Content::Block { length, .. }) = (&job, &content)
             && block.unsized_source
@@ -205,6 +213,41 @@ impl World {
         self.stream(stream).frames.push_back(Frame { content: content.clone(), begin, end: None });
         self.at(begin, Event::Receiver(stream));
         self.enter(stream, Sending::Writing(job, content), delay);
+    }
+
+    fn have_checked(&mut self, stream: u16, block: &BlockJob) {
+        let broken = self.stream(stream).broken;
+        let late = broken && self.rng.chance(300);
+        if late {
+            self.lose(stream);
+        }
+        let index = block.offset / u64::from(self.plan.options.block_bytes);
+        let fails = self.rng.chance(self.plan.read_failure) && self.rng.chance(300);
+        let result = match self.plan.mutant {
+            Some(Mutant::ConfirmUnread) => Ok(self.told_held.get(&(block.item, index)).copied().unwrap_or_default()),
+            _ => match self.read_block(block, fails) {
+                Content::Block { content: Some(content), .. } => Ok(digest_of(content)),
+                _ => Err(self.unread(block.item)),
+            },
+        };
+        // Compared by the model too: what is held and is right must not be sent.
+        self.verdict.compared += 1;
+        let now = self.now();
+        self.sender.handle_block_checked(now, stream, block.item, block.offset, result);
+        if !late {
+            self.stream(stream).sending = Sending::Waiting;
+            if broken {
+                self.lose(stream);
+            }
+        }
+    }
+
+    /// Why an offered item could not be read.
+    fn unread(&self, item: u64) -> Failure {
+        let changed = self.opened_as.get(&item).is_some_and(|&(item, version)| {
+            !self.source.items[item].gone && self.source.items[item].version != version
+        });
+        if changed && self.plan.resumes { changing() } else { unread() }
     }
 
     fn have_written(&mut self, stream: u16, job: Job, content: Content) {
@@ -237,7 +280,14 @@ impl World {
         self.sender.handle_stream_lost(stream, &lost());
         self.stream(stream).sending = Sending::Over;
         self.stream(stream).token += 1;
-        if self.plan.redials && self.streams.len() < 60 && self.sender.outcome().is_none() {
+        if self.plan.resumes {
+            self.verdict.all_lost += u64::from(self.streams.iter().all(|stream| stream.broken));
+            let delay = if self.rng.chance(200) { Duration::from_secs(5) } else { Duration::from_millis(50) };
+            let delay = self.rng.up_to(delay);
+            // Whatever happens to a network, it does not go on for ever.
+            self.plan.loss = if self.streams.len() < 60 { self.plan.loss } else { 0 };
+            self.after(delay, Event::Connect);
+        } else if self.plan.redials && self.streams.len() < 60 && self.sender.outcome().is_none() {
             self.connect();
         }
     }
@@ -245,8 +295,7 @@ impl World {
     fn read(&mut self, job: &Job) -> Content {
         let fails = self.rng.chance(self.plan.read_failure) && self.rng.chance(300);
         match job {
-            Job::Check(_) => panic!("nothing is held"),
-            Job::Block(block) => self.read_block(block, fails),
+            Job::Check(block) | Job::Block(block) => self.read_block(block, fails),
             Job::Bundle(bundle) => {
                 let entries = bundle.items.iter().map(|item| self.read_entry(item)).collect();
                 Content::Bundle { id: bundle.id, entries }
@@ -258,17 +307,53 @@ impl World {
         let number = self.source.find(&item.path);
         // Of a directory nothing is read.
         let gone = self.source.items[number].gone || self.rng.chance(self.plan.read_failure);
-        let readable = item.kind == ItemKind::Directory || !gone;
+        let source = &self.source.items[number];
+        let (size, mtime) = match self.plan.resumes {
+            true => (source.scanned.size.unwrap_or(0), source.scanned.mtime),
+            false => (item.size.unwrap_or(0), item.mtime),
+        };
+        let grown = size > BUNDLED_FILE_BYTES_MAX;
+        let changing = grown || self.plan.resumes && self.rng.chance(self.plan.source_change) && self.rng.chance(300);
+        let file = item.kind == ItemKind::File;
+        let readable = item.kind == ItemKind::Directory || !gone && !(changing && file);
         let content = readable.then(|| self.source.content(number));
-        Entry { item: number, path: item.path.clone(), size: item.size.unwrap_or(0), content, altered: false }
+        let size = if content.is_some() { size } else { 0 };
+        Entry {
+            item: number,
+            path: item.path.clone(),
+            size,
+            mtime,
+            content,
+            changing: changing && !gone,
+            altered: false,
+        }
     }
 
     fn read_block(&self, block: &BlockJob, fails: bool) -> Content {
         let index = block.offset / u64::from(self.plan.options.block_bytes);
         let item = self.sender.scanned(block.item).map(|scanned| self.source.find(&scanned.path));
+        // Of a source that has another length by now, what is asked for may not be there.
+        let resized = item.is_some_and(|item| {
+            self.plan.resumes
+                && !block.unsized_source
+                && self
+                    .sender
+                    .scanned(block.item)
+                    .is_none_or(|scanned| scanned.size != self.source.items[item].scanned.size)
+        });
         // An item may end while its block is being read.
-        let content =
-            item.filter(|&item| !fails && !self.source.items[item].gone).map(|item| self.source.block(item, index));
+        let content = item
+            .filter(|&item| !fails && !resized && !self.source.items[item].gone)
+            .map(|item| self.source.block(item, index));
+        if resized {
+            return Content::Block {
+                item: block.item,
+                offset: block.offset,
+                length: block.length,
+                whole: block.whole,
+                content,
+            };
+        }
         let length = item.map_or(block.length, |item| self.source.block_length(item, index));
         let whole = item.map_or(block.whole, |item| self.source.blocks(item) == 1);
         assert!(block.unsized_source || item.is_none() || (length, whole) == (block.length, block.whole));
@@ -278,14 +363,15 @@ impl World {
     fn report(&mut self, stream: u16, job: &Job, content: &Content) {
         match (job, content) {
             (Job::Block(block), Content::Block { length, content, .. }) => {
-                let result = content.map(|content| (*length, digest_of(content))).ok_or_else(unread);
+                let result = content.map(|content| (*length, digest_of(content)));
+                let result = result.ok_or_else(|| self.unread(block.item));
                 self.sender.handle_block_sent(stream, block.item, block.offset, result);
             }
             (Job::Bundle(bundle), Content::Bundle { entries, .. }) => {
                 let sent = |entry: &Entry| SentItem {
                     size: entry.size,
                     digest: entry.content.map_or(BlockDigest::default(), digest_of),
-                    failure: entry.content.is_none().then(unread),
+                    failure: entry.content.is_none().then(if entry.changing { changing } else { unread }),
                 };
                 self.sender.handle_bundle_sent(bundle.id, entries.iter().map(sent).collect());
             }
@@ -382,6 +468,7 @@ impl World {
                 let begin = begin.expect("the sender keeps to the protocol");
                 if begin == Begin::Write {
                     self.disk.begin(stream, item, offset);
+                    self.begin_in_store(item, offset);
                 }
                 begin
             }
@@ -396,6 +483,16 @@ impl World {
             }
         };
         !matches!(begin, Begin::WaitFor(_))
+    }
+
+    fn begin_in_store(&mut self, item: u64, offset: u64) {
+        let index = offset / u64::from(self.plan.options.block_bytes);
+        let part = &self.disk.parts[&item];
+        if self.plan.resumes {
+            let number = self.source.find(&part.path);
+            assert!(!self.held_right.contains(&(number, index)), "block {index} of {number} was held, and comes again");
+        }
+        self.store.begin(part.file, index, self.plan.mutant != Some(Mutant::ClaimKept));
     }
 
     /// The receiver's thread has written a frame.
@@ -426,6 +523,8 @@ impl World {
             entry.altered = has_digest && self.rng.chance(self.plan.corruption);
             self.verdict.corruptions += u64::from(entry.altered && entry.content.is_some());
         }
+        let again = entries.iter().find(|entry| self.known.contains(&entry.path));
+        assert!(again.is_none(), "{again:?} is known, and comes again");
         if self.receiver.handle_bundle(stream, id, entries.iter().map(|entry| entry.size).sum()) {
             self.disk.bundles.insert(id, entries);
         }
@@ -434,6 +533,7 @@ impl World {
     fn block_written(&mut self, stream: u16, item: u64, offset: u64, length: u32, content: Option<u64>) {
         if self.rng.chance(self.plan.write_failure) && self.rng.chance(300) {
             let failure = Failure { code: ErrorCode::NoSpace, side: Side::Destination, message: "full".into() };
+            self.forget_right(item);
             return self.receiver.handle_write_failed(stream, item, failure);
         }
         let altered = self.rng.chance(self.plan.corruption);
@@ -457,8 +557,14 @@ impl World {
         }
         self.verdict.misplaced += u64::from(misplaced.is_some());
         let on_disk = if misplaced == Some(Mutant::SwappedOnDisk) { swapped } else { Some(arrived) };
-        part.blocks.extend(on_disk.map(|content| (index, content)));
-        self.disk.land(item, offset);
+        let file = part.file;
+        if let Some(content) = on_disk {
+            self.store.write(file, index, content);
+        }
+        // It may have been refused for being another than before.
+        if self.disk.parts.contains_key(&item) {
+            self.disk.land(item, offset);
+        }
     }
 
     /// What the receiver made of a bundle's entry before it had its name.

@@ -51,6 +51,29 @@ pub enum Mutant {
     SwappedOnTheWay,
     /// A block is written where another belongs.
     SwappedOnDisk,
+    /// Held blocks are confirmed without being compared.
+    ConfirmUnread,
+    /// The marker claims blocks before they are synced.
+    ClaimBeforeSync,
+    /// A sync that failed is tried again, and believed.
+    SyncAgain,
+    /// A claim is left in the marker while its block is written over.
+    ClaimKept,
+    /// With `--verify disk` a file gets its name before its blocks have been read back.
+    PublishUnchecked,
+    /// That a source has changed since it was published is not looked at.
+    ChangeIgnored,
+}
+
+/// Who stops in the middle of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crash {
+    /// The receiver, and maybe the sender.
+    Receiver,
+    /// The sender, or the command: the receiver notices.
+    Sender,
+    /// The receiver's host loses power.
+    Power,
 }
 
 /// What is copied, how fast, and what goes wrong; chances in thousandths.
@@ -84,6 +107,14 @@ pub struct Plan {
     /// The user stops one of the sides.
     pub abort: Option<Duration>,
     pub mutant: Option<Mutant>,
+    /// Files and links that are found, and the receiver's checkpoints: a session of a row.
+    pub resumes: bool,
+    /// A sync fails.
+    pub sync_failure: u64,
+    /// A block that was synced is given back as another.
+    pub rot: u64,
+    /// After so many steps.
+    pub crash: Option<(u64, Crash)>,
 }
 
 impl Plan {
@@ -140,7 +171,66 @@ impl Plan {
             blackout: rng.chance(40).then(|| rng.up_to(millis(300))),
             abort: rng.chance(40).then(|| rng.up_to(millis(500))),
             mutant: None,
+            resumes: false,
+            sync_failure: 0,
+            rot: 0,
+            crash: None,
         }
+    }
+
+    /// What is the same in all sessions of a row.
+    pub fn of_row(seed: u64) -> Self {
+        let mut plan = Self::new(mix(!seed));
+        let mut rng = Rng::new(seed);
+        let millis = Duration::from_millis;
+        plan.seed = seed;
+        plan.resumes = true;
+        plan.redials = true;
+        plan.options.version = 2;
+        plan.options.digests.blake3 = true;
+        plan.options.block_bytes = 64 << (10 + rng.below(3));
+        plan.options.durability = match rng.below(4) {
+            0 => Durability::None,
+            1 => Durability::Each,
+            _ => Durability::Group,
+        };
+        (plan.small_items, plan.large_files) = match rng.below(4) {
+            0 => (rng.below(40), 0),
+            1 => (0, 1 + rng.below(3)),
+            _ => (rng.below(30), 1 + rng.below(4)),
+        };
+        plan.latency = [millis(0), Duration::from_micros(50), millis(5)][rng.below(3) as usize];
+        plan.control_latency = [Duration::from_micros(20), millis(1), millis(40)][rng.below(3) as usize];
+        // Slow enough for a checkpoint now and then.
+        plan.bytes_per_second = 1 << (18 + rng.below(9));
+        plan
+    }
+
+    /// One session of a row. The last goes as it should.
+    pub fn of_session(seed: u64, session: u64, last: bool) -> Self {
+        let mut plan = Self::of_row(seed);
+        let mut rng = Rng::new(seed.wrapping_mul(31).wrapping_add(session));
+        let harm = |rng: &mut Rng, most: u64| if last { 0 } else { rng.sometimes(most) };
+        plan.seed = rng.next();
+        plan.options.verify = [Verify::Wire, Verify::Disk][rng.below(2) as usize];
+        plan.loss = rng.sometimes(60);
+        plan.corruption = harm(&mut rng, 150);
+        plan.read_failure = harm(&mut rng, 30);
+        plan.write_failure = harm(&mut rng, 30);
+        plan.source_change = harm(&mut rng, 300);
+        plan.refusal = harm(&mut rng, 200);
+        plan.keep = harm(&mut rng, 100);
+        plan.publish_failure = harm(&mut rng, 200);
+        plan.commit_failure = harm(&mut rng, 100);
+        plan.directory_failure = harm(&mut rng, 300);
+        plan.sync_failure = harm(&mut rng, 200);
+        plan.rot = if plan.options.verify == Verify::Disk { harm(&mut rng, 200) } else { 0 };
+        plan.blackout = rng.chance(100).then(|| rng.up_to(Duration::from_millis(300)));
+        plan.abort = (!last && rng.chance(100)).then(|| rng.up_to(Duration::from_secs(5)));
+        let who = [Crash::Receiver, Crash::Sender, Crash::Power][rng.below(3) as usize];
+        let steps = 1 << (3 + rng.below(9));
+        plan.crash = (!last && rng.chance(800)).then(|| (rng.below(steps), who));
+        plan
     }
 
     /// A run with nothing else wrong, and files large enough to have blocks to swap.

@@ -44,6 +44,8 @@ pub struct SourceItem {
     pub size: u64,
     /// Counts up with each change.
     pub version: u64,
+    /// Bytes of each version.
+    sizes: Vec<u64>,
     pub gone: bool,
 }
 
@@ -92,9 +94,9 @@ impl Source {
     fn add(&mut self, path: Vec<u8>, kind: ItemKind, size: u64) {
         let mtime = Some((1, 2));
         let size_told = (kind == ItemKind::File).then_some(size);
-        let scanned =
-            ScannedItem { root: 0, path, kind, size: size_told, mode: 0o644, mtime, sparse: false, changed: None };
-        self.items.push(SourceItem { scanned, size, version: 0, gone: false });
+        let changed = Some((-1000, 0));
+        let scanned = ScannedItem { root: 0, path, kind, size: size_told, mode: 0o644, mtime, sparse: false, changed };
+        self.items.push(SourceItem { scanned, size, version: 0, sizes: vec![size], gone: false });
     }
 
     fn add_large(&mut self, path: Vec<u8>, rng: &mut Rng) {
@@ -112,6 +114,34 @@ impl Source {
         }
     }
 
+    /// Another content, and nothing of it to be seen.
+    pub fn change_content(&mut self, item: usize) {
+        let item = &mut self.items[item];
+        item.version += 1;
+        item.sizes.push(item.size);
+    }
+
+    /// Another content, at this second of the source's clock. What the file system shows of it, besides that it changed, may be
+    /// the same.
+    pub fn change(&mut self, item: usize, second: i64, rng: &mut Rng) {
+        let block = u64::from(self.block_bytes);
+        let item = &mut self.items[item];
+        item.version += 1;
+        item.scanned.changed = Some((second, rng.below(1_000_000_000) as u32));
+        if rng.chance(500) {
+            item.scanned.mtime = Some((second, 0));
+        }
+        if let Some(size) = item.scanned.size.as_mut().filter(|_| rng.chance(300)) {
+            item.size = if *size <= tuning::BUNDLED_FILE_BYTES_MAX && rng.chance(700) {
+                rng.below(50_000)
+            } else {
+                tuning::BUNDLED_FILE_BYTES_MAX + 1 + rng.below(10 * block)
+            };
+            *size = item.size;
+        }
+        item.sizes.push(item.size);
+    }
+
     /// The number of an item's path, which is unique.
     pub fn find(&self, path: &[u8]) -> usize {
         let number = path.iter().rposition(|byte| !byte.is_ascii_digit()).map_or(0, |place| place + 1);
@@ -126,17 +156,28 @@ impl Source {
     }
 
     /// Whether this is what some version of the item was.
-    pub fn is_version(&self, item: usize, blake3: [u8; 32]) -> bool {
-        let kind = self.items[item].scanned.kind;
-        let small = kind != ItemKind::File
-            || self.items[item].scanned.size.is_some_and(|size| size <= tuning::BUNDLED_FILE_BYTES_MAX);
-        (0..=self.items[item].version).any(|version| {
-            if small {
-                return digest_of(content_at(item, version)).blake3 == blake3;
-            }
-            let blocks: Vec<u64> = (0..self.blocks(item)).map(|index| block_at(item, version, index)).collect();
-            whole_blake3(&blocks, self.items[item].size, self.block_bytes) == blake3
+    pub fn is_version(&self, item: usize, size: u64, blake3: [u8; 32]) -> bool {
+        let versions = 0..=self.items[item].version;
+        versions.rev().any(|version| {
+            let had = self.items[item].sizes[version as usize];
+            had == size && self.blake3_of(item, version, had) == blake3
         })
+    }
+
+    /// Whether this is what the item is now.
+    pub fn is_now(&self, item: usize, size: u64, blake3: [u8; 32]) -> bool {
+        let source = &self.items[item];
+        source.size == size && self.blake3_of(item, source.version, size) == blake3
+    }
+
+    fn blake3_of(&self, item: usize, version: u64, size: u64) -> [u8; 32] {
+        let scanned = &self.items[item].scanned;
+        let bundled = scanned.size.is_some() && size <= tuning::BUNDLED_FILE_BYTES_MAX;
+        if scanned.kind != ItemKind::File || bundled {
+            return digest_of(content_at(item, version)).blake3;
+        }
+        let blocks = (0..block_count(size, self.block_bytes)).map(|index| block_at(item, version, index));
+        whole_blake3(&blocks.collect::<Vec<u64>>(), size, self.block_bytes)
     }
 
     pub fn block_length(&self, item: usize, index: u64) -> u32 {

@@ -4,18 +4,21 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::time::{Duration, Instant};
 
-use super::disk::{Disk, Part};
+use super::disk::Disk;
 use super::link::Stream;
-use super::plan::{Plan, Rng};
+use super::plan::{Crash, Mutant, Plan, Rng};
 use super::source::Source;
+use super::store::{Found, Store};
 use super::verdict::Verdict;
+use crate::digest::BlockDigest;
 use crate::limits;
 use crate::report::{Failure, FileDigests, ItemKind, ItemReport};
-use crate::request::Verify;
-use crate::transfer::receiver::{Opened, Receiver, ReceiverAction, ReceiverConfig};
+use crate::request::Durability;
+use crate::transfer::ScannedItem;
+use crate::transfer::receiver::{Receiver, ReceiverAction, ReceiverConfig};
 use crate::transfer::sender::{Sender, SenderAction, SenderConfig};
 use crate::wire::error_code::{ErrorCode, Side};
-use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage};
+use crate::wire::peer::{Answer, DirectoryAttributes, Offer, PeerMessage, QueryItem};
 
 /// Something that happens at a moment.
 #[derive(Debug)]
@@ -42,6 +45,11 @@ pub enum Event {
     Synced,
     Blackout,
     Abort,
+    /// Another data connection is made.
+    Connect,
+    Rescanned(Box<ScannedItem>, u32),
+    Checkpointed(u64, Vec<(u64, BlockDigest)>),
+    Looked(u64, Vec<QueryItem>),
 }
 
 struct Scheduled(Duration, u64, Event);
@@ -88,13 +96,30 @@ pub struct World {
     offers_out: BTreeSet<u64>,
     pub sources_closed: BTreeSet<u64>,
     /// The version of each offered source when it was offered.
-    opened_as: BTreeMap<u64, (usize, u64)>,
+    pub opened_as: BTreeMap<u64, (usize, u64)>,
     pub reports: Vec<ItemReport>,
     pub aborted: bool,
     pub verdict: Verdict,
+    pub store: Store,
+    /// What an earlier session of the row has left.
+    pub found: Found,
+    /// The source's clock when the session began.
+    pub clock_base: i64,
+    steps: u64,
+    /// The receiver, or its host, is no more.
+    pub crashed: bool,
+    /// What the receiver said that it holds.
+    pub told_held: BTreeMap<(u64, u64), BlockDigest>,
+    /// Item of the source and block: held, and right.
+    pub held_right: BTreeSet<(usize, u64)>,
+    /// Published by an earlier session, as the receiver said.
+    pub known: BTreeSet<Vec<u8>>,
+    /// Not there when the scan came by.
+    pub unseen: BTreeSet<usize>,
+    ticking_at: Option<Duration>,
 }
 
-fn failure(code: ErrorCode) -> Failure {
+pub fn failure(code: ErrorCode) -> Failure {
     Failure { code, side: Side::Destination, message: "as planned".into() }
 }
 
@@ -104,10 +129,23 @@ impl World {
     pub fn new(plan: Plan) -> Self {
         let mut rng = Rng::new(!plan.seed);
         let source = Source::new(&plan, &mut rng);
-        let config = SenderConfig { options: plan.options, targets: vec![Vec::new()], known: false };
+        Self::session(plan, source, Store::default(), 0)
+    }
+
+    /// A session that begins at this second of the source's clock, with what there is at both ends.
+    pub fn session(plan: Plan, source: Source, mut store: Store, clock_base: i64) -> Self {
+        let rng = Rng::new(!plan.seed.rotate_left(7));
+        let mut found = Found::default();
+        if plan.resumes {
+            found = store.replay();
+            store.start_session(plan.options.durability != Durability::None, clock_base);
+        }
+        let known = !found.published.is_empty();
+        let config = SenderConfig { options: plan.options, targets: vec![Vec::new()], known };
+        let checkpoints = plan.resumes && plan.mutant != Some(Mutant::PublishUnchecked);
         let mut world = Self {
             sender: Sender::new(config),
-            receiver: Receiver::new(ReceiverConfig { options: plan.options, checkpoints: false }),
+            receiver: Receiver::new(ReceiverConfig { options: plan.options, checkpoints }),
             source,
             rng,
             // Where a clock starts is its own affair; only differences count.
@@ -127,6 +165,16 @@ impl World {
             reports: Vec::new(),
             aborted: false,
             verdict: Verdict { transfers: 1, ..Verdict::default() },
+            store,
+            found,
+            clock_base,
+            steps: 0,
+            crashed: false,
+            told_held: BTreeMap::new(),
+            held_right: BTreeSet::new(),
+            known: BTreeSet::new(),
+            unseen: BTreeSet::new(),
+            ticking_at: None,
             plan,
         };
         world.prepare();
@@ -172,9 +220,18 @@ impl World {
 
     /// Until nothing is left to happen.
     pub fn run(mut self) -> Verdict {
+        self.play();
+        self.finish();
+        self.verdict
+    }
+
+    pub fn play(&mut self) {
         let mut count = 0;
         self.settle();
         while let Some(Reverse(Scheduled(moment, _, event))) = self.events.pop() {
+            if self.step() {
+                return;
+            }
             count += 1;
             assert!(count < Self::EVENTS_MAX, "the transfer does not end");
             self.clock = moment;
@@ -182,7 +239,24 @@ impl World {
             self.settle();
             self.check_bounds();
         }
-        self.finish()
+    }
+
+    /// One more thing has happened: whether somebody stops here.
+    pub fn step(&mut self) -> bool {
+        self.steps += 1;
+        let Some((_, crash)) = self.plan.crash.filter(|&(at, _)| at + 1 == self.steps) else {
+            return self.crashed;
+        };
+        match crash {
+            Crash::Receiver | Crash::Power => self.crashed = true,
+            // The command is gone: both ends notice, and the receiver ends in order.
+            Crash::Sender => {
+                self.aborted = true;
+                self.sender.fail(failure(ErrorCode::ConnectionLost));
+                self.receiver.fail(failure(ErrorCode::ConnectionLost));
+            }
+        }
+        self.crashed
     }
 
     fn handle(&mut self, event: Event) {
@@ -208,7 +282,11 @@ impl World {
             Event::Published(item, digests, size) => self.publish(item, digests, size),
             Event::Committed(bundle) => self.commit(bundle),
             Event::Directories(list) => self.apply_directories(list),
-            Event::Synced => self.receiver.handle_synced(true),
+            Event::Synced => self.sync_all(),
+            Event::Connect => self.reconnect(),
+            Event::Rescanned(scanned, attempt) => self.rescan(&scanned, attempt),
+            Event::Checkpointed(item, blocks) => self.checkpoint(item, blocks),
+            Event::Looked(bundle, items) => self.look(bundle, items),
             Event::Blackout => (0..self.streams.len() as u16).for_each(|stream| self.cut(stream)),
             Event::Abort => {
                 self.aborted = true;
@@ -221,7 +299,13 @@ impl World {
     }
 
     fn change_source(&mut self, item: usize) {
-        self.source.items[item].version += 1;
+        if self.plan.resumes {
+            let second = self.clock_base + self.clock.as_secs() as i64;
+            self.source.change(item, second, &mut self.rng);
+            self.held_right.retain(|&(other, _)| other != item);
+        } else {
+            self.source.change_content(item);
+        }
         self.source.items[item].gone = self.rng.chance(200);
         self.verdict.changes += 1;
     }
@@ -242,6 +326,10 @@ impl World {
                 return self.sender.handle_scan_complete();
             };
             self.scanned += 1;
+            if self.plan.resumes && item.gone && item.scanned.kind != ItemKind::Directory {
+                self.unseen.insert(self.scanned - 1);
+                continue;
+            }
             if self.rng.chance(self.plan.read_failure) && item.scanned.kind != ItemKind::Special {
                 let vanished = Failure { code: ErrorCode::SourceVanished, side: Side::Source, message: "gone".into() };
                 self.sender.handle_scan_failure(&item.scanned, vanished);
@@ -260,12 +348,21 @@ impl World {
             let mut quiet = true;
             while let Some(action) = self.sender.poll_action() {
                 quiet = false;
+                if self.step() {
+                    return;
+                }
                 self.act_for_sender(action);
             }
+            let now = self.now();
+            self.receiver.handle_time(now);
             while let Some(action) = self.receiver.poll_action() {
                 quiet = false;
+                if self.step() {
+                    return;
+                }
                 self.act_for_receiver(action);
             }
+            self.tick_later();
             if std::mem::take(&mut self.scan_waits) {
                 match self.sender.wants_items() || self.sender.outcome().is_some() {
                     true => self.after(Duration::ZERO, Event::Scan),
@@ -304,7 +401,12 @@ impl World {
                 self.cut(stream);
             }
             SenderAction::Report(report) => self.reports.push(*report),
-            SenderAction::Rescan { .. } => panic!("version 1 does not look again"),
+            SenderAction::Rescan { scanned, attempt } => {
+                assert!(self.plan.resumes, "version 1 does not look again");
+                self.verdict.again += 1;
+                let delay = self.disk_delay();
+                self.after(delay, Event::Rescanned(Box::new(scanned), attempt));
+            }
         }
     }
 
@@ -324,6 +426,13 @@ impl World {
             PeerMessage::Done { item, .. } | PeerMessage::Answer { item, answer: Answer::Keep | Answer::Refuse(_) } => {
                 assert!(self.offers_out.remove(item), "item {item} ends twice");
             }
+            PeerMessage::Answer { item, answer: Answer::Present(_) } => {
+                assert!(self.offers_out.remove(item), "item {item} ends twice");
+            }
+            PeerMessage::Held { item, first, digests } => {
+                let told = (*first..).zip(digests).map(|(index, &digest)| ((*item, index), digest));
+                self.told_held.extend(told);
+            }
             PeerMessage::BundleDone { bundle, .. } => {
                 assert!(self.bundles_out.remove(bundle), "bundle {bundle} ends twice")
             }
@@ -331,6 +440,29 @@ impl World {
         }
         let now = self.now();
         self.sender.handle_message(now, message).expect("the receiver keeps to the protocol");
+    }
+
+    fn tick_later(&mut self) {
+        let Some(deadline) = self.receiver.next_deadline() else { return };
+        let deadline = (deadline - self.base).max(self.clock);
+        if self.ticking_at.is_none_or(|at| at <= self.clock || deadline < at) {
+            self.ticking_at = Some(deadline);
+            self.at(deadline, Event::Wake);
+        }
+    }
+
+    fn reconnect(&mut self) {
+        if self.sender.outcome().is_none() && self.receiver.outcome().is_none() {
+            self.connect();
+        }
+    }
+
+    fn rescan(&mut self, before: &ScannedItem, attempt: u32) {
+        let item = &self.source.items[self.source.find(&before.path)];
+        let vanished = Failure { code: ErrorCode::SourceVanished, side: Side::Source, message: "gone".into() };
+        let found = if item.gone { Err(vanished) } else { Ok(item.scanned.clone()) };
+        let now = self.now();
+        self.sender.handle_rescanned(now, before, attempt, found);
     }
 
     fn check_source(&mut self, number: u64) {
@@ -356,11 +488,15 @@ impl World {
             ReceiverAction::Publish { item, digests, size } => {
                 let part = self.disk.parts.get_mut(&item).expect("what is published was opened");
                 assert!(!std::mem::replace(&mut part.publishing, true), "item {item} is published twice");
+                assert!(!part.checkpointing, "item {item} is published while it is checkpointed");
                 self.after(delay, Event::Published(item, digests, size));
             }
             ReceiverAction::Discard(item) => {
                 let part = self.disk.parts.remove(&item).expect("what is discarded was opened");
                 assert!(!part.publishing, "item {item} is discarded while it is published");
+                let number = self.source.find(&part.path);
+                self.held_right.retain(|&(other, _)| other != number);
+                self.store.remove(part.file);
             }
             ReceiverAction::Commit(bundle) => {
                 assert!(self.disk.bundles.contains_key(&bundle));
@@ -373,97 +509,21 @@ impl World {
             }
             ReceiverAction::ApplyDirectories(list) => self.after(delay, Event::Directories(list)),
             ReceiverAction::Sync => self.after(delay, Event::Synced),
-            ReceiverAction::Checkpoint { .. } | ReceiverAction::Look { .. } => panic!("there is no marker"),
-        }
-    }
-
-    fn open(&mut self, offer: Offer) {
-        self.disk.opening.remove(&offer.item);
-        let opened = match () {
-            () if self.rng.chance(self.plan.refusal) => Opened::Refused(failure(ErrorCode::PermissionDenied)),
-            () if self.rng.chance(self.plan.keep) => Opened::Keep,
-            () => {
-                let part = Part { path: offer.path, blocks: BTreeMap::new(), publishing: false };
-                self.disk.parts.insert(offer.item, part);
-                Opened::Ready
+            ReceiverAction::Checkpoint { item, blocks } => {
+                let part = self.disk.parts.get_mut(&item).expect("what is checkpointed is open");
+                assert!(!part.publishing, "item {item} is checkpointed while it is published");
+                assert!(!std::mem::replace(&mut part.checkpointing, true), "item {item} has two checkpoints at once");
+                self.after(delay, Event::Checkpointed(item, blocks));
             }
-        };
-        self.receiver.handle_opened(offer.item, opened);
-    }
-
-    fn publish(&mut self, number: u64, digests: FileDigests, size: u64) {
-        let on_disk =
-            self.disk.read_back(number, size, self.plan.options.block_bytes).expect("only what is whole is published");
-        let verified = self.plan.options.verify != Verify::Disk || digests.blake3 == Some(on_disk);
-        let result = match () {
-            () if !verified => ItemResult::Mismatch,
-            () if self.rng.chance(self.plan.publish_failure) => ItemResult::Failed(failure(ErrorCode::QuotaExceeded)),
-            () if self.rng.chance(self.plan.keep) => ItemResult::Kept,
-            () => ItemResult::Published,
-        };
-        let part = self.disk.parts.remove(&number).expect("what is published was opened");
-        if result == ItemResult::Published {
-            self.check_content(&part.path, size, on_disk);
-            assert_eq!(digests.blake3, self.plan.options.digests.blake3.then_some(on_disk));
-            self.disk.publish(part.path, on_disk);
+            ReceiverAction::Look { bundle, items } => self.after(delay, Event::Looked(bundle, items)),
         }
-        self.receiver.handle_published(number, result);
-    }
-
-    /// What gets a name is what the source was at one moment.
-    fn check_content(&self, path: &[u8], size: u64, blake3: [u8; 32]) {
-        let item = self.source.find(path);
-        assert_eq!(size, self.source.items[item].size, "{} has another size", String::from_utf8_lossy(path));
-        assert!(
-            self.source.is_version(item, blake3),
-            "{} is not what its source ever was",
-            String::from_utf8_lossy(path)
-        );
-    }
-
-    fn commit(&mut self, bundle: u64) {
-        let entries = self.disk.bundles.remove(&bundle).expect("it was to be committed");
-        let mut exceptions = Vec::new();
-        for (index, entry) in entries.into_iter().enumerate() {
-            let result = self.entry_result(&entry);
-            if result != ItemResult::Published {
-                exceptions.push((index as u32, result));
-                continue;
-            }
-            let blake3 = super::source::digest_of(entry.content.expect("what was dropped is not published")).blake3;
-            self.check_content(&entry.path, entry.size, blake3);
-            if self.source.items[entry.item].scanned.kind == ItemKind::Directory {
-                self.disk.directories.insert(entry.path.clone());
-            }
-            self.disk.publish(entry.path, blake3);
-        }
-        self.receiver.handle_committed(bundle, exceptions);
-    }
-
-    fn apply_directories(&mut self, list: Vec<DirectoryAttributes>) {
-        assert!(
-            self.disk.bundles.is_empty() && self.disk.parts.is_empty(),
-            "a directory's time is set before all is in it"
-        );
-        let mut failures = Vec::new();
-        for directory in list {
-            assert!(self.disk.directories.remove(&directory.path), "attributes of a directory that was not made");
-            let inside = [&directory.path[..], b"/"].concat();
-            let child = self.disk.directories.range(inside.clone()..).next();
-            assert!(
-                child.is_none_or(|child| !child.starts_with(&inside)),
-                "a directory's attributes are set before its child's"
-            );
-            if self.rng.chance(self.plan.directory_failure) {
-                failures.push((directory.path, failure(ErrorCode::PermissionDenied)));
-            }
-        }
-        self.receiver.handle_directories_applied(failures);
     }
 
     fn check_bounds(&self) {
         self.disk.check_bounds();
         assert!(self.bundles_out.len() <= limits::UNACKNOWLEDGED_BUNDLES, "more bundles under way than allowed");
         assert!(self.offers_out.len() <= limits::OFFERED_ITEMS, "more offers under way than allowed");
+        let progress = self.sender.progress();
+        assert!(progress.bytes_done <= progress.bytes_found, "more is done than was found: {progress:?}");
     }
 }

@@ -1,0 +1,290 @@
+//! Senders that say of an earlier attempt what cannot be, or honest ones; and what a receiver does with a marker.
+#![cfg(test)]
+
+use std::time::Instant;
+
+use super::receiver::{actions, recovering};
+use super::*;
+use crate::request::Verify;
+use crate::transfer::orders::offer;
+use crate::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction};
+use crate::wire::frame::Trailer;
+use crate::{limits, tuning};
+
+const SIZE: u64 = 5000;
+
+fn digest(of: u8) -> BlockDigest {
+    BlockDigest { blake3: [of; 32], ..BlockDigest::default() }
+}
+
+fn confirm(first: u64, count: u64) -> PeerMessage {
+    PeerMessage::Confirm { item: 1, first, count }
+}
+
+/// Item 1 is open, with these blocks from an earlier attempt.
+fn resumed(verify: Verify, blocks: &[u64]) -> Receiver {
+    let mut receiver = recovering(verify);
+    receiver.handle_message(offer(1, Some(SIZE))).unwrap();
+    let blocks = blocks.iter().map(|&index| (index, digest(index as u8))).collect();
+    receiver.handle_opened(1, Opened::Resumed(blocks));
+    receiver
+}
+
+fn deliver(receiver: &mut Receiver, index: u64, digest: BlockDigest) {
+    let offset = index * u64::from(BLOCK);
+    let length = (SIZE - offset).min(u64::from(BLOCK)) as u32;
+    assert_eq!(receiver.begin_block(0, 1, offset, length, false), Ok(Begin::Write), "block {index}");
+    receiver.handle_block(0, 1, offset, length, digest, &Trailer { whole: true, digest });
+}
+
+/// Tells what the file must be, by what the blocks would make it.
+fn complete(receiver: &mut Receiver) {
+    let mut tree = crate::digest::FileTree::new(BLOCK, crate::transfer::orders::options(BLOCK).digests);
+    for index in 0..5 {
+        tree.insert(index, (SIZE - index * 1024).min(1024), digest(index as u8));
+    }
+    let blake3 = tree.finish(SIZE).unwrap().blake3;
+    receiver.handle_message(PeerMessage::Complete { item: 1, size: SIZE, blake3 }).unwrap();
+}
+
+fn publishes(actions: &[ReceiverAction]) -> bool {
+    actions.iter().any(|action| matches!(action, ReceiverAction::Publish { item: 1, .. }))
+}
+
+fn checkpoint(actions: &[ReceiverAction]) -> Option<Vec<u64>> {
+    actions.iter().find_map(|action| match action {
+        ReceiverAction::Checkpoint { item: 1, blocks } => Some(blocks.iter().map(|(index, _)| *index).collect()),
+        _ => None,
+    })
+}
+
+#[test]
+fn held_blocks_are_told_before_the_answer() {
+    // Of what cannot be part of the file nothing is said.
+    let told = actions(&mut resumed(Verify::Wire, &[0, 1, 3, 5, 99, u64::MAX]));
+    let held = |first: u64, count| PeerMessage::Held {
+        item: 1,
+        first,
+        digests: (first..first + count).map(|index| digest(index as u8)).collect(),
+    };
+    let accept = PeerMessage::Answer { item: 1, answer: Answer::Accept };
+    assert_eq!(told[1..], [held(0, 2), held(3, 1), accept].map(ReceiverAction::Send));
+}
+
+#[test]
+fn only_what_is_held_is_confirmed() {
+    let mut receiver = resumed(Verify::Wire, &[0, 1, 3]);
+    for (first, count) in [(0, 3), (2, 1), (3, 2), (0, u64::MAX), (u64::MAX, 1), (4, 1)] {
+        is_violation(receiver.handle_message(confirm(first, count)));
+    }
+    is_violation(receiver.handle_message(PeerMessage::Confirm { item: 2, first: 0, count: 1 }));
+    receiver.handle_message(confirm(0, 2)).unwrap();
+    is_violation(receiver.handle_message(confirm(0, 1)));
+    // It landed so: what comes of it is dropped.
+    assert_eq!(receiver.begin_block(0, 1, 0, BLOCK, false), Ok(Begin::Discard));
+    // What is sent all the same is not held any more.
+    deliver(&mut receiver, 3, digest(9));
+    is_violation(receiver.handle_message(confirm(3, 1)));
+    let mut opening = recovering(Verify::Wire);
+    opening.handle_message(offer(1, Some(SIZE))).unwrap();
+    is_violation(opening.handle_message(confirm(0, 1)));
+    // What has ended may still be named.
+    opening.handle_opened(1, Opened::Keep);
+    opening.handle_message(confirm(0, 1)).unwrap();
+}
+
+#[test]
+fn held_and_sent_blocks_make_the_file() {
+    let mut receiver = resumed(Verify::Wire, &[0, 1, 4]);
+    [2, 3].into_iter().for_each(|index| deliver(&mut receiver, index, digest(index as u8)));
+    complete(&mut receiver);
+    receiver.handle_message(confirm(4, 1)).unwrap();
+    assert!(!publishes(&actions(&mut receiver)));
+    receiver.handle_message(confirm(0, 2)).unwrap();
+    assert!(publishes(&actions(&mut receiver)));
+}
+
+#[test]
+fn a_file_that_is_not_what_it_must_be_comes_again() {
+    let mut receiver = resumed(Verify::Wire, &[0, 1, 2, 3, 4]);
+    let wrong = PeerMessage::Complete { item: 1, size: SIZE, blake3: Some([1; 32]) };
+    receiver.handle_message(wrong).unwrap();
+    receiver.handle_message(confirm(0, 5)).unwrap();
+    let ended = actions(&mut receiver);
+    assert!(ended.contains(&ReceiverAction::Discard(1)));
+    let again = |action: &ReceiverAction| {
+        matches!(action, ReceiverAction::Send(PeerMessage::Done { item: 1, result: ItemResult::Again(_) }))
+    };
+    assert!(ended.iter().any(again), "{ended:?}");
+    assert_eq!(receiver.progress(), (0, 0));
+}
+
+#[test]
+fn questions_are_bounded() {
+    let ask = |bundle, items| PeerMessage::Query { bundle, items };
+    let mut receiver = recovering(Verify::Wire);
+    let many = (0..=limits::BUNDLE_ITEMS).map(question).collect();
+    for items in [Vec::new(), vec![question(1), question(1)], vec![question(limits::BUNDLE_ITEMS)], many] {
+        is_violation(receiver.handle_message(ask(1, items)));
+    }
+    for bundle in 1..=limits::QUERIES as u64 {
+        receiver.handle_message(ask(bundle, vec![question(0)])).unwrap();
+    }
+    for bundle in [1, 99] {
+        is_violation(receiver.handle_message(ask(bundle, vec![question(0)])));
+    }
+    is_violation(receiver.handle_message(PeerMessage::Finish));
+    // Of what is there without the digests agreed, and of what was not asked about, nothing is said.
+    let all = digest(7).as_file(Digests { blake3: true, adler32: true, crc32c: true });
+    receiver.handle_looked(1, vec![(0, all), (1, all)]);
+    receiver.handle_looked(2, vec![(0, FileDigests::default())]);
+    receiver.handle_looked(2, vec![(0, all)]);
+    let told: Vec<_> = actions(&mut receiver)
+        .into_iter()
+        .filter_map(|action| match action {
+            ReceiverAction::Send(PeerMessage::Known { bundle, items }) => Some((bundle, items.len())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, [(1, 1), (2, 0)]);
+}
+
+#[test]
+fn what_has_landed_is_checkpointed_now_and_then() {
+    let now = Instant::now();
+    let mut receiver = resumed(Verify::Wire, &[]);
+    receiver.handle_time(now);
+    assert_eq!(receiver.next_deadline(), None);
+    deliver(&mut receiver, 0, digest(0));
+    deliver(&mut receiver, 2, digest(2));
+    let due = now + tuning::MARKER_INTERVAL;
+    assert_eq!(receiver.next_deadline(), Some(due));
+    assert_eq!(checkpoint(&actions(&mut receiver)), None);
+    receiver.handle_time(due);
+    assert_eq!(checkpoint(&actions(&mut receiver)), Some(vec![0, 2]));
+    // One at a time; what lands meanwhile waits for the next.
+    deliver(&mut receiver, 1, digest(1));
+    receiver.handle_time(due + 2 * tuning::MARKER_INTERVAL);
+    assert_eq!(checkpoint(&actions(&mut receiver)), None);
+    assert_eq!(receiver.unsaved(), [(1, vec![(1, digest(1))])]);
+    receiver.handle_checkpointed(1, Ok(Vec::new()));
+    receiver.handle_time(due + 4 * tuning::MARKER_INTERVAL);
+    assert_eq!(checkpoint(&actions(&mut receiver)), Some(vec![1]));
+    receiver.handle_checkpointed(1, Ok(Vec::new()));
+    assert_eq!((receiver.next_deadline(), receiver.unsaved()), (None, Vec::new()));
+}
+
+#[test]
+fn many_bytes_are_checkpointed_at_once() {
+    let block = 64 << 20;
+    let mut receiver = Receiver::new(crate::transfer::receiver::ReceiverConfig {
+        options: crate::transfer::orders::options_v2(block),
+        checkpoints: true,
+    });
+    receiver.handle_stream(0);
+    receiver.handle_message(offer(1, Some(1 << 40))).unwrap();
+    receiver.handle_opened(1, Opened::Ready);
+    for index in 0..4 {
+        assert_eq!(checkpoint(&actions(&mut receiver)), None);
+        assert_eq!(receiver.begin_block(0, 1, index * u64::from(block), block, false), Ok(Begin::Write));
+        receiver.handle_block(
+            0,
+            1,
+            index * u64::from(block),
+            block,
+            digest(1),
+            &Trailer { whole: true, digest: digest(1) },
+        );
+    }
+    assert_eq!(checkpoint(&actions(&mut receiver)), Some(vec![0, 1, 2, 3]));
+}
+
+/// What is read back past the cache is read before the file has its name, held blocks too.
+#[test]
+fn with_verify_disk_every_block_is_checkpointed_first() {
+    let mut receiver = resumed(Verify::Disk, &[0, 1, 2]);
+    receiver.handle_message(confirm(0, 3)).unwrap();
+    [3, 4].into_iter().for_each(|index| deliver(&mut receiver, index, digest(index as u8)));
+    complete(&mut receiver);
+    let told = actions(&mut receiver);
+    assert_eq!((publishes(&told), checkpoint(&told)), (false, Some(vec![0, 1, 2, 3, 4])));
+    // Landed is said before the block is asked for again: else the sender would take the one for the end of the other.
+    receiver.handle_checkpointed(1, Ok(vec![3]));
+    let told = actions(&mut receiver);
+    assert!(!publishes(&told));
+    assert_eq!(told, [ReceiverAction::Send(PeerMessage::SendAgain { item: 1, offset: 3 * u64::from(BLOCK) })]);
+    assert_eq!(receiver.blocks_rotten(), 1);
+    deliver(&mut receiver, 3, digest(3));
+    assert_eq!(checkpoint(&actions(&mut receiver)), Some(vec![3]));
+    receiver.handle_checkpointed(1, Ok(Vec::new()));
+    assert!(publishes(&actions(&mut receiver)));
+}
+
+#[test]
+fn that_a_block_landed_is_told_before_it_is_taken_back() {
+    let now = Instant::now();
+    let mut receiver = resumed(Verify::Disk, &[]);
+    receiver.handle_time(now);
+    actions(&mut receiver);
+    deliver(&mut receiver, 0, digest(0));
+    receiver.handle_time(now + tuning::MARKER_INTERVAL);
+    assert!(matches!(receiver.poll_action(), Some(ReceiverAction::Checkpoint { .. })));
+    deliver(&mut receiver, 1, digest(1));
+    receiver.handle_checkpointed(1, Ok(vec![0]));
+    let landed = PeerMessage::Landed { blocks: vec![(1, 0), (1, u64::from(BLOCK))], bundles: Vec::new() };
+    let again = PeerMessage::SendAgain { item: 1, offset: 0 };
+    assert_eq!(actions(&mut receiver), [landed, again].map(ReceiverAction::Send));
+    // Another content in its place is another file.
+    deliver(&mut receiver, 0, digest(8));
+    assert!(actions(&mut receiver).contains(&ReceiverAction::Discard(1)));
+}
+
+/// The system tells once that a sync has failed. Whoever published meanwhile, with a sync of their own, would not hear of it.
+#[test]
+fn nothing_is_published_while_a_sync_is_under_way() {
+    let now = Instant::now();
+    let mut receiver = resumed(Verify::Wire, &[1, 2, 3, 4]);
+    receiver.handle_time(now);
+    receiver.handle_message(confirm(1, 4)).unwrap();
+    deliver(&mut receiver, 0, digest(0));
+    receiver.handle_time(now + tuning::MARKER_INTERVAL);
+    assert_eq!(checkpoint(&actions(&mut receiver)), Some(vec![0]));
+    complete(&mut receiver);
+    assert!(!publishes(&actions(&mut receiver)));
+    receiver.handle_checkpointed(1, Err(failure()));
+    let done = PeerMessage::Done { item: 1, result: ItemResult::Again(failure()) };
+    assert_eq!(actions(&mut receiver), [ReceiverAction::Discard(1), ReceiverAction::Send(done)]);
+    // A word that comes late is about nothing.
+    receiver.handle_checkpointed(1, Ok(vec![0]));
+    assert_eq!(actions(&mut receiver), []);
+}
+
+#[test]
+fn a_part_file_with_blocks_outlives_a_transfer_that_failed() {
+    let mut receiver = recovering(Verify::Wire);
+    receiver.handle_message(offer(1, Some(SIZE))).unwrap();
+    receiver.handle_message(offer(2, Some(SIZE))).unwrap();
+    receiver.fail(failure());
+    actions(&mut receiver);
+    receiver.handle_opened(1, Opened::Resumed(vec![(0, digest(0))]));
+    receiver.handle_opened(2, Opened::Ready);
+    assert_eq!(actions(&mut receiver), [ReceiverAction::Discard(2)]);
+}
+
+/// The peer of version 1 hears nothing that it does not know.
+#[test]
+fn version_1_hears_of_failures_only() {
+    let mut receiver = Receiver::new(crate::transfer::receiver::ReceiverConfig {
+        options: crate::transfer::orders::options(BLOCK),
+        checkpoints: true,
+    });
+    receiver.handle_stream(0);
+    for message in [confirm(0, 1), PeerMessage::Query { bundle: 1, items: vec![question(0)] }] {
+        is_violation(receiver.handle_message(message));
+    }
+    assert_eq!(receiver.begin_bundle(0, 5), Begin::Write);
+    assert!(receiver.handle_bundle(0, 5, 1));
+    receiver.handle_committed(5, vec![(0, ItemResult::Again(failure()))]);
+    let done = PeerMessage::BundleDone { bundle: 5, exceptions: vec![(0, ItemResult::Failed(failure()))] };
+    assert!(actions(&mut receiver).contains(&ReceiverAction::Send(done)));
+}

@@ -1,0 +1,357 @@
+//! What the receiver's driver does on the modelled disk, as the engine does it, with the moments between at which it may be stopped.
+
+use std::collections::BTreeSet;
+
+use super::disk::{Entry, Part};
+use super::plan::Mutant;
+use super::source::digest_of;
+use super::store::{Record, Stamp, Standing};
+use super::world::{World, failure};
+use crate::digest::BlockDigest;
+use crate::report::{FileDigests, ItemKind};
+use crate::request::{Durability, Verify};
+use crate::transfer::receiver::Opened;
+use crate::wire::error_code::ErrorCode;
+use crate::wire::peer::{DirectoryAttributes, ItemResult, Offer, QueryItem};
+
+/// Seconds by which a source's times may be behind its clock.
+const MARGIN: i64 = 2;
+
+impl World {
+    fn durable(&self) -> bool {
+        self.plan.options.durability != Durability::None
+    }
+
+    /// The rule by which something of an earlier session may be used.
+    fn unchanged(&self, stamp: Stamp, now: Stamp, changed: Option<(i64, u32)>, clock: i64) -> bool {
+        let looked = self.plan.mutant != Some(Mutant::ChangeIgnored);
+        stamp == now && (!looked || changed.is_some_and(|(seconds, _)| seconds < clock - MARGIN))
+    }
+
+    pub fn open(&mut self, offer: Offer) {
+        self.disk.opening.remove(&offer.item);
+        let number = offer.item;
+        let opened = match () {
+            () if self.rng.chance(self.plan.refusal) => Opened::Refused(failure(ErrorCode::PermissionDenied)),
+            () if self.rng.chance(self.plan.keep) => Opened::Keep,
+            () => self.open_part(offer),
+        };
+        self.receiver.handle_opened(number, opened);
+    }
+
+    fn open_part(&mut self, offer: Offer) -> Opened {
+        let changed = offer.changed;
+        if let Some(stamp) = offer.size.map(|size| (size, offer.mtime))
+            && let Some(digests) = self.present(&offer.path, ItemKind::File, stamp, changed)
+        {
+            self.verdict.present += 1;
+            self.known.insert(offer.path);
+            return Opened::Present(digests);
+        }
+        let stamp = (offer.size.unwrap_or(0), offer.mtime);
+        if let Some(part) = self.found.parts.remove(&offer.path) {
+            if offer.size.is_some() && self.unchanged(part.stamp, stamp, changed, part.clock) {
+                let blocks: Vec<_> = part.blocks.iter().map(|(&index, &(digest, _))| (index, digest)).collect();
+                self.note_right(&offer.path, &blocks);
+                self.verdict.resumed += 1;
+                self.disk.parts.insert(offer.item, Part::new(part.file, &offer));
+                return Opened::Resumed(blocks);
+            }
+            self.verdict.started_over += 1;
+            self.store.remove(part.file);
+        }
+        let file = self.store.create();
+        if self.plan.resumes {
+            self.store.append(Record::Part { file, path: offer.path.clone(), stamp }, self.durable());
+        }
+        self.disk.parts.insert(offer.item, Part::new(file, &offer));
+        Opened::Ready
+    }
+
+    /// Which of the held blocks are what the source has: they must not come again.
+    fn note_right(&mut self, path: &[u8], blocks: &[(u64, BlockDigest)]) {
+        let item = self.source.find(path);
+        for &(index, digest) in blocks {
+            if digest == digest_of(self.source.block(item, index)) {
+                self.held_right.insert((item, index));
+                self.verdict.held += 1;
+            } else {
+                self.verdict.held_wrong += 1;
+            }
+        }
+    }
+
+    /// What is written of an item is void: all of it comes again.
+    pub fn forget_right(&mut self, number: u64) {
+        if let Some(part) = self.disk.parts.get(&number) {
+            let item = self.source.find(&part.path);
+            self.held_right.retain(|&(other, _)| other != item);
+        }
+    }
+
+    /// What an earlier session has published, if it may be used and is still there.
+    fn present(&self, path: &[u8], kind: ItemKind, stamp: Stamp, changed: Option<(i64, u32)>) -> Option<FileDigests> {
+        let found = self.found.published.get(path)?;
+        let standing = self.store.standing(path)?;
+        let there = standing.inode == found.inode && standing.size == stamp.0 && standing.mtime == stamp.1;
+        let usable = found.kind == kind && there && self.unchanged(found.stamp, stamp, changed, found.clock);
+        usable.then_some(found.digests)
+    }
+
+    pub fn look(&mut self, bundle: u64, items: Vec<QueryItem>) {
+        let mut known = Vec::new();
+        for item in items {
+            let stamp = (item.size, Some(item.mtime));
+            if let Some(digests) = self.present(&item.path, item.kind, stamp, Some(item.changed)) {
+                known.push((item.index, digests));
+                self.known.insert(item.path);
+                self.verdict.known += 1;
+            }
+        }
+        self.receiver.handle_looked(bundle, known);
+    }
+
+    pub fn checkpoint(&mut self, number: u64, blocks: Vec<(u64, BlockDigest)>) {
+        let Some(part) = self.disk.parts.get_mut(&number) else {
+            return self.receiver.handle_checkpointed(number, Ok(Vec::new()));
+        };
+        part.checkpointing = false;
+        let file = part.file;
+        let item = self.source.find(&part.path);
+        self.verdict.checkpoints += 1;
+        let claims = |rotten: &BTreeSet<u64>| {
+            let right = blocks.iter().filter(|(index, _)| !rotten.contains(index));
+            Record::Blocks { file, blocks: right.map(|&(index, digest)| (index, Some(digest))).collect() }
+        };
+        if self.plan.mutant == Some(Mutant::ClaimBeforeSync) {
+            self.store.append(claims(&BTreeSet::new()), self.durable());
+        }
+        if self.durable() && self.rng.chance(self.plan.sync_failure) {
+            self.verdict.sync_failures += 1;
+            self.store.sync_in_vain(file, &mut self.rng);
+            if self.plan.mutant != Some(Mutant::SyncAgain) {
+                return self.receiver.handle_checkpointed(number, Err(failure(ErrorCode::InputOutput)));
+            }
+        }
+        if self.durable() {
+            self.store.sync(file);
+        }
+        if self.step() {
+            return;
+        }
+        let rotten = self.read_back(file, &blocks);
+        self.store.append(claims(&rotten), self.durable());
+        if self.step() {
+            return;
+        }
+        if self.durable() {
+            self.store.sync_marker();
+        }
+        for &index in &rotten {
+            let offset = index * u64::from(self.plan.options.block_bytes);
+            self.disk.take_back(number, offset);
+            self.held_right.remove(&(item, index));
+            self.verdict.rotten += 1;
+        }
+        self.receiver.handle_checkpointed(number, Ok(rotten.into_iter().collect()));
+    }
+
+    /// Some blocks rot, and are found when they are read back.
+    fn read_back(&mut self, file: u64, blocks: &[(u64, BlockDigest)]) -> BTreeSet<u64> {
+        if self.plan.options.verify != Verify::Disk {
+            return BTreeSet::new();
+        }
+        for &(index, _) in blocks {
+            if self.rng.chance(self.plan.rot) {
+                self.store.rot(file, index);
+            }
+        }
+        let read = |index| self.store.read(file, index).map(digest_of);
+        let bad = blocks.iter().filter(|(index, digest)| read(*index) != Some(*digest));
+        let rotten: BTreeSet<u64> = bad.map(|&(index, _)| index).collect();
+        rotten.iter().for_each(|&index| self.store.withdraw(file, index));
+        rotten
+    }
+
+    pub fn publish(&mut self, number: u64, digests: FileDigests, size: u64) {
+        let block_bytes = self.plan.options.block_bytes;
+        let file = self.disk.parts[&number].file;
+        let unchecked = self.plan.mutant == Some(Mutant::PublishUnchecked);
+        if unchecked && self.rng.chance(self.plan.rot) {
+            self.store.rot(file, 0);
+        }
+        let read = self.disk.read_back(&self.store, number, size, block_bytes);
+        let on_disk = read.expect("only what is whole is published");
+        let checks = self.plan.options.verify == Verify::Disk && !self.plan.resumes;
+        let result = match () {
+            () if checks && digests.blake3 != Some(on_disk) => ItemResult::Mismatch,
+            () if self.rng.chance(self.plan.publish_failure) => ItemResult::Failed(failure(ErrorCode::QuotaExceeded)),
+            () if self.rng.chance(self.plan.keep) => ItemResult::Kept,
+            () if self.durable() && self.rng.chance(self.plan.sync_failure) => {
+                self.verdict.sync_failures += 1;
+                self.store.sync_in_vain(file, &mut self.rng);
+                ItemResult::Again(failure(ErrorCode::InputOutput))
+            }
+            () => ItemResult::Published,
+        };
+        let part = self.disk.parts.remove(&number).expect("what is published was opened");
+        if result != ItemResult::Published {
+            self.held_right.retain(|&(other, _)| other != self.source.find(&part.path));
+            self.store.remove(file);
+            return self.receiver.handle_published(number, result);
+        }
+        if self.durable() {
+            self.store.sync(file);
+            assert!(self.store.is_synced(file), "item {number} gets its name and is not on the disk");
+        }
+        if self.step() {
+            return;
+        }
+        self.check_content(&part.path, size, on_disk);
+        assert_eq!(digests.blake3, self.plan.options.digests.blake3.then_some(on_disk));
+        let mtime = part.mtime;
+        self.rename(
+            part.path.clone(),
+            Standing { blake3: on_disk, size, mtime, inode: 0, synced: self.durable(), torn: false },
+        );
+        self.store.consume(file);
+        if self.step() {
+            return;
+        }
+        self.write_down(part.path, ItemKind::File, (size, mtime), digests);
+        self.receiver.handle_published(number, result);
+    }
+
+    fn rename(&mut self, path: Vec<u8>, standing: Standing) {
+        *self.disk.published.entry(path.clone()).or_default() += 1;
+        self.store.rename(&path, standing);
+        if self.plan.options.durability == Durability::Each {
+            self.store.sync_names();
+        }
+    }
+
+    fn write_down(&mut self, path: Vec<u8>, kind: ItemKind, stamp: Stamp, digests: FileDigests) {
+        if self.plan.resumes {
+            // A rename that a power cut undoes leaves another file there, which may be of the same size and time.
+            let inode = self.store.standing(&path).map_or(0, |standing| standing.inode);
+            self.store.append(Record::Published { path, kind, stamp, inode, digests }, self.durable());
+        }
+    }
+
+    /// What gets a name is what the source was at one moment.
+    fn check_content(&self, path: &[u8], size: u64, blake3: [u8; 32]) {
+        let item = self.source.find(path);
+        let name = String::from_utf8_lossy(path);
+        assert!(self.source.is_version(item, size, blake3), "{name} is not what its source ever was");
+    }
+
+    pub fn commit(&mut self, bundle: u64) {
+        let entries = self.disk.bundles.remove(&bundle).expect("it was to be committed");
+        let mut exceptions = Vec::new();
+        let fails = self.plan.resumes && self.durable() && self.rng.chance(self.plan.sync_failure);
+        self.verdict.sync_failures += u64::from(fails);
+        let mut published = Vec::new();
+        for (index, entry) in entries.into_iter().enumerate() {
+            let kind = self.source.items[entry.item].scanned.kind;
+            let result = match self.entry_result(&entry) {
+                ItemResult::Published if fails && kind != ItemKind::Directory => {
+                    ItemResult::Again(failure(ErrorCode::InputOutput))
+                }
+                result => result,
+            };
+            if result != ItemResult::Published {
+                exceptions.push((index as u32, result));
+                continue;
+            }
+            if self.step() {
+                return;
+            }
+            self.publish_entry(entry, kind, &mut published);
+        }
+        for (path, kind, stamp, digests) in published {
+            if self.step() {
+                return;
+            }
+            self.write_down(path, kind, stamp, digests);
+        }
+        self.receiver.handle_committed(bundle, exceptions);
+    }
+
+    fn publish_entry(
+        &mut self,
+        entry: Entry,
+        kind: ItemKind,
+        published: &mut Vec<(Vec<u8>, ItemKind, Stamp, FileDigests)>,
+    ) {
+        let digest = digest_of(entry.content.expect("what was dropped is not published"));
+        if kind == ItemKind::Directory {
+            self.disk.directories.insert(entry.path.clone());
+            *self.disk.published.entry(entry.path).or_default() += 1;
+            return;
+        }
+        self.check_content(&entry.path, entry.size, digest.blake3);
+        let (size, mtime) = (entry.size, entry.mtime);
+        let standing = Standing { blake3: digest.blake3, size, mtime, inode: 0, synced: self.durable(), torn: false };
+        self.rename(entry.path.clone(), standing);
+        let digests = match kind {
+            ItemKind::File => digest.as_file(self.plan.options.digests),
+            _ => FileDigests::default(),
+        };
+        published.push((entry.path, kind, (size, mtime), digests));
+    }
+
+    pub fn apply_directories(&mut self, list: Vec<DirectoryAttributes>) {
+        assert!(
+            self.disk.bundles.is_empty() && self.disk.parts.is_empty(),
+            "a directory's time is set before all is in it"
+        );
+        let mut failures = Vec::new();
+        for directory in list {
+            assert!(self.disk.directories.remove(&directory.path), "attributes of a directory that was not made");
+            let inside = [&directory.path[..], b"/"].concat();
+            let child = self.disk.directories.range(inside.clone()..).next();
+            assert!(
+                child.is_none_or(|child| !child.starts_with(&inside)),
+                "a directory's attributes are set before its child's"
+            );
+            if self.rng.chance(self.plan.directory_failure) {
+                failures.push((directory.path, failure(ErrorCode::PermissionDenied)));
+            }
+        }
+        self.receiver.handle_directories_applied(failures);
+    }
+
+    pub fn sync_all(&mut self) {
+        if self.durable() {
+            self.store.sync_names();
+        }
+        self.receiver.handle_synced(self.durable());
+    }
+
+    /// The receiver's end has ended, and not by a crash: what is durable stays, the rest goes.
+    pub fn leave(&mut self) {
+        let succeeded = self.receiver.outcome() == Some(Ok(()));
+        for (number, blocks) in if succeeded { Vec::new() } else { self.receiver.unsaved() } {
+            let Some(part) = self.disk.parts.get(&number) else { continue };
+            let file = part.file;
+            if self.durable() {
+                self.store.sync(file);
+            }
+            let rotten = self.read_back(file, &blocks);
+            let right = blocks.into_iter().filter(|(index, _)| !rotten.contains(index));
+            let blocks: Vec<_> = right.map(|(index, digest)| (index, Some(digest))).collect();
+            self.verdict.last_checkpoints += 1;
+            self.store.append(Record::Blocks { file, blocks }, self.durable());
+        }
+        self.store.sync_marker();
+        let files: Vec<u64> = self.store.files.keys().copied().collect();
+        for file in files {
+            if succeeded || !self.store.has_claims(file) {
+                self.store.remove(file);
+            }
+        }
+        if succeeded {
+            self.store.remove_marker();
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! What outlives a session at the modelled destination: part files, names, the marker; and what a crash or a power cut makes of them.
+//!
+//! A write is in the cache at once and durable only after a sync. A sync that fails is told once: the pages are clean then, whether or
+//! not the cache still has them, and no later sync writes them. After a power cut each write that was not synced is there, is
+//! not there, or is torn, each for itself; renames that were not synced may be undone; of the marker there is what was synced, and
+//! maybe more from there on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::plan::Rng;
+use super::source::digest_of;
+use crate::digest::BlockDigest;
+use crate::report::{FileDigests, ItemKind};
+
+/// Content of what was torn.
+pub const TORN: u64 = !7;
+
+#[derive(Debug, Default)]
+pub struct Store {
+    boot: u64,
+    last_file: u64,
+    last_inode: u64,
+    /// Under each name the standings since the last sync, the visible one last.
+    pub names: BTreeMap<Vec<u8>, Vec<Option<Standing>>>,
+    pub files: BTreeMap<u64, PartFile>,
+    marker: Option<Marker>,
+    /// File and block of every claim that holds.
+    claims: BTreeMap<(u64, u64), BlockDigest>,
+}
+
+/// What stands under a name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing {
+    pub blake3: [u8; 32],
+    pub size: u64,
+    pub mtime: Option<(i64, u32)>,
+    /// Which file it is, in the order in which they got their names.
+    pub inode: u64,
+    /// The content was synced before the rename.
+    pub synced: bool,
+    /// A power cut has taken some of it.
+    pub torn: bool,
+}
+
+#[derive(Debug, Default)]
+pub struct PartFile {
+    cells: BTreeMap<u64, Cell>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cell {
+    cached: Option<u64>,
+    durable: Option<u64>,
+    dirty: bool,
+}
+
+#[derive(Debug, Default)]
+struct Marker {
+    records: Vec<Record>,
+    synced: usize,
+}
+
+/// What a source was when the marker was told of it.
+pub type Stamp = (u64, Option<(i64, u32)>);
+
+#[derive(Clone, Debug)]
+pub enum Record {
+    Session {
+        boot: u64,
+        durable: bool,
+        clock: i64,
+    },
+    Part {
+        file: u64,
+        path: Vec<u8>,
+        stamp: Stamp,
+    },
+    /// Without a digest: the claim is taken back.
+    Blocks {
+        file: u64,
+        blocks: Vec<(u64, Option<BlockDigest>)>,
+    },
+    Published {
+        path: Vec<u8>,
+        kind: ItemKind,
+        stamp: Stamp,
+        inode: u64,
+        digests: FileDigests,
+    },
+    Dropped {
+        file: u64,
+    },
+}
+
+/// What the marker says at the start of a session.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub parts: BTreeMap<Vec<u8>, FoundPart>,
+    pub published: BTreeMap<Vec<u8>, FoundName>,
+}
+
+#[derive(Clone, Debug)]
+pub struct FoundPart {
+    pub file: u64,
+    pub stamp: Stamp,
+    pub clock: i64,
+    /// Claim, and the boot that it was made in.
+    pub blocks: BTreeMap<u64, (BlockDigest, u64)>,
+}
+
+#[derive(Clone, Debug)]
+pub struct FoundName {
+    pub kind: ItemKind,
+    pub stamp: Stamp,
+    pub clock: i64,
+    pub inode: u64,
+    pub digests: FileDigests,
+}
+
+impl Store {
+    pub fn create(&mut self) -> u64 {
+        self.last_file += 1;
+        self.files.insert(self.last_file, PartFile::default());
+        self.last_file
+    }
+
+    /// A part file has become a name.
+    pub fn consume(&mut self, file: u64) {
+        self.files.remove(&file);
+        self.claims.retain(|&(other, _), _| other != file);
+    }
+
+    pub fn remove(&mut self, file: u64) {
+        self.files.remove(&file);
+        if self.marker.is_some() {
+            self.append(Record::Dropped { file }, true);
+        }
+    }
+
+    fn cell(&mut self, file: u64, index: u64) -> &mut Cell {
+        let file = self.files.get_mut(&file).expect("what is written is there");
+        file.cells.entry(index).or_default()
+    }
+
+    /// A block is being written: from here on it is neither what it was nor what it will be.
+    pub fn begin(&mut self, file: u64, index: u64, withdraw: bool) {
+        if withdraw {
+            self.withdraw(file, index);
+        }
+        assert!(!self.claims.contains_key(&(file, index)), "a block that the marker claims is written over");
+        self.write(file, index, TORN);
+    }
+
+    /// Takes a claim back.
+    pub fn withdraw(&mut self, file: u64, index: u64) {
+        if self.claims.contains_key(&(file, index)) {
+            self.append(Record::Blocks { file, blocks: vec![(index, None)] }, true);
+        }
+    }
+
+    pub fn write(&mut self, file: u64, index: u64, content: u64) {
+        let cell = self.cell(file, index);
+        (cell.cached, cell.dirty) = (Some(content), true);
+    }
+
+    /// As it can be read.
+    pub fn read(&self, file: u64, index: u64) -> Option<u64> {
+        self.files.get(&file)?.cells.get(&index)?.cached
+    }
+
+    /// Storage gives back something else from now on.
+    pub fn rot(&mut self, file: u64, index: u64) {
+        let cell = self.cell(file, index);
+        (cell.cached, cell.durable) = (Some(TORN - 1), Some(TORN - 1));
+    }
+
+    pub fn sync(&mut self, file: u64) {
+        let Some(file) = self.files.get_mut(&file) else { return };
+        for cell in file.cells.values_mut().filter(|cell| cell.dirty) {
+            (cell.durable, cell.dirty) = (cell.cached, false);
+        }
+    }
+
+    /// A sync that fails: what was to be written is lost, and the cache may still show it or not.
+    pub fn sync_in_vain(&mut self, file: u64, rng: &mut Rng) {
+        let Some(file) = self.files.get_mut(&file) else { return };
+        for cell in file.cells.values_mut().filter(|cell| cell.dirty) {
+            cell.dirty = false;
+            if rng.chance(500) {
+                cell.cached = cell.durable;
+            }
+        }
+    }
+
+    /// Whether everything in the file has reached the disk.
+    pub fn is_synced(&self, file: u64) -> bool {
+        self.files.get(&file).is_some_and(|file| file.cells.values().all(|cell| cell.durable == cell.cached))
+    }
+
+    pub fn start_session(&mut self, durable: bool, clock: i64) {
+        let boot = self.boot;
+        self.marker.get_or_insert_default();
+        self.append(Record::Session { boot, durable, clock }, durable);
+        self.sync_marker();
+    }
+
+    /// Writes a record, which is not synced yet. What it claims must be so: durable, where anything is.
+    pub fn append(&mut self, record: Record, durable: bool) {
+        let marker = self.marker.get_or_insert_default();
+        marker.records.push(record.clone());
+        match record {
+            Record::Blocks { file, blocks } => {
+                for (index, digest) in blocks {
+                    match digest {
+                        Some(digest) => self.claims.insert((file, index), digest),
+                        None => self.claims.remove(&(file, index)),
+                    };
+                    self.check_claim(file, index, durable);
+                }
+            }
+            Record::Dropped { file } => self.claims.retain(|&(other, _), _| other != file),
+            Record::Session { .. } | Record::Part { .. } | Record::Published { .. } => {}
+        }
+    }
+
+    fn check_claim(&self, file: u64, index: u64, durable: bool) {
+        let Some(digest) = self.claims.get(&(file, index)) else { return };
+        let cell = self.files.get(&file).and_then(|file| file.cells.get(&index)).copied().unwrap_or_default();
+        let there = if durable { cell.durable } else { cell.cached };
+        assert_eq!(
+            there.map(digest_of).as_ref(),
+            Some(digest),
+            "the marker claims block {index} of part {file}, which is not there (durable: {durable})"
+        );
+    }
+
+    pub fn has_claims(&self, file: u64) -> bool {
+        self.claims.range((file, 0)..=(file, u64::MAX)).next().is_some()
+    }
+
+    pub fn sync_marker(&mut self) {
+        if let Some(marker) = &mut self.marker {
+            marker.synced = marker.records.len();
+        }
+    }
+
+    pub fn remove_marker(&mut self) {
+        self.marker = None;
+        self.claims.clear();
+    }
+
+    pub fn standing(&self, path: &[u8]) -> Option<&Standing> {
+        self.names.get(path)?.last()?.as_ref()
+    }
+
+    pub fn rename(&mut self, path: &[u8], mut standing: Standing) {
+        self.last_inode += 1;
+        standing.inode = self.last_inode;
+        self.names.entry(path.to_vec()).or_insert_with(|| vec![None]).push(Some(standing));
+    }
+
+    /// Every name as it stands has reached the disk.
+    pub fn sync_names(&mut self) {
+        self.names.values_mut().for_each(|standings| _ = standings.drain(..standings.len() - 1));
+    }
+
+    pub fn names_synced(&self) -> bool {
+        self.names.values().all(|standings| standings.len() == 1)
+    }
+
+    pub fn power_cut(&mut self, rng: &mut Rng) {
+        self.boot += 1;
+        for file in self.files.values_mut() {
+            for cell in file.cells.values_mut().filter(|cell| cell.cached != cell.durable) {
+                match rng.below(3) {
+                    0 if cell.dirty => cell.durable = cell.cached,
+                    1 => cell.durable = Some(TORN),
+                    _ => {}
+                }
+            }
+            file.cells.values_mut().for_each(|cell| (cell.cached, cell.dirty) = (cell.durable, false));
+        }
+        for standings in self.names.values_mut() {
+            let left = rng.below(standings.len() as u64) as usize;
+            standings.truncate(left + 1);
+            standings.drain(..left);
+            if let Some(standing) = standings[0].as_mut().filter(|standing| !standing.synced) {
+                standing.torn = rng.chance(500);
+                standing.synced = true;
+            }
+        }
+        if let Some(marker) = &mut self.marker {
+            let kept = marker.synced + rng.below((marker.records.len() - marker.synced) as u64 + 1) as usize;
+            marker.records.truncate(kept);
+            marker.synced = kept;
+        }
+        // What is claimed from here on is what a replay says.
+        self.claims.clear();
+    }
+
+    /// What the marker says, as a receiver reads it when it starts. Claims of another boot are not believed: what is in the part file is
+    /// digested anew. `None` when there is no marker.
+    pub fn replay(&mut self) -> Found {
+        let mut found = Found::default();
+        let (mut boot, mut durable, mut clock) = (0, false, 0);
+        let mut paths = BTreeMap::new();
+        let records = self.marker.as_ref().map_or(&[][..], |marker| &marker.records);
+        for record in records.iter().cloned() {
+            match record {
+                Record::Session { boot: b, durable: d, clock: c } => (boot, durable, clock) = (b, d, c),
+                Record::Part { file, path, stamp } => {
+                    paths.insert(file, path.clone());
+                    found.parts.insert(path, FoundPart { file, stamp, clock, blocks: BTreeMap::new() });
+                }
+                Record::Blocks { file, blocks } => {
+                    let part = paths.get(&file).and_then(|path| found.parts.get_mut(path));
+                    let Some(part) = part.filter(|part| part.file == file) else { continue };
+                    for (index, digest) in blocks {
+                        match digest {
+                            Some(digest) => part.blocks.insert(index, (digest, boot)),
+                            None => part.blocks.remove(&index),
+                        };
+                    }
+                }
+                Record::Published { path, kind, stamp, inode, digests } if boot == self.boot || durable => {
+                    found.published.insert(path, FoundName { kind, stamp, clock, inode, digests });
+                }
+                Record::Published { .. } => {}
+                Record::Dropped { file } => found.parts.retain(|_, part| part.file != file),
+            }
+        }
+        found.parts.retain(|_, part| self.files.contains_key(&part.file));
+        for part in found.parts.values_mut() {
+            let cells = &self.files[&part.file].cells;
+            let there = |index: &u64| cells.get(index).and_then(|cell| cell.cached);
+            part.blocks.retain(|index, (_, made)| *made == self.boot || there(index).is_some());
+            for (index, (digest, made)) in &mut part.blocks {
+                if *made != self.boot {
+                    *digest = digest_of(there(index).unwrap_or(TORN));
+                }
+            }
+        }
+        self.claims.clear();
+        for part in found.parts.values() {
+            self.claims.extend(part.blocks.iter().map(|(&index, &(digest, _))| ((part.file, index), digest)));
+        }
+        let claimed: BTreeSet<u64> = found.parts.values().map(|part| part.file).collect();
+        self.files.retain(|file, _| claimed.contains(file));
+        self.check_all_claims();
+        found
+    }
+
+    /// Everything that the marker claims is in the part files as they can be read.
+    pub fn check_all_claims(&self) {
+        self.claims.keys().for_each(|&(file, index)| self.check_claim(file, index, false));
+    }
+}
