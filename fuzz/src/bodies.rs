@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::digest::{BlockDigest, block_count};
 use carrack_core::path::{check_relative, display_bytes, drives_terminal, join, split_name};
-use carrack_core::report::{ErrorCode, Failure, ItemKind, ItemReport, Side};
+use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport, Side};
 use carrack_core::request::{Digests, Durability, Existing, Verify};
 use carrack_core::transfer::ScannedItem;
 use carrack_core::transfer::marker::{Chain, Part, replay};
@@ -183,10 +183,21 @@ struct Both {
     receiver: Receiver,
     sender: Sender,
     now: Instant,
+    digests: Digests,
+    /// What storage makes of the next checkpoints.
+    storage: Storage,
     /// What each stream of the receiver is writing.
     writing: [Option<Unit>; STREAMS as usize],
     /// What each stream of the sender is sending; gone when it is lost.
     sending: [Option<Option<Job>>; STREAMS as usize],
+}
+
+/// What a checkpoint comes to.
+#[derive(Clone, Copy)]
+enum Storage {
+    Good,
+    Rotten,
+    Failing,
 }
 
 #[derive(Clone, Copy)]
@@ -207,7 +218,7 @@ fn scanned(name: &str, kind: ItemKind, size: Option<u64>) -> ScannedItem {
 impl Both {
     fn new() -> Self {
         let digests = Digests { blake3: true, adler32: false, crc32c: true };
-        let (verify, existing) = (Verify::Wire, Existing::Replace);
+        let (verify, existing) = (Verify::Disk, Existing::Replace);
         let options = TransferOptions {
             block_bytes: BLOCK,
             digests,
@@ -216,12 +227,12 @@ impl Both {
             rate_limit: None,
             item_events: true,
             streams: STREAMS,
-            version: 1,
+            version: 2,
             durability: Durability::Group,
             allow_growing: false,
         };
-        let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: false });
-        let mut sender = Sender::new(SenderConfig { options, targets: vec![Vec::new()], known: false });
+        let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: true });
+        let mut sender = Sender::new(SenderConfig { options, targets: vec![Vec::new()], known: true });
         let now = Instant::now();
         for stream in 0..STREAMS {
             receiver.handle_stream(stream);
@@ -234,10 +245,12 @@ impl Both {
             scanned("large", ItemKind::File, Some(20 * u64::from(BLOCK) + 5)),
             scanned("pipe", ItemKind::File, None),
         ];
-        items.into_iter().for_each(|item| sender.handle_item(now, item));
+        let old = ScannedItem { changed: Some((0, 0)), ..scanned("old", ItemKind::File, Some(9)) };
+        items.into_iter().chain([old]).for_each(|item| sender.handle_item(now, item));
         let writing = [None; STREAMS as usize];
         let sending = std::array::from_fn(|_| Some(None));
-        Self { receiver, sender, now, writing, sending }
+        receiver.handle_time(now);
+        Self { receiver, sender, now, digests, storage: Storage::Good, writing, sending }
     }
 
     fn hear(&mut self, bytes: &[u8]) {
@@ -254,7 +267,16 @@ impl Both {
     /// Something outside: on a stream of the receiver, on one of the sender, or the clock.
     fn happens(&mut self, what: u8, a: u8, b: u8) {
         let stream = u16::from(a) % STREAMS;
-        match what % 8 {
+        match what {
+            8 => self.storage = Storage::Good,
+            9 => self.storage = Storage::Rotten,
+            10 => self.storage = Storage::Failing,
+            _ => self.happens_on_a_stream(what % 8, stream, a, b),
+        }
+    }
+
+    fn happens_on_a_stream(&mut self, what: u8, stream: u16, a: u8, b: u8) {
+        match what {
             0 => {
                 self.begins(stream, Unit::Block(u64::from(a >> 4), u64::from(b) * u64::from(BLOCK), BLOCK), b & 1 == 1)
             }
@@ -271,7 +293,10 @@ impl Both {
             5 => self.sends(stream, b),
             6 => self.loses(stream),
             _ if b == 0xff => self.sender.handle_scan_complete(),
-            _ => self.now += Duration::from_millis(u64::from(b) * 10),
+            _ => {
+                self.now += Duration::from_millis(u64::from(b) * 10);
+                self.receiver.handle_time(self.now);
+            }
         }
     }
 
@@ -319,7 +344,8 @@ impl Both {
                 self.sender.handle_bundle_sent(bundle.id, vec![sent; bundle.items.len()]);
             }
             Some(Job::Check(block)) => {
-                let result = if how & 1 == 1 { Err(failure()) } else { Ok(BlockDigest::default()) };
+                let digest = BlockDigest { blake3: [how >> 1 & 1; 32], ..BlockDigest::default() };
+                let result = if how & 1 == 1 { Err(failure()) } else { Ok(digest) };
                 self.sender.handle_block_checked(self.now, stream, block.item, block.offset, result);
             }
             Some(Job::Block(block)) => {
@@ -341,13 +367,26 @@ impl Both {
         }
     }
 
+    fn present(&self) -> FileDigests {
+        BlockDigest::default().as_file(self.digests)
+    }
+
+    /// By the length of a path, an earlier attempt has left nothing, some blocks, or all.
+    fn opened(&self, path: &[u8]) -> Opened {
+        match path.len() % 5 {
+            2 => Opened::Resumed((0..6).map(|index| (index * 2 / 3, BlockDigest::default())).collect()),
+            4 => Opened::Present(self.present()),
+            _ => Opened::Ready,
+        }
+    }
+
     fn act(&mut self) {
         while let Some(action) = self.receiver.poll_action() {
             match action {
                 ReceiverAction::Open(offer) if offer.path.len().is_multiple_of(5) => {
                     self.receiver.handle_opened(offer.item, Opened::Refused(failure()));
                 }
-                ReceiverAction::Open(offer) => self.receiver.handle_opened(offer.item, Opened::Ready),
+                ReceiverAction::Open(offer) => self.receiver.handle_opened(offer.item, self.opened(&offer.path)),
                 ReceiverAction::CloseStream(stream) => {
                     self.writing[usize::from(stream)] = None;
                     self.receiver.handle_stream_closed(stream);
@@ -356,8 +395,19 @@ impl Both {
                 ReceiverAction::Commit(bundle) => self.receiver.handle_committed(bundle, Vec::new()),
                 ReceiverAction::ApplyDirectories(_) => self.receiver.handle_directories_applied(Vec::new()),
                 ReceiverAction::Sync => self.receiver.handle_synced(true),
-                ReceiverAction::Checkpoint { item, .. } => self.receiver.handle_checkpointed(item, Ok(Vec::new())),
-                ReceiverAction::Look { bundle, .. } => self.receiver.handle_looked(bundle, Vec::new()),
+                ReceiverAction::Checkpoint { item, blocks } => {
+                    let result = match self.storage {
+                        Storage::Good => Ok(Vec::new()),
+                        Storage::Rotten => Ok(blocks.into_iter().map(|(index, _)| index).collect()),
+                        Storage::Failing => Err(failure()),
+                    };
+                    self.receiver.handle_checkpointed(item, result);
+                }
+                ReceiverAction::Look { bundle, items } => {
+                    let there = items.iter().filter(|item| item.path.len().is_multiple_of(2));
+                    let known = there.map(|item| (item.index, self.present())).collect();
+                    self.receiver.handle_looked(bundle, known);
+                }
                 ReceiverAction::Send(_) | ReceiverAction::Discard(_) => {}
             }
         }

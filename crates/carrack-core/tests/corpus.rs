@@ -8,11 +8,12 @@ mod bodies;
 use std::path::PathBuf;
 
 use carrack_core::digest::BlockDigest;
-use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
+use carrack_core::request::Digests;
 use carrack_core::wire::control::*;
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
 use carrack_core::wire::mux::{Channel, encode_header};
-use carrack_core::wire::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage};
+use carrack_core::wire::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage, QueryItem};
 
 fn corpus(target: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)
@@ -131,13 +132,79 @@ fn control_seeds() {
 }
 
 fn offer(item: u64, size: Option<u64>) -> PeerMessage {
-    let (path, mtime) = (b"a/f".to_vec(), Some((-5, 9)));
-    PeerMessage::Offer(Offer { item, path, size, mode: 0o640, mtime, sparse: true, changed: None })
+    named_offer(item, b"a/f", size)
+}
+
+fn named_offer(item: u64, path: &[u8], size: Option<u64>) -> PeerMessage {
+    let (path, mtime, changed) = (path.to_vec(), Some((-5, 9)), Some((-4, 8)));
+    PeerMessage::Offer(Offer { item, path, size, mode: 0o640, mtime, sparse: true, changed })
 }
 
 /// What the bodies take for something that happens on a stream or a disk.
 fn happens(what: u8, a: u8, b: u8) -> Vec<u8> {
     vec![0xe0 | what, a, b]
+}
+
+fn all_digests() -> carrack_core::report::FileDigests {
+    BlockDigest::default().as_file(Digests { blake3: true, adler32: true, crc32c: true })
+}
+
+fn held(item: u64, first: u64, count: usize) -> PeerMessage {
+    PeerMessage::Held { item, first, digests: vec![BlockDigest::default(); count] }
+}
+
+fn query(bundle: u64, path: &[u8]) -> PeerMessage {
+    let (mtime, changed) = ((1, 2), (3, 4));
+    let item = QueryItem { index: 0, path: path.to_vec(), kind: ItemKind::File, size: 9, mtime, changed };
+    PeerMessage::Query { bundle, items: vec![item] }
+}
+
+fn known(bundle: u64, index: u32) -> PeerMessage {
+    PeerMessage::Known { bundle, items: vec![(index, all_digests())] }
+}
+
+/// An earlier attempt is gone on from, at the receiver and at the sender.
+fn resumed_seeds() {
+    let block = 1u64 << 16;
+    let confirm = |first, count| PeerMessage::Confirm { item: 1, first, count }.encode();
+    let received = [
+        // Two characters: some of its blocks are there.
+        named_offer(1, b"ab", Some(5 * block)).encode(),
+        query(2, b"ab").encode(),
+        confirm(0, 3),
+        happens(9, 0, 0),
+        happens(7, 0, 200),
+        happens(0, 0x10, 4),
+        happens(3, 0, 0),
+        happens(8, 0, 0),
+        happens(0, 0x10, 0),
+        happens(3, 0, 0),
+        confirm(3, 1),
+        PeerMessage::Complete { item: 1, size: 5 * block, blake3: Some([0; 32]) }.encode(),
+        happens(10, 0, 0),
+        happens(7, 0, 200),
+        named_offer(3, b"abcd", Some(block)).encode(),
+        PeerMessage::Finish.encode(),
+    ];
+    keep("peer", "resumed", &conversation(&received));
+    // The large file is number 1, the pipe 2, and 3 the question about what is small.
+    let mut sent = vec![happens(7, 0, 0xff), held(1, 0, 4).encode(), held(1, 6, 5).encode()];
+    sent.extend((1..3).map(|item| PeerMessage::Answer { item, answer: Answer::Accept }.encode()));
+    sent.push(known(3, 3).encode());
+    for round in 0..40u8 {
+        sent.push(happens(5, round % 3, (round % 5) << 1));
+        sent.push(PeerMessage::Landed { blocks: vec![(1, u64::from(round) * block)], bundles: vec![4] }.encode());
+        sent.push(PeerMessage::SendAgain { item: 1, offset: u64::from(round / 2) * block }.encode());
+    }
+    sent.push(happens(6, 1, 0));
+    for number in 1..8 {
+        sent.push(PeerMessage::Done { item: number, result: ItemResult::Again(failure()) }.encode());
+        sent.push(
+            PeerMessage::BundleDone { bundle: number, exceptions: vec![(0, ItemResult::Again(failure()))] }.encode(),
+        );
+        sent.push(PeerMessage::Answer { item: number, answer: Answer::Present(all_digests()) }.encode());
+    }
+    keep("peer", "compared", &conversation(&sent));
 }
 
 fn peer_seeds() {
@@ -157,6 +224,12 @@ fn peer_seeds() {
         ("finished", PeerMessage::Finished { durable: true, failures: vec![(b"d".to_vec(), failure())] }),
         ("lost", PeerMessage::StreamLost { stream: 1 }),
         ("fail", PeerMessage::Fail(failure())),
+        ("held", held(1, 3, 2)),
+        ("confirm", PeerMessage::Confirm { item: 1, first: 3, count: 2 }),
+        ("query", query(1, b"a/f")),
+        ("known", known(1, 0)),
+        ("present", PeerMessage::Answer { item: 2, answer: Answer::Present(all_digests()) }),
+        ("anew", PeerMessage::Done { item: 2, result: ItemResult::Again(failure()) }),
     ];
     for (name, message) in messages {
         keep("peer", name, &message.encode());
@@ -172,6 +245,7 @@ fn peer_seeds() {
         PeerMessage::Finish.encode(),
     ];
     keep("peer", "received", &conversation(&received));
+    resumed_seeds();
     // Offers are accepted, blocks go, a stream is lost, all is settled.
     let mut sent = vec![happens(7, 0, 0xff)];
     sent.extend((1..4).map(|item| PeerMessage::Answer { item, answer: Answer::Accept }.encode()));
