@@ -271,6 +271,23 @@ fn a_part_file_with_blocks_outlives_a_transfer_that_failed() {
     assert_eq!(actions(&mut receiver), [ReceiverAction::Discard(2)]);
 }
 
+/// What a failed sync has voided is not made good by a later one, which would succeed.
+#[test]
+fn a_sync_that_fails_after_the_end_leaves_nothing_to_take_up() {
+    let now = Instant::now();
+    let mut receiver = resumed(Verify::Wire, &[]);
+    receiver.handle_time(now);
+    deliver(&mut receiver, 0, digest(0));
+    receiver.handle_time(now + tuning::MARKER_INTERVAL);
+    assert_eq!(checkpoint(&actions(&mut receiver)), Some(vec![0]));
+    deliver(&mut receiver, 1, digest(1));
+    receiver.fail(failure());
+    actions(&mut receiver);
+    assert_eq!(receiver.unsaved(), [(1, vec![(1, digest(1))])]);
+    receiver.handle_checkpointed(1, Err(failure()));
+    assert_eq!((receiver.unsaved(), actions(&mut receiver)), (Vec::new(), vec![ReceiverAction::Discard(1)]));
+}
+
 /// The peer of version 1 hears nothing that it does not know.
 #[test]
 fn version_1_hears_of_failures_only() {

@@ -95,10 +95,13 @@ impl Receiver {
         let Some(mut saving) = self.items.get_mut(&number).and_then(|item| item.saving.take()) else {
             return;
         };
-        if self.has_ended() {
-            return;
-        }
         match result {
+            // Nor may a last checkpoint rely on it.
+            Err(_) if self.has_ended() => {
+                self.items.remove(&number);
+                self.actions.push_back(ReceiverAction::Discard(number));
+            }
+            Ok(_) if self.has_ended() => {}
             Err(failure) => self.lose(number, failure),
             Ok(rotten) => {
                 for index in rotten {
