@@ -1,8 +1,8 @@
 //! One transfer, as two machines: [`sender::Sender`] and [`receiver::Receiver`].
 //!
 //! Both follow one contract. Inputs are `handle_*` and `begin_*` calls; what is to be done comes out of `poll_action`, to be called until
-//! it returns `None` after each input. Neither keeps a deadline: the only timers are those of idle streams, which ask again at the
-//! moment that [`sender::Next::Wait`] names, and after every input. Nothing blocks, nothing calls back, no payload comes near. The
+//! it returns `None` after each input. The only timers are those of idle streams, which ask again at the moment that
+//! [`sender::Next::Wait`] names, and after every input; and the receiver's next checkpoint ([`receiver::Receiver::next_deadline`]). Nothing blocks, nothing calls back, no payload comes near. The
 //! disk is a peer like the network: opening, publishing and syncing are actions, and how they ended comes back as an
 //! input. So any interleaving of two peers, their disks and the network can be driven by a test from one seed (`simulation`).
 //!
@@ -17,8 +17,21 @@
 //!
 //! What a lost or slow stream carried and has not landed is sent again on another. What the sender gives up meanwhile (*abandon*), the
 //! receiver ends, so that both always agree on what became of an item: every offer gets one last word, a refusal, a *keep* or
-//! a *done*. Where resume will go: an answer to an offer may
-//! say which blocks are there already.
+//! a *done*.
+//!
+//! # What an earlier attempt left
+//!
+//! What has landed is brought to stable storage now and then and written down in the **marker** (*checkpoint*). The next attempt's
+//! receiver tells which blocks of an offered file are **held**; the sender reads them, sends nothing, and *confirms* those that are
+//! what its source has. Only then have they landed. So a claim that is wrong costs a block sent again, never a wrong file. Small items
+//! are asked about before they are bundled, and those **known** to be published end at once.
+//!
+//! # What is lost
+//!
+//! A block that storage gives back otherwise than it was written is taken back and sent again; it must come as it was. A sync
+//! that fails voids the whole part file, and the item comes *again*, as does one whose digest is wrong though its blocks were
+//! right, and one whose source changed while it was read: a few times, then it has failed. Streams may all be lost; others take
+//! their place. (All of this from version 2 of the protocol on.)
 
 pub mod directories;
 pub mod marker;

@@ -24,11 +24,11 @@ use crate::digest::BlockDigest;
 use crate::limits;
 use crate::report::{Failure, FileDigests, ItemKind};
 use crate::request::Verify;
-use crate::wire::ProtocolError;
 use crate::wire::control::TransferOptions;
 use crate::wire::error_code::{ErrorCode, Side};
 use crate::wire::frame::Trailer;
 use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage, QueryItem};
+use crate::wire::{ProtocolError, VERSION_RESUME};
 
 /// What has to be done outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -188,7 +188,7 @@ impl Receiver {
             files_published: 0,
             looks: BTreeMap::new(),
             held_waiting: 0,
-            checkpoints: config.checkpoints && config.options.version >= 2,
+            checkpoints: config.checkpoints && config.options.version >= VERSION_RESUME,
             now: None,
             checkpoint_at: None,
             unsaved_bytes: 0,
@@ -203,7 +203,7 @@ impl Receiver {
 
     /// Both ends can go on from an earlier attempt, send whole items again, and outlive their streams.
     fn recovers(&self) -> bool {
-        self.options.version >= 2
+        self.options.version >= VERSION_RESUME
     }
 
     /// Bytes landed and offered files published so far.

@@ -33,6 +33,7 @@ use super::directories::DirectoryLog;
 use super::{ScannedItem, Unit};
 use crate::digest::BlockDigest;
 use crate::report::{Failure, Faults, FileDigests, ItemKind, ItemReport, Outcome, Progress};
+use crate::wire::VERSION_RESUME;
 use crate::wire::control::TransferOptions;
 use crate::wire::error_code::{ErrorCode, Side};
 use crate::wire::peer::{DirectoryAttributes, ItemResult, Offer, PeerMessage};
@@ -236,7 +237,7 @@ impl Sender {
 
     /// Both ends can go on from an earlier attempt, send whole items again, and outlive their streams.
     fn recovers(&self) -> bool {
-        self.config.options.version >= 2
+        self.config.options.version >= VERSION_RESUME
     }
 
     /// Where an item goes, relative to the destination.

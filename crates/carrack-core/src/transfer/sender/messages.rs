@@ -70,6 +70,7 @@ impl Sender {
     }
 
     fn handle_answer(&mut self, number: u64, answer: Answer) -> Result<(), ProtocolError> {
+        let takes_up = self.recovers();
         let item = self.items.get_mut(&number).filter(|item| !item.accepted);
         let item =
             item.ok_or_else(|| ProtocolError::violation("the receiver answered an offer that was not waiting for it"))?;
@@ -84,7 +85,7 @@ impl Sender {
             Answer::Present(digests) => {
                 let wanted = self.config.options.digests;
                 let digests = digests.covering(wanted).filter(|_| item.held_open() == 0);
-                let (Some(digests), Some(size), 2..) = (digests, item.scanned.size, self.config.options.version) else {
+                let (Some(digests), Some(size), true) = (digests, item.scanned.size, takes_up) else {
                     return Err(ProtocolError::violation(format!("the receiver has item {number}, which it cannot")));
                 };
                 item.digests = digests;

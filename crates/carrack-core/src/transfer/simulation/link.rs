@@ -315,7 +315,7 @@ impl World {
         let grown = size > BUNDLED_FILE_BYTES_MAX;
         let changing = grown || self.plan.resumes && self.rng.chance(self.plan.source_change) && self.rng.chance(300);
         let file = item.kind == ItemKind::File;
-        let readable = item.kind == ItemKind::Directory || !gone && !(changing && file);
+        let readable = item.kind == ItemKind::Directory || !(gone || changing && file);
         let content = readable.then(|| self.source.content(number));
         let size = if content.is_some() { size } else { 0 };
         Entry {
