@@ -39,6 +39,8 @@ const MARKERS: u32 = 9;
 const LOCK_PATIENCE: Duration = Duration::from_secs(3);
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 const READ_BYTES: usize = 2 << 20;
+/// Attempts to open a marker that somebody else makes and removes.
+const TAKES: u32 = 10;
 /// Published items that wait to be written down: with a crash now they would be sent again.
 const PENDING_MAX: usize = 512;
 
@@ -78,42 +80,48 @@ enum Taken {
 
 /// Opens a marker, or makes it, and takes its lock.
 fn take(root: &Dir, name: &[u8], create: bool) -> io::Result<Taken> {
-    loop {
+    // Somebody may remove or make it in between, but not for ever.
+    for _ in 0..TAKES {
         let (opened, made) = match root.open_existing(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && create => match root.create_new(name) {
-                // Somebody else made it in between.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 made => (made?, true),
             },
             other => (other?, false),
         };
-        let stat = stat_file(&opened)?;
-        // Whoever may write there could put another's file in the way: only one that belongs to this user, or to whoever the
-        // directory belongs to, is believed.
-        let ours = stat.uid == host::user_id() || stat.uid == root.stat_self()?.uid;
-        if stat.kind != Kind::File || stat.links > 1 || !ours || stat.mode & 0o022 != 0 {
-            // No name at all: it was removed in between.
-            if stat.links == 0 {
-                continue;
-            }
-            return Ok(Taken::Unusable);
+        let taken = take_opened(root, name, opened);
+        // No empty file is left behind where there can be no marker.
+        if made && !matches!(taken, Ok(Some(Taken::Ours(..) | Taken::Held))) {
+            let _ = root.unlink(name);
         }
-        let locked = file::try_lock(&opened).inspect_err(|_| {
-            // A file system without locks: no empty file is left behind.
-            if made {
-                let _ = root.unlink(name);
-            }
-        });
-        if !locked? {
-            return Ok(Taken::Held);
+        if let Some(taken) = taken? {
+            return Ok(taken);
         }
-        // The one who had the lock may have removed the file.
-        match root.stat_at(name) {
-            Ok(now) if (now.device, now.inode) == (stat.device, stat.inode) => return Ok(Taken::Ours(opened, stat)),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
+    }
+    Ok(Taken::Unusable)
+}
+
+/// `None` when the file is no longer the one of that name.
+fn take_opened(root: &Dir, name: &[u8], opened: File) -> io::Result<Option<Taken>> {
+    let (stat, directory) = (stat_file(&opened)?, root.stat_self()?);
+    if stat.links == 0 {
+        return Ok(None);
+    }
+    // Whoever may write into the directory can put another's file in the way: only one of this user, or of whoever the directory
+    // belongs to, is believed; and none that may be written by more people than the directory.
+    let ours = stat.uid == host::user_id() || stat.uid == directory.uid;
+    if stat.kind != Kind::File || stat.links > 1 || !ours || stat.mode & 0o022 & !directory.mode != 0 {
+        return Ok(Some(Taken::Unusable));
+    }
+    if !file::try_lock(&opened)? {
+        return Ok(Some(Taken::Held));
+    }
+    // The one who had the lock may have removed the file.
+    match root.stat_at(name) {
+        Ok(now) if (now.device, now.inode) == (stat.device, stat.inode) => Ok(Some(Taken::Ours(opened, stat))),
+        Ok(_) => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -125,7 +125,7 @@ impl PartNames {
         Self::with_sameness(tag, Sameness::ask(root, tag))
     }
 
-    fn with_sameness(tag: Tag, same: Sameness) -> Self {
+    pub(super) fn with_sameness(tag: Tag, same: Sameness) -> Self {
         Self { tag, same, in_use: Mutex::default(), next: AtomicU64::new(1) }
     }
 

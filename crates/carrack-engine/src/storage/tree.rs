@@ -86,6 +86,10 @@ impl Tree {
         let journal = request.and_then(|request| Journal::open(&root, &request, durability)).map(Arc::new);
         let tag = journal.as_ref().map_or_else(new_tag, |journal| Ok(journal.tag()))?;
         let names = PartNames::new(tag, &root);
+        Self::with(root, journal, names, durability)
+    }
+
+    fn with(root: Dir, journal: Option<Arc<Journal>>, names: PartNames, durability: Durability) -> io::Result<Self> {
         let fold = names.sameness().any();
         let directories = Directories::new(root, durability == Durability::Each, fold)?;
         let published = fold.then(Mutex::default);

@@ -597,3 +597,81 @@ fn a_directory_that_takes_no_marker_takes_files_all_the_same() {
     tree.finish(false);
     assert_eq!(hidden(directory.path()).len(), 9);
 }
+
+/// A destination that takes upper and lower case for one. The file system here does not: the test makes the second name itself.
+fn folding(directory: &Path) -> Tree {
+    use crate::storage::names::Sameness;
+    let same = Sameness { case: true, forms: false };
+    let names = PartNames::with_sameness(*b"0a1b2c3d", same);
+    Tree::with(Dir::open_ambient(directory).unwrap(), None, names, Durability::Group).unwrap()
+}
+
+#[test]
+fn two_names_that_are_one_there_are_a_conflict_and_the_first_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    std::fs::write(path("old"), "before").unwrap();
+    let tree = folding(directory.path());
+    tree.make_directory(b"d").unwrap();
+    let late = put_small(&tree, "d/A", b"second");
+    put_small(&tree, "d/a", b"first").publish().unwrap();
+    std::fs::hard_link(path("d/a"), path("d/A")).unwrap();
+    let conflict = late.publish().unwrap_err();
+    assert_eq!(conflict.code, ErrorCode::AlreadyExists);
+    assert!(conflict.message.contains("d/A") && conflict.message.contains("d/a,"), "{conflict:?}");
+    let early = tree.write_small(&small("d/A", b"third"), Existing::Keep, b"third");
+    assert_eq!(early.err().map(|failure| failure.code), Some(ErrorCode::AlreadyExists), "not kept: it is another item");
+    assert_eq!(std::fs::read(path("d/a")).unwrap(), b"first");
+    assert_eq!(std::fs::read_dir(path("d")).unwrap().count(), 2, "no part is left");
+    // The same item again is none, nor is a file that was there before.
+    put_small(&tree, "d/a", b"again").publish().unwrap();
+    put_small(&tree, "old", b"after").publish().unwrap();
+    assert_eq!(std::fs::read(path("old")).unwrap(), b"after");
+}
+
+#[test]
+fn a_large_file_is_a_twin_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = folding(directory.path());
+    put_small(&tree, "f", b"first").publish().unwrap();
+    std::fs::hard_link(directory.path().join("f"), directory.path().join("F")).unwrap();
+    let refused = tree.open_part(&offer("F"), &options()).err().unwrap();
+    assert_eq!(refused.code, ErrorCode::AlreadyExists);
+    assert_eq!(std::fs::read(directory.path().join("F")).unwrap(), b"first");
+}
+
+#[test]
+fn files_of_anybodys_mode_can_be_markers_where_the_directory_is_so_too() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    cut_off(directory.path());
+    std::fs::set_permissions(marker(directory.path()), std::fs::Permissions::from_mode(0o777)).unwrap();
+    assert_eq!(indexes(&resumed(&begin(directory.path()), &offer("f")).1), [0, 1, 3]);
+}
+
+#[test]
+fn calls_to_a_disk_that_hangs_are_told_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = begin(directory.path());
+    let part = fresh(&tree, &offer("f"));
+    let _entered = tree.shared.watch.enter("write", &part.path);
+    assert_eq!(tree.stalled(Instant::now(), Duration::from_secs(10)), Vec::<String>::new());
+    let told = tree.stalled(Instant::now() + Duration::from_secs(11), Duration::from_secs(10));
+    assert!(told.len() == 1 && told[0].starts_with("f: "), "{told:?}");
+}
+
+#[test]
+fn what_was_lost_by_a_sync_stays_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = begin(directory.path());
+    let part = fresh(&tree, &offer("f"));
+    write(&part, &[0]);
+    // As after an error of fdatasync: a second one would say that all is well.
+    part.void.store(true, Ordering::Release);
+    assert_eq!(part.checkpoint(&[(1, digest(1, false))], false).unwrap_err().code, ErrorCode::InputOutput);
+    assert_eq!(part.finish(4 * BLOCK as u64).unwrap_err().code, ErrorCode::InputOutput);
+    part.leave();
+    tree.finish(false);
+    assert_eq!(hidden(directory.path()), Vec::<String>::new());
+}
