@@ -17,5 +17,6 @@ mod node;
 mod shapes;
 mod smoke;
 mod ssh;
+mod storage;
 mod support;
 mod verbs;

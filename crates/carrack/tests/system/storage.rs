@@ -1,0 +1,63 @@
+//! File systems that cannot do everything, or that fail at the last moment: system calls that strace makes fail.
+
+use std::fs;
+
+use carrack_faults::strace::Inject;
+
+use crate::support::{Ran, Sandbox, ran, same_tree, tree};
+
+const MIB: usize = 1 << 20;
+
+/// A small file, a large one, a link; and a destination where all of them stand already, otherwise.
+fn scene() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("in/small", tree::bytes(5_000, 1));
+    sandbox.write("in/large", tree::bytes(5 * MIB, 2));
+    std::os::unix::fs::symlink("small", sandbox.path("in/link")).unwrap();
+    for name in ["small", "large", "link"] {
+        sandbox.write(format!("out/{name}"), "old");
+    }
+    sandbox
+}
+
+fn copy(sandbox: &Sandbox, inject: &Inject, more: &[&str]) -> Ran {
+    ran(inject.around(sandbox.carrack().args(["in/", "out"]).args(more)).output().unwrap())
+}
+
+fn is_untouched(sandbox: &Sandbox) {
+    for name in ["small", "large", "link"] {
+        assert_eq!(fs::read(sandbox.path("out").join(name)).unwrap(), b"old", "{name}");
+    }
+    assert!(sandbox.parts("out").is_empty(), "{:?}", sandbox.parts("out"));
+}
+
+#[test]
+fn space_that_cannot_be_reserved_is_found_by_writing() {
+    let sandbox = scene();
+    let ran = copy(&sandbox, &Inject::new().error("fallocate", "EOPNOTSUPP", "1+"), &[]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    same_tree(&sandbox.path("in"), &sandbox.path("out"));
+}
+
+#[test]
+fn a_rename_that_may_not_replace_exchanges() {
+    let sandbox = scene();
+    let refused = Inject::new().error("renameat", "EEXIST", "1+");
+    let ran = copy(&sandbox, &refused, &[]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    same_tree(&sandbox.path("in"), &sandbox.path("out"));
+
+    let sandbox = scene();
+    let ran = copy(&sandbox, &refused.error("renameat2", "EINVAL", "1+"), &[]);
+    ran.failed_with(11, &["small", "large", "link", "cannot replace a file by renaming another"]);
+    is_untouched(&sandbox);
+}
+
+#[test]
+fn room_that_is_missed_only_when_it_is_synced_is_told_and_nothing_is_published() {
+    let sandbox = scene();
+    let inject = Inject::new().error("fdatasync", "EDQUOT", "1+").error("syncfs", "EDQUOT", "1+");
+    let ran = copy(&sandbox, &inject, &[]);
+    ran.failed_with(11, &["small", "large", "quota"]);
+    is_untouched(&sandbox);
+}
