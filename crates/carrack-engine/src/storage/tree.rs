@@ -531,5 +531,4 @@ fn check_space(dir: &Dir, size: u64) -> Result<(), Failure> {
 }
 
 #[cfg(test)]
-#[path = "tree_tests.rs"]
 mod tests;

@@ -263,8 +263,8 @@ fn collecting_leftovers() {
         assert_eq!(tree::walk(&sandbox.path("root")).len(), before - 4);
         assert!(!sandbox.path("root/in/.carrack-00112233aabbccdd.marker").exists());
         drop(live);
-        let rest = sandbox.ok(["gc", "-q", "--older-than", "0s", &at("live"), token]);
-        assert_eq!((rest.stdout.as_str(), fs::read_dir(sandbox.path("root/live")).unwrap().count()), ("", 1));
+        sandbox.ok(["gc", "--older-than", "0s", &at("live"), token]);
+        assert_eq!(fs::read_dir(sandbox.path("root/live")).unwrap().count(), 1);
         assert_eq!(fs::read_dir(sandbox.path("root/live/d")).unwrap().count(), 0);
         assert_eq!(fs::read(sandbox.path("root/in/f")).unwrap(), b"stays");
         sandbox.run(["gc", &at("absent"), token]).failed_with(11, &["absent"]);
