@@ -69,7 +69,7 @@ pub const FIRST_RETRIES: u32 = 4;
 pub const RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// Longest pause.
 pub const RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
-/// Data sent and not acknowledged for so long: the stream is lost (`TCP_USER_TIMEOUT`).
+/// Data sent and not acknowledged, nor anything else heard, for so long: the stream is lost.
 pub const STREAM_SILENCE: Duration = Duration::from_secs(20);
 /// A read or write of a file that takes longer than this is told as stalled.
 pub const STALLED_AFTER: Duration = Duration::from_secs(10);

@@ -6,6 +6,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use carrack_core::tuning::STREAM_SILENCE;
+use carrack_sys::socket::{set_user_timeout, tcp_facts};
+
+/// How often who waits to send looks whether the peer is still heard.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
 /// A connected socket.
 #[derive(Debug)]
 pub enum Socket {
@@ -34,6 +40,53 @@ impl Socket {
             Self::Tcp(socket) => socket.shutdown(Shutdown::Both),
             Self::Unix(socket) => socket.shutdown(Shutdown::Both),
         };
+    }
+
+    /// Makes it ready for [`Socket::send`], and for nothing else that writes. A peer may take nothing for as long as its storage or the
+    /// reader of its pipe takes: TCP's own limit (`TCP_USER_TIMEOUT`) counts that as silence even while every question is answered.
+    pub fn make_sending(&self) {
+        if let Self::Tcp(socket) = self
+            && tcp_facts(socket).is_ok()
+        {
+            // Without these it is as before: patience ends earlier than it should.
+            let _ = set_user_timeout(socket, Duration::ZERO);
+            let _ = socket.set_write_timeout(Some(LOOK_INTERVAL));
+        }
+    }
+
+    /// Whether what was sent has had no answer for [`STREAM_SILENCE`].
+    pub fn is_silent(&self) -> bool {
+        match self {
+            Self::Tcp(socket) => {
+                tcp_facts(socket).is_ok_and(|facts| facts.unanswered && facts.last_heard > STREAM_SILENCE)
+            }
+            Self::Unix(_) => false,
+        }
+    }
+
+    /// Writes everything, and waits for as long as the peer is heard.
+    ///
+    /// # Errors
+    /// `TimedOut` when it is not, and those of the connection.
+    pub fn send(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match (&mut &*self).write(bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => bytes = &bytes[written..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.is_tcp() => {
+                    if self.is_silent() {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn is_tcp(&self) -> bool {
+        matches!(self, Self::Tcp(_))
     }
 
     /// Bounds how long one read or write may wait; `None` for ever.

@@ -1,6 +1,6 @@
 //! A data stream: frames in one direction over one connection, encrypted by TLS or with MACs on their metadata.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::sync::Arc;
 
 use carrack_core::tuning::SLICE_BYTES;
@@ -46,6 +46,7 @@ pub struct OutStream {
 impl OutStream {
     /// Sends over this connection from now on, and counts the time that it waits.
     pub fn new(connection: Connection, stages: Arc<Stages>) -> Self {
+        connection.socket.make_sending();
         Self {
             socket: connection.socket,
             protection: connection.protection,
@@ -109,11 +110,9 @@ impl OutStream {
             Protection::Tls(tls) => {
                 self.sealed.clear();
                 tls.seal(bytes, &mut self.sealed)?;
-                self.stages.wait(Waits::Network, || (&*self.socket).write_all(&self.sealed))
+                self.stages.wait(Waits::Network, || self.socket.send(&self.sealed))
             }
-            Protection::Mac(_) | Protection::Memory => {
-                self.stages.wait(Waits::Network, || (&*self.socket).write_all(bytes))
-            }
+            Protection::Mac(_) | Protection::Memory => self.stages.wait(Waits::Network, || self.socket.send(bytes)),
         }
     }
 }

@@ -417,6 +417,9 @@ impl StreamWork<'_> {
         if ready.read {
             return Err(io::Error::new(io::ErrorKind::ConnectionReset, "the other side has closed it"));
         }
+        if self.out.socket().is_silent() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
         Ok(())
     }
 

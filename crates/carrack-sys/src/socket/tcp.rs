@@ -20,6 +20,10 @@ pub struct TcpFacts {
     pub delivery_rate: u64,
     /// Segments allowed in flight.
     pub congestion_window: u32,
+    /// Since an acknowledgement came last.
+    pub last_heard: Duration,
+    /// Something has been sent again, or a closed window asked about, and no answer has come to that.
+    pub unanswered: bool,
 }
 
 /// Lets a socket be writable only while less than `bytes` wait unsent in it, so that a change of
@@ -118,6 +122,8 @@ mod system {
             segments_out: info.tcpi_segs_out.into(),
             delivery_rate: info.tcpi_delivery_rate,
             congestion_window: info.tcpi_snd_cwnd,
+            last_heard: Duration::from_millis(info.tcpi_last_ack_recv.into()),
+            unanswered: info.tcpi_retransmits > 0 || info.tcpi_probes > 0,
         })
     }
 

@@ -1,7 +1,7 @@
 //! What arrives is what was sent: bytes against `b3sum`, attributes against the source, whatever shape the source has.
 
 use std::fs::{self, File, Permissions};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Stdio;
@@ -100,7 +100,7 @@ fn pipes_in_and_out() {
     assert!(sandbox.parts(".").is_empty());
 }
 
-/// Ends that wait for a pipe still say that they are there.
+/// Ends that wait for a pipe still say that they are there; and a peer that takes nothing for a while, and answers, is no silent one.
 #[test]
 fn a_pipe_may_pause_for_longer_than_silence_is_borne() {
     let sandbox = Sandbox::new();
@@ -113,7 +113,23 @@ fn a_pipe_may_pause_for_longer_than_silence_is_borne() {
             child.spawn().unwrap()
         })
         .collect();
-    std::thread::sleep(carrack_core::tuning::SILENCE + Duration::from_secs(2));
+    // More than all buffers on the way hold, for readers that read nothing yet; the node stands where a TCP window closes.
+    let large = sandbox.write("root/large", tree::bytes(48 * MIB, 5));
+    let mut unread: Vec<_> = ["tls", "none"]
+        .iter()
+        .map(|encrypt| {
+            let mut command = sandbox.carrack();
+            command.args(["-q", &node.at("large"), "-", &node.token(), "--streams=1", "--encrypt", encrypt]);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    std::thread::sleep(carrack_core::tuning::SILENCE + Duration::from_secs(5));
+    for child in &mut unread {
+        let mut content = Vec::new();
+        child.stdout.take().unwrap().read_to_end(&mut content).unwrap();
+        assert!(content == fs::read(&large).unwrap(), "{} bytes came", content.len());
+        assert!(child.wait().unwrap().success());
+    }
     for child in &mut waiting {
         let _ = child.stdin.take().unwrap().write_all(b"late");
     }
