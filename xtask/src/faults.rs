@@ -3,7 +3,7 @@
 //! A test is named by its crate and its path in it: `core transfer::hostile::sender::name`, `engine hostile::names::name`,
 //! `system faults::name`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Finding;
 use crate::source::Source;
@@ -15,8 +15,9 @@ const NOT_SHOWN: &str = "not shown yet";
 
 /// Every test of these sources as the table names it.
 pub fn names(sources: &[Source]) -> BTreeSet<String> {
+    let placed: BTreeMap<String, String> = sources.iter().flat_map(Source::placed_modules).collect();
     let named = |source: &Source| {
-        let (package, module) = place(&source.path)?;
+        let (package, module) = place(placed.get(&source.path).unwrap_or(&source.path))?;
         let tests = source.tests().into_iter().map(move |test| {
             let parts: Vec<&str> = module.iter().map(String::as_str).chain([test.as_str()]).collect();
             format!("{package} {}", parts.join("::"))
@@ -98,11 +99,14 @@ mod tests {
             source("crates/carrack-engine/tests/hostile/names.rs", one),
             source("crates/carrack/tests/system/faults.rs", one),
             source("crates/carrack/src/cli/size.rs", one),
+            source("crates/carrack/src/cli/mod.rs", "#[cfg(test)]\n#[path = \"pin_tests.rs\"]\nmod tests;\n"),
+            source("crates/carrack/src/cli/pin_tests.rs", one),
             source("xtask/src/tidy.rs", one),
         ];
         let names: Vec<String> = names(&sources).into_iter().collect();
         let expected = [
             "carrack cli::size::it",
+            "carrack cli::tests::it",
             "core corpus::it",
             "core it",
             "core transfer::plain",

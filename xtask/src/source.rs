@@ -82,6 +82,27 @@ impl Source {
         found.collect()
     }
 
+    /// Files that this one declares by `#[path = "…"] mod name;`, and the paths, without `.rs`, at which they would stand otherwise.
+    pub fn placed_modules(&self) -> Vec<(String, String)> {
+        let parent = self.path.rsplit_once('/').map_or("", |(parent, _)| parent);
+        let lines: Vec<&str> = self.text.lines().collect();
+        let placed = lines.iter().enumerate().filter_map(|(index, line)| {
+            let file = line.trim().strip_prefix("#[path = \"")?.strip_suffix("\"]")?;
+            let name = lines.get(index + 1)?.trim().strip_suffix(';')?.rsplit(' ').next()?;
+            Some((format!("{parent}/{file}"), format!("{}/{name}", self.own_dir())))
+        });
+        placed.collect()
+    }
+
+    /// Where the files of this one's modules stand.
+    fn own_dir(&self) -> &str {
+        let parent = self.path.rsplit_once('/').map_or("", |(parent, _)| parent);
+        match self.path.rsplit('/').next() {
+            Some("lib.rs" | "main.rs" | "mod.rs") => parent,
+            _ => self.path.trim_end_matches(".rs"),
+        }
+    }
+
     /// Every path that a `use` brings in, one per leaf, with the line of its `use`.
     pub fn imports(&self) -> Vec<(usize, String)> {
         let mut found = Vec::new();
@@ -103,12 +124,7 @@ impl Source {
     /// Paths, without `.rs`, of the modules that this file declares for tests only.
     fn test_modules(&self) -> Vec<String> {
         let mut found = Vec::new();
-        let parent = self.path.rsplit_once('/').map_or("", |(parent, _)| parent);
-        let stem = self.path.trim_end_matches(".rs");
-        let own_dir = match self.path.rsplit('/').next() {
-            Some("lib.rs" | "main.rs" | "mod.rs") => parent,
-            _ => stem,
-        };
+        let own_dir = self.own_dir();
         for (index, line) in self.code.lines().enumerate() {
             let declared = words(line, "mod").next().map(|at| &line[at + 3..]);
             let name = declared.and_then(|rest| rest.trim().strip_suffix(';'));
