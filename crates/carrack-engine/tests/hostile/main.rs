@@ -1,12 +1,13 @@
 //! A peer that means harm, in both directions, at the level of the wire.
 //!
-//! [`names`], [`lengths`], [`order`], [`command`] and [`floods`] are a hostile command and sender that speak to a real agent, set up
+//! [`names`], [`lengths`], [`order`], [`attempts`], [`command`] and [`floods`] are a hostile command and sender that speak to a real agent, set up
 //! as a node sets it up; [`server`] is a hostile node that a real `copy` pulls from; [`tamper`] stands between two honest
 //! agents and changes what passes. After each: nothing outside the root was touched, no thread of the product panicked, the
 //! peer was told what it did, and the next one is served.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod attempts;
 mod command;
 mod fake_node;
 mod floods;

@@ -9,6 +9,9 @@ use tempfile::TempDir;
 /// What stands in the files outside: must never be told, and never change.
 pub const CANARY: &[u8] = b"canary: 8c1f0d7e, tell nobody";
 
+/// A marker that nobody holds: what `gc` is for.
+pub const LEFTOVER: &str = ".carrack-0000000000000000.marker";
+
 /// `root`, and `outside` beside it.
 pub struct Sandbox {
     top: TempDir,
@@ -35,7 +38,8 @@ impl Sandbox {
         std::fs::create_dir(top.path().join("root")).unwrap();
         let outside = top.path().join("outside");
         std::fs::create_dir_all(outside.join("private")).unwrap();
-        for canary in ["canary", "private/canary"] {
+        // The last looks like something that a transfer has left.
+        for canary in ["canary", "private/canary", LEFTOVER] {
             std::fs::write(outside.join(canary), CANARY).unwrap();
         }
         let mut sandbox = Self { top, before: BTreeMap::new() };

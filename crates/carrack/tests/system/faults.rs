@@ -6,6 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crate::support::node::Node;
 use crate::support::process::signal;
@@ -308,36 +309,102 @@ fn slow_copy(sandbox: &Sandbox, source: &Path, arguments: &[&str]) -> Running {
     running
 }
 
+type Change = fn(&Path);
+
+const CHANGES: [(&str, Change); 4] = [
+    ("truncated", |path| fs::OpenOptions::new().write(true).open(path).unwrap().set_len(100_000).unwrap()),
+    ("overwritten", |path| fs::write(path, vec![7; 2 * MIB]).unwrap()),
+    ("appended", |path| {
+        let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+        std::io::Write::write_all(&mut file, b"more").unwrap();
+    }),
+    ("in place", |path| {
+        let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, b"xx", 2 * MIB as u64 - 2).unwrap();
+    }),
+];
+
+/// Nobody knows how much of it was read before, and how much after: it is sent again.
 #[test]
-fn a_source_that_changes_meanwhile_gets_no_name() {
-    type Change = fn(&Path);
+fn a_source_that_changes_once_is_sent_again() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
-    let changes: [(&str, Change); 4] = [
-        ("truncated", |path| fs::OpenOptions::new().write(true).open(path).unwrap().set_len(100_000).unwrap()),
-        ("overwritten", |path| fs::write(path, vec![7; 8 * MIB]).unwrap()),
-        ("appended", |path| {
-            let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
-            std::io::Write::write_all(&mut file, b"more").unwrap();
-        }),
-        ("in place", |path| {
-            let file = fs::OpenOptions::new().write(true).open(path).unwrap();
-            std::os::unix::fs::FileExt::write_all_at(&file, b"xx", 8 * MIB as u64 - 2).unwrap();
-        }),
-    ];
-    for (how, change) in changes {
-        let source = sandbox.write("src/file", tree::bytes(8 * MIB, 1));
+    for (how, change) in CHANGES {
+        let source = sandbox.write("src/file", tree::bytes(2 * MIB, 1));
+        sandbox.write("src/other", "other");
+        sandbox.write("root/dst/file", "old");
+        let running = slow_copy(&sandbox, &source, &["src/", &node.at("dst"), &node.token(), "--json"]);
+        change(&source);
+        let ran = running.end();
+        assert_eq!(ran.code, 0, "{how}: {}{}", ran.stdout, ran.stderr);
+        same_tree(&sandbox.path("src"), &sandbox.path("root/dst"));
+        assert!(ran.summary()["faults"]["items_again"].as_u64().unwrap() >= 1, "{how}: {}", ran.stdout);
+        assert!(sandbox.parts("root").is_empty());
+    }
+}
+
+#[test]
+fn a_source_that_never_rests_gets_no_name() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    // Of one that is short for a moment a moment's copy would be right.
+    for (how, change) in &CHANGES[2..] {
+        let source = sandbox.write("src/file", tree::bytes(2 * MIB, 1));
         sandbox.write("src/other", "other");
         sandbox.write("root/dst/file", "old");
         let running = slow_copy(&sandbox, &source, &["src/", &node.at("dst"), &node.token()]);
-        change(&source);
-        let ran = running.end();
-        assert_eq!(ran.code, 23, "{how}: {}", ran.stderr);
-        assert!(ran.stderr.contains("file") && ran.stderr.contains("while it was copied"), "{how}: {}", ran.stderr);
+        let ended = AtomicBool::new(false);
+        let ran = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    change(&source);
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            });
+            let ran = running.end();
+            ended.store(true, Ordering::Relaxed);
+            ran
+        });
+        ran.failed_with(23, &["file", "; run the same command again"]);
         assert_eq!(fs::read(sandbox.path("root/dst/file")).unwrap(), b"old", "{how}");
         assert_eq!(fs::read(sandbox.path("root/dst/other")).unwrap(), b"other");
         assert!(sandbox.parts("root").is_empty());
         fs::remove_dir_all(sandbox.path("root/dst")).unwrap();
+    }
+}
+
+/// A log that is written to all the while: with leave, what it had when it was listed.
+#[test]
+fn of_a_file_that_grows_a_prefix_is_copied() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    for size in [1000, 2 * MIB] {
+        let source = sandbox.write("src/log", tree::bytes(size, 1));
+        let other = sandbox.write("other", tree::bytes(2 * MIB, 2));
+        let ended = AtomicBool::new(false);
+        let ran = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut log = fs::OpenOptions::new().append(true).open(&source).unwrap();
+                while !ended.load(Ordering::Relaxed) {
+                    std::io::Write::write_all(&mut log, b"one more line\n").unwrap();
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            });
+            let arguments =
+                ["src/log", "other", &node.at("dst/"), &node.token(), "--allow-growing", "--json", "--bwlimit=4M"];
+            let ran = sandbox.run(arguments);
+            ended.store(true, Ordering::Relaxed);
+            ran
+        });
+        assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+        let (copy, whole) = (fs::read(sandbox.path("root/dst/log")).unwrap(), fs::read(&source).unwrap());
+        assert!(copy.len() >= size && copy.len() < whole.len() && whole.starts_with(&copy), "{}", copy.len());
+        same_tree(&other, &sandbox.path("root/dst/other"));
+        // What is reported is what was copied.
+        let told = |line: &str| -> serde_json::Value { serde_json::from_str(line).unwrap() };
+        let item = ran.stdout.lines().map(told).find(|event| event["path"] == "log").unwrap();
+        assert_eq!(item["size"], copy.len());
+        assert_eq!(item["blake3"], crate::support::b3sum(&sandbox.path("root/dst/log")));
     }
 }
 
