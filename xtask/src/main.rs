@@ -6,7 +6,9 @@
 mod faults;
 mod layers;
 mod mans;
+mod mutants;
 mod packages;
+mod runs;
 mod source;
 mod tidy;
 
@@ -22,7 +24,14 @@ usage: cargo xtask <chore>
   tidy               lengths of files and functions, headers, whitespace, banned words, tests named in docs
   packages           how many third-party packages the binary links, and that none is banned
   man DIR            write the manual pages into DIR
-  completions DIR    write the shells' completions into DIR";
+  completions DIR    write the shells' completions into DIR
+
+long runs of tests, for a night or before a release:
+
+  sim [--seeds N] [--first K]   the simulation of both machines, so many seeds from K on
+  sweep kill|power|race         killed at every call; power cut 100 times; names swapped for a minute each
+  soak --minutes M              a node under copies, kills, resets and a full disk: does it grow?
+  mutants [WORDS]               safeguards taken out one by one (those whose name has WORDS): a test must fail";
 
 /// One thing to mend. Ordered by place, so that a report reads top-down.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,6 +63,11 @@ fn main() -> ExitCode {
         ["packages"] => packages::check(&root),
         ["man", dir] => mans::pages(dir).map(|()| Vec::new()),
         ["completions", dir] => mans::completions(dir).map(|()| Vec::new()),
+        ["sim", ref options @ ..] => runs::simulate(&root, options).map(|()| Vec::new()),
+        ["sweep", name] => runs::sweep(&root, name).map(|()| Vec::new()),
+        ["soak", "--minutes", minutes] => runs::soak(&root, minutes).map(|()| Vec::new()),
+        ["mutants"] => mutants::check(&root, ""),
+        ["mutants", only] => mutants::check(&root, only),
         ["help" | "-h" | "--help"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;

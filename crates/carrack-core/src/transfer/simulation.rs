@@ -8,8 +8,8 @@
 //! A seed of a [`row`] decides several sessions one after the other, with crashes, power cuts and changes between, against one
 //! modelled disk and marker ([`store`]).
 //!
-//! `CARRACK_SIM_SEED=N` replays one seed, `CARRACK_SIM_SEEDS=N` runs so many from 0 on; `CARRACK_SIM_ROW` and `CARRACK_SIM_ROWS` are the same
-//! for rows.
+//! `CARRACK_SIM_SEED=N` replays one seed, `CARRACK_SIM_SEEDS=N` runs so many, from `CARRACK_SIM_FIRST` or 0 on; `CARRACK_SIM_ROW` and
+//! `CARRACK_SIM_ROWS` are the same for rows.
 #![cfg(test)]
 
 mod disk;
@@ -55,11 +55,11 @@ fn number(name: &str) -> Option<u64> {
     Some(text.parse().expect("a number of a seed, or of seeds"))
 }
 
-/// Runs `count` seeds from 0 on, on all processors, and adds up what happened.
-fn run_seeds(count: u64, run: impl Fn(u64) -> Verdict + Copy + Send) -> Verdict {
+/// Runs `count` seeds from `first` on, on all processors, and adds up what happened.
+fn run_seeds(first: u64, count: u64, run: impl Fn(u64) -> Verdict + Copy + Send) -> Verdict {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     std::thread::scope(|scope| {
-        let seeds = |thread: u64| (0..count).skip(thread as usize).step_by(threads as usize);
+        let seeds = |thread: u64| (first..first + count).skip(thread as usize).step_by(threads as usize);
         let sum = move |thread: u64| seeds(thread).map(run).fold(Verdict::default(), Verdict::add);
         let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || sum(thread))).collect();
         let verdicts = running.into_iter().map(|thread| thread.join().expect("the seed is printed above"));
@@ -81,8 +81,9 @@ fn every_seed_ends_as_it_must() {
         return;
     }
     let count = number("CARRACK_SIM_SEEDS").unwrap_or(SEEDS);
-    let sum = run_seeds(count, |seed| run(Plan::new(seed)));
-    eprintln!("{count} seeds: {sum:?}");
+    let first = number("CARRACK_SIM_FIRST").unwrap_or(0);
+    let sum = run_seeds(first, count, |seed| run(Plan::new(seed)));
+    eprintln!("{count} seeds from {first}: {sum:?}");
     if count >= SEEDS {
         check_seen(&sum.named());
     }
@@ -95,8 +96,9 @@ fn every_row_of_sessions_ends_whole() {
         return;
     }
     let count = number("CARRACK_SIM_ROWS").unwrap_or(ROWS);
-    let sum = run_seeds(count, run_row);
-    eprintln!("{count} rows: {sum:?}");
+    let first = number("CARRACK_SIM_FIRST").unwrap_or(0);
+    let sum = run_seeds(first, count, run_row);
+    eprintln!("{count} rows from {first}: {sum:?}");
     if count >= ROWS {
         check_seen(&sum.named_in_rows());
     }

@@ -1,0 +1,284 @@
+//! Checks that the tests notice when a promise is broken: each mutation takes one safeguard out of a copy of the tree, and a quick
+//! test that is named beside it must then fail. A mutation whose text is no longer found is an error, so that the list cannot rot.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::{Finding, cargo, output};
+
+/// A mutant that makes its test hang has been noticed, too.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// One safeguard taken out.
+struct Mutation {
+    /// What is broken.
+    name: &'static str,
+    file: &'static str,
+    /// Must be there exactly once.
+    text: &'static str,
+    replacement: &'static str,
+    /// What follows `cargo test`.
+    test: &'static str,
+}
+
+const fn mutation(
+    name: &'static str,
+    file: &'static str,
+    [text, replacement]: [&'static str; 2],
+    test: &'static str,
+) -> Mutation {
+    Mutation { name, file, text, replacement, test }
+}
+
+const CORE: &str = "-p carrack-core --lib";
+const SIMULATION: &str = "-p carrack-core --lib simulation";
+const SYS: &str = "-p carrack-sys --lib";
+const ENGINE: &str = "-p carrack-engine --lib";
+const HOSTILE: &str = "-p carrack-engine --test hostile";
+const DISK: &str = "-p carrack --test system disk::";
+const FAULTS: &str = "-p carrack --test system faults::";
+
+const MUTATIONS: &[Mutation] = &[
+    mutation(
+        "a block's digest is not compared",
+        "crates/carrack-core/src/transfer/receiver.rs",
+        [
+            "if self.options.digests.blake3 && ours.blake3 != trailer.digest.blake3 {",
+            "if ours.crc32c.is_some() && false {",
+        ],
+        CORE,
+    ),
+    mutation(
+        "a bundled file's digest is not compared",
+        "crates/carrack-engine/src/transfer/receive.rs",
+        ["if self.run.options.digests.blake3 && ours != trailer.digest.blake3 {", "if ours.is_empty() {"],
+        HOSTILE,
+    ),
+    mutation(
+        "blocks that are missing do not matter",
+        "crates/carrack-core/src/transfer/ranges.rs",
+        ["self.count == end && (end == 0 || self.by_start.get(&0) == Some(&end))", "self.count <= end"],
+        SIMULATION,
+    ),
+    mutation(
+        "a path may lead up",
+        "crates/carrack-core/src/path.rs",
+        ["b\".\" | b\"..\" => Err(PathError::Dots),", "b\"..\" if name.is_empty() => Err(PathError::Dots),"],
+        CORE,
+    ),
+    mutation(
+        "a path may be absolute",
+        "crates/carrack-core/src/path.rs",
+        ["if path[0] == b'/' {", "if path[0] == 0xff {"],
+        CORE,
+    ),
+    mutation(
+        "the kernel may resolve out of a directory",
+        "crates/carrack-sys/src/dir/beneath.rs",
+        ["ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS", "ResolveFlags::NO_MAGICLINKS"],
+        SYS,
+    ),
+    mutation(
+        "links are followed below a destination",
+        "crates/carrack-sys/src/dir/beneath.rs",
+        ["Links::Refuse => confined | ResolveFlags::NO_SYMLINKS,", "Links::Refuse => confined,"],
+        SYS,
+    ),
+    mutation(
+        "an offset may wrap",
+        "crates/carrack-sys/src/file.rs",
+        ["let sum = offset.checked_add(by as u64);", "let sum = Some(offset.wrapping_add(by as u64));"],
+        SYS,
+    ),
+    mutation(
+        "a short write is taken for a whole one",
+        "crates/carrack-sys/src/file.rs",
+        [
+            "Ok(count) => written += count,\n            Err(error) if",
+            "Ok(_) => written = bytes.len(),\n            Err(error) if",
+        ],
+        DISK,
+    ),
+    mutation(
+        "a file's sync fails and nobody cares",
+        "crates/carrack-sys/src/file.rs",
+        ["    file.sync_data()\n}", "    let _ = file.sync_data();\n    Ok(())\n}"],
+        DISK,
+    ),
+    mutation(
+        "a MAC is always right",
+        "crates/carrack-engine/src/data/mac.rs",
+        ["difference | (a ^ b)) == 0", "difference | (a ^ b)) < 256"],
+        ENGINE,
+    ),
+    mutation(
+        "a MAC says nothing of the order",
+        "crates/carrack-engine/src/data/mac.rs",
+        ["        self.count += 1;\n", ""],
+        ENGINE,
+    ),
+    mutation(
+        "any key is the pinned one",
+        "crates/carrack-engine/src/link/tls.rs",
+        ["Some(pin) if pin != shown => {", "Some(pin) if pin != shown && shown.is_empty() => {"],
+        "-p carrack --test system node::",
+    ),
+    mutation(
+        "a source that is shorter than it was is no fault",
+        "crates/carrack-engine/src/storage/source.rs",
+        ["earlier than when it was opened: it was truncated while it was copied", "early"],
+        FAULTS,
+    ),
+    mutation(
+        "a directory whose listing breaks off is taken for the whole",
+        "crates/carrack-engine/src/storage/walk.rs",
+        [
+            "if !self.fail(&path, ItemKind::Directory, listing_failure(&error)) {",
+            "if listing_failure(&error).message.is_empty() {",
+        ],
+        FAULTS,
+    ),
+];
+
+/// Runs those whose name contains `only`.
+pub fn check(root: &Path, only: &str) -> Result<Vec<Finding>, String> {
+    let copy = root.join("target/mutants/tree");
+    let chosen: Vec<&Mutation> = MUTATIONS.iter().filter(|mutation| mutation.name.contains(only)).collect();
+    if chosen.is_empty() {
+        return Err(format!("no mutation's name contains {only:?}"));
+    }
+    mirror(root, &copy)?;
+    // All are looked for first: a rotten list is found before an hour of tests.
+    for mutation in &chosen {
+        mutated(mutation, &read(&copy.join(mutation.file))?)?;
+    }
+    let mut tests: Vec<&str> = chosen.iter().map(|mutation| mutation.test).collect();
+    tests.sort_unstable();
+    tests.dedup();
+    for test in tests {
+        if !passes(&copy, test)? {
+            return Err(format!("cargo test {test} fails without any mutation"));
+        }
+    }
+    let mut findings = Vec::new();
+    for mutation in chosen {
+        let path = copy.join(mutation.file);
+        let text = read(&path)?;
+        write(&path, &mutated(mutation, &text)?)?;
+        let survived = passes(&copy, mutation.test);
+        write(&path, &text)?;
+        let survived = survived.map_err(|why| format!("{}: {why}", mutation.name))?;
+        println!("{}: {}", mutation.name, if survived { "SURVIVED" } else { "caught" });
+        if survived {
+            let line = text[..text.find(mutation.text).unwrap_or(0)].lines().count() + 1;
+            let what = format!("{}, and `cargo test {}` passes", mutation.name, mutation.test);
+            findings.push(Finding::new(mutation.file, line, what));
+        }
+    }
+    Ok(findings)
+}
+
+fn mutated(mutation: &Mutation, text: &str) -> Result<String, String> {
+    match text.matches(mutation.text).count() {
+        1 => Ok(text.replace(mutation.text, mutation.replacement)),
+        count => {
+            Err(format!("{}: {} has {count} places like {:?}, not one", mutation.name, mutation.file, mutation.text))
+        }
+    }
+}
+
+/// Copies every file that git knows or would take; what is unchanged stays, so that little is built again.
+fn mirror(root: &Path, copy: &Path) -> Result<(), String> {
+    let listed = output(Command::new("git").current_dir(root).args(["ls-files", "-z", "-co", "--exclude-standard"]))?;
+    let names: Vec<&str> = listed.split('\0').filter(|name| root.join(name).is_file()).collect();
+    for old in files(&copy.join("crates")) {
+        if !old.strip_prefix(copy).is_ok_and(|name| names.iter().any(|known| Path::new(known) == name)) {
+            fs::remove_file(&old).map_err(|e| format!("cannot remove {}: {e}", old.display()))?;
+        }
+    }
+    for name in names {
+        let (from, to) = (root.join(name), copy.join(name));
+        let fresh = fs::read(&from).map_err(|e| format!("cannot read {}: {e}", from.display()))?;
+        if fs::read(&to).is_ok_and(|there| there == fresh) {
+            continue;
+        }
+        let parent = to.parent().unwrap_or(copy);
+        fs::create_dir_all(parent).map_err(|e| format!("cannot make {}: {e}", parent.display()))?;
+        fs::copy(&from, &to).map_err(|e| format!("cannot copy to {}: {e}", to.display()))?;
+    }
+    Ok(())
+}
+
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut waiting = vec![directory.to_path_buf()];
+    while let Some(path) = waiting.pop() {
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            (if is_directory { &mut waiting } else { &mut found }).push(entry.path());
+        }
+    }
+    found
+}
+
+/// Whether tests pass in the copy. One that cannot be built is an error: it proves nothing.
+fn passes(copy: &Path, test: &str) -> Result<bool, String> {
+    let (words, filter) = match test.rsplit_once(' ') {
+        Some((words, filter)) if filter.contains("::") || filter == "simulation" => (words, Some(filter)),
+        _ => (test, None),
+    };
+    let command = |more: &[&str]| {
+        let mut command = cargo();
+        command.current_dir(copy).env("CARGO_TARGET_DIR", copy.with_file_name("target")).stdin(Stdio::null());
+        command.args(["test", "-q", "--locked"]).args(words.split(' ')).args(more);
+        command
+    };
+    output(&mut command(&["--no-run"]))?;
+    let mut run = command(filter.as_slice());
+    let child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let mut child = child.map_err(|e| format!("cannot run {run:?}: {e}"))?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let ended: Option<ExitStatus> = child.try_wait().map_err(|e| format!("cannot wait for {run:?}: {e}"))?;
+        match ended {
+            Some(status) => return Ok(status.success()),
+            None if Instant::now() > deadline => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Ok(false);
+            }
+            None => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|e| format!("cannot read {}: {e}", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mutation_still_finds_its_place() {
+        for mutation in MUTATIONS {
+            let text = read(&crate::root().join(mutation.file)).unwrap();
+            let changed = mutated(mutation, &text).unwrap();
+            assert_ne!(changed, text, "{}", mutation.name);
+        }
+    }
+
+    #[test]
+    fn a_place_that_is_gone_or_doubled_is_an_error() {
+        let one = mutation("x", "f", ["a", "b"], CORE);
+        assert_eq!(mutated(&one, "-a-").unwrap(), "-b-");
+        assert!(mutated(&one, "").is_err() && mutated(&one, "aa").is_err());
+    }
+}

@@ -1,0 +1,69 @@
+//! Long runs of tests that `make test` runs briefly: more seeds, every point of a sweep, minutes instead of seconds. Each is an
+//! ordinary test told by its environment how far to go, built in release where that matters; what it prints is shown.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::cargo;
+
+/// The sweeps: a name, which system tests they are, and what tells those to go all the way.
+const SWEEPS: &[(&str, &str, (&str, &str))] = &[
+    ("kill", "crash::kill_sweep", ("CARRACK_SWEEP", "all")),
+    ("power", "crash::power_cuts", ("CARRACK_SWEEP", "100")),
+    ("race", "disk::a_directory_swapped", ("CARRACK_RACE_SECONDS", "60")),
+];
+
+/// `sim [--seeds N] [--first K]`.
+pub fn simulate(root: &Path, options: &[&str]) -> Result<(), String> {
+    let mut command = cargo();
+    command.args("test --release --locked -p carrack-core simulation::every_seed -- --nocapture".split(' '));
+    for pair in options.chunks(2) {
+        match *pair {
+            ["--seeds", count] => command.env("CARRACK_SIM_SEEDS", number(count)?),
+            ["--first", first] => command.env("CARRACK_SIM_FIRST", number(first)?),
+            _ => return Err(format!("{} is not understood", pair.join(" "))),
+        };
+    }
+    run(root, &mut command)
+}
+
+/// `sweep NAME`.
+pub fn sweep(root: &Path, name: &str) -> Result<(), String> {
+    let found = SWEEPS.iter().find(|(known, _, _)| *known == name);
+    let (_, tests, (variable, value)) = found.ok_or_else(|| {
+        let known: Vec<&str> = SWEEPS.iter().map(|(name, _, _)| *name).collect();
+        format!("no sweep {name}; there are {}", known.join(", "))
+    })?;
+    let mut command = system();
+    // One who has less time, or more, says so.
+    if std::env::var_os(variable).is_none() {
+        command.env(variable, value);
+    }
+    run(root, command.args([tests, "--", "--nocapture"]))
+}
+
+/// `soak --minutes M`.
+pub fn soak(root: &Path, minutes: &str) -> Result<(), String> {
+    let is_time = minutes.parse::<f64>().is_ok_and(|minutes| minutes > 0.0);
+    let minutes = if is_time { minutes } else { return Err(format!("{minutes} is no number of minutes")) };
+    let mut command = system();
+    command.args("network::soak -- --ignored --nocapture".split(' ')).env("CARRACK_SOAK_MINUTES", minutes);
+    run(root, &mut command)
+}
+
+fn system() -> Command {
+    let mut command = cargo();
+    command.args("test --locked -p carrack --test system".split(' '));
+    command
+}
+
+fn number(text: &str) -> Result<&str, String> {
+    text.parse::<u64>().map(|_| text).map_err(|_| format!("{text} is no number"))
+}
+
+/// Runs with the output shown as it comes.
+fn run(root: &Path, command: &mut Command) -> Result<(), String> {
+    let command = command.current_dir(root).stdin(Stdio::null());
+    let status = command.status().map_err(|e| format!("cannot run {command:?}: {e}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}")) }
+}
