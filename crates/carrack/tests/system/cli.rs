@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::node::Node;
 use crate::support::{Sandbox, same_tree, tool, tree};
 
-const VERBS: [&str; 10] = ["copy", "gc", "ls", "stat", "mkdir", "mv", "rm", "sum", "serve", "completions", "man"];
+const VERBS: [&str; 11] = ["copy", "gc", "ls", "stat", "mkdir", "mv", "rm", "sum", "serve", "completions", "man"];
 
 /// Every line must be an object with the fields that all have; the last, and only that, a summary.
 fn objects(text: &str) -> Vec<Value> {
