@@ -53,8 +53,41 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "a bundled file's digest is not compared",
         "crates/carrack-engine/src/transfer/receive.rs",
-        ["if self.run.options.digests.blake3 && ours != trailer.digest.blake3 {", "if ours.is_empty() {"],
+        ["if self.run.options.digests.blake3 && ours.blake3 != trailer.digest.blake3 {", "if ours.blake3.is_empty() {"],
         HOSTILE,
+    ),
+    mutation(
+        "a large file gets its name before it is synced",
+        "crates/carrack-engine/src/storage/part.rs",
+        [
+            "            self.sync()?;\n        }\n        // Where room is only found",
+            "        }\n        // Where room is only found",
+        ],
+        DISK,
+    ),
+    mutation(
+        "small files get their names before they are synced",
+        "crates/carrack-engine/src/transfer/receive.rs",
+        ["if needed { tree.sync_all().map(|_| ()) } else { Ok(()) }", "if needed { Ok(()) } else { Ok(()) }"],
+        DISK,
+    ),
+    mutation(
+        "the marker's checksums are not looked at",
+        "crates/carrack-core/src/transfer/marker.rs",
+        ["if sum.to_le_bytes() == crc { decode(", "if sum.to_le_bytes().len() == crc.len() { decode("],
+        CORE,
+    ),
+    mutation(
+        "blocks are claimed before they are synced",
+        "crates/carrack-engine/src/storage/part.rs",
+        ["if self.entry.shared.durability != Durability::None || read_back {", "if read_back {"],
+        DISK,
+    ),
+    mutation(
+        "a held block counts without being compared",
+        "crates/carrack-core/src/transfer/sender/offered.rs",
+        ["if claim.as_file(self.wanted) != digest.as_file(self.wanted) {", "if claim.blake3.is_empty() {"],
+        SIMULATION,
     ),
     mutation(
         "blocks that are missing do not matter",
