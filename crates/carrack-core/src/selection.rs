@@ -2,6 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use crate::path::join;
+
+/// Where a path below a source goes, relative to the destination; the empty path is the source itself.
+pub fn place(target: &[u8], path: &[u8]) -> Vec<u8> {
+    if path.is_empty() { target.to_vec() } else { join(target, path) }
+}
+
 /// How a path stands to a selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selected {
@@ -87,6 +94,13 @@ mod tests {
             assert_eq!(selection.covers(path.as_bytes()), Selected::No, "{path}");
         }
         assert_eq!(Selection::default().covers(b""), Selected::No);
+    }
+
+    #[test]
+    fn places() {
+        for (target, path, expected) in [("t", "", "t"), ("t", "a/b", "t/a/b"), ("", "a", "a"), ("", "", "")] {
+            assert_eq!(place(target.as_bytes(), path.as_bytes()), expected.as_bytes());
+        }
     }
 
     #[test]

@@ -499,10 +499,9 @@ impl Agent {
         }
         let agent = Arc::clone(self);
         std::thread::spawn(move || {
-            let timeout = Duration::from_millis(u64::from(ask.timeout_ms.clamp(1, 120_000)));
             let mut answer = Err(failure(ErrorCode::ConnectFailed, Side::Link, "no data connection was asked for"));
             for number in ask.first..last {
-                answer = agent.dial_one(&ask.addresses, &session, pin, number as u16, timeout);
+                answer = agent.dial_one(&ask, &session, pin, number as u16);
                 if answer.is_err() || agent.lock().left {
                     break;
                 }
@@ -513,15 +512,10 @@ impl Agent {
         None
     }
 
-    fn dial_one(
-        &self,
-        addresses: &[String],
-        session: &SessionKey,
-        pin: [u8; 32],
-        number: u16,
-        timeout: Duration,
-    ) -> Result<Tell, Failure> {
-        let dialed = dial::dial(addresses, session, pin, number, timeout).map_err(|error| {
+    fn dial_one(&self, ask: &Dial, session: &SessionKey, pin: [u8; 32], number: u16) -> Result<Tell, Failure> {
+        let addresses = &ask.addresses;
+        let timeout = Duration::from_millis(u64::from(ask.timeout_ms.clamp(1, 120_000)));
+        let dialed = dial::dial(addresses, session, pin, number, ask.segment, timeout).map_err(|error| {
             let tried = if addresses.is_empty() { "no address".to_string() } else { addresses.join(", ") };
             failure(ErrorCode::ConnectFailed, Side::Link, format!("data connection to {tried}: {}", describe(&error)))
         })?;

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use carrack_core::limits;
 use carrack_core::location::Location;
-use carrack_core::path::{display_bytes, join};
+use carrack_core::path::display_bytes;
 use carrack_core::report::{
     ErrorCode, Event, Failure, ItemFailure, ItemKind, ItemReport, Outcome, Progress, Report, Side,
 };
 use carrack_core::request::{CopyRequest, Durability};
-use carrack_core::selection::{Selected, Selection};
+use carrack_core::selection::{Selected, Selection, place};
 use carrack_core::wire::PROTOCOL_VERSION;
 use carrack_core::wire::control::{
     Ask, Begin, Empty, Ended, Paths, ReceiveRole, Role, SendRole, Tell, TransferOptions,
@@ -400,7 +400,7 @@ impl Copying<'_> {
             };
             heard = Instant::now();
             if incoming.request != 0 {
-                streams.answered(incoming, heard);
+                streams.answered(incoming, &self.note, heard);
                 continue;
             }
             if !waiting.contains(&incoming.end) && first_failure.is_none() {
@@ -432,7 +432,7 @@ impl Copying<'_> {
                 (self.observer)(Event::Progress(progress));
             }
             Tell::Items(items) => items.list.into_iter().for_each(|item| self.item(item.into())),
-            Tell::StreamLost(lost) if end == EndId::Source => streams.lost(lost, &self.note, Instant::now()),
+            Tell::StreamLost(lost) if end == EndId::Source => streams.lost(lost, Instant::now()),
             Tell::Ended(ended) => return Ok(Some((end, self.ended(end, ended)))),
             _ => {}
         }
@@ -493,7 +493,7 @@ impl Copying<'_> {
         }
         for wanted in &plan.sources {
             let mut covers = |path: &[u8]| {
-                let path = join(&wanted.target, path);
+                let path = place(&wanted.target, path);
                 selection.as_mut().map_or(Selected::Wanted, |selection| {
                     selection.found(&path);
                     selection.covers(&path)

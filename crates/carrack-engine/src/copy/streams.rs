@@ -46,6 +46,8 @@ pub struct Streams {
     shrunk: usize,
     /// Connections of the segment size in use that got stuck.
     stuck: u32,
+    /// That it was reduced has not been told: only a handshake that goes through shows that the path is there.
+    untold: bool,
 }
 
 impl Streams {
@@ -69,6 +71,7 @@ impl Streams {
             last: None,
             shrunk: 0,
             stuck: 0,
+            untold: false,
         }
     }
 
@@ -119,7 +122,7 @@ impl Streams {
     }
 
     /// Takes the answer to a dial.
-    pub fn answered(&mut self, incoming: Incoming, now: Instant) {
+    pub fn answered(&mut self, incoming: Incoming, note: &Note, now: Instant) {
         let is_ours = self.more.as_ref().is_some_and(|more| more.dialer == incoming.end);
         let Some(place) = self.dials.iter().position(|dial| is_ours && *dial == incoming.request) else {
             return;
@@ -130,6 +133,9 @@ impl Streams {
                 self.alive += 1;
                 self.failed_dials = 0;
                 self.none_since = None;
+                if std::mem::take(&mut self.untold) {
+                    note(black_hole(SEGMENTS[self.shrunk - 1]));
+                }
             }
             Ok(Tell::Failed(why)) => {
                 self.last = Some(why.into());
@@ -141,7 +147,7 @@ impl Streams {
     }
 
     /// A connection was lost.
-    pub fn lost(&mut self, lost: StreamLost, note: &Note, now: Instant) {
+    pub fn lost(&mut self, lost: StreamLost, now: Instant) {
         self.alive = self.alive.saturating_sub(1);
         self.lost_in_vain += 1;
         self.last = lost.failure.map(Into::into).or(self.last.take());
@@ -150,25 +156,20 @@ impl Streams {
         }
         if lost.stuck {
             self.stuck += 1;
-            self.shrink(note);
+            self.shrink();
         }
         self.again(now);
     }
 
     /// What got stuck was made for larger packets than are tried next; the others of its kind count for nothing.
-    fn shrink(&mut self, note: &Note) {
+    fn shrink(&mut self) {
         let enough = if self.shrunk == 0 { 1 } else { u32::from(self.wanted) };
         if self.stuck < enough || self.shrunk == SEGMENTS.len() {
             return;
         }
         self.stuck = 0;
         self.shrunk += 1;
-        let segment = SEGMENTS[self.shrunk - 1];
-        note(format!(
-            "the path lets small packets through and loses large ones, without a word (a path MTU black hole): data connections are \
-             made again with segments of {segment} bytes; to be fast, let ICMP \"fragmentation needed\" through, set net.ipv4.tcp_mtu_probing=1, or set \
-             the MTU of the interface to that of the path"
-        ));
+        self.untold = true;
     }
 
     fn again(&mut self, now: Instant) {
@@ -188,6 +189,14 @@ impl Streams {
             self.lost_in_vain = 0;
         }
     }
+}
+
+fn black_hole(segment: u32) -> String {
+    format!(
+        "the path lets small packets through and loses large ones without a word (a path MTU black hole): data connections are made \
+         again with segments of {segment} bytes. To be fast, let ICMP \"fragmentation needed\" through, or set net.ipv4.tcp_mtu_probing=1, \
+         or give the interface the MTU of the path"
+    )
 }
 
 impl More {
@@ -219,6 +228,10 @@ mod tests {
         Streams::new(Link { report, key, more: Some(more) }, version, now)
     }
 
+    fn dialed(request: u64) -> Incoming {
+        Incoming { end: EndId::Source, request, tell: Ok(Tell::Dialed(Default::default())) }
+    }
+
     fn quiet() -> Note {
         Arc::new(|_| {})
     }
@@ -229,7 +242,7 @@ mod tests {
         for (version, missing) in [(1, 0), (2, 1)] {
             let mut one = streams(1, version, now);
             assert_eq!(one.due(), None);
-            one.lost(StreamLost::default(), &quiet(), now);
+            one.lost(StreamLost::default(), now);
             assert_eq!(one.missing, missing);
             assert!(one.due().is_some_and(|due| due > now), "a pause, or the end of patience");
         }
@@ -244,15 +257,15 @@ mod tests {
         for request in 1..12 {
             eight.dials.push(request);
             let tell = Ok(Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, "").into()));
-            eight.answered(Incoming { end: EndId::Source, request, tell }, now);
+            eight.answered(Incoming { end: EndId::Source, request, tell }, &quiet(), now);
             pauses.push(eight.due - now);
         }
         assert!(pauses.is_sorted() && pauses[10] >= RETRY_PAUSE_MAX / 2 && pauses[10] <= RETRY_PAUSE_MAX, "{pauses:?}");
         eight.dials.push(12);
-        eight.answered(Incoming { end: EndId::Source, request: 12, tell: Ok(Tell::Dialed(Default::default())) }, now);
+        eight.answered(dialed(12), &quiet(), now);
         assert_eq!((eight.failed_dials, eight.missing, eight.alive), (0, 11, 2));
         // An answer that nobody waits for changes nothing.
-        eight.answered(Incoming { end: EndId::Source, request: 99, tell: Ok(Tell::Dialed(Default::default())) }, now);
+        eight.answered(dialed(99), &quiet(), now);
         assert_eq!(eight.alive, 2);
     }
 
@@ -271,12 +284,29 @@ mod tests {
         let kept = Arc::clone(&told);
         let note: Note = Arc::new(move |text| kept.lock().unwrap().push(text));
         let mut two = streams(2, 2, now);
-        let stuck = || StreamLost { stuck: true, ..StreamLost::default() };
-        for _ in 0..10 {
-            two.lost(stuck(), &note, now);
+        let lose = |two: &mut Streams, stuck| two.lost(StreamLost { stuck, ..StreamLost::default() }, now);
+        // Both were stuck; one of them comes back, and is stuck again, and so is the other.
+        for (request, stuck) in [(1, true), (2, true), (3, true), (4, true), (5, false), (6, true), (7, true)] {
+            lose(&mut two, stuck);
+            two.dials.push(request);
+            two.answered(dialed(request), &note, now);
         }
         let told = told.lock().unwrap();
-        assert_eq!(told.len(), 2);
+        assert_eq!(told.len(), 2, "{told:?}");
         assert!(told[0].contains("1200 bytes") && told[1].contains("536 bytes") && told[0].contains("MTU"), "{told:?}");
+    }
+
+    #[test]
+    fn a_path_that_is_gone_is_not_called_a_black_hole() {
+        let now = Instant::now();
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&told);
+        let note: Note = Arc::new(move |text| kept.lock().unwrap().push(text));
+        let mut two = streams(2, 2, now);
+        two.lost(StreamLost { stuck: true, ..StreamLost::default() }, now);
+        two.dials.push(1);
+        let tell = Ok(Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, "").into()));
+        two.answered(Incoming { end: EndId::Source, request: 1, tell }, &note, now);
+        assert!(told.lock().unwrap().is_empty());
     }
 }

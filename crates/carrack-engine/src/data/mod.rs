@@ -2,6 +2,7 @@
 
 pub mod hasher;
 pub mod mac;
+pub mod path_watch;
 pub mod socket;
 pub mod stages;
 pub mod stream;

@@ -5,7 +5,9 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use carrack_core::tuning;
 use carrack_core::wire::control::SessionKey;
+use socket2::{Domain, Socket as RawSocket, Type};
 
 use super::hello;
 use crate::data::socket::Socket;
@@ -23,7 +25,8 @@ pub struct Dialed {
     pub round_trip: Duration,
 }
 
-/// Connects to one of `addresses` (`host:port`) and proves to belong to the session. An address that does not answer is raced by
+/// Connects to one of `addresses` (`host:port`) and proves to belong to the session; with segments of at most `segment` bytes, if that
+/// is not 0. An address that does not answer is raced by
 /// the next after a quarter of a second.
 ///
 /// # Errors
@@ -33,10 +36,11 @@ pub fn dial(
     key: &SessionKey,
     pin: [u8; 32],
     number: u16,
+    segment: u32,
     timeout: Duration,
 ) -> io::Result<Dialed> {
     let deadline = Instant::now() + timeout;
-    let (socket, address) = connect_any(addresses, deadline)?;
+    let (socket, address) = connect_any_with(addresses, segment, deadline)?;
     let socket = Arc::new(Socket::Tcp(socket));
     socket.set_timeout(Some(deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(10))))?;
     let (connection, cipher) = hello::dial(Arc::clone(&socket), key, pin, number)?;
@@ -53,8 +57,10 @@ pub fn dial(
 pub fn tune(socket: &Socket) {
     if let Socket::Tcp(tcp) = socket {
         let _ = tcp.set_nodelay(true);
-        // Unacknowledged data for this long means that nobody is there, whatever TCP's own patience.
-        let _ = carrack_sys::socket::set_user_timeout(tcp, carrack_core::tuning::SILENCE);
+        // Unacknowledged data for this long means that nobody is there, whatever TCP's own patience. The side that only reads has sent
+        // nothing that could be acknowledged: it asks.
+        let _ = carrack_sys::socket::set_user_timeout(tcp, tuning::STREAM_SILENCE);
+        let _ = carrack_sys::socket::set_keep_alive(tcp, tuning::HEARTBEAT);
     }
 }
 
@@ -69,13 +75,23 @@ type Attempt = Box<dyn FnOnce() -> Connected + Send>;
 /// # Errors
 /// The last address's; `TimedOut` when none has answered.
 pub fn connect_any(addresses: &[String], deadline: Instant) -> Connected {
+    connect_any_with(addresses, 0, deadline)
+}
+
+fn connect_any_with(addresses: &[String], segment: u32, deadline: Instant) -> Connected {
     let attempts = addresses.iter().cloned().map(|address| -> Attempt {
         Box::new(move || {
             let mut found: Vec<SocketAddr> = address.to_socket_addrs()?.collect();
             found.dedup();
             let connect = move |address| {
                 let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-                Ok((TcpStream::connect_timeout(&address, left)?, address))
+                if segment == 0 {
+                    return Ok((TcpStream::connect_timeout(&address, left)?, address));
+                }
+                let socket = RawSocket::new(Domain::for_address(address), Type::STREAM, None)?;
+                carrack_sys::socket::set_largest_segment(&socket, segment)?;
+                socket.connect_timeout(&address.into(), left)?;
+                Ok((socket.into(), address))
             };
             race(found.into_iter().map(|address| -> Attempt { Box::new(move || connect(address)) }), deadline)
         })

@@ -9,7 +9,7 @@ use std::io;
 use carrack_core::limits;
 use carrack_core::path::join;
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
-use carrack_core::selection::{Selected, Selection};
+use carrack_core::selection::{Selected, Selection, place};
 use carrack_core::transfer::ScannedItem;
 use carrack_sys::dir::{Dir, Entry, Kind, Links, Stat};
 
@@ -95,7 +95,7 @@ pub fn look_again(root: &SourceRoot, item: &ScannedItem) -> Result<ScannedItem, 
 /// How a path below a source's target stands to what is selected, if anything is; and it has been found.
 fn covered(selection: &mut Option<&mut Selection>, target: &[u8], path: &[u8]) -> Selected {
     let Some(selection) = selection else { return Selected::Wanted };
-    let path = join(target, path);
+    let path = place(target, path);
     selection.found(&path);
     selection.covers(&path)
 }

@@ -4,7 +4,7 @@ mod slow;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -52,6 +52,8 @@ pub struct ReceiveRun {
     staged: Mutex<HashMap<u64, Staged>>,
     sockets: Mutex<HashMap<u16, Arc<Socket>>>,
     stages: Arc<Stages>,
+    /// Streams that ended because what came over them had been altered.
+    streams_altered: AtomicU64,
     voice: Voice,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -107,6 +109,7 @@ impl ReceiveRun {
             staged: Mutex::default(),
             sockets: Mutex::default(),
             stages: Arc::default(),
+            streams_altered: AtomicU64::new(0),
             voice,
             threads: Mutex::default(),
         });
@@ -195,7 +198,12 @@ impl ReceiveRun {
                     Err(StreamError::Protocol(error)) => machine.fail(protocol_failure(Side::Source, &error)),
                     // The sender sees it too, and sends what was lost on another stream.
                     Err(StreamError::Connection(error)) if error.kind() == io::ErrorKind::InvalidData => {
-                        machine.fail(stream_failure(number, &error));
+                        let why = stream_failure(number, &error);
+                        if run.options.version < 2 {
+                            return machine.fail(why);
+                        }
+                        run.streams_altered.fetch_add(1, Ordering::Relaxed);
+                        (run.voice.command)(Tell::Note(format!("{}; what it carried is sent again", why.message)));
                     }
                     Err(StreamError::Connection(_)) => {}
                 }
@@ -317,8 +325,12 @@ impl ReceiveRun {
         hands.finish();
         self.leave_parts(&outcome);
         let blocks_rotten = lock(&self.machine).blocks_rotten();
-        let failure = outcome.err().map(Into::into);
-        (self.voice.command)(Tell::Ended(Ended { failure, blocks_rotten, ..Ended::default() }));
+        (self.voice.command)(Tell::Ended(Ended {
+            blocks_rotten,
+            streams_altered: self.streams_altered.load(Ordering::Relaxed),
+            failure: outcome.err().map(Into::into),
+            ..Ended::default()
+        }));
     }
 
     /// Publishes in groups: whatever has come meanwhile is synced together, then renamed.

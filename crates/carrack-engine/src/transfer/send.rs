@@ -22,6 +22,7 @@ use carrack_core::wire::peer::PeerMessage;
 
 use super::{StageReports, Voice, stream_failure};
 use crate::data::hasher::BlockHasher;
+use crate::data::path_watch::PathWatch;
 use crate::data::socket::Socket;
 use crate::data::stages::{Stages, Waits};
 use crate::data::stream::{Connection, OutStream};
@@ -48,6 +49,8 @@ pub struct SendRun {
     sockets: Mutex<HashMap<u16, Arc<Socket>>>,
     /// Streams cut off because they were slow.
     cut: Mutex<HashSet<u16>>,
+    /// Streams cut off because their paths take no large packets.
+    stuck: Mutex<HashSet<u16>>,
     limit: Option<Mutex<RateLimit>>,
     scanning: AtomicBool,
     stages: Arc<Stages>,
@@ -75,6 +78,7 @@ impl SendRun {
             sources: Mutex::default(),
             sockets: Mutex::default(),
             cut: Mutex::default(),
+            stuck: Mutex::default(),
             limit: options.rate_limit.map(|rate| Mutex::new(RateLimit::new(rate))),
             scanning: AtomicBool::new(false),
             stages: Arc::default(),
@@ -161,12 +165,8 @@ impl SendRun {
                     // The command may make another.
                     let left = run.sockets.lock().unwrap_or_else(PoisonError::into_inner).len() as u32;
                     let failure = Some(why.into());
-                    (run.voice.command)(Tell::StreamLost(StreamLost {
-                        stream: number.into(),
-                        left,
-                        failure,
-                        stuck: false,
-                    }));
+                    let stuck = run.stuck.lock().unwrap_or_else(PoisonError::into_inner).contains(&number);
+                    (run.voice.command)(Tell::StreamLost(StreamLost { stream: number.into(), left, failure, stuck }));
                 }
             }
         });
@@ -229,7 +229,11 @@ impl SendRun {
         let mut items = Vec::new();
         let mut told = Instant::now();
         let mut reports = StageReports::new(&self.options);
+        let mut paths = PathWatch::default();
         loop {
+            if self.options.version >= 2 {
+                self.cut_stuck(&mut paths);
+            }
             let mut machine = self.lock();
             let mut actions = Vec::new();
             while let Some(action) = machine.poll_action() {
@@ -255,6 +259,16 @@ impl SendRun {
             reports.tell(&self.voice, &self.stages, over);
             if let (true, Some(outcome)) = (over, outcome) {
                 return self.end(outcome, totals);
+            }
+        }
+    }
+
+    /// Ends streams over which nothing that fills a packet gets through: they can be made with smaller ones.
+    fn cut_stuck(&self, paths: &mut PathWatch) {
+        for number in paths.look(Instant::now(), &self.sockets) {
+            self.stuck.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
+            if let Some(socket) = self.sockets.lock().unwrap_or_else(PoisonError::into_inner).get(&number) {
+                socket.abort();
             }
         }
     }

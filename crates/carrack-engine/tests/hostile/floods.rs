@@ -200,6 +200,9 @@ fn peer_messages() {
 fn flood_of_offers(sandbox: &Sandbox) -> Failure {
     let mut session = Session::deaf(&sandbox.root());
     session.ask(Ask::Begin(crate::session::receive_into(b"")));
+    // Requests are carried out in order: when this one is done, the transfer has begun.
+    session.ask(Ask::MakeDirectory(MakeDirectory { path: b"begun".to_vec(), parents: false }));
+    wait_until("the transfer has begun", || sandbox.root().join("begun").exists());
     // The first 64 are opened; of the others each offer and its end is a word more that waits to be sent.
     for item in 1..=60_000 {
         let gone = session.writer.send(Channel::PEER, &offer(item, b"n", None).encode()).is_err();

@@ -388,10 +388,10 @@ fn connections_without_the_secret_are_refused() {
         let mut key = receiver.key();
         key.secret = [9; 32];
         let address = format!("127.0.0.1:{port}");
-        let dialed = dial::dial(std::slice::from_ref(&address), &key, pin, 0, Duration::from_secs(5));
+        let dialed = dial::dial(std::slice::from_ref(&address), &key, pin, 0, 0, Duration::from_secs(5));
         assert_eq!(dialed.err().map(|error| error.kind()), Some(io::ErrorKind::PermissionDenied));
         key.id = [9; 16];
-        assert!(dial::dial(&[address], &key, pin, 0, Duration::from_secs(5)).is_err());
+        assert!(dial::dial(&[address], &key, pin, 0, 0, Duration::from_secs(5)).is_err());
         receiver.say(&carrack_core::wire::peer::PeerMessage::Finish);
         receiver.ended().unwrap();
         receiver.leave().unwrap();

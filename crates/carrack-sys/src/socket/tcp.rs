@@ -24,6 +24,10 @@ pub struct TcpFacts {
     pub last_heard: Duration,
     /// Something has been sent again, or a closed window asked about, and no answer has come to that.
     pub unanswered: bool,
+    /// Bytes that the other side has acknowledged, since the connection began.
+    pub acknowledged: u64,
+    /// Segments sent and not acknowledged.
+    pub unacknowledged: u32,
 }
 
 /// Lets a socket be writable only while less than `bytes` wait unsent in it, so that a change of
@@ -36,6 +40,17 @@ pub fn set_not_sent_low_water(fd: impl AsFd, bytes: u32) -> io::Result<()> {
 /// leaves it to the system.
 pub fn set_user_timeout(fd: impl AsFd, timeout: Duration) -> io::Result<()> {
     system::set_user_timeout(fd.as_fd(), timeout)
+}
+
+/// Asks a side that says nothing whether it is still there: after `idle`, and as often again; with a user timeout, that decides when it
+/// is gone.
+pub fn set_keep_alive(fd: impl AsFd, idle: Duration) -> io::Result<()> {
+    system::set_keep_alive(fd.as_fd(), idle)
+}
+
+/// Bounds the segments of a connection that is not made yet, in both directions: it is announced to the other side, too.
+pub fn set_largest_segment(fd: impl AsFd, bytes: u32) -> io::Result<()> {
+    system::set_largest_segment(fd.as_fd(), bytes)
 }
 
 /// Caps the rate at which the kernel paces segments out.
@@ -81,6 +96,16 @@ mod system {
         Ok(sockopt::set_tcp_user_timeout(fd, millis)?)
     }
 
+    pub fn set_keep_alive(fd: BorrowedFd<'_>, idle: Duration) -> io::Result<()> {
+        sockopt::set_tcp_keepidle(fd, idle)?;
+        sockopt::set_tcp_keepintvl(fd, idle)?;
+        Ok(sockopt::set_socket_keepalive(fd, true)?)
+    }
+
+    pub fn set_largest_segment(fd: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
+        set(fd, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &bytes)
+    }
+
     pub fn set_pacing_rate(fd: BorrowedFd<'_>, bytes_per_s: u64) -> io::Result<()> {
         let (level, name) = (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE);
         // u32::MAX itself means "no cap" in the four-byte form.
@@ -124,6 +149,8 @@ mod system {
             congestion_window: info.tcpi_snd_cwnd,
             last_heard: Duration::from_millis(info.tcpi_last_ack_recv.into()),
             unanswered: info.tcpi_retransmits > 0 || info.tcpi_probes > 0,
+            acknowledged: info.tcpi_bytes_acked,
+            unacknowledged: info.tcpi_unacked,
         })
     }
 
@@ -176,6 +203,14 @@ mod portable {
         Err(Unsupported.into())
     }
 
+    pub fn set_keep_alive(_: BorrowedFd<'_>, _: Duration) -> io::Result<()> {
+        Err(Unsupported.into())
+    }
+
+    pub fn set_largest_segment(_: BorrowedFd<'_>, _: u32) -> io::Result<()> {
+        Err(Unsupported.into())
+    }
+
     pub fn set_pacing_rate(_: BorrowedFd<'_>, _: u64) -> io::Result<()> {
         Err(Unsupported.into())
     }
@@ -215,6 +250,7 @@ mod tests {
         set_not_sent_low_water(&near, 128 * 1024).unwrap();
         set_user_timeout(&near, Duration::from_micros(1)).unwrap();
         set_user_timeout(&near, Duration::MAX).unwrap();
+        set_keep_alive(&near, Duration::from_secs(5)).unwrap();
         set_congestion_control(&near, "reno").unwrap();
         assert_eq!(congestion_control(&near).unwrap(), "reno");
         assert!(set_congestion_control(&near, "no such").is_err());
@@ -224,6 +260,7 @@ mod tests {
         assert!(facts.segments_out > 0 && facts.congestion_window > 0);
         assert!(facts.rtt > Duration::ZERO && facts.rtt < Duration::from_secs(60));
         assert!(facts.min_rtt <= facts.rtt * 10);
+        assert!(facts.acknowledged <= 4097 && (facts.acknowledged >= 4096 || facts.unacknowledged > 0), "{facts:?}");
     }
 
     #[test]
@@ -233,6 +270,24 @@ mod tests {
             set_pacing_rate(&near, rate).unwrap();
             assert_eq!(pacing_rate(&near), rate);
         }
+    }
+
+    #[test]
+    fn segments_stay_small_in_both_directions() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let socket =
+            rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None).unwrap();
+        set_largest_segment(&socket, 536).unwrap();
+        rustix::net::connect(&socket, &address).unwrap();
+        let (mut near, mut far) = (TcpStream::from(socket), listener.accept().unwrap().0);
+        let before = [&near, &far].map(|side| tcp_facts(side).unwrap().segments_out);
+        near.write_all(&[1; 53_600]).unwrap();
+        far.read_exact(&mut [0; 53_600]).unwrap();
+        far.write_all(&[1; 53_600]).unwrap();
+        near.read_exact(&mut [0; 53_600]).unwrap();
+        let after = [&near, &far].map(|side| tcp_facts(side).unwrap().segments_out);
+        assert!(after.iter().zip(before).all(|(after, before)| after - before >= 100), "{before:?} {after:?}");
     }
 
     #[allow(unsafe_code)]

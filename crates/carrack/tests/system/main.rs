@@ -14,6 +14,7 @@ mod limits;
 mod names;
 mod network;
 mod node;
+mod reconnect;
 mod shapes;
 mod smoke;
 mod ssh;

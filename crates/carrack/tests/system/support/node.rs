@@ -14,17 +14,35 @@ pub struct Node {
     /// `#sha256:HEX`.
     pub fingerprint: String,
     pub token_file: PathBuf,
+    root: String,
+    more: Vec<String>,
 }
 
 impl Node {
     /// Serves a directory of the sandbox, made if it is not there.
     pub fn start(sandbox: &Sandbox, root: &str, more: &[&str]) -> Self {
+        Self::listen(sandbox, root, "127.0.0.1:0", more)
+    }
+
+    /// Ends it as nothing else does.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// The same node again, after it was killed: its directory, key, token and address.
+    pub fn restart(&mut self, sandbox: &Sandbox) {
+        let more: Vec<&str> = self.more.iter().map(String::as_str).collect();
+        *self = Self::listen(sandbox, &self.root, &self.address, &more);
+    }
+
+    fn listen(sandbox: &Sandbox, root: &str, address: &str, more: &[&str]) -> Self {
         std::fs::create_dir_all(sandbox.path(root)).unwrap();
         let token_file = sandbox.write(format!("{root}.token"), "a-token-for-tests-only-0123456789\n");
         std::fs::set_permissions(&token_file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         let mut command = sandbox.carrack();
         command
-            .args(["serve", "--listen", "127.0.0.1:0", "--root"])
+            .args(["serve", "--listen", address, "--root"])
             .arg(sandbox.path(root))
             .arg("--key-file")
             .arg(sandbox.path(format!("{root}.key")));
@@ -43,7 +61,8 @@ impl Node {
         let fingerprint = next("fingerprint ");
         // The rest is read by nobody, but must find somewhere to go.
         std::thread::spawn(move || lines.for_each(drop));
-        Self { child, address, fingerprint, token_file }
+        let (root, more) = (root.to_owned(), more.iter().map(|word| (*word).to_owned()).collect());
+        Self { child, address, fingerprint, token_file, root, more }
     }
 
     /// A location on the node, its key pinned.
