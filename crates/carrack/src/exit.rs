@@ -22,7 +22,7 @@ pub const PARTIAL: u8 = 23;
 pub const VANISHED: u8 = 24;
 /// The digest of what arrived is not that of what was sent.
 pub const DIGEST: u8 = 26;
-/// Nothing was heard for too long.
+/// Nothing was heard for too long, or the time given was over.
 pub const TIMEOUT: u8 = 30;
 /// Stopped by SIGTERM: run again to go on.
 pub const TERMINATED: u8 = 75;
@@ -42,7 +42,7 @@ Exit codes:
   23  some items failed, all others are there
   24  some items had vanished from the source, all others are there
   26  a digest did not match
-  30  timeout: nothing was heard for too long
+  30  timeout: nothing was heard for too long, or --deadline is over
   75  stopped by SIGTERM; files that were copied stay
   77  authentication or authorization";
 

@@ -13,7 +13,7 @@ use carrack_core::wire::control::*;
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::peer::PeerMessage;
 use carrack_engine::data::socket::Socket;
-use carrack_engine::data::stream::OutStream;
+use carrack_engine::data::stream::{Connection, OutStream};
 use carrack_engine::link::hello;
 use carrack_engine::link::mux::MuxWriter;
 use carrack_engine::link::tls::{Key, Tls};
@@ -31,7 +31,16 @@ pub struct Conversation {
     data: TcpListener,
     key: Key,
     session: Option<SessionKey>,
+    /// The protocol version that it claims to speak.
+    pub version: u32,
+    /// What is under the paths that it is asked about.
+    pub kind: Option<ItemKind>,
+    /// All that it was asked.
+    pub seen: Vec<Ask>,
 }
+
+/// How a fake plays on one connection.
+pub type Play = Box<dyn FnOnce(&mut Conversation) + Send>;
 
 /// A fake that takes one connection.
 pub struct FakeNode {
@@ -69,20 +78,23 @@ impl FakeNode {
 
     /// Takes one connection, and lets `play` hold the conversation on it.
     pub fn start(play: impl FnOnce(&mut Conversation) + Send + 'static) -> Self {
-        Self::raw(move |socket, key| {
-            let mut tls = Tls::server(&key).unwrap();
-            tls.handshake(&Socket::Tcp(socket.try_clone().unwrap())).unwrap();
-            let abort = socket.try_clone().unwrap();
-            let (reader, out) = tls_duplex::split(socket, Box::new(tls)).unwrap();
-            let writer = MuxWriter::new(Box::new(out), Box::new(move || drop(abort.shutdown(Shutdown::Both))));
-            let (asked, peer) = read_all(reader, writer.clone());
-            let data = TcpListener::bind("127.0.0.1:0").unwrap();
-            let mut conversation = Conversation { writer, asked, peer, data, key, session: None };
-            play(&mut conversation);
-            // A moment for the last words to leave; then the connection is closed.
-            conversation.drain();
-            conversation.writer.close();
-        })
+        Self::serve(vec![Box::new(play)])
+    }
+
+    /// Takes as many connections, one after the other.
+    pub fn serve(plays: Vec<Play>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let key = Key::generate().unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let node = NodeAddress { host: "127.0.0.1".into(), port, pin: Some(key.pin) };
+        let serve =
+            move || plays.into_iter().for_each(|play| converse(listener.accept().unwrap().0, key.clone(), play));
+        let thread = std::thread::Builder::new().name("fake node".into()).spawn(serve).unwrap();
+        Self { node, thread }
+    }
+
+    fn at(&self, path: &str) -> Location {
+        Location::Node { node: self.node.clone(), path: path.as_bytes().to_vec() }
     }
 
     pub fn join(self) {
@@ -90,10 +102,28 @@ impl FakeNode {
     }
 }
 
+fn converse(socket: TcpStream, key: Key, play: Play) {
+    let mut tls = Tls::server(&key).unwrap();
+    tls.handshake(&Socket::Tcp(socket.try_clone().unwrap())).unwrap();
+    let abort = socket.try_clone().unwrap();
+    let (reader, out) = tls_duplex::split(socket, Box::new(tls)).unwrap();
+    let writer = MuxWriter::new(Box::new(out), Box::new(move || drop(abort.shutdown(Shutdown::Both))));
+    let (asked, peer) = read_all(reader, writer.clone());
+    let data = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (version, kind, seen) = (PROTOCOL_VERSION, Some(ItemKind::File), Vec::new());
+    let mut conversation = Conversation { writer, asked, peer, data, key, session: None, version, kind, seen };
+    play(&mut conversation);
+    // A moment for the last words to leave; then the connection is closed.
+    conversation.drain();
+    conversation.writer.close();
+}
+
 impl Conversation {
     /// The next request; `None` when the client has gone.
     pub fn next(&mut self) -> Option<(u64, Ask)> {
-        self.asked.recv_timeout(PATIENCE).ok()
+        let next = self.asked.recv_timeout(PATIENCE).ok()?;
+        self.seen.push(next.1.clone());
+        Some(next)
     }
 
     pub fn tell(&self, request: u64, tell: Tell) {
@@ -131,9 +161,9 @@ impl Conversation {
     /// The answer that an honest node gives, as far as there is one before a transfer begins.
     pub fn honest(&mut self, ask: &Ask) -> Option<Tell> {
         Some(match ask {
-            Ask::Hello(_) => Tell::Welcome(Welcome { version: PROTOCOL_VERSION, processors: 1, ..Welcome::default() }),
+            Ask::Hello(_) => Tell::Welcome(Welcome { version: self.version, processors: 1, ..Welcome::default() }),
             Ask::Inspect(paths) => {
-                let kind = kind_number(ItemKind::File);
+                let kind = self.kind.map_or(0, kind_number);
                 let facts = PathFacts { kind, size: 5, inode: 1, resolved: b"/f".to_vec(), ..PathFacts::default() };
                 Tell::Inspected(Inspected { facts: vec![facts; paths.paths.len()] })
             }
@@ -149,20 +179,25 @@ impl Conversation {
 
     /// Answers honestly until the transfer has begun, and gives back its data stream.
     pub fn begin(&mut self) -> OutStream {
+        OutStream::new(self.begun(), Arc::default())
+    }
+
+    /// As [`Self::begin`], and gives back the connection.
+    pub fn begun(&mut self) -> Connection {
         let mut stream = None;
         while let Some((request, ask)) = self.next() {
             let answer = self.honest(&ask).expect("a request that comes before a transfer");
             self.tell(request, answer);
             match ask {
                 Ask::Listen(_) => stream = Some(self.accept()),
-                Ask::Begin(_) => return OutStream::new(stream.expect("a data connection"), Arc::default()),
+                Ask::Begin(_) => return stream.expect("a data connection"),
                 _ => {}
             }
         }
         panic!("the client left before it began");
     }
 
-    fn accept(&self) -> carrack_engine::data::stream::Connection {
+    fn accept(&self) -> Connection {
         let (socket, _) = self.data.accept().unwrap();
         let find = |id: &[u8; 16]| self.session.clone().filter(|session| session.id == *id);
         hello::accept(Arc::new(Socket::Tcp(socket)), &self.key, &find).unwrap().0
@@ -179,13 +214,26 @@ impl Conversation {
     }
 }
 
-/// Pulls `path` of the fake into the sandbox's root, as a user would.
+/// Pulls `path` of the fake into the sandbox's root, as a user would, in one attempt.
 pub fn pull(node: &FakeNode, path: &str, sandbox: &Sandbox) -> Report {
-    let location = Location::Node { node: node.node.clone(), path: path.as_bytes().to_vec() };
-    let mut options = CopyOptions { streams: Some(1), retries: 0, ..CopyOptions::default() };
-    options.reach.connect_timeout = PATIENCE;
+    pull_with(node, path, sandbox, CopyOptions { retries: 0, ..CopyOptions::default() })
+}
+
+/// As [`pull`], with one stream and these options.
+pub fn pull_with(node: &FakeNode, path: &str, sandbox: &Sandbox, options: CopyOptions) -> Report {
     let mut directory = sandbox.root().into_os_string().into_encoded_bytes();
     directory.push(b'/');
-    let request = CopyRequest { sources: vec![location], destination: Location::Local(directory), options };
+    copy(node.at(path), Location::Local(directory), options)
+}
+
+/// Pushes a file to `path` of the fake.
+pub fn push(file: &std::path::Path, node: &FakeNode, path: &str, options: CopyOptions) -> Report {
+    copy(Location::Local(file.as_os_str().as_encoded_bytes().to_vec()), node.at(path), options)
+}
+
+fn copy(source: Location, destination: Location, options: CopyOptions) -> Report {
+    let mut options = CopyOptions { streams: Some(1), ..options };
+    options.reach.connect_timeout = PATIENCE;
+    let request = CopyRequest { sources: vec![source], destination, options };
     carrack_engine::copy::copy(&request, &|_| {})
 }

@@ -2,7 +2,7 @@
 //!
 //! [`names`], [`lengths`], [`order`], [`attempts`], [`command`] and [`floods`] are a hostile command and sender that speak to a real agent, set up
 //! as a node sets it up; [`server`] is a hostile node that a real `copy` pulls from; [`tamper`] stands between two honest
-//! agents and changes what passes. After each: nothing outside the root was touched, no thread of the product panicked, the
+//! agents and changes what passes; [`version1`] is a node of the version before, which must be understood. After each: nothing outside the root was touched, no thread of the product panicked, the
 //! peer was told what it did, and the next one is served.
 
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -18,5 +18,6 @@ mod sandbox;
 mod server;
 mod session;
 mod tamper;
+mod version1;
 mod watch;
 mod wire;

@@ -1,0 +1,175 @@
+//! A node of the version before, as source and as destination: it is understood, and hears no word that it does not know. And nodes
+//! that do not serve at first.
+
+use std::sync::Arc;
+
+use carrack_core::report::{ErrorCode, Side};
+use carrack_core::request::{CopyOptions, Durability};
+use carrack_core::tuning::BLOCK_BYTES;
+use carrack_core::wire::control::*;
+use carrack_core::wire::frame::{
+    ENTRY_HEADER_BYTES, EntryHeader, EntryKind, HEADER_BYTES, Header, TRAILER_BYTES, Trailer,
+};
+use carrack_core::wire::peer::PeerMessage;
+use carrack_engine::data::stream::InStream;
+use carrack_engine::error::failure;
+
+use crate::fake_node::{Conversation, FakeNode, Play, pull, pull_with, push};
+use crate::sandbox::Sandbox;
+use crate::watch::Watch;
+use crate::wire::{Entry, bundle};
+
+/// Sends the file that was asked for, as any sender does.
+fn send_file(node: &mut Conversation) {
+    let mut stream = node.begin();
+    bundle(&mut stream, 1, &[Entry::File(b"f", b"bytes")]);
+    assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: 1, exceptions: Vec::new() }));
+    node.say(&PeerMessage::Finish);
+    assert!(matches!(node.heard(), Some(PeerMessage::Finished { .. })));
+    node.tell(0, Tell::Ended(Ended { files: 1, bytes: 5, ..Ended::default() }));
+}
+
+/// Receives one small file, and tells its name and content.
+fn receive_file(node: &mut Conversation) -> (Vec<u8>, Vec<u8>) {
+    let mut stream = InStream::new(node.begun(), Arc::default());
+    let mut header = [0; HEADER_BYTES];
+    stream.meta(&mut header).unwrap();
+    let Ok(Header::Bundle { bundle, entries: 1 }) = Header::decode(&header, BLOCK_BYTES) else { panic!("{header:?}") };
+    let mut entry = [0; ENTRY_HEADER_BYTES];
+    stream.peek(&mut entry).unwrap();
+    let described = EntryHeader::decode(&entry).unwrap();
+    assert_eq!(described.kind, EntryKind::File);
+    let mut path = vec![0; described.path_bytes.into()];
+    stream.meta_after(&entry, &mut path).unwrap();
+    let mut content = Vec::new();
+    stream
+        .payload(described.size.into(), &mut |slice| {
+            content.extend_from_slice(slice);
+            Ok::<(), std::io::Error>(())
+        })
+        .unwrap();
+    let mut trailer = [0; TRAILER_BYTES];
+    stream.meta(&mut trailer).unwrap();
+    assert!(Trailer::decode(&trailer).unwrap().whole);
+    node.say(&PeerMessage::Landed { blocks: Vec::new(), bundles: vec![bundle] });
+    node.say(&PeerMessage::BundleDone { bundle, exceptions: Vec::new() });
+    assert_eq!(node.heard(), Some(PeerMessage::Finish));
+    node.say(&PeerMessage::Finished { durable: true, failures: Vec::new() });
+    node.tell(0, Tell::Ended(Ended { durable: true, ..Ended::default() }));
+    (path, content)
+}
+
+/// What version 1 has no word for.
+fn panic_if_unknown(ask: &Ask) {
+    match ask {
+        Ask::Select(_) | Ask::Collect(_) => panic!("{ask:?}"),
+        Ask::Dial(dial) => assert_eq!(dial.segment, 0),
+        Ask::Begin(begin) => {
+            let options = begin.options.as_ref().unwrap();
+            assert_eq!((options.version, options.durability, options.allow_growing), (0, 0, false));
+            match begin.role.as_ref().unwrap() {
+                Role::Send(send) => assert!(!send.known),
+                Role::Receive(receive) => {
+                    assert_eq!((receive.marker.len(), receive.anew, receive.source_clock), (0, false, 0));
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn the_version_before_is_still_spoken_to_a_source() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let node = FakeNode::start(|node| {
+        node.version = 1;
+        send_file(node);
+        node.seen.iter().for_each(panic_if_unknown);
+    });
+    let options = CopyOptions { durability: Durability::None, resume: false, ..CopyOptions::default() };
+    let report = pull_with(&node, "/f", &sandbox, options);
+    node.join();
+    assert_eq!((report.error, report.files), (None, 1));
+    assert_eq!(std::fs::read(sandbox.root().join("f")).unwrap(), b"bytes");
+}
+
+#[test]
+fn the_version_before_is_still_spoken_to_a_destination() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let file = sandbox.root().join("f");
+    std::fs::write(&file, b"content").unwrap();
+    let node = FakeNode::start(|node| {
+        (node.version, node.kind) = (1, None);
+        let (path, content) = receive_file(node);
+        assert_eq!((&path[..], &content[..]), (&b"copy"[..], &b"content"[..]));
+        node.seen.iter().for_each(panic_if_unknown);
+    });
+    let options = CopyOptions { durability: Durability::None, ..CopyOptions::default() };
+    let report = push(&file, &node, "/copy", options);
+    node.join();
+    assert_eq!((report.error, report.files, report.durable), (None, 1, Some(true)));
+}
+
+#[test]
+fn what_the_version_before_cannot_do_is_refused() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let cases = [
+        (CopyOptions { only: Some(vec![b"f".to_vec()]), ..CopyOptions::default() }, "--files-from"),
+        (CopyOptions { allow_growing: true, ..CopyOptions::default() }, "--allow-growing"),
+    ];
+    for (options, flag) in cases {
+        let node = FakeNode::start(|node| {
+            node.version = 1;
+            while let Some((request, ask)) = node.next() {
+                panic_if_unknown(&ask);
+                let Some(answer) = node.honest(&ask) else { return };
+                node.tell(request, answer);
+            }
+        });
+        let error = pull_with(&node, "/f", &sandbox, options).error.expect("it cannot do that");
+        node.join();
+        assert_eq!((error.code, error.side), (ErrorCode::VersionMismatch, Side::Source), "{error:?}");
+        assert!(error.message.contains(flag) && error.message.contains("update it"), "{error:?}");
+    }
+    assert_eq!(sandbox.names(), Vec::<String>::new());
+}
+
+#[test]
+fn a_node_that_is_busy_at_first_is_asked_again() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let busy = || -> Play {
+        Box::new(|node| {
+            let (request, _) = node.next().expect("a greeting");
+            node.tell(request, Tell::Failed(failure(ErrorCode::Busy, Side::Link, "as many as it takes").into()));
+        })
+    };
+    let node = FakeNode::serve(vec![busy(), busy(), Box::new(send_file)]);
+    let report = pull_with(&node, "/f", &sandbox, CopyOptions::default());
+    node.join();
+    assert_eq!((report.error, report.files, report.faults.sessions_lost), (None, 1, 2));
+    // And once only, when that is asked for.
+    let node = FakeNode::serve(vec![busy()]);
+    let error = pull(&node, "/f", &sandbox).error.expect("one attempt");
+    node.join();
+    assert_eq!(error.code, ErrorCode::Busy, "{error:?}");
+}
+
+#[test]
+fn a_node_that_refuses_who_asks_is_not_asked_again() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    for code in [ErrorCode::AuthenticationFailed, ErrorCode::VersionMismatch] {
+        let node = FakeNode::start(move |node| {
+            let (request, _) = node.next().expect("a greeting");
+            node.tell(request, Tell::Failed(failure(code, Side::Link, "no").into()));
+        });
+        let report = pull_with(&node, "/f", &sandbox, CopyOptions::default());
+        node.join();
+        assert_eq!(report.faults.sessions_lost, 0);
+        assert_eq!(report.error.expect("refused").code, code);
+    }
+}
