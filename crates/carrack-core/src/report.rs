@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::pace::limit::Limit;
 use crate::request::{Digests, Durability, Encrypt, LinkKind, Verify};
 pub use crate::wire::error_code::{ErrorCode, Side};
 
@@ -179,6 +180,8 @@ pub struct Report {
     pub bytes_resumed: u64,
     /// What had to reach stable storage, and when, as asked.
     pub durability: Option<Durability>,
+    /// What held the copy back, where both ends told and it took long enough to tell.
+    pub limit: Option<Limit>,
     /// Whether everything published had reached stable storage when the transfer ended; `None` where nothing is kept
     /// (a stream, a sink).
     pub durable: Option<bool>,

@@ -3,6 +3,7 @@
 
 mod attempts;
 mod connect;
+mod held_back;
 mod resolve;
 mod streams;
 
@@ -12,11 +13,12 @@ use std::time::{Duration, Instant};
 
 use carrack_core::limits;
 use carrack_core::location::Location;
+use carrack_core::pace::limit::Stage;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{
     ErrorCode, Event, Failure, ItemFailure, ItemKind, ItemReport, Outcome, Progress, Report, Side,
 };
-use carrack_core::request::{CopyRequest, Durability};
+use carrack_core::request::{CopyRequest, Durability, LinkKind};
 use carrack_core::selection::{Selected, Selection, place};
 use carrack_core::wire::PROTOCOL_VERSION;
 use carrack_core::wire::control::{
@@ -26,6 +28,7 @@ use carrack_core::wire::control::{
 use crate::end::{End, EndId, Inbox, Incoming, NO_ANSWER, Note, stopped};
 use crate::error::failure;
 use attempts::{Attempts, jittered};
+use held_back::HeldBack;
 use resolve::Plan;
 use streams::Streams;
 
@@ -67,6 +70,7 @@ pub fn copy(request: &CopyRequest, observer: Observer<'_>) -> Report {
             session: 0,
             spent: None,
             furthest: (0, 0),
+            held_back: HeldBack::new(Instant::now()),
         };
         let result = copying.run();
         sender.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -95,6 +99,7 @@ struct Copying<'a> {
     spent: Option<&'static str>,
     /// The most items and bytes that any session had at the destination.
     furthest: (u64, u64),
+    held_back: HeldBack,
 }
 
 /// The two ends of a copy.
@@ -199,6 +204,7 @@ impl Copying<'_> {
         (self.observer)(Event::Linked(link.report.clone()));
         self.report.link = Some(link.report.clone());
         let moving = Instant::now();
+        self.held_back.session(moving);
         self.select(selection.as_ref(), ends)?;
         self.begin(&plan, ends, &link)?;
         let mut streams = Streams::new(link, ends.version(), Instant::now());
@@ -431,6 +437,14 @@ impl Copying<'_> {
                 }
                 (self.observer)(Event::Progress(progress));
             }
+            Tell::Stages(stages) => {
+                let note = self.held_back.told(end, stages.into(), self.furthest.1, Instant::now());
+                note.into_iter().for_each(|note| (self.observer)(Event::Note(note)));
+                // Within a process there is none: each side then waits for the other's turn on the processors.
+                let memory = self.report.link.as_ref().is_some_and(|link| link.kind == LinkKind::Memory);
+                let overall = self.held_back.overall();
+                self.report.limit = overall.filter(|limit| !(memory && limit.stage == Stage::Network));
+            }
             Tell::Items(items) => items.list.into_iter().for_each(|item| self.item(item.into())),
             Tell::StreamLost(lost) if end == EndId::Source => streams.lost(lost, Instant::now()),
             Tell::Ended(ended) => return Ok(Some((end, self.ended(end, ended)))),
@@ -461,6 +475,7 @@ impl Copying<'_> {
     fn ended(&mut self, end: EndId, ended: Ended) -> Option<Failure> {
         let report = &mut *self.report;
         let faults = &mut report.faults;
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
         if end == EndId::Source {
             report.files = ended.files;
             report.symlinks = ended.symlinks;
@@ -473,15 +488,15 @@ impl Copying<'_> {
             report.files_resumed = ended.resumed_files;
             report.bytes_resumed = ended.resumed_bytes;
             report.durable = report.durable.map(|_| ended.durable);
-            // Faults add up over the sessions of a run.
-            faults.digest_mismatches += ended.mismatches;
-            faults.resent_after_loss += ended.resent;
-            faults.stragglers += ended.stragglers;
-            faults.streams_lost += ended.streams_lost;
-            faults.items_again += ended.items_again;
+            // Faults add up over the sessions of a run. What a peer counts may be any number.
+            add(&mut faults.digest_mismatches, ended.mismatches);
+            add(&mut faults.resent_after_loss, ended.resent);
+            add(&mut faults.stragglers, ended.stragglers);
+            add(&mut faults.streams_lost, ended.streams_lost);
+            add(&mut faults.items_again, ended.items_again);
         } else {
-            faults.streams_altered += ended.streams_altered;
-            faults.blocks_rotten += ended.blocks_rotten;
+            add(&mut faults.streams_altered, ended.streams_altered);
+            add(&mut faults.blocks_rotten, ended.blocks_rotten);
         }
         ended.failure.map(Failure::from)
     }

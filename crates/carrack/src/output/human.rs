@@ -1,6 +1,7 @@
 //! What a person is told: events and the report of a copy as lines of text. Only text is made here; `Screen` and `Log`
 //! put it somewhere.
 
+use carrack_core::pace::limit::Limit;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{Event, Failure, ItemReport, LinkReport, Outcome, Progress, Report, Side};
 use carrack_core::request::{Durability, LinkKind, Verify};
@@ -91,6 +92,7 @@ pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
     if !dry_run {
         lines.extend(report.verify.map(|verify| verified(verify, report.durable.is_some())));
         lines.extend(report.link.as_ref().map(link));
+        lines.extend(report.limit.map(limited));
         lines.extend(resumed(report));
         lines.extend(recovered(report));
         lines.extend(report.durable.map(|durable| match durable {
@@ -157,6 +159,10 @@ fn link(report: &LinkReport) -> String {
         cipher => safe(cipher),
     };
     format!("link: {way}, {}, {cipher}", counted(report.streams.into(), "stream", "streams"))
+}
+
+fn limited(limit: Limit) -> String {
+    format!("limited by: {} ({:.0} % of the streams' time)", limit.stage.words(), limit.share * 100.0)
 }
 
 fn resumed(report: &Report) -> Option<String> {

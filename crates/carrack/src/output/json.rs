@@ -84,6 +84,7 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
             "sessions_lost": faults.sessions_lost,
         },
         "files_resumed": report.files_resumed,
+        "limited_by": report.limit.map(|limit| json!({ "stage": limit.stage.name(), "share": limit.share })),
         "bytes_resumed": report.bytes_resumed,
         "durability": report.durability.map(durability),
         "durable": report.durable,

@@ -9,6 +9,7 @@ mod crash;
 mod disk;
 mod faults;
 mod firewall;
+mod held_back;
 mod kill;
 mod limits;
 mod names;

@@ -1,0 +1,143 @@
+//! What holds a copy back: both ends tell now and then where the time of their streams goes, and of both together it is known.
+
+use std::time::Instant;
+
+use carrack_core::pace::limit::{Limit, RateWatch, StageTimes, limit};
+use carrack_core::tuning::STAGES_INTERVAL;
+
+use crate::end::EndId;
+
+/// The times of both ends.
+#[derive(Clone, Copy, Debug, Default)]
+struct Both {
+    source: StageTimes,
+    destination: StageTimes,
+}
+
+impl Both {
+    fn limit(&self) -> Option<Limit> {
+        limit(&self.source, &self.destination)
+    }
+
+    fn plus(&self, other: &Self) -> Self {
+        Self { source: self.source.plus(&other.source), destination: self.destination.plus(&other.destination) }
+    }
+
+    fn since(&self, earlier: &Self) -> Self {
+        Self { source: self.source.since(&earlier.source), destination: self.destination.since(&earlier.destination) }
+    }
+}
+
+/// Watches where the time goes, over the whole copy and over the latest stretch of it.
+#[derive(Debug)]
+pub struct HeldBack {
+    /// Of the sessions before.
+    before: Both,
+    /// Of this one, as told last.
+    now: Both,
+    /// When the latest stretch began: the times then, the bytes that had landed, the moment.
+    stretch: (Both, u64, Instant),
+    /// Which ends have told since.
+    told: (bool, bool),
+    watch: RateWatch,
+}
+
+impl HeldBack {
+    /// Nothing is known yet.
+    pub fn new(now: Instant) -> Self {
+        Self {
+            before: Both::default(),
+            now: Both::default(),
+            stretch: (Both::default(), 0, now),
+            told: (false, false),
+            watch: RateWatch::default(),
+        }
+    }
+
+    /// A session begins: its ends count from nothing.
+    pub fn session(&mut self, now: Instant) {
+        self.before = self.before.plus(&self.now);
+        self.now = Both::default();
+        // What was usual before says nothing of the first stretch after a pause.
+        (self.stretch, self.told, self.watch) = ((Both::default(), 0, now), (false, false), RateWatch::default());
+    }
+
+    /// An end tells where its time has gone. What a person should know, if the copy has become much slower: told once both ends have
+    /// spoken, over the stretch since they did so before.
+    pub fn told(&mut self, end: EndId, times: StageTimes, bytes_done: u64, now: Instant) -> Option<String> {
+        match end {
+            EndId::Source => (self.now.source, self.told.0) = (times, true),
+            EndId::Destination => (self.now.destination, self.told.1) = (times, true),
+        }
+        if self.told != (true, true) {
+            return None;
+        }
+        let (times, bytes, since) = std::mem::replace(&mut self.stretch, (self.now, bytes_done, now));
+        self.told = (false, false);
+        let seconds = now.saturating_duration_since(since).as_secs_f64();
+        // The last stretch of a copy is short, and its rate that of an end.
+        if seconds < 0.8 * STAGES_INTERVAL.as_secs_f64() {
+            return None;
+        }
+        let rate = bytes_done.saturating_sub(bytes) as f64 / seconds;
+        let usual = self.watch.fallen(rate)?;
+        let mb = |rate: f64| format!("{:.1}", rate / 1e6);
+        let why = self.now.since(&times).limit().map(|limit| format!("; {}", words(&limit))).unwrap_or_default();
+        Some(format!(
+            "slower than before: {} MB/s over the last {seconds:.0} s, after {} MB/s{why}",
+            mb(rate),
+            mb(usual)
+        ))
+    }
+
+    /// What held the whole copy back.
+    pub fn overall(&self) -> Option<Limit> {
+        self.before.plus(&self.now).limit()
+    }
+}
+
+fn words(limit: &Limit) -> String {
+    format!("held back by {} ({:.0} % of the streams' time)", limit.stage.words(), limit.share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use carrack_core::pace::limit::Stage;
+
+    use super::*;
+
+    fn times(busy: u64, storage: u64, network: u64) -> StageTimes {
+        let seconds = Duration::from_secs;
+        StageTimes { busy: seconds(busy), storage: seconds(storage), network: seconds(network), pacing: Duration::ZERO }
+    }
+
+    /// The network is as it was, then the destination's disk becomes slow: the fall is told with the stage that caused it, while
+    /// over the whole copy the network held it back.
+    #[test]
+    fn a_rate_that_falls_is_told_with_its_cause() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let mut held = HeldBack::new(start);
+        assert_eq!(held.told(EndId::Source, times(20, 1, 18), 2_000_000_000, after(10)), None);
+        assert_eq!(held.told(EndId::Destination, times(20, 1, 18), 2_000_000_000, after(10)), None);
+        assert_eq!(held.told(EndId::Source, times(40, 2, 36), 4_000_000_000, after(20)), None);
+        assert_eq!(held.told(EndId::Destination, times(40, 2, 36), 4_000_000_000, after(20)), None);
+        assert_eq!(held.told(EndId::Destination, times(60, 19, 37), 5_000_000_000, after(30)), None);
+        let note = held.told(EndId::Source, times(60, 3, 54), 5_000_000_000, after(30)).expect("half as fast");
+        assert!(note.contains("100.0 MB/s") && note.contains("after 200.0 MB/s"), "{note}");
+        assert!(note.contains("the destination's storage (85 %"), "{note}");
+        assert_eq!(held.overall().map(|limit| limit.stage), Some(Stage::Network));
+    }
+
+    #[test]
+    fn sessions_add_up() {
+        let start = Instant::now();
+        let mut held = HeldBack::new(start);
+        held.told(EndId::Source, times(10, 9, 0), 1, start);
+        held.told(EndId::Destination, times(10, 0, 9), 1, start);
+        held.session(start);
+        assert_eq!(held.overall().map(|limit| limit.stage), Some(Stage::SourceStorage));
+    }
+}
