@@ -61,3 +61,36 @@ fn room_that_is_missed_only_when_it_is_synced_is_told_and_nothing_is_published()
     ran.failed_with(11, &["small", "large", "quota"]);
     is_untouched(&sandbox);
 }
+
+/// `A` and `a`, or a letter with its accent in one piece and in two: where these are one name, the second is a conflict, and the first
+/// stays what it is.
+#[test]
+fn two_names_that_are_one_at_the_destination_are_told() {
+    use carrack_faults::fuse::{FaultFs, Features};
+    if !carrack_faults::can_mount("a FUSE file system") {
+        return;
+    }
+    let twins = [("Same", "same"), ("caf\u{e9}", "cafe\u{301}")];
+    for (index, (one, other)) in twins.into_iter().enumerate() {
+        // Small ones travel together, large ones are offered.
+        for size in [10, (1 << 20) + 1] {
+            let sandbox = Sandbox::new();
+            let contents =
+                [one, other].map(|name| (name, tree::bytes(size, name.len() as u64 + u64::from(name == one))));
+            for (name, content) in &contents {
+                sandbox.write(format!("tree/{name}"), content);
+            }
+            for name in ["backing", "disk"] {
+                std::fs::create_dir(sandbox.path(name)).unwrap();
+            }
+            let features = Features { folds_case: index == 0, decomposes: index == 1, ..Features::default() };
+            let disk = FaultFs::mount(&sandbox.path("backing"), &sandbox.path("disk"), features).unwrap();
+            let ran = sandbox.run(["tree/", "disk"]);
+            ran.failed_with(23, &["failed: destination: "]);
+            assert_eq!(ran.stderr.matches("failed: ").count(), 1, "{}", ran.stderr);
+            let kept = std::fs::read(disk.path().join(one)).unwrap();
+            assert!(contents.iter().any(|(_, content)| *content == kept), "{one}: {} bytes", kept.len());
+            assert!(sandbox.parts("backing").is_empty());
+        }
+    }
+}
