@@ -13,13 +13,15 @@ const SWEEPS: &[(&str, &str, (&str, &str))] = &[
     ("race", "disk::a_directory_swapped", ("CARRACK_RACE_SECONDS", "60")),
 ];
 
-/// `sim [--seeds N] [--first K]`.
+/// `sim [--seeds N] [--first K]`: so many single transfers, and so many rows of sessions.
 pub fn simulate(root: &Path, options: &[&str]) -> Result<(), String> {
     let mut command = cargo();
-    command.args("test --release --locked -p carrack-core simulation::every_seed -- --nocapture".split(' '));
+    command.args("test --release --locked -p carrack-core simulation::every_ -- --nocapture".split(' '));
     for pair in options.chunks(2) {
         match *pair {
-            ["--seeds", count] => command.env("CARRACK_SIM_SEEDS", number(count)?),
+            ["--seeds", count] => {
+                command.env("CARRACK_SIM_SEEDS", number(count)?).env("CARRACK_SIM_ROWS", number(count)?)
+            }
             ["--first", first] => command.env("CARRACK_SIM_FIRST", number(first)?),
             _ => return Err(format!("{} is not understood", pair.join(" "))),
         };

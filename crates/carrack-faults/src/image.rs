@@ -90,7 +90,8 @@ impl Image {
     }
 
     /// Copies the file as it is now: what a disk would hold if the power were cut here. What only the machine's memory knew is
-    /// missing, and everything that was synced is there.
+    /// missing, and everything that was synced is there. Copying takes time: whoever writes must stand still meanwhile, else a
+    /// late part of the copy tells of what an early part does not have yet.
     pub fn snapshot(&self, file: &Path) -> Snapshot {
         // Sharing blocks where the file system below can, else holes stay holes.
         run(Command::new("cp").args(["--reflink=auto", "--sparse=always"]).arg(&self.file).arg(file)).unwrap();

@@ -123,6 +123,26 @@ fn an_error_that_comes_late_is_never_success() {
 }
 
 #[test]
+fn an_error_that_is_told_only_at_close_is_never_success() {
+    let sandbox = Sandbox::new();
+    let from = sources(&sandbox);
+    let Some(disk) = faulty(&sandbox, "disk", Features::default()) else { return };
+    for (name, error) in [("big", Errno::NOSPC), ("small3", Errno::DQUOT)] {
+        fs::write(disk.path().join(name), "old").unwrap();
+        disk.clear();
+        disk.fault_on(name, Call::Flush, When::Always, Fault::Fail(error));
+        let ran = sandbox.run(["tree/", "disk"]);
+        assert!(disk.hits() > 0, "{name}");
+        assert_ne!(ran.code, 0, "{name}: {}", ran.stdout);
+        assert!(ran.stderr.contains(name), "{}", ran.stderr);
+        disk.clear();
+        assert_eq!(fs::read(disk.path().join(name)).unwrap(), b"old", "{name}");
+        assert_right_or_old(&from, disk.path(), b"old");
+        assert_no_parts(disk.path());
+    }
+}
+
+#[test]
 fn names_that_run_out_cost_only_the_files_that_got_none() {
     let sandbox = Sandbox::new();
     tree::many(&sandbox.path("tree"), 60, 1000);
@@ -186,7 +206,8 @@ fn a_write_that_was_never_made_is_found_by_reading_back() {
     let from = sources(&sandbox);
     let features = Features { uncached: true, no_allocate: true, ..Features::default() };
     let Some(disk) = faulty(&sandbox, "disk", features) else { return };
-    for (name, times) in [("big", When::Nth(2)), ("big", When::Nth(1)), ("big", When::Always)] {
+    let big = [When::Nth(2), When::Nth(1), When::Always].map(|when| ("big", when));
+    for (name, times) in big.into_iter().chain([("small2", When::Nth(1)), ("small2", When::Always)]) {
         let _ = fs::remove_file(disk.path().join(name));
         disk.clear();
         disk.fault_on(name, Call::Write, times, Fault::Lie);
@@ -208,7 +229,7 @@ fn what_rots_after_it_was_written_is_found_by_reading_back() {
     let sandbox = Sandbox::new();
     let from = sources(&sandbox);
     let Some(disk) = faulty(&sandbox, "disk", Features { uncached: true, ..Features::default() }) else { return };
-    for (name, offset) in [("big", 5 * MIB as u64 + 3), ("big", 12 * MIB as u64 - 1)] {
+    for (name, offset) in [("big", 5 * MIB as u64 + 3), ("big", 12 * MIB as u64 - 1), ("small1", 9_999)] {
         let _ = fs::remove_file(disk.path().join(name));
         disk.clear();
         disk.fault_on(name, Call::Read, When::Offset(offset), Fault::Rot);

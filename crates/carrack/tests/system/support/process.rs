@@ -42,6 +42,15 @@ pub fn is_alive(pid: u32) -> bool {
     state(pid).is_some_and(|(state, _)| state != 'Z')
 }
 
+/// Whether every thread of a process has stopped, after `SIGSTOP`: none is inside a system call any more. One that is gone has.
+pub fn is_stopped(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let state = |stat: String| Some(stat.rsplit_once(") ")?.1.chars().next()?);
+    threads
+        .filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok().and_then(state))
+        .all(|state| matches!(state, 'T' | 'Z' | 'X'))
+}
+
 /// Whatever a process started, and what that started in turn.
 pub fn descendants(pid: u32) -> Vec<u32> {
     let parents: Vec<(u32, u32)> = all().filter_map(|child| Some((child, state(child)?.1))).collect();
