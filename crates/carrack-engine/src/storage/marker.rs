@@ -205,6 +205,10 @@ impl Journal {
         // What is behind the last good record would make all that is written now count for nothing.
         file.set_len(end)?;
         file::write_all_at(&file, &bytes, end)?;
+        // Before there is any part file: one that outlived a marker without its tag would be nobody's, and stay.
+        if durability != Durability::None && found.is_none() {
+            file::sync_data(&file)?;
+        }
         let mut left: HashMap<Vec<u8>, Vec<Left>> = HashMap::new();
         for (_, one) in found.as_mut().map(|found| std::mem::take(&mut found.parts)).unwrap_or_default() {
             left.entry(one.part.path.clone()).or_default().push(one);
