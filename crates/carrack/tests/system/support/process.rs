@@ -45,7 +45,7 @@ pub fn is_alive(pid: u32) -> bool {
 /// Whether every thread of a process has stopped, after `SIGSTOP`: none is inside a system call any more. One that is gone has.
 pub fn is_stopped(pid: u32) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let state = |stat: String| Some(stat.rsplit_once(") ")?.1.chars().next()?);
+    let state = |stat: String| stat.rsplit_once(") ")?.1.chars().next();
     threads
         .filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok().and_then(state))
         .all(|state| matches!(state, 'T' | 'Z' | 'X'))
