@@ -32,6 +32,9 @@ const PUBLISHED_BYTES: usize = 16 + 1 + BLOCK_DIGEST_BYTES;
 /// Items in one record of what was published.
 const PUBLISHED_PER_RECORD: usize = 4096;
 
+/// The digest by which a claim is taken back: no block has it.
+pub const TAKEN_BACK: [u8; 32] = [0; 32];
+
 /// Tells the part files of one marker from all others.
 pub type Tag = [u8; TAG_BYTES];
 /// A moment: seconds since 1970, and nanoseconds.
@@ -408,7 +411,7 @@ impl Left {
         !self.runs.is_empty()
     }
 
-    /// The blocks claimed, by index; of several claims of one the last.
+    /// The blocks claimed, by index; of several claims of one the last, and none where that takes the claim back.
     pub fn claims(&self) -> Vec<Claim> {
         let all = self.runs.iter().flat_map(|run| {
             let indexes = run.first..;
@@ -419,6 +422,7 @@ impl Left {
         claims.reverse();
         claims.sort_by_key(|claim| claim.index);
         claims.dedup_by_key(|claim| claim.index);
+        claims.retain(|claim| claim.digest.blake3 != TAKEN_BACK);
         claims
     }
 }

@@ -10,7 +10,7 @@ use carrack_core::digest::{BlockDigest, block_count, block_length};
 use carrack_core::path::join;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
 use carrack_core::request::{Digests, Durability};
-use carrack_core::transfer::marker::{Moment, Published, PublishedItem, published_key};
+use carrack_core::transfer::marker::{Moment, Published, PublishedItem, TAKEN_BACK, published_key};
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_sys::dir::{Dir, Links, Time};
 use carrack_sys::{dir, file};
@@ -230,6 +230,8 @@ impl PartFile {
                 }
             }
         }
+        // What an earlier session claimed of them is not so any more, whatever happens before they have come again.
+        rotten.iter().for_each(|&index| self.unclaim(index));
         let good: Vec<_> = blocks.iter().filter(|block| !rotten.contains(&block.0)).copied().collect();
         self.claim(&good);
         Ok(rotten)
@@ -245,10 +247,10 @@ impl PartFile {
         }
     }
 
-    /// A block that the marker claims is about to be written again: from now on it claims nothing of it that a source could have. Not
+    /// A block that the marker claims is about to be written again: from now on it claims nothing of it. Not
     /// synced: what another boot finds claimed is read again anyway.
     pub fn unclaim(&self, index: u64) {
-        self.claim(&[(index, BlockDigest::default())]);
+        self.claim(&[(index, BlockDigest { blake3: TAKEN_BACK, ..BlockDigest::default() })]);
     }
 
     /// Digests blocks that may be there from an earlier session, and has the marker claim those that can be read. It reads

@@ -231,6 +231,54 @@ fn kill_sweep_at_random_moments_sends_again_only_what_was_not_kept() {
     wait_until("nothing is left over", || !tree::walk(&there).iter().any(|path| watch::is_hidden(path)));
 }
 
+/// Of what has come, a crash costs what landed since the last checkpoint, about a second's data, and what was in flight: counted on
+/// the wire. Pushed, the sender is killed; pulled, the receiver, which has no time for a last checkpoint.
+#[test]
+fn kill_sweep_costs_about_a_second_of_what_has_come() {
+    const TOTAL: u64 = 144 << 20;
+    const RATE: u64 = 16 << 20;
+    // Two streams, a block of each on its way and one in the buffers between; words around the data.
+    const IN_FLIGHT: u64 = (4 * 4) << 20;
+    const WORDS: u64 = 2 << 20;
+    let sandbox = Sandbox::in_memory();
+    sandbox.write("tree/large", tree::bytes(TOTAL as usize, 1));
+    let node = Node::start(&sandbox, "root", &[]);
+    let source = Node::start(&sandbox, "tree", &[]);
+    let mut chance = Chance::new(0x5ec0);
+    for round in 0..points(2).min(100) {
+        let pulls = round % 2 == 1;
+        let served = if pulls { &source } else { &node };
+        let proxy = Proxy::start(served.address.parse().unwrap());
+        let at = |path: &str| served.at(path).replace(&served.address, &proxy.address().to_string());
+        let name = format!("copy{round}");
+        let (from, to) = if pulls { (at("large"), name.clone()) } else { ("tree/large".into(), at(&name)) };
+        let carried = || if pulls { proxy.carried().down } else { proxy.carried().up };
+        let command = |more: &[String]| {
+            let mut command = sandbox.carrack();
+            command.args(["--streams=2", &served.token(), &from, &to]).args(more);
+            command
+        };
+        let until = TOTAL / 2 + chance.below(TOTAL / 4);
+        let mut running = Running::start(&mut command(&[format!("--bwlimit={RATE}")]));
+        wait_until("so much has come", || carried() > until || !running.is_running());
+        assert!(running.is_running(), "it ended early");
+        signal(running.id(), "KILL");
+        running.end();
+        let came = carried();
+        let last = ran(command(&["--json".into()]).output().unwrap());
+        assert_eq!(last.code, 0, "{}", last.stderr);
+        let sent = carried() - came;
+        // Another second for a machine that is busy with other things.
+        let most = TOTAL - came.min(TOTAL) + 2 * RATE + IN_FLIGHT + WORDS;
+        assert!(sent <= most, "round {round}: {came} bytes had come, and then {sent}, not {most}");
+        assert!(last.summary()["bytes_resumed"].as_u64().is_some_and(|bytes| bytes > 0), "{}", last.stdout);
+        let made = if pulls { sandbox.path(&name) } else { sandbox.path("root").join(&name) };
+        assert!(fs::read(&made).unwrap() == fs::read(sandbox.path("tree/large")).unwrap());
+        eprintln!("round {round}: {came} bytes came before the kill, {sent} after it; at most {most}");
+        fs::remove_file(made).unwrap();
+    }
+}
+
 /// Copies onto an image, cuts the power at moments spread over the copy, and looks at what a machine finds when it comes back.
 fn power_cuts(kind: Kind, cuts: u64) {
     let sandbox = Sandbox::new();

@@ -526,6 +526,30 @@ fn rotten_blocks_are_told_and_not_claimed() {
     assert_eq!(indexes(&resumed(&begin(directory.path()), &offer("f")).1), [0]);
 }
 
+/// A claim that is trusted in the next session must be true of the part file.
+#[test]
+fn a_claim_is_taken_back_when_its_block_rots_or_is_written_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = begin(directory.path());
+    let part = fresh(&tree, &offer("f"));
+    write(&part, &[0, 1, 2]);
+    let blocks = [0, 1, 2].map(|index| (index, digest(index, false)));
+    assert_eq!(part.checkpoint(&blocks, false).unwrap(), Vec::<u64>::new());
+    part.leave();
+    tree.finish(false);
+    drop((part, tree));
+    let tree = begin(directory.path());
+    let (part, held, _) = resumed(&tree, &offer("f"));
+    assert_eq!(indexes(&held), [0, 1, 2]);
+    part.write(BLOCK as u64 + 5, b"other").unwrap();
+    assert_eq!(part.checkpoint(&blocks, true).unwrap(), [1]);
+    part.unclaim(2);
+    part.leave();
+    tree.finish(false);
+    drop((part, tree));
+    assert_eq!(indexes(&resumed(&begin(directory.path()), &offer("f")).1), [0]);
+}
+
 #[test]
 fn a_small_file_is_read_back_before_it_gets_its_name() {
     let directory = tempfile::tempdir().unwrap();
