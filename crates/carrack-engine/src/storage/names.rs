@@ -77,7 +77,12 @@ impl Sameness {
     fn ask(dir: &Dir, tag: Tag) -> Self {
         let name = |letters: &str| [b".", letters.as_bytes(), MIDDLE, &tag, b"-0", PART_END].concat();
         let probe = name("A\u{e9}");
-        let Ok(made) = dir.create_new(&probe).and_then(|file| carrack_sys::dir::stat_file(&file)) else {
+        // One that an earlier session of the run could not take away any more says nothing of itself, and stays if nobody else does.
+        let made = dir.create_new(&probe).or_else(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => dir.unlink(&probe).and_then(|()| dir.create_new(&probe)),
+            _ => Err(error),
+        });
+        let Ok(made) = made.and_then(|file| carrack_sys::dir::stat_file(&file)) else {
             return Self::default();
         };
         let finds = |letters| dir.stat_at(&name(letters)).is_ok_and(|found| found.inode == made.inode);
@@ -238,6 +243,16 @@ mod tests {
         let plain = first.name.clone();
         drop(first);
         assert_eq!(names.small(b"", &two).name, plain, "free again");
+    }
+
+    #[test]
+    fn what_an_earlier_session_asked_with_is_taken_away() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = Dir::open_ambient(directory.path()).unwrap();
+        let probe = ".A\u{e9}.carrack-0badcafe-0.part";
+        drop(root.create_new(probe.as_bytes()).unwrap());
+        assert_eq!(Sameness::ask(&root, *b"0badcafe"), Sameness::default());
+        assert!(root.stat_at(probe.as_bytes()).is_err());
     }
 
     #[test]
