@@ -100,7 +100,8 @@ struct Line {
     carried: Carried,
     reset: bool,
     stalled: bool,
-    wake: Arc<OwnedFd>,
+    /// None once the connection has ended: a relay may see many.
+    wake: Option<Arc<OwnedFd>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -246,7 +247,7 @@ impl Proxy {
         let mut state = self.shared.lock();
         let result = change(&mut state);
         for line in state.lines.iter().filter(|line| line.carried.open) {
-            ring(&line.wake);
+            line.wake.iter().for_each(|wake| ring(wake));
         }
         ring(&self.shared.wake);
         result
@@ -330,10 +331,16 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
                         Ok(server) => Relay::new(&shared, index, &wake, client, server).run(),
                         Err(_) => close_by_reset(&client),
                     }
-                    shared.lock().lines[index].carried.open = false;
+                    let mut state = shared.lock();
+                    state.lines[index].carried.open = false;
+                    state.lines[index].wake = None;
                 })
             };
-            state.lines.push(Line { carried, reset: false, stalled: false, wake, thread: Some(thread) });
+            for ended in state.lines.iter_mut().filter(|line| !line.carried.open) {
+                // It ends with that word, or has.
+                ended.thread.take().map(JoinHandle::join);
+            }
+            state.lines.push(Line { carried, reset: false, stalled: false, wake: Some(wake), thread: Some(thread) });
         }
     }
 }
