@@ -75,12 +75,6 @@ const MUTATIONS: &[Mutation] = &[
         CORE,
     ),
     mutation(
-        "blocks are claimed before they are synced",
-        "crates/carrack-engine/src/storage/part.rs",
-        ["if self.entry.shared.durability != Durability::None || read_back {", "if read_back {"],
-        DISK,
-    ),
-    mutation(
         "a held block counts without being compared",
         "crates/carrack-core/src/transfer/sender/offered.rs",
         ["if claim.as_file(self.wanted) != digest.as_file(self.wanted) {", "if claim.blake3.is_empty() {"],
