@@ -23,7 +23,7 @@
 //!
 //! What has landed is brought to stable storage now and then and written down in the **marker** (*checkpoint*). The next attempt's
 //! receiver tells which blocks of an offered file are **held**; the sender reads them, sends nothing, and *confirms* those that are
-//! what its source has. Only then have they landed. So a claim that is wrong costs a block sent again, never a wrong file. Small items
+//! what its source has. Only then have they landed. So a claim of what the source does not have costs a block. Small items
 //! are asked about before they are bundled, and those **known** to be published end at once.
 //!
 //! # What is lost
