@@ -9,7 +9,7 @@ use carrack_core::wire::frame::MAC_BYTES;
 use super::mac::Mac;
 use super::socket::Socket;
 use super::stages::{Stages, Waits};
-use crate::link::tls::{Opened, Tls};
+use crate::link::tls::{Opened, RECORD_BYTES_MAX, Tls};
 
 /// How a stream's bytes are protected.
 pub enum Protection {
@@ -108,9 +108,8 @@ impl OutStream {
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.protection {
             Protection::Tls(tls) => {
-                self.sealed.clear();
-                tls.seal(bytes, &mut self.sealed)?;
-                self.stages.wait(Waits::Network, || self.socket.send(&self.sealed))
+                let sealed = tls.seal_to(bytes, &mut self.sealed)?;
+                self.stages.wait(Waits::Network, || self.socket.send(&self.sealed[..sealed]))
             }
             Protection::Mac(_) | Protection::Memory => self.stages.wait(Waits::Network, || self.socket.send(bytes)),
         }
@@ -129,8 +128,8 @@ pub struct InStream {
 }
 
 impl InStream {
-    /// Decrypted bytes held at most. Several slices, so that what lies ahead of a frame is rarely moved.
-    const BUFFER_BYTES: usize = 2 * SLICE_BYTES;
+    /// Decrypted bytes held at most: a slice, and what came with its end. More would leave the core's cache.
+    const BUFFER_BYTES: usize = SLICE_BYTES + (64 << 10);
     /// As long as nothing has come: the first header has room. A connection that carries nothing costs little.
     const IDLE_BUFFER_BYTES: usize = 4 << 10;
 
@@ -245,33 +244,51 @@ impl InStream {
             self.grow();
         }
         if self.start == self.end || self.start + wanted > self.buffer.len() {
-            self.buffer.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.start = 0;
+            self.compact();
         }
         while self.end - self.start < wanted {
-            match &mut self.protection {
-                Protection::Tls(tls) => {
-                    let read = self.stages.wait(Waits::Network, || read_retrying(&self.socket, tls.space()))?;
-                    tls.filled(read);
-                    let (buffer, end) = (&mut self.buffer, &mut self.end);
-                    let opened = tls.open(&mut |piece| {
-                        if *end + piece.len() > buffer.len() {
-                            buffer.resize(*end + piece.len(), 0);
-                        }
-                        buffer[*end..*end + piece.len()].copy_from_slice(piece);
-                        *end += piece.len();
-                    })?;
-                    if opened == Opened::Closed && self.end - self.start < wanted {
-                        return Err(io::ErrorKind::UnexpectedEof.into());
-                    }
-                }
-                Protection::Mac(_) | Protection::Memory => {
-                    let room = &mut self.buffer[self.end..];
-                    self.end += self.stages.wait(Waits::Network, || read_retrying(&self.socket, room))?;
-                }
+            match &self.protection {
+                Protection::Tls(tls) if tls.holds_record() => self.open_record()?,
+                Protection::Tls(_) => self.read_records()?,
+                Protection::Mac(_) | Protection::Memory => self.read_clear(wanted)?,
             }
         }
+        Ok(())
+    }
+
+    fn compact(&mut self) {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+    }
+
+    /// Only as many records are opened as are wanted now: what they hold is hashed and written while it is in the cache.
+    fn open_record(&mut self) -> io::Result<()> {
+        if self.buffer.len() - self.end < RECORD_BYTES_MAX {
+            self.compact();
+            let room = self.end + RECORD_BYTES_MAX;
+            if self.buffer.len() < room {
+                self.buffer.resize(room.max(Self::BUFFER_BYTES), 0);
+            }
+        }
+        let Protection::Tls(tls) = &mut self.protection else { return Ok(()) };
+        let (payload, opened) = tls.open_to(&mut self.buffer[self.end..])?;
+        self.end += payload;
+        if opened == Opened::Closed { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+    }
+
+    fn read_records(&mut self) -> io::Result<()> {
+        let Protection::Tls(tls) = &mut self.protection else { return Ok(()) };
+        let read = self.stages.wait(Waits::Network, || read_retrying(&self.socket, tls.space()))?;
+        tls.filled(read);
+        Ok(())
+    }
+
+    fn read_clear(&mut self, wanted: usize) -> io::Result<()> {
+        // Of large payload no more than is wanted: what lies ahead would have to be moved.
+        let most = if wanted >= SLICE_BYTES / 4 { self.start + wanted } else { self.buffer.len() };
+        let room = &mut self.buffer[self.end..most];
+        self.end += self.stages.wait(Waits::Network, || read_retrying(&self.socket, room))?;
         Ok(())
     }
 }

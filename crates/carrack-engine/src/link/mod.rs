@@ -5,6 +5,7 @@ pub mod hello;
 pub mod listen;
 pub mod mux;
 pub mod node_client;
+mod records;
 pub mod ssh;
 pub mod tls;
 pub mod tls_duplex;

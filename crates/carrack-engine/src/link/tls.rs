@@ -1,8 +1,8 @@
 //! TLS 1.3 with raw public keys (RFC 7250), pinned: no certificate, no name, no authority. Whoever listens shows a key; whoever
 //! connects knows its SHA-256 beforehand, from the session that introduced the two, or from its list of known nodes.
 //!
-//! rustls is driven through its unbuffered interface: [`Tls::seal`] encrypts from the caller's slice into the caller's buffer,
-//! [`Tls::open`] decrypts what [`Tls::space`] was filled with and hands each record out.
+//! rustls does the handshake, driven through its unbuffered interface; the records after it are `records`': [`Tls::seal_to`] encrypts
+//! from the caller's slice into the caller's buffer, [`Tls::open_to`] decrypts what [`Tls::space`] was filled with the same way.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -16,17 +16,16 @@ use rustls::pki_types::{
 };
 use rustls::server::{AlwaysResolvesServerRawPublicKeys, UnbufferedServerConnection};
 use rustls::sign::CertifiedKey;
-use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
+use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus};
 use rustls::{CipherSuite, ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme};
+
+pub use super::records::RECORD_BYTES_MAX;
+use super::records::{Kernel, Record, Records};
 
 /// ALPN of control connections to a node.
 pub const ALPN_CONTROL: &[u8] = b"carrack-control/1";
 /// ALPN of data connections.
 pub const ALPN_DATA: &[u8] = b"carrack-data/1";
-/// Payload of the largest TLS record, in bytes.
-const RECORD_BYTES: usize = 16 << 10;
-/// What a record may add to its payload, in bytes.
-const RECORD_OVERHEAD: usize = 64;
 
 /// The key pair that a listener shows.
 #[derive(Clone)]
@@ -158,6 +157,7 @@ fn pinning(pin: Option<[u8; 32]>, alpn: &[u8]) -> io::Result<(ClientConfig, Arc<
         .with_no_client_auth();
     config.alpn_protocols = vec![alpn.to_vec()];
     config.enable_sni = false;
+    config.enable_secret_extraction = true;
     config.resumption = rustls::client::Resumption::disabled();
     Ok((config, verifier))
 }
@@ -183,21 +183,37 @@ pub fn server_config(key: &Key) -> io::Result<ServerConfig> {
     config.alpn_protocols = vec![ALPN_CONTROL.to_vec(), ALPN_DATA.to_vec()];
     // A sender never reads its data stream: tickets would lie there unread and turn its close into a reset.
     config.send_tls13_tickets = 0;
+    config.enable_secret_extraction = true;
     Ok(config)
 }
 
 enum Connection {
-    Client(Box<UnbufferedClientConnection>, Arc<PinnedKey>),
+    Client(Box<UnbufferedClientConnection>),
     Server(Box<UnbufferedServerConnection>),
+    Established(Box<Records>),
+    /// The handshake has failed.
+    Failed,
 }
 
 /// One TLS connection's state, without its socket.
 pub struct Tls {
     connection: Connection,
+    /// The connecting side's: the key that the listener shows.
+    verifier: Option<Arc<PinnedKey>>,
+    /// What both sides agreed on.
+    agreed: Agreed,
     incoming: Vec<u8>,
     start: usize,
     end: usize,
     outgoing: Vec<u8>,
+    /// Payload that came together with the end of the handshake.
+    early: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Agreed {
+    alpn: Option<Vec<u8>>,
+    suite: Option<CipherSuite>,
 }
 
 /// What [`Tls::open`] found.
@@ -217,7 +233,7 @@ impl Tls {
     pub fn client(pin: Option<[u8; 32]>, alpn: &[u8]) -> io::Result<Self> {
         let (config, verifier) = pinning(pin, alpn)?;
         let connection = UnbufferedClientConnection::new(Arc::new(config), nameless()?).map_err(io::Error::other)?;
-        Ok(Self::new(Connection::Client(Box::new(connection), verifier)))
+        Ok(Self::new(Connection::Client(Box::new(connection)), Some(verifier)))
     }
 
     /// The listening side.
@@ -226,16 +242,19 @@ impl Tls {
     /// When rustls refuses the configuration, which would be a bug.
     pub fn server(key: &Key) -> io::Result<Self> {
         let connection = UnbufferedServerConnection::new(Arc::new(server_config(key)?)).map_err(io::Error::other)?;
-        Ok(Self::new(Connection::Server(Box::new(connection))))
+        Ok(Self::new(Connection::Server(Box::new(connection)), None))
     }
 
-    fn new(connection: Connection) -> Self {
+    fn new(connection: Connection, verifier: Option<Arc<PinnedKey>>) -> Self {
         Self {
             connection,
-            incoming: vec![0; 2 * (RECORD_BYTES + RECORD_OVERHEAD)],
+            verifier,
+            agreed: Agreed::default(),
+            incoming: vec![0; 2 * RECORD_BYTES_MAX],
             start: 0,
             end: 0,
             outgoing: Vec::new(),
+            early: Vec::new(),
         }
     }
 
@@ -248,19 +267,12 @@ impl Tls {
 
     /// The protocol that both sides agreed on.
     pub fn alpn(&self) -> Option<&[u8]> {
-        match &self.connection {
-            Connection::Client(connection, _) => connection.alpn_protocol(),
-            Connection::Server(connection) => connection.alpn_protocol(),
-        }
+        self.agreed.alpn.as_deref()
     }
 
     /// The cipher suite's name.
     pub fn cipher(&self) -> String {
-        let suite = match &self.connection {
-            Connection::Client(connection, _) => connection.negotiated_cipher_suite(),
-            Connection::Server(connection) => connection.negotiated_cipher_suite(),
-        };
-        match suite.map(|suite| suite.suite()) {
+        match self.agreed.suite {
             Some(CipherSuite::TLS13_AES_128_GCM_SHA256) => "TLS13_AES_128_GCM_SHA256".into(),
             Some(CipherSuite::TLS13_AES_256_GCM_SHA384) => "TLS13_AES_256_GCM_SHA384".into(),
             Some(CipherSuite::TLS13_CHACHA20_POLY1305_SHA256) => "TLS13_CHACHA20_POLY1305_SHA256".into(),
@@ -270,10 +282,8 @@ impl Tls {
 
     /// SHA-256 of the key that the listener showed.
     pub fn peer_pin(&self) -> Option<[u8; 32]> {
-        match &self.connection {
-            Connection::Client(_, verifier) => *verifier.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
-            Connection::Server(_) => None,
-        }
+        let verifier = self.verifier.as_ref()?;
+        *verifier.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Runs the handshake over a blocking socket, whose timeouts bound it.
@@ -289,7 +299,7 @@ impl Tls {
                 self.outgoing.clear();
             }
             match step {
-                Step::Ready => return Ok(()),
+                Step::Ready => return self.establish(),
                 Step::Closed => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Step::Encoded | Step::Transmit => {}
                 Step::Starved => {
@@ -305,16 +315,44 @@ impl Tls {
 
     fn step(&mut self) -> io::Result<Step> {
         let incoming = &mut self.incoming[self.start..self.end];
+        let (outgoing, early) = (&mut self.outgoing, &mut self.early);
         let (discard, step) = match &mut self.connection {
-            Connection::Client(connection, _) => {
-                handshake_step(connection.process_tls_records(incoming), &mut self.outgoing)
-            }
-            Connection::Server(connection) => {
-                handshake_step(connection.process_tls_records(incoming), &mut self.outgoing)
-            }
+            Connection::Client(connection) => handshake_step(connection.process_tls_records(incoming), outgoing, early),
+            Connection::Server(connection) => handshake_step(connection.process_tls_records(incoming), outgoing, early),
+            Connection::Established(_) => (0, Ok(Step::Ready)),
+            Connection::Failed => (0, Ok(Step::Closed)),
         };
         self.start += discard;
         step
+    }
+
+    /// Takes over from rustls once the handshake is done and all that it has read is taken.
+    fn establish(&mut self) -> io::Result<()> {
+        let (secrets, kernel) = match std::mem::replace(&mut self.connection, Connection::Failed) {
+            Connection::Client(connection) => {
+                self.agreed = agreed(&connection);
+                let (secrets, kernel) = connection.dangerous_into_kernel_connection().map_err(tls_error)?;
+                (secrets, Kernel::Client(kernel))
+            }
+            Connection::Server(connection) => {
+                self.agreed = agreed(&connection);
+                let (secrets, kernel) = connection.dangerous_into_kernel_connection().map_err(tls_error)?;
+                (secrets, Kernel::Server(kernel))
+            }
+            other => {
+                self.connection = other;
+                return Ok(());
+            }
+        };
+        self.connection = Connection::Established(Box::new(Records::new(&secrets, kernel)?));
+        Ok(())
+    }
+
+    pub(super) fn records(&mut self) -> io::Result<&mut Records> {
+        match &mut self.connection {
+            Connection::Established(records) => Ok(records),
+            _ => Err(io::Error::new(io::ErrorKind::NotConnected, "the TLS handshake is not done")),
+        }
     }
 
     /// Where encrypted bytes from the socket go; then call [`Tls::filled`].
@@ -337,21 +375,46 @@ impl Tls {
     /// # Errors
     /// `InvalidData` when a record was altered, or the peer misbehaves.
     pub fn open(&mut self, sink: &mut dyn FnMut(&[u8])) -> io::Result<Opened> {
+        let mut record = vec![0; RECORD_BYTES_MAX];
         loop {
-            let incoming = &mut self.incoming[self.start..self.end];
-            let (discard, step) = match &mut self.connection {
-                Connection::Client(connection, _) => {
-                    open_step(connection.process_tls_records(incoming), &mut self.outgoing, sink)
+            match self.open_to(&mut record)? {
+                (0, opened) => return Ok(opened),
+                (payload, _) => sink(&record[..payload]),
+            }
+        }
+    }
+
+    /// Whether something can be opened without more bytes from the socket.
+    pub fn holds_record(&self) -> bool {
+        !self.early.is_empty() || Records::is_complete(&self.incoming[self.start..self.end])
+    }
+
+    /// Puts the payload of the next complete record into the beginning of `out`, which has room for [`RECORD_BYTES_MAX`], and says how
+    /// many bytes that is: none when more bytes are needed, or the peer has closed its side.
+    ///
+    /// # Errors
+    /// `InvalidData` when a record was altered, or the peer misbehaves.
+    pub fn open_to(&mut self, out: &mut [u8]) -> io::Result<(usize, Opened)> {
+        if !self.early.is_empty() {
+            let payload = self.early.len().min(out.len());
+            out[..payload].copy_from_slice(&self.early[..payload]);
+            self.early.drain(..payload);
+            return Ok((payload, Opened::More));
+        }
+        let Connection::Established(records) = &mut self.connection else {
+            return Err(io::Error::new(io::ErrorKind::NotConnected, "the TLS handshake is not done"));
+        };
+        loop {
+            match records.open(&self.incoming[self.start..self.end], out)? {
+                Record::Data { taken, payload } => {
+                    self.start += taken;
+                    if payload > 0 {
+                        return Ok((payload, Opened::More));
+                    }
                 }
-                Connection::Server(connection) => {
-                    open_step(connection.process_tls_records(incoming), &mut self.outgoing, sink)
-                }
-            };
-            self.start += discard;
-            match step? {
-                Step::Ready | Step::Starved => return Ok(Opened::More),
-                Step::Closed => return Ok(Opened::Closed),
-                Step::Encoded | Step::Transmit => {}
+                Record::Other(taken) => self.start += taken,
+                Record::Incomplete => return Ok((0, Opened::More)),
+                Record::Closed => return Ok((0, Opened::Closed)),
             }
         }
     }
@@ -359,22 +422,32 @@ impl Tls {
     /// Encrypts `plain` and appends the records to `out`.
     ///
     /// # Errors
-    /// When the connection is closed.
+    /// When the handshake is not done.
     pub fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
-        out.append(&mut self.outgoing);
         let start = out.len();
-        let records = plain.len().div_ceil(RECORD_BYTES).max(1);
-        out.resize(start + plain.len() + records * RECORD_OVERHEAD, 0);
-        let sealed = match &mut self.connection {
-            Connection::Client(connection, _) => {
-                seal_all(connection.process_tls_records(&mut []), plain, &mut out[start..])
-            }
-            Connection::Server(connection) => {
-                seal_all(connection.process_tls_records(&mut []), plain, &mut out[start..])
-            }
-        };
+        out.resize(start + Records::sealed_bytes(plain.len()), 0);
+        let sealed = self.records().and_then(|records| records.seal(plain, &mut out[start..]));
         out.truncate(start + *sealed.as_ref().unwrap_or(&0));
         sealed.map(|_| ())
+    }
+
+    /// Encrypts `plain` into records at the beginning of `out`, which grows where it has to, and says how many bytes they are.
+    ///
+    /// # Errors
+    /// When the handshake is not done.
+    pub fn seal_to(&mut self, plain: &[u8], out: &mut Vec<u8>) -> io::Result<usize> {
+        let room = Records::sealed_bytes(plain.len());
+        if out.len() < room {
+            out.resize(room, 0);
+        }
+        self.records()?.seal(plain, out)
+    }
+}
+
+fn agreed(connection: &rustls::CommonState) -> Agreed {
+    Agreed {
+        alpn: connection.alpn_protocol().map(<[u8]>::to_vec),
+        suite: connection.negotiated_cipher_suite().map(|suite| suite.suite()),
     }
 }
 
@@ -392,8 +465,12 @@ enum Step {
     Closed,
 }
 
-fn handshake_step<Data>(status: UnbufferedStatus<'_, '_, Data>, outgoing: &mut Vec<u8>) -> (usize, io::Result<Step>) {
-    let discard = status.discard;
+fn handshake_step<Data>(
+    status: UnbufferedStatus<'_, '_, Data>,
+    outgoing: &mut Vec<u8>,
+    early: &mut Vec<u8>,
+) -> (usize, io::Result<Step>) {
+    let mut discard = status.discard;
     let step = match status.state {
         Err(error) => Err(tls_error(error)),
         Ok(ConnectionState::EncodeTlsData(mut data)) => {
@@ -404,60 +481,26 @@ fn handshake_step<Data>(status: UnbufferedStatus<'_, '_, Data>, outgoing: &mut V
             Ok(Step::Transmit)
         }
         Ok(ConnectionState::BlockedHandshake) => Ok(Step::Starved),
-        Ok(ConnectionState::WriteTraffic(_) | ConnectionState::ReadTraffic(_)) => Ok(Step::Ready),
-        Ok(_) => Ok(Step::Closed),
-    };
-    (discard, step)
-}
-
-fn open_step<Data>(
-    status: UnbufferedStatus<'_, '_, Data>,
-    outgoing: &mut Vec<u8>,
-    sink: &mut dyn FnMut(&[u8]),
-) -> (usize, io::Result<Step>) {
-    let mut discard = status.discard;
-    let step = match status.state {
-        Err(error) => Err(tls_error(error)),
+        Ok(ConnectionState::WriteTraffic(_)) => Ok(Step::Ready),
         Ok(ConnectionState::ReadTraffic(mut traffic)) => loop {
             match traffic.next_record() {
-                None => break Ok(Step::Transmit),
+                // Of the bytes at hand there may be more.
+                None => break Ok(Step::Encoded),
                 Some(Err(error)) => break Err(tls_error(error)),
                 Some(Ok(record)) => {
                     discard += record.discard;
-                    sink(record.payload);
+                    early.extend_from_slice(record.payload);
                 }
             }
         },
-        Ok(ConnectionState::EncodeTlsData(mut data)) => {
-            encode(outgoing, |out| data.encode(out)).map(|()| Step::Encoded)
-        }
-        Ok(ConnectionState::TransmitTlsData(data)) => {
-            // Key updates and alerts go out with the next data.
-            data.done();
-            Ok(Step::Transmit)
-        }
-        Ok(ConnectionState::WriteTraffic(_) | ConnectionState::BlockedHandshake) => Ok(Step::Starved),
         Ok(_) => Ok(Step::Closed),
     };
     (discard, step)
-}
-
-fn seal_all<Data>(status: UnbufferedStatus<'_, '_, Data>, plain: &[u8], out: &mut [u8]) -> io::Result<usize> {
-    match status.state {
-        Ok(ConnectionState::WriteTraffic(mut traffic)) => traffic.encrypt(plain, out).map_err(|error| match error {
-            EncryptError::InsufficientSize(_) => io::Error::other("a TLS record grew by more than the standard allows"),
-            EncryptError::EncryptExhausted => {
-                io::Error::other("the TLS connection has carried as much as its keys allow")
-            }
-        }),
-        Ok(_) => Err(io::Error::new(io::ErrorKind::BrokenPipe, "the TLS connection is not open for writing")),
-        Err(error) => Err(tls_error(error)),
-    }
 }
 
 fn encode(outgoing: &mut Vec<u8>, mut encoder: impl FnMut(&mut [u8]) -> Result<usize, EncodeError>) -> io::Result<()> {
     let start = outgoing.len();
-    outgoing.resize(start + RECORD_BYTES + RECORD_OVERHEAD, 0);
+    outgoing.resize(start + RECORD_BYTES_MAX, 0);
     let encoded = encoder(&mut outgoing[start..]).map_err(io::Error::other)?;
     outgoing.truncate(start + encoded);
     Ok(())
