@@ -124,6 +124,13 @@ pub struct Digests {
     pub crc32c: bool,
 }
 
+impl Digests {
+    /// Whether any is wanted: else nobody needs to see the bytes.
+    pub fn any(self) -> bool {
+        self.blake3 || self.adler32 || self.crc32c
+    }
+}
+
 /// Whether data streams keep secrets. Both kinds authenticate every frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encrypt {

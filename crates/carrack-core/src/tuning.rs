@@ -14,6 +14,10 @@ pub const BLOCK_BYTES_MAX: u32 = 64 << 20;
 /// its sealed copy, so that each byte is fetched from memory once on each side.
 pub const SLICE_BYTES: usize = 256 << 10;
 
+/// Files from this size on pass the page cache by on both sides: what is read once and written once would push out what others work
+/// with, and lets the system run into a wall of dirty pages.
+pub const PAST_CACHE_FILE_BYTES: u64 = 64 << 20;
+
 /// Files up to this size travel in bundles, content inline, with no question asked before them; larger ones are offered.
 pub const BUNDLED_FILE_BYTES_MAX: u64 = 1 << 20;
 /// A bundle is closed when its content reaches this many bytes: one frame a few milliseconds long.

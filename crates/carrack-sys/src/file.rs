@@ -143,16 +143,18 @@ pub fn advise_sequential(file: &File) -> io::Result<()> {
     advise(file, 0, 0, Advice::Sequential)
 }
 
-enum Advice {
+pub(crate) enum Advice {
     DropCache,
     Sequential,
+    Fetch,
 }
 
 #[cfg(target_os = "linux")]
-fn advise(file: &File, offset: u64, len: u64, advice: Advice) -> io::Result<()> {
+pub(crate) fn advise(file: &File, offset: u64, len: u64, advice: Advice) -> io::Result<()> {
     let advice = match advice {
         Advice::DropCache => rustix::fs::Advice::DontNeed,
         Advice::Sequential => rustix::fs::Advice::Sequential,
+        Advice::Fetch => rustix::fs::Advice::WillNeed,
     };
     let len = std::num::NonZeroU64::new(len);
     match rustix::fs::fadvise(file, offset, len, advice) {
@@ -163,7 +165,7 @@ fn advise(file: &File, offset: u64, len: u64, advice: Advice) -> io::Result<()> 
 }
 
 #[cfg(not(target_os = "linux"))]
-fn advise(_: &File, _: u64, _: u64, _: Advice) -> io::Result<()> {
+pub(crate) fn advise(_: &File, _: u64, _: u64, _: Advice) -> io::Result<()> {
     Ok(())
 }
 

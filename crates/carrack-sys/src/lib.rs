@@ -12,6 +12,7 @@
 //! Left out on purpose: asynchronous I/O, payload buffers, and anything the standard library
 //! already does safely.
 
+pub mod bulk;
 pub mod dir;
 pub mod file;
 pub mod host;

@@ -1,5 +1,6 @@
 //! A connected socket that carries one data stream: TCP, or a Unix pair within the process.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use carrack_core::tuning::STREAM_SILENCE;
+use carrack_sys::bulk;
 use carrack_sys::socket::{set_user_timeout, tcp_facts};
 
 /// How often who waits to send looks whether the peer is still heard.
@@ -70,19 +72,46 @@ impl Socket {
     /// `TimedOut` when it is not, and those of the connection.
     pub fn send(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            match (&mut &*self).write(bytes) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => bytes = &bytes[written..],
+            match self.while_heard(|| (&mut &*self).write(bytes))? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                written => bytes = &bytes[written..],
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends `length` bytes of a file from `offset`, inside the kernel, and says how many went: fewer when the file ends or cannot be
+    /// read, or when this cannot be done here. The caller goes on with what is left, and meets the same.
+    ///
+    /// # Errors
+    /// As [`Socket::send`].
+    pub fn send_file(&self, file: &File, offset: u64, length: usize) -> io::Result<usize> {
+        let mut sent = 0;
+        while sent < length {
+            let some = || bulk::send_file(self, file, offset + sent as u64, length - sent);
+            match self.while_heard(some) {
+                Ok(0) => break,
+                Ok(count) => sent += count,
+                Err(error) if is_of_connection(&error) => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(sent)
+    }
+
+    /// Tries a call that sends until it has sent something, for as long as the peer is heard.
+    fn while_heard(&self, mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+        loop {
+            match call() {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.is_tcp() => {
                     if self.is_silent() {
                         return Err(io::ErrorKind::TimedOut.into());
                     }
                 }
-                Err(error) => return Err(error),
+                other => return other,
             }
         }
-        Ok(())
     }
 
     fn is_tcp(&self) -> bool {
@@ -99,6 +128,22 @@ impl Socket {
             Self::Unix(socket) => socket.set_read_timeout(timeout).and_then(|()| socket.set_write_timeout(timeout)),
         }
     }
+}
+
+/// Whether an error of a call that also reads a file is the connection's.
+fn is_of_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, HostUnreachable, NetworkUnreachable};
+    use io::ErrorKind::{NotConnected, TimedOut};
+    matches!(
+        error.kind(),
+        BrokenPipe
+            | ConnectionAborted
+            | ConnectionReset
+            | HostUnreachable
+            | NetworkUnreachable
+            | NotConnected
+            | TimedOut
+    )
 }
 
 impl AsFd for Socket {

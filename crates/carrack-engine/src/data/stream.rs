@@ -1,10 +1,12 @@
 //! A data stream: frames in one direction over one connection, encrypted by TLS or with MACs on their metadata.
 
+use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
 
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_core::wire::frame::MAC_BYTES;
+use carrack_sys::bulk::{self, Pipe};
 
 use super::mac::Mac;
 use super::socket::Socket;
@@ -88,6 +90,19 @@ impl OutStream {
         // Metadata goes into records of its own, so that large payload keeps its alignment in the receiver's records.
         self.flush()?;
         self.send(bytes)
+    }
+
+    /// Payload that nobody here looks at: bytes of a file, inside the kernel where that is possible. Says how many went, which may be
+    /// none; the rest is the caller's to read.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn file(&mut self, file: &File, offset: u64, length: usize) -> io::Result<usize> {
+        if matches!(self.protection, Protection::Tls(_)) {
+            return Ok(0);
+        }
+        self.flush()?;
+        self.stages.wait(Waits::Network, || self.socket.send_file(file, offset, length))
     }
 
     /// Sends what waits.
@@ -217,6 +232,54 @@ impl InStream {
             left -= slice as u64;
         }
         Ok(())
+    }
+
+    /// Payload that nobody here looks at, taken from the socket into `pipe` inside the kernel: at most `most` bytes. None are taken
+    /// while some are here already, and where that cannot be done; [`InStream::payload`] then hands them out.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn splice(&mut self, pipe: &mut Pipe, most: usize) -> io::Result<usize> {
+        self.unseen(|socket| pipe.take(socket, most))
+    }
+
+    /// Payload that nobody wants, thrown away inside the kernel: at most `most` bytes, none as for [`InStream::splice`].
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn discard(&mut self, most: usize) -> io::Result<usize> {
+        if self.start < self.end || self.buffer.len() < Self::BUFFER_BYTES {
+            return Ok(0);
+        }
+        let mut scratch = std::mem::take(&mut self.buffer);
+        let room = most.min(scratch.len());
+        let discarded = self.unseen(|socket| bulk::discard(socket, &mut scratch[..room]));
+        self.buffer = scratch;
+        discarded
+    }
+
+    fn unseen(&self, mut call: impl FnMut(&Socket) -> io::Result<usize>) -> io::Result<usize> {
+        if self.start < self.end || !self.is_clear() {
+            return Ok(0);
+        }
+        loop {
+            match self.stages.wait(Waits::Network, || call(&self.socket)) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => return Ok(0),
+                other => return other,
+            }
+        }
+    }
+
+    /// Whether its payload travels as it is.
+    pub fn is_clear(&self) -> bool {
+        !matches!(self.protection, Protection::Tls(_))
+    }
+
+    /// Bytes that have been received and not handed out.
+    pub fn received(&self) -> usize {
+        self.end - self.start
     }
 
     fn take(&mut self, out: &mut [u8]) -> io::Result<()> {

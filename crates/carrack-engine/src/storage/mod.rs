@@ -9,6 +9,7 @@ mod directories;
 pub mod marker;
 mod names;
 pub mod part;
+pub mod past_cache;
 pub mod pipe;
 pub mod place;
 pub mod source;

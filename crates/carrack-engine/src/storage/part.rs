@@ -12,6 +12,7 @@ use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
 use carrack_core::request::{Digests, Durability};
 use carrack_core::transfer::marker::{Moment, Published, PublishedItem, TAKEN_BACK, published_key};
 use carrack_core::tuning::SLICE_BYTES;
+use carrack_sys::bulk::Pipe;
 use carrack_sys::dir::{Dir, Links, Time};
 use carrack_sys::{dir, file};
 
@@ -19,6 +20,7 @@ use super::descriptors::patiently;
 use super::directories::{Directories, Names, OpenDir, twin};
 use super::marker::SharedJournal;
 use super::names::PartName;
+use super::past_cache::WriteBehind;
 use super::watch::Watch;
 use crate::data::hasher::BlockHasher;
 use crate::error::{failure, io_failure};
@@ -179,6 +181,7 @@ pub struct PartFile {
     pub(super) claimed: AtomicU64,
     /// A sync has failed: what was written may be gone, whatever a later sync says.
     pub(super) void: AtomicBool,
+    pub(super) cache: WriteBehind,
 }
 
 impl PartFile {
@@ -192,8 +195,26 @@ impl PartFile {
     /// Those of the system.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
         let _entered = self.entry.shared.watch.enter("write", &self.path);
-        file::write_all_at(&self.file, bytes, offset)
-            .map_err(|error| io_failure(Side::Destination, format!("write at {offset}"), &error))
+        self.cache.write(&self.file, bytes, offset).map_err(Self::write_failure(offset))
+    }
+
+    /// Writes what a pipe holds, all of it.
+    ///
+    /// # Errors
+    /// Those of the system; the pipe then still holds what was not written.
+    pub fn write_from(&self, offset: u64, pipe: &mut Pipe) -> Result<(), Failure> {
+        let _entered = self.entry.shared.watch.enter("write", &self.path);
+        self.cache.bypassed();
+        pipe.put(&self.file, offset).map_err(Self::write_failure(offset))
+    }
+
+    fn write_failure(offset: u64) -> impl Fn(io::Error) -> Failure {
+        move |error| io_failure(Side::Destination, format!("write at {offset}"), &error)
+    }
+
+    /// A range has been written whole.
+    pub fn written(&self, offset: u64, length: u64) {
+        self.cache.written(&self.file, offset, length);
     }
 
     /// Waits until what has been written is on stable storage. After an error it never asks again: the system would say that all is
@@ -221,6 +242,10 @@ impl PartFile {
     pub fn checkpoint(&self, blocks: &[(u64, BlockDigest)], read_back: bool) -> Result<Vec<u64>, Failure> {
         if self.entry.shared.durability != Durability::None || read_back {
             self.sync()?;
+            for (index, _) in blocks {
+                let start = index * u64::from(self.block_bytes);
+                self.cache.synced(&self.file, start, self.block_bytes.into());
+            }
         }
         let mut rotten = Vec::new();
         if read_back {
@@ -326,6 +351,7 @@ impl PartFile {
         finish_attributes(&self.file, self.mode, self.entry.source.mtime).map_err(&fail)?;
         if self.entry.shared.durability != Durability::None {
             self.sync()?;
+            self.cache.synced(&self.file, 0, 0);
         }
         // Where room is only found when a file is closed, its lack is told only then.
         file::flush(&self.file).map_err(Self::fail("close"))?;

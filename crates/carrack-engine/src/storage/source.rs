@@ -12,6 +12,7 @@ use carrack_sys::dir::{Dir, Kind, Links, Stat, Time};
 use carrack_sys::{dir, file};
 
 use super::descriptors::patiently;
+use super::past_cache::ReadAhead;
 use super::place::Place;
 use super::synthetic;
 use crate::error::{failure, io_failure};
@@ -85,13 +86,23 @@ impl SourceRoot {
             RootKind::Entry(parent, name, links) => patiently(|| parent.open_read(name, *links)),
             RootKind::Stdin => {
                 let carry = Mutex::new(Sequential { carry: None });
-                return Ok(OpenSource { content: Content::Stdin(carry), stat: None, prefix: None });
+                return Ok(OpenSource {
+                    content: Content::Stdin(carry),
+                    stat: None,
+                    prefix: None,
+                    ahead: ReadAhead::new(0),
+                });
             }
             RootKind::Zero(_) => {
-                return Ok(OpenSource { content: Content::Zero, stat: None, prefix: None });
+                return Ok(OpenSource { content: Content::Zero, stat: None, prefix: None, ahead: ReadAhead::new(0) });
             }
             RootKind::Random(seed) => {
-                return Ok(OpenSource { content: Content::Random(*seed), stat: None, prefix: None });
+                return Ok(OpenSource {
+                    content: Content::Random(*seed),
+                    stat: None,
+                    prefix: None,
+                    ahead: ReadAhead::new(0),
+                });
             }
         };
         let file = opened.map_err(|error| match error.kind() {
@@ -104,7 +115,8 @@ impl SourceRoot {
         }
         // It was opened so that a FIFO in its place could not hang us; it is a file, and files are read waiting.
         file::clear_nonblock(&file).map_err(|error| io_failure(Side::Source, "open", &error))?;
-        Ok(OpenSource { content: Content::File(file), stat: Some(stat), prefix: None })
+        let ahead = ReadAhead::new(stat.size);
+        Ok(OpenSource { content: Content::File(file), stat: Some(stat), prefix: None, ahead })
     }
 }
 
@@ -114,6 +126,7 @@ pub struct OpenSource {
     stat: Option<Stat>,
     /// It may grow: so many bytes of it are copied, as many as it had when it was listed.
     prefix: Option<u64>,
+    ahead: ReadAhead,
 }
 
 enum Content {
@@ -156,6 +169,17 @@ impl OpenSource {
             stat.size == size && same_time(item.mtime, stat.mtime) && same_time(item.changed, stat.ctime)
         };
         if is_same { Ok(()) } else { Err(changed("after it was listed", size, stat.size)) }
+    }
+
+    /// The file itself, for the kernel to send: what it says then of its end is all that is known of it.
+    pub fn file(&self) -> Option<&File> {
+        if let Content::File(file) = &self.content { Some(file) } else { None }
+    }
+
+    /// A range is about to be read. When what this returns is dropped, it has been, and the cache lets go of it.
+    pub fn begin(&self, offset: u64, length: u64) -> Reading<'_> {
+        let passes = self.file().is_some_and(|file| self.ahead.begin(file, offset, length));
+        Reading { source: passes.then_some(self), offset, length }
     }
 
     /// Reads exactly `out.len()` bytes at `offset`.
@@ -320,6 +344,21 @@ impl OpenSource {
             None => (now.size, now.mtime, now.ctime) == (before.size, before.mtime, before.ctime),
         };
         if is_same { Ok(()) } else { Err(changed("while it was copied", before.size, now.size)) }
+    }
+}
+
+/// A range that is being read.
+pub struct Reading<'a> {
+    source: Option<&'a OpenSource>,
+    offset: u64,
+    length: u64,
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        if let Some((source, file)) = self.source.and_then(|source| Some((source, source.file()?))) {
+            source.ahead.end(file, self.offset, self.length);
+        }
     }
 }
 

@@ -28,6 +28,7 @@ use super::directories::{Directories, OpenDir};
 use super::marker::{Journal, MarkerRequest};
 use super::names::{PartName, PartNames, new_tag};
 use super::part::{PartEntry, PartFile, Shared, Source, check_twin, finish_attributes, stat_entry, time};
+use super::past_cache::WriteBehind;
 use super::watch::Watch;
 use crate::error::{failure, io_failure};
 
@@ -257,6 +258,7 @@ impl Tree {
             wanted: options.digests,
             claimed: AtomicU64::new(0),
             void: AtomicBool::new(false),
+            cache: WriteBehind::new(size),
         };
         let prepared = if !offer.sparse && size > 0 { file::preallocate(&made.file, size) } else { Ok(false) };
         let prepared = prepared.and_then(|reserved| if reserved { Ok(()) } else { made.file.set_len(size) });
@@ -308,7 +310,8 @@ impl Tree {
             opened.set_len(part.size).ok()?;
         }
         let _ = file::try_lock(&opened);
-        let source = Source { kind: ItemKind::File, size: part.size, mtime: offer.mtime };
+        let size = part.size;
+        let source = Source { kind: ItemKind::File, size, mtime: offer.mtime };
         let name = PartName::taken_up(part.part_name.clone());
         let part = PartFile {
             file: opened,
@@ -320,6 +323,7 @@ impl Tree {
             wanted: options.digests,
             claimed: AtomicU64::new(held.len() as u64),
             void: AtomicBool::new(false),
+            cache: WriteBehind::new(size),
         };
         Some(OpenedPart::Resumed { part, held, doubtful })
     }

@@ -21,6 +21,7 @@ use carrack_core::wire::frame::{
 };
 use carrack_core::wire::peer::{DirectoryAttributes, ItemResult, Offer, PeerMessage};
 use carrack_core::wire::{ProtocolError, VERSION_RESUME};
+use carrack_sys::bulk::Pipe;
 
 use self::slow::{Checkpoint, Hands, Look};
 use super::{StageReports, Voice, stream_failure};
@@ -189,7 +190,8 @@ impl ReceiveRun {
         self.tell(|machine| machine.handle_stream(number));
         self.spawn(move |run| {
             let input = InStream::new(connection, Arc::clone(&run.stages));
-            let mut stream = StreamWork { run, number, input, scratch: Vec::new() };
+            let pipe = if run.options.digests.any() || !input.is_clear() { None } else { Pipe::new().ok() };
+            let mut stream = StreamWork { run, number, input, scratch: Vec::new(), pipe };
             let ended = stream.work();
             run.tell(|machine| {
                 machine.handle_stream_closed(number);
@@ -437,6 +439,8 @@ struct StreamWork<'a> {
     number: u16,
     input: InStream,
     scratch: Vec<u8>,
+    /// From the socket to files inside the kernel, where nobody looks at the bytes.
+    pipe: Option<Pipe>,
 }
 
 impl StreamWork<'_> {
@@ -502,8 +506,9 @@ impl StreamWork<'_> {
                 left -= slice;
             }
         } else {
-            let (run, mut place) = (self.run, offset);
-            self.input.payload(u64::from(length), &mut |slice| {
+            let unseen = part.as_deref().map_or(Ok(0), |part| self.unseen(part, offset, length, &mut written))?;
+            let (run, mut place) = (self.run, offset + unseen);
+            self.input.payload(u64::from(length) - unseen, &mut |slice| {
                 if let Some(part) = part.as_deref() {
                     hasher.update(slice);
                     if written.is_ok() {
@@ -517,6 +522,9 @@ impl StreamWork<'_> {
         let mut trailer = [0; TRAILER_BYTES];
         self.input.meta(&mut trailer)?;
         let trailer = Trailer::decode(&trailer)?;
+        if let Some(Part::File(part)) = part.as_deref() {
+            part.written(offset, length.into());
+        }
         if begin == Begin::Write {
             let ours = hasher.finish(whole);
             self.run.tell(|machine| match written {
@@ -525,6 +533,54 @@ impl StreamWork<'_> {
             });
         }
         Ok(())
+    }
+
+    /// Where nobody asked for a digest the kernel takes payload from the socket to the file by itself. Says how many bytes of the block
+    /// it has taken; what was not written is `written`'s error.
+    fn unseen(
+        &mut self,
+        part: &Part,
+        offset: u64,
+        length: u32,
+        written: &mut Result<(), Failure>,
+    ) -> Result<u64, StreamError> {
+        if self.run.options.digests.any() || !self.input.is_clear() {
+            return Ok(0);
+        }
+        let length = u64::from(length);
+        // What has come with the header.
+        let mut done = length.min(self.input.received() as u64);
+        let (run, mut place) = (self.run, offset);
+        self.input.payload(done, &mut |slice| {
+            if written.is_ok() {
+                *written = run.stages.wait(Waits::Storage, || run.destination.write(part, place, slice));
+            }
+            place += slice.len() as u64;
+            Ok::<(), StreamError>(())
+        })?;
+        while done < length && written.is_ok() {
+            let most = usize::try_from(length - done).unwrap_or(usize::MAX);
+            let taken = match part {
+                Part::Null => self.input.discard(most)?,
+                Part::Sequential => 0,
+                Part::File(part) => {
+                    let Some(pipe) = self.pipe.as_mut() else { return Ok(done) };
+                    let taken = self.input.splice(pipe, most)?;
+                    *written = run.stages.wait(Waits::Storage, || part.write_from(offset + done, pipe));
+                    taken
+                }
+            };
+            if taken == 0 {
+                // Not here: the rest passes through the process.
+                break;
+            }
+            done += taken as u64;
+        }
+        if self.pipe.as_ref().is_some_and(|pipe| pipe.holds() > 0) {
+            // What could not be written is of no use to anybody.
+            self.pipe = Pipe::new().ok();
+        }
+        Ok(done)
     }
 
     fn write(&self, part: Option<&Part>, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
