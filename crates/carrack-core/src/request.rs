@@ -36,6 +36,8 @@ pub struct CopyOptions {
     pub block_bytes: u32,
     /// Upper bound of the payload rate, bytes a second over all streams.
     pub rate_limit: Option<u64>,
+    /// How the sending host's TCP reacts to loss and delay; `None` leaves it to that host.
+    pub congestion: Option<CongestionControl>,
     /// How the hosts are reached.
     pub reach: Reach,
     /// Report every item, not only those that failed (for `-v`, `--json` and `--manifest`).
@@ -65,6 +67,7 @@ impl Default for CopyOptions {
             streams: None,
             block_bytes: tuning::BLOCK_BYTES,
             rate_limit: None,
+            congestion: None,
             reach: Reach::default(),
             item_events: false,
             durability: Durability::Group,
@@ -74,6 +77,41 @@ impl Default for CopyOptions {
             resume: true,
             only: None,
         }
+    }
+}
+
+/// The name of a congestion control, as the kernel knows it: `cubic`, `bbr`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct CongestionControl {
+    name: [u8; Self::BYTES_MAX],
+    length: u8,
+}
+
+impl CongestionControl {
+    /// The longest name that Linux takes, in bytes.
+    pub const BYTES_MAX: usize = 15;
+
+    /// `None` if no congestion control can have that name.
+    pub fn new(name: &str) -> Option<Self> {
+        let fits = (1..=Self::BYTES_MAX).contains(&name.len());
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        if !fits || !name.bytes().all(plain) {
+            return None;
+        }
+        let mut bytes = [0; Self::BYTES_MAX];
+        bytes[..name.len()].copy_from_slice(name.as_bytes());
+        Some(Self { name: bytes, length: name.len() as u8 })
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        std::str::from_utf8(&self.name[..usize::from(self.length)]).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Debug for CongestionControl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
     }
 }
 

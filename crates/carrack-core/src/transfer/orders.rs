@@ -23,6 +23,7 @@ pub(super) fn options(block_bytes: u32) -> TransferOptions {
         verify: Verify::Wire,
         existing: Existing::Replace,
         rate_limit: None,
+        congestion: None,
         item_events: true,
         streams: 2,
         version: 1,

@@ -376,6 +376,9 @@ pub struct Options {
     /// A source may grow while it is copied: what it had at first is copied (version 2).
     #[prost(bool, tag = "13")]
     pub allow_growing: bool,
+    /// The sending host's congestion control by its kernel name; empty for what it has. Who does not know this field leaves it alone.
+    #[prost(string, tag = "14")]
+    pub congestion: String,
 }
 
 /// The sending role.

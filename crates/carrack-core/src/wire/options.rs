@@ -2,7 +2,7 @@
 
 use super::control::{Options, Session};
 use super::{PROTOCOL_VERSION, ProtocolError};
-use crate::request::{Digests, Durability, Encrypt, Existing, Verify};
+use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
 use crate::{limits, tuning};
 
 /// Options of a transfer, checked.
@@ -18,6 +18,8 @@ pub struct TransferOptions {
     pub existing: Existing,
     /// Bytes a second.
     pub rate_limit: Option<u64>,
+    /// The sender's congestion control.
+    pub congestion: Option<CongestionControl>,
     /// Tell of every item.
     pub item_events: bool,
     /// Data streams that will be made.
@@ -60,6 +62,7 @@ impl TransferOptions {
                 Durability::None => 2,
             },
             allow_growing: self.allow_growing,
+            congestion: self.congestion.map(|congestion| congestion.name().to_string()).unwrap_or_default(),
         }
     }
 
@@ -93,6 +96,12 @@ impl TransferOptions {
                 other => return Err(unknown("treatment of existing files", other)),
             },
             rate_limit: (options.rate_limit > 0).then_some(options.rate_limit),
+            congestion: match options.congestion.as_str() {
+                "" => None,
+                name => Some(CongestionControl::new(name).ok_or_else(|| {
+                    ProtocolError::violation("the peer asked for a congestion control that no kernel can have")
+                })?),
+            },
             item_events: options.item_events,
             streams,
             version: match options.version {
@@ -161,6 +170,7 @@ mod tests {
             verify: Verify::Disk,
             existing: Existing::Older,
             rate_limit: Some(5),
+            congestion: CongestionControl::new("bbr"),
             item_events: true,
             streams: 4,
             version: PROTOCOL_VERSION,
@@ -177,6 +187,10 @@ mod tests {
         }
         assert!(TransferOptions::from_message(&Options { verify: 3, ..message.clone() }).is_err());
         assert!(TransferOptions::from_message(&Options { durability: 3, ..message.clone() }).is_err());
+        for congestion in ["sixteen_letters_", "a b", "\0", "../x"] {
+            let congestion = congestion.to_string();
+            assert!(TransferOptions::from_message(&Options { congestion, ..message.clone() }).is_err());
+        }
         assert!(TransferOptions::from_message(&Options { version: 99, ..message.clone() }).is_err());
         assert!(TransferOptions::from_message(&Options { existing: 4, ..message }).is_err());
     }

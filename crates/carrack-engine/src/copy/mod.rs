@@ -339,6 +339,7 @@ impl Copying<'_> {
             verify: options.verify,
             existing: options.existing,
             rate_limit: options.rate_limit,
+            congestion: options.congestion,
             item_events: options.item_events,
             streams: link.report.streams,
             version,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use carrack_core::tuning::STREAM_SILENCE;
 use carrack_sys::bulk;
-use carrack_sys::socket::{set_user_timeout, tcp_facts};
+use carrack_sys::socket::{set_congestion_control, set_pacing_rate, set_user_timeout, tcp_facts};
 
 /// How often who waits to send looks whether the peer is still heard.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -53,6 +53,25 @@ impl Socket {
             // Without these it is as before: patience ends earlier than it should.
             let _ = set_user_timeout(socket, Duration::ZERO);
             let _ = socket.set_write_timeout(Some(LOOK_INTERVAL));
+        }
+    }
+
+    /// Has the kernel spread what is sent, so that no burst is faster than so many bytes a second. A hint: it bounds nothing over time.
+    pub fn pace(&self, rate: u64) {
+        if let Self::Tcp(socket) = self {
+            // A little above, for headers and what is sent again: the limit itself is not the kernel's to keep.
+            let _ = set_pacing_rate(socket, rate.saturating_add(rate / 8).max(64 << 10));
+        }
+    }
+
+    /// Chooses the congestion control; within the process there is none.
+    ///
+    /// # Errors
+    /// When the kernel does not have it, or not for everybody.
+    pub fn set_congestion_control(&self, name: &str) -> io::Result<()> {
+        match self {
+            Self::Tcp(socket) => set_congestion_control(socket, name),
+            Self::Unix(_) => Ok(()),
         }
     }
 

@@ -139,6 +139,9 @@ impl SendRun {
         if !self.scanning.swap(true, Ordering::Relaxed) {
             self.spawn(Self::scan);
         }
+        if let Err(why) = self.shape(&connection.socket) {
+            return self.cancel(why);
+        }
         let number = connection.number;
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner).insert(number, Arc::clone(&connection.socket));
         self.tell(|machine| machine.handle_stream(number));
@@ -170,6 +173,25 @@ impl SendRun {
                 }
             }
         });
+    }
+
+    /// What was asked of the connection itself.
+    fn shape(&self, socket: &Socket) -> Result<(), Failure> {
+        if let Some(rate) = self.options.rate_limit {
+            // The bucket lets slices through one by one; between two of them the kernel spreads the packets, where it can.
+            socket.pace(rate);
+        }
+        let Some(wanted) = self.options.congestion else { return Ok(()) };
+        socket.set_congestion_control(wanted.name()).map_err(|error| {
+            let there =
+                std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default();
+            let message = format!(
+                "--congestion {}: the system refuses it ({error}); it lets everybody use: {}",
+                wanted.name(),
+                there.trim()
+            );
+            failure(ErrorCode::Unsupported, Side::Source, message)
+        })
     }
 
     fn scan(&self) {
@@ -651,6 +673,7 @@ mod tests {
             verify: Verify::Wire,
             existing: Existing::Replace,
             rate_limit: None,
+            congestion: None,
             item_events: false,
             streams: 1,
             version: 1,

@@ -57,10 +57,15 @@ fn what() -> [Arg; 8] {
     .map(|arg| arg.help_heading("What"))
 }
 
-fn how() -> [Arg; 4] {
+fn how() -> [Arg; 5] {
     [
         value("streams", "N|auto", "Data connections [default: auto]"),
         value("block", "SIZE", "Unit of sending and repair, a power of two, 64K to 64M [default: 4M]"),
+        value(
+            "congestion",
+            "NAME",
+            "Congestion control of the sending host's TCP, like cubic or bbr [default: that host's]",
+        ),
         value("bwlimit", "RATE", "At most so many bytes a second, like 100MB; 0 is no limit"),
         value(
             "encrypt",

@@ -6,7 +6,7 @@ use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::path::display_bytes;
 use carrack_core::request::{
-    CopyOptions, CopyRequest, Digests, Durability, Encrypt, Existing, LinkKind, Reach, Verify,
+    CongestionControl, CopyOptions, CopyRequest, Digests, Durability, Encrypt, Existing, LinkKind, Reach, Verify,
 };
 
 use super::duration::parse_duration;
@@ -100,6 +100,7 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
         encrypt: flags.parse("encrypt", parse_encrypt)?.unwrap_or(default.encrypt),
         streams: flags.parse("streams", parse_streams)?.unwrap_or(default.streams),
         block_bytes: flags.parse("block", parse_block)?.unwrap_or(default.block_bytes),
+        congestion: flags.parse("congestion", parse_congestion)?,
         rate_limit: flags.parse("bwlimit", parse_rate)?.unwrap_or(default.rate_limit),
         reach: reach(flags)?,
         item_events: output.wants_items(),
@@ -235,6 +236,10 @@ fn parse_retries(text: &str) -> Result<u32, String> {
         .ok()
         .filter(|_| digits)
         .ok_or_else(|| format!("{text:?} is not a number of attempts: use 0 to {}", u32::MAX))
+}
+
+fn parse_congestion(text: &str) -> Result<CongestionControl, String> {
+    CongestionControl::new(text).ok_or_else(|| format!("{text:?} is no name of a congestion control: try cubic or bbr"))
 }
 
 fn parse_encrypt(text: &str) -> Result<Encrypt, String> {

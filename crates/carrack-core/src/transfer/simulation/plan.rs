@@ -132,6 +132,7 @@ impl Plan {
             verify,
             existing: Existing::Replace,
             rate_limit: None,
+            congestion: None,
             item_events: true,
             streams: [1, 2, 2, 3, 4, 7, 8, 16][rng.below(8) as usize],
             version: 1,

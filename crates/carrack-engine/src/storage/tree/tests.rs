@@ -23,6 +23,7 @@ fn options() -> TransferOptions {
         verify: Verify::Wire,
         existing: Existing::Replace,
         rate_limit: None,
+        congestion: None,
         item_events: false,
         streams: 1,
         version: PROTOCOL_VERSION,
