@@ -12,11 +12,13 @@
 
 pub mod bounds;
 pub mod control;
+mod earlier;
 pub mod error_code;
 pub mod frame;
 pub mod mux;
 mod options;
 pub mod peer;
+mod verbs;
 
 use std::fmt;
 

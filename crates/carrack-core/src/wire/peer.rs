@@ -4,11 +4,14 @@
 
 use prost::Message as _;
 
-use super::control::{RawDigests, kind_from_number, kind_number};
+pub use super::earlier::QueryItem;
+
+use super::control::RawDigests;
+use super::earlier;
 use super::error_code::{ErrorCode, Side};
 use super::{ProtocolError, decode, peer_text};
 use crate::digest::BlockDigest;
-use crate::report::{Failure, FileDigests, ItemKind};
+use crate::report::{Failure, FileDigests};
 use crate::{limits, path};
 
 /// One message between sender and receiver.
@@ -116,23 +119,6 @@ pub enum PeerMessage {
         /// Index within the bundle, and the digests that the receiver computed when it wrote the item.
         items: Vec<(u32, FileDigests)>,
     },
-}
-
-/// A small item that may be at the receiver already.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueryItem {
-    /// Its index within the bundle.
-    pub index: u32,
-    /// Relative to the destination.
-    pub path: Vec<u8>,
-    /// File or link.
-    pub kind: ItemKind,
-    /// Bytes of a file; 0 of a link.
-    pub size: u64,
-    /// Modification time.
-    pub mtime: (i64, u32),
-    /// When the source's content or attributes last changed, by the source's clock.
-    pub changed: (i64, u32),
 }
 
 /// A file offered.
@@ -275,32 +261,10 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
         }),
         PeerMessage::Fail(failure) => Body::Fail(failure.into()),
         PeerMessage::StreamLost { stream } => Body::StreamLost(raw::StreamLost { stream: u32::from(stream) }),
-        earlier @ (PeerMessage::Held { .. }
-        | PeerMessage::Confirm { .. }
-        | PeerMessage::Query { .. }
-        | PeerMessage::Known { .. }) => earlier_to_raw(earlier),
-    }
-}
-
-/// What is said of an earlier attempt.
-fn earlier_to_raw(message: PeerMessage) -> raw::Body {
-    use raw::Body;
-    match message {
-        PeerMessage::Held { item, first, digests } => {
-            Body::Held(raw::Held { item, first, digests: digests_to_bytes(&digests) })
-        }
-        PeerMessage::Confirm { item, first, count } => Body::Confirm(raw::Confirm { item, first, count }),
-        PeerMessage::Query { bundle, items } => {
-            Body::Query(raw::Query { bundle, items: items.into_iter().map(query_to_raw).collect() })
-        }
-        PeerMessage::Known { bundle, items } => Body::Known(raw::Known {
-            bundle,
-            items: items
-                .into_iter()
-                .map(|(index, digests)| raw::KnownItem { index, digests: Some(digests.into()) })
-                .collect(),
-        }),
-        other => to_raw(&other),
+        PeerMessage::Held { item, first, digests } => Body::Held(earlier::held(item, first, &digests)),
+        PeerMessage::Confirm { item, first, count } => Body::Confirm(earlier::Confirm { item, first, count }),
+        PeerMessage::Query { bundle, items } => Body::Query(earlier::query(bundle, items)),
+        PeerMessage::Known { bundle, items } => Body::Known(earlier::known(bundle, items)),
     }
 }
 
@@ -384,97 +348,10 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
             let unknown = |_| ProtocolError::violation(format!("the peer gave up data connection {}", lost.stream));
             PeerMessage::StreamLost { stream: stream.map_err(unknown)? }
         }
-        earlier @ (Body::Held(_) | Body::Confirm(_) | Body::Query(_) | Body::Known(_)) => earlier_from_raw(earlier)?,
-    })
-}
-
-/// What is said of an earlier attempt.
-fn earlier_from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
-    use raw::Body;
-    Ok(match body {
-        Body::Held(held) => {
-            let digests = digests_from_bytes(&held.digests)?;
-            check_blocks(held.first, digests.len() as u64)?;
-            PeerMessage::Held { item: held.item, first: held.first, digests }
-        }
-        Body::Confirm(confirm) => {
-            check_blocks(confirm.first, confirm.count)?;
-            PeerMessage::Confirm { item: confirm.item, first: confirm.first, count: confirm.count }
-        }
-        Body::Query(query) => PeerMessage::Query {
-            bundle: query.bundle,
-            items: query.items.into_iter().map(query_from_raw).collect::<Result<_, _>>()?,
-        },
-        Body::Known(known) => PeerMessage::Known {
-            bundle: known.bundle,
-            items: known.items.into_iter().map(|item| (item.index, item.digests.unwrap_or_default().into())).collect(),
-        },
-        other => from_raw(other)?,
-    })
-}
-
-/// Bytes of a block's digests in a message: BLAKE3, Adler-32, CRC-32C.
-const BLOCK_DIGEST_BYTES: usize = 32 + 4 + 4;
-
-fn digests_to_bytes(digests: &[BlockDigest]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(digests.len() * BLOCK_DIGEST_BYTES);
-    for digest in digests {
-        bytes.extend_from_slice(&digest.blake3);
-        bytes.extend_from_slice(&digest.adler32.to_be_bytes());
-        bytes.extend_from_slice(&digest.crc32c.to_be_bytes());
-    }
-    bytes
-}
-
-fn digests_from_bytes(bytes: &[u8]) -> Result<Vec<BlockDigest>, ProtocolError> {
-    let (whole, rest) = bytes.as_chunks::<BLOCK_DIGEST_BYTES>();
-    if !rest.is_empty() || whole.is_empty() || whole.len() > limits::HELD_BLOCKS {
-        return Err(ProtocolError::violation(format!("the peer sent {} bytes of held blocks' digests", bytes.len())));
-    }
-    let number = |bytes: &[u8]| bytes.iter().fold(0, |number, &byte| (number << 8) | u32::from(byte));
-    let digest = |bytes: &[u8; BLOCK_DIGEST_BYTES]| {
-        let mut blake3 = [0; 32];
-        blake3.copy_from_slice(&bytes[..32]);
-        BlockDigest { blake3, adler32: number(&bytes[32..36]), crc32c: number(&bytes[36..]) }
-    };
-    Ok(whole.iter().map(digest).collect())
-}
-
-/// Blocks that a file may have: the smallest are [`crate::tuning::BLOCK_BYTES_MIN`] long.
-fn check_blocks(first: u64, count: u64) -> Result<(), ProtocolError> {
-    let most = limits::FILE_BYTES / u64::from(crate::tuning::BLOCK_BYTES_MIN) + 1;
-    let fits = count > 0 && first.checked_add(count).is_some_and(|end| end <= most);
-    fits.then_some(()).ok_or_else(|| ProtocolError::violation(format!("the peer named {count} blocks from {first} on")))
-}
-
-fn query_to_raw(item: QueryItem) -> raw::QueryItem {
-    raw::QueryItem {
-        index: item.index,
-        path: item.path,
-        kind: kind_number(item.kind),
-        size: item.size,
-        mtime_seconds: item.mtime.0,
-        mtime_nanos: item.mtime.1,
-        changed_seconds: item.changed.0,
-        changed_nanos: item.changed.1,
-    }
-}
-
-fn query_from_raw(item: raw::QueryItem) -> Result<QueryItem, ProtocolError> {
-    path::check_relative(&item.path).map_err(|error| ProtocolError::path(&item.path, error))?;
-    let kind = kind_from_number(item.kind).filter(|kind| matches!(kind, ItemKind::File | ItemKind::Symlink));
-    let kind =
-        kind.ok_or_else(|| ProtocolError::violation("the peer asked about something that is no file or link"))?;
-    if item.mtime_nanos >= 1_000_000_000 || item.changed_nanos >= 1_000_000_000 {
-        return Err(ProtocolError::violation("the peer asked about an item with an impossible time"));
-    }
-    Ok(QueryItem {
-        index: item.index,
-        path: item.path,
-        kind,
-        size: item.size,
-        mtime: (item.mtime_seconds, item.mtime_nanos),
-        changed: (item.changed_seconds, item.changed_nanos),
+        Body::Held(held) => held.try_into()?,
+        Body::Confirm(confirm) => confirm.try_into()?,
+        Body::Query(query) => query.try_into()?,
+        Body::Known(known) => known.into(),
     })
 }
 
@@ -551,6 +428,8 @@ impl From<raw::Failure> for Failure {
 
 /// The protobuf shapes. Field numbers are for ever; a new field is optional.
 pub(crate) mod raw {
+    use super::super::earlier::{Confirm, Held, Known, Query};
+
     pub const PUBLISHED: u32 = 1;
     pub const KEPT: u32 = 2;
     pub const MISMATCH: u32 = 3;
@@ -602,71 +481,6 @@ pub(crate) mod raw {
         Query(Query),
         #[prost(message, tag = "17")]
         Known(Known),
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct Held {
-        #[prost(uint64, tag = "1")]
-        pub item: u64,
-        #[prost(uint64, tag = "2")]
-        pub first: u64,
-        /// 40 bytes a block: BLAKE3, Adler-32, CRC-32C.
-        #[prost(bytes = "vec", tag = "3")]
-        pub digests: Vec<u8>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct Confirm {
-        #[prost(uint64, tag = "1")]
-        pub item: u64,
-        #[prost(uint64, tag = "2")]
-        pub first: u64,
-        #[prost(uint64, tag = "3")]
-        pub count: u64,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct Query {
-        #[prost(uint64, tag = "1")]
-        pub bundle: u64,
-        #[prost(message, repeated, tag = "2")]
-        pub items: Vec<QueryItem>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct QueryItem {
-        #[prost(uint32, tag = "1")]
-        pub index: u32,
-        #[prost(bytes = "vec", tag = "2")]
-        pub path: Vec<u8>,
-        #[prost(uint32, tag = "3")]
-        pub kind: u32,
-        #[prost(uint64, tag = "4")]
-        pub size: u64,
-        #[prost(sint64, tag = "5")]
-        pub mtime_seconds: i64,
-        #[prost(uint32, tag = "6")]
-        pub mtime_nanos: u32,
-        #[prost(sint64, tag = "7")]
-        pub changed_seconds: i64,
-        #[prost(uint32, tag = "8")]
-        pub changed_nanos: u32,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct Known {
-        #[prost(uint64, tag = "1")]
-        pub bundle: u64,
-        #[prost(message, repeated, tag = "2")]
-        pub items: Vec<KnownItem>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct KnownItem {
-        #[prost(uint32, tag = "1")]
-        pub index: u32,
-        #[prost(message, optional, tag = "2")]
-        pub digests: Option<super::RawDigests>,
     }
 
     #[derive(Clone, PartialEq, prost::Message)]
@@ -802,6 +616,7 @@ pub(crate) mod raw {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::ItemKind;
     use crate::request::Digests;
 
     #[test]

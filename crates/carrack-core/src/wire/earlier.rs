@@ -1,0 +1,207 @@
+//! What sender and receiver say of earlier attempts (version 2): blocks that are held and confirmed, small items that are asked about
+//! and known. Part of [`super::peer`]'s messages; here are their shapes, and what is checked of them.
+
+use super::ProtocolError;
+use super::control::{RawDigests, kind_from_number, kind_number};
+use super::peer::PeerMessage;
+use crate::digest::BlockDigest;
+use crate::report::{FileDigests, ItemKind};
+use crate::{limits, path};
+
+/// A small item that may be at the receiver already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueryItem {
+    /// Its index within the bundle.
+    pub index: u32,
+    /// Relative to the destination.
+    pub path: Vec<u8>,
+    /// File or link.
+    pub kind: ItemKind,
+    /// Bytes of a file; 0 of a link.
+    pub size: u64,
+    /// Modification time.
+    pub mtime: (i64, u32),
+    /// When the source's content or attributes last changed, by the source's clock.
+    pub changed: (i64, u32),
+}
+
+/// Blocks that are there, as a message.
+pub(super) fn held(item: u64, first: u64, digests: &[BlockDigest]) -> Held {
+    Held { item, first, digests: digests_to_bytes(digests) }
+}
+
+/// A question, as a message.
+pub(super) fn query(bundle: u64, items: Vec<QueryItem>) -> Query {
+    Query { bundle, items: items.into_iter().map(item_to_raw).collect() }
+}
+
+/// Its answer, as a message.
+pub(super) fn known(bundle: u64, items: Vec<(u32, FileDigests)>) -> Known {
+    let known = |(index, digests): (u32, FileDigests)| KnownItem { index, digests: Some(digests.into()) };
+    Known { bundle, items: items.into_iter().map(known).collect() }
+}
+
+impl TryFrom<Held> for PeerMessage {
+    type Error = ProtocolError;
+
+    fn try_from(held: Held) -> Result<Self, ProtocolError> {
+        let digests = digests_from_bytes(&held.digests)?;
+        check_blocks(held.first, digests.len() as u64)?;
+        Ok(Self::Held { item: held.item, first: held.first, digests })
+    }
+}
+
+impl TryFrom<Confirm> for PeerMessage {
+    type Error = ProtocolError;
+
+    fn try_from(confirm: Confirm) -> Result<Self, ProtocolError> {
+        check_blocks(confirm.first, confirm.count)?;
+        Ok(Self::Confirm { item: confirm.item, first: confirm.first, count: confirm.count })
+    }
+}
+
+impl TryFrom<Query> for PeerMessage {
+    type Error = ProtocolError;
+
+    fn try_from(query: Query) -> Result<Self, ProtocolError> {
+        let items = query.items.into_iter().map(item_from_raw).collect::<Result<_, _>>()?;
+        Ok(Self::Query { bundle: query.bundle, items })
+    }
+}
+
+impl From<Known> for PeerMessage {
+    fn from(known: Known) -> Self {
+        let items = known.items.into_iter().map(|item| (item.index, item.digests.unwrap_or_default().into()));
+        Self::Known { bundle: known.bundle, items: items.collect() }
+    }
+}
+
+/// Bytes of a block's digests in a message: BLAKE3, Adler-32, CRC-32C.
+const BLOCK_DIGEST_BYTES: usize = 32 + 4 + 4;
+
+fn digests_to_bytes(digests: &[BlockDigest]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(digests.len() * BLOCK_DIGEST_BYTES);
+    for digest in digests {
+        bytes.extend_from_slice(&digest.blake3);
+        bytes.extend_from_slice(&digest.adler32.to_be_bytes());
+        bytes.extend_from_slice(&digest.crc32c.to_be_bytes());
+    }
+    bytes
+}
+
+fn digests_from_bytes(bytes: &[u8]) -> Result<Vec<BlockDigest>, ProtocolError> {
+    let (whole, rest) = bytes.as_chunks::<BLOCK_DIGEST_BYTES>();
+    if !rest.is_empty() || whole.is_empty() || whole.len() > limits::HELD_BLOCKS {
+        return Err(ProtocolError::violation(format!("the peer sent {} bytes of held blocks' digests", bytes.len())));
+    }
+    let number = |bytes: &[u8]| bytes.iter().fold(0, |number, &byte| (number << 8) | u32::from(byte));
+    let digest = |bytes: &[u8; BLOCK_DIGEST_BYTES]| {
+        let mut blake3 = [0; 32];
+        blake3.copy_from_slice(&bytes[..32]);
+        BlockDigest { blake3, adler32: number(&bytes[32..36]), crc32c: number(&bytes[36..]) }
+    };
+    Ok(whole.iter().map(digest).collect())
+}
+
+/// Blocks that a file may have: the smallest are [`crate::tuning::BLOCK_BYTES_MIN`] long.
+fn check_blocks(first: u64, count: u64) -> Result<(), ProtocolError> {
+    let most = limits::FILE_BYTES / u64::from(crate::tuning::BLOCK_BYTES_MIN) + 1;
+    let fits = count > 0 && first.checked_add(count).is_some_and(|end| end <= most);
+    fits.then_some(()).ok_or_else(|| ProtocolError::violation(format!("the peer named {count} blocks from {first} on")))
+}
+
+fn item_to_raw(item: QueryItem) -> RawQueryItem {
+    RawQueryItem {
+        index: item.index,
+        path: item.path,
+        kind: kind_number(item.kind),
+        size: item.size,
+        mtime_seconds: item.mtime.0,
+        mtime_nanos: item.mtime.1,
+        changed_seconds: item.changed.0,
+        changed_nanos: item.changed.1,
+    }
+}
+
+fn item_from_raw(item: RawQueryItem) -> Result<QueryItem, ProtocolError> {
+    path::check_relative(&item.path).map_err(|error| ProtocolError::path(&item.path, error))?;
+    let kind = kind_from_number(item.kind).filter(|kind| matches!(kind, ItemKind::File | ItemKind::Symlink));
+    let kind =
+        kind.ok_or_else(|| ProtocolError::violation("the peer asked about something that is no file or link"))?;
+    if item.mtime_nanos >= 1_000_000_000 || item.changed_nanos >= 1_000_000_000 {
+        return Err(ProtocolError::violation("the peer asked about an item with an impossible time"));
+    }
+    Ok(QueryItem {
+        index: item.index,
+        path: item.path,
+        kind,
+        size: item.size,
+        mtime: (item.mtime_seconds, item.mtime_nanos),
+        changed: (item.changed_seconds, item.changed_nanos),
+    })
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Held {
+    #[prost(uint64, tag = "1")]
+    pub item: u64,
+    #[prost(uint64, tag = "2")]
+    pub first: u64,
+    /// 40 bytes a block: BLAKE3, Adler-32, CRC-32C.
+    #[prost(bytes = "vec", tag = "3")]
+    pub digests: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Confirm {
+    #[prost(uint64, tag = "1")]
+    pub item: u64,
+    #[prost(uint64, tag = "2")]
+    pub first: u64,
+    #[prost(uint64, tag = "3")]
+    pub count: u64,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Query {
+    #[prost(uint64, tag = "1")]
+    pub bundle: u64,
+    #[prost(message, repeated, tag = "2")]
+    pub items: Vec<RawQueryItem>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct RawQueryItem {
+    #[prost(uint32, tag = "1")]
+    pub index: u32,
+    #[prost(bytes = "vec", tag = "2")]
+    pub path: Vec<u8>,
+    #[prost(uint32, tag = "3")]
+    pub kind: u32,
+    #[prost(uint64, tag = "4")]
+    pub size: u64,
+    #[prost(sint64, tag = "5")]
+    pub mtime_seconds: i64,
+    #[prost(uint32, tag = "6")]
+    pub mtime_nanos: u32,
+    #[prost(sint64, tag = "7")]
+    pub changed_seconds: i64,
+    #[prost(uint32, tag = "8")]
+    pub changed_nanos: u32,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Known {
+    #[prost(uint64, tag = "1")]
+    pub bundle: u64,
+    #[prost(message, repeated, tag = "2")]
+    pub items: Vec<KnownItem>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct KnownItem {
+    #[prost(uint32, tag = "1")]
+    pub index: u32,
+    #[prost(message, optional, tag = "2")]
+    pub digests: Option<RawDigests>,
+}

@@ -1,0 +1,127 @@
+//! What the verbs of a file manager ask of an agent, and its answers. Part of [`super::control`]'s messages.
+
+use super::control::Item;
+use super::peer::raw::Failure as RawFailure;
+
+/// List a directory, or describe a file.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct List {
+    /// As typed.
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: Vec<u8>,
+    /// And everything below.
+    #[prost(bool, tag = "2")]
+    pub recursive: bool,
+    /// Describe the path itself, even when it is a directory.
+    #[prost(bool, tag = "3")]
+    pub itself: bool,
+}
+
+/// A page of a listing.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Page {
+    /// At most [`crate::limits::PAGE_ENTRIES`].
+    #[prost(message, repeated, tag = "1")]
+    pub entries: Vec<Entry>,
+}
+
+/// One entry of a listing.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Entry {
+    /// Relative to the listed directory.
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: Vec<u8>,
+    /// `kind` numbers.
+    #[prost(uint32, tag = "2")]
+    pub kind: u32,
+    /// Bytes.
+    #[prost(uint64, tag = "3")]
+    pub size: u64,
+    /// Permission bits.
+    #[prost(uint32, tag = "4")]
+    pub mode: u32,
+    /// Modification time.
+    #[prost(sint64, tag = "5")]
+    pub mtime_seconds: i64,
+    /// And nanoseconds.
+    #[prost(uint32, tag = "6")]
+    pub mtime_nanos: u32,
+    /// Of a symbolic link.
+    #[prost(bytes = "vec", tag = "7")]
+    pub link_target: Vec<u8>,
+    /// Why it could not be read: then nothing else is known.
+    #[prost(message, optional, tag = "8")]
+    pub failure: Option<RawFailure>,
+}
+
+/// Make a directory.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct MakeDirectory {
+    /// As typed.
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: Vec<u8>,
+    /// And those above it; then one that exists is fine.
+    #[prost(bool, tag = "2")]
+    pub parents: bool,
+}
+
+/// Rename.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Rename {
+    /// As typed.
+    #[prost(bytes = "vec", tag = "1")]
+    pub from: Vec<u8>,
+    /// As typed.
+    #[prost(bytes = "vec", tag = "2")]
+    pub to: Vec<u8>,
+}
+
+/// Remove.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Remove {
+    /// As typed.
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: Vec<u8>,
+    /// A directory with everything below it.
+    #[prost(bool, tag = "2")]
+    pub recursive: bool,
+}
+
+/// Digests of files.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Sum {
+    /// As typed; a directory stands for all files below it.
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: Vec<u8>,
+    /// Which.
+    #[prost(bool, tag = "2")]
+    pub blake3: bool,
+    /// Which.
+    #[prost(bool, tag = "3")]
+    pub adler32: bool,
+    /// Which.
+    #[prost(bool, tag = "4")]
+    pub crc32c: bool,
+}
+
+/// Digests of some files.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Sums {
+    /// In the order of the walk.
+    #[prost(message, repeated, tag = "1")]
+    pub list: Vec<Item>,
+}
+
+/// Collect what transfers have left that will not be taken up again.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Collect {
+    /// As typed: a directory, searched with everything below.
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: Vec<u8>,
+    /// Only what nothing has been written to for so many seconds.
+    #[prost(uint64, tag = "2")]
+    pub older_seconds: u64,
+    /// Tell only.
+    #[prost(bool, tag = "3")]
+    pub dry_run: bool,
+}
