@@ -21,6 +21,8 @@ use crate::chance::Chance;
 const PIECE_BYTES: usize = 64 << 10;
 /// Held per direction while a delay is in force: 1 Gb/s for 0.1 s is 12 MB.
 const DELAYED_BYTES_MAX: usize = 32 << 20;
+/// Kept of what is said first: a TLS greeting fits.
+const FIRST_BYTES: usize = 4096;
 
 /// Which way bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +100,8 @@ struct State {
 /// What is known of a connection outside its thread.
 struct Line {
     carried: Carried,
+    /// What the side that connected said first.
+    first: Vec<u8>,
     reset: bool,
     stalled: bool,
     /// None once the connection has ended: a relay may see many.
@@ -228,6 +232,11 @@ impl Proxy {
         self.shared.lock().lines.iter().map(|line| line.carried).collect()
     }
 
+    /// What the side that connected said first, at most 4096 bytes of it: by that connections can be told apart.
+    pub fn first_words(&self, index: usize) -> Vec<u8> {
+        self.shared.lock().lines.get(index).map(|line| line.first.clone()).unwrap_or_default()
+    }
+
     /// What all connections together have carried; `open` if any is.
     pub fn carried(&self) -> Carried {
         self.connections().iter().fold(Carried::default(), |sum, one| Carried {
@@ -340,7 +349,15 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
                 // It ends with that word, or has.
                 ended.thread.take().map(JoinHandle::join);
             }
-            state.lines.push(Line { carried, reset: false, stalled: false, wake: Some(wake), thread: Some(thread) });
+            let first = Vec::new();
+            state.lines.push(Line {
+                carried,
+                first,
+                reset: false,
+                stalled: false,
+                wake: Some(wake),
+                thread: Some(thread),
+            });
         }
     }
 }
@@ -481,7 +498,11 @@ impl<'a> Relay<'a> {
                     piece.truncate(count);
                     let mut state = self.shared.lock();
                     state.alter(way, half.position, &mut piece);
-                    let carried = &mut state.lines[self.index].carried;
+                    let line = &mut state.lines[self.index];
+                    if way == 0 {
+                        line.first.extend(piece.iter().take(FIRST_BYTES - line.first.len()));
+                    }
+                    let carried = &mut line.carried;
                     *(if way == 0 { &mut carried.up } else { &mut carried.down }) += count as u64;
                     half.position += count as u64;
                     half.held_bytes += count;

@@ -5,17 +5,58 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Command;
 
+use carrack_faults::proxy::{Flip, Proxy, Way};
 use serde_json::Value;
 
 use crate::support::node::Node;
 use crate::support::process::signal;
-use crate::support::proxy::{Kind, Proxy};
 use crate::support::running::Running;
 use crate::support::{Sandbox, same_tree, tool, tree, wait_until};
 
 /// Slow enough to be met in its midst.
 const RATE: &str = "--bwlimit=8MB";
 const LARGE_BYTES: usize = 24 << 20;
+
+/// What a client's first words name in its data connections, with TLS and in the clear.
+const DATA_WORDS: [&[u8]; 2] = [b"carrack-data/1", b"CRK1"];
+
+/// What a connection is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Control,
+    Data,
+}
+
+/// The numbers of a relay's connections that are open and of a kind.
+fn open(proxy: &Proxy, kind: Kind) -> Vec<usize> {
+    let of_kind = |index: &usize| {
+        let first = proxy.first_words(*index);
+        let names = |word: &&[u8]| first.windows(word.len()).any(|window| window == *word);
+        !first.is_empty() && (kind == Kind::Data) == DATA_WORDS.iter().any(names)
+    };
+    let connections = proxy.connections();
+    (0..connections.len()).filter(|&index| connections[index].open).filter(of_kind).collect()
+}
+
+/// Resets a relay's connections of a kind: all, or the one made first. How many; they are gone then.
+fn lose(proxy: &Proxy, kind: Kind, all: bool) -> usize {
+    let chosen = open(proxy, kind).into_iter().take(if all { usize::MAX } else { 1 });
+    let lost: Vec<usize> = chosen.filter(|&index| proxy.reset(index)).collect();
+    wait_until("they are gone", || lost.iter().all(|&index| !proxy.connections()[index].open));
+    lost.len()
+}
+
+/// Data connections are made to the host that the command reached and the port that the node names: this one, where no other
+/// address is allowed.
+fn by(proxy: &Proxy) -> String {
+    format!("--data-address={}", proxy.address().ip())
+}
+
+/// Bytes that a relay has passed on.
+fn carried(proxy: &Proxy) -> u64 {
+    let carried = proxy.carried();
+    carried.up + carried.down
+}
 
 /// A tree, a node, and a relay before it.
 struct Scene {
@@ -31,18 +72,23 @@ impl Scene {
         tree::many(&sandbox.path("tree"), 40, 50_000);
         sandbox.write("tree/large", tree::bytes(LARGE_BYTES, 7));
         let node = Node::start(&sandbox, "root", &[]);
-        let proxy = Proxy::before(&node.address);
+        let proxy = Proxy::start(node.address.parse().unwrap());
         Self { proxy, node, sandbox }
     }
 
     /// A place at the node, by way of the relay.
     fn at(&self, path: &str) -> String {
-        format!("carrack://{}/{path}{}", self.proxy.address, self.node.fingerprint)
+        format!("carrack://{}/{path}{}", self.proxy.address(), self.node.fingerprint)
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
+        self.command_by(&self.proxy, arguments)
+    }
+
+    /// A command whose data goes through this relay.
+    fn command_by(&self, proxy: &Proxy, arguments: &[&str]) -> Command {
         let mut command = self.sandbox.carrack();
-        command.args(["--json", "--data-address=127.0.0.2", "--log-file=log", "--streams=4", &self.node.token()]);
+        command.args(["--json", &by(proxy), "--log-file=log", "--streams=4", &self.node.token()]);
         command.args(arguments);
         command
     }
@@ -60,7 +106,7 @@ impl Scene {
     }
 
     fn wait_for_midst(&self) {
-        wait_until("the copy is in its midst", || self.proxy.carried() > 4 << 20);
+        wait_until("the copy is in its midst", || carried(&self.proxy) > 4 << 20);
     }
 
     fn log(&self) -> String {
@@ -103,8 +149,8 @@ fn fault(summary: &Value, name: &str) -> u64 {
 fn a_lost_stream_is_made_again() {
     let scene = Scene::new();
     let running = scene.in_its_midst(&[]);
-    assert_eq!(scene.proxy.lose(Kind::Data, false), 1);
-    wait_until("there are four again", || scene.proxy.open(Kind::Data) == 4);
+    assert_eq!(lose(&scene.proxy, Kind::Data, false), 1);
+    wait_until("there are four again", || open(&scene.proxy, Kind::Data).len() == 4);
     let summary = scene.done(running);
     assert_eq!(fault(&summary, "sessions_lost"), 0);
     assert!(fault(&summary, "streams_lost") >= 1);
@@ -117,9 +163,9 @@ fn streams_that_are_lost_again_and_again_cost_time_only() {
     let mut running = scene.in_its_midst(&["--block=64K"]);
     let mut rounds = 0;
     while running.is_running() && rounds < 20 {
-        let carried = scene.proxy.carried();
-        rounds += u32::from(scene.proxy.lose(Kind::Data, true) > 0);
-        wait_until("something passes again", || !running.is_running() || scene.proxy.carried() > carried + (1 << 20));
+        let before = carried(&scene.proxy);
+        rounds += u32::from(lose(&scene.proxy, Kind::Data, true) > 0);
+        wait_until("something passes again", || !running.is_running() || carried(&scene.proxy) > before + (1 << 20));
     }
     assert!(rounds >= 3, "the copy was too quick to be disturbed");
     let summary = scene.done(running);
@@ -131,7 +177,7 @@ fn streams_that_are_lost_again_and_again_cost_time_only() {
 fn a_lost_control_connection_is_a_new_session() {
     let scene = Scene::new();
     let running = scene.in_its_midst(&["--manifest=sums"]);
-    assert_eq!(scene.proxy.lose(Kind::Control, true), 1);
+    assert_eq!(lose(&scene.proxy, Kind::Control, true), 1);
     let summary = scene.done(running);
     assert_eq!(fault(&summary, "sessions_lost"), 1);
     assert!(scene.log().contains("trying again in"), "{}", scene.log());
@@ -147,7 +193,7 @@ fn a_copy_from_a_node_outlives_its_control_connection() {
     scene.sandbox.ok(["tree", "root/"]);
     let running = Running::start(scene.command(&[RATE]).args([&scene.at("tree"), "back"]));
     scene.wait_for_midst();
-    assert_eq!(scene.proxy.lose(Kind::Control, true), 1);
+    assert_eq!(lose(&scene.proxy, Kind::Control, true), 1);
     let ran = running.end();
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
     same_tree(&scene.sandbox.path("tree"), &scene.sandbox.path("back/tree"));
@@ -180,27 +226,27 @@ fn a_node_that_hangs_is_left_and_found_again() {
 #[test]
 fn a_node_that_refuses_at_first_is_tried_again() {
     let scene = Scene::new();
-    scene.proxy.refuse(true);
+    scene.proxy.refuse(1.0);
     let running = scene.start(&[]);
-    wait_until("it was tried twice", || scene.proxy.refused() >= 2);
-    scene.proxy.refuse(false);
+    wait_until("it was tried twice", || scene.proxy.made().refused >= 2);
+    scene.proxy.refuse(0.0);
     scene.done(running);
 }
 
 #[test]
 fn a_node_that_never_answers_is_given_up_before_long() {
     let scene = Scene::new();
-    scene.proxy.refuse(true);
+    scene.proxy.refuse(1.0);
     let ran = scene.start(&[]).end();
     ran.failed_with(10, &["given up after 5 attempts in a row"]);
-    assert_eq!(scene.proxy.refused(), 5);
+    assert_eq!(scene.proxy.made().refused, 5);
 }
 
 #[test]
 fn with_no_retries_the_first_loss_is_the_last() {
     let scene = Scene::new();
     let running = scene.in_its_midst(&["--retries=0"]);
-    scene.proxy.lose(Kind::Control, true);
+    lose(&scene.proxy, Kind::Control, true);
     let ran = running.end();
     ran.failed_with(10, &["the control connection was"]);
     assert!(!scene.log().contains("trying again"), "{}", scene.log());
@@ -210,10 +256,11 @@ fn with_no_retries_the_first_loss_is_the_last() {
 fn what_is_altered_on_the_way_is_sent_again() {
     for encrypt in ["tls", "none"] {
         let scene = Scene::new();
-        scene.proxy.change(5);
+        // Far enough in that the control connection never comes to it.
+        scene.proxy.flip(Way::Up, Flip::Every(1 << 20), 5);
         let running = scene.start(&["--encrypt", encrypt]);
         let summary = scene.done(running);
-        assert_eq!(scene.proxy.left_to_change(), 0);
+        assert_eq!(scene.proxy.made().flips, 5);
         assert_eq!(fault(&summary, "sessions_lost"), 0);
         let (altered, blocks) = (fault(&summary, "streams_altered"), fault(&summary, "digest_mismatches"));
         assert!(altered + blocks > 0, "{summary}");
@@ -230,7 +277,7 @@ fn a_deadline_ends_what_hangs_at_any_point() {
     running.end().failed_with(30, &["--deadline is over", "run the same command again"]);
     scene.proxy.stall(false);
     // Between two attempts.
-    scene.proxy.refuse(true);
+    scene.proxy.refuse(1.0);
     let ran = scene.start(&["--deadline=500ms"]).end();
     ran.failed_with(30, &["--deadline is over", "the last attempt failed"]);
     // While a connection is made with somebody who takes it and says nothing.
@@ -260,14 +307,14 @@ fn between_two_nodes_either_may_be_lost() {
     for lost in ["source", "destination"] {
         let scene = Scene::new();
         let other = Node::start(&scene.sandbox, "other", &[]);
-        let before_other = Proxy::before(&other.address);
+        let before_other = Proxy::start(other.address.parse().unwrap());
         scene.sandbox.ok(["tree", "root/"]);
         // Both nodes take the same token.
-        let there = format!("carrack://{}/{}", before_other.address, other.fingerprint);
-        let running = Running::start(scene.command(&[RATE]).args([&scene.at("tree"), &there]));
-        wait_until("the copy is in its midst", || before_other.carried() > 4 << 20);
+        let there = format!("carrack://{}/{}", before_other.address(), other.fingerprint);
+        let running = Running::start(scene.command_by(&before_other, &[RATE]).args([&scene.at("tree"), &there]));
+        wait_until("the copy is in its midst", || carried(&before_other) > 4 << 20);
         let proxy = if lost == "source" { &scene.proxy } else { &before_other };
-        assert_eq!(proxy.lose(Kind::Control, true), 1);
+        assert_eq!(lose(proxy, Kind::Control, true), 1);
         let ran = running.end();
         assert_eq!(ran.code, 0, "{lost}: {}{}", ran.stdout, ran.stderr);
         same_tree(&scene.sandbox.path("tree"), &scene.sandbox.path("other/tree"));
@@ -282,17 +329,17 @@ fn what_there_is_only_once_is_not_tried_again() {
     command.stdin(fs::File::open(scene.sandbox.path("tree/large")).unwrap());
     let running = Running::start(&mut command);
     scene.wait_for_midst();
-    scene.proxy.lose(Kind::Control, true);
+    lose(&scene.proxy, Kind::Control, true);
     running.end().failed_with(10, &["standard input cannot be read twice"]);
     assert!(!scene.sandbox.path("root/piped").exists());
 
     scene.sandbox.ok(["tree/large", "root/"]);
-    let carried = scene.proxy.carried();
+    let before = carried(&scene.proxy);
     let mut command = scene.sandbox.carrack();
-    command.args([RATE, "--data-address=127.0.0.2", &scene.node.token(), &scene.at("large"), "-"]);
+    command.args([RATE, &by(&scene.proxy), &scene.node.token(), &scene.at("large"), "-"]);
     let running = Running::start(&mut command);
-    wait_until("the copy is in its midst", || scene.proxy.carried() > carried + (4 << 20));
-    scene.proxy.lose(Kind::Control, true);
+    wait_until("the copy is in its midst", || carried(&scene.proxy) > before + (4 << 20));
+    lose(&scene.proxy, Kind::Control, true);
     running.end().failed_with(10, &["cannot be taken back"]);
 }
 
@@ -354,7 +401,7 @@ fn a_list_of_failures_is_not_written_by_a_copy_that_broke_off() {
     let scene = Scene::new();
     scene.sandbox.write("failed", "of the run before\n");
     let running = scene.in_its_midst(&["--retries=0", "--failed-list=failed"]);
-    scene.proxy.lose(Kind::Control, true);
+    lose(&scene.proxy, Kind::Control, true);
     running.end().failed_with(10, &[]);
     assert!(scene.log().contains("failed was not written"), "{}", scene.log());
     assert_eq!(fs::read_to_string(scene.sandbox.path("failed")).unwrap(), "of the run before\n");

@@ -3,7 +3,6 @@
 pub mod netns;
 pub mod node;
 pub mod process;
-pub mod proxy;
 pub mod running;
 pub mod sshd;
 pub mod tree;
