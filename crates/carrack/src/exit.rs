@@ -51,7 +51,13 @@ pub fn of_code(code: ErrorCode) -> u8 {
     use ErrorCode as E;
     match code {
         E::Usage | E::SameFile => USAGE,
-        E::ConnectFailed | E::ConnectionLost | E::AgentMissing | E::AgentRefused | E::NoLink | E::Busy => NETWORK,
+        E::ConnectFailed
+        | E::ConnectionLost
+        | E::AgentMissing
+        | E::AgentRefused
+        | E::NoLink
+        | E::Busy
+        | E::HostUnknown => NETWORK,
         E::Silence | E::DeadlinePassed => TIMEOUT,
         E::NotFound
         | E::PermissionDenied

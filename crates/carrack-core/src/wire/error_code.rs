@@ -133,6 +133,7 @@ error_codes! {
     34 AgentRefused "agent-refused" Network "the remote host did not run the agent"
     35 NoLink "no-link" Network "no data connection could be made in any allowed way"
     36 Busy "busy" Network "the node has as many sessions as it takes"
+    37 HostUnknown "host-unknown" Network "there is no host of that name"
     40 AuthenticationFailed "authentication-failed" Authorization "the peer did not prove who it is"
     41 KeyMismatch "key-mismatch" Authorization "the node shows another key than the one pinned"
     42 NodeReadOnly "node-read-only" Authorization "the node serves for reading only"

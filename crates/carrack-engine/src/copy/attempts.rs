@@ -53,8 +53,9 @@ impl Attempts {
     }
 
     fn may_pass(&self, failure: &Failure) -> bool {
-        // A host that has run an agent before will do so again, once it is up or the path to it is.
-        let was_there = self.reached && matches!(failure.code, ErrorCode::AgentRefused | ErrorCode::AgentMissing);
+        // A host that has run an agent before will do so again, once it is up or the path to it is, or to who knows its name.
+        let was_there = self.reached
+            && matches!(failure.code, ErrorCode::AgentRefused | ErrorCode::AgentMissing | ErrorCode::HostUnknown);
         // What the command itself could not do is no fault of the path.
         failure.side != Side::Command && (failure.code.may_pass() || was_there)
     }
@@ -111,7 +112,7 @@ mod tests {
             }
             for code in ErrorCode::ALL {
                 let again = attempts.next(&lost(*code), Instant::now()).is_some();
-                let host = matches!(code, ErrorCode::AgentRefused | ErrorCode::AgentMissing);
+                let host = matches!(code, ErrorCode::AgentRefused | ErrorCode::AgentMissing | ErrorCode::HostUnknown);
                 assert_eq!(again, code.may_pass() || (reached && host), "{} {reached}", code.name());
                 attempts.in_a_row = 0;
             }

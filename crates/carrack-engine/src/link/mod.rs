@@ -6,6 +6,7 @@ pub mod listen;
 pub mod mux;
 pub mod node_client;
 mod records;
+pub mod refusals;
 pub mod ssh;
 pub mod tls;
 pub mod tls_duplex;

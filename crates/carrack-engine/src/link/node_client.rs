@@ -13,6 +13,7 @@ use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::Reach;
 
 use super::dial::connect_any;
+use super::refusals;
 use super::tls::{ALPN_CONTROL, Tls};
 use crate::data::socket::Socket;
 use crate::error::{describe, failure};
@@ -48,7 +49,8 @@ pub fn connect(
             "{node}: no connection: {}. Is `carrack serve` running there, and is the port open?",
             describe(&error)
         );
-        failure(ErrorCode::ConnectFailed, Side::Link, message)
+        let is_unknown = refusals::is_no_such_name(&describe(&error));
+        failure(if is_unknown { ErrorCode::HostUnknown } else { ErrorCode::ConnectFailed }, Side::Link, message)
     })?;
     let socket = Socket::Tcp(socket);
     let lost = |error: io::Error| {

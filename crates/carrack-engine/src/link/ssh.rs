@@ -20,6 +20,7 @@ use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::Reach;
 use carrack_core::wire::PROTOCOL_VERSION;
 
+use super::refusals;
 use crate::end::stopped;
 use crate::error::{describe, failure};
 
@@ -413,14 +414,25 @@ impl Starting<'_> {
         }
         match code {
             // ssh's own code for its own failures.
-            Some(255) => failure(
-                ErrorCode::ConnectFailed,
-                Side::Link,
-                format!("{}: ssh could not connect; {}", self.host, self.last_words()),
-            ),
+            Some(255) => self.unconnected(),
             Some(code) => self.refused(&format!("the session ended before an agent spoke, with exit code {code}")),
             None => self.refused("the session ended before an agent spoke"),
         }
+    }
+
+    fn unconnected(&self) -> Failure {
+        let refusal = {
+            let messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+            // Who has got as far as a login shell has not been refused.
+            refusals::of_ssh(messages.iter().map(String::as_str)).filter(|_| self.noise.is_empty())
+        };
+        let advice = match refusal {
+            Some(ErrorCode::HostUnknown) => ". Check the name, or give it a HostName in your ssh configuration",
+            Some(_) => ". Not tried again: an ssh to that host by hand must work without it",
+            None => "",
+        };
+        let message = format!("{}: ssh could not connect; {}{advice}", self.host, self.last_words());
+        failure(refusal.unwrap_or(ErrorCode::ConnectFailed), Side::Link, message)
     }
 
     fn refused(&self, what: &str) -> Failure {

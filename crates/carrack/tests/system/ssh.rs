@@ -2,11 +2,12 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::process::Command;
 
 use crate::support::process::{agents, signal};
 use crate::support::running::Running;
 use crate::support::sshd::{Setup, Sshd};
-use crate::support::{Ran, Sandbox, b3sum, mode, same_tree, tree, wait_until};
+use crate::support::{Ran, Sandbox, b3sum, mode, same_tree, tool, tree, wait_until};
 
 /// The words that go with the note that the program is being sent.
 const SENDING: &str = "sending this one";
@@ -225,26 +226,67 @@ fn an_account_that_does_not_run_commands_is_recognised() {
     assert!(!sandbox.path("there").exists());
 }
 
+/// Runs a copy to a host by this ssh; how it ended, and whether it was tried again.
+fn tried(sandbox: &Sandbox, rsh: &str, host: &str) -> (Ran, bool) {
+    let _ = std::fs::remove_file(sandbox.path("log"));
+    let ran = sandbox.run([rsh, "--log-file=log", "file", &at(sandbox, host, "there")]);
+    let again = std::fs::read_to_string(sandbox.path("log")).unwrap().contains("trying again");
+    (ran, again)
+}
+
 #[test]
-fn what_ssh_says_of_a_host_it_does_not_trust_or_reach_is_passed_on() {
+fn what_ssh_says_of_a_host_it_does_not_trust_is_passed_on_and_not_tried_again() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "content");
     let far = Sshd::start(&sandbox);
     let other = std::fs::read_to_string(sandbox.path("user_key.pub")).unwrap();
     let known = sandbox.write("other_hosts", format!("carrack-test {other}"));
-    let distrusting = format!("{} -o UserKnownHostsFile={}", far.rsh, known.display());
-    let ran = sandbox.run([&distrusting, "file", &at(&sandbox, "far", "there")]);
-    ran.failed_with(10, &["REMOTE HOST IDENTIFICATION HAS CHANGED", "Host key verification failed", "far: "]);
+    let changed = format!("UserKnownHostsFile={}", known.display());
+    tool(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(sandbox.path("wrong_key")));
+    let wrong_key = format!("IdentityFile={}", sandbox.path("wrong_key").display());
+    let cases = [
+        (changed.as_str(), ["REMOTE HOST IDENTIFICATION HAS CHANGED", "Host key verification failed"]),
+        ("UserKnownHostsFile=/dev/null", ["host key is known", "Host key verification failed"]),
+        ("PubkeyAuthentication=no", ["Permission denied (publickey)", "an ssh to that host by hand"]),
+        (wrong_key.as_str(), ["Permission denied (publickey)", "an ssh to that host by hand"]),
+    ];
+    for (option, words) in cases {
+        // What is said first counts: in front of the file that says otherwise.
+        let rsh = far.rsh.replace("--rsh=ssh", &format!("--rsh=ssh -o {option}"));
+        let rsh = if option == wrong_key { without_key(&sandbox, &rsh) } else { rsh };
+        let (ran, again) = tried(&sandbox, &rsh, "far");
+        ran.failed_with(77, &["far: ssh could not connect", words[0], words[1]]);
+        assert!(!again, "{option}");
+    }
+    assert!(!sandbox.path("there").exists());
+}
 
-    let stranger = format!("{} -o PubkeyAuthentication=no", far.rsh);
-    let ran = sandbox.run([&stranger, "file", &at(&sandbox, "far", "there")]);
-    ran.failed_with(10, &["Permission denied (publickey)", "ssh could not connect"]);
+/// The same ssh with a configuration that names no key: those of options would only be added.
+fn without_key(sandbox: &Sandbox, rsh: &str) -> String {
+    let config = std::fs::read_to_string(sandbox.path("far.ssh_config")).unwrap();
+    let lines: Vec<&str> = config.lines().filter(|line| !line.contains("IdentityFile")).collect();
+    let path = sandbox.write("keyless.ssh_config", lines.join("\n") + "\n");
+    rsh.replace(&sandbox.path("far.ssh_config").display().to_string(), &path.display().to_string())
+}
 
+#[test]
+fn a_host_that_cannot_be_reached_may_be_later_and_one_without_a_name_may_not() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    let far = Sshd::start(&sandbox);
     // A port that was free a moment ago.
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let nobody = format!("{} -p {closed}", far.rsh);
-    let ran = sandbox.run([&nobody, "file", &at(&sandbox, "far", "there")]);
+    let (ran, again) = tried(&sandbox, &format!("{} -p {closed}", far.rsh), "far");
     ran.failed_with(10, &["Connection refused", "ssh could not connect"]);
+    assert!(again);
+
+    // No name server is asked for a name with an empty part.
+    let (ran, again) = tried(&sandbox, &far.rsh, "no..host");
+    ran.failed_with(10, &["no..host: ssh could not connect", "Could not resolve hostname", "Check the name"]);
+    assert!(!again);
+    let ran = sandbox.run(["--json", "--log-file=log", "file", "carrack://no..host/there"]);
+    ran.failed_with(10, &["no..host"]);
+    assert_eq!(ran.summary()["error"]["code"], "host-unknown");
 
     let ran = sandbox.run(["--rsh=/no/such/program", "file", "far:there"]);
     ran.failed_with(10, &["/no/such/program: cannot be started", "No such file"]);
@@ -256,7 +298,7 @@ fn a_host_may_be_named_in_any_way_that_ssh_understands() {
     let sandbox = Sandbox::in_memory();
     sandbox.write("file", "content");
     let far = Sshd::start(&sandbox);
-    let user = crate::support::tool(std::process::Command::new("id").arg("-un"));
+    let user = tool(Command::new("id").arg("-un"));
     let user = user.trim();
     // No resolver knows a name for 127.0.0.77, and nobody asks for one.
     let hosts = [

@@ -1,0 +1,85 @@
+//! What says that a host cannot be reached as it was named, however often it is tried.
+//!
+//! ssh ends with 255 whatever went wrong, so its words decide. Of the locale it takes the character set alone: they are the same in
+//! every language. Only what is listed here counts; whatever else it says may pass.
+
+use carrack_core::report::ErrorCode;
+
+/// Lines of OpenSSH: how one starts, what stands in it, how it ends, and what it means.
+const LINES: &[(&str, &str, &str, ErrorCode)] = &[
+    // USER@HOST: Permission denied (publickey,password).
+    ("", ": Permission denied (", ").", ErrorCode::AuthenticationFailed),
+    ("Received disconnect from ", ": Too many authentication failures", "", ErrorCode::AuthenticationFailed),
+    ("Host key verification failed.", "", "", ErrorCode::AuthenticationFailed),
+    ("ssh: Could not resolve hostname ", ": ", "", ErrorCode::HostUnknown),
+];
+
+/// What the resolvers of glibc, musl and macOS say of a name that is none. That they got no answer is said otherwise.
+const NO_SUCH_NAME: [&str; 4] = [
+    "Name or service not known",
+    "No address associated with hostname",
+    "Name does not resolve",
+    "nodename nor servname provided, or not known",
+];
+
+/// What ssh's lines say, if it is something that trying again does not change.
+pub fn of_ssh<'a>(mut lines: impl Iterator<Item = &'a str>) -> Option<ErrorCode> {
+    lines.find_map(|line| {
+        let (.., code) = LINES.iter().find(|(start, within, end, _)| {
+            line.starts_with(start) && line[start.len()..].contains(within) && line.ends_with(end)
+        })?;
+        (*code != ErrorCode::HostUnknown || is_no_such_name(line)).then_some(*code)
+    })
+}
+
+/// Whether these words of a resolver say that there is no such name.
+pub fn is_no_such_name(words: &str) -> bool {
+    NO_SUCH_NAME.iter().any(|end| words.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_pass_is_known_by_its_words() {
+        let (refused, unknown) = (Some(ErrorCode::AuthenticationFailed), Some(ErrorCode::HostUnknown));
+        let cases = [
+            ("me@far: Permission denied (publickey).", refused),
+            ("me@10.0.0.7: Permission denied (publickey,gssapi-keyex,gssapi-with-mic,password).", refused),
+            ("Received disconnect from 10.0.0.7 port 22:2: Too many authentication failures", refused),
+            ("Host key verification failed.", refused),
+            ("ssh: Could not resolve hostname far: Name or service not known", unknown),
+            ("ssh: Could not resolve hostname far: No address associated with hostname", unknown),
+            ("ssh: Could not resolve hostname far: Name does not resolve", unknown),
+            ("ssh: Could not resolve hostname far: nodename nor servname provided, or not known", unknown),
+            // No answer from a name server is no answer.
+            ("ssh: Could not resolve hostname far: Temporary failure in name resolution", None),
+            ("ssh: Could not resolve hostname far: Try again", None),
+            ("ssh: connect to host far port 22: Connection refused", None),
+            ("ssh: connect to host far port 22: Connection timed out", None),
+            ("ssh: connect to host far port 22: No route to host", None),
+            ("kex_exchange_identification: Connection closed by remote host", None),
+            ("Connection closed by 10.0.0.7 port 22", None),
+            ("Received disconnect from 10.0.0.7 port 22:11: Bye Bye", None),
+            ("client_loop: send disconnect: Broken pipe", None),
+            // Said on the way to an answer, or by others.
+            ("Permission denied, please try again.", None),
+            ("sh: 1: /opt/carrack: Permission denied", None),
+            ("mktemp: failed to create file: Permission denied (os error 13)", None),
+            ("The last login said: Host key verification failed.", None),
+            ("", None),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(of_ssh([line].into_iter()), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn one_such_line_among_others_is_enough() {
+        let lines =
+            ["Warning: Permanently added 'far'", "Host key verification failed.", "Connection closed by UNKNOWN"];
+        assert_eq!(of_ssh(lines.into_iter()), Some(ErrorCode::AuthenticationFailed));
+        assert_eq!(of_ssh(lines[2..].iter().copied()), None);
+    }
+}
