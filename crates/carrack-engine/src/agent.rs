@@ -31,6 +31,7 @@ use crate::link::listen::DataListener;
 use crate::link::mux::MuxWriter;
 use crate::link::{dial, hello, ssh};
 use crate::node::NodeSessions;
+use crate::panics::contain;
 use crate::storage::destination::{Destination, Tree};
 use crate::storage::marker::MarkerRequest;
 use crate::storage::pipe::FifoWriter;
@@ -212,8 +213,8 @@ struct State {
     /// Data connections, and the numbers that they have had.
     connections: Vec<Weak<Socket>>,
     numbers: HashSet<u16>,
-    /// How the peer broke the protocol.
-    violation: Option<ProtocolError>,
+    /// Why the connection is read no more, if it is more than its end: how the peer broke the protocol.
+    broken: Option<Failure>,
     /// The connection has ended: nothing is to be started any more.
     left: bool,
 }
@@ -259,28 +260,37 @@ impl Agent {
         let (requests, work) = mpsc::sync_channel(limits::REQUESTS_WAITING);
         let reader = Arc::clone(self);
         std::thread::spawn(move || {
-            let ended =
-                reader.writer.read_all(input, &mut |channel, payload| reader.take_frame(channel, payload, &requests));
-            if let Err(error) = ended.map_err(io::Error::downcast::<ProtocolError>) {
-                reader.lock().violation = error.ok();
-            }
+            let read = contain(Side::Link, "reading the control connection", || {
+                reader.writer.read_all(input, &mut |channel, payload| reader.take_frame(channel, payload, &requests))
+            });
+            let violation = |error: io::Error| {
+                error.downcast::<ProtocolError>().ok().map(|error| protocol_failure(Side::Link, &error))
+            };
+            reader.lock().broken = match read {
+                Ok(ended) => ended.err().and_then(violation),
+                Err(why) => Some(why),
+            };
             // Only now do the requests end.
             drop(requests);
         });
-        let violation = loop {
-            let Ok(payload) = work.recv() else { break self.lock().violation.take() };
+        let broken = loop {
+            let Ok(payload) = work.recv() else { break self.lock().broken.take() };
             match ToAgent::from_bytes(&payload) {
                 Ok((_, Ask::Bye(_))) => break None,
                 Ok((request, ask)) => {
-                    if let Some(answer) = self.answer(request, ask) {
-                        self.reply(request, answer);
+                    let answer =
+                        || self.answer(request, ask).into_iter().for_each(|answer| self.reply(request, answer));
+                    if let Err(why) = contain(Side::Link, "a request", answer) {
+                        self.reply(request, Err(why.clone()));
+                        // What it has left half done is not built upon.
+                        break Some(why);
                     }
                 }
-                Err(error) => break Some(error),
+                Err(error) => break Some(protocol_failure(Side::Link, &error)),
             }
         };
-        if let Some(error) = violation {
-            self.reply(0, Err(protocol_failure(Side::Link, &error)));
+        if let Some(why) = broken {
+            self.reply(0, Err(why));
         }
         self.leave();
     }
@@ -333,7 +343,8 @@ impl Agent {
 
     /// Ends what runs, and the connection.
     pub fn leave(&self) {
-        self.end_work("the control connection has ended");
+        // Whatever becomes of the work, a connection that nobody reads any more is not kept alive.
+        let _ = contain(Side::Link, "the end of a session", || self.end_work("the control connection has ended"));
         self.writer.close();
     }
 
@@ -499,15 +510,18 @@ impl Agent {
         }
         let agent = Arc::clone(self);
         std::thread::spawn(move || {
-            let mut answer = Err(failure(ErrorCode::ConnectFailed, Side::Link, "no data connection was asked for"));
-            for number in ask.first..last {
-                answer = agent.dial_one(&ask, &session, pin, number as u16);
-                if answer.is_err() || agent.lock().left {
-                    break;
+            let dialed = contain(Side::Link, "making data connections", || {
+                let mut answer = Err(failure(ErrorCode::ConnectFailed, Side::Link, "no data connection was asked for"));
+                for number in ask.first..last {
+                    answer = agent.dial_one(&ask, &session, pin, number as u16);
+                    if answer.is_err() || agent.lock().left {
+                        break;
+                    }
                 }
-            }
+                answer
+            });
             agent.lock().dials -= 1;
-            agent.reply(request, answer);
+            agent.reply(request, dialed.unwrap_or_else(Err));
         });
         None
     }
@@ -547,8 +561,8 @@ impl Agent {
         std::thread::spawn(move || agent.pump_tunnel(Channel(channel), pump));
         let (agent, dials) = (Arc::clone(self), tunnel.dial);
         std::thread::spawn(move || {
-            let answer = agent.greet_tunnel(stream, &session, dials);
-            agent.reply(request, answer);
+            let greeted = contain(Side::Link, "opening a tunnel", || agent.greet_tunnel(stream, &session, dials));
+            agent.reply(request, greeted.unwrap_or_else(Err));
         });
         None
     }
@@ -749,3 +763,6 @@ pub fn addresses(socket: &std::net::TcpStream) -> (String, String) {
     };
     (plain(socket.local_addr()), plain(socket.peer_addr()))
 }
+
+#[cfg(test)]
+mod tests;

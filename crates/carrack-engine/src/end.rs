@@ -22,6 +22,7 @@ use crate::error::{describe, failure};
 use crate::link::mux::MuxWriter;
 use crate::link::ssh::SshChild;
 use crate::link::{node_client, ssh, tls_duplex};
+use crate::panics::contain;
 use crate::storage::place::Place;
 
 /// For a person to read.
@@ -431,7 +432,7 @@ fn spawn_reader(
 ) {
     let (writer, forward) = (writer.clone(), Arc::clone(forward));
     std::thread::spawn(move || {
-        let ended = writer.read_all(input, &mut |channel, payload| {
+        let read = &mut |channel, payload: Vec<u8>| {
             if channel != Channel::CONTROL {
                 let other = forward.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 return other.map_or(Ok(()), |other| other.send(channel, &payload));
@@ -439,22 +440,23 @@ fn spawn_reader(
             let (request, tell) =
                 FromAgent::from_bytes(&payload).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
             words.send(Incoming { end: id, request, tell: Ok(tell) }).map_err(|_| io::ErrorKind::BrokenPipe.into())
-        });
-        let why = match ended {
-            _ if writer.went_silent() => failure(
+        };
+        let why = match contain(Side::Command, "reading a control connection", || writer.read_all(input, read)) {
+            Err(why) => why,
+            Ok(_) if writer.went_silent() => failure(
                 ErrorCode::Silence,
                 Side::Link,
                 format!("{name}: nothing was heard for {} s", carrack_core::tuning::SILENCE.as_secs()),
             ),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
                 failure(ErrorCode::ProtocolViolation, Side::Link, format!("{name}: {}", describe(&error)))
             }
-            Err(error) => failure(
+            Ok(Err(error)) => failure(
                 ErrorCode::ConnectionLost,
                 Side::Link,
                 format!("{name}: the control connection was lost: {}", describe(&error)),
             ),
-            Ok(()) => {
+            Ok(Ok(())) => {
                 failure(ErrorCode::ConnectionLost, Side::Link, format!("{name}: the control connection was closed"))
             }
         };

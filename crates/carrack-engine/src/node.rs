@@ -84,6 +84,11 @@ pub struct NodeSessions {
 }
 
 impl NodeSessions {
+    /// None yet, at this port and of the node with this key.
+    pub fn new(port: u16, pin: [u8; 32]) -> Self {
+        Self { port, pin, open: Mutex::default() }
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<[u8; 16], (SessionKey, Arrived)>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -150,7 +155,7 @@ pub fn serve(options: ServeOptions) -> Result<(), Failure> {
         root: Arc::new(root),
         read_only: options.read_only,
         token,
-        sessions: Arc::new(NodeSessions { port: address.port(), pin: key.pin, open: Mutex::default() }),
+        sessions: Arc::new(NodeSessions::new(address.port(), key.pin)),
         key,
         deadlines: Deadlines::start(),
         unproved: Mutex::default(),
@@ -185,7 +190,8 @@ impl Node {
                 continue;
             };
             let node = Arc::clone(self);
-            std::thread::spawn(move || {
+            // Where no more threads are to be had the connection is closed, and the node goes on.
+            let _ = std::thread::Builder::new().spawn(move || {
                 // Whoever does not prove to belong here learns nothing but that the connection ends.
                 let _ = node.meet(control, ticket);
             });

@@ -92,16 +92,26 @@ impl Deadlines {
 
     /// Runs `work` on a socket that is cut off at the deadline.
     pub fn guard<T>(&self, socket: &Arc<Socket>, limit: Duration, work: impl FnOnce() -> T) -> T {
-        let ticket = self.next.fetch_add(1, Ordering::Relaxed) as u64;
-        self.lock().insert(ticket, (Instant::now() + limit, Arc::clone(socket)));
-        let result = work();
-        self.lock().remove(&ticket);
-        result
+        let ticket = Ticket { deadlines: self, number: self.next.fetch_add(1, Ordering::Relaxed) as u64 };
+        self.lock().insert(ticket.number, (Instant::now() + limit, Arc::clone(socket)));
+        work()
     }
 
     /// Connections that have not said who they are.
     pub fn pending(&self) -> usize {
         self.lock().len()
+    }
+}
+
+/// A socket's place among those that are watched; given back by a panic, too, or the socket would stay open.
+struct Ticket<'a> {
+    deadlines: &'a Deadlines,
+    number: u64,
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        self.deadlines.lock().remove(&self.number);
     }
 }
 

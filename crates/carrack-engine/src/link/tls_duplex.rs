@@ -10,9 +10,11 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use carrack_core::report::Side;
 use carrack_sys::socket::{Waker, wait_two};
 
 use super::tls::{Opened, Tls};
+use crate::panics::contain;
 
 /// Bytes that wait in either direction before the other side has to wait.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -58,7 +60,8 @@ pub fn split(socket: TcpStream, tls: Box<Tls>) -> io::Result<(DuplexReader, Dupl
     take_records(&mut shared.lock())?;
     let worker = Arc::clone(&shared);
     std::thread::spawn(move || {
-        let ended = worker.run(&socket);
+        let ended = contain(Side::Link, "a control connection", || worker.run(&socket));
+        let ended = ended.unwrap_or_else(|why| Err(io::Error::other(why.message)));
         let mut state = worker.lock();
         state.ended = Some(ended.map_or_else(|error| error.kind(), |()| io::ErrorKind::UnexpectedEof));
         worker.changed.notify_all();

@@ -39,6 +39,9 @@ pub enum RootKind {
     Zero(u64),
     /// So many random bytes.
     Random(u64),
+    /// A double for tests: of so many bytes, and whoever opens it panics; of none, and whoever lists it does.
+    #[cfg(test)]
+    Panics(u64),
 }
 
 impl SourceRoot {
@@ -104,6 +107,8 @@ impl SourceRoot {
                     ahead: ReadAhead::new(0),
                 });
             }
+            #[cfg(test)]
+            RootKind::Panics(_) => panic!("a source that panics was opened"),
         };
         let file = opened.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => failure(ErrorCode::SourceVanished, Side::Source, "vanished after it was listed"),

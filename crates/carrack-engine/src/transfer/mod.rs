@@ -6,6 +6,8 @@
 
 pub mod receive;
 pub mod send;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use carrack_core::wire::peer::PeerMessage;
 use crate::data::stages::Stages;
 use crate::data::stream::Connection;
 use crate::error::{describe, failure};
+use crate::panics::contain;
 
 /// Sends a message to the peer.
 type Say = dyn Fn(&PeerMessage) -> io::Result<()> + Send + Sync;
@@ -65,17 +68,25 @@ pub enum Running {
 impl Running {
     /// The peer said something.
     pub fn handle_peer(&self, bytes: &[u8]) {
-        match self {
+        self.contain("a message of the peer", || match self {
             Self::Send(run) => run.handle_peer(bytes),
             Self::Receive(run) => run.handle_peer(bytes),
-        }
+        });
     }
 
     /// A data connection has been made.
     pub fn add_stream(&self, connection: Connection) {
-        match self {
+        self.contain("a new data connection", || match self {
             Self::Send(run) => run.add_stream(connection),
             Self::Receive(run) => run.add_stream(connection),
+        });
+    }
+
+    /// Whoever calls serves others, too: a panic ends the transfer, not the thread.
+    fn contain(&self, what: &str, work: impl FnOnce()) {
+        let side = if matches!(self, Self::Send(_)) { Side::Source } else { Side::Destination };
+        if let Err(why) = contain(side, what, work) {
+            self.cancel(why);
         }
     }
 

@@ -30,6 +30,7 @@ use crate::data::socket::Socket;
 use crate::data::stages::{Stages, Waits};
 use crate::data::stream::{Connection, InStream};
 use crate::error::protocol_failure;
+use crate::panics::contain;
 use crate::storage::descriptors::open_parts_max;
 use crate::storage::destination::{Destination, Opening, Part, PartEntry, SmallFile, Tree};
 
@@ -116,14 +117,24 @@ impl ReceiveRun {
         });
         let hands = Hands::start(&run);
         let pumped = Arc::clone(&run);
-        lock(&run.threads).push(std::thread::spawn(move || pumped.pump(hands)));
+        lock(&run.threads).push(std::thread::spawn(move || pumped.pump_to_the_end(hands)));
         run
     }
 
-    fn spawn(self: &Arc<Self>, work: impl FnOnce(&Self) + Send + 'static) {
-        let run = Arc::clone(self);
-        let thread = std::thread::spawn(move || work(&run));
+    /// Starts a thread that ends with the transfer.
+    fn spawn(self: &Arc<Self>, what: &'static str, work: impl FnOnce(&Self) + Send + 'static) {
+        let thread = self.start_thread(what, work);
         lock(&self.threads).push(thread);
+    }
+
+    /// Should the thread panic, the transfer has failed: nobody is to wait for what it would have done.
+    fn start_thread(self: &Arc<Self>, what: &'static str, work: impl FnOnce(&Self) + Send + 'static) -> JoinHandle<()> {
+        let run = Arc::clone(self);
+        std::thread::spawn(move || {
+            if let Err(why) = contain(Side::Destination, what, || work(&run)) {
+                run.cancel(why);
+            }
+        })
     }
 
     /// See [`super::Running::join`].
@@ -188,7 +199,7 @@ impl ReceiveRun {
             return self.cancel(protocol_failure(Side::Source, &what));
         }
         self.tell(|machine| machine.handle_stream(number));
-        self.spawn(move |run| {
+        self.spawn("a data stream", move |run| {
             let input = InStream::new(connection, Arc::clone(&run.stages));
             let pipe = if run.options.digests.any() || !input.is_clear() { None } else { Pipe::new().ok() };
             let mut stream = StreamWork { run, number, input, scratch: Vec::new(), pipe };
@@ -216,8 +227,26 @@ impl ReceiveRun {
         });
     }
 
-    /// Carries out what the machine decides, until the transfer has ended.
-    fn pump(self: &Arc<Self>, hands: Hands) {
+    /// Pumps. After a panic nobody carries out any more what the machine decides: both sides are told here.
+    fn pump_to_the_end(self: &Arc<Self>, hands: Hands) {
+        let pumped = contain(Side::Destination, "the pump", || self.pump(&hands));
+        let outcome = pumped.unwrap_or_else(|why| {
+            self.cancel(why.clone());
+            let say = || (self.voice.peer)(&PeerMessage::Fail(why.clone()));
+            let _ = contain(Side::Destination, "the last word", say);
+            Err(why)
+        });
+        let ended = contain(Side::Destination, "the end of the transfer", || {
+            self.end(&outcome, hands);
+            self.tell_ended(outcome);
+        });
+        if let Err(why) = ended {
+            self.tell_ended(Err(why));
+        }
+    }
+
+    /// Carries out what the machine decides, until the transfer has ended; tells how.
+    fn pump(self: &Arc<Self>, hands: &Hands) -> Result<(), Failure> {
         let mut offers = VecDeque::new();
         let mut reports = StageReports::new(&self.options);
         loop {
@@ -234,7 +263,7 @@ impl ReceiveRun {
             if let (true, Some(outcome)) = (actions.is_empty(), outcome.clone()) {
                 drop(machine);
                 reports.tell(&self.voice, &self.stages, true);
-                return self.end(outcome, hands);
+                return outcome;
             }
             if actions.is_empty() {
                 let most = Duration::from_secs(1);
@@ -245,7 +274,7 @@ impl ReceiveRun {
             }
             drop(machine);
             for action in actions {
-                self.carry_out(action, &mut offers, &hands);
+                self.carry_out(action, &mut offers, hands);
             }
         }
     }
@@ -315,8 +344,8 @@ impl ReceiveRun {
         let _ = hands.commits.send(commit);
     }
 
-    /// Leaves nothing behind but what has its name and what the next session can use, and tells the command.
-    fn end(&self, outcome: Result<(), Failure>, hands: Hands) {
+    /// Leaves nothing behind but what has its name and what the next session can use.
+    fn end(&self, outcome: &Result<(), Failure>, hands: Hands) {
         if outcome.is_err() {
             for socket in lock(&self.sockets).values() {
                 socket.abort();
@@ -325,7 +354,15 @@ impl ReceiveRun {
         self.changed.notify_all();
         // What they have begun is done before the marker is left.
         hands.finish();
-        self.leave_parts(&outcome);
+        // The transfer was ended early: what nobody will commit goes.
+        for (_, staged) in lock(&self.staged).drain() {
+            staged.entries.iter().for_each(|(_, entry)| entry.remove());
+        }
+        self.leave_parts(outcome);
+    }
+
+    /// The last word to the command.
+    fn tell_ended(&self, outcome: Result<(), Failure>) {
         let blocks_rotten = lock(&self.machine).blocks_rotten();
         (self.voice.command)(Tell::Ended(Ended {
             blocks_rotten,
@@ -347,10 +384,6 @@ impl ReceiveRun {
             if let Some(tree) = self.tree() {
                 tree.written_down();
             }
-        }
-        // The transfer was ended early: what nobody will commit goes.
-        for (_, staged) in lock(&self.staged).drain() {
-            staged.entries.iter().for_each(|(_, entry)| entry.remove());
         }
     }
 

@@ -27,6 +27,7 @@ use crate::data::socket::Socket;
 use crate::data::stages::{Stages, Waits};
 use crate::data::stream::{Connection, OutStream};
 use crate::error::{failure, protocol_failure};
+use crate::panics::contain;
 use crate::storage::source::{OpenSource, SourceRoot};
 use crate::storage::walk::{self, Found};
 
@@ -85,13 +86,18 @@ impl SendRun {
             voice,
             threads: Mutex::default(),
         });
-        run.spawn(Self::pump);
+        run.spawn("the pump", Self::pump_to_the_end);
         run
     }
 
-    fn spawn(self: &Arc<Self>, work: impl FnOnce(&Self) + Send + 'static) {
+    /// Starts a thread. Should it panic, the transfer has failed: nobody is to wait for what it would have done.
+    fn spawn(self: &Arc<Self>, what: &'static str, work: impl FnOnce(&Self) + Send + 'static) {
         let run = Arc::clone(self);
-        let thread = std::thread::spawn(move || work(&run));
+        let thread = std::thread::spawn(move || {
+            if let Err(why) = contain(Side::Source, what, || work(&run)) {
+                run.cancel(why);
+            }
+        });
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
     }
 
@@ -137,7 +143,7 @@ impl SendRun {
     pub fn add_stream(self: &Arc<Self>, connection: Connection) {
         // Not earlier: the answer to the first offer may come at once, and must find a run that its owner knows of already.
         if !self.scanning.swap(true, Ordering::Relaxed) {
-            self.spawn(Self::scan);
+            self.spawn("the scan", Self::scan);
         }
         if let Err(why) = self.shape(&connection.socket) {
             return self.cancel(why);
@@ -145,7 +151,7 @@ impl SendRun {
         let number = connection.number;
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner).insert(number, Arc::clone(&connection.socket));
         self.tell(|machine| machine.handle_stream(number));
-        self.spawn(move |run| {
+        self.spawn("a data stream", move |run| {
             let mut stream = StreamWork {
                 run,
                 number,
@@ -244,6 +250,15 @@ impl SendRun {
         drop(machine);
         self.changed.notify_all();
         true
+    }
+
+    /// Pumps. After a panic nobody carries out any more what the machine decides: both sides are told here.
+    fn pump_to_the_end(&self) {
+        if let Err(why) = contain(Side::Source, "the pump", || self.pump()) {
+            self.cancel(why.clone());
+            let _ = contain(Side::Source, "the last word", || (self.voice.peer)(&PeerMessage::Fail(why.clone())));
+            self.end(Err(why), SenderTotals::default());
+        }
     }
 
     /// Carries out what the machine decides, until the transfer has ended.

@@ -47,14 +47,12 @@ impl Hands {
         // No more than one for each open item, or for each question that may be out: nobody waits to hand one in.
         let (checkpoints, to_checkpoint) = mpsc::sync_channel(limits::OPEN_ITEMS);
         let (looks, to_look) = mpsc::sync_channel(limits::QUERIES);
-        let spawn = |work: Box<dyn FnOnce(&ReceiveRun) + Send>| {
-            let run = std::sync::Arc::clone(run);
-            std::thread::spawn(move || work(&run))
-        };
         let threads = vec![
-            spawn(Box::new(move |run| run.commit_all(&to_commit))),
-            spawn(Box::new(move |run| to_checkpoint.iter().for_each(|checkpoint| run.checkpoint(&checkpoint)))),
-            spawn(Box::new(move |run| to_look.iter().for_each(|look| run.look(&look)))),
+            run.start_thread("the commits", move |run| run.commit_all(&to_commit)),
+            run.start_thread("the checkpoints", move |run| {
+                to_checkpoint.iter().for_each(|checkpoint| run.checkpoint(&checkpoint));
+            }),
+            run.start_thread("a look at what is there", move |run| to_look.iter().for_each(|look| run.look(&look))),
         ];
         Self { commits, checkpoints, looks, threads }
     }
@@ -100,7 +98,7 @@ impl ReceiveRun {
         if doubtful.is_empty() {
             return self.taken_up(item, held);
         }
-        self.spawn(move |run| {
+        self.spawn("reading again what was left", move |run| {
             let Part::File(part) = &*part else { return };
             for some in doubtful.chunks(REHASHED_AT_ONCE) {
                 if lock(&run.machine).outcome().is_some() {

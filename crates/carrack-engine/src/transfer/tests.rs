@@ -1,0 +1,220 @@
+//! Transfers between two ends in this process, one of which panics somewhere: both end, and say why.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use carrack_core::request::{Digests, Durability, Existing, Verify};
+use carrack_core::wire::PROTOCOL_VERSION;
+use carrack_core::wire::bounds::Expected;
+use carrack_core::wire::control::Ended;
+use carrack_sys::dir::Dir;
+
+use super::*;
+use crate::data::socket::Socket;
+use crate::data::stream::Protection;
+use crate::storage::destination::{Destination, Tree};
+use crate::storage::source::{RootKind, SourceRoot};
+
+/// As long as somebody may wait who waits in vain.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Panics when it is touched for the n-th time.
+#[derive(Clone)]
+struct Fuse(Arc<AtomicI64>);
+
+impl Fuse {
+    fn at(touch: i64) -> Self {
+        Self(Arc::new(AtomicI64::new(touch)))
+    }
+
+    fn never() -> Self {
+        Self::at(0)
+    }
+
+    fn touch(&self) {
+        assert_ne!(self.0.fetch_sub(1, Ordering::Relaxed), 1, "a fuse has blown");
+    }
+
+    fn has_blown(&self) -> bool {
+        self.0.load(Ordering::Relaxed) < 1
+    }
+}
+
+/// A stream that takes everything and panics at a write or at its end.
+struct Sink {
+    writes: Fuse,
+    ends: Fuse,
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writes.touch();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.ends.touch();
+        Ok(())
+    }
+}
+
+fn options(streams: u16) -> TransferOptions {
+    TransferOptions {
+        block_bytes: 1 << 20,
+        digests: Digests { blake3: true, adler32: false, crc32c: false },
+        verify: Verify::Wire,
+        existing: Existing::Replace,
+        rate_limit: None,
+        item_events: true,
+        streams,
+        version: PROTOCOL_VERSION,
+        durability: Durability::None,
+        allow_growing: false,
+    }
+}
+
+/// Runs a transfer; how the sender and the receiver ended. `None` instead, after some time, for one that never did.
+fn run(source: RootKind, destination: Destination, fuses: [Fuse; 2]) -> [Option<Ended>; 2] {
+    let (ended, hear) = mpsc::channel();
+    let (to_receiver, for_receiver) = mpsc::channel();
+    let (to_sender, for_sender) = mpsc::channel();
+    let voice = |side: Side, fuse: &Fuse, peer: &mpsc::Sender<Vec<u8>>| {
+        let (told, peer) = (ended.clone(), peer.clone());
+        let (say, tell) = (fuse.clone(), fuse.clone());
+        Voice {
+            peer: Arc::new(move |message| {
+                say.touch();
+                peer.send(message.encode()).map_err(|_| io::ErrorKind::BrokenPipe.into())
+            }),
+            command: Arc::new(move |said| {
+                tell.touch();
+                if let Tell::Ended(how) = said {
+                    let _ = told.send((side, how));
+                }
+            }),
+        }
+    };
+    // What is written in order comes on one.
+    let streams = if matches!(destination, Destination::Sequential(_)) { 1 } else { 2 };
+    let receiver_voice = voice(Side::Destination, &fuses[1], &to_sender);
+    let expected = Expected::new([b"item".to_vec()]);
+    let receiver =
+        Running::Receive(receive::ReceiveRun::start(options(streams), destination, expected, receiver_voice));
+    let root = SourceRoot { kind: source, target: b"item".to_vec(), typed: Vec::new() };
+    let sender_voice = voice(Side::Source, &fuses[0], &to_receiver);
+    let sender = Running::Send(send::SendRun::start(options(streams), vec![root], None, false, sender_voice));
+    let carriers = [(for_receiver, &receiver), (for_sender, &sender)].map(|(words, to)| carry(words, to.clone()));
+    for number in 0..streams {
+        let (near, far) = UnixStream::pair().unwrap();
+        for (running, socket) in [(&receiver, near), (&sender, far)] {
+            let socket = Arc::new(Socket::Unix(socket));
+            running.add_stream(Connection { socket, protection: Protection::Memory, early: Vec::new(), number });
+        }
+    }
+    let mut ends = [None, None];
+    while ends.contains(&None)
+        && let Ok((side, how)) = hear.recv_timeout(PATIENCE)
+    {
+        ends[usize::from(side == Side::Destination)] = Some(how);
+    }
+    if !ends.contains(&None) {
+        [&sender, &receiver].into_iter().for_each(Running::join);
+        // Empty: the last.
+        let _ = [to_receiver, to_sender].map(|words| words.send(Vec::new()));
+        carriers.into_iter().for_each(|carrier| carrier.join().unwrap());
+    }
+    ends
+}
+
+/// Hands what one says to the other, as the thread does that reads a control connection.
+fn carry(words: mpsc::Receiver<Vec<u8>>, to: Running) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        words.iter().take_while(|message| !message.is_empty()).for_each(|message| to.handle_peer(&message));
+    })
+}
+
+fn code(ended: &Ended) -> Option<ErrorCode> {
+    ended.failure.as_ref().map(|failure| ErrorCode::from_number(failure.code))
+}
+
+#[track_caller]
+fn both_say_internal(what: &str, ends: &[Option<Ended>; 2]) {
+    for (side, ended) in ["sender", "receiver"].into_iter().zip(ends) {
+        let ended = ended.as_ref().unwrap_or_else(|| panic!("{what}: the {side} never ended"));
+        assert_eq!(code(ended), Some(ErrorCode::Internal), "{what}: {side}: {ended:?}");
+    }
+}
+
+#[test]
+fn a_source_that_panics_fails_the_transfer() {
+    for (what, size) in [("listing", 0), ("a stream of blocks", 5 << 20), ("a stream of a bundle", 5)] {
+        let ends = run(RootKind::Panics(size), Destination::Null, [Fuse::never(), Fuse::never()]);
+        both_say_internal(what, &ends);
+    }
+}
+
+#[test]
+fn a_destination_that_panics_fails_the_transfer() {
+    let sink = |writes, ends| Destination::sequential(Box::new(Sink { writes, ends }));
+    let cases = [
+        ("a stream of blocks", 5 << 20, sink(Fuse::at(3), Fuse::never())),
+        ("a stream of a bundle", 5, sink(Fuse::at(1), Fuse::never())),
+        ("the commits", 5 << 20, sink(Fuse::never(), Fuse::at(1))),
+    ];
+    for (what, size, destination) in cases {
+        let ends = run(RootKind::Zero(size), destination, [Fuse::never(), Fuse::never()]);
+        both_say_internal(what, &ends);
+    }
+}
+
+fn write_sources(directory: &Path) {
+    std::fs::write(directory.join("large"), vec![7; 3 << 20]).unwrap();
+    for number in 0..5 {
+        std::fs::write(directory.join(format!("small-{number}")), "content").unwrap();
+    }
+}
+
+/// Each message, and each word to the command, is where a pump may panic; those of an end that has failed already are few.
+#[test]
+fn a_pump_that_panics_at_any_word_leaves_nobody_waiting() {
+    let place = tempfile::tempdir().unwrap();
+    let [from, to] = ["from", "to"].map(|name| place.path().join(name));
+    std::fs::create_dir(&from).unwrap();
+    write_sources(&from);
+    for panicking in 0..2 {
+        let mut blown = 0;
+        for touch in 1.. {
+            let _ = std::fs::remove_dir_all(&to);
+            std::fs::create_dir(&to).unwrap();
+            let source = RootKind::Directory(Arc::new(Dir::open_ambient(&from).unwrap()));
+            let tree = Tree::new(Dir::open_ambient(&to).unwrap(), None, Durability::None).unwrap();
+            let mut fuses = [Fuse::never(), Fuse::never()];
+            fuses[panicking] = Fuse::at(touch);
+            let ends = run(source, Destination::Tree(tree), fuses.clone());
+            let what = format!("side {panicking}, word {touch}");
+            let [sender, receiver] = ends.map(|ended| ended.unwrap_or_else(|| panic!("{what}: somebody never ended")));
+            if !fuses[panicking].has_blown() {
+                assert_eq!((code(&sender), code(&receiver)), (None, None), "{what}");
+                break;
+            }
+            blown += 1;
+            let (own, other) = if panicking == 0 { (sender, receiver) } else { (receiver, sender) };
+            assert_eq!(code(&own), Some(ErrorCode::Internal), "{what}: {own:?}");
+            // The other had ended before, or has been told.
+            assert!(matches!(code(&other), None | Some(ErrorCode::Internal)), "{what}: {other:?}");
+            for directory in [&to, &to.join("item")] {
+                let names = std::fs::read_dir(directory).into_iter().flatten().map(|entry| entry.unwrap().file_name());
+                let left: Vec<_> = names.filter(|name| name.as_encoded_bytes().starts_with(b".")).collect();
+                assert!(left.is_empty(), "{what}: {left:?}");
+            }
+        }
+        assert!(blown >= 5, "only {blown} words");
+    }
+}
