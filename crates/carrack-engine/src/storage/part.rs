@@ -51,6 +51,8 @@ pub struct PartEntry {
     pub(super) digests: FileDigests,
     /// BLAKE3 of a small file, where it is to be read back.
     pub(super) read_back: Option<[u8; 32]>,
+    /// Its group has to be synced before it gets its name: it was not synced by itself.
+    pub(super) awaits_sync: bool,
 }
 
 /// What the source of an item is.
@@ -62,6 +64,11 @@ pub(super) struct Source {
 }
 
 impl PartEntry {
+    /// Whether its group has to be synced before it may get its name.
+    pub fn awaits_sync(&self) -> bool {
+        self.awaits_sync
+    }
+
     fn path(&self) -> Vec<u8> {
         join(&self.parent, &self.name)
     }

@@ -203,6 +203,7 @@ impl Tree {
             stored: Mutex::new(None),
             digests: FileDigests::default(),
             read_back: None,
+            awaits_sync: !self.syncs_each(),
         }
     }
 
@@ -357,9 +358,12 @@ impl Tree {
                 file::write_all_at(&part_file, content, 0)?;
             }
             finish_attributes(&part_file, small.mode & Self::MODE_MASK, Some(small.mtime))?;
-            if self.syncs_now(device, small.read_back.is_some()) {
+            // Asked once: which it is may change while others are being synced.
+            let alone = self.syncs_now(device, small.read_back.is_some());
+            if alone {
                 file::sync_data(&part_file)?;
             }
+            entry.awaits_sync = !alone && self.shared.durability == Durability::Group;
             entry.look(stat_file(&part_file)?);
             file::close(part_file)
         })();
@@ -439,8 +443,8 @@ impl Tree {
         Ok(true)
     }
 
-    /// Whether a group needs no sync before it gets its names: each was synced by itself, or none is to be.
-    pub fn syncs_each(&self) -> bool {
+    /// Whether what is written from now on needs no sync of its group: each is synced by itself, or none is to be.
+    fn syncs_each(&self) -> bool {
         self.shared.durability != Durability::Group || self.sync_each.load(Ordering::Relaxed)
     }
 

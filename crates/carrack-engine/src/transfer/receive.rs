@@ -392,8 +392,10 @@ impl ReceiveRun {
             return Ok(());
         };
         let staged = lock(&self.staged);
-        let files = |commit: &Commit| matches!(commit, Commit::Bundle(bundle) if staged.get(bundle).is_some_and(|staged| !staged.entries.is_empty()));
-        let needed = group.iter().any(files) && !tree.syncs_each();
+        let needed = group.iter().any(|commit| {
+            let Commit::Bundle(bundle) = commit else { return false };
+            staged.get(bundle).is_some_and(|staged| staged.entries.iter().any(|(_, entry)| entry.awaits_sync()))
+        });
         drop(staged);
         if needed { tree.sync_all().map(|_| ()) } else { Ok(()) }
     }

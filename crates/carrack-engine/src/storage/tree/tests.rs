@@ -568,6 +568,22 @@ fn a_small_file_is_read_back_before_it_gets_its_name() {
     }
 }
 
+/// It turns out that syncing everything is slow while files have been written that count on it.
+#[test]
+fn what_was_not_synced_by_itself_waits_for_its_group_whatever_is_decided_later() {
+    let directory = tempfile::tempdir().unwrap();
+    for durability in [Durability::Group, Durability::Each, Durability::None] {
+        let tree = session(directory.path(), request(CLOCK), durability);
+        let write = |name: &str| tree.write_small(&small(name, b"1"), Existing::Replace, b"1").unwrap().unwrap();
+        let before = write("before");
+        tree.sync_each.store(true, Ordering::Relaxed);
+        let after = write("after");
+        assert_eq!((before.awaits_sync(), after.awaits_sync()), (durability == Durability::Group, false));
+        [before, after].iter().for_each(PartEntry::remove);
+        tree.finish(true);
+    }
+}
+
 #[test]
 fn small_leftovers_are_replaced_and_twins_are_not() {
     let directory = tempfile::tempdir().unwrap();
