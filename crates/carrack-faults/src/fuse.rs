@@ -114,6 +114,8 @@ pub(crate) struct Shared {
 struct State {
     rules: Vec<Rule>,
     counts: BTreeMap<Call, u64>,
+    /// Bytes written to files, by the directory that these were in.
+    written: BTreeMap<PathBuf, u64>,
     hangs: bool,
     hung: u64,
     slow: Duration,
@@ -178,6 +180,11 @@ impl FaultFs {
         self.shared.lock().counts.get(&call).copied().unwrap_or(0)
     }
 
+    /// Bytes written to files, by the directory in which these stood; of directories in which a file was made, too, if it stayed empty.
+    pub fn written(&self) -> BTreeMap<PathBuf, u64> {
+        self.shared.lock().written.clone()
+    }
+
     /// Answers nothing more until it is released.
     pub fn hang(&self) {
         self.shared.lock().hangs = true;
@@ -223,6 +230,10 @@ impl Shared {
             state.hung -= 1;
         }
         *state.counts.entry(call).or_default() += 1;
+        if matches!(call, Call::Create | Call::Write) {
+            let directory = name.parent().unwrap_or(name).to_path_buf();
+            *state.written.entry(directory).or_default() += range.map_or(0, |(_, length)| length as u64);
+        }
         let slow = state.slow;
         let mut found = None;
         for rule in state.rules.iter_mut().filter(|rule| rule.call == call) {

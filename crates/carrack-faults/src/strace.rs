@@ -122,6 +122,50 @@ pub fn counts(log: &Path) -> BTreeMap<String, u64> {
     most
 }
 
+/// A call that was made and has returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Traced {
+    /// `name(arguments) = result`.
+    pub text: String,
+    /// The line of the log with which it began: of two calls the one that began after the other had ended saw what that did.
+    pub began: usize,
+    /// The line with which it ended.
+    pub ended: usize,
+}
+
+impl Traced {
+    /// What is before the parenthesis.
+    pub fn name(&self) -> &str {
+        self.text.split('(').next().unwrap_or_default()
+    }
+
+    /// What it returned; `None` where that is no number.
+    pub fn result(&self) -> Option<i64> {
+        let (_, result) = self.text.rsplit_once(" = ")?;
+        result.split_whitespace().next()?.parse().ok()
+    }
+}
+
+/// Every call of a log, in the order in which they returned.
+pub fn calls(log: &Path) -> Vec<Traced> {
+    let text = String::from_utf8_lossy(&std::fs::read(log).unwrap()).into_owned();
+    let mut begun = BTreeMap::<&str, (usize, String)>::new();
+    let mut all = Vec::new();
+    for (line, text) in text.lines().enumerate() {
+        let Some((thread, rest)) = text.split_once(char::is_whitespace) else { continue };
+        let rest = rest.trim_start();
+        if let Some(first) = rest.strip_suffix(" <unfinished ...>") {
+            begun.insert(thread, (line, first.to_string()));
+        } else if let Some((_, last)) = rest.strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>")) {
+            let Some((began, first)) = begun.remove(thread) else { continue };
+            all.push(Traced { text: first + last, began, ended: line });
+        } else if rest.contains('(') && rest.contains(" = ") {
+            all.push(Traced { text: rest.to_string(), began: line, ended: line });
+        }
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,6 +188,11 @@ mod tests {
         )
         .unwrap();
         assert_eq!(counts(&log), [("fsync".to_string(), 1), ("write".to_string(), 2)].into());
+        let made = calls(&log);
+        let told: Vec<_> = made.iter().map(|call| (call.name(), call.result(), call.began, call.ended)).collect();
+        let expected = [("write", 3, 0, 0), ("write", 0, 2, 2), ("write", 3, 1, 3), ("fsync", 0, 4, 4)];
+        assert_eq!(told, expected.map(|(name, result, began, ended)| (name, Some(result), began, ended)));
+        assert_eq!(made[2].text, "write(1) = 3");
     }
 
     #[test]

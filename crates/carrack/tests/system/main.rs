@@ -7,6 +7,7 @@
 mod cli;
 mod crash;
 mod disk;
+mod durability;
 mod fast;
 mod faults;
 mod firewall;
