@@ -69,6 +69,21 @@ const MUTATIONS: &[Mutation] = &[
         DISK,
     ),
     mutation(
+        "small files that came during a slow sync get their names without one",
+        "crates/carrack-engine/src/storage/tree.rs",
+        ["entry.awaits_sync = !alone && self.shared.durability == Durability::Group;", "entry.awaits_sync = false;"],
+        "-p carrack --test system durability::",
+    ),
+    mutation(
+        "a thread that panics is waited for",
+        "crates/carrack-engine/src/transfer/receive.rs",
+        [
+            "contain(Side::Destination, what, || work(&run)) {\n                run.cancel(why);",
+            "contain(Side::Destination, what, || work(&run)) {\n                drop(why);",
+        ],
+        ENGINE,
+    ),
+    mutation(
         "the marker's checksums are not looked at",
         "crates/carrack-core/src/transfer/marker.rs",
         ["if sum.to_le_bytes() == crc { decode(", "if sum.to_le_bytes().len() == crc.len() { decode("],
