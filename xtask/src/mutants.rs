@@ -174,12 +174,6 @@ const MUTATIONS: &[Mutation] = &[
         FAULTS,
     ),
     mutation(
-        "a marker's sums are not looked at",
-        "crates/carrack-core/src/transfer/marker.rs",
-        ["if sum.to_le_bytes() == crc {", "if sum.to_le_bytes().len() == crc.len() {"],
-        CORE,
-    ),
-    mutation(
         "a directory whose listing breaks off is taken for the whole",
         "crates/carrack-engine/src/storage/walk.rs",
         [
