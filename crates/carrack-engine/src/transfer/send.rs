@@ -196,7 +196,7 @@ impl SendRun {
                 wanted.name(),
                 there.trim()
             );
-            failure(ErrorCode::Unsupported, Side::Source, message)
+            failure(ErrorCode::Usage, Side::Source, message)
         })
     }
 
