@@ -5,13 +5,16 @@
 //! be had again as far as the machine allows it. Makers panic when they cannot do their work: a test whose fault did not
 //! happen has shown nothing.
 //!
-//! [`fuse`] and [`image`] need root: a test asks [`can_mount`] first, which says so where it has to be passed over.
+//! [`fuse`] and [`image`] need root, and so do [`netns`] and [`link`]: a test asks [`can_mount`] or [`netns::can_make`] first, which say
+//! so where it has to be passed over.
 
 #![allow(clippy::unwrap_used)]
 
 pub mod chance;
 pub mod fuse;
 pub mod image;
+pub mod link;
+pub mod netns;
 pub mod proxy;
 pub mod race;
 pub mod strace;

@@ -3,7 +3,7 @@
 //! Each connection has one thread that owns both sockets and sleeps in `poll` until there is something to relay or somebody has
 //! switched a fault; so a reset is a reset (no FIN before it), and nothing ticks.
 //!
-//! Left out: packets. Loss and reordering below TCP need a network of their own.
+//! Left out: packets. Loss and reordering below TCP need a network of their own: [`crate::link`].
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};

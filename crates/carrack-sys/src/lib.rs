@@ -18,6 +18,8 @@ pub mod file;
 pub mod host;
 pub mod signal;
 pub mod socket;
+#[cfg(target_os = "linux")]
+pub mod tun;
 
 use rustix::io::Errno;
 
