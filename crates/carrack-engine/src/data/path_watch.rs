@@ -46,14 +46,18 @@ impl Seen {
         if facts.acknowledged != self.acknowledged || facts.unacknowledged == 0 {
             (self.acknowledged, self.since) = (facts.acknowledged, now);
         }
-        let proven = facts.acknowledged.saturating_sub(self.first.acknowledged) >= PROVEN_BYTES;
         let repeated = facts.retransmits > self.first.retransmits + 1;
-        !proven && repeated && now.saturating_duration_since(self.since) >= PATIENCE
+        !self.is_proven() && repeated && now.saturating_duration_since(self.since) >= PATIENCE
+    }
+
+    fn is_proven(&self) -> bool {
+        self.acknowledged.saturating_sub(self.first.acknowledged) >= PROVEN_BYTES
     }
 }
 
 impl PathWatch {
-    /// The connections that are stuck, told once each.
+    /// The connections that are stuck; with them those on which nothing large has ever got through. They have the same path, and each
+    /// would hold up what it is given next for as long again.
     pub fn look(&mut self, now: Instant, sockets: &Mutex<HashMap<u16, Arc<Socket>>>) -> Vec<u16> {
         if self.looked.is_some_and(|looked| now.saturating_duration_since(looked) < INTERVAL) {
             return Vec::new();
@@ -61,17 +65,21 @@ impl PathWatch {
         self.looked = Some(now);
         let sockets = sockets.lock().unwrap_or_else(PoisonError::into_inner);
         self.seen.retain(|number, _| sockets.contains_key(number));
-        let mut stuck = Vec::new();
+        let mut is_any_stuck = false;
         for (number, socket) in sockets.iter() {
             let Socket::Tcp(tcp) = &**socket else { continue };
             let Ok(facts) = carrack_sys::socket::tcp_facts(tcp) else { continue };
             let seen = self.seen.entry(*number).or_insert_with(|| Seen::new(facts, now));
             if seen.look(facts, now) {
-                stuck.push(*number);
+                is_any_stuck = true;
                 *seen = Seen::new(facts, now);
             }
         }
-        stuck
+        if is_any_stuck { self.unproven() } else { Vec::new() }
+    }
+
+    fn unproven(&self) -> Vec<u16> {
+        self.seen.iter().filter(|(_, seen)| !seen.is_proven()).map(|(number, _)| *number).collect()
     }
 }
 
@@ -97,6 +105,20 @@ mod tests {
     fn a_handshake_and_then_nothing_is_stuck() {
         assert_eq!(stuck_after((0..20).map(|second| facts(3000, 10, second))), Some(6));
         assert_eq!(stuck_after((0..20).map(|second| facts(3090, 10, second))), Some(6), "a small packet went through");
+    }
+
+    #[test]
+    fn what_has_carried_nothing_yet_is_not_spared() {
+        let now = Instant::now();
+        let mut watch = PathWatch::default();
+        for (number, acknowledged) in [(0, 3000), (1, 90_000), (2, 3000)] {
+            let mut seen = Seen::new(facts(3000, 0, 0), now);
+            assert!(!seen.look(facts(acknowledged, 0, 0), now));
+            watch.seen.insert(number, seen);
+        }
+        let mut suspects = watch.unproven();
+        suspects.sort_unstable();
+        assert_eq!(suspects, [0, 2]);
     }
 
     #[test]

@@ -64,18 +64,22 @@ pub fn tune(socket: &Socket) {
     }
 }
 
+/// Segments of a control connection, in bytes: what goes through every tunnel in use. A path that loses larger packets without a word
+/// would hold it up for ever, and it carries little; so it is not left to be found out, as with data connections.
+const CONTROL_SEGMENT_BYTES: u32 = 1200;
+
 /// What a connection attempt comes to.
 type Connected = io::Result<(TcpStream, SocketAddr)>;
 /// One way to try.
 type Attempt = Box<dyn FnOnce() -> Connected + Send>;
 
-/// Connects to the first of `host:port` addresses that answers before the deadline. A name is looked up only when its turn comes: a name
+/// Makes a control connection to the first of `host:port` addresses that answers before the deadline. A name is looked up only when its turn comes: a name
 /// server that does not answer must not hold up an address that needs none.
 ///
 /// # Errors
 /// The last address's; `TimedOut` when none has answered.
 pub fn connect_any(addresses: &[String], deadline: Instant) -> Connected {
-    connect_any_with(addresses, 0, deadline)
+    connect_any_with(addresses, CONTROL_SEGMENT_BYTES, deadline)
 }
 
 fn connect_any_with(addresses: &[String], segment: u32, deadline: Instant) -> Connected {
@@ -89,7 +93,8 @@ fn connect_any_with(addresses: &[String], segment: u32, deadline: Instant) -> Co
                     return Ok((TcpStream::connect_timeout(&address, left)?, address));
                 }
                 let socket = RawSocket::new(Domain::for_address(address), Type::STREAM, None)?;
-                carrack_sys::socket::set_largest_segment(&socket, segment)?;
+                // A system that cannot bound them only does not help against such a path.
+                let _ = carrack_sys::socket::set_largest_segment(&socket, segment);
                 socket.connect_timeout(&address.into(), left)?;
                 Ok((socket.into(), address))
             };
