@@ -14,6 +14,7 @@ mod firewall;
 mod held_back;
 mod kill;
 mod limits;
+mod link;
 mod names;
 mod network;
 mod node;

@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
+use carrack_faults::netns;
+
 use super::Sandbox;
 
 /// A running `carrack serve`; ended when dropped.
@@ -16,12 +18,19 @@ pub struct Node {
     pub token_file: PathBuf,
     root: String,
     more: Vec<String>,
+    /// What it was started by, if anything.
+    prefix: Vec<String>,
 }
 
 impl Node {
     /// Serves a directory of the sandbox, made if it is not there.
     pub fn start(sandbox: &Sandbox, root: &str, more: &[&str]) -> Self {
-        Self::listen(sandbox, root, "127.0.0.1:0", more)
+        Self::listen(sandbox, root, "127.0.0.1:0", more, &[])
+    }
+
+    /// The same on another host, started by what runs a command there.
+    pub fn on(prefix: &[String], sandbox: &Sandbox, root: &str, address: &str) -> Self {
+        Self::listen(sandbox, root, &format!("{address}:0"), &[], prefix)
     }
 
     /// Ends it as nothing else does.
@@ -33,10 +42,10 @@ impl Node {
     /// The same node again, after it was killed: its directory, key, token and address.
     pub fn restart(&mut self, sandbox: &Sandbox) {
         let more: Vec<&str> = self.more.iter().map(String::as_str).collect();
-        *self = Self::listen(sandbox, &self.root, &self.address, &more);
+        *self = Self::listen(sandbox, &self.root, &self.address, &more, &self.prefix);
     }
 
-    fn listen(sandbox: &Sandbox, root: &str, address: &str, more: &[&str]) -> Self {
+    fn listen(sandbox: &Sandbox, root: &str, address: &str, more: &[&str], prefix: &[String]) -> Self {
         std::fs::create_dir_all(sandbox.path(root)).unwrap();
         let token_file = sandbox.write(format!("{root}.token"), "a-token-for-tests-only-0123456789\n");
         std::fs::set_permissions(&token_file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
@@ -49,7 +58,11 @@ impl Node {
         if !more.contains(&"--anonymous") {
             command.arg("--token-file").arg(&token_file);
         }
-        let mut child = command.args(more).stdout(Stdio::piped()).spawn().unwrap();
+        command.args(more);
+        if !prefix.is_empty() {
+            command = netns::after(prefix, &command);
+        }
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut next = |prefix: &str| loop {
             let line = lines.next().expect("the node ended").unwrap();
@@ -62,7 +75,7 @@ impl Node {
         // The rest is read by nobody, but must find somewhere to go.
         std::thread::spawn(move || lines.for_each(drop));
         let (root, more) = (root.to_owned(), more.iter().map(|word| (*word).to_owned()).collect());
-        Self { child, address, fingerprint, token_file, root, more }
+        Self { child, address, fingerprint, token_file, root, more, prefix: prefix.to_vec() }
     }
 
     /// A location on the node, its key pinned.
