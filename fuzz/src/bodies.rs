@@ -225,6 +225,7 @@ impl Both {
             verify,
             existing,
             rate_limit: None,
+            congestion: None,
             item_events: true,
             streams: STREAMS,
             version: 2,

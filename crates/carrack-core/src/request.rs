@@ -32,8 +32,8 @@ pub struct CopyOptions {
     /// Data connections; `None` lets the path and the processors decide.
     pub streams: Option<u16>,
     /// Unit of sending, hashing and repair, in bytes: a power of two within [`tuning::BLOCK_BYTES_MIN`] and
-    /// [`tuning::BLOCK_BYTES_MAX`].
-    pub block_bytes: u32,
+    /// [`tuning::BLOCK_BYTES_MAX`]; `None` lets the sources decide.
+    pub block_bytes: Option<u32>,
     /// Upper bound of the payload rate, bytes a second over all streams.
     pub rate_limit: Option<u64>,
     /// How the sending host's TCP reacts to loss and delay; `None` leaves it to that host.
@@ -65,7 +65,7 @@ impl Default for CopyOptions {
             digest: Digests { blake3: true, adler32: false, crc32c: false },
             encrypt: Encrypt::Tls,
             streams: None,
-            block_bytes: tuning::BLOCK_BYTES,
+            block_bytes: None,
             rate_limit: None,
             congestion: None,
             reach: Reach::default(),

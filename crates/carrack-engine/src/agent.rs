@@ -42,6 +42,9 @@ use crate::transfer::send::SendRun;
 use crate::transfer::{Running, Voice};
 use crate::verbs;
 
+/// The number of the data connection inside a tunnel: a direct one of the same session, made after all, has another.
+const TUNNEL_NUMBER: u16 = 512;
+
 /// What an agent may do, and with what.
 pub struct Environment {
     /// Where paths lead.
@@ -125,6 +128,7 @@ pub fn greet(input: &mut impl Read, writer: &MuxWriter, environment: &Environmen
             local_address: environment.local_address.clone(),
             peer_address: environment.peer_address.clone(),
             clock_seconds: carrack_sys::host::clock_seconds(),
+            congestion: carrack_sys::host::default_congestion_control(),
         }),
         Err(failure) => Tell::Failed(failure.clone().into()),
     };
@@ -590,7 +594,7 @@ impl Agent {
     fn greet_tunnel(&self, stream: UnixStream, session: &SessionKey, dials: bool) -> Result<Tell, Failure> {
         let socket = Arc::new(Socket::Unix(stream));
         let met = if dials {
-            hello::dial(socket, session, [0; 32], 0).map(|(connection, _)| connection)
+            hello::dial(socket, session, [0; 32], TUNNEL_NUMBER).map(|(connection, _)| connection)
         } else {
             // In the clear inside: the control connections that carry it are encrypted. The key is never shown.
             crate::link::tls::Key::generate()

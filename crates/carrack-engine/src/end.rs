@@ -103,6 +103,8 @@ pub struct End {
     /// Where its words to the peer go.
     forward: Arc<Mutex<Option<MuxWriter>>>,
     next_request: u64,
+    /// Asked before anybody waits for the answer, and not asked for since.
+    early: Vec<(Ask, u64)>,
 }
 
 impl Inbox {
@@ -224,7 +226,16 @@ impl End {
             }
             _ => Self::open_here(id, &forward, words)?,
         };
-        let mut end = Self { id, name, welcome: Welcome::default(), reached, writer, forward, next_request: 1 };
+        let mut end = Self {
+            id,
+            name,
+            welcome: Welcome::default(),
+            reached,
+            writer,
+            forward,
+            next_request: 1,
+            early: Vec::new(),
+        };
         end.greet(token)?;
         Ok(end)
     }
@@ -328,12 +339,26 @@ impl End {
         Ok(request)
     }
 
+    /// Sends a request that is sure to come, so that the answer is under way when [`End::request`] comes to it: over a long path each
+    /// question that waits for the one before costs a round trip.
+    ///
+    /// # Errors
+    /// As [`End::ask`].
+    pub fn ask_early(&mut self, ask: Ask) -> Result<(), Failure> {
+        let request = self.ask(ask.clone())?;
+        self.early.push((ask, request));
+        Ok(())
+    }
+
     /// Sends a request and waits for its answer; a refusal comes back as the error.
     ///
     /// # Errors
     /// When the connection ends, or the agent refuses.
     pub fn request(&mut self, inbox: &mut Inbox, note: &Note, ask: Ask) -> Result<Tell, Failure> {
-        let request = self.ask(ask)?;
+        let request = match self.early.iter().position(|(early, _)| *early == ask) {
+            Some(place) => self.early.remove(place).1,
+            None => self.ask(ask)?,
+        };
         self.answer(inbox, note, request)
     }
 
@@ -402,17 +427,16 @@ impl End {
     /// Says good-bye and waits until everything of it in this process has ended.
     pub fn close(mut self) {
         let _ = self.ask(Ask::Bye(Empty {}));
-        match &mut self.reached {
+        match self.reached {
             Reached::Here(_, thread) => {
-                if let Some(thread) = thread.take() {
+                if let Some(thread) = thread {
                     let _ = thread.join();
                 }
+                self.writer.close();
             }
-            // ssh leaves when the agent does; it is waited for when dropped, and its input ends with the writer.
-            Reached::Ssh(_) | Reached::Node(..) => {}
-        }
-        if !matches!(self.reached, Reached::Ssh(_)) {
-            self.writer.close();
+            Reached::Node(..) => self.writer.close(),
+            // ssh leaves when the agent does, a round trip or two later: nobody has to wait for that.
+            Reached::Ssh(child) => drop(std::thread::spawn(move || drop(child))),
         }
     }
 }

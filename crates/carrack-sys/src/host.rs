@@ -121,6 +121,12 @@ pub fn clock_seconds() -> i64 {
     rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec
 }
 
+/// The congestion control that this host gives to new connections; empty where it cannot be asked.
+pub fn default_congestion_control() -> String {
+    let name = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
+    name.map(|name| name.trim().to_string()).unwrap_or_default()
+}
+
 /// The user whose rights this process has (the effective id).
 pub fn user_id() -> u32 {
     rustix::process::geteuid().as_raw()

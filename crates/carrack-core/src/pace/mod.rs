@@ -6,13 +6,21 @@ use std::time::{Duration, Instant};
 
 use crate::{limits, tuning};
 
-/// Streams to begin with, from the path's round trip and the number of processors of the smaller host.
-pub fn initial_streams(round_trip: Duration, processors: usize) -> u16 {
+/// Streams to begin with, from the path's round trip, the sending host's congestion control (empty if it is not known) and the number
+/// of processors of the smaller host.
+pub fn initial_streams(round_trip: Duration, congestion: &str, processors: usize) -> u16 {
     if round_trip >= tuning::FAR_RTT {
-        return tuning::STREAMS_FAR;
+        return if congestion.starts_with("bbr") { tuning::STREAMS_FAR_BBR } else { tuning::STREAMS_FAR };
     }
     // Near, a stream is limited by one core on each side: as many as cores, within reason.
     u16::try_from(processors).unwrap_or(limits::STREAMS).clamp(tuning::STREAMS_NEAR, 8)
+}
+
+/// The unit of sending for sources of these sizes, in bytes; `None` for one that is not a file of known size. The same sources get
+/// the same again: what an interrupted copy has left is taken up block by block.
+pub fn block_bytes(sizes: impl IntoIterator<Item = Option<u64>>) -> u32 {
+    let short = |size: Option<u64>| size.is_some_and(|size| size <= tuning::SHORT_FILE_BYTES);
+    if sizes.into_iter().all(short) { tuning::SHORT_BLOCK_BYTES } else { tuning::BLOCK_BYTES }
 }
 
 /// A token bucket shared by all streams: a bound on the payload rate (`--bwlimit`).
@@ -48,10 +56,22 @@ mod tests {
 
     #[test]
     fn streams_follow_the_path() {
-        assert_eq!(initial_streams(Duration::from_micros(100), 1), 2);
-        assert_eq!(initial_streams(Duration::from_micros(100), 4), 4);
-        assert_eq!(initial_streams(Duration::from_micros(100), 128), 8);
-        assert_eq!(initial_streams(Duration::from_millis(50), 2), tuning::STREAMS_FAR);
+        let near = Duration::from_micros(100);
+        for (processors, streams) in [(1, 2), (4, 4), (128, 8)] {
+            assert_eq!(initial_streams(near, "bbr", processors), streams);
+            assert_eq!(initial_streams(near, "cubic", processors), streams);
+        }
+        let far = Duration::from_millis(50);
+        for (congestion, streams) in [("cubic", 32), ("reno", 32), ("", 32), ("bbr", 8), ("bbr3", 8)] {
+            assert_eq!(initial_streams(far, congestion, 2), streams);
+        }
+    }
+
+    #[test]
+    fn blocks_are_small_where_all_is_known_to_be_short() {
+        assert_eq!(block_bytes([Some(5), Some(256 << 30)]), 1 << 20);
+        assert_eq!(block_bytes([Some(5), Some((256 << 30) + 1)]), 4 << 20);
+        assert_eq!(block_bytes([Some(5), None]), 4 << 20);
     }
 
     #[test]

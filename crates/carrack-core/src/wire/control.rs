@@ -179,6 +179,9 @@ pub struct Welcome {
     /// Seconds since 1970 by the agent's clock (version 2).
     #[prost(sint64, tag = "7")]
     pub clock_seconds: i64,
+    /// The congestion control that the host gives to connections; empty where it is not known. Who does not know this field does without.
+    #[prost(string, tag = "8")]
+    pub congestion: String,
 }
 
 /// Paths to inspect.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::pace;
 use carrack_core::report::{ErrorCode, Failure, LinkReport, Side};
-use carrack_core::request::{CopyRequest, Encrypt, LinkKind};
+use carrack_core::request::{CongestionControl, CopyRequest, Encrypt, LinkKind};
 use carrack_core::tuning::{LINK_STAGGER, LINK_TIMEOUT, SILENCE};
 use carrack_core::wire::control::{Ask, Dial, Dialed, Listen, Listening, Paths, SessionKey, Tell, Tunnel};
 use carrack_core::wire::mux::Channel;
@@ -70,7 +70,11 @@ fn other(id: EndId) -> EndId {
     }
 }
 
-fn session_key(encrypt: Encrypt) -> Result<SessionKey, Failure> {
+/// A new one.
+///
+/// # Errors
+/// When the system gives no random bytes.
+pub fn session_key(encrypt: Encrypt) -> Result<SessionKey, Failure> {
     let mut key = SessionKey { id: [0; 16], secret: [0; 32], encrypt };
     let random =
         carrack_sys::host::random_bytes(&mut key.id).and_then(|()| carrack_sys::host::random_bytes(&mut key.secret));
@@ -78,42 +82,70 @@ fn session_key(encrypt: Encrypt) -> Result<SessionKey, Failure> {
     Ok(key)
 }
 
-/// Makes the first data connection (within one process: all of them).
+/// Asks what [`Connecting`] will ask first.
 ///
 /// # Errors
-/// When none can be made in any allowed way.
-pub fn connect(
-    request: &CopyRequest,
-    plan: &Plan,
-    ends: &mut Ends,
-    inbox: &mut Inbox,
-    note: &Note,
-) -> Result<Link, Failure> {
-    let options = &request.options;
-    if ends.source.is_here() && ends.destination.is_here() {
-        return connect_here(request, plan, ends);
+/// When a connection has ended.
+pub fn ask_early(request: &CopyRequest, key: &SessionKey, ends: &mut Ends) -> Result<(), Failure> {
+    let here = ends.source.is_here() && ends.destination.is_here();
+    if here || !matches!(request.options.reach.link, None | Some(LinkKind::Direct)) {
+        return Ok(());
     }
-    let wanted = options.reach.link;
-    let mut why = None;
-    if wanted != Some(LinkKind::Tunnel) {
-        let mut attempt =
-            Attempt { key: session_key(options.encrypt)?, request, inbox, note, offers: Vec::new(), last: None };
-        match attempt.run(ends, wanted)? {
-            Some(link) => return Ok(link.with_streams(request, plan, ends)),
-            None => why = attempt.last,
+    let listener = other(ends.dialer());
+    ends.get(listener).ask_early(listen(request, key))
+}
+
+fn listen(request: &CopyRequest, key: &SessionKey) -> Ask {
+    let (low, high) = request.options.reach.ports.unwrap_or((0, 0));
+    Ask::Listen(Listen { session: Some(key.to_message()), port_low: u32::from(low), port_high: u32::from(high) })
+}
+
+/// Making the first data connection.
+pub struct Connecting<'a> {
+    /// What was asked for.
+    pub request: &'a CopyRequest,
+    /// What it has come to.
+    pub plan: &'a Plan,
+    /// Of this session.
+    pub key: SessionKey,
+    /// Where answers come.
+    pub inbox: &'a mut Inbox,
+    /// For a person to read.
+    pub note: &'a Note,
+}
+
+impl Connecting<'_> {
+    /// Makes the first data connection (within one process: all of them).
+    ///
+    /// # Errors
+    /// When none can be made in any allowed way.
+    pub fn connect(&mut self, ends: &mut Ends) -> Result<Link, Failure> {
+        let (request, plan, note) = (self.request, self.plan, self.note);
+        if ends.source.is_here() && ends.destination.is_here() {
+            return connect_here(request, plan, ends);
         }
+        let wanted = request.options.reach.link;
+        let mut why = None;
+        if wanted != Some(LinkKind::Tunnel) {
+            let (key, inbox) = (self.key.clone(), &mut *self.inbox);
+            let mut attempt = Attempt { key, request, inbox, note, offers: Vec::new(), last: None };
+            match attempt.run(ends, wanted)? {
+                Some(link) => return Ok(link.with_streams(request, plan, ends)),
+                None => why = attempt.last,
+            }
+        }
+        let because = why.as_ref().map(|failure| failure.message.clone()).unwrap_or_default();
+        if !matches!(wanted, None | Some(LinkKind::Tunnel)) {
+            let message = format!(
+                "no data connection by the only link allowed: {because}; try --data-address, --ports, or another --link"
+            );
+            return Err(failure(ErrorCode::NoLink, Side::Link, message));
+        }
+        if !because.is_empty() {
+            note(format!("no direct data connection ({because}): data goes through the control connection"));
+        }
+        tunnel(self.key.id, ends, self.inbox, note)
     }
-    let because = why.as_ref().map(|failure| failure.message.clone()).unwrap_or_default();
-    if !matches!(wanted, None | Some(LinkKind::Tunnel)) {
-        let message = format!(
-            "no data connection by the only link allowed: {because}; try --data-address, --ports, or another --link"
-        );
-        return Err(failure(ErrorCode::NoLink, Side::Link, message));
-    }
-    if !because.is_empty() {
-        note(format!("no direct data connection ({because}): data goes through the control connection"));
-    }
-    tunnel(ends, inbox, note)
 }
 
 fn connect_here(request: &CopyRequest, plan: &Plan, ends: &Ends) -> Result<Link, Failure> {
@@ -143,7 +175,9 @@ fn stream_count(request: &CopyRequest, plan: &Plan, round_trip: Duration, ends: 
         return 1;
     }
     let processors = ends.source.welcome.processors.min(ends.destination.welcome.processors) as usize;
-    request.options.streams.unwrap_or_else(|| pace::initial_streams(round_trip, processors))
+    let chosen = request.options.congestion.as_ref().map(CongestionControl::name);
+    let congestion = chosen.unwrap_or(&ends.source.welcome.congestion);
+    request.options.streams.unwrap_or_else(|| pace::initial_streams(round_trip, congestion, processors))
 }
 
 /// Trying to connect in one way and the other.
@@ -184,11 +218,10 @@ impl Attempt<'_> {
 
     /// Asks one side to listen and the other to dial.
     fn start(&mut self, ends: &mut Ends, kind: LinkKind, dialer: EndId) -> Result<(), Failure> {
-        let (low, high) = self.request.options.reach.ports.unwrap_or((0, 0));
         let session = Some(self.key.to_message());
-        let listen = Listen { session: session.clone(), port_low: u32::from(low), port_high: u32::from(high) };
+        let listen = listen(self.request, &self.key);
         let listener = ends.get(other(dialer));
-        let Listening { port, pin } = match listener.request(self.inbox, self.note, Ask::Listen(listen)) {
+        let Listening { port, pin } = match listener.request(self.inbox, self.note, listen) {
             Ok(Tell::Listening(listening)) => listening,
             Ok(_) => return Err(listener.unexpected()),
             Err(failure) => {
@@ -305,8 +338,9 @@ fn bracketed(host: &str) -> String {
 }
 
 /// One stream inside the control connections, which are encrypted already.
-fn tunnel(ends: &mut Ends, inbox: &mut Inbox, note: &Note) -> Result<Link, Failure> {
-    let key = session_key(Encrypt::None)?;
+fn tunnel(id: [u8; 16], ends: &mut Ends, inbox: &mut Inbox, note: &Note) -> Result<Link, Failure> {
+    // The receiver has begun already, with this session; the secret is another, of which no listener knows.
+    let key = SessionKey { id, ..session_key(Encrypt::None)? };
     let channel = u32::from(Channel::FIRST_TUNNEL.0);
     let ask = |dial| Ask::Tunnel(Tunnel { session: Some(key.to_message()), channel, dial });
     let answering = ends.destination.ask(ask(false))?;

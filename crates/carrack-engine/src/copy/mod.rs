@@ -22,7 +22,7 @@ use carrack_core::request::{CopyRequest, Durability, LinkKind};
 use carrack_core::selection::{Selected, Selection, place};
 use carrack_core::wire::PROTOCOL_VERSION;
 use carrack_core::wire::control::{
-    Ask, Begin, Empty, Ended, Paths, ReceiveRole, Role, SendRole, Tell, TransferOptions,
+    Ask, Begin, Empty, Ended, Options, Paths, ReceiveRole, Role, SendRole, SessionKey, Tell, TransferOptions,
 };
 
 use crate::end::{End, EndId, Inbox, Incoming, NO_ANSWER, Note, stopped};
@@ -65,6 +65,7 @@ pub fn copy(request: &CopyRequest, observer: Observer<'_>) -> Report {
             inbox: Inbox::default(),
             report: &mut report,
             plan: None,
+            key: SessionKey { id: [0; 16], secret: [0; 32], encrypt: options.encrypt },
             attempts: Attempts::new(options, start),
             end: options.deadline.and_then(|deadline| start.checked_add(deadline)),
             session: 0,
@@ -90,6 +91,8 @@ struct Copying<'a> {
     report: &'a mut Report,
     /// What the first session settled: the second finds other things at the destination, but was asked for the same.
     plan: Option<Plan>,
+    /// The session's.
+    key: SessionKey,
     attempts: Attempts,
     /// When the run is given up.
     end: Option<Instant>,
@@ -199,15 +202,25 @@ impl Copying<'_> {
         self.check_versions(ends)?;
         self.report.durable = (plan.sink == 0).then_some(false);
         ends.source.introduce(&ends.destination);
-        let link = connect::connect(self.request, &plan, ends, &mut self.inbox, &self.note)?;
+        let begun = self.begin_receiving(&plan, ends)?;
+        let mut link = connect::Connecting {
+            request: self.request,
+            plan: &plan,
+            key: self.key.clone(),
+            inbox: &mut self.inbox,
+            note: &self.note,
+        };
+        let link = link.connect(ends)?;
         self.attempts.linked();
         (self.observer)(Event::Linked(link.report.clone()));
         self.report.link = Some(link.report.clone());
         let moving = Instant::now();
         self.held_back.session(moving);
+        let mut streams = Streams::new(link, ends.version(), moving);
+        // The others are made while the ends begin.
+        streams.work(ends, moving)?;
         self.select(selection.as_ref(), ends)?;
-        self.begin(&plan, ends, &link)?;
-        let mut streams = Streams::new(link, ends.version(), Instant::now());
+        self.begin_sending(&plan, begun, ends)?;
         let result = self.watch(ends, &mut streams);
         self.report.moving += moving.elapsed();
         result
@@ -258,6 +271,7 @@ impl Copying<'_> {
             _ => return Err(failure(ErrorCode::Internal, Side::Command, "an end was not opened")),
         };
         let mut ends = Ends { source, destination };
+        self.ask_early(&mut ends)?;
         let greeted = ends
             .source
             .welcomed(&mut self.inbox, &options.reach, &self.note)
@@ -267,6 +281,15 @@ impl Copying<'_> {
             return Err(refusal);
         }
         Ok(ends)
+    }
+
+    /// What will be asked whatever the ends say of themselves goes out right behind the greeting.
+    fn ask_early(&mut self, ends: &mut Ends) -> Result<(), Failure> {
+        if self.plan.is_none() {
+            resolve::ask_early(self.request, ends)?;
+        }
+        self.key = connect::session_key(self.request.options.encrypt)?;
+        if self.request.options.dry_run { Ok(()) } else { connect::ask_early(self.request, &self.key, ends) }
     }
 
     /// What an end of the version before cannot do is refused, not left out.
@@ -330,46 +353,54 @@ impl Copying<'_> {
         Ok(())
     }
 
-    fn begin(&mut self, plan: &Plan, ends: &mut Ends, link: &connect::Link) -> Result<(), Failure> {
-        let options = &self.request.options;
-        let version = ends.version();
-        let transfer = TransferOptions {
-            block_bytes: options.block_bytes,
-            digests: options.digest,
-            verify: options.verify,
-            existing: options.existing,
-            rate_limit: options.rate_limit,
-            congestion: options.congestion,
-            item_events: options.item_events,
-            streams: link.report.streams,
-            version,
-            durability: if version >= 2 { options.durability } else { Durability::Group },
-            allow_growing: options.allow_growing,
-        };
-        let mut message = transfer.to_message(link.key.id);
+    /// Has the receiver begin, and does not wait for its answer: it is there long before the first data connection.
+    fn begin_receiving(&mut self, plan: &Plan, ends: &mut Ends) -> Result<u64, Failure> {
+        let (options, message) = (&self.request.options, self.transfer_options(plan, ends));
         let mut receive = ReceiveRole {
             directory: plan.directory.clone(),
             sink: plan.sink,
             targets: plan.targets(),
             ..ReceiveRole::default()
         };
-        if version >= 2 {
+        if ends.version() >= 2 {
             receive.marker = plan.marker.clone();
             // A later session of this run goes on from where this run stood.
             receive.anew = !options.resume && self.session == 0;
             receive.source_clock = ends.source.welcome.clock_seconds;
-        } else {
-            message.version = 0;
         }
+        ends.destination.ask(Ask::Begin(Begin { options: Some(message), role: Some(Role::Receive(receive)) }))
+    }
+
+    /// Has the sender begin, once the receiver has: what the sender says must find somebody.
+    fn begin_sending(&mut self, plan: &Plan, begun: u64, ends: &mut Ends) -> Result<(), Failure> {
         // From here on bytes may be taken, and written, that there are only once.
         self.spent = plan.once();
-        // The receiver first: what the sender says must find somebody.
-        let begin = Begin { options: Some(message.clone()), role: Some(Role::Receive(receive)) };
-        let began = ends.destination.request(&mut self.inbox, &self.note, Ask::Begin(begin))?;
-        let known = version >= 2 && matches!(began, Tell::Done(counted) if counted.count > 0);
-        let begin =
-            Begin { options: Some(message), role: Some(Role::Send(SendRole { sources: plan.sources.clone(), known })) };
+        let began = ends.destination.answer(&mut self.inbox, &self.note, begun)?;
+        let known = ends.version() >= 2 && matches!(began, Tell::Done(counted) if counted.count > 0);
+        let role = Role::Send(SendRole { sources: plan.sources.clone(), known });
+        let begin = Begin { options: Some(self.transfer_options(plan, ends)), role: Some(role) };
         ends.source.request(&mut self.inbox, &self.note, Ask::Begin(begin)).map(|_| ())
+    }
+
+    fn transfer_options(&self, plan: &Plan, ends: &Ends) -> Options {
+        let options = &self.request.options;
+        let version = ends.version();
+        let transfer = TransferOptions {
+            block_bytes: plan.block_bytes,
+            digests: options.digest,
+            verify: options.verify,
+            existing: options.existing,
+            rate_limit: options.rate_limit,
+            congestion: options.congestion,
+            item_events: options.item_events,
+            // How many there will be is settled by the first; no end has to know.
+            streams: options.streams.unwrap_or(1),
+            version,
+            durability: if version >= 2 { options.durability } else { Durability::Group },
+            allow_growing: options.allow_growing,
+        };
+        let message = transfer.to_message(self.key.id);
+        if version >= 2 { message } else { Options { version: 0, ..message } }
     }
 
     /// Passes on what the ends tell, until both have ended, and keeps the streams up.

@@ -6,6 +6,7 @@
 
 use carrack_core::limits;
 use carrack_core::location::Location;
+use carrack_core::pace;
 use carrack_core::path::{check_relative, display_bytes, join};
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
 use carrack_core::request::CopyRequest;
@@ -14,6 +15,9 @@ use carrack_core::wire::control::{Ask, PathFacts, Paths, Source, Tell, kind_from
 use super::Ends;
 use crate::end::{End, Inbox, Note};
 use crate::error::failure;
+
+/// Paths that fit into one question.
+const INSPECTED_AT_ONCE: usize = 64;
 
 /// What each end is to do.
 #[derive(Clone)]
@@ -32,6 +36,8 @@ pub struct Plan {
     pub directories: u64,
     /// Targets of sources that are files.
     pub files: Vec<Vec<u8>>,
+    /// Unit of sending, in bytes.
+    pub block_bytes: u32,
     /// What the receiver's marker is found by when the same is copied again; empty where nothing can be taken up.
     pub marker: Vec<u8>,
 }
@@ -121,6 +127,25 @@ fn stream_sink(destination: &Location) -> u32 {
     if *destination == Location::Stdio { 1 } else { 2 }
 }
 
+/// Asks what [`resolve`] will want to know first.
+///
+/// # Errors
+/// When a connection has ended.
+pub fn ask_early(request: &CopyRequest, ends: &mut Ends) -> Result<(), Failure> {
+    let destination = std::slice::from_ref(&request.destination);
+    for (locations, end) in [(&request.sources[..], &mut ends.source), (destination, &mut ends.destination)] {
+        let paths = paths(locations);
+        if let Some(portion) = paths.chunks(INSPECTED_AT_ONCE).next() {
+            end.ask_early(Ask::Inspect(Paths { paths: portion.to_vec() }))?;
+        }
+    }
+    Ok(())
+}
+
+fn paths(locations: &[Location]) -> Vec<Vec<u8>> {
+    locations.iter().filter_map(|location| location.path().map(<[u8]>::to_vec)).collect()
+}
+
 /// Asks an end what the paths of locations are; `None` for locations without one.
 fn inspect(
     locations: &[Location],
@@ -128,10 +153,9 @@ fn inspect(
     inbox: &mut Inbox,
     note: &Note,
 ) -> Result<Vec<Option<PathFacts>>, Failure> {
-    let paths: Vec<Vec<u8>> = locations.iter().filter_map(|location| location.path().map(<[u8]>::to_vec)).collect();
-    // In portions that fit into a message.
+    let paths = paths(locations);
     let mut facts = Vec::with_capacity(paths.len());
-    for portion in paths.chunks(64) {
+    for portion in paths.chunks(INSPECTED_AT_ONCE) {
         match end.request(inbox, note, Ask::Inspect(Paths { paths: portion.to_vec() }))? {
             Tell::Inspected(inspected) if inspected.facts.len() == portion.len() => facts.extend(inspected.facts),
             _ => return Err(end.unexpected()),
@@ -142,6 +166,12 @@ fn inspect(
     }
     let mut facts = facts.into_iter();
     Ok(locations.iter().map(|location| location.path().and_then(|_| facts.next())).collect())
+}
+
+fn block_bytes(request: &CopyRequest, facts: &[Option<PathFacts>]) -> u32 {
+    let size = |facts: &PathFacts| (kind(facts) == Some(ItemKind::File)).then_some(facts.size);
+    let sizes = facts.iter().map(|facts| facts.as_ref().and_then(size));
+    request.options.block_bytes.unwrap_or_else(|| pace::block_bytes(sizes))
 }
 
 /// A sink, or a stream of bytes in order.
@@ -165,6 +195,7 @@ fn to_stream(request: &CopyRequest, facts: &[Option<PathFacts>], sink: u32, path
         in_order,
         directories: 0,
         files: Vec::new(),
+        block_bytes: block_bytes(request, facts),
         marker: Vec::new(),
     })
 }
@@ -212,7 +243,18 @@ fn to_files(request: &CopyRequest, facts: &[Option<PathFacts>], there: &PathFact
         .zip(facts)
         .filter(|(_, facts)| facts.as_ref().is_some_and(|facts| kind(facts) == Some(ItemKind::File)));
     let files = files.map(|(source, _)| source.target.clone()).collect();
-    Ok(Plan { sources, directory, sink: 0, shown, in_order: false, directories, files, marker: Vec::new() })
+    let block_bytes = block_bytes(request, facts);
+    Ok(Plan {
+        sources,
+        directory,
+        sink: 0,
+        shown,
+        in_order: false,
+        directories,
+        files,
+        block_bytes,
+        marker: Vec::new(),
+    })
 }
 
 fn source(location: &Location, target: Vec<u8>) -> Source {

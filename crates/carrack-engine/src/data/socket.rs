@@ -7,9 +7,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use carrack_core::tuning::STREAM_SILENCE;
+use carrack_core::tuning::{NOT_SENT_BYTES, STREAM_SILENCE};
 use carrack_sys::bulk;
-use carrack_sys::socket::{set_congestion_control, set_pacing_rate, set_user_timeout, tcp_facts};
+use carrack_sys::socket::{
+    set_congestion_control, set_not_sent_low_water, set_pacing_rate, set_user_timeout, tcp_facts,
+};
 
 /// How often who waits to send looks whether the peer is still heard.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -52,6 +54,8 @@ impl Socket {
         {
             // Without these it is as before: patience ends earlier than it should.
             let _ = set_user_timeout(socket, Duration::ZERO);
+            // Work is taken by the stream that can send it, not by the one whose buffer is patient: near the end that decides.
+            let _ = set_not_sent_low_water(socket, NOT_SENT_BYTES);
             let _ = socket.set_write_timeout(Some(LOOK_INTERVAL));
         }
     }

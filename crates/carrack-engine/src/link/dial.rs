@@ -42,10 +42,11 @@ pub fn dial(
     let deadline = Instant::now() + timeout;
     let (socket, address) = connect_any_with(addresses, segment, deadline)?;
     let socket = Arc::new(Socket::Tcp(socket));
+    // Before the first words: held back until the one before is acknowledged, each would cost a round trip.
+    tune(&socket);
     socket.set_timeout(Some(deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(10))))?;
     let (connection, cipher) = hello::dial(Arc::clone(&socket), key, pin, number)?;
     socket.set_timeout(None)?;
-    tune(&socket);
     // The least of the few samples so far: a busy listener makes the others long, not the path.
     let facts = carrack_sys::socket::tcp_facts(&*socket);
     let round_trip =

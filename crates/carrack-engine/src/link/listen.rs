@@ -181,6 +181,7 @@ fn accept_loop<F: Fn(Connection) + Send + Sync + 'static>(
             continue;
         }
         let socket = Arc::new(Socket::Tcp(socket));
+        super::dial::tune(&socket);
         let (key, session, arrived, deadlines) =
             (key.clone(), session.clone(), Arc::clone(arrived), Arc::clone(&deadlines));
         std::thread::spawn(move || {
@@ -190,7 +191,6 @@ fn accept_loop<F: Fn(Connection) + Send + Sync + 'static>(
                 .guard(&socket, tuning::AUTHENTICATE_TIMEOUT, || hello::accept(Arc::clone(&socket), &key, &find));
             // Whoever does not prove to belong here learns nothing more than that the connection closes.
             if let Ok((connection, _)) = greeted {
-                super::dial::tune(&connection.socket);
                 arrived(connection);
             }
         });

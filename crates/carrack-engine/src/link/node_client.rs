@@ -53,6 +53,7 @@ pub fn connect(
         failure(if is_unknown { ErrorCode::HostUnknown } else { ErrorCode::ConnectFailed }, Side::Link, message)
     })?;
     let socket = Socket::Tcp(socket);
+    super::dial::tune(&socket);
     let lost = |error: io::Error| {
         failure(ErrorCode::ConnectFailed, Side::Link, format!("{node}: no TLS session: {}", describe(&error)))
     };
@@ -73,7 +74,6 @@ pub fn connect(
         None => known.remember(node, shown, note),
     }
     socket.set_timeout(None).map_err(lost)?;
-    super::dial::tune(&socket);
     let Socket::Tcp(socket) = socket else {
         return Err(failure(ErrorCode::Internal, Side::Link, "a node that is not on TCP"));
     };

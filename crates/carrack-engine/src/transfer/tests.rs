@@ -72,6 +72,7 @@ fn options(streams: u16) -> TransferOptions {
         verify: Verify::Wire,
         existing: Existing::Replace,
         rate_limit: None,
+        congestion: None,
         item_events: true,
         streams,
         version: PROTOCOL_VERSION,

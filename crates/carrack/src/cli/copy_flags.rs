@@ -60,7 +60,11 @@ fn what() -> [Arg; 8] {
 fn how() -> [Arg; 5] {
     [
         value("streams", "N|auto", "Data connections [default: auto]"),
-        value("block", "SIZE", "Unit of sending and repair, a power of two, 64K to 64M [default: 4M]"),
+        value(
+            "block",
+            "SIZE",
+            "Unit of sending and repair, a power of two, 64K to 64M [default: 1M for files up to 256G, else 4M]",
+        ),
         value(
             "congestion",
             "NAME",

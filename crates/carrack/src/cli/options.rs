@@ -99,7 +99,7 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
         digest,
         encrypt: flags.parse("encrypt", parse_encrypt)?.unwrap_or(default.encrypt),
         streams: flags.parse("streams", parse_streams)?.unwrap_or(default.streams),
-        block_bytes: flags.parse("block", parse_block)?.unwrap_or(default.block_bytes),
+        block_bytes: flags.parse("block", parse_block)?,
         congestion: flags.parse("congestion", parse_congestion)?,
         rate_limit: flags.parse("bwlimit", parse_rate)?.unwrap_or(default.rate_limit),
         reach: reach(flags)?,
