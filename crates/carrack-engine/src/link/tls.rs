@@ -206,8 +206,6 @@ pub struct Tls {
     start: usize,
     end: usize,
     outgoing: Vec<u8>,
-    /// Payload that came together with the end of the handshake.
-    early: Vec<u8>,
 }
 
 #[derive(Default)]
@@ -254,7 +252,6 @@ impl Tls {
             start: 0,
             end: 0,
             outgoing: Vec::new(),
-            early: Vec::new(),
         }
     }
 
@@ -315,15 +312,31 @@ impl Tls {
 
     fn step(&mut self) -> io::Result<Step> {
         let incoming = &mut self.incoming[self.start..self.end];
-        let (outgoing, early) = (&mut self.outgoing, &mut self.early);
         let (discard, step) = match &mut self.connection {
-            Connection::Client(connection) => handshake_step(connection.process_tls_records(incoming), outgoing, early),
-            Connection::Server(connection) => handshake_step(connection.process_tls_records(incoming), outgoing, early),
+            Connection::Client(connection) => {
+                let given = given(connection, incoming);
+                handshake_step(connection.process_tls_records(&mut incoming[..given]), &mut self.outgoing)
+            }
+            Connection::Server(connection) => {
+                let given = given(connection, incoming);
+                handshake_step(connection.process_tls_records(&mut incoming[..given]), &mut self.outgoing)
+            }
             Connection::Established(_) => (0, Ok(Step::Ready)),
             Connection::Failed => (0, Ok(Step::Closed)),
         };
         self.start += discard;
-        step
+        let waits = match &self.connection {
+            Connection::Client(connection) => connection.is_handshaking(),
+            Connection::Server(connection) => connection.is_handshaking(),
+            _ => false,
+        };
+        // A server may send before the client has finished; what it waits for may be here already.
+        let more = Records::is_complete(&self.incoming[self.start..self.end]);
+        match step? {
+            Step::Ready if waits => Ok(if more { Step::Encoded } else { Step::Starved }),
+            Step::Starved if more && discard > 0 => Ok(Step::Encoded),
+            step => Ok(step),
+        }
     }
 
     /// Takes over from rustls once the handshake is done and all that it has read is taken.
@@ -386,7 +399,7 @@ impl Tls {
 
     /// Whether something can be opened without more bytes from the socket.
     pub fn holds_record(&self) -> bool {
-        !self.early.is_empty() || Records::is_complete(&self.incoming[self.start..self.end])
+        Records::is_complete(&self.incoming[self.start..self.end])
     }
 
     /// Puts the payload of the next complete record into the beginning of `out`, which has room for [`RECORD_BYTES_MAX`], and says how
@@ -395,12 +408,6 @@ impl Tls {
     /// # Errors
     /// `InvalidData` when a record was altered, or the peer misbehaves.
     pub fn open_to(&mut self, out: &mut [u8]) -> io::Result<(usize, Opened)> {
-        if !self.early.is_empty() {
-            let payload = self.early.len().min(out.len());
-            out[..payload].copy_from_slice(&self.early[..payload]);
-            self.early.drain(..payload);
-            return Ok((payload, Opened::More));
-        }
         let Connection::Established(records) = &mut self.connection else {
             return Err(io::Error::new(io::ErrorKind::NotConnected, "the TLS handshake is not done"));
         };
@@ -465,12 +472,13 @@ enum Step {
     Closed,
 }
 
-fn handshake_step<Data>(
-    status: UnbufferedStatus<'_, '_, Data>,
-    outgoing: &mut Vec<u8>,
-    early: &mut Vec<u8>,
-) -> (usize, io::Result<Step>) {
-    let mut discard = status.discard;
+/// How much of what has come is rustls' to see: one record at a time, and none once the handshake is done. A change of keys behind it is
+/// ours to answer.
+fn given(connection: &rustls::CommonState, incoming: &[u8]) -> usize {
+    if connection.is_handshaking() { Records::first_bytes(incoming) } else { 0 }
+}
+
+fn handshake_step<Data>(status: UnbufferedStatus<'_, '_, Data>, outgoing: &mut Vec<u8>) -> (usize, io::Result<Step>) {
     let step = match status.state {
         Err(error) => Err(tls_error(error)),
         Ok(ConnectionState::EncodeTlsData(mut data)) => {
@@ -482,20 +490,12 @@ fn handshake_step<Data>(
         }
         Ok(ConnectionState::BlockedHandshake) => Ok(Step::Starved),
         Ok(ConnectionState::WriteTraffic(_)) => Ok(Step::Ready),
-        Ok(ConnectionState::ReadTraffic(mut traffic)) => loop {
-            match traffic.next_record() {
-                // Of the bytes at hand there may be more.
-                None => break Ok(Step::Encoded),
-                Some(Err(error)) => break Err(tls_error(error)),
-                Some(Ok(record)) => {
-                    discard += record.discard;
-                    early.extend_from_slice(record.payload);
-                }
-            }
-        },
+        Ok(ConnectionState::ReadTraffic(_)) => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "the peer sent data before the handshake was done"))
+        }
         Ok(_) => Ok(Step::Closed),
     };
-    (discard, step)
+    (status.discard, step)
 }
 
 fn encode(outgoing: &mut Vec<u8>, mut encoder: impl FnMut(&mut [u8]) -> Result<usize, EncodeError>) -> io::Result<()> {
