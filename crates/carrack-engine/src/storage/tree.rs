@@ -84,6 +84,9 @@ impl Tree {
     /// # Errors
     /// When the directory cannot be looked at.
     pub fn new(root: Dir, request: Option<MarkerRequest>, durability: Durability) -> io::Result<Self> {
+        // Where a group's sync would prove nothing, files and names are synced one by one.
+        let alone = durability == Durability::Group && !root.syncs_as_one();
+        let durability = if alone { Durability::Each } else { durability };
         let journal = request.and_then(|request| Journal::open(&root, &request, durability)).map(Arc::new);
         let tag = journal.as_ref().map_or_else(new_tag, |journal| Ok(journal.tag()))?;
         let names = PartNames::new(tag, &root);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use carrack_faults::fuse::{FaultFs, Features};
+use carrack_faults::fuse::{Call, FaultFs, Features};
 use carrack_faults::strace::{Inject, Traced, calls};
 
 use crate::support::{Ran, Sandbox, ran, same_tree, tree};
@@ -80,6 +80,28 @@ fn where_syncing_everything_is_slow_each_file_is_synced_by_itself() {
     // The first; one for what had come meanwhile, and one for what each stream was bringing then; the last of all.
     assert!(count(&calls, "syncfs") <= 5, "{}", count(&calls, "syncfs"));
     assert_eq!(ran.summary()["durable"], true);
+}
+
+#[test]
+fn where_syncing_everything_proves_nothing_each_file_is_synced_by_itself() {
+    if !carrack_faults::can_mount("a FUSE file system") {
+        return;
+    }
+    const FILES: u64 = 20;
+    let sandbox = Sandbox::new();
+    for number in 0..FILES {
+        sandbox.write(format!("in/d{number}/f"), "content");
+    }
+    for directory in ["backing", "disk"] {
+        fs::create_dir(sandbox.path(directory)).unwrap();
+    }
+    // The kernel keeps to itself that it was asked to sync all of a FUSE file system.
+    let disk = FaultFs::mount(&sandbox.path("backing"), &sandbox.path("disk"), Features::default()).unwrap();
+    let ran = sandbox.ok(["in/", "disk/to", "--json"]);
+    assert_eq!(ran.summary()["durable"], true);
+    let syncs = disk.count(Call::Sync);
+    // Of files and of the directories that they stand in.
+    assert!(syncs >= 2 * FILES, "{syncs} syncs");
 }
 
 #[test]
