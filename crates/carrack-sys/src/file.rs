@@ -221,6 +221,9 @@ mod tests {
         assert_eq!(&buffer[..6], b"\0\0tail");
         assert_eq!(read_at(&file, &mut buffer, 100_004).unwrap(), 0);
         assert!(write_all_at(&file, b"x", u64::MAX).is_err());
+        // What the system would refuse first on most machines.
+        assert_eq!(advance(u64::MAX - 1, 1).unwrap(), u64::MAX);
+        assert!(advance(u64::MAX, 1).is_err());
     }
 
     #[test]
