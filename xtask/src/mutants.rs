@@ -57,8 +57,8 @@ const MUTATIONS: &[Mutation] = &[
         "a large file gets its name before it is synced",
         "crates/carrack-engine/src/storage/part.rs",
         [
-            "            self.sync()?;\n        }\n        // Where room is only found",
-            "        }\n        // Where room is only found",
+            "            self.sync()?;\n            self.cache.synced(&self.file, 0, 0);\n        }\n        // Where room",
+            "        }\n        // Where room",
         ],
         DISK,
     ),
