@@ -162,6 +162,12 @@ const MUTATIONS: &[Mutation] = &[
         "any key is the pinned one",
         "crates/carrack-engine/src/link/tls.rs",
         ["Some(pin) if pin != shown => {", "Some(pin) if pin != shown && shown.is_empty() => {"],
+        ENGINE,
+    ),
+    mutation(
+        "a node may show any key",
+        "crates/carrack-engine/src/link/node_client.rs",
+        ["Some(pin) if pin == shown => {}", "Some(pin) if pin.len() == shown.len() => {}"],
         "-p carrack --test system node::",
     ),
     mutation(
