@@ -170,7 +170,8 @@ impl Records {
     /// The length of the first record, as far as it is here: all of what is here, if that is not all of it.
     pub fn first_bytes(incoming: &[u8]) -> usize {
         let header = incoming.first_chunk::<HEADER_BYTES>();
-        let whole = |header: &[u8; HEADER_BYTES]| HEADER_BYTES + usize::from(u16::from_be_bytes([header[3], header[4]]));
+        let whole =
+            |header: &[u8; HEADER_BYTES]| HEADER_BYTES + usize::from(u16::from_be_bytes([header[3], header[4]]));
         header.map_or(incoming.len(), whole).min(incoming.len())
     }
 

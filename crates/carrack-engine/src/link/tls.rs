@@ -334,6 +334,8 @@ impl Tls {
         let more = Records::is_complete(&self.incoming[self.start..self.end]);
         match step? {
             Step::Ready if waits => Ok(if more { Step::Encoded } else { Step::Starved }),
+            // What is to be sent goes together with what comes of the rest.
+            Step::Transmit if waits && more => Ok(Step::Encoded),
             Step::Starved if more && discard > 0 => Ok(Step::Encoded),
             step => Ok(step),
         }
