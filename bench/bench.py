@@ -2,17 +2,15 @@
 """Measures Carrack beside other programs on this host: speed, and the CPU time of both sides together. See README.md."""
 import argparse
 import datetime
-import getpass
 import hashlib
+import itertools
 import json
 import os
 import pathlib
 import re
 import secrets
-import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,67 +19,15 @@ import time
 
 sys.dont_write_bytecode = True  # no __pycache__ in the source tree
 import accounting
+import link as far_link
+import pagecache
 import report
+import servers
+import workloads
+from peers import PEERS
+from workloads import DEFAULT, WORKLOADS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-HOST = "127.0.0.1"
-STARTUP_SECONDS = 10
-STOP_SECONDS = 3
-
-# ---- What is measured: name: kind, (files, bytes of each, directories), and the same for --quick.
-WORKLOADS = {
-    "file": ("file", (1, 4 << 30, 0), (1, 512 << 20, 0)),
-    "memory": ("memory", (1, 4 << 30, 0), (1, 512 << 20, 0)),
-    "small": ("tree", (20000, 4 << 10, 200), (4000, 4 << 10, 40)),
-    "medium": ("tree", (1000, 1 << 20, 10), (200, 1 << 20, 10)),
-}
-
-# ---- By whom: name: what it needs, and a line of shell for each kind of workload that it takes part in.
-# {src} is a file, or a tree whose contents go to {dst}, which is not there yet; in memory runs {dst} is /dev/null.
-AES = "-c aes128-gcm@openssh.com"
-
-
-def carrack(needs, options, to, back):
-    run = f"{{carrack}} --no-progress {options}"
-    return needs, {"file": f"{run} {{src}} {to}", "tree": f"{run} {{src}}/ {to}", "memory": f"{run} {back} null:"}
-
-
-def carrack_ssh(options):
-    return carrack(["sshd"], f"-e '{{ssh}}' {options}", "{host}:{dst}", "{host}:{src}")
-
-
-def carrack_node(options):
-    return carrack(["node"], f"--token-file {{token}} {options}", "{node_dst}", "{node_src}")
-
-
-def scp(cipher):
-    run = f"scp -q -F {{ssh_config}} {cipher}"
-    return ["sshd", "scp"], {"file": f"{run} {{src}} {{host}}:{{dst}}", "tree": f"{run} -r {{src}} {{host}}:{{dst}}"}
-
-
-def rsync(needs, options, to):
-    return ["rsync", *needs], {"file": f"rsync -a {options} {{src}} {to}", "tree": f"rsync -a {options} {{src}}/ {to}/"}
-
-
-def pipe(cipher):
-    tree = f"tar -C {{src}} -cf - . | {{ssh}} {cipher} {{host}} 'mkdir {{dst}} && tar -C {{dst}} -xf -'"
-    return ["sshd", "tar"], {"tree": tree, "memory": f"{{ssh}} {cipher} {{host}} 'cat {{src}}' > {{dst}}"}
-
-
-PEERS = {
-    "cp": ([], {"file": "cp {src} {dst}", "tree": "cp -r {src} {dst}", "memory": "cat {src} > {dst}"}),
-    "carrack-ssh": carrack_ssh(""),
-    "carrack-ssh-unverified": carrack_ssh("--digest none --verify none"),
-    "carrack-node": carrack_node(""),
-    "carrack-node-clear": carrack_node("--encrypt none"),
-    "scp": scp(""),
-    "scp-aes128gcm": scp(AES),
-    "rsync-ssh": rsync(["sshd"], "-e '{ssh}'", "{host}:{dst}"),
-    "rsync-ssh-aes128gcm": rsync(["sshd"], f"-e '{{ssh}} {AES}'", "{host}:{dst}"),
-    "rsync-daemon": rsync(["rsyncd"], "", "{rsyncd_dst}"),
-    "pipe-ssh": pipe(""),
-    "pipe-ssh-aes128gcm": pipe(AES),
-}
 
 
 def fill(template, fields):
@@ -89,13 +35,13 @@ def fill(template, fields):
     return re.sub(r"\{(\w+)\}", lambda m: str(fields.get(m[1], m[0])), template)
 
 
-# ---- The stage: directories, servers, processes
+# ---- The stage: directories and processes
 class Bench:
     def __init__(self, options):
-        self.options = options
+        self.options, self.started = options, time.monotonic()
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="carrack-bench.", dir=options.dir))
-        self.data, self.out, self.logs = self.work / "data", self.work / "data/out", self.work / "logs"
-        self.processes, self.ready, self.node, self.made_run_sshd = {}, {}, None, False
+        self.logs, self.on_disk = self.work / "logs", None
+        self.places, self.client = {}, None
         self.cpu_time = accounting.Usage()
 
     def open(self):
@@ -103,19 +49,15 @@ class Bench:
             self.cpu_time = accounting.Cgroup()
         except OSError as error:
             print(f"note: {error}: CPU seconds are those of {self.cpu_time.name}", file=sys.stderr)
-        for path in (self.data, self.logs, self.work / "bin"):
+        for path in (self.work / "data", self.logs, self.work / "bin"):
             path.mkdir()
         # A copy: a build meanwhile changes nothing.
         self.carrack = self.work / "bin/carrack"
         shutil.copy(self.options.carrack, self.carrack)
         self.environment = self.make_environment()
-        self.fields = {
-            "carrack": self.carrack, "host": HOST, "ssh_config": self.work / "ssh_config", "ssh": f"ssh -F {self.work}/ssh_config",
-            "token": self.work / "token",
-        }
 
     def make_environment(self):
-        drop = ("CARRACK_", "RSYNC_", "SSH_", "XDG_", "BASH_ENV")
+        drop = ("CARRACK_", "RSYNC_", "SSH_", "XDG_", "XRD_", "RCLONE_", "GLOBUS_", "BASH_ENV")
         environment = {k: v for k, v in os.environ.items() if not k.startswith(drop)}
         for name in ("CONFIG", "STATE", "CACHE", "RUNTIME"):
             path = self.work / "xdg" / name.lower()
@@ -126,143 +68,77 @@ class Bench:
         environment.update(LC_ALL="C", RSYNC_PASSWORD=secrets.token_hex(16))
         return environment
 
-    def spawn(self, command, log):
-        """A line of shell in a session and in the cgroup of its own; what it says goes to `log`."""
+    def place(self, name):
+        """Made when first needed; OSError if it cannot be."""
+        if name not in self.places:
+            data, link = self.work / "data", None
+            if name == "disk":
+                os.makedirs(self.options.disk_dir, exist_ok=True)
+                self.on_disk = pathlib.Path(tempfile.mkdtemp(prefix="carrack-bench.", dir=self.options.disk_dir))
+                data = self.on_disk / "data"
+                data.mkdir()
+            elif name == "far":
+                link = far_link.Link(self.options.link, self.logs / "link")
+            self.places[name] = servers.Place(self, name, data, link)
+        return self.places[name]
+
+    def spawn(self, command, log, host=None):
+        """A line of shell in a session and in the cgroup of its own, maybe on a host of the link; what it says goes to `log`."""
+        inside = ["ip", "netns", "exec", host] if host else []
         with open(log, "wb") as said:
             return subprocess.Popen(
-                ["bash", "-c", "set -o pipefail; " + command], stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd=self.work,
+                [*inside, "bash", "-c", "set -o pipefail; " + command], stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd=self.work,
                 env=self.environment, start_new_session=True, preexec_fn=self.cpu_time.join)
 
-    def serve(self, name, command, is_ready):
-        log = self.logs / name
-        process = self.processes[name] = self.spawn("exec " + command, log)
-        deadline = time.monotonic() + STARTUP_SECONDS
-        while process.poll() is None and time.monotonic() < deadline:
-            if is_ready(log.read_text(errors="replace")):
-                return True
-            time.sleep(0.02)
-        print(f"note: {name} did not start: {log.read_text(errors='replace').strip()[-300:]}", file=sys.stderr)
-        return False
-
-    def available(self, need):
-        """Whether a program is installed, or a server is up; servers are started when first needed."""
-        if need not in self.ready:
-            start = {"sshd": self.start_sshd, "rsyncd": self.start_rsyncd, "node": self.start_node}.get(need)
-            programs = {"sshd": ("sshd", "ssh", "ssh-keygen"), "rsyncd": ("rsync",), "node": ()}.get(need, (need,))
-            missing = [program for program in programs if not shutil.which(program)]
-            if missing:
-                print(f"note: not installed: {', '.join(missing)}", file=sys.stderr)
-            self.ready[need] = not missing and (start is None or start())
-        return self.ready[need]
-
-    def start_sshd(self):
-        if os.geteuid() == 0 and not os.path.exists("/run/sshd"):
-            os.mkdir("/run/sshd", 0o755)  # where sshd separates its privileges; the package makes it at boot
-            self.made_run_sshd = True
-        for key in ("host_key", "user_key"):
-            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", self.work / key], check=True)
-        port = self.fields["port"] = free_port()
-        # SHLVL: bash reads ~/.bashrc for a command over ssh, however long that takes, unless it is an inner shell.
-        keep = {"SHLVL": "2", **{k: v for k, v in self.environment.items() if k == "PATH" or k.startswith("XDG_")}}
-        (self.work / "sshd_config").write_text(f"""Port {port}
-ListenAddress {HOST}
-HostKey {self.work}/host_key
-AuthorizedKeysFile {self.work}/user_key.pub
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-PermitRootLogin prohibit-password
-StrictModes no
-UsePAM no
-PidFile none
-Subsystem sftp internal-sftp
-SetEnv {' '.join(f'"{k}={v}"' for k, v in keep.items())}
-""")
-        (self.work / "known_hosts").write_text(f"[{HOST}]:{port} {(self.work / 'host_key.pub').read_text()}")
-        (self.work / "ssh_config").write_text(f"""Host *
-Port {port}
-User {getpass.getuser()}
-IdentityFile {self.work}/user_key
-IdentitiesOnly yes
-IdentityAgent none
-UserKnownHostsFile {self.work}/known_hosts
-GlobalKnownHostsFile none
-StrictHostKeyChecking yes
-""")
-        return self.serve("sshd", f"{shutil.which('sshd')} -D -e -f {self.work}/sshd_config", lambda _: listens(port))
-
-    def start_rsyncd(self):
-        port = free_port()
-        write_private(self.work / "rsyncd.secrets", f"bench:{self.environment['RSYNC_PASSWORD']}\n")
-        user = f"uid = {os.getuid()}\ngid = {os.getgid()}\n" if os.geteuid() == 0 else ""
-        (self.work / "rsyncd.conf").write_text(f"""{user}use chroot = no
-reverse lookup = no
-[data]
-path = {self.data}
-read only = no
-auth users = bench
-secrets file = {self.work}/rsyncd.secrets
-""")
-        self.fields["rsyncd_dst"] = f"rsync://bench@{HOST}:{port}/data/out/copy"
-        command = f"rsync --daemon --no-detach --address={HOST} --port={port} --config={self.work}/rsyncd.conf"
-        return self.serve("rsyncd", command, lambda _: listens(port))
-
-    def start_node(self):
-        write_private(self.fields["token"], secrets.token_hex(32) + "\n")
-        said = {}
-
-        def is_ready(log):
-            said.update(re.findall(r"^(listening on|fingerprint) (\S+)\n", log, re.M))
-            return len(said) == 2
-
-        files = f"--token-file {self.fields['token']} --key-file {self.work}/node_key"
-        if not self.serve("node", f"{self.carrack} serve --root {self.data} {files} --listen {HOST}:0", is_ready):
-            return False
-        self.node = lambda path: f"carrack://{said['listening on']}/{path}{said['fingerprint']}"
-        self.fields["node_dst"] = self.node("out/copy")
-        return True
-
-    def source(self, kind, shape):
+    def source(self, place, shape):
         """Random bytes, made once for workloads of one shape."""
-        files, size, directories = shape
-        path = self.data / f"source-{files}x{size}"
+        path = place.data / f"source-{shape.files}x{shape.size}"
         if not path.exists():
-            need = files * size * (1 if kind == "memory" else 2) + (256 << 20)
-            free = shutil.disk_usage(self.data).free
-            if self.options.dir.startswith("/dev/shm"):  # its limit may be more than the memory there is
-                free = min(free, int(re.search(r"MemAvailable:\s*(\d+)", pathlib.Path("/proc/meminfo").read_text())[1]) << 10)
+            need, free = shape.files * shape.size * 2 + (256 << 20), shutil.disk_usage(place.data).free
+            if str(place.data).startswith("/dev/shm"):  # its limit may be more than the memory there is
+                free = min(free, memory("MemAvailable"))
             if free < need:
-                sys.exit(f"error: {self.options.dir} has {free >> 20} MiB free of {need >> 20} needed: see --dir and --size")
-            if directories:
-                for number in range(files):
-                    parent = path / f"d{number * directories // files:04d}"
-                    parent.mkdir(parents=True, exist_ok=True)
-                    (parent / f"f{number:06d}").write_bytes(os.urandom(size))
-            else:
-                with open(path, "wb") as out:
-                    for start in range(0, size, 16 << 20):
-                        out.write(os.urandom(min(16 << 20, size - start)))
-        if self.node:
-            self.fields["node_src"] = self.node(path.name)
-        self.fields["src"] = path
+                sys.exit(f"error: {place.data} has {free >> 20} MiB free of {need >> 20} needed: see --dir, --disk-dir and --size")
+            workloads.make(path, shape)
         return path
 
     def sample(self):
         return (*self.cpu_time.cpu(), *accounting.machine())
 
     def servers(self):
-        return {process.pid for process in self.processes.values() if process.poll() is None}
+        return {pid for place in self.places.values() for pid in place.servers()}
 
-    def run(self, peer, command, kind, shape, check):
+    def run(self, place, peer, command, shape, source, check):
         """One run of one peer."""
-        remove(self.out)
-        self.out.mkdir()
+        remove(place.out)
+        place.out.mkdir()
+        if place.foreign_writer:
+            place.out.chmod(0o777)
         if self.options.push:
             remove(self.work / "xdg/cache/carrack")  # so that every run pushes
-        source, target = self.fields["src"], self.out / "copy"
-        command = fill(command, {**self.fields, "dst": "/dev/null" if kind == "memory" else target})
+        target, compared = place.out / "copy", "dst}" in command
+        own = {"src": source, "dst": target, "size": shape.files * shape.size}
+        if place.node and source:
+            own["node_src"] = place.node(source.name)
+        command = fill(command, {**place.fields, **own})
+        if place.name == "disk":
+            command += f" && sync -f {place.out}"
+            subprocess.run(["sync", "-f", place.out], check=True)  # what the run before has left
+            pagecache.evict(source)
+        result = {"peer": peer, "command": command, "files": shape.files, "bytes": shape.files * shape.size, **self.timed(place, peer, command)}
+        if place.name == "disk":
+            result["source_cached_percent"] = pagecache.cached_percent(source)
+            result["copy_cached_percent"] = pagecache.cached_percent(target)
+        if compared and not result["fault"]:
+            result["fault"] = workloads.difference(source, target, shape, check)
+        result["compared"] = check and compared
+        return result
+
+    def timed(self, place, peer, command):
+        log = self.logs / peer
         self.cpu_time.settle(self.servers())
         memcpy, before, start = accounting.memcpy_speed(), self.sample(), time.monotonic()
-        process = self.processes["client"] = self.spawn(command, self.logs / peer)
+        process = self.client = self.spawn(command, log, place.link and place.link.near)
         timer = threading.Timer(self.options.timeout, os.killpg, (process.pid, signal.SIGKILL))
         timer.start()
         try:
@@ -273,51 +149,26 @@ secrets file = {self.work}/rsyncd.secrets
         lingering = self.cpu_time.settle(self.servers())
         user, system, busy, steal, whole = (b - a for a, b in zip(before, self.sample()))
         whole = max(whole, 0.01)  # one step of that clock
-        said = (self.logs / peer).read_text(errors="replace").strip()
-        fault = None
+        said, fault = log.read_text(errors="replace").strip(), None
         if status != 0:
             fault = f"timeout after {self.options.timeout} s" if seconds >= self.options.timeout else f"exit code {status}: {said[-200:]}"
-        elif kind != "memory":
-            fault = difference(source, target, kind, shape, check)
         return {
-            "peer": peer, "command": command, "fault": fault, "seconds": seconds, "files": shape[0], "bytes": shape[0] * shape[1],
-            "user": user, "system": system, "memcpy_gbs": memcpy, "steal_percent": 100 * steal / whole,
-            "others_percent": 100 * max(0, busy - user - system) / whole,
-            "compared": check and kind != "memory", "lingering": lingering, "said": said[-400:]}
+            "fault": fault, "seconds": seconds, "user": user, "system": system, "memcpy_gbs": memcpy, "steal_percent": 100 * steal / whole,
+            "others_percent": 100 * max(0, busy - user - system) / whole, "lingering": lingering, "said": said[-400:]}
 
     def close(self):
-        client = self.processes.pop("client", None)
-        if client and client.poll() is None:
-            os.killpg(client.pid, signal.SIGKILL)
-            client.wait()
-        for process in self.processes.values():
-            process.terminate()
-        for process in self.processes.values():
-            try:
-                process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        if self.client and self.client.poll() is None:
+            os.killpg(self.client.pid, signal.SIGKILL)
+            self.client.wait()
+        for place in self.places.values():
+            place.close()
         self.cpu_time.close()
-        if self.made_run_sshd:
-            os.rmdir("/run/sshd")
-        remove(self.work)
+        for path in filter(None, (self.work, self.on_disk)):
+            remove(path)
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return probe.getsockname()[1]
-
-
-def listens(port):
-    with socket.socket() as probe:
-        return probe.connect_ex((HOST, port)) == 0
-
-
-def write_private(path, text):
-    path.touch(mode=0o600)
-    path.write_text(text)
+def memory(what):
+    return int(re.search(rf"{what}:\s*(\d+)", pathlib.Path("/proc/meminfo").read_text())[1]) << 10
 
 
 def remove(path):
@@ -325,19 +176,6 @@ def remove(path):
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-def difference(source, target, kind, shape, check):
-    """What is wrong with a destination: bytes are compared if `check`, counts and sizes always."""
-    if not source.is_dir() and target.is_dir() or (target / source.name).is_dir():
-        target = target / source.name  # some programs always put a source below the destination
-    files = [target] if kind == "file" else [p for p in target.rglob("*") if p.is_file()]
-    if len(files) != shape[0] or any(not p.is_file() or p.stat().st_size != shape[1] for p in files):
-        return "the destination lacks files, or bytes of them"
-    compare = ["cmp", "-s"] if kind == "file" else ["diff", "-rq"]
-    if check and subprocess.run([*compare, source, target], stdout=subprocess.DEVNULL).returncode != 0:
-        return "the destination differs from the source"
-    return None
 
 
 # ---- The record
@@ -349,90 +187,171 @@ def said_by(*command):
         return None
 
 
+def default_congestion_control():
+    try:
+        return pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
+    except OSError:
+        return None
+
+
 def session(bench):
     cpu = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
-    versions = {name: said_by(name, "--version") for name in ("rsync", "tar", "cp")}
-    versions.update(carrack=said_by(bench.carrack, "--version"), ssh=said_by("ssh", "-V"))
+    versions = {"carrack": said_by(bench.carrack, "--version"), "ssh": said_by("ssh", "-V")}
+    versions.update({name: said_by(name, "--version") for name in ("rsync", "tar", "cp", "iperf3", "xrdcp", "rclone", "fio", "bbcp")})
+    versions.update({name: said_by(name, "-version") for name in ("globus-url-copy", "globus-gridftp-server")})
     changed = said_by("git", "status", "--porcelain", "--untracked-files=no")
     now = datetime.datetime.now(datetime.timezone.utc)
     return {
         "type": "session", "session": now.strftime("%Y%m%dT%H%M%SZ") + f"-{os.getpid()}", "date": now.isoformat(timespec="seconds"),
         "kernel": os.uname().release, "cpu": cpu[1] if cpu else os.uname().machine, "cores": os.cpu_count(),
+        "memory_bytes": memory("MemTotal"), "congestion_control": default_congestion_control(),
         "cpu_time_from": bench.cpu_time.name, "directory": bench.options.dir, "push": bench.options.push, "versions": versions,
         "commit": (said_by("git", "rev-parse", "--short=12", "HEAD") or "unknown") + (" with changes" if changed else ""),
         "carrack_sha256": hashlib.sha256(bench.carrack.read_bytes()).hexdigest()}
 
 
 # ---- The command
-def measure(bench, options, peers):
+def usable(place, workload, chosen):
+    """The command of each peer that takes part, in a place where all that it needs is there."""
+    found = {}
+    for peer, (needs, commands) in chosen.items():
+        command = next((commands[kind] for kind in workload.kinds if kind in commands), None)
+        if command and all([place.available(need) for need in needs]):
+            found[peer] = command
+    return found
+
+
+def measure(bench, options):
     options.out.mkdir(parents=True, exist_ok=True)
     host, healthy = session(bench), True
     with open(options.out / "raw.jsonl", "a", encoding="utf-8") as raw:
         print(json.dumps(host), file=raw, flush=True)
-        for position, workload in enumerate(options.workloads):
-            kind, shape = WORKLOADS[workload][0], options.shapes[workload]
-            usable = {n: c[kind] for n, (needs, c) in peers.items() if kind in c and all([bench.available(need) for need in needs])}
-            source = bench.source(kind, shape)
-            for number in range(options.runs):  # interleaved, so that a change of the host's mood hits all alike
-                for peer, command in list(usable.items()):
-                    result = bench.run(peer, command, kind, shape, check=number == 0)
-                    place = {"type": "run", "session": host["session"], "workload": workload, "kind": kind, "run": number + 1}
-                    print(json.dumps({**place, **result}), file=raw, flush=True)
-                    gb = result["bytes"] / 1e9
-                    print(f"{workload} {number + 1}/{options.runs} {peer:<24} {result['seconds']:8.2f} s {gb / result['seconds']:7.3f} GB/s "
-                          f"{result['user'] + result['system']:7.2f} CPU-s {result['fault'] or ''}", file=sys.stderr, flush=True)
+        for position, name in enumerate(options.workloads):
+            workload, shape = WORKLOADS[name], options.shapes[name]
+            try:
+                place = bench.place(workload.place)
+            except OSError as error:
+                print(f"note: {name} is left out: {error}", file=sys.stderr)
+                continue
+            found = usable(place, workload, options.chosen[name])
+            source = None if workload.kinds == ("memory",) else bench.source(place, shape)
+            cells = workload.quick_cells if options.quick else workload.cells
+            left_out = set()
+            for number in range(options.runs or workload.runs):  # interleaved, so that a change of the host's mood hits all alike
+                for cell, (peer, command) in itertools.product(cells, found.items()):
+                    if (cell, peer) in left_out:
+                        continue
+                    if cell:
+                        place.link.set(cell)
+                    result = bench.run(place, peer, command, shape, source, check=number == 0)
+                    where = {"session": host["session"], "workload": name, "link": cell and str(cell), "run": number + 1}
+                    print(json.dumps({"type": "run", **where, **result}), file=raw, flush=True)
+                    print(line(name, cell, number + 1, result), file=sys.stderr, flush=True)
                     if result["fault"]:
                         healthy = False
-                        del usable[peer]
-            remove(bench.out)
-            if all(options.shapes[later] != shape for later in options.workloads[position + 1:]):
+                        left_out.add((cell, peer))
+            remove(place.out)
+            later = options.workloads[position + 1:]
+            if source and all((options.shapes[w], WORKLOADS[w].place == "disk") != (shape, place.name == "disk") for w in later):
                 remove(source)
     return healthy
+
+
+def line(name, cell, number, result):
+    """One run, for who watches."""
+    gb = result["bytes"] / 1e9
+    cached = [f"{what} cached {result[f'{what}_cached_percent']:.0f} %" for what in ("source", "copy")
+              if result.get(f"{what}_cached_percent") is not None]
+    return (f"{name}{f' ({cell})' if cell else ''} {number} {result['peer']:<24} {result['seconds']:8.2f} s {gb / result['seconds']:7.3f} GB/s "
+            f"{result['user'] + result['system']:7.2f} CPU-s {', '.join(cached)} {result['fault'] or ''}").rstrip()
+
+
+def minutes(options, name):
+    """What a workload may take: by the latest runs of its peers where there are some, else guessed."""
+    seen, workload, shape = {}, WORKLOADS[name], options.shapes[name]
+    if (options.out / "raw.jsonl").exists():
+        for run in map(json.loads, (options.out / "raw.jsonl").read_text().splitlines()):
+            if run["type"] == "run" and run["bytes"] == shape.files * shape.size and run["files"] == shape.files:
+                seen[run["workload"], run.get("link"), run["peer"]] = run["seconds"]
+    guess = 1 + shape.files * shape.size / 0.3e9 + shape.files / 5000
+    cells = workload.quick_cells if options.quick else workload.cells
+    peers = [peer for peer, (needs, _) in options.chosen[name].items() if not any(servers.missing(need) for need in needs)]
+    seconds = sum(seen.get((name, cell and str(cell), peer), guess) + 1 for cell in cells for peer in peers)
+    return (seconds * (options.runs or workload.runs) + 10) / 60
+
+
+def announce(options):
+    absent = {}
+    for peer, (needs, _) in (item for chosen in options.chosen.values() for item in chosen.items()):
+        for program in (program for need in needs for program in servers.missing(need)):
+            absent.setdefault(program, set()).add(peer)
+    for program, peers in absent.items():
+        print(f"note: {program} is not installed, left out: {', '.join(sorted(peers))}", file=sys.stderr)
+    times = {name: minutes(options, name) for name in options.workloads}
+    each = ", ".join(f"{name} {time:.0f}" if time >= 1 else f"{name} <1" for name, time in times.items())
+    print(f"about {sum(times.values()):.0f} minutes: {each}", file=sys.stderr, flush=True)
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     names = lambda text: [name for name in text.split(",") if name]
-    parser.add_argument("--workloads", type=names, default=list(WORKLOADS), help="some of " + ",".join(WORKLOADS))
-    parser.add_argument("--peers", type=names, default=list(PEERS), help="some of those that --list names")
+    parser.add_argument("--workloads", type=names, default=DEFAULT, help="some of " + ",".join(WORKLOADS) + " [%(default)s]")
+    parser.add_argument("--peers", type=names, help="some of those that --list names [each workload has its own]")
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=CMD",
-                        help="one more program: a line of shell with {src} {dst} {host} {port} {ssh} {ssh_config}")
-    parser.add_argument("--runs", type=int, help="of each peer and workload [5; 1 with --quick]")
-    parser.add_argument("--size", type=int, metavar="MIB", help="of the file in `file` and `memory` [4096; 512 with --quick]")
+                        help="one more program: a line of shell with {src} {dst} {size} {host} {port} {ssh} {ssh_config}")
+    parser.add_argument("--runs", type=int, help="of each peer and workload [each workload has its own; 1 with --quick]")
+    parser.add_argument("--size", type=int, metavar="MIB", help="of the file, in all workloads that have one but `startup`")
     parser.add_argument("--quick", action="store_true", help="small and once: shows that all works, measures nothing")
     parser.add_argument("--push", action="store_true", help="no carrack on the PATH at the far side: it is pushed there, in each run")
     parser.add_argument("--dir", default="/dev/shm", help="where all temporary data go [%(default)s]")
+    parser.add_argument("--disk-dir", default=str(ROOT / "target"), help="where those of `disk` go [%(default)s]")
     parser.add_argument("--out", type=pathlib.Path, help="where results go [bench/results; target/bench-quick with --quick]")
     parser.add_argument("--carrack", type=pathlib.Path, default=ROOT / "target/release/carrack", help="the binary [%(default)s]")
+    parser.add_argument("--link", type=pathlib.Path, default=ROOT / "target/release/carrack-link", help="what makes the link [%(default)s]")
     parser.add_argument("--timeout", type=float, default=600, help="of one run, in seconds [%(default)s]")
-    parser.add_argument("--list", action="store_true", help="name the peers and their commands")
+    parser.add_argument("--list", action="store_true", help="name the workloads, the peers and their commands")
     options = parser.parse_args()
-    options.runs = options.runs or (1 if options.quick else 5)
+    options.runs = options.runs or (1 if options.quick else None)
     options.out = options.out or ROOT / ("target/bench-quick" if options.quick else "bench/results")
-    options.shapes = {name: workload[2 if options.quick else 1] for name, workload in WORKLOADS.items()}
+    unknown = [f"workload {w}" for w in options.workloads if w not in WORKLOADS] + [f"peer {p}" for p in options.peers or () if p not in PEERS]
+    plain = all(re.fullmatch(r"[\w./+-]+", path) for path in (options.dir, options.disk_dir))
+    if unknown or not plain or not all("=" in peer for peer in options.peer):
+        parser.error(f"unknown: {', '.join(unknown)}" if unknown else "--dir and --disk-dir take paths of plain characters, --peer NAME=CMD")
+    options.shapes = {name: workload.quick if options.quick else workload.shape for name, workload in WORKLOADS.items()}
     if options.size:
-        options.shapes.update({name: (1, options.size << 20, 0) for name in ("file", "memory")})
-    unknown = [f"workload {w}" for w in options.workloads if w not in WORKLOADS] + [f"peer {p}" for p in options.peers if p not in PEERS]
-    if unknown or not re.fullmatch(r"[\w./+-]+", options.dir) or not all("=" in peer for peer in options.peer):
-        parser.error(f"unknown: {', '.join(unknown)}" if unknown else "--dir takes a path of plain characters, --peer NAME=CMD")
+        one_file = {name: shape for name, shape in options.shapes.items() if not shape.directories and shape.size > 1}
+        options.shapes.update({name: shape._replace(size=options.size << 20) for name, shape in one_file.items()})
+    options.chosen = {name: chosen(options, WORKLOADS[name]) for name in options.workloads}
     return options
+
+
+def chosen(options, workload):
+    """The peers of a workload: its own, or those asked for; and those given as a line of shell."""
+    peers = {name: PEERS[name] for name in (workload.peers.split() if options.peers is None else options.peers)}
+    for name, command in (text.split("=", 1) for text in options.peer):
+        peers[name] = ["sshd"], dict.fromkeys(workload.kinds, command)
+    return peers
+
+
+def show():
+    for name, workload in WORKLOADS.items():
+        print(f"{name}: {workload.shape.files:,} × {workload.shape.size:,} bytes, {workload.runs} runs of: {workload.peers}")
+    for name, (needs, commands) in PEERS.items():
+        print(f"\n{name} (needs {', '.join(needs) or 'nothing'})", *(f"  {k}: {c}" for k, c in commands.items()), sep="\n")
 
 
 def main():
     options = arguments()
-    peers = {name: PEERS[name] for name in options.peers}
-    for name, command in (text.split("=", 1) for text in options.peer):
-        peers[name] = ["sshd"], dict.fromkeys(("file", "tree", "memory"), command)
     if options.list:
-        for name, (needs, commands) in peers.items():
-            print(f"{name} (needs {', '.join(needs) or 'nothing'})", *(f"  {k}: {c}" for k, c in commands.items()), sep="\n")
+        show()
         return 0
+    announce(options)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     bench = Bench(options)
     try:
         bench.open()
-        healthy = measure(bench, options, peers)
+        healthy = measure(bench, options)
     finally:
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)

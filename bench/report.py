@@ -24,7 +24,7 @@ def rates(runs):
 
 
 def table(workload, host, runs):
-    kind = runs[0]["kind"]
+    kind = "tree" if runs[0]["files"] > 1 else "file"
     shape = f"{runs[0]['files']:,} × {runs[0]['bytes'] // runs[0]['files']:,} bytes"
     lines = [
         f"## {workload}: {shape}", "",
