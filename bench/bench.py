@@ -21,6 +21,7 @@ sys.dont_write_bytecode = True  # no __pycache__ in the source tree
 import accounting
 import link as far_link
 import pagecache
+import peers
 import report
 import servers
 import workloads
@@ -79,15 +80,19 @@ class Bench:
                 data.mkdir()
             elif name == "far":
                 link = far_link.Link(self.options.link, self.logs / "link")
+                for host, address in ((link.near, link.near_address), (link.far, link.address)):
+                    (self.work / f"{host}.hosts").write_text(f"{servers.LOOPBACK} localhost\n{address} {os.uname().nodename}\n")
             self.places[name] = servers.Place(self, name, data, link)
         return self.places[name]
 
     def spawn(self, command, log, host=None):
-        """A line of shell in a session and in the cgroup of its own, maybe on a host of the link; what it says goes to `log`."""
+        """A line of shell in a session and in the cgroup of its own, maybe on a host of a link; what it says goes to `log`."""
+        # There is no name server there, and some servers look for their own name. The mounts of `ip netns exec` are its own.
+        names = f"mount --bind {self.work}/{host}.hosts /etc/hosts; " if host else ""
         inside = ["ip", "netns", "exec", host] if host else []
         with open(log, "wb") as said:
             return subprocess.Popen(
-                [*inside, "bash", "-c", "set -o pipefail; " + command], stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd=self.work,
+                [*inside, "bash", "-c", names + "set -o pipefail; " + command], stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd=self.work,
                 env=self.environment, start_new_session=True, preexec_fn=self.cpu_time.join)
 
     def source(self, place, shape):
@@ -152,8 +157,9 @@ class Bench:
         said, fault = log.read_text(errors="replace").strip(), None
         if status != 0:
             fault = f"timeout after {self.options.timeout} s" if seconds >= self.options.timeout else f"exit code {status}: {said[-200:]}"
+        arrived = peers.arrived(said)
         return {
-            "fault": fault, "seconds": seconds, "user": user, "system": system, "memcpy_gbs": memcpy, "steal_percent": 100 * steal / whole,
+            **({"arrived": arrived} if arrived else {}), "fault": fault, "seconds": seconds, "user": user, "system": system, "memcpy_gbs": memcpy, "steal_percent": 100 * steal / whole,
             "others_percent": 100 * max(0, busy - user - system) / whole, "lingering": lingering, "said": said[-400:]}
 
     def close(self):
@@ -259,7 +265,7 @@ def measure(bench, options):
 
 def line(name, cell, number, result):
     """One run, for who watches."""
-    gb = result["bytes"] / 1e9
+    gb = report.payload(result) / 1e9
     cached = [f"{what} cached {result[f'{what}_cached_percent']:.0f} %" for what in ("source", "copy")
               if result.get(f"{what}_cached_percent") is not None]
     return (f"{name}{f' ({cell})' if cell else ''} {number} {result['peer']:<24} {result['seconds']:8.2f} s {gb / result['seconds']:7.3f} GB/s "
@@ -275,8 +281,8 @@ def minutes(options, name):
                 seen[run["workload"], run.get("link"), run["peer"]] = run["seconds"]
     guess = 1 + shape.files * shape.size / 0.3e9 + shape.files / 5000
     cells = workload.quick_cells if options.quick else workload.cells
-    peers = [peer for peer, (needs, _) in options.chosen[name].items() if not any(servers.missing(need) for need in needs)]
-    seconds = sum(seen.get((name, cell and str(cell), peer), guess) + 1 for cell in cells for peer in peers)
+    able = [peer for peer, (needs, _) in options.chosen[name].items() if not any(servers.missing(need) for need in needs)]
+    seconds = sum(seen.get((name, cell and str(cell), peer), guess) + 1 for cell in cells for peer in able)
     return (seconds * (options.runs or workload.runs) + 10) / 60
 
 
@@ -285,8 +291,8 @@ def announce(options):
     for peer, (needs, _) in (item for chosen in options.chosen.values() for item in chosen.items()):
         for program in (program for need in needs for program in servers.missing(need)):
             absent.setdefault(program, set()).add(peer)
-    for program, peers in absent.items():
-        print(f"note: {program} is not installed, left out: {', '.join(sorted(peers))}", file=sys.stderr)
+    for program, names in absent.items():
+        print(f"note: {program} is not installed, left out: {', '.join(sorted(names))}", file=sys.stderr)
     times = {name: minutes(options, name) for name in options.workloads}
     each = ", ".join(f"{name} {time:.0f}" if time >= 1 else f"{name} <1" for name, time in times.items())
     print(f"about {sum(times.values()):.0f} minutes: {each}", file=sys.stderr, flush=True)
@@ -327,10 +333,10 @@ def arguments():
 
 def chosen(options, workload):
     """The peers of a workload: its own, or those asked for; and those given as a line of shell."""
-    peers = {name: PEERS[name] for name in (workload.peers.split() if options.peers is None else options.peers)}
+    found = {name: PEERS[name] for name in (workload.peers.split() if options.peers is None else options.peers)}
     for name, command in (text.split("=", 1) for text in options.peer):
-        peers[name] = ["sshd"], dict.fromkeys(workload.kinds, command)
-    return peers
+        found[name] = ["sshd"], dict.fromkeys(workload.kinds, command)
+    return found
 
 
 def show():

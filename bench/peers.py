@@ -4,6 +4,8 @@
 within an address, leaves nothing that could be compared. In `memory`, {size} zeros go to a bit bucket; in `fetch`, {src} does.
 """
 
+import re
+
 AES = "-c aes128-gcm@openssh.com"
 
 
@@ -60,7 +62,7 @@ def bbcp(streams):
 
 
 def iperf3(streams):
-    return ["iperf3"], {"memory": f"iperf3 -c {{host}} -p {{iperf3_port}} -P {streams} -n {{size}}"}
+    return ["iperf3"], {"memory": f"iperf3 -c {{host}} -p {{iperf3_port}} -P {streams} -n {{size}} -J"}
 
 
 def fio(how):
@@ -104,3 +106,9 @@ PEERS = {
     "rclone-sftp-unchecked": rclone("--sftp-disable-hashcheck"),
     "bbcp-s4": bbcp(4),
 }
+
+
+def arrived(said):
+    """The bytes that reached the receiver, by the word of iperf3, which ends while some of them are still on their way."""
+    found = re.search(r'"sum_received":\s*\{[^{}]*"bytes":\s*(\d+)', said)
+    return int(found[1]) if found else None

@@ -13,12 +13,16 @@ def spread(values, digits=2):
     return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f}..{max(values):.{digits}f})"
 
 
+def payload(run):
+    return run.get("arrived") or run["bytes"]
+
+
 def rates(runs):
     """By peer, in order: GB/s and CPU-s/GB of the runs that went well."""
     good = {}
     for run in runs:
         if not run["fault"]:
-            gb = run["bytes"] / 1e9
+            gb = payload(run) / 1e9
             good.setdefault(run["peer"], []).append((gb / run["seconds"], (run["user"] + run["system"]) / gb))
     return {peer: tuple(zip(*pairs)) for peer, pairs in good.items()}
 
