@@ -159,8 +159,9 @@ class Bench:
             fault = f"timeout after {self.options.timeout} s" if seconds >= self.options.timeout else f"exit code {status}: {said[-200:]}"
         arrived = peers.arrived(said)
         return {
-            **({"arrived": arrived} if arrived else {}), "fault": fault, "seconds": seconds, "user": user, "system": system, "memcpy_gbs": memcpy, "steal_percent": 100 * steal / whole,
-            "others_percent": 100 * max(0, busy - user - system) / whole, "lingering": lingering, "said": said[-400:]}
+            **({"arrived": arrived} if arrived else {}), "fault": fault, "seconds": seconds, "user": user, "system": system,
+            "memcpy_gbs": memcpy, "steal_percent": 100 * steal / whole, "others_percent": 100 * max(0, busy - user - system) / whole,
+            "lingering": lingering, "said": said[-400:]}
 
     def close(self):
         if self.client and self.client.poll() is None:
@@ -204,7 +205,7 @@ def session(bench):
     cpu = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
     versions = {"carrack": said_by(bench.carrack, "--version"), "ssh": said_by("ssh", "-V")}
     versions.update({name: said_by(name, "--version") for name in ("rsync", "tar", "cp", "iperf3", "xrdcp", "rclone", "fio", "bbcp")})
-    versions.update({name: said_by(name, "-version") for name in ("globus-url-copy", "globus-gridftp-server")})
+    versions["gridftp"] = said_by("globus-gridftp-server", "-version")
     changed = said_by("git", "status", "--porcelain", "--untracked-files=no")
     now = datetime.datetime.now(datetime.timezone.utc)
     return {
@@ -269,7 +270,7 @@ def line(name, cell, number, result):
     cached = [f"{what} cached {result[f'{what}_cached_percent']:.0f} %" for what in ("source", "copy")
               if result.get(f"{what}_cached_percent") is not None]
     return (f"{name}{f' ({cell})' if cell else ''} {number} {result['peer']:<24} {result['seconds']:8.2f} s {gb / result['seconds']:7.3f} GB/s "
-            f"{result['user'] + result['system']:7.2f} CPU-s {', '.join(cached)} {result['fault'] or ''}").rstrip()
+            f"{report.cpu(result):7.2f} CPU-s {', '.join(cached)} {result['fault'] or ''}").rstrip()
 
 
 def minutes(options, name):
@@ -279,10 +280,10 @@ def minutes(options, name):
         for run in map(json.loads, (options.out / "raw.jsonl").read_text().splitlines()):
             if run["type"] == "run" and run["bytes"] == shape.files * shape.size and run["files"] == shape.files:
                 seen[run["workload"], run.get("link"), run["peer"]] = run["seconds"]
-    guess = 1 + shape.files * shape.size / 0.3e9 + shape.files / 5000
+    guess = lambda cell: 1 + shape.files * shape.size / (cell.gbit * 6e7 if cell else 3e8) + shape.files / 5000
     cells = workload.quick_cells if options.quick else workload.cells
     able = [peer for peer, (needs, _) in options.chosen[name].items() if not any(servers.missing(need) for need in needs)]
-    seconds = sum(seen.get((name, cell and str(cell), peer), guess) + 1 for cell in cells for peer in able)
+    seconds = sum(seen.get((name, cell and str(cell), peer), guess(cell)) + 1 for cell in cells for peer in able)
     return (seconds * (options.runs or workload.runs) + 10) / 60
 
 
@@ -346,21 +347,29 @@ def show():
         print(f"\n{name} (needs {', '.join(needs) or 'nothing'})", *(f"  {k}: {c}" for k, c in commands.items()), sep="\n")
 
 
+def on_signals(action):
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, action)
+
+
+def stop(number, _):
+    on_signals(signal.SIG_IGN)  # a second one would cut the tidying short
+    sys.exit(128 + number)
+
+
 def main():
     options = arguments()
     if options.list:
         show()
         return 0
     announce(options)
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    on_signals(stop)
     bench = Bench(options)
     try:
         bench.open()
         healthy = measure(bench, options)
     finally:
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            signal.signal(number, signal.SIG_IGN)
+        on_signals(signal.SIG_IGN)
         bench.close()
     report.report(options.out, options.workloads)
     return 0 if healthy else 1

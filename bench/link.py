@@ -30,7 +30,7 @@ class Link:
         for host in (self.near, self.far):
             choose = f"echo {cell.congestion} > /proc/sys/net/ipv4/tcp_congestion_control"
             subprocess.run(["ip", "netns", "exec", host, "sh", "-c", choose], check=True)
-        self.process.stdin.write(f"rate {cell.rate}\nloss {cell.loss}\n")
+        self.process.stdin.write(f"rate {cell.gbit}gbit\nloss {cell.loss}\n")
         self.process.stdin.flush()
 
     def close(self):

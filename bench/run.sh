@@ -16,7 +16,18 @@ need ssh-keygen "no peer over ssh can be measured" openssh-client
 need scp "scp is left out" openssh-client
 need rsync "rsync is left out" rsync
 need tar "tar over ssh is left out" tar
-[ "$missing" = 0 ] || echo "the others are measured; to have all: apt-get install openssh-client openssh-server rsync tar" >&2
+need iperf3 "iperf3 is left out" iperf3
+need globus-gridftp-server "GridFTP is left out" globus-gridftp-server-progs
+need globus-url-copy "GridFTP is left out" globus-gass-copy-progs
+need xrootd "XRootD is left out" xrootd-server
+need xrdcp "XRootD is left out" xrootd-client
+need rclone "rclone is left out" rclone
+need fio "the rate of a disk is measured by dd alone" fio
+need ip "nothing is measured over a link" iproute2
+if [ "$missing" != 0 ]; then
+    echo "the others are measured; to have all: apt-get install openssh-client openssh-server rsync tar iperf3" \
+        "globus-gridftp-server-progs globus-gass-copy-progs xrootd-server xrootd-client rclone fio iproute2" >&2
+fi
 
 fatal=0
 for program in python3 cmp diff; do
@@ -24,7 +35,7 @@ for program in python3 cmp diff; do
 done
 [ "$fatal" = 0 ] || exit 2
 
-[ "$(id -u)" = 0 ] || echo "not root: sshd and the node run as this user" >&2
+[ "$(id -u)" = 0 ] || echo "not root: all servers run as this user, and nothing is measured over a link" >&2
 writable=0
 for base in /sys/fs/cgroup /sys/fs/cgroup/unified /sys/fs/cgroup/cpuacct; do
     [ -f "$base/cgroup.procs" ] && [ -w "$base/cgroup.procs" ] && writable=1
@@ -34,5 +45,9 @@ done
 case " $* " in
     *" --carrack"* | *" --list "* | *" --help "* | *" -h "*) ;;
     *) [ -x target/release/carrack ] || cargo build --release --locked ;;
+esac
+case " $* " in
+    *" --link"* | *" --list "* | *" --help "* | *" -h "*) ;;
+    *) [ -x target/release/carrack-link ] || cargo build --release --locked -p carrack-faults --bin carrack-link ;;
 esac
 exec python3 bench/bench.py "$@"

@@ -12,12 +12,12 @@ class Shape(NamedTuple):
 
 class Cell(NamedTuple):
     """How the link between two hosts is; its round trip takes RTT_MS."""
-    rate: str
+    gbit: int
     loss: str
     congestion: str
 
     def __str__(self):
-        return f"{self.rate}, loss {self.loss}, {self.congestion}"
+        return f"{RTT_MS} ms, {self.gbit} Gbit/s, loss {self.loss}, {self.congestion}"
 
 
 class Workload(NamedTuple):
@@ -35,7 +35,7 @@ RTT_MS = 50
 CARRACK = "carrack-ssh carrack-ssh-unverified carrack-node carrack-node-clear"
 SSH = "scp scp-aes128gcm rsync-ssh rsync-ssh-aes128gcm"
 FILE = f"cp {CARRACK} carrack-node-unseen {SSH} rsync-daemon gridftp-p1 gridftp-p4 xrdcp-S1 xrdcp-S4 rclone-sftp bbcp-s4"
-TREE = f"cp {CARRACK} {SSH} rsync-daemon pipe-ssh pipe-ssh-aes128gcm gridftp-cc4 xrdcp-parallel4 rclone-sftp bbcp-s4"
+TREE = f"cp {CARRACK} {SSH} rsync-daemon pipe-ssh pipe-ssh-aes128gcm gridftp-cc4 xrdcp-parallel4 bbcp-s4"
 FETCH = f"cp {CARRACK} carrack-node-unseen pipe-ssh pipe-ssh-aes128gcm gridftp-p1 gridftp-p4 xrdcp-S1 xrdcp-S4"
 MEMORY = f"iperf3 iperf3-P4 {CARRACK} carrack-node-unseen pipe-ssh pipe-ssh-aes128gcm gridftp-p1 gridftp-p4"
 DISK = ("dd-read dd-copy fio-read fio-write cp carrack-ssh carrack-node carrack-node-clear scp-aes128gcm rsync-ssh-aes128gcm rsync-daemon "
@@ -43,17 +43,17 @@ DISK = ("dd-read dd-copy fio-read fio-write cp carrack-ssh carrack-node carrack-
 INTEGRITY = ("carrack-node carrack-node-unverified carrack-node-disk carrack-node-clear carrack-node-unseen rsync-daemon gridftp-p4 "
              "gridftp-p4-checksum xrdcp-S4 xrdcp-S4-checksum rclone-sftp rclone-sftp-unchecked")
 STARTUP = "ssh-true carrack-ssh carrack-node scp rsync-ssh rsync-daemon gridftp-p1 xrdcp-S1"
-FAR = tuple(Cell("1gbit", loss, congestion) for loss in ("0", "1e-4", "1e-3") for congestion in ("cubic", "bbr"))
-FAST = tuple(Cell(rate, "0", "cubic") for rate in ("5gbit", "10gbit"))
+FAR = tuple(Cell(1, loss, congestion) for loss in ("0", "1e-4", "1e-3") for congestion in ("cubic", "bbr"))
+FAST = tuple(Cell(gbit, "0", "cubic") for gbit in (5, 10))
 GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
 
 WORKLOADS = {
-    "file": Workload(("file",), Shape(1, 4 * GIB), Shape(1, 256 * MIB), 5, FILE),
+    "file": Workload(("file",), Shape(1, 4 * GIB), Shape(1, 256 * MIB), 3, FILE),
     "memory": Workload(("memory",), Shape(1, 4 * GIB), Shape(1, 256 * MIB), 5, MEMORY),
     "small": Workload(("tree",), Shape(20000, 4 * KIB, 200), Shape(2000, 4 * KIB, 20), 5, TREE),
-    "medium": Workload(("tree",), Shape(1000, MIB, 10), Shape(100, MIB, 4), 5, TREE),
+    "medium": Workload(("tree",), Shape(1000, MIB, 10), Shape(100, MIB, 4), 5, TREE + " rclone-sftp"),
     "startup": Workload(("file", "login"), Shape(1, 1), Shape(1, 1), 10, STARTUP),
-    "integrity": Workload(("file",), Shape(1, 4 * GIB), Shape(1, 256 * MIB), 5, INTEGRITY),
+    "integrity": Workload(("file",), Shape(1, 4 * GIB), Shape(1, 256 * MIB), 3, INTEGRITY),
     "disk": Workload(("file", "disk"), Shape(1, 4 * GIB), Shape(1, 256 * MIB), 3, DISK, "disk"),
     "far": Workload(("file", "memory"), Shape(1, GIB), Shape(1, 64 * MIB), 3, "iperf3-P16 carrack-ssh gridftp-p16", "far", FAR, FAR[::5]),
     "far-fast": Workload(("file", "memory"), Shape(1, 4 * GIB), Shape(1, 256 * MIB), 3,
