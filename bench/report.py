@@ -77,7 +77,7 @@ def table(workload, host, runs):
 def figures(good):
     middle = lambda value: statistics.median(value(r) for r in good)
     found = {
-        "GB/s": spread([payload(r) / 1e9 / r["seconds"] for r in good], 3), "seconds": spread([r["seconds"] for r in good]),
+        "GB/s": spread([payload(r) / 1e9 / r["seconds"] for r in good], 3), "seconds": spread([r["seconds"] for r in good], 3 if max(r["seconds"] for r in good) < 1 else 2),
         "files/s": f"{middle(lambda r: r['files'] / r['seconds']):,.0f}",
         "CPU-s user+system": f"{middle(lambda r: r['user']):.2f}+{middle(lambda r: r['system']):.2f}",
         "CPU-s/GB": spread([cpu(r) / payload(r) * 1e9 for r in good]), "steal %": f"{middle(lambda r: r['steal_percent']):.1f}",
