@@ -90,7 +90,8 @@ pub fn resolve(request: &CopyRequest, ends: &mut Ends, inbox: &mut Inbox, note: 
     if kind(&there) == Some(ItemKind::Special) {
         let path = request.destination.path().unwrap_or_default().to_vec();
         // What is written to /dev/null is gone in any order; any other device or FIFO gets it in order.
-        let sink = if path == b"/dev/null" { 2 } else { 3 };
+        let null = b"/dev/null";
+        let sink = if path == null || there.resolved == null { 2 } else { 3 };
         return to_stream(request, &source_facts, sink, path);
     }
     let mut plan = to_files(request, &source_facts, &there)?;

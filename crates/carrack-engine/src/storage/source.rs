@@ -181,6 +181,11 @@ impl OpenSource {
         if let Content::File(file) = &self.content { Some(file) } else { None }
     }
 
+    /// Whether all of it is zeros, so that nothing has to be read.
+    pub fn is_zeros(&self) -> bool {
+        matches!(self.content, Content::Zero)
+    }
+
     /// A range is about to be read. When what this returns is dropped, it has been, and the cache lets go of it.
     pub fn begin(&self, offset: u64, length: u64) -> Reading<'_> {
         let passes = self.file().is_some_and(|file| self.ahead.begin(file, offset, length));

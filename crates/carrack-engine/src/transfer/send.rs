@@ -492,20 +492,22 @@ impl StreamWork<'_> {
         let mut hasher = BlockHasher::new(self.run.options.digests, job.offset);
         let mut read = Ok(());
         let mut sent = if hole { 0 } else { self.send_unseen(job, &source)? };
+        let zeros = hole || source.is_zeros();
+        if zeros {
+            self.slice.fill(0);
+        }
         while sent < job.length as usize {
             let slice = &mut self.slice[..(job.length as usize - sent).min(SLICE_BYTES)];
-            if hole {
-                slice.fill(0);
-            } else if read.is_ok() {
+            if !zeros && read.is_ok() {
                 read = self.run.stages.wait(Waits::Storage, || source.read_at(job.offset + sent as u64, slice));
             }
             hasher.update(slice);
-            sent += slice.len();
+            let length = slice.len();
             if !hole {
-                let length = slice.len();
                 self.run.pace(length);
                 self.out.payload(&self.slice[..length])?;
             }
+            sent += length;
         }
         let digest = hasher.finish(job.whole);
         self.out.meta(&[&Trailer { whole: read.is_ok(), digest }.encode()])?;
