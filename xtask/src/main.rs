@@ -4,6 +4,7 @@
 //! A chore that cannot be carried out at all says why on stderr and exits with 2.
 
 mod faults;
+mod instructions;
 mod layers;
 mod mans;
 mod mutants;
@@ -25,6 +26,8 @@ usage: cargo xtask <chore>
   packages           how many third-party packages the binary links, and that none is banned
   man DIR            write the manual pages into DIR
   completions DIR    write the shells' completions into DIR
+
+  instructions       what the hot loop takes for each KiB, counted by valgrind, beside what it took
 
 long runs of tests, for a night or before a release:
 
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         ["layers"] => layers::check(&root),
         ["tidy"] => tidy::check(&root),
         ["packages"] => packages::check(&root),
+        ["instructions"] => instructions::check(&root),
         ["man", dir] => mans::pages(dir).map(|()| Vec::new()),
         ["completions", dir] => mans::completions(dir).map(|()| Vec::new()),
         ["sim", ref options @ ..] => runs::simulate(&root, options).map(|()| Vec::new()),

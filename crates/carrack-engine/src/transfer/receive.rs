@@ -718,7 +718,7 @@ impl StreamWork<'_> {
         let written = match &self.run.destination {
             Destination::Tree(tree) => {
                 let write = || tree.write_small(&small, self.run.options.existing, content);
-                self.run.stages.wait(Waits::Storage, write).map(|entry| entry.map(Some))
+                self.run.stages.wait_briefly(Waits::Storage, write).map(|entry| entry.map(Some))
             }
             Destination::Null => Ok(Some(None)),
             Destination::Sequential(_) => {

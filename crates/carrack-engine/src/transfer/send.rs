@@ -612,7 +612,7 @@ impl StreamWork<'_> {
         self.content.clear();
         let mut described = item.clone();
         let (run, content) = (self.run, &mut self.content);
-        let read = run.stages.wait(Waits::Storage, || {
+        let read = run.stages.wait_briefly(Waits::Storage, || {
             run.open(item).and_then(|source| {
                 if let Some(stat) = source.stat() {
                     described.mode = stat.mode;
