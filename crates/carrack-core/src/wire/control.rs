@@ -368,7 +368,7 @@ pub struct Options {
     /// Which session's data connections to use.
     #[prost(bytes = "vec", tag = "9")]
     pub session_id: Vec<u8>,
-    /// Data streams that will be made.
+    /// Data streams that were asked for; 1 where the path decides.
     #[prost(uint32, tag = "10")]
     pub streams: u32,
     /// The lower of the two ends' protocol versions; 0 is 1.

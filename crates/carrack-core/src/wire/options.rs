@@ -22,7 +22,7 @@ pub struct TransferOptions {
     pub congestion: Option<CongestionControl>,
     /// Tell of every item.
     pub item_events: bool,
-    /// Data streams that will be made.
+    /// Data streams that were asked for; 1 where the path decides.
     pub streams: u16,
     /// The protocol version that both ends speak.
     pub version: u32,

@@ -353,8 +353,12 @@ impl Copying<'_> {
         Ok(())
     }
 
-    /// Has the receiver begin, and does not wait for its answer: it is there long before the first data connection.
+    /// Has the receiver begin, and does not wait for its answer: over a long path it comes while the data connection is made.
     fn begin_receiving(&mut self, plan: &Plan, ends: &mut Ends) -> Result<u64, Failure> {
+        if plan.in_order {
+            // Whoever reads a FIFO meets its end when this session ends, whether or not anything came.
+            self.spent = plan.once();
+        }
         let (options, message) = (&self.request.options, self.transfer_options(plan, ends));
         let mut receive = ReceiveRole {
             directory: plan.directory.clone(),
@@ -393,7 +397,7 @@ impl Copying<'_> {
             rate_limit: options.rate_limit,
             congestion: options.congestion,
             item_events: options.item_events,
-            // How many there will be is settled by the first; no end has to know.
+            // How many there will be is settled by the first connection, which may not be there yet; no end has to know.
             streams: options.streams.unwrap_or(1),
             version,
             durability: if version >= 2 { options.durability } else { Durability::Group },
