@@ -41,6 +41,8 @@ pub const REQUESTS_WAITING: usize = 16;
 pub const WORDS_KEPT: usize = 64;
 /// Dials of one session at once, and addresses of one dial: each is a thread.
 pub const DIALS: usize = 8;
+/// Dials at once for a command in the same process. All connections of a far path's copy can be made together.
+pub const OWN_DIALS: usize = 64;
 /// See [`DIALS`].
 pub const DIAL_ADDRESSES: usize = 32;
 /// Data streams carried inside one control connection: each is two threads.

@@ -10,6 +10,11 @@ pub const BLOCK_BYTES: u32 = 4 << 20;
 pub const SHORT_BLOCK_BYTES: u32 = 1 << 20;
 /// See [`SHORT_BLOCK_BYTES`].
 pub const SHORT_FILE_BYTES: u64 = 256 << 30;
+/// Of files that are known to be no larger than [`SMALL_FILE_BYTES`]: what 32 streams have left in their last blocks is then a small part
+/// of the whole.
+pub const SMALL_BLOCK_BYTES: u32 = 256 << 10;
+/// See [`SMALL_BLOCK_BYTES`].
+pub const SMALL_FILE_BYTES: u64 = 1 << 30;
 /// Smallest block: BLAKE3 hashes several kilobytes at once, and a block's bookkeeping must stay far below its bytes.
 pub const BLOCK_BYTES_MIN: u32 = 64 << 10;
 /// Largest block: one per stream may have to be sent again.
@@ -21,6 +26,8 @@ pub const SLICE_BYTES: usize = 256 << 10;
 
 /// What a stream's socket may hold that has not been sent, in bytes: more than a slice, so that the network never waits for the reader.
 pub const NOT_SENT_BYTES: u32 = 1 << 20;
+/// The same on a far path ([`FAR_RTT`]), where many streams share it: what they hold back at the end each sends alone.
+pub const NOT_SENT_BYTES_FAR: u32 = 128 << 10;
 
 /// Files from this size on pass the page cache by on both sides: what is read once and written once would push out what others work
 /// with, and lets the system run into a wall of dirty pages.
@@ -63,6 +70,10 @@ pub const STRAGGLER_AGE_MIN: Duration = Duration::from_millis(500);
 
 /// How often an end tells where the time of its streams goes: long enough for a rate to mean something.
 pub const STAGES_INTERVAL: Duration = Duration::from_secs(10);
+
+/// What has landed is told to the sender at most so often: each time wakes a thread of every process on the way and every stream of the
+/// sender, which counts at a thousand blocks a second. Shorter than anybody waits for it.
+pub const LANDED_INTERVAL: Duration = Duration::from_millis(4);
 
 /// How often progress is told.
 pub const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);

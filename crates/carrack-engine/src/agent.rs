@@ -261,7 +261,8 @@ impl Agent {
 
     /// Does what comes until the connection ends.
     pub fn run(self: &Arc<Self>, input: impl Read + Send + 'static) {
-        let (requests, work) = mpsc::sync_channel(limits::REQUESTS_WAITING);
+        let dials = if self.environment.own_process { limits::OWN_DIALS } else { 0 };
+        let (requests, work) = mpsc::sync_channel(limits::REQUESTS_WAITING + dials);
         let reader = Arc::clone(self);
         std::thread::spawn(move || {
             let read = contain(Side::Link, "reading the control connection", || {
@@ -506,8 +507,9 @@ impl Agent {
         };
         {
             let mut state = self.lock();
-            if state.dials >= limits::DIALS {
-                let what = format!("the peer asked for more than {} dials at once", limits::DIALS);
+            let most = if self.environment.own_process { limits::OWN_DIALS } else { limits::DIALS };
+            if state.dials >= most {
+                let what = format!("the peer asked for more than {most} dials at once");
                 return Some(Err(failure(ErrorCode::ProtocolViolation, Side::Link, what)));
             }
             state.dials += 1;
@@ -688,6 +690,7 @@ impl Agent {
             state.running = Some(running.clone());
             std::mem::take(&mut state.waiting)
         };
+        running.started();
         for connection in waiting {
             running.add_stream(connection);
         }

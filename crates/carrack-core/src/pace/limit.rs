@@ -40,6 +40,13 @@ impl StageTimes {
         }
     }
 
+    /// As part of a longer time. The side whose streams carried something for less of it had nothing to carry meanwhile: it waited for
+    /// the other, as it does within a block.
+    fn over(&self, span: Duration) -> Self {
+        let idle = span.saturating_sub(self.busy);
+        Self { busy: self.busy.max(span), network: self.network.saturating_add(idle), ..*self }
+    }
+
     fn share(&self, of: Duration) -> f64 {
         if self.busy.is_zero() { 0.0 } else { (of.as_secs_f64() / self.busy.as_secs_f64()).min(1.0) }
     }
@@ -111,9 +118,11 @@ const PACED: f64 = 0.3;
 
 /// What holds a transfer back, from both ends' times over the same stretch; `None` when there was too little to tell.
 pub fn limit(sender: &StageTimes, receiver: &StageTimes) -> Option<Limit> {
-    if sender.busy < BUSY_MIN || receiver.busy < BUSY_MIN {
+    let span = sender.busy.max(receiver.busy);
+    if sender.busy.min(receiver.busy).is_zero() || span < BUSY_MIN {
         return None;
     }
+    let (sender, receiver) = (&sender.over(span), &receiver.over(span));
     let (sends, receives) = (sender.share(sender.network), receiver.share(receiver.network));
     let paced = sender.share(sender.pacing);
     let (stage, share) = if paced > PACED {
@@ -179,6 +188,8 @@ mod tests {
             (times(80, 5, 0), times(5, 85, 0), Stage::SourceStorage),
             // The receiver waits, the sender hashes.
             (times(10, 5, 0), times(5, 85, 0), Stage::SourceProcessors),
+            // The sender reads a block before it begins to send it: the receiver has nothing before it, and is quick with it.
+            (times(90, 2, 0), StageTimes { busy: Duration::from_secs(3), ..times(1, 1, 0) }, Stage::SourceStorage),
             // As slow as asked.
             (times(1, 1, 90), times(1, 95, 0), Stage::RateLimit),
             // Two processors do everything in one machine: the sender is the busier.

@@ -19,8 +19,12 @@ pub fn initial_streams(round_trip: Duration, congestion: &str, processors: usize
 /// The unit of sending for sources of these sizes, in bytes; `None` for one that is not a file of known size. The same sources get
 /// the same again: what an interrupted copy has left is taken up block by block.
 pub fn block_bytes(sizes: impl IntoIterator<Item = Option<u64>>) -> u32 {
-    let short = |size: Option<u64>| size.is_some_and(|size| size <= tuning::SHORT_FILE_BYTES);
-    if sizes.into_iter().all(short) { tuning::SHORT_BLOCK_BYTES } else { tuning::BLOCK_BYTES }
+    let largest = sizes.into_iter().try_fold(0, |largest, size| Some(size?.max(largest)));
+    match largest {
+        Some(0..=tuning::SMALL_FILE_BYTES) => tuning::SMALL_BLOCK_BYTES,
+        Some(0..=tuning::SHORT_FILE_BYTES) => tuning::SHORT_BLOCK_BYTES,
+        _ => tuning::BLOCK_BYTES,
+    }
 }
 
 /// A token bucket shared by all streams: a bound on the payload rate (`--bwlimit`).
@@ -69,6 +73,8 @@ mod tests {
 
     #[test]
     fn blocks_are_small_where_all_is_known_to_be_short() {
+        assert_eq!(block_bytes([Some(5), Some(1 << 30)]), 256 << 10);
+        assert_eq!(block_bytes([Some((1 << 30) + 1), Some(5)]), 1 << 20);
         assert_eq!(block_bytes([Some(5), Some(256 << 30)]), 1 << 20);
         assert_eq!(block_bytes([Some(5), Some((256 << 30) + 1)]), 4 << 20);
         assert_eq!(block_bytes([Some(5), None]), 4 << 20);

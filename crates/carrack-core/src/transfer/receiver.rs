@@ -21,7 +21,6 @@ use std::time::Instant;
 use self::incoming::{Incoming, State, Written};
 use super::Unit;
 use crate::digest::BlockDigest;
-use crate::limits;
 use crate::report::{Failure, FileDigests, ItemKind};
 use crate::request::Verify;
 use crate::wire::control::TransferOptions;
@@ -29,6 +28,7 @@ use crate::wire::error_code::{ErrorCode, Side};
 use crate::wire::frame::Trailer;
 use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage, QueryItem};
 use crate::wire::{ProtocolError, VERSION_RESUME};
+use crate::{limits, tuning};
 
 /// What has to be done outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,6 +128,8 @@ pub struct Receiver {
     actions: VecDeque<ReceiverAction>,
     landed_blocks: Vec<(u64, u64)>,
     landed_bundles: Vec<u64>,
+    /// Before this, what has landed since the last time is not told.
+    landed_at: Option<Instant>,
     directories_pending: u64,
     directory_failures: Vec<(Vec<u8>, Failure)>,
     directory_failure_bytes: usize,
@@ -180,6 +182,7 @@ impl Receiver {
             actions: VecDeque::new(),
             landed_blocks: Vec::new(),
             landed_bundles: Vec::new(),
+            landed_at: None,
             directories_pending: 0,
             directory_failures: Vec::new(),
             directory_failure_bytes: 0,
@@ -324,6 +327,12 @@ impl Receiver {
     }
 
     fn send(&mut self, message: PeerMessage) {
+        let is_last =
+            matches!(message, PeerMessage::Done { .. } | PeerMessage::BundleDone { .. } | PeerMessage::Finished { .. });
+        // What landed of it is told before, or nobody would count it any more.
+        if is_last && let Some(landed) = self.landed() {
+            self.actions.push_back(ReceiverAction::Send(landed));
+        }
         self.actions.push_back(ReceiverAction::Send(message));
     }
 
@@ -661,16 +670,26 @@ impl Receiver {
             self.held_waiting -= usize::from(matches!(action, ReceiverAction::Send(PeerMessage::Held { .. })));
             return Some(action);
         }
-        if self.has_ended() {
+        if self.has_ended() || self.now < self.landed_due() {
             return None;
         }
         self.landed().map(ReceiverAction::Send)
+    }
+
+    /// When what has landed and has not been told is to be told.
+    fn landed_due(&self) -> Option<Instant> {
+        let waits = !self.landed_blocks.is_empty() || !self.landed_bundles.is_empty();
+        self.landed_at.filter(|_| waits && !self.has_ended())
     }
 
     /// What has landed and has not been told.
     fn landed(&mut self) -> Option<PeerMessage> {
         let blocks = std::mem::take(&mut self.landed_blocks);
         let bundles = std::mem::take(&mut self.landed_bundles);
-        (!blocks.is_empty() || !bundles.is_empty()).then_some(PeerMessage::Landed { blocks, bundles })
+        if blocks.is_empty() && bundles.is_empty() {
+            return None;
+        }
+        self.landed_at = self.now.map(|now| now + tuning::LANDED_INTERVAL);
+        Some(PeerMessage::Landed { blocks, bundles })
     }
 }

@@ -8,23 +8,27 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use carrack_core::pace;
 use carrack_core::report::{ErrorCode, Failure, LinkReport, Side};
 use carrack_core::request::{CongestionControl, CopyRequest, Encrypt, LinkKind};
-use carrack_core::tuning::{LINK_STAGGER, LINK_TIMEOUT, SILENCE};
+use carrack_core::tuning::{FAR_RTT, LINK_STAGGER, LINK_TIMEOUT, SILENCE};
 use carrack_core::wire::control::{Ask, Dial, Dialed, Listen, Listening, Paths, SessionKey, Tell, Tunnel};
 use carrack_core::wire::mux::Channel;
+use carrack_core::{limits, pace};
 
 use super::Ends;
 use super::resolve::Plan;
 use crate::data::socket::Socket;
 use crate::data::stream::{Connection, Protection};
-use crate::end::{End, EndId, Inbox, Note, Reached};
+use crate::end::{End, EndId, Inbox, Incoming, Note, Reached};
 use crate::error::failure;
 
 /// Data connections made by the far side of a reverse link are numbered from here, so that a direct one that is made at the same
 /// moment is not taken for the same.
 pub const REVERSE_FIRST: u32 = 256;
+/// An answer from the other side that took so long had a long way, however busy the hosts are.
+const SURELY_FAR: Duration = FAR_RTT.saturating_mul(4);
+/// Connections that are asked for before it is known whether any can be made: a firewall should not take them for a scan.
+const DIALS_AT_ONCE: u32 = 8;
 
 /// How data flows.
 pub struct Link {
@@ -34,6 +38,8 @@ pub struct Link {
     pub key: SessionKey,
     /// Who makes further connections, and where to.
     pub more: Option<More>,
+    /// Requests for connections beside the first that are under way.
+    pub dials: Vec<u64>,
 }
 
 /// How further connections are made.
@@ -46,6 +52,8 @@ pub struct More {
     pub pin: Vec<u8>,
     /// The next connection's number.
     pub first: u32,
+    /// Dials that may be under way at once.
+    pub at_once: usize,
 }
 
 impl Ends {
@@ -55,6 +63,21 @@ impl Ends {
             EndId::Source => &mut self.source,
             EndId::Destination => &mut self.destination,
         }
+    }
+
+    /// Whether both are in this process.
+    fn are_here(&self) -> bool {
+        self.source.is_here() && self.destination.is_here()
+    }
+
+    /// How long a question and its answer took over the path that data will take; `None` where the command is at neither of its ends.
+    fn round_trip(&self) -> Option<Duration> {
+        let far = match (self.source.is_here(), self.destination.is_here()) {
+            (true, false) => &self.destination,
+            (false, true) => &self.source,
+            _ => return None,
+        };
+        Some(far.round_trip)
     }
 
     /// Who dials in a direct link.
@@ -87,8 +110,7 @@ pub fn session_key(encrypt: Encrypt) -> Result<SessionKey, Failure> {
 /// # Errors
 /// When a connection has ended.
 pub fn ask_early(request: &CopyRequest, key: &SessionKey, ends: &mut Ends) -> Result<(), Failure> {
-    let here = ends.source.is_here() && ends.destination.is_here();
-    if here || !matches!(request.options.reach.link, None | Some(LinkKind::Direct)) {
+    if ends.are_here() || !matches!(request.options.reach.link, None | Some(LinkKind::Direct)) {
         return Ok(());
     }
     let listener = other(ends.dialer());
@@ -100,41 +122,73 @@ fn listen(request: &CopyRequest, key: &SessionKey) -> Ask {
     Ask::Listen(Listen { session: Some(key.to_message()), port_low: u32::from(low), port_high: u32::from(high) })
 }
 
-/// Making the first data connection.
+/// Making the first data connections.
 pub struct Connecting<'a> {
-    /// What was asked for.
-    pub request: &'a CopyRequest,
-    /// What it has come to.
-    pub plan: &'a Plan,
+    request: &'a CopyRequest,
+    plan: &'a Plan,
     /// Of this session.
-    pub key: SessionKey,
-    /// Where answers come.
-    pub inbox: &'a mut Inbox,
-    /// For a person to read.
-    pub note: &'a Note,
+    key: SessionKey,
+    note: Note,
+    /// Dials under way.
+    offers: Vec<Offer>,
+    /// Why the last that failed did.
+    last: Option<Failure>,
+    start: Instant,
 }
 
-impl Connecting<'_> {
-    /// Makes the first data connection (within one process: all of them).
+/// What one side was asked to dial.
+struct Offer {
+    kind: LinkKind,
+    dialer: EndId,
+    /// One for each connection.
+    requests: Vec<u64>,
+    addresses: Vec<String>,
+    pin: Vec<u8>,
+    /// The number of the next connection.
+    next: u32,
+}
+
+impl<'a> Connecting<'a> {
+    /// Asks for the first data connections. They are made while the caller does something else.
+    ///
+    /// # Errors
+    /// When a control connection ends.
+    pub fn start(
+        request: &'a CopyRequest,
+        plan: &'a Plan,
+        key: SessionKey,
+        note: &Note,
+        ends: &mut Ends,
+        inbox: &mut Inbox,
+    ) -> Result<Self, Failure> {
+        let (note, start) = (Arc::clone(note), Instant::now());
+        let mut connecting = Self { request, plan, key, note, offers: Vec::new(), last: None, start };
+        let direct = ends.dialer();
+        match request.options.reach.link {
+            _ if ends.are_here() => {}
+            None | Some(LinkKind::Direct) => connecting.offer(ends, inbox, LinkKind::Direct, direct)?,
+            Some(LinkKind::Reverse) => connecting.offer(ends, inbox, LinkKind::Reverse, other(direct))?,
+            Some(LinkKind::Tunnel | LinkKind::Memory) => {}
+        }
+        Ok(connecting)
+    }
+
+    /// Waits until there is one (within one process: all of them), and tries the other ways if the first does not lead there.
     ///
     /// # Errors
     /// When none can be made in any allowed way.
-    pub fn connect(&mut self, ends: &mut Ends) -> Result<Link, Failure> {
-        let (request, plan, note) = (self.request, self.plan, self.note);
-        if ends.source.is_here() && ends.destination.is_here() {
+    pub fn finish(mut self, ends: &mut Ends, inbox: &mut Inbox) -> Result<Link, Failure> {
+        let (request, plan) = (self.request, self.plan);
+        if ends.are_here() {
             return connect_here(request, plan, ends);
         }
         let wanted = request.options.reach.link;
-        let mut why = None;
-        if wanted != Some(LinkKind::Tunnel) {
-            let (key, inbox) = (self.key.clone(), &mut *self.inbox);
-            let mut attempt = Attempt { key, request, inbox, note, offers: Vec::new(), last: None };
-            match attempt.run(ends, wanted)? {
-                Some(link) => return Ok(link.with_streams(request, plan, ends)),
-                None => why = attempt.last,
-            }
+        if wanted != Some(LinkKind::Tunnel)
+            && let Some(link) = self.connect(ends, inbox, wanted)?
+        {
+            return Ok(link.with_streams(request, plan, ends));
         }
-        let because = why.as_ref().map(|failure| failure.message.clone()).unwrap_or_default();
+        let because = self.last.as_ref().map(|failure| failure.message.clone()).unwrap_or_default();
         if !matches!(wanted, None | Some(LinkKind::Tunnel)) {
             let message = format!(
                 "no data connection by the only link allowed: {because}; try --data-address, --ports, or another --link"
@@ -142,9 +196,105 @@ impl Connecting<'_> {
             return Err(failure(ErrorCode::NoLink, Side::Link, message));
         }
         if !because.is_empty() {
-            note(format!("no direct data connection ({because}): data goes through the control connection"));
+            (self.note)(format!("no direct data connection ({because}): data goes through the control connection"));
         }
-        tunnel(self.key.id, ends, self.inbox, note)
+        tunnel(self.key.id, ends, inbox, &self.note)
+    }
+
+    fn connect(
+        &mut self,
+        ends: &mut Ends,
+        inbox: &mut Inbox,
+        only: Option<LinkKind>,
+    ) -> Result<Option<Unsized>, Failure> {
+        if only.is_some() {
+            return self.wait(inbox, self.start + LINK_TIMEOUT + LINK_STAGGER);
+        }
+        if let Some(link) = self.wait(inbox, self.start + LINK_STAGGER)? {
+            return Ok(Some(link));
+        }
+        let direct = ends.dialer();
+        self.offer(ends, inbox, LinkKind::Reverse, other(direct))?;
+        self.wait(inbox, self.start + LINK_STAGGER + LINK_TIMEOUT)
+    }
+
+    /// Asks one side to listen and the other to dial.
+    fn offer(&mut self, ends: &mut Ends, inbox: &mut Inbox, kind: LinkKind, dialer: EndId) -> Result<(), Failure> {
+        let session = Some(self.key.to_message());
+        let listen = listen(self.request, &self.key);
+        let listener = ends.get(other(dialer));
+        let Listening { port, pin } = match listener.request(inbox, &self.note, listen) {
+            Ok(Tell::Listening(listening)) => listening,
+            Ok(_) => return Err(listener.unexpected()),
+            Err(failure) => {
+                self.last = Some(failure);
+                return Ok(());
+            }
+        };
+        let addresses = addresses(self.request, ends, other(dialer), port);
+        let first = if kind == LinkKind::Reverse { REVERSE_FIRST } else { 0 };
+        let next = first + self.count_at_once(ends);
+        let mut requests = Vec::new();
+        for number in first..next {
+            let dial = Dial {
+                session: session.clone(),
+                addresses: addresses.clone(),
+                pin: pin.clone(),
+                count: 1,
+                first: number,
+                timeout_ms: LINK_TIMEOUT.as_millis() as u32,
+                segment: 0,
+            };
+            requests.push(ends.get(dialer).ask(Ask::Dial(dial))?);
+        }
+        self.offers.push(Offer { kind, dialer, requests, addresses, pin, next });
+        Ok(())
+    }
+
+    /// How many connections are asked for before one is there. On a path that is far for sure, what one is waited for would have carried
+    /// others.
+    fn count_at_once(&self, ends: &Ends) -> u32 {
+        match ends.round_trip() {
+            Some(round_trip) if round_trip >= SURELY_FAR => {
+                u32::from(stream_count(self.request, self.plan, round_trip, ends)).clamp(1, DIALS_AT_ONCE)
+            }
+            _ => 1,
+        }
+    }
+
+    /// Waits until one of the dials has worked, or all have failed, or time is up.
+    fn wait(&mut self, inbox: &mut Inbox, deadline: Instant) -> Result<Option<Unsized>, Failure> {
+        while !self.offers.is_empty() {
+            let offers = &self.offers;
+            let of = |end: EndId, request: u64| {
+                let asked = |offer: &Offer| offer.requests.iter().position(|asked| *asked == request);
+                let dialed = offers.iter().enumerate().filter(|(_, offer)| offer.dialer == end);
+                dialed.filter_map(|(place, offer)| Some((place, asked(offer)?))).next()
+            };
+            let wanted = |incoming: &Incoming| of(incoming.end, incoming.request).is_some();
+            let answer = match inbox.wait(Some(deadline), &self.note, &wanted) {
+                Ok(answer) => answer,
+                Err(failure) if failure.code == ErrorCode::Silence && Instant::now() >= deadline => {
+                    self.last.get_or_insert(failure);
+                    return Ok(None);
+                }
+                Err(failure) => return Err(failure),
+            };
+            let Some((place, request)) = of(answer.end, answer.request) else {
+                continue;
+            };
+            self.offers[place].requests.swap_remove(request);
+            match answer.tell? {
+                Tell::Dialed(dialed) => {
+                    let offer = self.offers.swap_remove(place);
+                    return Ok(Some(Unsized { key: self.key.clone(), offer, dialed }));
+                }
+                Tell::Failed(why) => self.last = Some(why.into()),
+                _ => {}
+            }
+            self.offers.retain(|offer| !offer.requests.is_empty());
+        }
+        Ok(None)
     }
 }
 
@@ -167,7 +317,7 @@ fn connect_here(request: &CopyRequest, plan: &Plan, ends: &Ends) -> Result<Link,
         destination.arrived(connection(input));
     }
     let report = LinkReport { kind: LinkKind::Memory, address: String::new(), streams, cipher: "memory".into() };
-    Ok(Link { report, key: session_key(Encrypt::None)?, more: None })
+    Ok(Link { report, key: session_key(Encrypt::None)?, more: None, dials: Vec::new() })
 }
 
 fn stream_count(request: &CopyRequest, plan: &Plan, round_trip: Duration, ends: &Ends) -> u16 {
@@ -180,99 +330,6 @@ fn stream_count(request: &CopyRequest, plan: &Plan, round_trip: Duration, ends: 
     request.options.streams.unwrap_or_else(|| pace::initial_streams(round_trip, congestion, processors))
 }
 
-/// Trying to connect in one way and the other.
-struct Attempt<'a> {
-    key: SessionKey,
-    request: &'a CopyRequest,
-    inbox: &'a mut Inbox,
-    note: &'a Note,
-    /// Dials under way.
-    offers: Vec<Offer>,
-    last: Option<Failure>,
-}
-
-struct Offer {
-    kind: LinkKind,
-    dialer: EndId,
-    request: u64,
-    addresses: Vec<String>,
-    pin: Vec<u8>,
-}
-
-impl Attempt<'_> {
-    fn run(&mut self, ends: &mut Ends, only: Option<LinkKind>) -> Result<Option<Unsized>, Failure> {
-        let start = Instant::now();
-        let direct = ends.dialer();
-        if only != Some(LinkKind::Reverse) {
-            self.start(ends, LinkKind::Direct, direct)?;
-            let patience = if only.is_some() { LINK_TIMEOUT } else { LINK_STAGGER };
-            if let Some(link) = self.wait(start + patience)? {
-                return Ok(Some(link));
-            }
-        }
-        if only != Some(LinkKind::Direct) {
-            self.start(ends, LinkKind::Reverse, other(direct))?;
-        }
-        self.wait(start + LINK_TIMEOUT + LINK_STAGGER)
-    }
-
-    /// Asks one side to listen and the other to dial.
-    fn start(&mut self, ends: &mut Ends, kind: LinkKind, dialer: EndId) -> Result<(), Failure> {
-        let session = Some(self.key.to_message());
-        let listen = listen(self.request, &self.key);
-        let listener = ends.get(other(dialer));
-        let Listening { port, pin } = match listener.request(self.inbox, self.note, listen) {
-            Ok(Tell::Listening(listening)) => listening,
-            Ok(_) => return Err(listener.unexpected()),
-            Err(failure) => {
-                self.last = Some(failure);
-                return Ok(());
-            }
-        };
-        let addresses = addresses(self.request, ends, other(dialer), port);
-        let first = if kind == LinkKind::Reverse { REVERSE_FIRST } else { 0 };
-        let timeout_ms = LINK_TIMEOUT.as_millis() as u32;
-        let dial =
-            Dial { session, addresses: addresses.clone(), pin: pin.clone(), count: 1, first, timeout_ms, segment: 0 };
-        let request = ends.get(dialer).ask(Ask::Dial(dial))?;
-        self.offers.push(Offer { kind, dialer, request, addresses, pin });
-        Ok(())
-    }
-
-    /// Waits until one of the dials has worked, or all have failed, or time is up.
-    fn wait(&mut self, deadline: Instant) -> Result<Option<Unsized>, Failure> {
-        while !self.offers.is_empty() {
-            let offers = &self.offers;
-            let of = |end: EndId, request: u64| {
-                offers.iter().position(|offer| (offer.dialer, offer.request) == (end, request))
-            };
-            let answer = match self
-                .inbox
-                .wait(Some(deadline), self.note, &|incoming| of(incoming.end, incoming.request).is_some())
-            {
-                Ok(answer) => answer,
-                Err(failure) if failure.code == ErrorCode::Silence && Instant::now() >= deadline => {
-                    self.last.get_or_insert(failure);
-                    return Ok(None);
-                }
-                Err(failure) => return Err(failure),
-            };
-            let Some(place) = of(answer.end, answer.request) else {
-                continue;
-            };
-            let offer = self.offers.remove(place);
-            match answer.tell? {
-                Tell::Dialed(dialed) => {
-                    return Ok(Some(Unsized { key: self.key.clone(), offer, dialed }));
-                }
-                Tell::Failed(why) => self.last = Some(why.into()),
-                _ => {}
-            }
-        }
-        Ok(None)
-    }
-}
-
 /// A link whose number of streams has not been settled.
 struct Unsized {
     key: SessionKey,
@@ -281,18 +338,22 @@ struct Unsized {
 }
 
 impl Unsized {
-    fn with_streams(self, request: &CopyRequest, plan: &Plan, ends: &Ends) -> Link {
+    fn with_streams(self, request: &CopyRequest, plan: &Plan, ends: &mut Ends) -> Link {
         let round_trip = Duration::from_micros(self.dialed.round_trip_us);
-        let streams = stream_count(request, plan, round_trip, ends);
+        let under_way = u16::try_from(self.offer.requests.len()).unwrap_or(u16::MAX);
+        let streams = stream_count(request, plan, round_trip, ends).max(under_way.saturating_add(1));
         let cipher = if self.dialed.cipher.is_empty() { "none".into() } else { self.dialed.cipher };
-        let first = if self.offer.kind == LinkKind::Reverse { REVERSE_FIRST } else { 0 };
         let report = LinkReport { kind: self.offer.kind, address: self.dialed.address, streams, cipher };
+        let dialer = self.offer.dialer;
+        // One elsewhere still has to have room for what else is asked of it.
+        let at_once = if ends.get(dialer).is_here() { limits::OWN_DIALS } else { limits::DIALS / 2 };
         // The address that worked first: the others have shown what they are worth.
         let addresses = if report.address.is_empty() { self.offer.addresses } else { vec![report.address.clone()] };
         Link {
             report,
             key: self.key,
-            more: Some(More { dialer: self.offer.dialer, addresses, pin: self.offer.pin, first: first + 1 }),
+            more: Some(More { dialer, addresses, pin: self.offer.pin, first: self.offer.next, at_once }),
+            dials: self.offer.requests,
         }
     }
 }
@@ -358,5 +419,5 @@ fn tunnel(id: [u8; 16], ends: &mut Ends, inbox: &mut Inbox, note: &Note) -> Resu
     });
     let cipher = format!("inside {}", carrier.into_iter().flatten().collect::<Vec<_>>().join(" and "));
     let report = LinkReport { kind: LinkKind::Tunnel, address: String::new(), streams: 1, cipher };
-    Ok(Link { report, key, more: None })
+    Ok(Link { report, key, more: None, dials: Vec::new() })
 }

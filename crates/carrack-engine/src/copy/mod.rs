@@ -28,6 +28,7 @@ use carrack_core::wire::control::{
 use crate::end::{End, EndId, Inbox, Incoming, NO_ANSWER, Note, stopped};
 use crate::error::failure;
 use attempts::{Attempts, jittered};
+use connect::Connecting;
 use held_back::HeldBack;
 use resolve::Plan;
 use streams::Streams;
@@ -203,24 +204,25 @@ impl Copying<'_> {
         self.report.durable = (plan.sink == 0).then_some(false);
         ends.source.introduce(&ends.destination);
         let begun = self.begin_receiving(&plan, ends)?;
-        let mut link = connect::Connecting {
-            request: self.request,
-            plan: &plan,
-            key: self.key.clone(),
-            inbox: &mut self.inbox,
-            note: &self.note,
-        };
-        let link = link.connect(ends)?;
+        let (request, key) = (self.request, self.key.clone());
+        let link = Connecting::start(request, &plan, key, &self.note, ends, &mut self.inbox)?;
+        // While connections are made, the sender looks at its files and offers them. What can be read only once is not touched before
+        // there is a way for it.
+        let early = plan.once().is_none();
+        if early {
+            self.begin_sending(&plan, selection.as_ref(), begun, ends)?;
+        }
+        let link = link.finish(ends, &mut self.inbox)?;
         self.attempts.linked();
         (self.observer)(Event::Linked(link.report.clone()));
         self.report.link = Some(link.report.clone());
         let moving = Instant::now();
         self.held_back.session(moving);
         let mut streams = Streams::new(link, ends.version(), moving);
-        // The others are made while the ends begin.
         streams.work(ends, moving)?;
-        self.select(selection.as_ref(), ends)?;
-        self.begin_sending(&plan, begun, ends)?;
+        if !early {
+            self.begin_sending(&plan, selection.as_ref(), begun, ends)?;
+        }
         let result = self.watch(ends, &mut streams);
         self.report.moving += moving.elapsed();
         result
@@ -376,7 +378,14 @@ impl Copying<'_> {
     }
 
     /// Has the sender begin, once the receiver has: what the sender says must find somebody.
-    fn begin_sending(&mut self, plan: &Plan, begun: u64, ends: &mut Ends) -> Result<(), Failure> {
+    fn begin_sending(
+        &mut self,
+        plan: &Plan,
+        selection: Option<&Selection>,
+        begun: u64,
+        ends: &mut Ends,
+    ) -> Result<(), Failure> {
+        self.select(selection, ends)?;
         // From here on bytes may be taken, and written, that there are only once.
         self.spent = plan.once();
         let began = ends.destination.answer(&mut self.inbox, &self.note, begun)?;

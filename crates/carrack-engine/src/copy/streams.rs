@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::tuning::{LINK_TIMEOUT, RETRY_PAUSE_MAX, SILENCE};
 use carrack_core::wire::control::{Ask, Dial, SessionKey, StreamLost, Tell};
@@ -13,8 +12,6 @@ use super::connect::{Link, More, REVERSE_FIRST};
 use crate::end::{Incoming, Note};
 use crate::error::failure;
 
-/// Dials under way at once: a far path's handshakes overlap, and the far side still has room for what else is asked of it.
-const DIALS: usize = limits::DIALS / 2;
 /// While there is no connection at all, pauses are at most so long: the session is given up before long.
 const PAUSE_WITHOUT_ANY: Duration = Duration::from_secs(5);
 /// Where a path seems to lose large packets: what goes through every tunnel in use, then what every path must carry.
@@ -54,15 +51,16 @@ impl Streams {
     /// Those of a link of which the first has been made (within one process: all).
     pub fn new(link: Link, version: u32, now: Instant) -> Self {
         let wanted = link.report.streams;
-        let missing = if link.more.is_some() { wanted.saturating_sub(1) } else { 0 };
+        let under_way = u16::try_from(link.dials.len()).unwrap_or(u16::MAX);
+        let others = if link.more.is_some() { wanted.saturating_sub(1) } else { 0 };
         Self {
             more: link.more,
             key: link.key,
             replaced: version >= 2,
             wanted,
-            alive: wanted - missing,
-            missing,
-            dials: Vec::new(),
+            alive: wanted - others,
+            missing: others.saturating_sub(under_way),
+            dials: link.dials,
             failed_dials: 0,
             lost_in_vain: 0,
             landed: (0, 0),
@@ -77,7 +75,8 @@ impl Streams {
 
     /// When [`Streams::work`] next has something to do.
     pub fn due(&self) -> Option<Instant> {
-        let dial = (self.missing > 0 && self.dials.len() < DIALS).then_some(self.due);
+        let room = self.more.as_ref().is_some_and(|more| self.dials.len() < more.at_once);
+        let dial = (self.missing > 0 && room).then_some(self.due);
         let give_up = self.none_since.map(|since| since + SILENCE);
         [dial, give_up].into_iter().flatten().min()
     }
@@ -95,8 +94,8 @@ impl Streams {
         if self.lost_in_vain > 4 * u32::from(self.wanted) + 16 {
             return Err(self.given_up("data connections are lost before anything gets through"));
         }
-        while self.missing > 0 && self.dials.len() < DIALS && now >= self.due {
-            let Some(more) = &mut self.more else { return Ok(()) };
+        while self.missing > 0 && now >= self.due {
+            let Some(more) = self.more.as_mut().filter(|more| self.dials.len() < more.at_once) else { return Ok(()) };
             let Some(first) = more.take_number() else {
                 return Err(self.given_up("too many data connections have been lost"));
             };
@@ -220,12 +219,15 @@ mod tests {
     use super::*;
     use crate::end::EndId;
 
+    fn more() -> More {
+        More { dialer: EndId::Source, addresses: Vec::new(), pin: Vec::new(), first: 1, at_once: 4 }
+    }
+
     fn streams(wanted: u16, version: u32, now: Instant) -> Streams {
         let report =
             LinkReport { kind: LinkKind::Direct, address: String::new(), streams: wanted, cipher: String::new() };
         let key = SessionKey { id: [0; 16], secret: [0; 32], encrypt: Encrypt::None };
-        let more = More { dialer: EndId::Source, addresses: Vec::new(), pin: Vec::new(), first: 1 };
-        Streams::new(Link { report, key, more: Some(more) }, version, now)
+        Streams::new(Link { report, key, more: Some(more()), dials: Vec::new() }, version, now)
     }
 
     fn dialed(request: u64) -> Incoming {
@@ -270,8 +272,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_under_way_already_is_not_asked_for_again() {
+        let now = Instant::now();
+        let report = LinkReport { kind: LinkKind::Direct, address: String::new(), streams: 8, cipher: String::new() };
+        let key = SessionKey { id: [0; 16], secret: [0; 32], encrypt: Encrypt::None };
+        let link = Link { report, key, more: Some(more()), dials: vec![5, 6, 7] };
+        let mut eight = Streams::new(link, 2, now);
+        assert_eq!((eight.alive, eight.missing, eight.due()), (1, 4, Some(now)));
+        eight.answered(dialed(6), &quiet(), now);
+        assert_eq!((eight.alive, eight.dials.len()), (2, 2));
+        // Where no more than four may be under way, three more have to wait.
+        eight.dials.extend([8, 9]);
+        assert_eq!(eight.due(), None);
+    }
+
+    #[test]
     fn numbers_are_new_until_there_are_none_left() {
-        let mut more = More { dialer: EndId::Source, addresses: Vec::new(), pin: Vec::new(), first: 1 };
+        let mut more = more();
         let taken: Vec<u32> = std::iter::from_fn(|| more.take_number()).collect();
         assert!(taken.is_sorted_by(|a, b| a < b) && !taken.contains(&REVERSE_FIRST));
         assert_eq!(taken.last(), Some(&u32::from(u16::MAX)));

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use carrack_core::tuning::{NOT_SENT_BYTES, STREAM_SILENCE};
+use carrack_core::tuning::{FAR_RTT, NOT_SENT_BYTES, NOT_SENT_BYTES_FAR, STREAM_SILENCE};
 use carrack_sys::bulk;
 use carrack_sys::socket::{
     set_congestion_control, set_not_sent_low_water, set_pacing_rate, set_user_timeout, tcp_facts,
@@ -50,12 +50,13 @@ impl Socket {
     /// reader of its pipe takes: TCP's own limit (`TCP_USER_TIMEOUT`) counts that as silence even while every question is answered.
     pub fn make_sending(&self) {
         if let Self::Tcp(socket) = self
-            && tcp_facts(socket).is_ok()
+            && let Ok(facts) = tcp_facts(socket)
         {
             // Without these it is as before: patience ends earlier than it should.
             let _ = set_user_timeout(socket, Duration::ZERO);
             // Work is taken by the stream that can send it, not by the one whose buffer is patient: near the end that decides.
-            let _ = set_not_sent_low_water(socket, NOT_SENT_BYTES);
+            let far = facts.rtt >= FAR_RTT;
+            let _ = set_not_sent_low_water(socket, if far { NOT_SENT_BYTES_FAR } else { NOT_SENT_BYTES });
             let _ = socket.set_write_timeout(Some(LOOK_INTERVAL));
         }
     }

@@ -74,6 +74,13 @@ impl Running {
         });
     }
 
+    /// Whoever hears the peer knows of it: what it says may be answered.
+    pub fn started(&self) {
+        if let Self::Send(run) = self {
+            run.look_for_sources();
+        }
+    }
+
     /// A data connection has been made.
     pub fn add_stream(&self, connection: Connection) {
         self.contain("a new data connection", || match self {

@@ -37,6 +37,8 @@ const ITEMS_PER_MESSAGE: usize = 500;
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// Found items handed to the machine at once.
 const SCAN_BATCH: usize = 64;
+/// Found items handed to the machine before there is a data connection: what is told of them waits at the command.
+const SCAN_AHEAD: usize = 4096;
 
 /// The sending end of a transfer.
 pub struct SendRun {
@@ -53,14 +55,15 @@ pub struct SendRun {
     /// Streams cut off because their paths take no large packets.
     stuck: Mutex<HashSet<u16>>,
     limit: Option<Mutex<RateLimit>>,
-    scanning: AtomicBool,
+    /// Whether there has been a data connection.
+    linked: AtomicBool,
     stages: Arc<Stages>,
     voice: Voice,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl SendRun {
-    /// Starts the pump; the scan starts, and data flows, as streams are added.
+    /// Starts the pump; data flows as streams are added.
     /// With `known` the receiver is asked what it has from an earlier session before anything small is sent.
     pub fn start(
         options: TransferOptions,
@@ -81,13 +84,18 @@ impl SendRun {
             cut: Mutex::default(),
             stuck: Mutex::default(),
             limit: options.rate_limit.map(|rate| Mutex::new(RateLimit::new(rate))),
-            scanning: AtomicBool::new(false),
+            linked: AtomicBool::new(false),
             stages: Arc::default(),
             voice,
             threads: Mutex::default(),
         });
         run.spawn("the pump", Self::pump_to_the_end);
         run
+    }
+
+    /// Starts the scan. The answer to the first offer may come at once, and must find a run that its owner knows of already.
+    pub fn look_for_sources(self: &Arc<Self>) {
+        self.spawn("the scan", Self::scan);
     }
 
     /// Starts a thread. Should it panic, the transfer has failed: nobody is to wait for what it would have done.
@@ -141,10 +149,7 @@ impl SendRun {
 
     /// See [`super::Running::add_stream`].
     pub fn add_stream(self: &Arc<Self>, connection: Connection) {
-        // Not earlier: the answer to the first offer may come at once, and must find a run that its owner knows of already.
-        if !self.scanning.swap(true, Ordering::Relaxed) {
-            self.spawn("the scan", Self::scan);
-        }
+        self.linked.store(true, Ordering::Relaxed);
         if let Err(why) = self.shape(&connection.socket) {
             return self.cancel(why);
         }
@@ -202,6 +207,7 @@ impl SendRun {
 
     fn scan(&self) {
         let mut selection = self.selection.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut ahead = 0;
         for (number, root) in self.roots.iter().enumerate() {
             let mut batch = Vec::with_capacity(SCAN_BATCH);
             let mut since = Instant::now();
@@ -213,29 +219,31 @@ impl SendRun {
                     return true;
                 }
                 since = Instant::now();
-                self.take_found(&mut batch)
+                self.take_found(&mut batch, &mut ahead)
             });
-            if !self.take_found(&mut batch) {
+            if !self.take_found(&mut batch, &mut ahead) {
                 return;
             }
         }
         let mut missing = selection.iter().flat_map(|selection| walk::missing(&self.roots, selection)).peekable();
         while missing.peek().is_some() {
-            if !self.take_found(&mut missing.by_ref().take(SCAN_BATCH).collect()) {
+            if !self.take_found(&mut missing.by_ref().take(SCAN_BATCH).collect(), &mut ahead) {
                 return;
             }
         }
         self.tell(Sender::handle_scan_complete);
     }
 
-    /// Hands in what the scan found, once there is room. False when the transfer has ended.
-    fn take_found(&self, batch: &mut Vec<Found>) -> bool {
+    /// Hands in what the scan found, once there is room; before there is a data connection, `ahead` counts how much there is. False
+    /// when the transfer has ended.
+    fn take_found(&self, batch: &mut Vec<Found>, ahead: &mut usize) -> bool {
+        *ahead += batch.len();
         let mut machine = self.lock();
         loop {
             if machine.outcome().is_some() {
                 return false;
             }
-            if machine.wants_items() {
+            if machine.wants_items() && (*ahead <= SCAN_AHEAD || self.linked.load(Ordering::Relaxed)) {
                 break;
             }
             machine = self.changed.wait(machine).unwrap_or_else(PoisonError::into_inner);
@@ -671,18 +679,16 @@ fn entry(kind: EntryKind, item: &ScannedItem, target: &[u8], size: usize) -> Ent
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::net::UnixStream;
     use std::sync::mpsc;
 
     use carrack_core::request::{Digests, Durability, Existing, Verify};
 
     use super::*;
-    use crate::data::stream::Protection;
     use crate::storage::source::RootKind;
 
     /// What the peer answers is handed in by whoever has started the run: it must know the run before there is anything to answer.
     #[test]
-    fn nothing_is_offered_before_there_is_a_stream() {
+    fn nothing_is_offered_before_the_owner_knows_the_run_and_then_no_stream_is_waited_for() {
         let digests = Digests { blake3: true, adler32: false, crc32c: false };
         let options = TransferOptions {
             block_bytes: 1 << 20,
@@ -708,12 +714,9 @@ mod tests {
         let root = SourceRoot { kind: RootKind::Zero(5 << 20), target: b"zeros".to_vec(), typed: Vec::new() };
         let run = SendRun::start(options, vec![root], None, false, voice);
         let early = hear.recv_timeout(Duration::from_millis(200));
-        let (near, far) = UnixStream::pair().unwrap();
-        let socket = Arc::new(Socket::Unix(near));
-        run.add_stream(Connection { socket, protection: Protection::Memory, early: Vec::new(), number: 0 });
+        run.look_for_sources();
         let offered = hear.recv_timeout(Duration::from_secs(20)).unwrap();
         run.cancel(failure(ErrorCode::Interrupted, Side::Command, "the test is over"));
-        drop(far);
         run.join();
         assert!(matches!(offered, PeerMessage::Offer(_)), "{offered:?}");
         assert!(early.is_err(), "{early:?}");

@@ -111,6 +111,7 @@ fn run(source: RootKind, destination: Destination, fuses: [Fuse; 2]) -> [Option<
     let root = SourceRoot { kind: source, target: b"item".to_vec(), typed: Vec::new() };
     let sender_voice = voice(Side::Source, &fuses[0], &to_receiver);
     let sender = Running::Send(send::SendRun::start(options(streams), vec![root], None, false, sender_voice));
+    sender.started();
     let carriers = [(for_receiver, &receiver), (for_sender, &sender)].map(|(words, to)| carry(words, to.clone()));
     for number in 0..streams {
         let (near, far) = UnixStream::pair().unwrap();

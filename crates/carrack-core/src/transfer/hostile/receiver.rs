@@ -1,6 +1,8 @@
 //! Hostile senders.
 #![cfg(test)]
 
+use std::time::Instant;
+
 use super::*;
 use crate::limits;
 use crate::request::Verify;
@@ -45,6 +47,35 @@ fn deliver(receiver: &mut Receiver, offset: u64, length: u32, whole: bool) {
 
 pub(super) fn actions(receiver: &mut Receiver) -> Vec<ReceiverAction> {
     std::iter::from_fn(|| receiver.poll_action()).collect()
+}
+
+/// Not a hostile one: a fast one must not be answered block by block.
+#[test]
+fn what_lands_in_a_short_while_is_told_together() {
+    let now = Instant::now();
+    let mut receiver = open(Some(8 * u64::from(BLOCK)));
+    let landed = |offsets: &[u64]| {
+        let blocks = offsets.iter().map(|block| (1, block * u64::from(BLOCK))).collect();
+        vec![ReceiverAction::Send(PeerMessage::Landed { blocks, bundles: Vec::new() })]
+    };
+    receiver.handle_time(now);
+    deliver(&mut receiver, 0, BLOCK, false);
+    assert_eq!((actions(&mut receiver), receiver.next_deadline()), (landed(&[0]), None));
+    for block in 1..5 {
+        deliver(&mut receiver, block * u64::from(BLOCK), BLOCK, false);
+        assert_eq!(actions(&mut receiver), []);
+    }
+    let due = now + crate::tuning::LANDED_INTERVAL;
+    assert_eq!(receiver.next_deadline(), Some(due));
+    receiver.handle_time(due);
+    assert_eq!((actions(&mut receiver), receiver.next_deadline()), (landed(&[1, 2, 3, 4]), None));
+    // The last word of an item does not come before what it is about.
+    deliver(&mut receiver, 5 * u64::from(BLOCK), BLOCK, false);
+    receiver.handle_message(PeerMessage::Abandon { item: 1 }).unwrap();
+    let told = actions(&mut receiver);
+    let place = |wanted: &dyn Fn(&ReceiverAction) -> bool| told.iter().position(wanted).unwrap();
+    let is_done = |action: &ReceiverAction| matches!(action, ReceiverAction::Send(PeerMessage::Done { .. }));
+    assert!(place(&|action| *action == landed(&[5])[0]) < place(&is_done), "{told:?}");
 }
 
 #[test]

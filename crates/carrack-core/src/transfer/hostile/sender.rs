@@ -254,6 +254,18 @@ fn two_copies_that_differ_are_sent_again() {
 }
 
 /// A stream that is lost before it said that it had read a block which landed: the block is read again, for its digest.
+/// Large files and small ones go at the same time: one kind does not wait for the end of the other.
+#[test]
+fn even_streams_take_blocks_first_and_odd_ones_bundles() {
+    let now = Instant::now();
+    let mut sender = sender(now, Some(LARGE));
+    accept(&mut sender, now);
+    sender.handle_scan_complete();
+    assert!(matches!(sender.next_job(now, 1), Next::Job(Job::Bundle(_))));
+    assert_eq!(next_block(&mut sender, now, 0), 0);
+    assert_eq!(next_block(&mut sender, now, 1), u64::from(BLOCK));
+}
+
 #[test]
 fn a_block_that_landed_unread_is_read_again() {
     let now = Instant::now();
@@ -261,9 +273,10 @@ fn a_block_that_landed_unread_is_read_again() {
     accept(&mut sender, now);
     assert_eq!(next_block(&mut sender, now, 0), 0);
     sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
+    sender.handle_stream(2);
     sender.handle_stream_lost(0, &failure());
-    assert_eq!(next_block(&mut sender, now, 1), 0);
-    assert_eq!(next_block(&mut sender, now, 1), u64::from(BLOCK));
+    assert_eq!(next_block(&mut sender, now, 2), 0);
+    assert_eq!(next_block(&mut sender, now, 2), u64::from(BLOCK));
 }
 
 /// Once everything has landed, streams are not needed: a long sync must not fail a transfer.

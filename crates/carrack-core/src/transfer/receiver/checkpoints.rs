@@ -18,7 +18,7 @@ impl Receiver {
     /// It is `now`. To be said before `poll_action`, and when [`Self::next_deadline`] has come.
     pub fn handle_time(&mut self, now: Instant) {
         self.now = Some(now);
-        match self.next_deadline() {
+        match self.next_checkpoint() {
             Some(at) if at <= now => self.checkpoint_all(),
             None if self.unsaved_bytes > 0 => self.checkpoint_at = Some(now + tuning::MARKER_INTERVAL),
             _ => {}
@@ -27,6 +27,10 @@ impl Receiver {
 
     /// When [`Self::handle_time`] is to be called, though nothing has happened.
     pub fn next_deadline(&self) -> Option<Instant> {
+        [self.next_checkpoint(), self.landed_due()].into_iter().flatten().min()
+    }
+
+    fn next_checkpoint(&self) -> Option<Instant> {
         self.checkpoint_at.filter(|_| self.unsaved_bytes > 0 && !self.has_ended())
     }
 

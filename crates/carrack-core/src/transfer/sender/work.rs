@@ -31,13 +31,17 @@ impl Sender {
         Next::End
     }
 
-    /// Blocks before bundles: a large file is what the end of a transfer waits for. Held blocks are compared by odd streams first and by
-    /// even ones last, so that neither the source's disk nor the network is idle while there is work for both.
+    /// Even streams take blocks before bundles: a large file is what the end of a transfer waits for. Odd ones take bundles first, so that
+    /// small files, which cost the storage at both ends more than the network, are made while large ones are on their way. Held blocks are
+    /// compared by odd streams first and by even ones last, so that neither the source's disk nor the network is idle while there is
+    /// work for both.
     fn next_of_any(&mut self, now: Instant, stream: u16) -> Option<Job> {
-        let early = if stream % 2 == 1 { self.next_check(now, stream) } else { None };
-        let block = early.or_else(|| self.next_block(now, stream).map(Job::Block));
-        let bundle = block.or_else(|| self.next_bundle(now, stream).map(Job::Bundle));
-        bundle.or_else(|| self.next_check(now, stream))
+        let block = |sender: &mut Self| sender.next_block(now, stream).map(Job::Block);
+        let bundle = |sender: &mut Self| sender.next_bundle(now, stream).map(Job::Bundle);
+        if stream % 2 == 1 {
+            return self.next_check(now, stream).or_else(|| bundle(self)).or_else(|| block(self));
+        }
+        block(self).or_else(|| bundle(self)).or_else(|| self.next_check(now, stream))
     }
 
     fn next_check(&mut self, now: Instant, stream: u16) -> Option<Job> {
