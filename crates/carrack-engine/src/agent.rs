@@ -14,8 +14,8 @@ use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::selection::Selection;
 use carrack_core::wire::bounds::{Expected, check_ask};
 use carrack_core::wire::control::{
-    Ask, Begin, Counted, Dial, Dialed, FromAgent, Hello, Listen, Listening, Paths, ReceiveRole, Role, SessionKey, Tell,
-    ToAgent, TransferOptions, Tunnel, Welcome,
+    Ask, Begin, Connected, Counted, Dial, Dialed, FromAgent, Hello, Listen, Listening, Paths, ReceiveRole, Role,
+    SessionKey, Tell, ToAgent, TransferOptions, Tunnel, Welcome,
 };
 use carrack_core::wire::mux::{Channel, HEADER_BYTES, decode_header};
 use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError, VERSION_RESUME};
@@ -519,7 +519,7 @@ impl Agent {
             let dialed = contain(Side::Link, "making data connections", || {
                 let mut answer = Err(failure(ErrorCode::ConnectFailed, Side::Link, "no data connection was asked for"));
                 for number in ask.first..last {
-                    answer = agent.dial_one(&ask, &session, pin, number as u16);
+                    answer = agent.dial_one(request, &ask, &session, pin, number as u16);
                     if answer.is_err() || agent.lock().left {
                         break;
                     }
@@ -532,13 +532,31 @@ impl Agent {
         None
     }
 
-    fn dial_one(&self, ask: &Dial, session: &SessionKey, pin: [u8; 32], number: u16) -> Result<Tell, Failure> {
+    fn dial_one(
+        &self,
+        request: u64,
+        ask: &Dial,
+        session: &SessionKey,
+        pin: [u8; 32],
+        number: u16,
+    ) -> Result<Tell, Failure> {
+        let connected = |round_trip: Duration| {
+            if ask.tell_connected {
+                let round_trip_us = u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX);
+                self.reply(request, Ok(Tell::Connected(Connected { round_trip_us })));
+            }
+        };
         let addresses = &ask.addresses;
         let timeout = Duration::from_millis(u64::from(ask.timeout_ms.clamp(1, 120_000)));
-        let dialed = dial::dial(addresses, session, pin, number, ask.segment, timeout).map_err(|error| {
-            let tried = if addresses.is_empty() { "no address".to_string() } else { addresses.join(", ") };
-            failure(ErrorCode::ConnectFailed, Side::Link, format!("data connection to {tried}: {}", describe(&error)))
-        })?;
+        let dialed =
+            dial::dial(addresses, session, pin, number, ask.segment, timeout, &connected).map_err(|error| {
+                let tried = if addresses.is_empty() { "no address".to_string() } else { addresses.join(", ") };
+                failure(
+                    ErrorCode::ConnectFailed,
+                    Side::Link,
+                    format!("data connection to {tried}: {}", describe(&error)),
+                )
+            })?;
         let round_trip_us = u64::try_from(dialed.round_trip.as_micros()).unwrap_or(u64::MAX);
         let told = Dialed { address: dialed.address.to_string(), cipher: dialed.cipher, round_trip_us };
         self.arrived(dialed.connection);

@@ -105,9 +105,6 @@ pub struct End {
     next_request: u64,
     /// Asked before anybody waits for the answer, and not asked for since.
     early: Vec<(Ask, u64)>,
-    greeted: Instant,
-    /// From the greeting to its answer.
-    pub round_trip: Duration,
 }
 
 impl Inbox {
@@ -238,8 +235,6 @@ impl End {
             forward,
             next_request: 1,
             early: Vec::new(),
-            greeted: Instant::now(),
-            round_trip: Duration::ZERO,
         };
         end.greet(token)?;
         Ok(end)
@@ -302,7 +297,6 @@ impl End {
         let deadline = Instant::now() + reach.connect_timeout;
         let id = self.id;
         let answer = inbox.wait(Some(deadline), note, &|incoming| incoming.end == id && incoming.request == 1)?;
-        self.round_trip = self.greeted.elapsed();
         match answer.tell? {
             Tell::Welcome(welcome) => {
                 self.welcome = welcome;

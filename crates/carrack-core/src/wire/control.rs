@@ -83,7 +83,7 @@ pub struct FromAgent {
     #[prost(uint64, tag = "1")]
     pub request: u64,
     /// What is said.
-    #[prost(oneof = "Tell", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15")]
+    #[prost(oneof = "Tell", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16")]
     pub tell: Option<Tell>,
 }
 
@@ -132,6 +132,9 @@ pub enum Tell {
     /// Where the time of this end's streams has gone so far (version 2).
     #[prost(message, tag = "15")]
     Stages(Stages),
+    /// To `Dial`, before its answer, if it was asked for.
+    #[prost(message, tag = "16")]
+    Connected(Connected),
 }
 
 /// Nothing.
@@ -286,6 +289,18 @@ pub struct Dial {
     /// Segments of at most so many bytes in both directions; 0 lets TCP decide (version 2).
     #[prost(uint32, tag = "7")]
     pub segment: u32,
+    /// Say how far it is (`Connected`) as soon as TCP knows, before anybody has proved anything. Who does not know this field says
+    /// nothing.
+    #[prost(bool, tag = "8")]
+    pub tell_connected: bool,
+}
+
+/// A connection that was asked for is there, and is being secured; `Dialed` or `Failed` follows.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Connected {
+    /// Round trip in microseconds, as TCP measured it.
+    #[prost(uint64, tag = "1")]
+    pub round_trip_us: u64,
 }
 
 /// A data connection has been made.

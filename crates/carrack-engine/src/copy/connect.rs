@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use carrack_core::report::{ErrorCode, Failure, LinkReport, Side};
 use carrack_core::request::{CongestionControl, CopyRequest, Encrypt, LinkKind};
 use carrack_core::tuning::{FAR_RTT, LINK_STAGGER, LINK_TIMEOUT, SILENCE};
-use carrack_core::wire::control::{Ask, Dial, Dialed, Listen, Listening, Paths, SessionKey, Tell, Tunnel};
+use carrack_core::wire::control::{Ask, Dial, Dialed, Listen, Listening, Paths, Session, SessionKey, Tell, Tunnel};
 use carrack_core::wire::mux::Channel;
 use carrack_core::{limits, pace};
 
@@ -25,11 +25,6 @@ use crate::error::failure;
 /// Data connections made by the far side of a reverse link are numbered from here, so that a direct one that is made at the same
 /// moment is not taken for the same.
 pub const REVERSE_FIRST: u32 = 256;
-/// An answer from the other side that took so long had a long way, however busy the hosts are.
-const SURELY_FAR: Duration = FAR_RTT.saturating_mul(4);
-/// Connections that are asked for before it is known whether any can be made: a firewall should not take them for a scan.
-const DIALS_AT_ONCE: u32 = 8;
-
 /// How data flows.
 pub struct Link {
     /// For the report.
@@ -68,16 +63,6 @@ impl Ends {
     /// Whether both are in this process.
     fn are_here(&self) -> bool {
         self.source.is_here() && self.destination.is_here()
-    }
-
-    /// How long a question and its answer took over the path that data will take; `None` where the command is at neither of its ends.
-    fn round_trip(&self) -> Option<Duration> {
-        let far = match (self.source.is_here(), self.destination.is_here()) {
-            (true, false) => &self.destination,
-            (false, true) => &self.source,
-            _ => return None,
-        };
-        Some(far.round_trip)
     }
 
     /// Who dials in a direct link.
@@ -146,6 +131,26 @@ struct Offer {
     pin: Vec<u8>,
     /// The number of the next connection.
     next: u32,
+    /// How many there are to be, if that is known.
+    count: Option<u16>,
+}
+
+impl Offer {
+    /// For one more connection.
+    fn dial(&mut self, session: Option<Session>, tell_connected: bool) -> Dial {
+        let first = self.next;
+        self.next += 1;
+        Dial {
+            session,
+            addresses: self.addresses.clone(),
+            pin: self.pin.clone(),
+            count: 1,
+            first,
+            timeout_ms: LINK_TIMEOUT.as_millis() as u32,
+            segment: 0,
+            tell_connected,
+        }
+    }
 }
 
 impl<'a> Connecting<'a> {
@@ -208,14 +213,14 @@ impl<'a> Connecting<'a> {
         only: Option<LinkKind>,
     ) -> Result<Option<Unsized>, Failure> {
         if only.is_some() {
-            return self.wait(inbox, self.start + LINK_TIMEOUT + LINK_STAGGER);
+            return self.wait(ends, inbox, self.start + LINK_TIMEOUT + LINK_STAGGER);
         }
-        if let Some(link) = self.wait(inbox, self.start + LINK_STAGGER)? {
+        if let Some(link) = self.wait(ends, inbox, self.start + LINK_STAGGER)? {
             return Ok(Some(link));
         }
         let direct = ends.dialer();
         self.offer(ends, inbox, LinkKind::Reverse, other(direct))?;
-        self.wait(inbox, self.start + LINK_STAGGER + LINK_TIMEOUT)
+        self.wait(ends, inbox, self.start + LINK_STAGGER + LINK_TIMEOUT)
     }
 
     /// Asks one side to listen and the other to dial.
@@ -232,38 +237,34 @@ impl<'a> Connecting<'a> {
             }
         };
         let addresses = addresses(self.request, ends, other(dialer), port);
-        let first = if kind == LinkKind::Reverse { REVERSE_FIRST } else { 0 };
-        let next = first + self.count_at_once(ends);
-        let mut requests = Vec::new();
-        for number in first..next {
-            let dial = Dial {
-                session: session.clone(),
-                addresses: addresses.clone(),
-                pin: pin.clone(),
-                count: 1,
-                first: number,
-                timeout_ms: LINK_TIMEOUT.as_millis() as u32,
-                segment: 0,
-            };
-            requests.push(ends.get(dialer).ask(Ask::Dial(dial))?);
-        }
-        self.offers.push(Offer { kind, dialer, requests, addresses, pin, next });
+        let next = if kind == LinkKind::Reverse { REVERSE_FIRST } else { 0 };
+        let mut offer = Offer { kind, dialer, requests: Vec::new(), addresses, pin, next, count: None };
+        let dial = offer.dial(session, true);
+        offer.requests.push(ends.get(dialer).ask(Ask::Dial(dial))?);
+        self.offers.push(offer);
         Ok(())
     }
 
-    /// How many connections are asked for before one is there. On a path that is far for sure, what one is waited for would have carried
-    /// others.
-    fn count_at_once(&self, ends: &Ends) -> u32 {
-        match ends.round_trip() {
-            Some(round_trip) if round_trip >= SURELY_FAR => {
-                u32::from(stream_count(self.request, self.plan, round_trip, ends)).clamp(1, DIALS_AT_ONCE)
-            }
-            _ => 1,
+    /// TCP has connected the first: if that is a long way, the others need not wait until it is secured. Where nothing answers, one
+    /// connection is tried and no more: a firewall should not take them for a scan.
+    fn connected(&mut self, ends: &mut Ends, place: usize, round_trip: Duration) -> Result<(), Failure> {
+        if round_trip < FAR_RTT || self.offers[place].count.is_some() {
+            return Ok(());
         }
+        let streams = stream_count(self.request, self.plan, round_trip, ends);
+        let session = Some(self.key.to_message());
+        let offer = &mut self.offers[place];
+        offer.count = Some(streams);
+        let dialer = ends.get(offer.dialer);
+        while offer.requests.len() < dials_at_once(dialer).min(streams.into()) {
+            let dial = offer.dial(session.clone(), false);
+            offer.requests.push(dialer.ask(Ask::Dial(dial))?);
+        }
+        Ok(())
     }
 
     /// Waits until one of the dials has worked, or all have failed, or time is up.
-    fn wait(&mut self, inbox: &mut Inbox, deadline: Instant) -> Result<Option<Unsized>, Failure> {
+    fn wait(&mut self, ends: &mut Ends, inbox: &mut Inbox, deadline: Instant) -> Result<Option<Unsized>, Failure> {
         while !self.offers.is_empty() {
             let offers = &self.offers;
             let of = |end: EndId, request: u64| {
@@ -283,8 +284,13 @@ impl<'a> Connecting<'a> {
             let Some((place, request)) = of(answer.end, answer.request) else {
                 continue;
             };
+            let tell = answer.tell?;
+            if let Tell::Connected(connected) = tell {
+                self.connected(ends, place, Duration::from_micros(connected.round_trip_us))?;
+                continue;
+            }
             self.offers[place].requests.swap_remove(request);
-            match answer.tell? {
+            match tell {
                 Tell::Dialed(dialed) => {
                     let offer = self.offers.swap_remove(place);
                     return Ok(Some(Unsized { key: self.key.clone(), offer, dialed }));
@@ -330,6 +336,11 @@ fn stream_count(request: &CopyRequest, plan: &Plan, round_trip: Duration, ends: 
     request.options.streams.unwrap_or_else(|| pace::initial_streams(round_trip, congestion, processors))
 }
 
+/// How many dials an end may be asked for at once. One elsewhere still has to have room for what else is asked of it.
+fn dials_at_once(dialer: &End) -> usize {
+    if dialer.is_here() { limits::OWN_DIALS } else { limits::DIALS / 2 }
+}
+
 /// A link whose number of streams has not been settled.
 struct Unsized {
     key: SessionKey,
@@ -341,12 +352,12 @@ impl Unsized {
     fn with_streams(self, request: &CopyRequest, plan: &Plan, ends: &mut Ends) -> Link {
         let round_trip = Duration::from_micros(self.dialed.round_trip_us);
         let under_way = u16::try_from(self.offer.requests.len()).unwrap_or(u16::MAX);
-        let streams = stream_count(request, plan, round_trip, ends).max(under_way.saturating_add(1));
+        let counted = self.offer.count.unwrap_or_else(|| stream_count(request, plan, round_trip, ends));
+        let streams = counted.max(under_way.saturating_add(1));
         let cipher = if self.dialed.cipher.is_empty() { "none".into() } else { self.dialed.cipher };
         let report = LinkReport { kind: self.offer.kind, address: self.dialed.address, streams, cipher };
         let dialer = self.offer.dialer;
-        // One elsewhere still has to have room for what else is asked of it.
-        let at_once = if ends.get(dialer).is_here() { limits::OWN_DIALS } else { limits::DIALS / 2 };
+        let at_once = dials_at_once(ends.get(dialer));
         // The address that worked first: the others have shown what they are worth.
         let addresses = if report.address.is_empty() { self.offer.addresses } else { vec![report.address.clone()] };
         Link {

@@ -106,6 +106,7 @@ impl Streams {
                 count: 1,
                 first,
                 timeout_ms: LINK_TIMEOUT.as_millis() as u32,
+                tell_connected: false,
                 segment: self.shrunk.checked_sub(1).map_or(0, |place| SEGMENTS[place]),
             };
             let request = ends.get(more.dialer).ask(Ask::Dial(dial))?;

@@ -27,7 +27,7 @@ pub struct Dialed {
 
 /// Connects to one of `addresses` (`host:port`) and proves to belong to the session; with segments of at most `segment` bytes, if that
 /// is not 0. An address that does not answer is raced by
-/// the next after a quarter of a second.
+/// the next after a quarter of a second. `connected` is told the round trip as soon as one has answered.
 ///
 /// # Errors
 /// The last address's.
@@ -38,9 +38,13 @@ pub fn dial(
     number: u16,
     segment: u32,
     timeout: Duration,
+    connected: &dyn Fn(Duration),
 ) -> io::Result<Dialed> {
     let deadline = Instant::now() + timeout;
     let (socket, address) = connect_any_with(addresses, segment, deadline)?;
+    if let Ok(facts) = carrack_sys::socket::tcp_facts(&socket) {
+        connected(facts.rtt);
+    }
     let socket = Arc::new(Socket::Tcp(socket));
     // Before the first words: held back until the one before is acknowledged, each would cost a round trip.
     tune(&socket);

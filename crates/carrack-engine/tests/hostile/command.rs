@@ -214,7 +214,7 @@ fn sessions_and_dials_that_make_no_sense() {
     }
     let dial = |count, first, addresses| {
         let pin = vec![0; 32];
-        Ask::Dial(Dial { session: Some(a_session()), addresses, pin, count, first, timeout_ms: 1, segment: 0 })
+        Ask::Dial(Dial { session: Some(a_session()), addresses, pin, count, first, timeout_ms: 1, ..Dial::default() })
     };
     for (count, first) in [(10_000, 0), (u32::MAX, 0), (1, u32::MAX), (1, 1 << 16)] {
         refusal(&mut session, dial(count, first, Vec::new()), &format!("{count} data connections were asked for"));

@@ -144,7 +144,7 @@ fn tunnels_and_dials() {
             count: 1,
             first: 0,
             timeout_ms: 500,
-            segment: 0,
+            ..Dial::default()
         };
         session.ask(Ask::Dial(dial));
         session.assert_alive();

@@ -260,7 +260,7 @@ impl Session {
     pub fn connection(&mut self, number: u16) -> std::io::Result<Connection> {
         let (port, pin) = self.listen();
         let (address, pin) = (format!("127.0.0.1:{port}"), pin.try_into().unwrap());
-        dial::dial(&[address], &self.key, pin, number, 0, PATIENCE).map(|dialed| dialed.connection)
+        dial::dial(&[address], &self.key, pin, number, 0, PATIENCE, &|_| {}).map(|dialed| dialed.connection)
     }
 
     pub fn stream(&mut self, number: u16) -> OutStream {

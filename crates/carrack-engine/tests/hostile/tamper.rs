@@ -106,7 +106,7 @@ fn transfer(from: &Path, sandbox: &Sandbox, way: Way) -> Result<Outcome, Failure
     let (port, pin) = receiver.listen();
     let addresses = vec![format!("127.0.0.1:{}", proxy(port, way.alter))];
     let session = Some(sender.key().to_message());
-    let dial = Dial { session, addresses, pin, count: way.streams, first: 0, timeout_ms: 5000, segment: 0 };
+    let dial = Dial { session, addresses, pin, count: way.streams, first: 0, timeout_ms: 5000, ..Dial::default() };
     let dialed = sender.request(Ask::Dial(dial));
     let outcome = dialed.map(|_| {
         receiver.request(Ask::Begin(receive_into(b""))).unwrap();
@@ -393,10 +393,10 @@ fn connections_without_the_secret_are_refused() {
         let mut key = receiver.key();
         key.secret = [9; 32];
         let address = format!("127.0.0.1:{port}");
-        let dialed = dial::dial(std::slice::from_ref(&address), &key, pin, 0, 0, Duration::from_secs(5));
+        let dialed = dial::dial(std::slice::from_ref(&address), &key, pin, 0, 0, Duration::from_secs(5), &|_| {});
         assert_eq!(dialed.err().map(|error| error.kind()), Some(io::ErrorKind::PermissionDenied));
         key.id = [9; 16];
-        assert!(dial::dial(&[address], &key, pin, 0, 0, Duration::from_secs(5)).is_err());
+        assert!(dial::dial(&[address], &key, pin, 0, 0, Duration::from_secs(5), &|_| {}).is_err());
         receiver.say(&carrack_core::wire::peer::PeerMessage::Finish);
         receiver.ended().unwrap();
         receiver.leave().unwrap();
@@ -430,7 +430,7 @@ fn a_recorded_connection_is_refused() {
     let addresses = vec![format!("127.0.0.1:{}", proxy(port, alter))];
     let session = Some(sender.key().to_message());
     sender
-        .request(Ask::Dial(Dial { session, addresses, pin, count: 1, first: 0, timeout_ms: 5000, segment: 0 }))
+        .request(Ask::Dial(Dial { session, addresses, pin, count: 1, first: 0, timeout_ms: 5000, ..Dial::default() }))
         .unwrap();
     // The recorded greeting, against the same listener while it waits for more.
     let recorded = loop {
