@@ -45,7 +45,7 @@ fn main() -> io::Result<()> {
         let connection = connection(far, encrypted.then(|| Tls::server(&key)))?;
         receive(connection, &target, blocks)
     });
-    send(connection(near, encrypted.then(|| Tls::client(Some(pin), ALPN_DATA)))?, &source, blocks)?;
+    send(connection(near, encrypted.then(|| Tls::client(Some(pin), &[ALPN_DATA])))?, &source, blocks)?;
     receiver.join().map_err(|_| io::Error::other("the receiver panicked"))?
 }
 

@@ -78,7 +78,7 @@ fn connection(socket: TcpStream, protection: Protection) -> Connection {
 fn send(way: Way, socket: TcpStream, pin: [u8; 32], slices: usize) -> io::Result<()> {
     let slice = vec![0x5a; SLICE_BYTES];
     if way == Way::Buffered {
-        let config = Arc::new(client_config(Some(pin), ALPN_DATA)?);
+        let config = Arc::new(client_config(Some(pin), &[ALPN_DATA])?);
         let tls = ClientConnection::new(config, nameless()?).map_err(io::Error::other)?;
         let mut stream = rustls::StreamOwned::new(tls, socket);
         stream.conn.set_buffer_limit(Some(2 * SLICE_BYTES));
@@ -88,7 +88,7 @@ fn send(way: Way, socket: TcpStream, pin: [u8; 32], slices: usize) -> io::Result
         return stream.flush();
     }
     let protection = if way == Way::Unbuffered {
-        let mut tls = Tls::client(Some(pin), ALPN_DATA)?;
+        let mut tls = Tls::client(Some(pin), &[ALPN_DATA])?;
         tls.handshake(&socket)?;
         Protection::Tls(Box::new(tls))
     } else {

@@ -2,7 +2,11 @@
 //!
 //! The dialer sends the session's identifier, the stream's number and a nonce; the listener answers with a nonce and a MAC; the
 //! dialer with another MAC. All MACs are keyed BLAKE3 under the session's secret, over everything said and who says it, so
-//! that they can be neither guessed, nor replayed, nor reflected. In the clear, four bytes come first that no TLS
+//! that they can be neither guessed, nor replayed, nor reflected.
+//!
+//! On TLS the listener has proved itself already, by the key that the dialer was told to expect, and what nonces are for the
+//! handshake has done. So there (`carrack-data/2`) the dialer sends its MAC with its first words, over what ties them to this TLS
+//! connection, and data right behind: a round trip less. Whoever listens and does not know that is answered as before. In the clear, four bytes come first that no TLS
 //! connection starts with, and the keys of the frames' MACs are derived from the same words.
 
 use std::io::{self, Read, Write};
@@ -11,7 +15,7 @@ use std::sync::Arc;
 use carrack_core::request::Encrypt;
 use carrack_core::wire::control::SessionKey;
 
-use super::tls::{ALPN_DATA, Key, Opened, Tls};
+use super::tls::{ALPN_DATA, ALPN_DATA_ASKED, Key, Opened, Tls};
 use crate::data::mac::Mac;
 use crate::data::socket::Socket;
 use crate::data::stream::{Connection, Protection};
@@ -65,6 +69,12 @@ impl Wire {
         (&*self.socket).write_all(&sealed)
     }
 
+    /// What the dialer's proof is bound to, where it comes unasked.
+    fn binding(&self) -> Option<[u8; 32]> {
+        let tls = self.tls.as_ref().filter(|tls| tls.alpn() == Some(ALPN_DATA))?;
+        tls.binding().copied()
+    }
+
     fn into_connection(self, number: u16, mac_key: [u8; 32]) -> Connection {
         let protection = match self.tls {
             Some(tls) => Protection::Tls(tls),
@@ -92,6 +102,13 @@ impl Transcript {
     }
 }
 
+/// The dialer's proof on a TLS connection, over its words and what they are bound to.
+fn bound_mac(key: &SessionKey, hello: &[u8; HELLO_BYTES], binding: &[u8; 32]) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new_keyed(&key.secret);
+    hasher.update(hello).update(binding).update(b"carrack dialer, bound");
+    hasher.finalize()
+}
+
 /// The connecting side's part, on a fresh socket. Also tells the cipher; empty in the clear.
 ///
 /// # Errors
@@ -99,7 +116,7 @@ impl Transcript {
 pub fn dial(socket: Arc<Socket>, key: &SessionKey, pin: [u8; 32], number: u16) -> io::Result<(Connection, String)> {
     let tls = match key.encrypt {
         Encrypt::Tls => {
-            let mut tls = Tls::client(Some(pin), ALPN_DATA)?;
+            let mut tls = Tls::client(Some(pin), &[ALPN_DATA, ALPN_DATA_ASKED])?;
             tls.handshake(&*socket)?;
             Some(tls)
         }
@@ -109,11 +126,20 @@ pub fn dial(socket: Arc<Socket>, key: &SessionKey, pin: [u8; 32], number: u16) -
         }
     };
     let cipher = tls.as_ref().map(Tls::cipher).unwrap_or_default();
-    let mut wire = Wire::new(socket, tls);
+    Ok((introduce(Wire::new(socket, tls), key, number)?, cipher))
+}
+
+/// Says what the connection belongs to, and proves it.
+fn introduce(mut wire: Wire, key: &SessionKey, number: u16) -> io::Result<Connection> {
     let mut transcript = Transcript { hello: [0; HELLO_BYTES], listener_nonce: [0; 32] };
     transcript.hello[..16].copy_from_slice(&key.id);
     transcript.hello[16..18].copy_from_slice(&number.to_be_bytes());
     carrack_sys::host::random_bytes(&mut transcript.hello[18..])?;
+    if let Some(binding) = wire.binding() {
+        let mac = bound_mac(key, &transcript.hello, &binding);
+        wire.write_all(&[&transcript.hello[..], mac.as_bytes()].concat())?;
+        return Ok(wire.into_connection(number, [0; 32]));
+    }
     wire.write_all(&transcript.hello)?;
     let mut answer = [0; 64];
     wire.read_exact(&mut answer)?;
@@ -125,7 +151,7 @@ pub fn dial(socket: Arc<Socket>, key: &SessionKey, pin: [u8; 32], number: u16) -
     }
     wire.write_all(transcript.mac(key, b"carrack dialer").as_bytes())?;
     let mac_key = *transcript.mac(key, b"carrack frames").as_bytes();
-    Ok((wire.into_connection(number, mac_key), cipher))
+    Ok(wire.into_connection(number, mac_key))
 }
 
 /// The listening side's part, after TLS or after [`CLEAR_MAGIC`]. `session` finds the key of a session by its identifier.
@@ -142,6 +168,15 @@ pub fn answer(mut wire: Wire, session: &dyn Fn(&[u8; 16]) -> Option<SessionKey>)
     if (key.encrypt == Encrypt::Tls) != wire.tls.is_some() {
         return Err(refused("the session was agreed with another kind of protection"));
     }
+    let stranger = || refused("the dialer does not know the session's secret");
+    if let Some(binding) = wire.binding() {
+        let mut theirs = [0; 32];
+        wire.read_exact(&mut theirs)?;
+        if bound_mac(&key, &transcript.hello, &binding) != blake3::Hash::from_bytes(theirs) {
+            return Err(stranger());
+        }
+        return Ok((wire.into_connection(transcript.number(), [0; 32]), id));
+    }
     carrack_sys::host::random_bytes(&mut transcript.listener_nonce)?;
     let mut reply = transcript.listener_nonce.to_vec();
     reply.extend_from_slice(transcript.mac(&key, b"carrack listener").as_bytes());
@@ -149,7 +184,7 @@ pub fn answer(mut wire: Wire, session: &dyn Fn(&[u8; 16]) -> Option<SessionKey>)
     let mut theirs = [0; 32];
     wire.read_exact(&mut theirs)?;
     if transcript.mac(&key, b"carrack dialer") != blake3::Hash::from_bytes(theirs) {
-        return Err(refused("the dialer does not know the session's secret"));
+        return Err(stranger());
     }
     let mac_key = *transcript.mac(&key, b"carrack frames").as_bytes();
     let number = transcript.number();
@@ -201,7 +236,7 @@ pub fn accept_any(socket: Arc<Socket>, tls_key: &Key) -> io::Result<Accepted> {
     tls.space()[0] = first[0];
     tls.filled(1);
     tls.handshake(&*socket)?;
-    if tls.alpn() == Some(ALPN_DATA) {
+    if matches!(tls.alpn(), Some(ALPN_DATA | ALPN_DATA_ASKED)) {
         return Ok(Accepted::Data(Wire::new(socket, Some(tls))));
     }
     if tls.alpn() == Some(super::tls::ALPN_CONTROL) {
@@ -224,6 +259,13 @@ mod tests {
     type Met = (io::Result<(Connection, String)>, io::Result<(Connection, [u8; 16])>);
 
     fn meet(ours: SessionKey, theirs: SessionKey) -> Met {
+        meet_with(|socket, pin| dial(socket, &ours, pin, 3), theirs)
+    }
+
+    fn meet_with(
+        dial: impl FnOnce(Arc<Socket>, [u8; 32]) -> io::Result<(Connection, String)>,
+        theirs: SessionKey,
+    ) -> Met {
         let (near, far) = UnixStream::pair().unwrap();
         let tls_key = Key::generate().unwrap();
         let pin = tls_key.pin;
@@ -231,7 +273,7 @@ mod tests {
             let session = move |id: &[u8; 16]| (*id == theirs.id).then(|| theirs.clone());
             accept(Arc::new(Socket::Unix(far)), &tls_key, &session)
         });
-        let dialed = dial(Arc::new(Socket::Unix(near)), &ours, pin, 3);
+        let dialed = dial(Arc::new(Socket::Unix(near)), pin);
         (dialed, listener.join().unwrap())
     }
 
@@ -248,12 +290,46 @@ mod tests {
     #[test]
     fn a_wrong_secret_session_or_protection_is_refused() {
         for encrypt in [Encrypt::Tls, Encrypt::None] {
-            let (dialed, accepted) = meet(SessionKey { secret: [3; 32], ..key(encrypt) }, key(encrypt));
-            assert!(dialed.is_err() && accepted.is_err());
-            let (dialed, accepted) = meet(SessionKey { id: [9; 16], ..key(encrypt) }, key(encrypt));
-            assert!(dialed.is_err() && accepted.is_err());
+            // On TLS the dialer waits for no answer: it finds a closed connection.
+            let waits = encrypt == Encrypt::None;
+            for stranger in [SessionKey { secret: [3; 32], ..key(encrypt) }, SessionKey { id: [9; 16], ..key(encrypt) }]
+            {
+                let (dialed, accepted) = meet(stranger, key(encrypt));
+                assert!(dialed.is_err() == waits && accepted.is_err());
+            }
         }
         let (dialed, accepted) = meet(key(Encrypt::None), key(Encrypt::Tls));
         assert!(dialed.is_err() && accepted.is_err());
+    }
+    /// As a listener finds it that reads the first words and the proof from somebody else's connection.
+    #[test]
+    fn a_proof_is_good_for_its_own_connection_only() {
+        let ours = key(Encrypt::Tls);
+        let mut hello = [0; HELLO_BYTES];
+        hello[..16].copy_from_slice(&ours.id);
+        let replayed = |socket: Arc<Socket>, pin| {
+            let mut tls = Tls::client(Some(pin), &[ALPN_DATA])?;
+            tls.handshake(&*socket)?;
+            let other = bound_mac(&ours, &hello, &[7; 32]);
+            let mut wire = Wire::new(socket, Some(tls));
+            assert!(wire.binding().is_some_and(|binding| binding != [7; 32]));
+            wire.write_all(&[&hello[..], other.as_bytes()].concat())?;
+            Ok((wire.into_connection(0, [0; 32]), String::new()))
+        };
+        let (_, accepted) = meet_with(replayed, key(Encrypt::Tls));
+        assert_eq!(accepted.err().map(|error| error.kind()), Some(io::ErrorKind::PermissionDenied));
+    }
+
+    /// A dialer or a listener of an earlier release knows `carrack-data/1` only.
+    #[test]
+    fn whoever_waits_to_be_asked_is_asked() {
+        let ours = key(Encrypt::Tls);
+        let asked = |socket: Arc<Socket>, pin| {
+            let mut tls = Tls::client(Some(pin), &[ALPN_DATA_ASKED])?;
+            tls.handshake(&*socket)?;
+            introduce(Wire::new(socket, Some(tls)), &ours, 3).map(|connection| (connection, String::new()))
+        };
+        let (dialed, accepted) = meet_with(asked, key(Encrypt::Tls));
+        assert_eq!((dialed.unwrap().0.number, accepted.unwrap().0.number), (3, 3));
     }
 }

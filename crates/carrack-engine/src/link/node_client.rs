@@ -64,7 +64,7 @@ pub fn connect(
         .map_err(lost)?;
     let known = Known::load();
     let pin = node.pin.or_else(|| known.pin_of(node));
-    let mut tls = Tls::client(None, ALPN_CONTROL).map_err(lost)?;
+    let mut tls = Tls::client(None, &[ALPN_CONTROL]).map_err(lost)?;
     tls.handshake(&socket).map_err(lost)?;
     let shown =
         tls.peer_pin().ok_or_else(|| failure(ErrorCode::KeyMismatch, Side::Link, format!("{node}: showed no key")))?;

@@ -271,7 +271,7 @@ mod tests {
             tls.handshake(&far).unwrap();
             tls
         });
-        let mut client = Tls::client(Some(pin), ALPN_DATA).unwrap();
+        let mut client = Tls::client(Some(pin), &[ALPN_DATA]).unwrap();
         client.handshake(&near).unwrap();
         (client, server.join().unwrap())
     }
@@ -314,7 +314,7 @@ mod tests {
         let plain = content(9 * RECORD_BYTES + 77);
         for ours_connects in [true, false] {
             let key = Key::generate().unwrap();
-            let config = Arc::new(client_config(Some(key.pin), ALPN_DATA).unwrap());
+            let config = Arc::new(client_config(Some(key.pin), &[ALPN_DATA]).unwrap());
             let (near, far) = sockets();
             let expected = plain.clone();
             let theirs_key = key.clone();
@@ -339,8 +339,11 @@ mod tests {
                 }
                 assert!(got == expected);
             });
-            let mut ours =
-                if ours_connects { Tls::client(Some(key.pin), ALPN_DATA).unwrap() } else { Tls::server(&key).unwrap() };
+            let mut ours = if ours_connects {
+                Tls::client(Some(key.pin), &[ALPN_DATA]).unwrap()
+            } else {
+                Tls::server(&key).unwrap()
+            };
             ours.handshake(&near).unwrap();
             ours.records().unwrap().records_per_key = 4;
             let mut sealed = Vec::new();

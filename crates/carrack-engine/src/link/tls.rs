@@ -17,15 +17,21 @@ use rustls::pki_types::{
 use rustls::server::{AlwaysResolvesServerRawPublicKeys, UnbufferedServerConnection};
 use rustls::sign::CertifiedKey;
 use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus};
-use rustls::{CipherSuite, ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme};
+use rustls::{
+    CipherSuite, ClientConfig, ConnectionTrafficSecrets, DigitallySignedStruct, ServerConfig, SignatureScheme,
+};
 
 pub use super::records::RECORD_BYTES_MAX;
 use super::records::{Kernel, Record, Records};
 
 /// ALPN of control connections to a node.
 pub const ALPN_CONTROL: &[u8] = b"carrack-control/1";
-/// ALPN of data connections.
-pub const ALPN_DATA: &[u8] = b"carrack-data/1";
+/// ALPN of data connections whose dialer proves itself without being asked; see `hello`.
+pub const ALPN_DATA: &[u8] = b"carrack-data/2";
+/// ALPN of data connections whose dialer waits for the listener's nonce, as all did at first.
+pub const ALPN_DATA_ASKED: &[u8] = b"carrack-data/1";
+/// Separates [`Tls::binding`] from whatever else is made of the same key.
+const BINDING_CONTEXT: &str = "carrack 2026-11 binding of a data connection's hello to its TLS keys";
 
 /// The key pair that a listener shows.
 #[derive(Clone)]
@@ -142,11 +148,11 @@ impl ServerCertVerifier for PinnedKey {
 ///
 /// # Errors
 /// When rustls refuses it, which would be a bug.
-pub fn client_config(pin: Option<[u8; 32]>, alpn: &[u8]) -> io::Result<ClientConfig> {
+pub fn client_config(pin: Option<[u8; 32]>, alpn: &[&[u8]]) -> io::Result<ClientConfig> {
     pinning(pin, alpn).map(|(config, _)| config)
 }
 
-fn pinning(pin: Option<[u8; 32]>, alpn: &[u8]) -> io::Result<(ClientConfig, Arc<PinnedKey>)> {
+fn pinning(pin: Option<[u8; 32]>, alpn: &[&[u8]]) -> io::Result<(ClientConfig, Arc<PinnedKey>)> {
     let provider = crypto_provider();
     let verifier = Arc::new(PinnedKey { pin, seen: std::sync::Mutex::new(None), provider: Arc::clone(&provider) });
     let mut config = ClientConfig::builder_with_provider(provider)
@@ -155,7 +161,7 @@ fn pinning(pin: Option<[u8; 32]>, alpn: &[u8]) -> io::Result<(ClientConfig, Arc<
         .dangerous()
         .with_custom_certificate_verifier(Arc::clone(&verifier) as Arc<dyn ServerCertVerifier>)
         .with_no_client_auth();
-    config.alpn_protocols = vec![alpn.to_vec()];
+    config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
     config.enable_sni = false;
     config.enable_secret_extraction = true;
     config.resumption = rustls::client::Resumption::disabled();
@@ -180,7 +186,7 @@ pub fn server_config(key: &Key) -> io::Result<ServerConfig> {
         .map_err(io::Error::other)?
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(Arc::clone(&key.certified))));
-    config.alpn_protocols = vec![ALPN_CONTROL.to_vec(), ALPN_DATA.to_vec()];
+    config.alpn_protocols = [ALPN_CONTROL, ALPN_DATA, ALPN_DATA_ASKED].map(<[u8]>::to_vec).to_vec();
     // A sender never reads its data stream: tickets would lie there unread and turn its close into a reset.
     config.send_tls13_tickets = 0;
     config.enable_secret_extraction = true;
@@ -212,6 +218,8 @@ pub struct Tls {
 struct Agreed {
     alpn: Option<Vec<u8>>,
     suite: Option<CipherSuite>,
+    /// See [`Tls::binding`].
+    binding: Option<[u8; 32]>,
 }
 
 /// What [`Tls::open`] found.
@@ -228,7 +236,7 @@ impl Tls {
     ///
     /// # Errors
     /// When rustls refuses the configuration, which would be a bug.
-    pub fn client(pin: Option<[u8; 32]>, alpn: &[u8]) -> io::Result<Self> {
+    pub fn client(pin: Option<[u8; 32]>, alpn: &[&[u8]]) -> io::Result<Self> {
         let (config, verifier) = pinning(pin, alpn)?;
         let connection = UnbufferedClientConnection::new(Arc::new(config), nameless()?).map_err(io::Error::other)?;
         Ok(Self::new(Connection::Client(Box::new(connection)), Some(verifier)))
@@ -265,6 +273,12 @@ impl Tls {
     /// The protocol that both sides agreed on.
     pub fn alpn(&self) -> Option<&[u8]> {
         self.agreed.alpn.as_deref()
+    }
+
+    /// What this connection and no other is known by, at both its ends and nowhere else, once the handshake is done: made of the
+    /// connecting side's first key.
+    pub fn binding(&self) -> Option<&[u8; 32]> {
+        self.agreed.binding.as_ref()
     }
 
     /// The cipher suite's name.
@@ -343,22 +357,25 @@ impl Tls {
 
     /// Takes over from rustls once the handshake is done and all that it has read is taken.
     fn establish(&mut self) -> io::Result<()> {
-        let (secrets, kernel) = match std::mem::replace(&mut self.connection, Connection::Failed) {
+        let (secrets, kernel, binding) = match std::mem::replace(&mut self.connection, Connection::Failed) {
             Connection::Client(connection) => {
                 self.agreed = agreed(&connection);
                 let (secrets, kernel) = connection.dangerous_into_kernel_connection().map_err(tls_error)?;
-                (secrets, Kernel::Client(kernel))
+                let binding = binding(&secrets.tx.1)?;
+                (secrets, Kernel::Client(kernel), binding)
             }
             Connection::Server(connection) => {
                 self.agreed = agreed(&connection);
                 let (secrets, kernel) = connection.dangerous_into_kernel_connection().map_err(tls_error)?;
-                (secrets, Kernel::Server(kernel))
+                let binding = binding(&secrets.rx.1)?;
+                (secrets, Kernel::Server(kernel), binding)
             }
             other => {
                 self.connection = other;
                 return Ok(());
             }
         };
+        self.agreed.binding = Some(binding);
         self.connection = Connection::Established(Box::new(Records::new(&secrets, kernel)?));
         Ok(())
     }
@@ -453,8 +470,19 @@ impl Tls {
     }
 }
 
+fn binding(connecting: &ConnectionTrafficSecrets) -> io::Result<[u8; 32]> {
+    let (key, iv) = match connecting {
+        ConnectionTrafficSecrets::Aes128Gcm { key, iv }
+        | ConnectionTrafficSecrets::Aes256Gcm { key, iv }
+        | ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => (key, iv),
+        _ => return Err(io::Error::other("rustls has agreed on a cipher that was not offered")),
+    };
+    Ok(*blake3::Hasher::new_derive_key(BINDING_CONTEXT).update(key.as_ref()).update(iv.as_ref()).finalize().as_bytes())
+}
+
 fn agreed(connection: &rustls::CommonState) -> Agreed {
     Agreed {
+        binding: None,
         alpn: connection.alpn_protocol().map(<[u8]>::to_vec),
         suite: connection.negotiated_cipher_suite().map(|suite| suite.suite()),
     }
@@ -531,7 +559,7 @@ mod tests {
             tls.handshake(&far)?;
             Ok(tls)
         });
-        let client = Tls::client(pin, ALPN_DATA).and_then(|mut tls| {
+        let client = Tls::client(pin, &[ALPN_DATA]).and_then(|mut tls| {
             tls.handshake(&near)?;
             Ok(tls)
         });

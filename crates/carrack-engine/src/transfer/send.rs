@@ -170,11 +170,15 @@ impl SendRun {
             run.sockets.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
             if let Err(error) = worked {
                 let why = stream_failure(number, &error);
+                run.tell(|machine| machine.handle_stream_lost(number, &why));
+                if run.lock().outcome().is_some() {
+                    // The receiver had all it wanted, and has closed its side.
+                    return;
+                }
                 let cut = run.cut.lock().unwrap_or_else(PoisonError::into_inner).contains(&number);
                 let slow =
                     || format!("data connection {number} was slow and was cut off; what it carried goes on another");
                 (run.voice.command)(Tell::Note(if cut { slow() } else { why.message.clone() }));
-                run.tell(|machine| machine.handle_stream_lost(number, &why));
                 if run.options.version >= 2 {
                     // The command may make another.
                     let left = run.sockets.lock().unwrap_or_else(PoisonError::into_inner).len() as u32;
