@@ -21,7 +21,7 @@ use carrack_engine::data::stream::{Connection, InStream, OutStream, Protection};
 use carrack_engine::link::tls::{ALPN_DATA, Key, Tls};
 use carrack_sys::file::{read_full_at, write_all_at};
 
-const DIGESTS: Digests = Digests { blake3: true, adler32: false, crc32c: false };
+const DIGESTS: Digests = Digests::BLAKE3;
 
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -94,7 +94,7 @@ fn receive(connection: Connection, target: &File, blocks: u64) -> io::Result<()>
             Ok::<(), io::Error>(())
         })?;
         input.meta(&mut trailer)?;
-        let theirs = Trailer::decode(&trailer).map_err(io::Error::other)?;
+        let theirs = Trailer::decode(&trailer, DIGESTS).map_err(io::Error::other)?;
         if theirs.digest != hasher.finish(false) {
             return Err(io::Error::other("the digests differ"));
         }

@@ -19,7 +19,7 @@ use crate::wire::peer::{ItemResult, Offer, PeerMessage};
 pub(super) fn options(block_bytes: u32) -> TransferOptions {
     TransferOptions {
         block_bytes,
-        digests: Digests { blake3: true, adler32: false, crc32c: true },
+        digests: Digests { crc32c: true, ..Digests::BLAKE3 },
         verify: Verify::Wire,
         existing: Existing::Replace,
         rate_limit: None,
@@ -122,7 +122,7 @@ impl Case {
         } else {
             hasher.set_input_offset(index * u64::from(self.block_bytes)).update(bytes).finalize_non_root()
         };
-        BlockDigest { blake3, adler32: 1, crc32c: crc32c::crc32c(bytes) }
+        BlockDigest { main: blake3, adler32: 1, crc32c: crc32c::crc32c(bytes) }
     }
 
     /// Every block at least once, some more often, in any order.
@@ -158,7 +158,7 @@ impl Case {
             self.act();
         }
         assert_eq!(self.published, None, "nobody has said that the file is complete");
-        let complete = PeerMessage::Complete { item: 1, size, blake3 };
+        let complete = PeerMessage::Complete { item: 1, size, digest: blake3 };
         self.receiver.handle_message(complete).expect("every block has been sent");
         self.act();
     }

@@ -50,7 +50,7 @@ fn receive_file(node: &mut Conversation) -> (Vec<u8>, Vec<u8>) {
         .unwrap();
     let mut trailer = [0; TRAILER_BYTES];
     stream.meta(&mut trailer).unwrap();
-    assert!(Trailer::decode(&trailer).unwrap().whole);
+    assert!(Trailer::decode(&trailer, carrack_core::request::Digests::BLAKE3).unwrap().whole);
     node.say(&PeerMessage::Landed { blocks: Vec::new(), bundles: vec![bundle] });
     node.say(&PeerMessage::BundleDone { bundle, exceptions: Vec::new() });
     assert_eq!(node.heard(), Some(PeerMessage::Finish));

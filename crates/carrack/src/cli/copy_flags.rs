@@ -43,8 +43,8 @@ fn what() -> [Arg; 8] {
         value(
             "digest",
             "LIST",
-            "blake3 (always), adler32, crc32c, separated by commas; none needs --verify none \
-             [default: blake3]",
+            "blake3, or xxh128 in its place, of each block: cheap, finds accidents but no forger, and no digest of \
+             whole files; adler32, crc32c besides; separated by commas; none needs --verify none [default: blake3]",
         ),
         value(
             "manifest",

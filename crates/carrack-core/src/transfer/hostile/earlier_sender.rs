@@ -14,7 +14,7 @@ use crate::transfer::orders::{options, options_v2};
 use crate::transfer::sender::{Job, Next, Sender, SenderAction};
 
 fn digest(of: u8) -> BlockDigest {
-    BlockDigest { blake3: [of; 32], ..BlockDigest::default() }
+    BlockDigest { main: [of; 32], ..BlockDigest::default() }
 }
 
 fn held(first: u64, digests: Vec<BlockDigest>) -> PeerMessage {
@@ -143,8 +143,8 @@ fn a_block_that_storage_lost_is_taken_back() {
 fn what_is_there_already_is_not_sent() {
     let now = Instant::now();
     let present = |wanted| PeerMessage::Answer { item: 1, answer: Answer::Present(digest(7).as_file(wanted)) };
-    let blake3 = Digests { blake3: true, adler32: true, crc32c: true };
-    let none = Digests { blake3: false, adler32: false, crc32c: false };
+    let blake3 = Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 };
+    let none = Digests::NONE;
     is_violation(sender_with(options(BLOCK), now, Some(LARGE)).handle_message(now, present(blake3)));
     is_violation(recovering(now, None).handle_message(now, present(blake3)));
     is_violation(recovering(now, Some(LARGE)).handle_message(now, present(none)));
@@ -164,7 +164,7 @@ fn what_is_there_already_is_not_sent() {
 fn questions_are_answered_once_and_as_they_were_asked() {
     let now = Instant::now();
     let known = |bundle, items| PeerMessage::Known { bundle, items };
-    let all = digest(7).as_file(Digests { blake3: true, adler32: true, crc32c: true });
+    let all = digest(7).as_file(Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 });
     let mut sender = recovering(now, Some(LARGE));
     let asked = said(&mut sender);
     assert!(

@@ -34,7 +34,7 @@ pub(super) fn recovering(verify: Verify) -> Receiver {
 }
 
 fn complete(size: u64) -> PeerMessage {
-    PeerMessage::Complete { item: 1, size, blake3: Some([0; 32]) }
+    PeerMessage::Complete { item: 1, size, digest: Some([0; 32]) }
 }
 
 fn deliver(receiver: &mut Receiver, offset: u64, length: u32, whole: bool) {
@@ -88,7 +88,7 @@ fn blocks_come_only_where_they_belong() {
     let last = limits::OPEN_ITEMS as u64 + 1;
     (1..=last).for_each(|item| waiting.handle_message(offer(item, Some(5000))).unwrap());
     is_violation(waiting.begin_block(0, last, 0, BLOCK, false));
-    is_violation(waiting.handle_message(PeerMessage::Complete { item: last, size: 5000, blake3: Some([0; 32]) }));
+    is_violation(waiting.handle_message(PeerMessage::Complete { item: last, size: 5000, digest: Some([0; 32]) }));
 
     let mut receiver = open(Some(5000));
     let wrong = [
@@ -146,8 +146,8 @@ fn a_source_without_a_size_cannot_take_its_blocks_back() {
 fn completion_comes_once_and_as_agreed() {
     let mut receiver = open(Some(5000));
     is_violation(receiver.handle_message(complete(5001)));
-    is_violation(receiver.handle_message(PeerMessage::Complete { item: 1, size: 5000, blake3: None }));
-    is_violation(receiver.handle_message(PeerMessage::Complete { item: 2, size: 5000, blake3: Some([0; 32]) }));
+    is_violation(receiver.handle_message(PeerMessage::Complete { item: 1, size: 5000, digest: None }));
+    is_violation(receiver.handle_message(PeerMessage::Complete { item: 2, size: 5000, digest: Some([0; 32]) }));
     receiver.handle_message(complete(5000)).unwrap();
     is_violation(receiver.handle_message(complete(5000)));
     for index in 0..5 {
@@ -250,8 +250,8 @@ fn finish(receiver: &mut Receiver, rng: &mut Rng, stream: u16, item: u64, offset
     if rng.chance(30) {
         return receiver.handle_write_failed(stream, item, failure());
     }
-    let digest = BlockDigest { blake3: [7; 32], ..BlockDigest::default() };
-    let theirs = if rng.chance(100) { BlockDigest { blake3: [9; 32], ..digest } } else { digest };
+    let digest = BlockDigest { main: [7; 32], ..BlockDigest::default() };
+    let theirs = if rng.chance(100) { BlockDigest { main: [9; 32], ..digest } } else { digest };
     receiver.handle_block(stream, item, offset, length, digest, &Trailer { whole: !rng.chance(100), digest: theirs });
 }
 
@@ -263,7 +263,7 @@ fn drive(receiver: &mut Receiver, rng: &mut Rng, writing: &mut [Option<(u64, u64
             }
             ReceiverAction::Open(offer) if rng.chance(300) => {
                 let blocks =
-                    (0..rng.below(9)).map(|index| (index, BlockDigest { blake3: [7; 32], ..Default::default() }));
+                    (0..rng.below(9)).map(|index| (index, BlockDigest { main: [7; 32], ..Default::default() }));
                 receiver.handle_opened(offer.item, Opened::Resumed(blocks.collect()));
             }
             ReceiverAction::Open(offer) => receiver.handle_opened(offer.item, Opened::Ready),

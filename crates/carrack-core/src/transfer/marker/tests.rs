@@ -9,10 +9,10 @@ use super::*;
 const TAG: Tag = *b"0123abcd";
 const BOOT: [u8; 16] = [7; 16];
 const OTHER_BOOT: [u8; 16] = [8; 16];
-const ALL: Digests = Digests { blake3: true, adler32: true, crc32c: true };
+const ALL: Digests = Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 };
 
 fn digest(seed: u64) -> BlockDigest {
-    BlockDigest { blake3: *blake3::hash(&seed.to_le_bytes()).as_bytes(), adler32: seed as u32, crc32c: !seed as u32 }
+    BlockDigest { main: *blake3::hash(&seed.to_le_bytes()).as_bytes(), adler32: seed as u32, crc32c: !seed as u32 }
 }
 
 fn session(boot: [u8; 16], durability: Durability, source_clock: i64) -> Record {
@@ -205,7 +205,7 @@ fn what_cannot_have_been_written_ends_it() {
 
 #[test]
 fn digests_that_were_not_computed_do_not_serve() {
-    let only = Digests { blake3: true, adler32: false, crc32c: false };
+    let only = Digests::BLAKE3;
     let item = Published { key: key(1), digests: digest(1).as_file(only) };
     let found = truth(&[session(BOOT, Durability::Group, 9), Record::Published(vec![item])], BOOT);
     assert_eq!(found.known(&key(1), only), Some((digest(1).as_file(only), 9)));

@@ -14,7 +14,7 @@ use crate::data::hasher::BlockHasher;
 
 const BLOCK: usize = BLOCK_BYTES_MIN as usize;
 const CLOCK: i64 = 1_000_000;
-const BLAKE3: Digests = Digests { blake3: true, adler32: false, crc32c: false };
+const BLAKE3: Digests = Digests::BLAKE3;
 
 fn options() -> TransferOptions {
     TransferOptions {
@@ -123,7 +123,7 @@ fn cut_off(directory: &Path) {
 
 fn small<'a>(path: &'a str, content: &[u8]) -> SmallFile<'a> {
     let digests = FileDigests { blake3: Some(*blake3::hash(content).as_bytes()), ..FileDigests::default() };
-    SmallFile { path: path.as_bytes(), mode: 0o600, mtime: (300, 4), digests, read_back: None }
+    SmallFile { path: path.as_bytes(), mode: 0o600, mtime: (300, 4), digests, read_back: false }
 }
 
 fn put_small(tree: &Tree, path: &str, content: &[u8]) -> PartEntry {
@@ -453,7 +453,7 @@ fn published_items_are_known_while_they_stand() {
     let digests = FileDigests { blake3: Some(*blake3::hash(b"1").as_bytes()), ..FileDigests::default() };
     let known = |item: QueryItem| tree.known(&item, BLAKE3);
     assert_eq!(known(query("one", ItemKind::File, 1)), Some(digests));
-    assert!(tree.known(&query("link", ItemKind::Symlink, 0), Digests { blake3: false, ..BLAKE3 }).is_some());
+    assert!(tree.known(&query("link", ItemKind::Symlink, 0), Digests::NONE).is_some());
     for other in [
         query("one", ItemKind::File, 2),
         query("one", ItemKind::Symlink, 0),
@@ -556,8 +556,7 @@ fn a_small_file_is_read_back_before_it_gets_its_name() {
     let directory = tempfile::tempdir().unwrap();
     let tree = begin(directory.path());
     for (content, written, good) in [(b"same", b"same", true), (b"what", b"else", false)] {
-        let mut file = small("f", content);
-        file.read_back = Some(*blake3::hash(content).as_bytes());
+        let file = SmallFile { read_back: true, ..small("f", content) };
         let entry = tree.write_small(&file, Existing::Replace, written).unwrap().unwrap();
         tree.sync_all().unwrap();
         assert_eq!(
