@@ -318,6 +318,51 @@ mod tests {
         assert!(tree.finish(1 << 40).is_some());
     }
 
+    #[test]
+    fn xxh128_of_blocks_are_added_up_in_any_order() {
+        const BLOCK: u64 = 4096;
+        let wanted = Digests { crc32c: true, ..Digests::XXH128 };
+        let block = |index: u64| {
+            let digest = blake3::hash(&index.to_be_bytes());
+            from_xxh128(xxh128(digest.as_bytes()))
+        };
+        let of = |count: u64, order: &dyn Fn(u64) -> u64, content: &dyn Fn(u64) -> u64| {
+            let mut tree = FileTree::new(BLOCK as u32, wanted);
+            for index in (0..count).map(order) {
+                tree.insert(index, BLOCK, BlockDigest { main: block(content(index)), ..BlockDigest::default() });
+            }
+            tree.finish(count * BLOCK).expect("every block is there")
+        };
+        for count in 1..40 {
+            let add = |sum: u128, index| sum.wrapping_add(u128::from_be_bytes(xxh128(&block(index))));
+            let sum = (0..count).fold(0, add).to_be_bytes();
+            for order in [&|index| index, &(|index| count - 1 - index) as &dyn Fn(u64) -> u64] {
+                let found = of(count, order, &|index| index);
+                assert_eq!((found.xxh128, found.blake3), (Some(sum), None), "{count}");
+                assert_eq!(found.main(), Some(from_xxh128(sum)));
+            }
+            assert_ne!(
+                of(count, &|index| index, &|_| 0).xxh128.filter(|_| count > 1),
+                Some(sum),
+                "one block many times"
+            );
+        }
+        let mut short = FileTree::new(BLOCK as u32, wanted);
+        short.insert(0, BLOCK, BlockDigest::default());
+        assert_eq!(short.finish(2 * BLOCK), None);
+    }
+
+    #[test]
+    fn a_digest_is_covered_by_its_own_kind_only() {
+        let digest = BlockDigest { main: from_xxh128([3; 16]), ..BlockDigest::default() };
+        for (has, wanted) in [(Digests::XXH128, Digests::BLAKE3), (Digests::BLAKE3, Digests::XXH128)] {
+            assert_eq!(digest.as_file(has).covering(wanted), None);
+            assert_eq!(digest.as_file(has).covering(has), Some(digest.as_file(has)));
+            assert_eq!(digest.as_file(has).covering(Digests::NONE), Some(FileDigests::default()));
+            assert_eq!(digest.as_file(has).as_block(), digest);
+        }
+    }
+
     proptest! {
         #[test]
         fn merges_whatever_the_size(size in 0usize..60_000, power in 10u32..17) {

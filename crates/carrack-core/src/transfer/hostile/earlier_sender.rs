@@ -7,11 +7,14 @@ use super::sender::{
     LARGE, accept, bundle_done, done, file, landed, next_block, recovering, reports, sender_with, sent,
 };
 use super::*;
+use crate::digest::from_xxh128;
 use crate::limits;
 use crate::report::Outcome;
 use crate::transfer::ScannedItem;
 use crate::transfer::orders::{options, options_v2};
 use crate::transfer::sender::{Job, Next, Sender, SenderAction};
+use crate::wire::VERSION_XXH128;
+use crate::wire::control::TransferOptions;
 
 fn digest(of: u8) -> BlockDigest {
     BlockDigest { main: [of; 32], ..BlockDigest::default() }
@@ -118,6 +121,17 @@ fn a_lost_stream_leaves_its_held_block_to_another() {
     sender.handle_block_checked(now, 3, 1, 0, Ok(digest(1)));
     let confirmed = said(&mut sender).into_iter().filter(|message| matches!(message, PeerMessage::Confirm { .. }));
     assert_eq!(confirmed.count(), 1);
+}
+
+#[test]
+fn held_blocks_have_digests_of_the_kind_agreed() {
+    let now = Instant::now();
+    let xxh128 = TransferOptions { digests: Digests::XXH128, version: VERSION_XXH128, ..options_v2(BLOCK) };
+    let short = BlockDigest { main: from_xxh128([1; 16]), ..BlockDigest::default() };
+    is_violation(sender_with(xxh128, now, Some(LARGE)).handle_message(now, held(0, vec![short, digest(1)])));
+    sender_with(xxh128, now, Some(LARGE)).handle_message(now, held(0, vec![short])).unwrap();
+    let none = TransferOptions { digests: Digests::NONE, ..options_v2(BLOCK) };
+    is_violation(sender_with(none, now, Some(LARGE)).handle_message(now, held(0, vec![short])));
 }
 
 #[test]

@@ -2,11 +2,13 @@
 #![cfg(test)]
 
 use super::*;
+use crate::digest::from_xxh128;
 use crate::limits;
 use crate::request::Verify;
 use crate::transfer::BLOCKS_AHEAD;
 use crate::transfer::orders::{offer, options, options_v2};
 use crate::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
+use crate::wire::VERSION_XXH128;
 use crate::wire::control::TransferOptions;
 use crate::wire::frame::Trailer;
 
@@ -140,6 +142,37 @@ fn a_source_without_a_size_cannot_take_its_blocks_back() {
     receiver.handle_message(complete(3072)).unwrap();
     is_violation(receiver.begin_block(0, 1, 3072, BLOCK, false));
     is_violation(receiver.handle_message(complete(3072)));
+}
+
+#[test]
+fn xxh128_is_as_short_as_it_is() {
+    let options = TransferOptions { digests: Digests::XXH128, version: VERSION_XXH128, ..options(BLOCK) };
+    let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: false });
+    receiver.handle_stream(0);
+    receiver.handle_message(offer(1, Some(1500))).unwrap();
+    receiver.handle_opened(1, Opened::Ready);
+    let short = |of| BlockDigest { main: from_xxh128([of; 16]), ..BlockDigest::default() };
+    let is_asked_again = |actions: Vec<ReceiverAction>| {
+        actions.contains(&ReceiverAction::Send(PeerMessage::SendAgain { item: 1, offset: 0 }))
+    };
+    let mut deliver = |offset, length, ours, theirs| {
+        assert_eq!(receiver.begin_block(0, 1, offset, length, false), Ok(Begin::Write));
+        let trailer = Trailer { whole: true, digest: theirs };
+        receiver.handle_block(0, 1, offset, length, ours, &trailer);
+        is_asked_again(actions(&mut receiver))
+    };
+    assert!(deliver(0, BLOCK, short(2), short(1)), "a block that arrived altered");
+    assert!(!deliver(0, BLOCK, short(1), short(1)));
+    deliver(1024, 476, short(3), short(3));
+    let complete = |digest| PeerMessage::Complete { item: 1, size: 1500, digest };
+    is_violation(receiver.handle_message(complete(Some([4; 32]))));
+    is_violation(receiver.handle_message(complete(None)));
+    receiver.handle_message(complete(Some(short(4).main))).unwrap();
+    let published = actions(&mut receiver).into_iter().find_map(|action| match action {
+        ReceiverAction::Publish { digests, .. } => Some(digests),
+        _ => None,
+    });
+    assert_eq!(published, Some(short(4).as_file(Digests::XXH128)));
 }
 
 #[test]

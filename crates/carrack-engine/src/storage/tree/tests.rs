@@ -495,6 +495,71 @@ fn a_large_file_that_was_published_is_present() {
     drop(fresh(&tree, &recent));
 }
 
+/// A run that goes on with another digest trusts nothing that it cannot compare.
+#[test]
+fn what_was_digested_otherwise_is_read_again_or_comes_again() {
+    let xxh128 = TransferOptions { digests: Digests::XXH128, ..options() };
+    let of = |digests: Digests, index: u64| {
+        let mut hasher = BlockHasher::new(digests, index * BLOCK as u64);
+        hasher.update(&block(index));
+        (index, hasher.finish(false))
+    };
+    for (first, second) in [(&options(), &xxh128), (&xxh128, &options())] {
+        let directory = tempfile::tempdir().unwrap();
+        let tree = begin(directory.path());
+        let OpenedPart::Fresh(part) = tree.open_part(&offer("f"), first).unwrap() else { panic!() };
+        [0, 2].iter().for_each(|&index| part.write(index * BLOCK as u64, &block(index)).unwrap());
+        let blocks = [0, 2].map(|index| of(first.digests, index));
+        assert_eq!(part.checkpoint(&blocks, true).unwrap(), Vec::<u64>::new());
+        let mut hasher = BlockHasher::new(first.digests, 0);
+        hasher.update(b"1");
+        let digests = hasher.finish(true).as_file(first.digests);
+        let whole = SmallFile { digests, read_back: true, ..small("one", b"1") };
+        let entry = tree.write_small(&whole, Existing::Replace, b"1").unwrap().unwrap();
+        tree.sync_all().unwrap();
+        entry.verify().unwrap();
+        entry.publish().unwrap();
+        part.leave();
+        tree.finish(false);
+        drop((entry, part, tree));
+        let tree = begin(directory.path());
+        assert_eq!(tree.known(&query("one", ItemKind::File, 1), second.digests), None);
+        assert_eq!(tree.known(&query("one", ItemKind::File, 1), first.digests), Some(digests));
+        let opened = tree.open_part(&offer("f"), second).unwrap();
+        let OpenedPart::Resumed { part, held, doubtful } = opened else { panic!() };
+        assert_eq!((held, &doubtful[..]), (vec![], &[0, 2][..]));
+        assert_eq!(part.rehash(&doubtful), [0, 2].map(|index| of(second.digests, index)));
+        part.leave();
+        tree.finish(false);
+        drop((part, tree));
+        // And without any digest nothing of it is taken up.
+        let none = TransferOptions { digests: Digests::NONE, ..options() };
+        let tree = begin(directory.path());
+        assert!(matches!(tree.open_part(&offer("f"), &none).unwrap(), OpenedPart::Fresh(_)));
+    }
+}
+
+#[test]
+fn xxh128_finds_what_rots() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = begin(directory.path());
+    let xxh128 = TransferOptions { digests: Digests::XXH128, ..options() };
+    let OpenedPart::Fresh(part) = tree.open_part(&offer("f"), &xxh128).unwrap() else { panic!() };
+    [0, 1].iter().for_each(|&index| part.write(index * BLOCK as u64, &block(index)).unwrap());
+    let blocks = [0, 1].map(|index| {
+        let mut hasher = BlockHasher::new(Digests::XXH128, index * BLOCK as u64);
+        hasher.update(&block(index));
+        (index, hasher.finish(false))
+    });
+    part.write(BLOCK as u64 + 5, b"other").unwrap();
+    assert_eq!(part.checkpoint(&blocks, true).unwrap(), [1]);
+    let digests = FileDigests { xxh128: Some([7; 16]), ..FileDigests::default() };
+    let file = SmallFile { digests, read_back: true, ..small("one", b"1") };
+    let entry = tree.write_small(&file, Existing::Replace, b"1").unwrap().unwrap();
+    tree.sync_all().unwrap();
+    assert_eq!(entry.verify().map_err(|failure| failure.code), Err(ErrorCode::DigestMismatch));
+}
+
 #[test]
 fn what_is_not_synced_counts_until_the_next_boot_only() {
     let directory = tempfile::tempdir().unwrap();
