@@ -312,8 +312,8 @@ impl Copying<'_> {
             (&ends.source, xxh128, VERSION_XXH128, "--digest xxh128"),
             (&ends.destination, xxh128, VERSION_XXH128, "--digest xxh128"),
         ];
-        let asked = wanted.into_iter().filter(|&(_, is_asked, ..)| is_asked);
-        asked.map(|(end, _, version, flag)| end.check_knows(version, flag)).collect()
+        let mut asked = wanted.into_iter().filter(|&(_, is_asked, ..)| is_asked);
+        asked.try_for_each(|(end, _, version, flag)| end.check_knows(version, flag))
     }
 
     /// What `--files-from` chose, if it was given.
