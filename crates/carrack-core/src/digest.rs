@@ -5,7 +5,7 @@
 //! the file. Adler-32 and CRC-32C combine too, by arithmetic on the lengths. The bytes themselves never come here.
 //!
 //! XXH3-128 does not combine. A block's is seeded with its offset, so that content at another place has another digest, and the first
-//! block's is what `xxhsum -H128` prints. In the place of the file's digest stands the sum of the blocks', modulo 2^128: both ends
+//! block's is what `xxh128sum` prints. In the place of the file's digest stands the sum of the blocks', modulo 2^128: both ends
 //! compare it to know that they mean the same blocks, and nobody is shown it.
 
 use std::collections::BTreeMap;

@@ -100,7 +100,7 @@ pub struct ItemReport {
 pub struct FileDigests {
     /// What `b3sum` prints.
     pub blake3: Option<[u8; 32]>,
-    /// In a report what `xxhsum -H128` prints, and not told of copied files; within a transfer the sum of the blocks' (see [`crate::digest`]).
+    /// In a report what `xxh128sum` prints, and not told of copied files; within a transfer the sum of the blocks' (see [`crate::digest`]).
     pub xxh128: Option<[u8; 16]>,
     /// Adler-32.
     pub adler32: Option<u32>,

@@ -74,8 +74,8 @@ fn how() -> [Arg; 5] {
         value(
             "encrypt",
             "HOW",
-            "tls: TLS 1.3 on every stream; none: in the clear, every frame still \
-             authenticated [default: tls]",
+            "tls: TLS 1.3 on every stream; none: in the clear, every frame still authenticated, its \
+             content by --digest blake3 alone [default: tls]",
         ),
     ]
     .map(|arg| arg.help_heading("How"))
