@@ -12,7 +12,7 @@ pub struct BlockHasher {
     crc32c: Option<u32>,
 }
 
-// Both are held in place: a small file has a hasher of its own, which an allocation would make dearer than its bytes.
+// The larger one is held in place: a small file has a hasher of its own, and need not allocate two kilobytes for it.
 #[allow(clippy::large_enum_variant)]
 enum Main {
     Blake3(blake3::Hasher),
