@@ -40,7 +40,7 @@ FETCH = f"cp {CARRACK} carrack-node-unseen pipe-ssh pipe-ssh-aes128gcm gridftp-p
 MEMORY = f"iperf3 iperf3-P4 {CARRACK} carrack-node-unseen pipe-ssh pipe-ssh-aes128gcm gridftp-p1 gridftp-p4"
 DISK = ("dd-read dd-copy fio-read fio-write cp carrack-ssh carrack-node carrack-node-clear scp-aes128gcm rsync-ssh-aes128gcm rsync-daemon "
         "gridftp-p4 xrdcp-S4")
-INTEGRITY = ("carrack-node carrack-node-unverified carrack-node-disk carrack-node-clear carrack-node-unseen rsync-daemon gridftp-p4 "
+INTEGRITY = ("carrack-node carrack-node-xxh128 carrack-node-unverified carrack-node-disk carrack-node-clear carrack-node-clear-xxh128 carrack-node-unseen rsync-daemon gridftp-p4 "
              "gridftp-p4-checksum xrdcp-S4 xrdcp-S4-checksum rclone-sftp rclone-sftp-unchecked")
 STARTUP = "ssh-true carrack-ssh carrack-node scp rsync-ssh rsync-daemon gridftp-p1 xrdcp-S1"
 FAR = tuple(Cell(1, loss, congestion) for loss in ("0", "1e-4", "1e-3") for congestion in ("cubic", "bbr"))

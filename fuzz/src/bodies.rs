@@ -57,7 +57,7 @@ fn check_marker(bytes: &[u8], boot: [u8; 16]) {
         assert!(claims.last().is_none_or(|last| last.index < block_count(*size, *block_bytes)));
         assert!(left.has_claims() != claims.is_empty());
     }
-    let wanted = Digests { blake3: false, adler32: false, crc32c: false };
+    let wanted = Digests::NONE;
     assert!(found.known_count() <= carrack_core::limits::KNOWN_ITEMS as u64);
     let _ = found.known(&[0; 16], wanted);
 }
@@ -74,8 +74,10 @@ pub fn frame(data: &[u8]) {
     }
     for bytes in data.chunks_exact(TRAILER_BYTES) {
         let bytes: &[u8; TRAILER_BYTES] = bytes.try_into().expect("chunks have this size");
-        if let Ok(trailer) = Trailer::decode(bytes) {
-            assert_eq!(trailer.encode(), *bytes);
+        for wanted in [Digests::BLAKE3, Digests::XXH128] {
+            if let Ok(trailer) = Trailer::decode(bytes, wanted) {
+                assert_eq!(trailer.encode(), *bytes);
+            }
         }
     }
     if let Some((bytes, path)) = data.split_first_chunk::<ENTRY_HEADER_BYTES>() {
@@ -217,7 +219,7 @@ fn scanned(name: &str, kind: ItemKind, size: Option<u64>) -> ScannedItem {
 
 impl Both {
     fn new() -> Self {
-        let digests = Digests { blake3: true, adler32: false, crc32c: true };
+        let digests = Digests { crc32c: true, ..Digests::BLAKE3 };
         let (verify, existing) = (Verify::Disk, Existing::Replace);
         let options = TransferOptions {
             block_bytes: BLOCK,
@@ -313,13 +315,13 @@ impl Both {
     }
 
     fn finishes(&mut self, stream: u16, how: u8) {
-        let digest = BlockDigest { blake3: [how & 3; 32], ..BlockDigest::default() };
+        let digest = BlockDigest { main: [how & 3; 32], ..BlockDigest::default() };
         match self.writing[usize::from(stream)].take() {
             Some(Unit::Block(item, ..)) if how & 0x10 != 0 => {
                 self.receiver.handle_write_failed(stream, item, failure());
             }
             Some(Unit::Block(item, offset, length)) => {
-                let ours = BlockDigest { blake3: [(how >> 2) & 3; 32], ..digest };
+                let ours = BlockDigest { main: [(how >> 2) & 3; 32], ..digest };
                 let trailer = Trailer { whole: how & 0x20 == 0, digest };
                 self.receiver.handle_block(stream, item, offset, length, ours, &trailer);
             }
@@ -345,7 +347,7 @@ impl Both {
                 self.sender.handle_bundle_sent(bundle.id, vec![sent; bundle.items.len()]);
             }
             Some(Job::Check(block)) => {
-                let digest = BlockDigest { blake3: [how >> 1 & 1; 32], ..BlockDigest::default() };
+                let digest = BlockDigest { main: [how >> 1 & 1; 32], ..BlockDigest::default() };
                 let result = if how & 1 == 1 { Err(failure()) } else { Ok(digest) };
                 self.sender.handle_block_checked(self.now, stream, block.item, block.offset, result);
             }

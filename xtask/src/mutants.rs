@@ -44,13 +44,16 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "a block's digest is not compared",
         "crates/carrack-core/src/transfer/receiver.rs",
-        ["if self.options.digests.blake3 && ours.blake3 != trailer.digest.blake3 {", "if ours.blake3.is_empty() {"],
+        ["if self.options.digests.main.is_some() && ours.main != trailer.digest.main {", "if ours.main.is_empty() {"],
         CORE,
     ),
     mutation(
         "a bundled file's digest is not compared",
         "crates/carrack-engine/src/transfer/receive.rs",
-        ["if self.run.options.digests.blake3 && ours.blake3 != trailer.digest.blake3 {", "if ours.blake3.is_empty() {"],
+        [
+            "if self.run.options.digests.main.is_some() && ours.main != trailer.digest.main {",
+            "if ours.main.is_empty() {",
+        ],
         HOSTILE,
     ),
     mutation(
@@ -92,7 +95,7 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "a held block counts without being compared",
         "crates/carrack-core/src/transfer/sender/offered.rs",
-        ["if claim.as_file(self.wanted) != digest.as_file(self.wanted) {", "if claim.blake3.is_empty() {"],
+        ["if claim.as_file(self.wanted) != digest.as_file(self.wanted) {", "if claim.main.is_empty() {"],
         SIMULATION,
     ),
     mutation(

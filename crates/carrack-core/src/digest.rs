@@ -3,19 +3,24 @@
 //! BLAKE3 is a binary tree over 1 KiB chunks. A block that is aligned to its own power-of-two size is a whole subtree, so its
 //! chaining value can be computed alone, in any order, on any thread, and the values merge into exactly what `b3sum` prints for
 //! the file. Adler-32 and CRC-32C combine too, by arithmetic on the lengths. The bytes themselves never come here.
+//!
+//! XXH3-128 does not combine. A block's is seeded with its offset, so that content at another place has another digest, and the first
+//! block's is what `xxh128sum` prints. In the place of the file's digest stands the sum of the blocks', modulo 2^128: both ends
+//! compare it to know that they mean the same blocks, and nobody is shown it.
 
 use std::collections::BTreeMap;
 
 use blake3::hazmat::{self, Mode};
 
 use crate::report::FileDigests;
-use crate::request::Digests;
+use crate::request::{Digests, MainDigest};
 
 /// The digests of one block, or of a whole small file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockDigest {
-    /// The block's BLAKE3 chaining value; the file's root hash when the file has only this block. Zero when not asked for.
-    pub blake3: [u8; 32],
+    /// The digest that the block is verified by, zeros where none is asked for. Of BLAKE3 the block's chaining value; the file's root
+    /// hash when the file has only this block. Of XXH3-128 its 16 bytes, and then zeros.
+    pub main: [u8; 32],
     /// Adler-32 of the block. 1 (that of no bytes) when not asked for.
     pub adler32: u32,
     /// CRC-32C of the block. 0 when not asked for.
@@ -25,12 +30,35 @@ pub struct BlockDigest {
 impl BlockDigest {
     /// As the digests of a whole file of one block.
     pub fn as_file(&self, wanted: Digests) -> FileDigests {
+        let is = |kind| wanted.main == Some(kind);
         FileDigests {
-            blake3: wanted.blake3.then_some(self.blake3),
+            blake3: is(MainDigest::Blake3).then_some(self.main),
+            xxh128: is(MainDigest::Xxh128).then(|| xxh128(&self.main)),
             adler32: wanted.adler32.then_some(self.adler32),
             crc32c: wanted.crc32c.then_some(self.crc32c),
         }
     }
+}
+
+/// Bytes of an XXH3-128.
+pub const XXH128_BYTES: usize = 16;
+
+/// An XXH3-128, in the byte order in which it is printed, as [`BlockDigest::main`].
+pub fn from_xxh128(digest: [u8; XXH128_BYTES]) -> [u8; 32] {
+    let mut main = [0; 32];
+    main[..XXH128_BYTES].copy_from_slice(&digest);
+    main
+}
+
+fn xxh128(main: &[u8; 32]) -> [u8; XXH128_BYTES] {
+    let mut digest = [0; XXH128_BYTES];
+    digest.copy_from_slice(&main[..XXH128_BYTES]);
+    digest
+}
+
+/// Whether a peer's, or a marker's, main digest can be one of this kind.
+pub fn is_main_of(main: &[u8; 32], wanted: Digests) -> bool {
+    wanted.main != Some(MainDigest::Xxh128) || *main == from_xxh128(xxh128(main))
 }
 
 /// Blocks of a file; an empty file has one, of no bytes.
@@ -101,16 +129,20 @@ impl FileTree {
 
     fn join(&self, left: &Piece, right: &Piece) -> BlockDigest {
         let mut digest = self.join_sums(left, right);
-        if self.wanted.blake3 {
-            digest.blake3 = hazmat::merge_subtrees_non_root(&left.digest.blake3, &right.digest.blake3, Mode::Hash);
+        if self.wanted.main == Some(MainDigest::Blake3) {
+            digest.main = hazmat::merge_subtrees_non_root(&left.digest.main, &right.digest.main, Mode::Hash);
         }
         digest
     }
 
     fn join_sums(&self, left: &Piece, right: &Piece) -> BlockDigest {
         let (a, b) = (&left.digest, &right.digest);
+        let add = || u128::from_be_bytes(xxh128(&a.main)).wrapping_add(u128::from_be_bytes(xxh128(&b.main)));
         BlockDigest {
-            blake3: [0; 32],
+            main: match self.wanted.main {
+                Some(MainDigest::Xxh128) => from_xxh128(add().to_be_bytes()),
+                _ => [0; 32],
+            },
             adler32: if self.wanted.adler32 { adler32_combine(a.adler32, b.adler32, right.bytes) } else { 1 },
             crc32c: if self.wanted.crc32c {
                 crc32c::crc32c_combine(a.crc32c, b.crc32c, right.bytes as usize)
@@ -134,9 +166,8 @@ impl FileTree {
         let left = self.subtree(0, left_bytes)?;
         let right = self.subtree(left_bytes, size.checked_sub(left_bytes)?)?;
         let mut digest = self.join_sums(&left, &right);
-        if self.wanted.blake3 {
-            digest.blake3 =
-                *hazmat::merge_subtrees_root(&left.digest.blake3, &right.digest.blake3, Mode::Hash).as_bytes();
+        if self.wanted.main == Some(MainDigest::Blake3) {
+            digest.main = *hazmat::merge_subtrees_root(&left.digest.main, &right.digest.main, Mode::Hash).as_bytes();
         }
         Some(digest.as_file(self.wanted))
     }
@@ -174,7 +205,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: Digests = Digests { blake3: true, adler32: true, crc32c: true };
+    const ALL: Digests = Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 };
 
     fn bytes(length: usize, seed: u64) -> Vec<u8> {
         let mut state = seed | 1;
@@ -206,7 +237,7 @@ mod tests {
         } else {
             hasher.set_input_offset(start as u64).update(block).finalize_non_root()
         };
-        BlockDigest { blake3, adler32: naive_adler32(block), crc32c: crc32c::crc32c(block) }
+        BlockDigest { main: blake3, adler32: naive_adler32(block), crc32c: crc32c::crc32c(block) }
     }
 
     fn check(size: usize, block_bytes: usize) {
@@ -281,10 +312,55 @@ mod tests {
     fn a_terabyte_in_order_needs_no_memory() {
         let mut tree = FileTree::new(4 << 20, ALL);
         for index in 0..(1 << 18) {
-            tree.insert(index, 4 << 20, BlockDigest { blake3: [index as u8; 32], adler32: 1, crc32c: 0 });
+            tree.insert(index, 4 << 20, BlockDigest { main: [index as u8; 32], adler32: 1, crc32c: 0 });
             assert!(tree.pieces() <= 40);
         }
         assert!(tree.finish(1 << 40).is_some());
+    }
+
+    #[test]
+    fn xxh128_of_blocks_are_added_up_in_any_order() {
+        const BLOCK: u64 = 4096;
+        let wanted = Digests { crc32c: true, ..Digests::XXH128 };
+        let block = |index: u64| {
+            let digest = blake3::hash(&index.to_be_bytes());
+            from_xxh128(xxh128(digest.as_bytes()))
+        };
+        let of = |count: u64, order: &dyn Fn(u64) -> u64, content: &dyn Fn(u64) -> u64| {
+            let mut tree = FileTree::new(BLOCK as u32, wanted);
+            for index in (0..count).map(order) {
+                tree.insert(index, BLOCK, BlockDigest { main: block(content(index)), ..BlockDigest::default() });
+            }
+            tree.finish(count * BLOCK).expect("every block is there")
+        };
+        for count in 1..40 {
+            let add = |sum: u128, index| sum.wrapping_add(u128::from_be_bytes(xxh128(&block(index))));
+            let sum = (0..count).fold(0, add).to_be_bytes();
+            for order in [&|index| index, &(|index| count - 1 - index) as &dyn Fn(u64) -> u64] {
+                let found = of(count, order, &|index| index);
+                assert_eq!((found.xxh128, found.blake3), (Some(sum), None), "{count}");
+                assert_eq!(found.main(), Some(from_xxh128(sum)));
+            }
+            assert_ne!(
+                of(count, &|index| index, &|_| 0).xxh128.filter(|_| count > 1),
+                Some(sum),
+                "one block many times"
+            );
+        }
+        let mut short = FileTree::new(BLOCK as u32, wanted);
+        short.insert(0, BLOCK, BlockDigest::default());
+        assert_eq!(short.finish(2 * BLOCK), None);
+    }
+
+    #[test]
+    fn a_digest_is_covered_by_its_own_kind_only() {
+        let digest = BlockDigest { main: from_xxh128([3; 16]), ..BlockDigest::default() };
+        for (has, wanted) in [(Digests::XXH128, Digests::BLAKE3), (Digests::BLAKE3, Digests::XXH128)] {
+            assert_eq!(digest.as_file(has).covering(wanted), None);
+            assert_eq!(digest.as_file(has).covering(has), Some(digest.as_file(has)));
+            assert_eq!(digest.as_file(has).covering(Digests::NONE), Some(FileDigests::default()));
+            assert_eq!(digest.as_file(has).as_block(), digest);
+        }
     }
 
     proptest! {

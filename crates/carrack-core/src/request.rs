@@ -62,7 +62,7 @@ impl Default for CopyOptions {
             dry_run: false,
             existing: Existing::Replace,
             verify: Verify::Wire,
-            digest: Digests { blake3: true, adler32: false, crc32c: false },
+            digest: Digests::BLAKE3,
             encrypt: Encrypt::Tls,
             streams: None,
             block_bytes: None,
@@ -151,11 +151,31 @@ pub enum Durability {
     None,
 }
 
+/// The digest that what arrives is verified by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MainDigest {
+    /// Cryptographic. The digests of blocks merge into the file's, which is what `b3sum` prints.
+    Blake3,
+    /// XXH3 with 128 bits: a small part of BLAKE3's cost. It finds accidents; whoever wants to can make other content with the same digest.
+    /// The digests of blocks do not merge into the file's.
+    Xxh128,
+}
+
+impl MainDigest {
+    /// The word for it in flags and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Blake3 => "blake3",
+            Self::Xxh128 => "xxh128",
+        }
+    }
+}
+
 /// Digests computed in the one pass that moves the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digests {
     /// The digest that blocks and files are verified by.
-    pub blake3: bool,
+    pub main: Option<MainDigest>,
     /// For catalogues that want it (WLCG).
     pub adler32: bool,
     /// For catalogues that want it.
@@ -163,9 +183,16 @@ pub struct Digests {
 }
 
 impl Digests {
-    /// Whether any is wanted: else nobody needs to see the bytes.
+    /// None at all: nobody needs to see the bytes.
+    pub const NONE: Self = Self { main: None, adler32: false, crc32c: false };
+    /// What a copy computes where nothing else is asked for.
+    pub const BLAKE3: Self = Self { main: Some(MainDigest::Blake3), ..Self::NONE };
+    /// XXH3-128 alone.
+    pub const XXH128: Self = Self { main: Some(MainDigest::Xxh128), ..Self::NONE };
+
+    /// Whether any is wanted.
     pub fn any(self) -> bool {
-        self.blake3 || self.adler32 || self.crc32c
+        self != Self::NONE
     }
 }
 

@@ -80,7 +80,7 @@ fn failure() -> Failure {
 }
 
 fn frame_seeds() {
-    let digest = BlockDigest { blake3: [9; 32], adler32: 1, crc32c: 2 };
+    let digest = BlockDigest { main: [9; 32], adler32: 1, crc32c: 2 };
     let block = Header::Block { item: 1, offset: 1 << 20, length: 1 << 16, hole: true, whole: false };
     let whole = Header::Block { item: 2, offset: 0, length: 5, hole: false, whole: true };
     let bundle = Header::Bundle { bundle: 3, entries: 2 };
@@ -146,7 +146,7 @@ fn happens(what: u8, a: u8, b: u8) -> Vec<u8> {
 }
 
 fn all_digests() -> carrack_core::report::FileDigests {
-    BlockDigest::default().as_file(Digests { blake3: true, adler32: true, crc32c: true })
+    BlockDigest::default().as_file(Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 })
 }
 
 fn held(item: u64, first: u64, count: usize) -> PeerMessage {
@@ -180,7 +180,7 @@ fn resumed_seeds() {
         happens(0, 0x10, 0),
         happens(3, 0, 0),
         confirm(3, 1),
-        PeerMessage::Complete { item: 1, size: 5 * block, blake3: Some([0; 32]) }.encode(),
+        PeerMessage::Complete { item: 1, size: 5 * block, digest: Some([0; 32]) }.encode(),
         happens(10, 0, 0),
         happens(7, 0, 200),
         named_offer(3, b"abcd", Some(block)).encode(),
@@ -217,7 +217,7 @@ fn peer_seeds() {
         ("refuse", PeerMessage::Answer { item: 2, answer: Answer::Refuse(failure()) }),
         ("landed", PeerMessage::Landed { blocks: vec![(2, 0), (2, 65536)], bundles: vec![1] }),
         ("again", PeerMessage::SendAgain { item: 2, offset: 65536 }),
-        ("complete", PeerMessage::Complete { item: 1, size: 5, blake3 }),
+        ("complete", PeerMessage::Complete { item: 1, size: 5, digest: blake3 }),
         ("done", PeerMessage::Done { item: 2, result: ItemResult::Published }),
         ("bundle", PeerMessage::BundleDone { bundle: 1, exceptions }),
         ("directories", PeerMessage::Directories(vec![directory])),
@@ -239,7 +239,7 @@ fn peer_seeds() {
         offer(1, Some(5)).encode(),
         happens(1, 0x10, 1),
         happens(3, 0, 0),
-        PeerMessage::Complete { item: 1, size: 5, blake3 }.encode(),
+        PeerMessage::Complete { item: 1, size: 5, digest: blake3 }.encode(),
         happens(2, 1, 9),
         happens(3, 1, 0),
         PeerMessage::Finish.encode(),
@@ -268,8 +268,8 @@ fn marker_seeds() {
     use carrack_core::digest::BlockDigest;
     use carrack_core::request::{Digests, Durability};
     use carrack_core::transfer::marker::{Chain, Part, Published, Record, Session};
-    let digests = Digests { blake3: true, adler32: false, crc32c: true };
-    let digest = BlockDigest { blake3: [9; 32], adler32: 1, crc32c: 5 };
+    let digests = Digests { crc32c: true, ..Digests::BLAKE3 };
+    let digest = BlockDigest { main: [9; 32], adler32: 1, crc32c: 5 };
     let (path, part_name) = (b"d/f".to_vec(), b".f.carrack-01234567-1.part".to_vec());
     let (size, mtime, changed) = (300_000, Some((-5, 9)), Some((7, 0)));
     let part = Part { number: 1, path, part_name, size, mtime, changed, block_bytes: 1 << 16, digests };

@@ -4,7 +4,7 @@
 //!     cargo xtask instructions
 //!     cargo run --release -p carrack-engine --example hot_loop tls 1024
 //!
-//! The first argument is `tls` or `clear`, the second so many MiB.
+//! The first argument is `tls` or `clear`, the second so many MiB, the third a digest: `blake3` where none is named, `xxh128` or `none`.
 
 use std::fs::File;
 use std::io;
@@ -21,16 +21,20 @@ use carrack_engine::data::stream::{Connection, InStream, OutStream, Protection};
 use carrack_engine::link::tls::{ALPN_DATA, Key, Tls};
 use carrack_sys::file::{read_full_at, write_all_at};
 
-const DIGESTS: Digests = Digests { blake3: true, adler32: false, crc32c: false };
-
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let encrypted = match arguments.next().as_deref() {
         Some("tls") => true,
         Some("clear") => false,
-        _ => return Err(io::Error::other("hot_loop tls|clear MIB")),
+        _ => return Err(io::Error::other("hot_loop tls|clear MIB DIGEST")),
     };
     let mib: u64 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(64);
+    let digests = match arguments.next().as_deref() {
+        None | Some("blake3") => Digests::BLAKE3,
+        Some("xxh128") => Digests::XXH128,
+        Some("none") => Digests::NONE,
+        Some(other) => return Err(io::Error::other(format!("{other} is no digest of blocks"))),
+    };
     let blocks = (mib << 20) / u64::from(BLOCK_BYTES);
     let directory = tempfile::tempdir()?;
     let open =
@@ -43,9 +47,9 @@ fn main() -> io::Result<()> {
     let pin = key.pin;
     let receiver = std::thread::spawn(move || {
         let connection = connection(far, encrypted.then(|| Tls::server(&key)))?;
-        receive(connection, &target, blocks)
+        receive(connection, &target, blocks, digests)
     });
-    send(connection(near, encrypted.then(|| Tls::client(Some(pin), &[ALPN_DATA])))?, &source, blocks)?;
+    send(connection(near, encrypted.then(|| Tls::client(Some(pin), &[ALPN_DATA])))?, &source, blocks, digests)?;
     receiver.join().map_err(|_| io::Error::other("the receiver panicked"))?
 }
 
@@ -61,14 +65,14 @@ fn connection(socket: UnixStream, tls: Option<io::Result<Tls>>) -> io::Result<Co
     Ok(Connection { socket: Arc::new(Socket::Unix(socket)), protection, early: Vec::new(), number: 0 })
 }
 
-fn send(connection: Connection, source: &File, blocks: u64) -> io::Result<()> {
+fn send(connection: Connection, source: &File, blocks: u64, digests: Digests) -> io::Result<()> {
     let mut out = OutStream::new(connection, Arc::default());
     let mut slice = vec![0; SLICE_BYTES];
     for block in 0..blocks {
         let offset = block * u64::from(BLOCK_BYTES);
         let header = Header::Block { item: 0, offset, length: BLOCK_BYTES, hole: false, whole: false };
         out.meta(&[&header.encode()])?;
-        let mut hasher = BlockHasher::new(DIGESTS, offset);
+        let mut hasher = BlockHasher::new(digests, offset);
         for place in (0..u64::from(BLOCK_BYTES)).step_by(SLICE_BYTES) {
             read_full_at(source, &mut slice, place)?;
             hasher.update(&slice);
@@ -80,12 +84,12 @@ fn send(connection: Connection, source: &File, blocks: u64) -> io::Result<()> {
     Ok(())
 }
 
-fn receive(connection: Connection, target: &File, blocks: u64) -> io::Result<()> {
+fn receive(connection: Connection, target: &File, blocks: u64, digests: Digests) -> io::Result<()> {
     let mut input = InStream::new(connection, Arc::default());
     for block in 0..blocks {
         let (mut header, mut trailer) = ([0; HEADER_BYTES], [0; TRAILER_BYTES]);
         input.meta(&mut header)?;
-        let mut hasher = BlockHasher::new(DIGESTS, block * u64::from(BLOCK_BYTES));
+        let mut hasher = BlockHasher::new(digests, block * u64::from(BLOCK_BYTES));
         let mut place = 0;
         input.payload(BLOCK_BYTES.into(), &mut |slice: &[u8]| {
             hasher.update(slice);
@@ -94,7 +98,7 @@ fn receive(connection: Connection, target: &File, blocks: u64) -> io::Result<()>
             Ok::<(), io::Error>(())
         })?;
         input.meta(&mut trailer)?;
-        let theirs = Trailer::decode(&trailer).map_err(io::Error::other)?;
+        let theirs = Trailer::decode(&trailer, digests).map_err(io::Error::other)?;
         if theirs.digest != hasher.finish(false) {
             return Err(io::Error::other("the digests differ"));
         }

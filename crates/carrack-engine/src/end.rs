@@ -439,6 +439,20 @@ impl End {
             Reached::Ssh(child) => drop(std::thread::spawn(move || drop(child))),
         }
     }
+
+    /// Refuses to go on where this end's version is older than what a flag needs.
+    ///
+    /// # Errors
+    /// Then.
+    pub fn check_knows(&self, version: u32, flag: &str) -> Result<(), Failure> {
+        if self.welcome.version >= version {
+            return Ok(());
+        }
+        let program = carrack_core::wire::peer_text(&self.welcome.program);
+        let message =
+            format!("{}: its carrack {program} does not know {flag}: update it, or leave the flag out", self.name);
+        Err(failure(ErrorCode::VersionMismatch, self.id.side(), message))
+    }
 }
 
 /// Ends ssh at once, so that a thread waiting for it wakes up.

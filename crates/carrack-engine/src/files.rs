@@ -3,9 +3,9 @@
 use carrack_core::location::Location;
 use carrack_core::path::check_relative;
 use carrack_core::report::{Event, Failure, FileDigests, ItemKind, ItemReport, Outcome};
-use carrack_core::request::{Digests, Reach};
-use carrack_core::wire::ProtocolError;
+use carrack_core::request::{Digests, MainDigest, Reach};
 use carrack_core::wire::control::{self, Ask, Counted, Tell, kind_from_number};
+use carrack_core::wire::{ProtocolError, VERSION_XXH128};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -181,9 +181,14 @@ impl Files {
     /// # Errors
     /// When the path cannot be read; single files' errors are in their entries.
     pub fn sum(&mut self, path: &[u8], digests: Digests, each: &mut dyn FnMut(SumEntry)) -> Result<(), Failure> {
+        let is_main = |main| digests.main == Some(main);
+        if let (Some(end), true) = (&self.end, is_main(MainDigest::Xxh128)) {
+            end.check_knows(VERSION_XXH128, "--digest xxh128")?;
+        }
         let ask = control::Sum {
             path: path.to_vec(),
-            blake3: digests.blake3,
+            blake3: is_main(MainDigest::Blake3),
+            xxh128: is_main(MainDigest::Xxh128),
             adler32: digests.adler32,
             crc32c: digests.crc32c,
         };

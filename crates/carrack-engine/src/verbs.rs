@@ -9,13 +9,13 @@ use carrack_core::request::Digests;
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_core::wire::control::{
     Collect, Entry, Inspected, Item, List, MakeDirectory, Page, PathFacts, Paths, Remove, Rename, Sum, Sums, Tell,
-    kind_number,
+    digests, kind_number,
 };
 use carrack_sys::dir::{Dir, Kind, Links, Stat};
 use carrack_sys::file;
 
 use crate::data::hasher::BlockHasher;
-use crate::error::{failure, io_failure};
+use crate::error::{failure, io_failure, protocol_failure};
 use crate::storage;
 use crate::storage::collect::{Collected, Rules};
 use crate::storage::place::Place;
@@ -319,7 +319,8 @@ fn empty_directory(top: &Dir, path: &[u8], waiting: &mut Vec<(Vec<u8>, bool)>, t
 
 /// Digests of a file, or of every file below a directory.
 pub fn sum(place: &Place, sum: &Sum, send: &mut dyn FnMut(Sums) -> Result<(), Failure>) -> Result<u64, Failure> {
-    let digests = Digests { blake3: sum.blake3, adler32: sum.adler32, crc32c: sum.crc32c };
+    let digests = digests(sum.blake3, sum.xxh128, sum.adler32, sum.crc32c)
+        .map_err(|error| protocol_failure(Side::Command, &error))?;
     let stat = place.stat(&sum.path).map_err(|error| named(&sum.path, "stat", &error))?;
     let mut count = 0;
     if stat.kind != Kind::Dir {

@@ -9,7 +9,7 @@ mod sender;
 use super::simulation::plan::Rng;
 use crate::digest::BlockDigest;
 use crate::report::{Failure, FileDigests, ItemKind};
-use crate::request::Digests;
+use crate::request::{Digests, MainDigest};
 use crate::wire::ProtocolError;
 use crate::wire::error_code::{ErrorCode, Side};
 use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, PeerMessage, QueryItem};
@@ -37,8 +37,8 @@ fn result(rng: &mut Rng) -> ItemResult {
 }
 
 fn digests(rng: &mut Rng) -> FileDigests {
-    let digest = BlockDigest { blake3: [7; 32], ..BlockDigest::default() };
-    let wanted = Digests { blake3: !rng.chance(100), adler32: true, crc32c: true };
+    let digest = BlockDigest { main: [7; 32], ..BlockDigest::default() };
+    let wanted = Digests { main: (!rng.chance(100)).then_some(MainDigest::Blake3), adler32: true, crc32c: true };
     digest.as_file(wanted)
 }
 
@@ -64,7 +64,7 @@ fn any_message(rng: &mut Rng) -> PeerMessage {
         }
         2 => PeerMessage::Landed { blocks: vec![(item, offset)], bundles: vec![rng.below(12)] },
         3 => PeerMessage::SendAgain { item, offset },
-        4 => PeerMessage::Complete { item, size: rng.below(8000), blake3: (!rng.chance(100)).then_some([7; 32]) },
+        4 => PeerMessage::Complete { item, size: rng.below(8000), digest: (!rng.chance(100)).then_some([7; 32]) },
         5 => PeerMessage::Abandon { item },
         6 => PeerMessage::Done { item, result: result(rng) },
         7 => {

@@ -5,15 +5,16 @@
 //! behind all of those that were written before it. Replay ends at the first record that is cut short or altered, and believes
 //! nothing behind it. Whatever bytes it is given, it never panics and keeps no more than `limits.rs` says.
 //!
-//! Change list. Format 1: the first.
+//! Change list. Format 1: the first. Since then parts and published items may have XXH3-128 in the place of BLAKE3, with a bit of its own:
+//! who does not know that bit takes the record for damage, and sends again what it told of.
 
 use std::collections::BTreeMap;
 
-use crate::digest::{BlockDigest, block_count};
+use crate::digest::{BlockDigest, block_count, is_main_of};
 use crate::limits;
 use crate::path::check_relative;
 use crate::report::{FileDigests, ItemKind};
-use crate::request::{Digests, Durability};
+use crate::request::{Digests, Durability, MainDigest};
 use crate::tuning::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN};
 use crate::wire::control::kind_number;
 
@@ -217,29 +218,27 @@ fn durability_number(durability: Durability) -> u8 {
 }
 
 fn put_digest(out: &mut Vec<u8>, digest: &BlockDigest) {
-    out.extend_from_slice(&digest.blake3);
+    out.extend_from_slice(&digest.main);
     out.extend_from_slice(&digest.adler32.to_le_bytes());
     out.extend_from_slice(&digest.crc32c.to_le_bytes());
 }
 
 fn put_published(out: &mut Vec<u8>, item: &Published) {
-    let digests = item.digests;
     out.extend_from_slice(&item.key);
-    out.push(digest_bits(Digests {
-        blake3: digests.blake3.is_some(),
-        adler32: digests.adler32.is_some(),
-        crc32c: digests.crc32c.is_some(),
-    }));
-    let digest = BlockDigest {
-        blake3: digests.blake3.unwrap_or_default(),
-        adler32: digests.adler32.unwrap_or_default(),
-        crc32c: digests.crc32c.unwrap_or_default(),
-    };
-    put_digest(out, &digest);
+    out.push(digest_bits(item.digests.kinds()));
+    put_digest(out, &item.digests.as_block());
 }
 
+const BIT_BLAKE3: u8 = 1;
+const BIT_XXH128: u8 = 8;
+
 fn digest_bits(digests: Digests) -> u8 {
-    u8::from(digests.blake3) | u8::from(digests.adler32) << 1 | u8::from(digests.crc32c) << 2
+    let main = match digests.main {
+        Some(MainDigest::Blake3) => BIT_BLAKE3,
+        Some(MainDigest::Xxh128) => BIT_XXH128,
+        None => 0,
+    };
+    main | u8::from(digests.adler32) << 1 | u8::from(digests.crc32c) << 2
 }
 
 fn put_part(out: &mut Vec<u8>, part: &Part) {
@@ -296,7 +295,13 @@ impl<'a> Payload<'a> {
     fn digests(&mut self) -> Option<Digests> {
         let bits = self.byte()?;
         let has = |bit: u8| bits & bit != 0;
-        (bits < 8).then(|| Digests { blake3: has(1), adler32: has(2), crc32c: has(4) })
+        let main = match bits & !6 {
+            0 => None,
+            BIT_BLAKE3 => Some(MainDigest::Blake3),
+            BIT_XXH128 => Some(MainDigest::Xxh128),
+            _ => return None,
+        };
+        Some(Digests { main, adler32: has(2), crc32c: has(4) })
     }
 
     fn moment(&mut self) -> Option<Option<Moment>> {
@@ -306,7 +311,7 @@ impl<'a> Payload<'a> {
     }
 
     fn digest(&mut self) -> Option<BlockDigest> {
-        Some(BlockDigest { blake3: self.array()?, adler32: self.u32()?, crc32c: self.u32()? })
+        Some(BlockDigest { main: self.array()?, adler32: self.u32()?, crc32c: self.u32()? })
     }
 
     fn ended<T>(self, value: T) -> Option<T> {
@@ -351,7 +356,8 @@ fn decode(kind: u8, payload: &[u8]) -> Option<Record> {
 fn decode_published(payload: &mut Payload<'_>) -> Option<Published> {
     let key = payload.array()?;
     let known = payload.digests()?;
-    Some(Published { key, digests: payload.digest()?.as_file(known) })
+    let digest = payload.digest().filter(|digest| is_main_of(&digest.main, known))?;
+    Some(Published { key, digests: digest.as_file(known) })
 }
 
 fn decode_part(mut payload: Payload<'_>) -> Option<Part> {
@@ -422,7 +428,7 @@ impl Left {
         claims.reverse();
         claims.sort_by_key(|claim| claim.index);
         claims.dedup_by_key(|claim| claim.index);
-        claims.retain(|claim| claim.digest.blake3 != TAKEN_BACK);
+        claims.retain(|claim| claim.digest.main != TAKEN_BACK);
         claims
     }
 }
@@ -526,7 +532,8 @@ impl Replay {
                 let Some(left) = self.parts.get_mut(&part) else { return part <= self.last_part };
                 let count = block_count(left.part.size, left.part.block_bytes);
                 let end = first.checked_add(digests.len() as u64);
-                if digests.is_empty() || end.is_none_or(|end| end > count) {
+                let fits = digests.iter().all(|digest| is_main_of(&digest.main, left.part.digests));
+                if !fits || digests.is_empty() || end.is_none_or(|end| end > count) {
                     return false;
                 }
                 // More than is kept is sent again.
@@ -575,17 +582,7 @@ impl Replay {
 
 impl Known {
     fn new(item: &Published, session: u32) -> Self {
-        let digests = Digests {
-            blake3: item.digests.blake3.is_some(),
-            adler32: item.digests.adler32.is_some(),
-            crc32c: item.digests.crc32c.is_some(),
-        };
-        let digest = BlockDigest {
-            blake3: item.digests.blake3.unwrap_or_default(),
-            adler32: item.digests.adler32.unwrap_or_default(),
-            crc32c: item.digests.crc32c.unwrap_or_default(),
-        };
-        Self { key: item.key, digest, digests, session }
+        Self { key: item.key, digest: item.digests.as_block(), digests: item.digests.kinds(), session }
     }
 }
 
@@ -619,10 +616,9 @@ impl Replayed {
     pub fn known(&self, key: &[u8; 16], wanted: Digests) -> Option<(FileDigests, i64)> {
         let place = self.known.binary_search_by_key(key, |known| known.key).ok()?;
         let known = &self.known[place];
-        let has = known.digests;
-        let enough = has.blake3 >= wanted.blake3 && has.adler32 >= wanted.adler32 && has.crc32c >= wanted.crc32c;
+        let digests = known.digest.as_file(known.digests).covering(wanted)?;
         let session = self.sessions.get(known.session as usize)?;
-        enough.then(|| (known.digest.as_file(wanted), session.source_clock))
+        Some((digests, session.source_clock))
     }
 }
 

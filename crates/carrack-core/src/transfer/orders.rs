@@ -9,9 +9,9 @@ use proptest::prelude::*;
 
 use super::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use super::simulation::plan::Rng;
-use crate::digest::{BlockDigest, block_count, block_length};
+use crate::digest::{BlockDigest, block_count, block_length, from_xxh128};
 use crate::report::FileDigests;
-use crate::request::{Digests, Durability, Existing, Verify};
+use crate::request::{Digests, Durability, Existing, MainDigest, Verify};
 use crate::wire::control::TransferOptions;
 use crate::wire::frame::Trailer;
 use crate::wire::peer::{ItemResult, Offer, PeerMessage};
@@ -19,7 +19,7 @@ use crate::wire::peer::{ItemResult, Offer, PeerMessage};
 pub(super) fn options(block_bytes: u32) -> TransferOptions {
     TransferOptions {
         block_bytes,
-        digests: Digests { blake3: true, adler32: false, crc32c: true },
+        digests: Digests { crc32c: true, ..Digests::BLAKE3 },
         verify: Verify::Wire,
         existing: Existing::Replace,
         rate_limit: None,
@@ -55,6 +55,7 @@ enum Bug {
 }
 
 struct Case {
+    main: MainDigest,
     receiver: Receiver,
     rng: Rng,
     data: Vec<u8>,
@@ -70,10 +71,12 @@ struct Case {
 }
 
 impl Case {
-    fn new(seed: u64, size: usize, block_bytes: u32, streams: u16, bug: Bug) -> Self {
+    fn new(seed: u64, size: usize, block_bytes: u32, streams: u16, bug: Bug, main: MainDigest) -> Self {
         let mut rng = Rng::new(seed);
         let data: Vec<u8> = std::iter::repeat_with(|| rng.next() as u8).take(size).collect();
-        let mut receiver = Receiver::new(ReceiverConfig { options: options(block_bytes), checkpoints: false });
+        let digests = Digests { main: Some(main), ..options(block_bytes).digests };
+        let options = TransferOptions { digests, ..options(block_bytes) };
+        let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: false });
         (0..streams).for_each(|stream| receiver.handle_stream(stream));
         let told = seed.is_multiple_of(2).then_some(size as u64);
         receiver.handle_message(offer(1, told)).expect("an offer is welcome");
@@ -82,6 +85,7 @@ impl Case {
         let (writing, written) = (BTreeMap::new(), BTreeMap::new());
         let next_stream = streams;
         Self {
+            main,
             receiver,
             rng,
             data,
@@ -114,15 +118,38 @@ impl Case {
         &self.data[start as usize..(start + length) as usize]
     }
 
-    fn digest(&self, index: u64) -> BlockDigest {
-        let bytes = self.bytes(index);
+    /// Of these bytes at the place of this block. In the place of XXH3-128, which is computed elsewhere, stands another digest of as many
+    /// bytes that depends on the place.
+    fn digest_at(&self, index: u64, bytes: &[u8]) -> BlockDigest {
         let mut hasher = blake3::Hasher::new();
-        let blake3 = if self.blocks() == 1 {
-            *hasher.update(bytes).finalize().as_bytes()
-        } else {
-            hasher.set_input_offset(index * u64::from(self.block_bytes)).update(bytes).finalize_non_root()
+        let offset = index * u64::from(self.block_bytes);
+        let main = match self.main {
+            MainDigest::Xxh128 => {
+                let digest = hasher.update(&offset.to_be_bytes()).update(bytes).finalize();
+                from_xxh128(*digest.as_bytes().first_chunk().expect("it is longer"))
+            }
+            MainDigest::Blake3 if self.blocks() == 1 => *hasher.update(bytes).finalize().as_bytes(),
+            MainDigest::Blake3 => hasher.set_input_offset(offset).update(bytes).finalize_non_root(),
         };
-        BlockDigest { blake3, adler32: 1, crc32c: crc32c::crc32c(bytes) }
+        BlockDigest { main, adler32: 1, crc32c: crc32c::crc32c(bytes) }
+    }
+
+    fn digest(&self, index: u64) -> BlockDigest {
+        self.digest_at(index, self.bytes(index))
+    }
+
+    /// What the sender says that the file must be.
+    fn whole(&self) -> [u8; 32] {
+        if self.main == MainDigest::Blake3 {
+            return *blake3::hash(&self.data).as_bytes();
+        }
+        let mut chunks = self.data.chunks(self.block_bytes as usize).collect::<Vec<_>>();
+        if chunks.is_empty() {
+            chunks.push(b"");
+        }
+        let digests = (0..).zip(chunks).map(|(index, bytes)| self.digest_at(index, bytes).main);
+        let numbers = digests.map(|main| u128::from_be_bytes(*main.first_chunk().expect("it is longer")));
+        from_xxh128(numbers.fold(0, u128::wrapping_add).to_be_bytes())
     }
 
     /// Every block at least once, some more often, in any order.
@@ -149,7 +176,6 @@ impl Case {
     fn run(&mut self) {
         self.deal();
         let size = self.data.len() as u64;
-        let blake3 = Some(*blake3::hash(&self.data).as_bytes());
         self.act();
         while self.queues.values().any(|queue| !queue.is_empty()) || !self.writing.is_empty() {
             let place = self.rng.below(self.queues.len() as u64) as usize;
@@ -158,7 +184,7 @@ impl Case {
             self.act();
         }
         assert_eq!(self.published, None, "nobody has said that the file is complete");
-        let complete = PeerMessage::Complete { item: 1, size, blake3 };
+        let complete = PeerMessage::Complete { item: 1, size, digest: Some(self.whole()) };
         self.receiver.handle_message(complete).expect("every block has been sent");
         self.act();
     }
@@ -217,15 +243,20 @@ impl Case {
     }
 }
 
+fn main(xxh128: bool) -> MainDigest {
+    if xxh128 { MainDigest::Xxh128 } else { MainDigest::Blake3 }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn any_order_gives_what_b3sum_prints(seed: u64, size in 0usize..150_000, power in 10u32..15, streams in 0usize..4) {
-        let mut case = Case::new(seed, size, 1 << power, [1, 2, 7, 16][streams], Bug::None);
+    fn any_order_gives_what_b3sum_prints(seed: u64, size in 0usize..150_000, power in 10u32..15, streams in 0usize..4, xxh128: bool) {
+        let mut case = Case::new(seed, size, 1 << power, [1, 2, 7, 16][streams], Bug::None, main(xxh128));
         case.run();
         let (digests, told) = case.published.expect("every block has landed");
-        prop_assert_eq!(digests.blake3, Some(*blake3::hash(&case.data).as_bytes()));
+        prop_assert_eq!(digests.main(), Some(case.whole()));
+        prop_assert_eq!(digests.blake3.is_none(), xxh128);
         prop_assert_eq!(digests.crc32c, Some(crc32c::crc32c(&case.data)));
         prop_assert_eq!(told, size as u64);
         let written: Vec<u8> = case.written.values().flatten().copied().collect();
@@ -233,9 +264,9 @@ proptest! {
     }
 
     #[test]
-    fn a_block_swapped_lost_or_misplaced_is_caught(seed: u64, size in 5_000usize..60_000, streams in 0usize..4, bug in 0usize..3) {
+    fn a_block_swapped_lost_or_misplaced_is_caught(seed: u64, size in 5_000usize..60_000, streams in 0usize..4, bug in 0usize..3, xxh128: bool) {
         let bug = [Bug::Swap, Bug::Drop, Bug::WrongOffset][bug];
-        let mut case = Case::new(seed, size, 1024, [1, 2, 7, 16][streams], bug);
+        let mut case = Case::new(seed, size, 1024, [1, 2, 7, 16][streams], bug, main(xxh128));
         case.run();
         prop_assert_eq!(case.published, None);
         prop_assert_eq!(case.refused, bug != Bug::Drop);

@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use self::incoming::{Incoming, State, Written};
 use super::Unit;
-use crate::digest::BlockDigest;
+use crate::digest::{BlockDigest, is_main_of};
 use crate::report::{Failure, FileDigests, ItemKind};
 use crate::request::Verify;
 use crate::wire::control::TransferOptions;
@@ -244,7 +244,7 @@ impl Receiver {
                 return Err(ProtocolError::violation("the sender went on after its last word"));
             }
             PeerMessage::Offer(offer) => self.handle_offer(offer)?,
-            PeerMessage::Complete { item, size, blake3 } => self.handle_complete(item, size, blake3)?,
+            PeerMessage::Complete { item, size, digest } => self.handle_complete(item, size, digest)?,
             PeerMessage::Abandon { item } => self.handle_abandon(item)?,
             PeerMessage::StreamLost { stream } => self.handle_stream_lost(stream),
             PeerMessage::Directories(list) => {
@@ -476,7 +476,7 @@ impl Receiver {
             // The sender could not read it, and abandons the item.
             return;
         }
-        if self.options.digests.blake3 && ours.blake3 != trailer.digest.blake3 {
+        if self.options.digests.main.is_some() && ours.main != trailer.digest.main {
             return self.send(PeerMessage::SendAgain { item: number, offset });
         }
         if !item.is_same_again(offset, ours) {
@@ -506,19 +506,20 @@ impl Receiver {
         }
     }
 
-    fn handle_complete(&mut self, number: u64, size: u64, blake3: Option<[u8; 32]>) -> Result<(), ProtocolError> {
+    fn handle_complete(&mut self, number: u64, size: u64, digest: Option<[u8; 32]>) -> Result<(), ProtocolError> {
         let wrong = |what: &str| Err(ProtocolError::violation(format!("the sender completed item {number}, {what}")));
         if number > self.last_offer || self.waiting.iter().any(|offer| offer.item == number) {
             return wrong("whose offer has not been answered");
         }
-        if blake3.is_some() != self.options.digests.blake3 {
+        let wanted = self.options.digests;
+        if digest.is_some() != wanted.main.is_some() || digest.is_some_and(|digest| !is_main_of(&digest, wanted)) {
             return wrong("with another digest than agreed");
         }
         // It may have ended while this was under way.
         let Some(item) = self.items.get_mut(&number) else {
             return Ok(());
         };
-        if !item.complete(size, blake3) {
+        if !item.complete(size, digest) {
             return wrong("which was not open, twice, or with a size that its offer or its blocks do not allow");
         }
         self.publish_if_whole(number);

@@ -365,7 +365,7 @@ impl Sender {
             (Err(failure), _) => self.abandon(number, failure),
             (Ok(()), Some((size, digests))) => {
                 (item.completed, item.digests) = (true, digests);
-                let message = PeerMessage::Complete { item: number, size, blake3: digests.blake3 };
+                let message = PeerMessage::Complete { item: number, size, digest: digests.main() };
                 self.actions.push_back(SenderAction::Send(message));
             }
             (Ok(()), None) => {
@@ -488,6 +488,8 @@ impl Sender {
             }
         }
         if self.config.options.item_events || outcome != Outcome::Published {
+            // The sum of its blocks' is no digest of the file.
+            let digests = FileDigests { xxh128: None, ..digests };
             let report = ItemReport { path: target, kind: item.kind, size, digests, outcome };
             self.actions.push_back(SenderAction::Report(Box::new(report)));
         }

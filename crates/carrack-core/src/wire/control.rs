@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use prost::Message as _;
 
-pub use super::options::{SessionKey, TransferOptions};
+pub use super::options::{SessionKey, TransferOptions, digests};
 pub use super::verbs::{Collect, Entry, List, MakeDirectory, Page, Remove, Rename, Sum, Sums};
 
 use super::{ProtocolError, decode, error_code::ErrorCode, error_code::Side, peer::raw::Failure as RawFailure};
@@ -398,6 +398,9 @@ pub struct Options {
     /// The sending host's congestion control by its kernel name; empty for what it has. Who does not know this field leaves it alone.
     #[prost(string, tag = "14")]
     pub congestion: String,
+    /// Compute XXH3-128, in the place of BLAKE3 (version 3).
+    #[prost(bool, tag = "15")]
+    pub xxh128: bool,
 }
 
 /// The sending role.
@@ -518,6 +521,9 @@ pub struct RawDigests {
     /// CRC-32C.
     #[prost(uint32, optional, tag = "3")]
     pub crc32c: Option<u32>,
+    /// 16 bytes, or none (version 3).
+    #[prost(bytes = "vec", tag = "4")]
+    pub xxh128: Vec<u8>,
 }
 
 /// The transfer has ended at one end.
@@ -679,6 +685,7 @@ impl From<FileDigests> for RawDigests {
     fn from(digests: FileDigests) -> Self {
         Self {
             blake3: digests.blake3.map(|digest| digest.to_vec()).unwrap_or_default(),
+            xxh128: digests.xxh128.map(|digest| digest.to_vec()).unwrap_or_default(),
             adler32: digests.adler32,
             crc32c: digests.crc32c,
         }
@@ -687,7 +694,12 @@ impl From<FileDigests> for RawDigests {
 
 impl From<RawDigests> for FileDigests {
     fn from(digests: RawDigests) -> Self {
-        Self { blake3: digests.blake3.as_slice().try_into().ok(), adler32: digests.adler32, crc32c: digests.crc32c }
+        Self {
+            blake3: digests.blake3.as_slice().try_into().ok(),
+            xxh128: digests.xxh128.as_slice().try_into().ok(),
+            adler32: digests.adler32,
+            crc32c: digests.crc32c,
+        }
     }
 }
 

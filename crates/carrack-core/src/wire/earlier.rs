@@ -76,13 +76,13 @@ impl From<Known> for PeerMessage {
     }
 }
 
-/// Bytes of a block's digests in a message: BLAKE3, Adler-32, CRC-32C.
+/// Bytes of a block's digests in a message: the main digest, Adler-32, CRC-32C.
 const BLOCK_DIGEST_BYTES: usize = 32 + 4 + 4;
 
 fn digests_to_bytes(digests: &[BlockDigest]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(digests.len() * BLOCK_DIGEST_BYTES);
     for digest in digests {
-        bytes.extend_from_slice(&digest.blake3);
+        bytes.extend_from_slice(&digest.main);
         bytes.extend_from_slice(&digest.adler32.to_be_bytes());
         bytes.extend_from_slice(&digest.crc32c.to_be_bytes());
     }
@@ -96,9 +96,9 @@ fn digests_from_bytes(bytes: &[u8]) -> Result<Vec<BlockDigest>, ProtocolError> {
     }
     let number = |bytes: &[u8]| bytes.iter().fold(0, |number, &byte| (number << 8) | u32::from(byte));
     let digest = |bytes: &[u8; BLOCK_DIGEST_BYTES]| {
-        let mut blake3 = [0; 32];
-        blake3.copy_from_slice(&bytes[..32]);
-        BlockDigest { blake3, adler32: number(&bytes[32..36]), crc32c: number(&bytes[36..]) }
+        let mut main = [0; 32];
+        main.copy_from_slice(&bytes[..32]);
+        BlockDigest { main, adler32: number(&bytes[32..36]), crc32c: number(&bytes[36..]) }
     };
     Ok(whole.iter().map(digest).collect())
 }
@@ -147,7 +147,7 @@ pub struct Held {
     pub item: u64,
     #[prost(uint64, tag = "2")]
     pub first: u64,
-    /// 40 bytes a block: BLAKE3, Adler-32, CRC-32C.
+    /// 40 bytes a block: the main digest, Adler-32, CRC-32C.
     #[prost(bytes = "vec", tag = "3")]
     pub digests: Vec<u8>,
 }

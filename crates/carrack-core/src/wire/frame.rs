@@ -12,7 +12,8 @@
 //! or reorder anything.
 
 use super::ProtocolError;
-use crate::digest::BlockDigest;
+use crate::digest::{BlockDigest, is_main_of};
+use crate::request::Digests;
 use crate::{limits, path};
 
 /// Bytes of a header.
@@ -212,26 +213,29 @@ impl Trailer {
     pub fn encode(&self) -> [u8; TRAILER_BYTES] {
         let mut bytes = [0; TRAILER_BYTES];
         bytes[0] = u8::from(!self.whole);
-        bytes[8..40].copy_from_slice(&self.digest.blake3);
+        bytes[8..40].copy_from_slice(&self.digest.main);
         bytes[40..44].copy_from_slice(&self.digest.adler32.to_be_bytes());
         bytes[44..48].copy_from_slice(&self.digest.crc32c.to_be_bytes());
         bytes
     }
 
-    /// From bytes.
+    /// From bytes; `wanted` are the transfer's digests.
     ///
     /// # Errors
-    /// On an unknown status.
-    pub fn decode(bytes: &[u8; TRAILER_BYTES]) -> Result<Self, ProtocolError> {
+    /// On an unknown status, and on bytes behind an XXH3-128 where zeros should be.
+    pub fn decode(bytes: &[u8; TRAILER_BYTES], wanted: Digests) -> Result<Self, ProtocolError> {
         if bytes[0] > 1 || bytes[1..8] != [0; 7] {
             return Err(ProtocolError::violation(format!(
                 "the peer sent a trailer with unknown status {:02x?}",
                 &bytes[..8]
             )));
         }
-        let mut blake3 = [0; 32];
-        blake3.copy_from_slice(&bytes[8..40]);
-        let digest = BlockDigest { blake3, adler32: be_u32(&bytes[40..44]), crc32c: be_u32(&bytes[44..48]) };
+        let mut main = [0; 32];
+        main.copy_from_slice(&bytes[8..40]);
+        if !is_main_of(&main, wanted) {
+            return Err(ProtocolError::violation("the peer sent a trailer with something behind its XXH3-128"));
+        }
+        let digest = BlockDigest { main, adler32: be_u32(&bytes[40..44]), crc32c: be_u32(&bytes[44..48]) };
         Ok(Self { whole: bytes[0] == 0, digest })
     }
 }
@@ -253,6 +257,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::digest::from_xxh128;
 
     const BLOCK: u32 = 1 << 20;
 
@@ -274,9 +279,20 @@ mod tests {
         }
 
         #[test]
-        fn trailers_come_back(whole: bool, blake3: [u8; 32], adler32: u32, crc32c: u32) {
-            let trailer = Trailer { whole, digest: BlockDigest { blake3, adler32, crc32c } };
-            prop_assert_eq!(Trailer::decode(&trailer.encode()), Ok(trailer));
+        fn trailers_come_back(whole: bool, main: [u8; 32], adler32: u32, crc32c: u32) {
+            let trailer = Trailer { whole, digest: BlockDigest { main, adler32, crc32c } };
+            prop_assert_eq!(Trailer::decode(&trailer.encode(), Digests::BLAKE3), Ok(trailer));
+            let is_short = main[16..] == [0; 16];
+            prop_assert_eq!(Trailer::decode(&trailer.encode(), Digests::XXH128).is_ok(), is_short);
+        }
+
+        #[test]
+        fn trailers_of_xxh128_come_back_and_nothing_may_be_behind(short: [u8; 16], place in 16usize..32, noise in 1u8..) {
+            let mut trailer = Trailer { whole: true, digest: BlockDigest { main: from_xxh128(short), ..BlockDigest::default() } };
+            prop_assert_eq!(Trailer::decode(&trailer.encode(), Digests::XXH128), Ok(trailer));
+            trailer.digest.main[place] = noise;
+            prop_assert!(Trailer::decode(&trailer.encode(), Digests::XXH128).is_err());
+            prop_assert!(Trailer::decode(&trailer.encode(), Digests::NONE).is_ok(), "what nobody asked for is not looked at");
         }
     }
 
@@ -303,6 +319,6 @@ mod tests {
         }
         assert!(Header::decode(&[9; HEADER_BYTES], BLOCK).is_err());
         assert!(EntryHeader::decode(&[0xff; ENTRY_HEADER_BYTES]).is_err());
-        assert!(Trailer::decode(&[0xff; TRAILER_BYTES]).is_err());
+        assert!(Trailer::decode(&[0xff; TRAILER_BYTES], Digests::NONE).is_err());
     }
 }

@@ -1,8 +1,8 @@
 //! What both ends of a transfer must agree on, in types that cannot be wrong: its options, and the key of its data connections.
 
 use super::control::{Options, Session};
-use super::{PROTOCOL_VERSION, ProtocolError};
-use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
+use super::{PROTOCOL_VERSION, ProtocolError, VERSION_XXH128};
+use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, MainDigest, Verify};
 use crate::{limits, tuning};
 
 /// Options of a transfer, checked.
@@ -37,7 +37,7 @@ impl TransferOptions {
     pub fn to_message(&self, session_id: [u8; 16]) -> Options {
         Options {
             block_bytes: self.block_bytes,
-            blake3: self.digests.blake3,
+            blake3: self.digests.main == Some(MainDigest::Blake3),
             adler32: self.digests.adler32,
             crc32c: self.digests.crc32c,
             verify: match self.verify {
@@ -63,6 +63,7 @@ impl TransferOptions {
             },
             allow_growing: self.allow_growing,
             congestion: self.congestion.map(|congestion| congestion.name().to_string()).unwrap_or_default(),
+            xxh128: self.digests.main == Some(MainDigest::Xxh128),
         }
     }
 
@@ -79,9 +80,17 @@ impl TransferOptions {
         let streams = streams
             .ok_or_else(|| ProtocolError::violation(format!("the peer asked for {} streams", options.streams)))?;
         let unknown = |what, value| ProtocolError::violation(format!("the peer asked for unknown {what} {value}"));
+        let version = match options.version {
+            0 => 1,
+            version if version <= PROTOCOL_VERSION => version,
+            other => return Err(unknown("version", other)),
+        };
+        if options.xxh128 && version < VERSION_XXH128 {
+            return Err(ProtocolError::violation(format!("the peer asked for XXH3-128 in version {version}")));
+        }
         Ok(Self {
             block_bytes: block,
-            digests: Digests { blake3: options.blake3, adler32: options.adler32, crc32c: options.crc32c },
+            digests: digests(options.blake3, options.xxh128, options.adler32, options.crc32c)?,
             verify: match options.verify {
                 0 => Verify::Wire,
                 1 => Verify::Disk,
@@ -104,11 +113,7 @@ impl TransferOptions {
             },
             item_events: options.item_events,
             streams,
-            version: match options.version {
-                0 => 1,
-                version if version <= PROTOCOL_VERSION => version,
-                other => return Err(unknown("version", other)),
-            },
+            version,
             durability: match options.durability {
                 0 => Durability::Group,
                 1 => Durability::Each,
@@ -118,6 +123,20 @@ impl TransferOptions {
             allow_growing: options.allow_growing,
         })
     }
+}
+
+/// Which digests, from the flags of a message: what is verified, is verified by one.
+///
+/// # Errors
+/// When there are two.
+pub fn digests(blake3: bool, xxh128: bool, adler32: bool, crc32c: bool) -> Result<Digests, ProtocolError> {
+    let main = match (blake3, xxh128) {
+        (true, true) => return Err(ProtocolError::violation("the peer asked for BLAKE3 and XXH3-128 at once")),
+        (true, false) => Some(MainDigest::Blake3),
+        (false, true) => Some(MainDigest::Xxh128),
+        (false, false) => None,
+    };
+    Ok(Digests { main, adler32, crc32c })
 }
 
 /// What a session's data connections need, checked.
@@ -166,7 +185,7 @@ mod tests {
     fn options_out_of_bounds_are_refused() {
         let good = TransferOptions {
             block_bytes: tuning::BLOCK_BYTES,
-            digests: Digests { blake3: true, adler32: false, crc32c: true },
+            digests: Digests { crc32c: true, ..Digests::BLAKE3 },
             verify: Verify::Disk,
             existing: Existing::Older,
             rate_limit: Some(5),
@@ -192,7 +211,19 @@ mod tests {
             assert!(TransferOptions::from_message(&Options { congestion, ..message.clone() }).is_err());
         }
         assert!(TransferOptions::from_message(&Options { version: 99, ..message.clone() }).is_err());
-        assert!(TransferOptions::from_message(&Options { existing: 4, ..message }).is_err());
+        assert!(TransferOptions::from_message(&Options { existing: 4, ..message.clone() }).is_err());
+        assert!(TransferOptions::from_message(&Options { xxh128: true, ..message }).is_err(), "two to verify by");
+    }
+
+    #[test]
+    fn xxh128_is_for_those_who_know_it() {
+        let digests = Digests { adler32: true, ..Digests::XXH128 };
+        let message = Options { block_bytes: 1 << 20, streams: 1, xxh128: true, adler32: true, ..Options::default() };
+        let of = |version| TransferOptions::from_message(&Options { version, ..message.clone() });
+        let good = of(VERSION_XXH128).unwrap();
+        assert_eq!(good.digests, digests);
+        assert_eq!(TransferOptions::from_message(&good.to_message([1; 16])), Ok(good));
+        (0..VERSION_XXH128).for_each(|version| assert!(of(version).is_err(), "{version}"));
     }
 
     #[test]

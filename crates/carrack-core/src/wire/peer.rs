@@ -46,8 +46,8 @@ pub enum PeerMessage {
         item: u64,
         /// The file's size in bytes.
         size: u64,
-        /// The BLAKE3 of the file, where digests are on.
-        blake3: Option<[u8; 32]>,
+        /// The BLAKE3 of the file, or the sum of its blocks' XXH3-128 (version 3), where digests are on.
+        digest: Option<[u8; 32]>,
     },
     /// Sender: the source failed; forget the item.
     Abandon {
@@ -231,8 +231,8 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
             Body::Landed(raw::Landed { items, offsets, bundles })
         }
         PeerMessage::SendAgain { item, offset } => Body::SendAgain(raw::SendAgain { item, offset }),
-        PeerMessage::Complete { item, size, blake3 } => {
-            Body::Complete(raw::Complete { item, size, blake3: blake3.map(|digest| digest.to_vec()) })
+        PeerMessage::Complete { item, size, digest } => {
+            Body::Complete(raw::Complete { item, size, digest: digest.map(|digest| digest.to_vec()) })
         }
         PeerMessage::Abandon { item } => Body::Abandon(raw::Abandon { item }),
         PeerMessage::Done { item, result } => Body::Done(result_to_raw(item, result)),
@@ -312,7 +312,7 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
         }
         Body::SendAgain(again) => PeerMessage::SendAgain { item: again.item, offset: again.offset },
         Body::Complete(complete) => {
-            let blake3 = match complete.blake3.map(<[u8; 32]>::try_from) {
+            let digest = match complete.digest.map(<[u8; 32]>::try_from) {
                 None => None,
                 Some(Ok(digest)) => Some(digest),
                 Some(Err(_)) => {
@@ -322,7 +322,7 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
             if complete.size > limits::FILE_BYTES {
                 return Err(ProtocolError::violation(format!("the peer sent a file of {} bytes", complete.size)));
             }
-            PeerMessage::Complete { item: complete.item, size: complete.size, blake3 }
+            PeerMessage::Complete { item: complete.item, size: complete.size, digest }
         }
         Body::Abandon(abandon) => PeerMessage::Abandon { item: abandon.item },
         Body::Done(done) => PeerMessage::Done { item: done.item, result: result_from_raw(done)?.1 },
@@ -552,7 +552,7 @@ pub(crate) mod raw {
         #[prost(uint64, tag = "2")]
         pub size: u64,
         #[prost(bytes = "vec", optional, tag = "3")]
-        pub blake3: Option<Vec<u8>>,
+        pub digest: Option<Vec<u8>>,
     }
 
     #[derive(Clone, PartialEq, prost::Message)]
@@ -623,8 +623,8 @@ mod tests {
     fn messages_come_back() {
         let failure =
             Failure { code: ErrorCode::NoSpace, side: Side::Destination, message: "a/b: write: no space".into() };
-        let digest = BlockDigest { blake3: [5; 32], adler32: 0x0102_0304, crc32c: u32::MAX };
-        let all = Digests { blake3: true, adler32: true, crc32c: true };
+        let digest = BlockDigest { main: [5; 32], adler32: 0x0102_0304, crc32c: u32::MAX };
+        let all = Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 };
         let messages = [
             PeerMessage::Offer(Offer {
                 item: 7,
@@ -639,7 +639,7 @@ mod tests {
             PeerMessage::Answer { item: 7, answer: Answer::Accept },
             PeerMessage::Landed { blocks: vec![(7, 0), (7, 4096)], bundles: vec![1, 2] },
             PeerMessage::SendAgain { item: 7, offset: 4096 },
-            PeerMessage::Complete { item: 7, size: 5000, blake3: Some([9; 32]) },
+            PeerMessage::Complete { item: 7, size: 5000, digest: Some([9; 32]) },
             PeerMessage::Abandon { item: 7 },
             PeerMessage::Done { item: u64::MAX, result: ItemResult::Mismatch },
             PeerMessage::BundleDone {

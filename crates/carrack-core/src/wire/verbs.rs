@@ -102,6 +102,9 @@ pub struct Sum {
     /// Which.
     #[prost(bool, tag = "4")]
     pub crc32c: bool,
+    /// Which (version 3); not together with BLAKE3.
+    #[prost(bool, tag = "5")]
+    pub xxh128: bool,
 }
 
 /// Digests of some files.

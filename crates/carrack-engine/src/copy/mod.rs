@@ -18,12 +18,12 @@ use carrack_core::path::display_bytes;
 use carrack_core::report::{
     ErrorCode, Event, Failure, ItemFailure, ItemKind, ItemReport, Outcome, Progress, Report, Side,
 };
-use carrack_core::request::{CopyRequest, Durability, LinkKind};
+use carrack_core::request::{CopyRequest, Durability, LinkKind, MainDigest};
 use carrack_core::selection::{Selected, Selection, place};
-use carrack_core::wire::PROTOCOL_VERSION;
 use carrack_core::wire::control::{
     Ask, Begin, Empty, Ended, Options, Paths, ReceiveRole, Role, SendRole, SessionKey, Tell, TransferOptions,
 };
+use carrack_core::wire::{PROTOCOL_VERSION, VERSION_XXH128};
 
 use crate::end::{End, EndId, Inbox, Incoming, NO_ANSWER, Note, stopped};
 use crate::error::failure;
@@ -38,12 +38,17 @@ type Observer<'a> = &'a (dyn Fn(Event) + Send + Sync);
 /// Bytes of selected paths in one message, roughly.
 const SELECT_BYTES: usize = 128 << 10;
 
+/// Both were asked for; that one takes away what the other counts on may not be known.
+const FORGEABLE: &str = "the data goes in the clear, and xxh128 finds accidents only: whoever is on the path could alter content and \
+                         nobody would notice; without --encrypt none, or with --digest blake3, they could not";
+
 /// Carries out a request. Failures of items are in the report, and so is the error that ended the whole early, if one did.
 pub fn copy(request: &CopyRequest, observer: Observer<'_>) -> Report {
     let start = Instant::now();
     let options = &request.options;
     let mut report = Report {
         verify: Some(options.verify),
+        digest: options.digest.main,
         encrypt: Some(options.encrypt),
         durability: Some(options.durability),
         ..Report::default()
@@ -215,6 +220,10 @@ impl Copying<'_> {
         let link = link.finish(ends, &mut self.inbox)?;
         self.attempts.linked();
         (self.observer)(Event::Linked(link.report.clone()));
+        let forgeable = link.report.cipher == "none" && self.request.options.digest.main == Some(MainDigest::Xxh128);
+        if forgeable && self.session == 0 {
+            (self.observer)(Event::Note(FORGEABLE.to_owned()));
+        }
         self.report.link = Some(link.report.clone());
         let moving = Instant::now();
         self.held_back.session(moving);
@@ -297,22 +306,16 @@ impl Copying<'_> {
     /// What an end of the version before cannot do is refused, not left out.
     fn check_versions(&self, ends: &Ends) -> Result<(), Failure> {
         let options = &self.request.options;
+        let xxh128 = options.digest.main == Some(MainDigest::Xxh128);
         let wanted = [
-            (&ends.source, options.only.is_some(), "--files-from"),
-            (&ends.source, options.allow_growing, "--allow-growing"),
-            (&ends.destination, options.durability == Durability::Each, "--durable each"),
+            (&ends.source, options.only.is_some(), 2, "--files-from"),
+            (&ends.source, options.allow_growing, 2, "--allow-growing"),
+            (&ends.destination, options.durability == Durability::Each, 2, "--durable each"),
+            (&ends.source, xxh128, VERSION_XXH128, "--digest xxh128"),
+            (&ends.destination, xxh128, VERSION_XXH128, "--digest xxh128"),
         ];
-        for (end, is_asked, flag) in wanted {
-            if is_asked && end.welcome.version < 2 {
-                let message = format!(
-                    "{}: its carrack {} does not know {flag}: update it, or leave the flag out",
-                    end.name,
-                    carrack_core::wire::peer_text(&end.welcome.program)
-                );
-                return Err(failure(ErrorCode::VersionMismatch, end.id.side(), message));
-            }
-        }
-        Ok(())
+        let mut asked = wanted.into_iter().filter(|&(_, is_asked, ..)| is_asked);
+        asked.try_for_each(|(end, _, version, flag)| end.check_knows(version, flag))
     }
 
     /// What `--files-from` chose, if it was given.

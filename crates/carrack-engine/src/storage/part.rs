@@ -25,9 +25,6 @@ use super::watch::Watch;
 use crate::data::hasher::BlockHasher;
 use crate::error::{failure, io_failure};
 
-/// What a small file that is read back is compared by.
-const VERIFIED_BY: Digests = Digests { blake3: true, adler32: false, crc32c: false };
-
 /// What everything of one session that is being written shares.
 pub(super) struct Shared {
     pub directories: Directories,
@@ -49,8 +46,8 @@ pub struct PartEntry {
     pub(super) stored: Mutex<Option<dir::Stat>>,
     /// What the receiver computed over what it wrote.
     pub(super) digests: FileDigests,
-    /// BLAKE3 of a small file, where it is to be read back.
-    pub(super) read_back: Option<[u8; 32]>,
+    /// A small file is to be read back before it gets its name.
+    pub(super) read_back: bool,
     /// Its group has to be synced before it gets its name: it was not synced by itself.
     pub(super) awaits_sync: bool,
 }
@@ -83,10 +80,12 @@ impl PartEntry {
     /// # Errors
     /// With [`ErrorCode::DigestMismatch`] when storage gives back something else.
     pub fn verify(&self) -> Result<(), Failure> {
-        let Some(expected) = self.read_back else { return Ok(()) };
+        if !self.read_back {
+            return Ok(());
+        }
         let open = |directory: &OpenDir| patiently(|| directory.dir.open_read(&self.part.name, Links::Refuse));
         let stored = self.shared.directories.within(&self.parent, "open to read back", open)?;
-        verify_stored(&stored, self.source.size, Some(expected))
+        verify_stored(&stored, self.source.size, self.digests)
     }
 
     /// Gives it its name.
@@ -271,7 +270,8 @@ impl PartFile {
 
     fn claim(&self, blocks: &[(u64, BlockDigest)]) {
         // Digests of nothing prove nothing later.
-        if let (Some(journal), Some(number), true) = (&self.entry.shared.journal, self.number, self.wanted.blake3)
+        if let (Some(journal), Some(number), true) =
+            (&self.entry.shared.journal, self.number, self.wanted.main.is_some())
             && !blocks.is_empty()
             && journal.claim(number, blocks)
         {
@@ -282,7 +282,7 @@ impl PartFile {
     /// A block that the marker claims is about to be written again: from now on it claims nothing of it. Not
     /// synced: what another boot finds claimed is read again anyway.
     pub fn unclaim(&self, index: u64) {
-        self.claim(&[(index, BlockDigest { blake3: TAKEN_BACK, ..BlockDigest::default() })]);
+        self.claim(&[(index, BlockDigest { main: TAKEN_BACK, ..BlockDigest::default() })]);
     }
 
     /// Digests blocks that may be there from an earlier session, and has the marker claim those that can be read. It reads
@@ -374,7 +374,7 @@ impl PartFile {
         if self.entry.shared.durability == Durability::None {
             self.sync()?;
         }
-        verify_stored(&self.file, size, expected.blake3)
+        verify_stored(&self.file, size, expected)
     }
 
     /// Gives it its name. `size` and `digests` are what it has been found to be.
@@ -393,12 +393,13 @@ fn ends_early(place: u64) -> Failure {
     failure(ErrorCode::InputOutput, Side::Destination, message)
 }
 
-/// Reads a file back past the cache and compares its BLAKE3. What is to be read must have been synced: only then can the cache let
-/// go of it.
-fn verify_stored(stored: &File, size: u64, expected: Option<[u8; 32]>) -> Result<(), Failure> {
+/// Reads a file back past the cache and compares the digest that it is verified by. What is to be read must have been synced: only then
+/// can the cache let go of it.
+fn verify_stored(stored: &File, size: u64, expected: FileDigests) -> Result<(), Failure> {
     let fail = |error: io::Error| io_failure(Side::Destination, "read back", &error);
     file::drop_cache(stored, 0, 0).map_err(fail)?;
-    let mut hasher = BlockHasher::new(VERIFIED_BY, 0);
+    let wanted = Digests { main: expected.kinds().main, ..Digests::NONE };
+    let mut hasher = BlockHasher::new(wanted, 0);
     let mut slice = vec![0; SLICE_BYTES.min(size as usize)];
     let mut offset = 0;
     while offset < size {
@@ -410,7 +411,7 @@ fn verify_stored(stored: &File, size: u64, expected: Option<[u8; 32]>) -> Result
         hasher.update(&slice[..want]);
         offset += want as u64;
     }
-    if Some(hasher.finish(true).blake3) == expected {
+    if Some(hasher.finish(true).main) == expected.main() {
         return Ok(());
     }
     let message = "storage gives back other bytes than were written; the file was not given its name";

@@ -52,8 +52,8 @@ pub struct SmallFile<'a> {
     pub mtime: (i64, u32),
     /// What was computed over what arrived.
     pub digests: FileDigests,
-    /// Its BLAKE3, where it is to be read back before it gets its name.
-    pub read_back: Option<[u8; 32]>,
+    /// It is to be read back before it gets its name.
+    pub read_back: bool,
 }
 
 /// What opening a part file came to.
@@ -205,7 +205,7 @@ impl Tree {
             source,
             stored: Mutex::new(None),
             digests: FileDigests::default(),
-            read_back: None,
+            read_back: false,
             awaits_sync: !self.syncs_each(),
         }
     }
@@ -295,7 +295,7 @@ impl Tree {
             || unchanged(offer.mtime, offer.changed, left.source_clock);
         let same = offer.size == Some(part.size) && offer.mtime == part.mtime && untouched;
         // Without digests nothing can be compared.
-        if !same || part.block_bytes != options.block_bytes || !options.digests.blake3 {
+        if !same || part.block_bytes != options.block_bytes || options.digests.main.is_none() {
             return None;
         }
         let (parent, _) = split_name(&offer.path);
@@ -362,7 +362,7 @@ impl Tree {
             }
             finish_attributes(&part_file, small.mode & Self::MODE_MASK, Some(small.mtime))?;
             // Asked once: which it is may change while others are being synced.
-            let alone = self.syncs_now(device, small.read_back.is_some());
+            let alone = self.syncs_now(device, small.read_back);
             if alone {
                 file::sync_data(&part_file)?;
             }

@@ -556,7 +556,7 @@ impl StreamWork<'_> {
         }
         let mut trailer = [0; TRAILER_BYTES];
         self.input.meta(&mut trailer)?;
-        let trailer = Trailer::decode(&trailer)?;
+        let trailer = Trailer::decode(&trailer, self.run.options.digests)?;
         if let Some(Part::File(part)) = part.as_deref() {
             part.written(offset, length.into());
         }
@@ -655,7 +655,7 @@ impl StreamWork<'_> {
         frame::check_entry_path(path)?;
         self.run.expected.check(path)?;
         let mtime = (entry.mtime_seconds, entry.mtime_nanos);
-        let small = SmallFile { path, mode: entry.mode, mtime, digests: FileDigests::default(), read_back: None };
+        let small = SmallFile { path, mode: entry.mode, mtime, digests: FileDigests::default(), read_back: false };
         let existing = self.run.options.existing;
         let tree = self.run.tree().filter(|_| keep);
         let written = match entry.kind {
@@ -698,7 +698,7 @@ impl StreamWork<'_> {
         })?;
         let mut trailer = [0; TRAILER_BYTES];
         self.input.meta(&mut trailer)?;
-        let trailer = Trailer::decode(&trailer)?;
+        let trailer = Trailer::decode(&trailer, self.run.options.digests)?;
         if !keep {
             return Ok(());
         }
@@ -709,12 +709,12 @@ impl StreamWork<'_> {
         let mut hasher = BlockHasher::new(self.run.options.digests, 0);
         hasher.update(content);
         let ours = hasher.finish(true);
-        if self.run.options.digests.blake3 && ours.blake3 != trailer.digest.blake3 {
+        if self.run.options.digests.main.is_some() && ours.main != trailer.digest.main {
             staged.exceptions.push((index, ItemResult::Mismatch));
             return Ok(());
         }
         small.digests = ours.as_file(self.run.options.digests);
-        small.read_back = (self.run.options.verify == Verify::Disk).then_some(ours.blake3);
+        small.read_back = self.run.options.verify == Verify::Disk;
         let written = match &self.run.destination {
             Destination::Tree(tree) => {
                 let write = || tree.write_small(&small, self.run.options.existing, content);

@@ -68,7 +68,7 @@ impl Write for Sink {
 fn options(streams: u16) -> TransferOptions {
     TransferOptions {
         block_bytes: 1 << 20,
-        digests: Digests { blake3: true, adler32: false, crc32c: false },
+        digests: Digests::BLAKE3,
         verify: Verify::Wire,
         existing: Existing::Replace,
         rate_limit: None,

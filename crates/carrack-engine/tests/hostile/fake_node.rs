@@ -93,7 +93,7 @@ impl FakeNode {
         Self { node, thread }
     }
 
-    fn at(&self, path: &str) -> Location {
+    pub fn at(&self, path: &str) -> Location {
         Location::Node { node: self.node.clone(), path: path.as_bytes().to_vec() }
     }
 

@@ -151,7 +151,7 @@ fn through_a_link_put_there_meanwhile() {
     std::os::unix::fs::symlink(sandbox.outside(), sandbox.root().join("d")).unwrap();
     block(&mut stream, 1, 0, b"bytes", true);
     let blake3 = Some(*blake3::hash(b"bytes").as_bytes());
-    session.say(&PeerMessage::Complete { item: 1, size: 5, blake3 });
+    session.say(&PeerMessage::Complete { item: 1, size: 5, digest: blake3 });
     assert_eq!(session.heard(), PeerMessage::Done { item: 1, result: ItemResult::Published });
     session.leave().unwrap();
     sandbox.assert_untouched();
@@ -209,7 +209,7 @@ fn times_at_the_ends_of_what_can_be_counted() {
         session.say(&offered);
         assert_eq!(session.heard(), PeerMessage::Answer { item: 2, answer: Answer::Accept });
         block(&mut stream, 2, 0, b"bytes", true);
-        session.say(&PeerMessage::Complete { item: 2, size: 5, blake3: Some(*blake3::hash(b"bytes").as_bytes()) });
+        session.say(&PeerMessage::Complete { item: 2, size: 5, digest: Some(*blake3::hash(b"bytes").as_bytes()) });
         let PeerMessage::Done { item: 2, result } = session.heard() else { panic!() };
         assert!(matches!(result, ItemResult::Published | ItemResult::Failed(_)), "{result:?}");
         let mut attributes = directories(&[directory]);

@@ -133,7 +133,7 @@ fn doubles_change_nothing() {
     assert_eq!(session.heard(), PeerMessage::BundleDone { bundle: 2, exceptions: Vec::new() });
     bundle(&mut stream, 2, &[Entry::File(b"small", b"second"), Entry::File(b"other", b"new")]);
     let blake3 = Some(*blake3::hash(&content).as_bytes());
-    session.say(&PeerMessage::Complete { item: 1, size: u64::from(BLOCK), blake3 });
+    session.say(&PeerMessage::Complete { item: 1, size: u64::from(BLOCK), digest: blake3 });
     assert_eq!(session.heard(), PeerMessage::Done { item: 1, result: ItemResult::Published });
     bundle(&mut stream, 3, &[Entry::File(b"last", b"")]);
     assert_eq!(session.heard(), PeerMessage::BundleDone { bundle: 3, exceptions: Vec::new() });
@@ -164,7 +164,7 @@ fn wrong_digests_get_no_name() {
     stream.flush().unwrap();
     assert_eq!(session.heard(), PeerMessage::SendAgain { item: 1, offset: 0 });
     block(&mut stream, 1, 0, b"bytes", true);
-    session.say(&PeerMessage::Complete { item: 1, size: 5, blake3: Some([9; 32]) });
+    session.say(&PeerMessage::Complete { item: 1, size: 5, digest: Some([9; 32]) });
     assert_eq!(session.heard(), PeerMessage::Done { item: 1, result: ItemResult::Mismatch });
     stream.meta(&[&Header::Bundle { bundle: 2, entries: 1 }.encode()]).unwrap();
     let (kind, path_bytes) = (EntryKind::File, 1);

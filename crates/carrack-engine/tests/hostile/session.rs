@@ -50,6 +50,11 @@ pub fn options() -> Options {
     Options { block_bytes: BLOCK, blake3: true, session_id: vec![1; 16], streams: 4, ..Options::default() }
 }
 
+/// The same, verified by XXH3-128.
+pub fn xxh128() -> Options {
+    Options { blake3: false, xxh128: true, version: PROTOCOL_VERSION, ..options() }
+}
+
 /// To receive into a directory of the agent.
 pub fn receive_into(directory: &[u8]) -> Begin {
     let role = ReceiveRole { directory: directory.to_vec(), ..ReceiveRole::default() };

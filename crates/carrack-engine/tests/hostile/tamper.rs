@@ -13,7 +13,7 @@ use carrack_core::wire::frame::{HEADER_BYTES, MAC_BYTES, TRAILER_BYTES};
 use carrack_engine::link::dial;
 
 use crate::sandbox::Sandbox;
-use crate::session::{BLOCK, Session, options, receive_into};
+use crate::session::{BLOCK, Session, options, receive_into, xxh128};
 use crate::watch::Watch;
 
 /// What a dialer in the clear says before its first frame: magic, greeting, proof.
@@ -99,6 +99,10 @@ struct Way {
 
 /// Sends the directory `from` to the sandbox. An error when not even the data connections could be made.
 fn transfer(from: &Path, sandbox: &Sandbox, way: Way) -> Result<Outcome, Failure> {
+    transfer_with(options(), from, sandbox, way)
+}
+
+fn transfer_with(options: Options, from: &Path, sandbox: &Sandbox, way: Way) -> Result<Outcome, Failure> {
     let mut sender = Session::start(from).with(way.encrypt);
     let mut receiver = Session::start(&sandbox.root()).with(way.encrypt);
     sender.forward_to(&receiver);
@@ -109,9 +113,10 @@ fn transfer(from: &Path, sandbox: &Sandbox, way: Way) -> Result<Outcome, Failure
     let dial = Dial { session, addresses, pin, count: way.streams, first: 0, timeout_ms: 5000, ..Dial::default() };
     let dialed = sender.request(Ask::Dial(dial));
     let outcome = dialed.map(|_| {
-        receiver.request(Ask::Begin(receive_into(b""))).unwrap();
+        let options = Some(options);
+        receiver.request(Ask::Begin(Begin { options: options.clone(), ..receive_into(b"") })).unwrap();
         let role = Role::Send(SendRole { sources: vec![Source::default()], known: false });
-        sender.request(Ask::Begin(Begin { options: Some(options()), role: Some(role) })).unwrap();
+        sender.request(Ask::Begin(Begin { options, role: Some(role) })).unwrap();
         let received = receiver.ended();
         let Some(Tell::Ended(sent)) = sender.wait(|_, tell| matches!(tell, Tell::Ended(_))) else { panic!() };
         Outcome { sent, received }
@@ -249,9 +254,10 @@ fn altered_payload_is_sent_again() {
         &[frame(3) + PAYLOAD + 12_345],
         &[frame(0) + PAYLOAD + 7, frame(1) + PAYLOAD + 7, frame(9) + PAYLOAD + 7],
     ];
-    for places in all {
+    for (places, options) in all.into_iter().flat_map(|places| [(places, options()), (places, xxh128())]) {
         let sandbox = Sandbox::new();
-        let outcome = transfer(from.path(), &sandbox, clear(1, flip(places.to_vec(), true))).unwrap();
+        let way = clear(1, flip(places.to_vec(), true));
+        let outcome = transfer_with(options, from.path(), &sandbox, way).unwrap();
         assert_eq!((outcome.received, outcome.sent.failure), (Ok(()), None));
         assert_eq!(outcome.sent.mismatches, places.len() as u64);
         assert_eq!((outcome.sent.files, outcome.sent.streams_lost), (1, 0));

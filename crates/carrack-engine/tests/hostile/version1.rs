@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use carrack_core::report::{ErrorCode, Side};
-use carrack_core::request::{CopyOptions, Durability};
+use carrack_core::report::{ErrorCode, ItemKind, Side};
+use carrack_core::request::{CopyOptions, Digests, Durability, Reach};
 use carrack_core::tuning::BLOCK_BYTES;
 use carrack_core::wire::control::*;
 use carrack_core::wire::frame::{
@@ -13,6 +13,7 @@ use carrack_core::wire::frame::{
 use carrack_core::wire::peer::PeerMessage;
 use carrack_engine::data::stream::InStream;
 use carrack_engine::error::failure;
+use carrack_engine::files::Files;
 
 use crate::fake_node::{Conversation, FakeNode, Play, pull, pull_with, push};
 use crate::sandbox::Sandbox;
@@ -50,7 +51,7 @@ fn receive_file(node: &mut Conversation) -> (Vec<u8>, Vec<u8>) {
         .unwrap();
     let mut trailer = [0; TRAILER_BYTES];
     stream.meta(&mut trailer).unwrap();
-    assert!(Trailer::decode(&trailer).unwrap().whole);
+    assert!(Trailer::decode(&trailer, Digests::BLAKE3).unwrap().whole);
     node.say(&PeerMessage::Landed { blocks: Vec::new(), bundles: vec![bundle] });
     node.say(&PeerMessage::BundleDone { bundle, exceptions: Vec::new() });
     assert_eq!(node.heard(), Some(PeerMessage::Finish));
@@ -135,6 +136,50 @@ fn what_the_version_before_cannot_do_is_refused() {
         assert!(error.message.contains(flag) && error.message.contains("update it"), "{error:?}");
     }
     assert_eq!(sandbox.names(), Vec::<String>::new());
+}
+
+/// An end that would not know the word for it would verify nothing.
+#[test]
+fn xxh128_is_asked_only_of_those_who_know_it() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let file = sandbox.root().join("f");
+    std::fs::write(&file, b"content").unwrap();
+    let options = CopyOptions { digest: Digests::XXH128, ..CopyOptions::default() };
+    for (version, pushes) in [(1, false), (2, false), (1, true), (2, true)] {
+        let node = FakeNode::start(move |node| {
+            (node.version, node.kind) = (version, (!pushes).then_some(ItemKind::File));
+            while let Some((request, ask)) = node.next() {
+                assert!(!matches!(ask, Ask::Begin(_)), "{ask:?}");
+                let Some(answer) = node.honest(&ask) else { return };
+                node.tell(request, answer);
+            }
+        });
+        let report = match pushes {
+            true => push(&file, &node, "/copy", options.clone()),
+            false => pull_with(&node, "/f", &sandbox, options.clone()),
+        };
+        node.join();
+        let error = report.error.expect("it cannot do that");
+        let side = if pushes { Side::Destination } else { Side::Source };
+        assert_eq!((error.code, error.side), (ErrorCode::VersionMismatch, side), "{error:?}");
+        assert!(error.message.contains("--digest xxh128") && error.message.contains("update it"), "{error:?}");
+    }
+    // Nor for sums.
+    let node = FakeNode::start(|node| {
+        node.version = 2;
+        while let Some((request, ask)) = node.next() {
+            assert!(!matches!(ask, Ask::Sum(_)), "{ask:?}");
+            let Some(answer) = node.honest(&ask) else { return };
+            node.tell(request, answer);
+        }
+    });
+    let mut files = Files::open(&node.at("/f"), &Reach::default(), &|_| {}).unwrap();
+    let refused = files.sum(b"/f", Digests::XXH128, &mut |_| panic!("nothing was asked")).unwrap_err();
+    drop(files);
+    node.join();
+    assert_eq!(refused.code, ErrorCode::VersionMismatch);
+    assert!(refused.message.contains("--digest xxh128"), "{refused:?}");
 }
 
 #[test]

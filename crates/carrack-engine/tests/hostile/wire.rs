@@ -19,7 +19,7 @@ fn header(kind: EntryKind, path: &[u8], size: usize, mtime: (i64, u32)) -> Entry
 }
 
 pub fn trailer_of(content: &[u8]) -> Trailer {
-    let digest = BlockDigest { blake3: *blake3::hash(content).as_bytes(), ..BlockDigest::default() };
+    let digest = BlockDigest { main: *blake3::hash(content).as_bytes(), ..BlockDigest::default() };
     Trailer { whole: true, digest }
 }
 

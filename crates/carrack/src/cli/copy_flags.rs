@@ -43,8 +43,8 @@ fn what() -> [Arg; 8] {
         value(
             "digest",
             "LIST",
-            "blake3 (always), adler32, crc32c, separated by commas; none needs --verify none \
-             [default: blake3]",
+            "blake3, or xxh128 in its place, of each block: cheap, finds accidents but no forger, and no digest of \
+             whole files; adler32, crc32c besides; separated by commas; none needs --verify none [default: blake3]",
         ),
         value(
             "manifest",
@@ -74,8 +74,8 @@ fn how() -> [Arg; 5] {
         value(
             "encrypt",
             "HOW",
-            "tls: TLS 1.3 on every stream; none: in the clear, every frame still \
-             authenticated [default: tls]",
+            "tls: TLS 1.3 on every stream; none: in the clear, every frame still authenticated, its \
+             content by --digest blake3 alone [default: tls]",
         ),
     ]
     .map(|arg| arg.help_heading("How"))

@@ -124,8 +124,8 @@ fn rm() -> Command {
 
 fn sum() -> Command {
     let verb = Command::new("sum")
-        .about("Print digests where the files are: one kind as b3sum prints it, several with their names")
-        .arg(value("digest", "LIST", "blake3, adler32, crc32c, separated by commas [default: blake3]"))
+        .about("Print digests where the files are: one kind as b3sum or xxhsum prints it, several with their names")
+        .arg(value("digest", "LIST", "blake3 or xxh128, adler32, crc32c, separated by commas [default: blake3]"))
         .arg(locations("locations", "LOCATION").required(true));
     with_reach(verb)
 }

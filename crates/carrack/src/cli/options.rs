@@ -6,7 +6,8 @@ use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::path::display_bytes;
 use carrack_core::request::{
-    CongestionControl, CopyOptions, CopyRequest, Digests, Durability, Encrypt, Existing, LinkKind, Reach, Verify,
+    CongestionControl, CopyOptions, CopyRequest, Digests, Durability, Encrypt, Existing, LinkKind, MainDigest, Reach,
+    Verify,
 };
 
 use super::duration::parse_duration;
@@ -89,8 +90,10 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
     let default = CopyOptions::default();
     let verify = flags.parse("verify", parse_verify)?.unwrap_or(default.verify);
     let digest = copied_digests(flags, verify)?.unwrap_or(default.digest);
-    if output.manifest.is_some() && !digest.blake3 {
-        return Err(CommandError::usage("--manifest needs the BLAKE3 digest, which --digest none leaves out"));
+    if output.manifest.is_some() && digest.main != Some(MainDigest::Blake3) {
+        let left_out = digest.main.map_or("none", MainDigest::name);
+        let message = format!("--manifest needs the BLAKE3 digest of each file, which --digest {left_out} leaves out");
+        return Err(CommandError::usage(message));
     }
     Ok(CopyOptions {
         dry_run: flags.has("dry-run"),
@@ -113,14 +116,14 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
     })
 }
 
-/// The digests of a copy: BLAKE3 is always among them, because blocks and files are verified by it.
+/// The digests of a copy: BLAKE3 is among them where XXH3-128 is not, because blocks are verified by one of them.
 fn copied_digests(flags: &Flags, verify: Verify) -> Result<Option<Digests>, CommandError> {
     let Some(digests) = flags.parse("digest", parse_digests)? else {
         // What nothing is verified by need not be computed.
-        return Ok((verify == Verify::None).then_some(NO_DIGESTS));
+        return Ok((verify == Verify::None).then_some(Digests::NONE));
     };
-    if digests != NO_DIGESTS {
-        return Ok(Some(Digests { blake3: true, ..digests }));
+    if digests.any() {
+        return Ok(Some(Digests { main: digests.main.or(Digests::BLAKE3.main), ..digests }));
     }
     if verify != Verify::None {
         return Err(CommandError::usage("--digest none leaves nothing to verify by")
@@ -128,8 +131,6 @@ fn copied_digests(flags: &Flags, verify: Verify) -> Result<Option<Digests>, Comm
     }
     Ok(Some(digests))
 }
-
-const NO_DIGESTS: Digests = Digests { blake3: false, adler32: false, crc32c: false };
 
 fn existing(flags: &Flags) -> Existing {
     // clap has refused more than one of them.
@@ -188,25 +189,35 @@ fn failed_list(flags: &Flags) -> Result<Option<Vec<u8>>, CommandError> {
 /// The digests of `carrack sum`: those that were asked for, and no other.
 pub fn sum_digests(flags: &Flags) -> Result<Digests, CommandError> {
     match flags.parse("digest", parse_digests)? {
-        None => Ok(Digests { blake3: true, ..NO_DIGESTS }),
-        Some(NO_DIGESTS) => Err(CommandError::usage("--digest none: a sum of nothing")),
+        None => Ok(Digests::BLAKE3),
+        Some(Digests::NONE) => Err(CommandError::usage("--digest none: a sum of nothing")),
         Some(digests) => Ok(digests),
     }
 }
 
 fn parse_digests(text: &str) -> Result<Digests, String> {
     if text == "none" {
-        return Ok(NO_DIGESTS);
+        return Ok(Digests::NONE);
     }
-    let mut digests = NO_DIGESTS;
+    let mut digests = Digests::NONE;
     for name in text.split(',') {
-        match name {
-            "blake3" => digests.blake3 = true,
-            "adler32" => digests.adler32 = true,
-            "crc32c" => digests.crc32c = true,
-            _ => {
-                return Err(format!("{name:?} is not a digest: use blake3, adler32, crc32c, or none alone"));
+        let main = match name {
+            "blake3" => MainDigest::Blake3,
+            "xxh128" => MainDigest::Xxh128,
+            "adler32" => {
+                digests.adler32 = true;
+                continue;
             }
+            "crc32c" => {
+                digests.crc32c = true;
+                continue;
+            }
+            _ => {
+                return Err(format!("{name:?} is not a digest: use blake3, xxh128, adler32, crc32c, or none alone"));
+            }
+        };
+        if digests.main.replace(main).is_some_and(|other| other != main) {
+            return Err("blake3 and xxh128 are not computed together: name one of them".to_owned());
         }
     }
     Ok(digests)

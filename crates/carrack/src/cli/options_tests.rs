@@ -53,9 +53,12 @@ fn flags_reach_the_request() {
     assert_eq!(options("--block 1M").block_bytes, Some(1 << 20));
     assert_eq!(options("--bwlimit 10MB/s").rate_limit, Some(10_000_000));
     assert_eq!(options("--bwlimit 0").rate_limit, None);
-    let all = Digests { blake3: true, adler32: true, crc32c: true };
+    let all = Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 };
     assert_eq!(options("--digest adler32,crc32c").digest, all);
-    assert_eq!(options("--digest none --verify none").digest, NO_DIGESTS);
+    assert_eq!(options("--digest none --verify none").digest, Digests::NONE);
+    assert_eq!(options("--digest xxh128").digest, Digests::XXH128);
+    let with = Digests { crc32c: true, ..Digests::XXH128 };
+    assert_eq!(options("--digest crc32c,xxh128 --verify none").digest, with);
     assert_eq!(options("-rap").existing, Existing::Replace);
 }
 
@@ -115,6 +118,8 @@ fn refused_with_a_usage_error() {
         ("--digest none a b", "--digest none"),
         ("--digest none --verify disk a b", "--digest none"),
         ("--digest none --verify none --manifest m a b", "--manifest"),
+        ("--digest xxh128 --manifest m a b", "--digest xxh128 leaves out"),
+        ("--digest blake3,xxh128 a b", "blake3 and xxh128"),
         ("--digest md5 a b", "--digest"),
         ("--digest blake3,none a b", "--digest"),
         ("--digest  a b", "--digest"),

@@ -1,6 +1,6 @@
-//! `carrack sum`: digests made where the files are, printed as b3sum and sha256sum print theirs.
+//! `carrack sum`: digests made where the files are, printed as b3sum, xxhsum and sha256sum print theirs.
 //!
-//! One digest gives their plain lines, which `b3sum -c` reads. Several give lines with a tag, `BLAKE3 (name) = …`.
+//! One digest gives their plain lines, which `b3sum -c` and `xxhsum -c` read. Several give lines with a tag, `BLAKE3 (name) = …`.
 
 use std::io::IsTerminal;
 
@@ -57,6 +57,7 @@ fn tell(session: &mut Session, name: &[u8], entry: SumEntry, terminal: bool) {
 fn lines(name: &[u8], digests: &FileDigests, terminal: bool) -> Vec<Vec<u8>> {
     let all = [
         ("BLAKE3", digests.blake3.map(|digest| format::hex(&digest))),
+        ("XXH128", digests.xxh128.map(|digest| format::hex(&digest))),
         ("ADLER32", digests.adler32.map(|digest| format!("{digest:08x}"))),
         ("CRC32C", digests.crc32c.map(|digest| format!("{digest:08x}"))),
     ];
@@ -99,6 +100,8 @@ mod tests {
         for (name, terminal, line) in cases {
             assert_eq!(lines(name, &one, *terminal), [line.as_bytes()]);
         }
+        let xxh128 = FileDigests { xxh128: Some([0x22; 16]), ..FileDigests::default() };
+        assert_eq!(lines(b"a", &xxh128, false), [format!("{}  a", "22".repeat(16)).into_bytes()]);
         let adler = FileDigests { adler32: Some(0xab), ..FileDigests::default() };
         assert_eq!(lines(b"a", &adler, false), [b"000000ab  a"]);
         let both = FileDigests { crc32c: Some(1), ..adler };

@@ -4,7 +4,7 @@
 use carrack_core::pace::limit::Limit;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{Event, Failure, ItemReport, LinkReport, Outcome, Progress, Report, Side};
-use carrack_core::request::{Durability, LinkKind, Verify};
+use carrack_core::request::{Durability, LinkKind, MainDigest, Verify};
 
 use super::format::{self, count, counted};
 
@@ -21,7 +21,7 @@ pub fn event(event: &Event, verbose: u8) -> Vec<String> {
         }
         Event::Note(text) => vec![format!("note: {}", safe(text))],
         // The report says it again; who watches wants to know now.
-        Event::Linked(link) if verbose > 0 => vec![self::link(link)],
+        Event::Linked(link) if verbose > 0 => vec![self::link(link, "in the clear")],
         Event::Item(report) => item(report, verbose).into_iter().collect(),
         Event::SessionLost { .. } => vec![format!("note: {}", session_lost(event))],
         Event::Linked(_) | Event::Progress(_) => Vec::new(),
@@ -90,8 +90,13 @@ pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
         lines.push(format!("kept: {} left alone", counted(report.files_kept, "item", "items")));
     }
     if !dry_run {
-        lines.extend(report.verify.map(|verify| verified(verify, report.durable.is_some())));
-        lines.extend(report.link.as_ref().map(link));
+        lines.extend(report.verify.map(|verify| verified(verify, report)));
+        // The MACs are over headers and digests: only a digest that nobody can forge extends them to the content.
+        let clear = match report.digest {
+            Some(MainDigest::Blake3) => "in the clear, every frame authenticated",
+            _ => "in the clear, headers authenticated, content not",
+        };
+        lines.extend(report.link.as_ref().map(|report| link(report, clear)));
         lines.extend(report.limit.map(limited));
         lines.extend(resumed(report));
         lines.extend(recovered(report));
@@ -136,18 +141,23 @@ fn files_rate(files_per_second: f64) -> String {
     if files_per_second < 10.0 { format!("{files_per_second:.1}") } else { count(files_per_second as u64) }
 }
 
-fn verified(verify: Verify, kept: bool) -> String {
+fn verified(verify: Verify, report: &Report) -> String {
+    let (what, but) = match report.digest {
+        Some(MainDigest::Xxh128) => ("xxh128 of each block", "; it finds accidents, not forgery"),
+        _ => ("BLAKE3", ""),
+    };
     match verify {
         // What is not kept gets no name, and cannot be read back.
-        Verify::Wire | Verify::Disk if !kept => "verified: BLAKE3 of what the receiver got",
-        Verify::Wire => "verified: BLAKE3 of what the receiver wrote, before each name appeared",
-        Verify::Disk => "verified: BLAKE3 of what storage gave back, before each name appeared",
-        Verify::None => "verified: no, as asked (--verify none)",
+        Verify::Wire | Verify::Disk if report.durable.is_none() => {
+            format!("verified: {what} of what the receiver got{but}")
+        }
+        Verify::Wire => format!("verified: {what} of what the receiver wrote, before each name appeared{but}"),
+        Verify::Disk => format!("verified: {what} of what storage gave back, before each name appeared{but}"),
+        Verify::None => "verified: no, as asked (--verify none)".to_owned(),
     }
-    .to_owned()
 }
 
-fn link(report: &LinkReport) -> String {
+fn link(report: &LinkReport, clear: &str) -> String {
     let way = match report.kind {
         LinkKind::Memory => return "link: within this process".to_owned(),
         LinkKind::Direct => format!("direct to {}", safe(&report.address)),
@@ -155,7 +165,7 @@ fn link(report: &LinkReport) -> String {
         LinkKind::Tunnel => "tunnel over the control connection".to_owned(),
     };
     let cipher = match report.cipher.as_str() {
-        "none" => "in the clear, every frame authenticated".to_owned(),
+        "none" => clear.to_owned(),
         cipher => safe(cipher),
     };
     format!("link: {way}, {}, {cipher}", counted(report.streams.into(), "stream", "streams"))

@@ -22,6 +22,7 @@ fn finished() -> Report {
         moving: Duration::from_millis(610),
         link: Some(link_report(LinkKind::Direct)),
         verify: Some(Verify::Wire),
+        digest: Some(MainDigest::Blake3),
         durable: Some(true),
         ..Report::default()
     }
@@ -39,6 +40,35 @@ fn a_good_copy() {
         ]
     );
     assert!(failures(&finished()).is_empty());
+}
+
+#[test]
+fn xxh128_is_not_taken_for_more_than_it_is() {
+    let clear = LinkReport { cipher: "none".into(), ..link_report(LinkKind::Direct) };
+    let said = |digest, verify, durable| {
+        let finished = Report { digest, verify: Some(verify), durable, link: Some(clear.clone()), ..finished() };
+        report(&finished, false)[1..3].to_vec()
+    };
+    let link = "link: direct to 10.0.0.2:41234, 4 streams, in the clear, ";
+    let xxh128 = Some(MainDigest::Xxh128);
+    assert_eq!(
+        said(xxh128, Verify::Wire, Some(true)),
+        [
+            "verified: xxh128 of each block of what the receiver wrote, before each name appeared; it finds accidents, not forgery",
+            &format!("{link}headers authenticated, content not"),
+        ]
+    );
+    assert_eq!(
+        said(xxh128, Verify::Disk, Some(true))[0],
+        "verified: xxh128 of each block of what storage gave back, before each name appeared; it finds accidents, not forgery"
+    );
+    assert_eq!(
+        said(xxh128, Verify::Wire, None)[0],
+        "verified: xxh128 of each block of what the receiver got; it finds accidents, not forgery"
+    );
+    assert_eq!(said(None, Verify::None, Some(true))[1], format!("{link}headers authenticated, content not"));
+    let blake3 = said(Some(MainDigest::Blake3), Verify::Wire, Some(true));
+    assert_eq!(blake3[1], format!("{link}every frame authenticated"));
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::time::{Duration, SystemTime};
 
 use carrack_core::report::{Event, Failure, FileDigests, ItemKind, ItemReport, LinkReport, Outcome, Progress, Report};
-use carrack_core::request::{Durability, Encrypt, Verify};
+use carrack_core::request::{Durability, Encrypt, MainDigest, Verify};
 use serde_json::{Map, Value, json};
 
 use super::format;
@@ -72,6 +72,7 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
         "bytes_per_second": format::per_second(report.bytes, report.moving).map(|rate| rate as u64),
         "link": report.link.as_ref().map(link),
         "verify": report.verify.map(verify),
+        "digest": report.digest.map(MainDigest::name),
         "encrypt": report.encrypt.map(encrypt),
         "faults": {
             "digest_mismatches": faults.digest_mismatches,
@@ -111,6 +112,9 @@ pub fn with_path(mut object: Value, path: &[u8]) -> Value {
 pub fn with_digests(mut object: Value, digests: &FileDigests) -> Value {
     if let Some(blake3) = digests.blake3 {
         object["blake3"] = json!(format::hex(&blake3));
+    }
+    if let Some(xxh128) = digests.xxh128 {
+        object["xxh128"] = json!(format::hex(&xxh128));
     }
     if let Some(adler32) = digests.adler32 {
         object["adler32"] = json!(format!("{adler32:08x}"));
@@ -205,7 +209,7 @@ mod tests {
     }
 
     fn published(path: &[u8], outcome: Outcome) -> Event {
-        let digests = FileDigests { blake3: Some([1; 32]), adler32: Some(0xab), crc32c: None };
+        let digests = FileDigests { blake3: Some([1; 32]), adler32: Some(0xab), ..FileDigests::default() };
         Event::Item(ItemReport { path: path.to_vec(), kind: ItemKind::File, size: 5, digests, outcome })
     }
 
@@ -261,6 +265,7 @@ mod tests {
             moving: Duration::from_millis(500),
             failures: vec![ItemFailure { path: b"x".to_vec(), failure: refused() }],
             verify: Some(Verify::Wire),
+            digest: Some(MainDigest::Xxh128),
             encrypt: Some(Encrypt::Tls),
             ..Report::default()
         };
@@ -270,6 +275,7 @@ mod tests {
         assert_eq!(value["bytes_per_second"], 2000);
         assert_eq!(value["moving_seconds"], 0.5);
         assert_eq!(value["verify"], "wire");
+        assert_eq!(value["digest"], "xxh128");
         assert_eq!(value["failures"][0]["path"], "x");
         assert_eq!(value["failures"][0]["code"], "permission-denied");
         assert_eq!(value["error"], Value::Null);

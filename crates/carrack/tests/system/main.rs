@@ -25,3 +25,4 @@ mod ssh;
 mod storage;
 mod support;
 mod verbs;
+mod xxh128;

@@ -254,11 +254,11 @@ fn with_no_retries_the_first_loss_is_the_last() {
 
 #[test]
 fn what_is_altered_on_the_way_is_sent_again() {
-    for encrypt in ["tls", "none"] {
+    for (encrypt, digest) in [("tls", "blake3"), ("none", "blake3"), ("tls", "xxh128"), ("none", "xxh128")] {
         let scene = Scene::new();
         // Far enough in that the control connection never comes to it.
         scene.proxy.flip(Way::Up, Flip::Every(1 << 20), 5);
-        let running = scene.start(&["--encrypt", encrypt]);
+        let running = scene.start(&["--encrypt", encrypt, "--digest", digest]);
         let summary = scene.done(running);
         assert_eq!(scene.proxy.made().flips, 5);
         assert_eq!(fault(&summary, "sessions_lost"), 0);

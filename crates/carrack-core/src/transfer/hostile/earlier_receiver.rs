@@ -14,7 +14,7 @@ use crate::{limits, tuning};
 const SIZE: u64 = 5000;
 
 fn digest(of: u8) -> BlockDigest {
-    BlockDigest { blake3: [of; 32], ..BlockDigest::default() }
+    BlockDigest { main: [of; 32], ..BlockDigest::default() }
 }
 
 fn confirm(first: u64, count: u64) -> PeerMessage {
@@ -44,7 +44,7 @@ fn complete(receiver: &mut Receiver) {
         tree.insert(index, (SIZE - index * 1024).min(1024), digest(index as u8));
     }
     let blake3 = tree.finish(SIZE).unwrap().blake3;
-    receiver.handle_message(PeerMessage::Complete { item: 1, size: SIZE, blake3 }).unwrap();
+    receiver.handle_message(PeerMessage::Complete { item: 1, size: SIZE, digest: blake3 }).unwrap();
 }
 
 fn publishes(actions: &[ReceiverAction]) -> bool {
@@ -107,7 +107,7 @@ fn held_and_sent_blocks_make_the_file() {
 #[test]
 fn a_file_that_is_not_what_it_must_be_comes_again() {
     let mut receiver = resumed(Verify::Wire, &[0, 1, 2, 3, 4]);
-    let wrong = PeerMessage::Complete { item: 1, size: SIZE, blake3: Some([1; 32]) };
+    let wrong = PeerMessage::Complete { item: 1, size: SIZE, digest: Some([1; 32]) };
     receiver.handle_message(wrong).unwrap();
     receiver.handle_message(confirm(0, 5)).unwrap();
     let ended = actions(&mut receiver);
@@ -135,7 +135,7 @@ fn questions_are_bounded() {
     }
     is_violation(receiver.handle_message(PeerMessage::Finish));
     // Of what is there without the digests agreed, and of what was not asked about, nothing is said.
-    let all = digest(7).as_file(Digests { blake3: true, adler32: true, crc32c: true });
+    let all = digest(7).as_file(Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 });
     receiver.handle_looked(1, vec![(0, all), (1, all)]);
     receiver.handle_looked(2, vec![(0, FileDigests::default())]);
     receiver.handle_looked(2, vec![(0, all)]);

@@ -7,14 +7,17 @@ use super::sender::{
     LARGE, accept, bundle_done, done, file, landed, next_block, recovering, reports, sender_with, sent,
 };
 use super::*;
+use crate::digest::from_xxh128;
 use crate::limits;
 use crate::report::Outcome;
 use crate::transfer::ScannedItem;
 use crate::transfer::orders::{options, options_v2};
 use crate::transfer::sender::{Job, Next, Sender, SenderAction};
+use crate::wire::VERSION_XXH128;
+use crate::wire::control::TransferOptions;
 
 fn digest(of: u8) -> BlockDigest {
-    BlockDigest { blake3: [of; 32], ..BlockDigest::default() }
+    BlockDigest { main: [of; 32], ..BlockDigest::default() }
 }
 
 fn held(first: u64, digests: Vec<BlockDigest>) -> PeerMessage {
@@ -121,6 +124,17 @@ fn a_lost_stream_leaves_its_held_block_to_another() {
 }
 
 #[test]
+fn held_blocks_have_digests_of_the_kind_agreed() {
+    let now = Instant::now();
+    let xxh128 = TransferOptions { digests: Digests::XXH128, version: VERSION_XXH128, ..options_v2(BLOCK) };
+    let short = BlockDigest { main: from_xxh128([1; 16]), ..BlockDigest::default() };
+    is_violation(sender_with(xxh128, now, Some(LARGE)).handle_message(now, held(0, vec![short, digest(1)])));
+    sender_with(xxh128, now, Some(LARGE)).handle_message(now, held(0, vec![short])).unwrap();
+    let none = TransferOptions { digests: Digests::NONE, ..options_v2(BLOCK) };
+    is_violation(sender_with(none, now, Some(LARGE)).handle_message(now, held(0, vec![short])));
+}
+
+#[test]
 fn a_block_that_storage_lost_is_taken_back() {
     let now = Instant::now();
     let again = PeerMessage::SendAgain { item: 1, offset: 0 };
@@ -143,8 +157,8 @@ fn a_block_that_storage_lost_is_taken_back() {
 fn what_is_there_already_is_not_sent() {
     let now = Instant::now();
     let present = |wanted| PeerMessage::Answer { item: 1, answer: Answer::Present(digest(7).as_file(wanted)) };
-    let blake3 = Digests { blake3: true, adler32: true, crc32c: true };
-    let none = Digests { blake3: false, adler32: false, crc32c: false };
+    let blake3 = Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 };
+    let none = Digests::NONE;
     is_violation(sender_with(options(BLOCK), now, Some(LARGE)).handle_message(now, present(blake3)));
     is_violation(recovering(now, None).handle_message(now, present(blake3)));
     is_violation(recovering(now, Some(LARGE)).handle_message(now, present(none)));
@@ -164,7 +178,7 @@ fn what_is_there_already_is_not_sent() {
 fn questions_are_answered_once_and_as_they_were_asked() {
     let now = Instant::now();
     let known = |bundle, items| PeerMessage::Known { bundle, items };
-    let all = digest(7).as_file(Digests { blake3: true, adler32: true, crc32c: true });
+    let all = digest(7).as_file(Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 });
     let mut sender = recovering(now, Some(LARGE));
     let asked = said(&mut sender);
     assert!(

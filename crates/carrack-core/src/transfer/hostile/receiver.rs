@@ -4,11 +4,13 @@
 use std::time::Instant;
 
 use super::*;
+use crate::digest::from_xxh128;
 use crate::limits;
 use crate::request::Verify;
 use crate::transfer::BLOCKS_AHEAD;
 use crate::transfer::orders::{offer, options, options_v2};
 use crate::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
+use crate::wire::VERSION_XXH128;
 use crate::wire::control::TransferOptions;
 use crate::wire::frame::Trailer;
 
@@ -36,7 +38,7 @@ pub(super) fn recovering(verify: Verify) -> Receiver {
 }
 
 fn complete(size: u64) -> PeerMessage {
-    PeerMessage::Complete { item: 1, size, blake3: Some([0; 32]) }
+    PeerMessage::Complete { item: 1, size, digest: Some([0; 32]) }
 }
 
 fn deliver(receiver: &mut Receiver, offset: u64, length: u32, whole: bool) {
@@ -119,7 +121,7 @@ fn blocks_come_only_where_they_belong() {
     let last = limits::OPEN_ITEMS as u64 + 1;
     (1..=last).for_each(|item| waiting.handle_message(offer(item, Some(5000))).unwrap());
     is_violation(waiting.begin_block(0, last, 0, BLOCK, false));
-    is_violation(waiting.handle_message(PeerMessage::Complete { item: last, size: 5000, blake3: Some([0; 32]) }));
+    is_violation(waiting.handle_message(PeerMessage::Complete { item: last, size: 5000, digest: Some([0; 32]) }));
 
     let mut receiver = open(Some(5000));
     let wrong = [
@@ -174,11 +176,42 @@ fn a_source_without_a_size_cannot_take_its_blocks_back() {
 }
 
 #[test]
+fn xxh128_is_as_short_as_it_is() {
+    let options = TransferOptions { digests: Digests::XXH128, version: VERSION_XXH128, ..options(BLOCK) };
+    let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: false });
+    receiver.handle_stream(0);
+    receiver.handle_message(offer(1, Some(1500))).unwrap();
+    receiver.handle_opened(1, Opened::Ready);
+    let short = |of| BlockDigest { main: from_xxh128([of; 16]), ..BlockDigest::default() };
+    let is_asked_again = |actions: Vec<ReceiverAction>| {
+        actions.contains(&ReceiverAction::Send(PeerMessage::SendAgain { item: 1, offset: 0 }))
+    };
+    let mut deliver = |offset, length, ours, theirs| {
+        assert_eq!(receiver.begin_block(0, 1, offset, length, false), Ok(Begin::Write));
+        let trailer = Trailer { whole: true, digest: theirs };
+        receiver.handle_block(0, 1, offset, length, ours, &trailer);
+        is_asked_again(actions(&mut receiver))
+    };
+    assert!(deliver(0, BLOCK, short(2), short(1)), "a block that arrived altered");
+    assert!(!deliver(0, BLOCK, short(1), short(1)));
+    deliver(1024, 476, short(3), short(3));
+    let complete = |digest| PeerMessage::Complete { item: 1, size: 1500, digest };
+    is_violation(receiver.handle_message(complete(Some([4; 32]))));
+    is_violation(receiver.handle_message(complete(None)));
+    receiver.handle_message(complete(Some(short(4).main))).unwrap();
+    let published = actions(&mut receiver).into_iter().find_map(|action| match action {
+        ReceiverAction::Publish { digests, .. } => Some(digests),
+        _ => None,
+    });
+    assert_eq!(published, Some(short(4).as_file(Digests::XXH128)));
+}
+
+#[test]
 fn completion_comes_once_and_as_agreed() {
     let mut receiver = open(Some(5000));
     is_violation(receiver.handle_message(complete(5001)));
-    is_violation(receiver.handle_message(PeerMessage::Complete { item: 1, size: 5000, blake3: None }));
-    is_violation(receiver.handle_message(PeerMessage::Complete { item: 2, size: 5000, blake3: Some([0; 32]) }));
+    is_violation(receiver.handle_message(PeerMessage::Complete { item: 1, size: 5000, digest: None }));
+    is_violation(receiver.handle_message(PeerMessage::Complete { item: 2, size: 5000, digest: Some([0; 32]) }));
     receiver.handle_message(complete(5000)).unwrap();
     is_violation(receiver.handle_message(complete(5000)));
     for index in 0..5 {
@@ -281,8 +314,8 @@ fn finish(receiver: &mut Receiver, rng: &mut Rng, stream: u16, item: u64, offset
     if rng.chance(30) {
         return receiver.handle_write_failed(stream, item, failure());
     }
-    let digest = BlockDigest { blake3: [7; 32], ..BlockDigest::default() };
-    let theirs = if rng.chance(100) { BlockDigest { blake3: [9; 32], ..digest } } else { digest };
+    let digest = BlockDigest { main: [7; 32], ..BlockDigest::default() };
+    let theirs = if rng.chance(100) { BlockDigest { main: [9; 32], ..digest } } else { digest };
     receiver.handle_block(stream, item, offset, length, digest, &Trailer { whole: !rng.chance(100), digest: theirs });
 }
 
@@ -294,7 +327,7 @@ fn drive(receiver: &mut Receiver, rng: &mut Rng, writing: &mut [Option<(u64, u64
             }
             ReceiverAction::Open(offer) if rng.chance(300) => {
                 let blocks =
-                    (0..rng.below(9)).map(|index| (index, BlockDigest { blake3: [7; 32], ..Default::default() }));
+                    (0..rng.below(9)).map(|index| (index, BlockDigest { main: [7; 32], ..Default::default() }));
                 receiver.handle_opened(offer.item, Opened::Resumed(blocks.collect()));
             }
             ReceiverAction::Open(offer) => receiver.handle_opened(offer.item, Opened::Ready),

@@ -195,7 +195,7 @@ fn what_only_senders_say_is_refused() {
     let mut sender = sender(now, None);
     let messages = [
         offer(9, None),
-        PeerMessage::Complete { item: 1, size: 1, blake3: None },
+        PeerMessage::Complete { item: 1, size: 1, digest: None },
         PeerMessage::Abandon { item: 1 },
         PeerMessage::Directories(Vec::new()),
         PeerMessage::Finish,

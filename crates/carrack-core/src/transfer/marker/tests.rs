@@ -5,14 +5,15 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::digest::from_xxh128;
 
 const TAG: Tag = *b"0123abcd";
 const BOOT: [u8; 16] = [7; 16];
 const OTHER_BOOT: [u8; 16] = [8; 16];
-const ALL: Digests = Digests { blake3: true, adler32: true, crc32c: true };
+const ALL: Digests = Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 };
 
 fn digest(seed: u64) -> BlockDigest {
-    BlockDigest { blake3: *blake3::hash(&seed.to_le_bytes()).as_bytes(), adler32: seed as u32, crc32c: !seed as u32 }
+    BlockDigest { main: *blake3::hash(&seed.to_le_bytes()).as_bytes(), adler32: seed as u32, crc32c: !seed as u32 }
 }
 
 fn session(boot: [u8; 16], durability: Durability, source_clock: i64) -> Record {
@@ -205,12 +206,40 @@ fn what_cannot_have_been_written_ends_it() {
 
 #[test]
 fn digests_that_were_not_computed_do_not_serve() {
-    let only = Digests { blake3: true, adler32: false, crc32c: false };
+    let only = Digests::BLAKE3;
     let item = Published { key: key(1), digests: digest(1).as_file(only) };
     let found = truth(&[session(BOOT, Durability::Group, 9), Record::Published(vec![item])], BOOT);
     assert_eq!(found.known(&key(1), only), Some((digest(1).as_file(only), 9)));
     assert_eq!(found.known(&key(1), ALL), None);
     assert_eq!(found.known(&key(2), only), None);
+}
+
+#[test]
+fn xxh128_has_its_own_bit_and_nothing_behind_it() {
+    const XXH128: Digests = Digests { crc32c: true, ..Digests::XXH128 };
+    let short = BlockDigest { main: from_xxh128([5; 16]), adler32: 0, crc32c: 7 };
+    let begin = session(BOOT, Durability::Group, 9);
+    let made = Record::Part(Part { digests: XXH128, ..part(1, 2) });
+    let claim = |main| Record::Blocks { part: 1, first: 0, digests: vec![BlockDigest { main, ..short }] };
+    let names = Record::Published(vec![Published { key: key(1), digests: short.as_file(XXH128) }]);
+    let found = truth(&[begin.clone(), made.clone(), claim(short.main), names], BOOT);
+    assert_eq!((found.damaged, found.parts[&1].part.digests), (false, XXH128));
+    assert_eq!(found.parts[&1].claims()[0].digest, short);
+    assert_eq!(found.known(&key(1), XXH128), Some((short.as_file(XXH128), 9)));
+    assert_eq!(found.known(&key(1), Digests::BLAKE3), None);
+    let taken_back = truth(&[begin.clone(), made.clone(), claim(short.main), claim(TAKEN_BACK)], BOOT);
+    assert!(taken_back.parts[&1].claims().is_empty());
+    // A BLAKE3 is none.
+    let wrong = replay(&write(&[begin.clone(), made, claim([5; 32])]).0, BOOT).unwrap();
+    assert!(wrong.damaged && !wrong.parts[&1].has_claims());
+    // Neither both at once, nor a digest that there is not.
+    for bits in [9, 11, 16, 24, 0xff] {
+        let (mut bytes, mut chain) = Chain::begin(TAG);
+        chain.append(&begin, &mut bytes);
+        chain.append_raw(KIND_PUBLISHED, &[&key(1)[..], &[bits], &[0; BLOCK_DIGEST_BYTES]].concat(), &mut bytes);
+        let found = replay(&bytes, BOOT).unwrap();
+        assert!(found.damaged && found.known_count() == 0, "{bits}");
+    }
 }
 
 #[test]

@@ -207,7 +207,7 @@ impl Incoming {
     }
 
     /// The sender says what the file must be; false when it cannot be that.
-    pub fn complete(&mut self, size: u64, blake3: Option<[u8; 32]>) -> bool {
+    pub fn complete(&mut self, size: u64, digest: Option<[u8; 32]>) -> bool {
         let blocks = block_count(size, self.block_bytes);
         let sized = self.size.is_some_and(|known| known == size);
         // Every block has been sent, so at most the last `BLOCKS_AHEAD` have not begun.
@@ -215,7 +215,7 @@ impl Incoming {
         let fits = (sized || ended) && self.complete.is_none() && matches!(self.state, State::Open);
         if fits {
             self.size = Some(size);
-            self.complete = Some((size, blake3));
+            self.complete = Some((size, digest));
         }
         fits
     }
@@ -226,6 +226,6 @@ impl Incoming {
         if !self.landed.is_all_of(block_count(size, self.block_bytes)) {
             return None;
         }
-        Some((size, self.tree.finish(size).filter(|digests| digests.blake3 == theirs)))
+        Some((size, self.tree.finish(size).filter(|digests| digests.main() == theirs)))
     }
 }

@@ -17,7 +17,7 @@ impl Receiver {
     /// comes like any other.
     pub(super) fn hold(&mut self, number: u64, blocks: Vec<(u64, BlockDigest)>) {
         let open: usize = self.items.values().map(Incoming::held_open).sum();
-        let comparable = self.recovers() && self.options.digests.blake3;
+        let comparable = self.recovers() && self.options.digests.main.is_some();
         let Some(item) = self.items.get_mut(&number).filter(|_| comparable) else {
             return;
         };

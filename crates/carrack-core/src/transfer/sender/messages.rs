@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::offered::Offered;
 use super::{Phase, Sender, SenderAction, again, mismatch};
-use crate::digest::BlockDigest;
+use crate::digest::{BlockDigest, is_main_of};
 use crate::limits;
 use crate::report::{Failure, FileDigests, ItemKind, ItemReport, Outcome};
 use crate::transfer::Unit;
@@ -112,7 +112,8 @@ impl Sender {
     fn handle_held(&mut self, number: u64, first: u64, digests: &[BlockDigest]) -> Result<(), ProtocolError> {
         let open: usize = self.items.values().map(Offered::held_open).sum();
         let few = open + digests.len() <= limits::HELD_BLOCKS_OPEN;
-        let compared = self.config.options.digests.blake3;
+        let wanted = self.config.options.digests;
+        let compared = wanted.main.is_some() && digests.iter().all(|digest| is_main_of(&digest.main, wanted));
         let item = self.items.get_mut(&number).filter(|_| few && compared);
         let fits = item.is_some_and(|item| item.hold(first, digests));
         fits.then_some(()).ok_or_else(|| {

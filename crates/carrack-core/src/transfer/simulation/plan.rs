@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use crate::request::{Digests, Durability, Existing, Verify};
+use crate::request::{Digests, Durability, Existing, MainDigest, Verify};
 use crate::wire::control::TransferOptions;
+use crate::wire::{VERSION_RESUME, VERSION_XXH128};
 
 /// SplitMix64: small, and good enough to choose faults with.
 #[derive(Debug)]
@@ -128,7 +129,11 @@ impl Plan {
         };
         let options = TransferOptions {
             block_bytes: 64 << (10 + rng.below(5)),
-            digests: Digests { blake3, adler32: rng.chance(300), crc32c: rng.chance(300) },
+            digests: Digests {
+                main: blake3.then_some(MainDigest::Blake3),
+                adler32: rng.chance(300),
+                crc32c: rng.chance(300),
+            },
             verify,
             existing: Existing::Replace,
             rate_limit: None,
@@ -187,8 +192,9 @@ impl Plan {
         plan.seed = seed;
         plan.resumes = true;
         plan.redials = true;
-        plan.options.version = 2;
-        plan.options.digests.blake3 = true;
+        let main = if seed % 3 == 1 { MainDigest::Xxh128 } else { MainDigest::Blake3 };
+        plan.options.version = if main == MainDigest::Xxh128 { VERSION_XXH128 } else { VERSION_RESUME };
+        plan.options.digests.main = Some(main);
         plan.options.block_bytes = 64 << (10 + rng.below(3));
         plan.options.durability = match rng.below(4) {
             0 => Durability::None,
@@ -237,7 +243,7 @@ impl Plan {
     /// A run with nothing else wrong, and files large enough to have blocks to swap.
     pub fn with_mutant(seed: u64, mutant: Mutant) -> Self {
         let mut plan = Self::new(seed);
-        plan.options.digests.blake3 = true;
+        plan.options.digests.main = Some(MainDigest::Blake3);
         plan.options.verify = if mutant == Mutant::SwappedOnDisk { Verify::Disk } else { Verify::Wire };
         plan.options.block_bytes = 64 << 10;
         plan.large_files = 1 + seed % 3;

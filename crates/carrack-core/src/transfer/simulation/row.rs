@@ -142,9 +142,9 @@ impl Row {
 /// Of another origin, and never of the same time.
 fn foreign(rng: &mut Rng) -> Standing {
     let mtime = Some((-77, 0));
-    Standing { blake3: digest_of(77).blake3, size: rng.below(10), mtime, inode: 0, synced: true, torn: false }
+    Standing { blake3: digest_of(77).main, size: rng.below(10), mtime, inode: 0, synced: true, torn: false }
 }
 
 fn is_foreign(standing: &Standing) -> bool {
-    standing.blake3 == digest_of(77).blake3
+    standing.blake3 == digest_of(77).main
 }

@@ -3,23 +3,23 @@
 use blake3::hazmat::{self, Mode};
 
 use super::plan::{Plan, Rng, mix};
-use crate::digest::{BlockDigest, block_count, block_length};
+use crate::digest::{BlockDigest, XXH128_BYTES, block_count, block_length};
 use crate::report::ItemKind;
 use crate::transfer::ScannedItem;
 use crate::tuning;
 
-/// The digests of content of this number, wherever it stands.
+/// The digests of content of this number, wherever it stands: as long as an XXH3-128, so that it can be one of either kind.
 pub fn digest_of(content: u64) -> BlockDigest {
-    let mut blake3 = [0; 32];
-    for (part, bytes) in blake3.chunks_mut(8).enumerate() {
+    let mut main = [0; 32];
+    for (part, bytes) in main[..XXH128_BYTES].chunks_mut(8).enumerate() {
         bytes.copy_from_slice(&mix(content.wrapping_add(part as u64)).to_be_bytes());
     }
-    BlockDigest { blake3, adler32: content as u32 % 65521, crc32c: mix(content) as u32 }
+    BlockDigest { main, adler32: content as u32 % 65521, crc32c: mix(content) as u32 }
 }
 
 /// The BLAKE3 of a whole file from its blocks, by the definition of the tree.
 pub fn whole_blake3(blocks: &[u64], size: u64, block_bytes: u32) -> [u8; 32] {
-    let leaf = |start: u64| digest_of(blocks[(start / u64::from(block_bytes)) as usize]).blake3;
+    let leaf = |start: u64| digest_of(blocks[(start / u64::from(block_bytes)) as usize]).main;
     fn subtree(start: u64, bytes: u64, block_bytes: u64, leaf: &dyn Fn(u64) -> [u8; 32]) -> [u8; 32] {
         if bytes <= block_bytes {
             return leaf(start);
@@ -174,7 +174,7 @@ impl Source {
         let scanned = &self.items[item].scanned;
         let bundled = scanned.size.is_some() && size <= tuning::BUNDLED_FILE_BYTES_MAX;
         if scanned.kind != ItemKind::File || bundled {
-            return digest_of(content_at(item, version)).blake3;
+            return digest_of(content_at(item, version)).main;
         }
         let blocks = (0..block_count(size, self.block_bytes)).map(|index| block_at(item, version, index));
         whole_blake3(&blocks.collect::<Vec<u64>>(), size, self.block_bytes)

@@ -208,7 +208,9 @@ impl World {
             return;
         }
         self.check_content(&part.path, size, on_disk);
-        assert_eq!(digests.blake3, self.plan.options.digests.blake3.then_some(on_disk));
+        let wanted = self.plan.options.digests;
+        assert_eq!(digests.kinds(), wanted);
+        assert!(digests.blake3.is_none_or(|digest| digest == on_disk));
         let mtime = part.mtime;
         self.rename(
             part.path.clone(),
@@ -289,9 +291,9 @@ impl World {
             *self.disk.published.entry(entry.path).or_default() += 1;
             return;
         }
-        self.check_content(&entry.path, entry.size, digest.blake3);
+        self.check_content(&entry.path, entry.size, digest.main);
         let (size, mtime) = (entry.size, entry.mtime);
-        let standing = Standing { blake3: digest.blake3, size, mtime, inode: 0, synced: self.durable(), torn: false };
+        let standing = Standing { blake3: digest.main, size, mtime, inode: 0, synced: self.durable(), torn: false };
         self.rename(entry.path.clone(), standing);
         let digests = match kind {
             ItemKind::File => digest.as_file(self.plan.options.digests),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::link::Receiving;
 use super::world::World;
 use crate::report::{ItemKind, ItemReport, Outcome};
-use crate::request::Durability;
+use crate::request::{Durability, MainDigest};
 
 /// Counts of what happened in one run, or in many.
 #[derive(Clone, Debug, Default)]
@@ -213,7 +213,8 @@ impl World {
                 assert!(!name.torn && self.source.is_version(item, name.size, name.blake3), "{report:?} is not whole");
                 assert_eq!(report.size, name.size * u64::from(report.kind == ItemKind::File));
                 let digest = report.digests.blake3;
-                let wanted = report.kind == ItemKind::File && self.plan.options.digests.blake3;
+                let wanted =
+                    report.kind == ItemKind::File && self.plan.options.digests.main == Some(MainDigest::Blake3);
                 assert_eq!(digest, wanted.then_some(name.blake3), "{report:?} is not what was published");
                 let kind = if report.kind == ItemKind::File { 0 } else { 1 };
                 counted[kind] += 1;

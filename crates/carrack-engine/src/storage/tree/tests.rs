@@ -14,7 +14,7 @@ use crate::data::hasher::BlockHasher;
 
 const BLOCK: usize = BLOCK_BYTES_MIN as usize;
 const CLOCK: i64 = 1_000_000;
-const BLAKE3: Digests = Digests { blake3: true, adler32: false, crc32c: false };
+const BLAKE3: Digests = Digests::BLAKE3;
 
 fn options() -> TransferOptions {
     TransferOptions {
@@ -123,7 +123,7 @@ fn cut_off(directory: &Path) {
 
 fn small<'a>(path: &'a str, content: &[u8]) -> SmallFile<'a> {
     let digests = FileDigests { blake3: Some(*blake3::hash(content).as_bytes()), ..FileDigests::default() };
-    SmallFile { path: path.as_bytes(), mode: 0o600, mtime: (300, 4), digests, read_back: None }
+    SmallFile { path: path.as_bytes(), mode: 0o600, mtime: (300, 4), digests, read_back: false }
 }
 
 fn put_small(tree: &Tree, path: &str, content: &[u8]) -> PartEntry {
@@ -453,7 +453,7 @@ fn published_items_are_known_while_they_stand() {
     let digests = FileDigests { blake3: Some(*blake3::hash(b"1").as_bytes()), ..FileDigests::default() };
     let known = |item: QueryItem| tree.known(&item, BLAKE3);
     assert_eq!(known(query("one", ItemKind::File, 1)), Some(digests));
-    assert!(tree.known(&query("link", ItemKind::Symlink, 0), Digests { blake3: false, ..BLAKE3 }).is_some());
+    assert!(tree.known(&query("link", ItemKind::Symlink, 0), Digests::NONE).is_some());
     for other in [
         query("one", ItemKind::File, 2),
         query("one", ItemKind::Symlink, 0),
@@ -493,6 +493,71 @@ fn a_large_file_that_was_published_is_present() {
     let recent = Offer { changed: Some((CLOCK, 0)), ..offer("f") };
     assert!(matches!(tree.open_part(&recent, &kept).unwrap(), OpenedPart::Keep));
     drop(fresh(&tree, &recent));
+}
+
+/// A run that goes on with another digest trusts nothing that it cannot compare.
+#[test]
+fn what_was_digested_otherwise_is_read_again_or_comes_again() {
+    let xxh128 = TransferOptions { digests: Digests::XXH128, ..options() };
+    let of = |digests: Digests, index: u64| {
+        let mut hasher = BlockHasher::new(digests, index * BLOCK as u64);
+        hasher.update(&block(index));
+        (index, hasher.finish(false))
+    };
+    for (first, second) in [(&options(), &xxh128), (&xxh128, &options())] {
+        let directory = tempfile::tempdir().unwrap();
+        let tree = begin(directory.path());
+        let OpenedPart::Fresh(part) = tree.open_part(&offer("f"), first).unwrap() else { panic!() };
+        [0, 2].iter().for_each(|&index| part.write(index * BLOCK as u64, &block(index)).unwrap());
+        let blocks = [0, 2].map(|index| of(first.digests, index));
+        assert_eq!(part.checkpoint(&blocks, true).unwrap(), Vec::<u64>::new());
+        let mut hasher = BlockHasher::new(first.digests, 0);
+        hasher.update(b"1");
+        let digests = hasher.finish(true).as_file(first.digests);
+        let whole = SmallFile { digests, read_back: true, ..small("one", b"1") };
+        let entry = tree.write_small(&whole, Existing::Replace, b"1").unwrap().unwrap();
+        tree.sync_all().unwrap();
+        entry.verify().unwrap();
+        entry.publish().unwrap();
+        part.leave();
+        tree.finish(false);
+        drop((entry, part, tree));
+        let tree = begin(directory.path());
+        assert_eq!(tree.known(&query("one", ItemKind::File, 1), second.digests), None);
+        assert_eq!(tree.known(&query("one", ItemKind::File, 1), first.digests), Some(digests));
+        let opened = tree.open_part(&offer("f"), second).unwrap();
+        let OpenedPart::Resumed { part, held, doubtful } = opened else { panic!() };
+        assert_eq!((held, &doubtful[..]), (vec![], &[0, 2][..]));
+        assert_eq!(part.rehash(&doubtful), [0, 2].map(|index| of(second.digests, index)));
+        part.leave();
+        tree.finish(false);
+        drop((part, tree));
+        // And without any digest nothing of it is taken up.
+        let none = TransferOptions { digests: Digests::NONE, ..options() };
+        let tree = begin(directory.path());
+        assert!(matches!(tree.open_part(&offer("f"), &none).unwrap(), OpenedPart::Fresh(_)));
+    }
+}
+
+#[test]
+fn xxh128_finds_what_rots() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = begin(directory.path());
+    let xxh128 = TransferOptions { digests: Digests::XXH128, ..options() };
+    let OpenedPart::Fresh(part) = tree.open_part(&offer("f"), &xxh128).unwrap() else { panic!() };
+    [0, 1].iter().for_each(|&index| part.write(index * BLOCK as u64, &block(index)).unwrap());
+    let blocks = [0, 1].map(|index| {
+        let mut hasher = BlockHasher::new(Digests::XXH128, index * BLOCK as u64);
+        hasher.update(&block(index));
+        (index, hasher.finish(false))
+    });
+    part.write(BLOCK as u64 + 5, b"other").unwrap();
+    assert_eq!(part.checkpoint(&blocks, true).unwrap(), [1]);
+    let digests = FileDigests { xxh128: Some([7; 16]), ..FileDigests::default() };
+    let file = SmallFile { digests, read_back: true, ..small("one", b"1") };
+    let entry = tree.write_small(&file, Existing::Replace, b"1").unwrap().unwrap();
+    tree.sync_all().unwrap();
+    assert_eq!(entry.verify().map_err(|failure| failure.code), Err(ErrorCode::DigestMismatch));
 }
 
 #[test]
@@ -556,8 +621,7 @@ fn a_small_file_is_read_back_before_it_gets_its_name() {
     let directory = tempfile::tempdir().unwrap();
     let tree = begin(directory.path());
     for (content, written, good) in [(b"same", b"same", true), (b"what", b"else", false)] {
-        let mut file = small("f", content);
-        file.read_back = Some(*blake3::hash(content).as_bytes());
+        let file = SmallFile { read_back: true, ..small("f", content) };
         let entry = tree.write_small(&file, Existing::Replace, written).unwrap().unwrap();
         tree.sync_all().unwrap();
         assert_eq!(
