@@ -10,6 +10,7 @@ use carrack_core::report::{ErrorCode, Failure};
 use carrack_core::request::Encrypt;
 use carrack_core::wire::control::*;
 use carrack_core::wire::frame::{HEADER_BYTES, MAC_BYTES, TRAILER_BYTES};
+use carrack_engine::data::stream::Connection;
 use carrack_engine::link::dial;
 
 use crate::sandbox::Sandbox;
@@ -399,14 +400,33 @@ fn connections_without_the_secret_are_refused() {
         let mut key = receiver.key();
         key.secret = [9; 32];
         let address = format!("127.0.0.1:{port}");
-        let dialed = dial::dial(std::slice::from_ref(&address), &key, pin, 0, 0, Duration::from_secs(5), &|_| {});
-        assert_eq!(dialed.err().map(|error| error.kind()), Some(io::ErrorKind::PermissionDenied));
-        key.id = [9; 16];
-        assert!(dial::dial(&[address], &key, pin, 0, 0, Duration::from_secs(5), &|_| {}).is_err());
+        for id in [key.id, [9; 16]] {
+            key.id = id;
+            let dialed = dial::dial(std::slice::from_ref(&address), &key, pin, 0, 0, Duration::from_secs(5), &|_| {});
+            match dialed {
+                Err(error) => {
+                    assert!(
+                        encrypt == Encrypt::None
+                            && (id != [9; 16]) == (error.kind() == io::ErrorKind::PermissionDenied)
+                    );
+                }
+                // On TLS no answer is waited for: the connection is closed, and nothing was said on it.
+                Ok(dialed) => assert!(encrypt == Encrypt::Tls && is_closed(&dialed.connection)),
+            }
+        }
         receiver.say(&carrack_core::wire::peer::PeerMessage::Finish);
         receiver.ended().unwrap();
         receiver.leave().unwrap();
         sandbox.assert_untouched();
+    }
+}
+
+fn is_closed(connection: &Connection) -> bool {
+    connection.socket.set_timeout(Some(Duration::from_secs(5))).unwrap();
+    let mut said = [0; 1];
+    match (&*connection.socket).read(&mut said) {
+        Ok(read) => read == 0,
+        Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
     }
 }
 
