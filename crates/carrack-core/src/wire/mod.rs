@@ -9,6 +9,7 @@
 //! 1. The first.
 //! 2. Resume (`Held`, `Confirm`, `Query`, `Known`, `Present`), results that ask for an item again (`Again`), blocks asked for again after
 //!    they had landed; streams made anew while a transfer runs. What an end of version 1 does not understand is not said to it.
+//! 3. Streams that end in good order while a transfer runs (`Retire`), and what streams carry (in `Stages`).
 
 pub mod bounds;
 pub mod control;
@@ -23,9 +24,11 @@ mod verbs;
 use std::fmt;
 
 /// The version of everything in this module. Both ends say which they speak, and the lower is used.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 /// From this version on a transfer can be taken up again, and survives the loss of its streams.
 pub const VERSION_RESUME: u32 = 2;
+/// From this version on a sender ends streams in good order when it is asked to, and tells what its streams carry.
+pub const VERSION_RETIRE: u32 = 3;
 /// The oldest version still spoken.
 pub const PROTOCOL_VERSION_MIN: u32 = 1;
 

@@ -112,6 +112,8 @@ pub struct Connecting<'a> {
     pub inbox: &'a mut Inbox,
     /// For a person to read.
     pub note: &'a Note,
+    /// How many streams an earlier session of the run has found best.
+    pub found: Option<u16>,
 }
 
 impl Connecting<'_> {
@@ -130,7 +132,7 @@ impl Connecting<'_> {
             let (key, inbox) = (self.key.clone(), &mut *self.inbox);
             let mut attempt = Attempt { key, request, inbox, note, offers: Vec::new(), last: None };
             match attempt.run(ends, wanted)? {
-                Some(link) => return Ok(link.with_streams(request, plan, ends)),
+                Some(link) => return Ok(link.with_streams(request, plan, self.found, ends)),
                 None => why = attempt.last,
             }
         }
@@ -174,7 +176,7 @@ fn stream_count(request: &CopyRequest, plan: &Plan, round_trip: Duration, ends: 
     if plan.in_order {
         return 1;
     }
-    let processors = ends.source.welcome.processors.min(ends.destination.welcome.processors) as usize;
+    let processors = ends.processors();
     let chosen = request.options.congestion.as_ref().map(CongestionControl::name);
     let congestion = chosen.unwrap_or(&ends.source.welcome.congestion);
     request.options.streams.unwrap_or_else(|| pace::initial_streams(round_trip, congestion, processors))
@@ -281,9 +283,9 @@ struct Unsized {
 }
 
 impl Unsized {
-    fn with_streams(self, request: &CopyRequest, plan: &Plan, ends: &Ends) -> Link {
+    fn with_streams(self, request: &CopyRequest, plan: &Plan, found: Option<u16>, ends: &Ends) -> Link {
         let round_trip = Duration::from_micros(self.dialed.round_trip_us);
-        let streams = stream_count(request, plan, round_trip, ends);
+        let streams = found.unwrap_or_else(|| stream_count(request, plan, round_trip, ends));
         let cipher = if self.dialed.cipher.is_empty() { "none".into() } else { self.dialed.cipher };
         let first = if self.offer.kind == LinkKind::Reverse { REVERSE_FIRST } else { 0 };
         let report = LinkReport { kind: self.offer.kind, address: self.dialed.address, streams, cipher };

@@ -1,16 +1,18 @@
-//! Data connections while a transfer runs: those beyond the first are asked for, and what is lost is made anew.
+//! Data connections while a transfer runs: those beyond the first are asked for, what is lost is made anew, and when fewer are wanted
+//! the sender is asked to end some in good order. There are never to be more than are wanted: what ends, or is lost while it ends, is not
+//! made anew.
 
 use std::time::{Duration, Instant};
 
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::tuning::{LINK_TIMEOUT, RETRY_PAUSE_MAX, SILENCE};
-use carrack_core::wire::control::{Ask, Dial, SessionKey, StreamLost, Tell};
+use carrack_core::wire::control::{Ask, Dial, Retire, SessionKey, StreamLost, Tell};
 
 use super::Ends;
 use super::attempts::{jittered, longest_pause};
 use super::connect::{Link, More, REVERSE_FIRST};
-use crate::end::{Incoming, Note};
+use crate::end::{EndId, Incoming, Note};
 use crate::error::failure;
 
 /// Dials under way at once: a far path's handshakes overlap, and the far side still has room for what else is asked of it.
@@ -29,6 +31,10 @@ pub struct Streams {
     replaced: bool,
     wanted: u16,
     alive: u16,
+    /// Of those alive, the ones that have been asked to end.
+    retiring: u16,
+    /// The question that asked for it, and how many it asked for.
+    asked_to_end: Option<(u64, u16)>,
     missing: u16,
     dials: Vec<u64>,
     /// Dials that have failed since the last that worked.
@@ -61,6 +67,8 @@ impl Streams {
             replaced: version >= 2,
             wanted,
             alive: wanted - missing,
+            retiring: 0,
+            asked_to_end: None,
             missing,
             dials: Vec::new(),
             failed_dials: 0,
@@ -73,6 +81,23 @@ impl Streams {
             stuck: 0,
             untold: false,
         }
+    }
+
+    /// Connections that are there, those included that have been asked to end and still carry something.
+    pub fn alive(&self) -> u16 {
+        self.alive
+    }
+
+    /// So many are wanted from now on.
+    pub fn want(&mut self, streams: u16) {
+        self.wanted = streams.max(1);
+        let staying = self.staying() + self.dials.len() as u16;
+        self.missing = self.wanted.saturating_sub(staying);
+    }
+
+    /// Those that are there and have not been asked to end.
+    fn staying(&self) -> u16 {
+        self.alive.saturating_sub(self.retiring)
     }
 
     /// When [`Streams::work`] next has something to do.
@@ -113,7 +138,31 @@ impl Streams {
             self.dials.push(request);
             self.missing -= 1;
         }
+        self.end_surplus(ends)
+    }
+
+    /// Has the sender end what is there and not wanted. Dials that are under way are not waited for: what they bring is seen when it comes.
+    fn end_surplus(&mut self, ends: &mut Ends) -> Result<(), Failure> {
+        let count = self.staying().saturating_sub(self.wanted);
+        if count == 0 || self.asked_to_end.is_some() {
+            return Ok(());
+        }
+        let request = ends.source.ask(Ask::Retire(Retire { count: count.into() }))?;
+        self.asked_to_end = Some((request, count));
+        self.retiring += count;
         Ok(())
+    }
+
+    /// Takes the answer to the question for some to end: it may be fewer that do.
+    fn answered_to_end(&mut self, asked: u16, answer: Result<Tell, Failure>) {
+        let ending = match answer {
+            Ok(Tell::Done(done)) => u16::try_from(done.count).unwrap_or(asked).min(asked),
+            _ => 0,
+        };
+        self.asked_to_end = None;
+        self.retiring = self.retiring.saturating_sub(asked - ending);
+        // What does not end stays, and is not asked again and again.
+        self.wanted = self.wanted.max(self.staying());
     }
 
     fn given_up(&self, what: &str) -> Failure {
@@ -121,8 +170,13 @@ impl Streams {
         failure(ErrorCode::ConnectionLost, Side::Link, format!("{what}{last}"))
     }
 
-    /// Takes the answer to a dial.
+    /// Takes the answer to a dial, or to the question for some to end.
     pub fn answered(&mut self, incoming: Incoming, note: &Note, now: Instant) {
+        if let Some((request, count)) = self.asked_to_end
+            && (incoming.end, incoming.request) == (EndId::Source, request)
+        {
+            return self.answered_to_end(count, incoming.tell);
+        }
         let is_ours = self.more.as_ref().is_some_and(|more| more.dialer == incoming.end);
         let Some(place) = self.dials.iter().position(|dial| is_ours && *dial == incoming.request) else {
             return;
@@ -146,14 +200,18 @@ impl Streams {
         }
     }
 
-    /// A connection was lost.
+    /// A connection was lost, or has ended as it was asked to.
     pub fn lost(&mut self, lost: StreamLost, now: Instant) {
         self.alive = self.alive.saturating_sub(1);
-        self.lost_in_vain += 1;
-        self.last = lost.failure.map(Into::into).or(self.last.take());
         if self.alive == 0 {
             self.none_since.get_or_insert(now);
         }
+        if lost.retired {
+            self.retiring = self.retiring.saturating_sub(1);
+            return;
+        }
+        self.lost_in_vain += 1;
+        self.last = lost.failure.map(Into::into).or(self.last.take());
         if lost.stuck {
             self.stuck += 1;
             self.shrink();
@@ -176,7 +234,9 @@ impl Streams {
         if !self.replaced {
             return;
         }
-        self.missing += 1;
+        if self.staying() + self.dials.len() as u16 + self.missing < self.wanted {
+            self.missing += 1;
+        }
         let setbacks = self.failed_dials.max(self.lost_in_vain / u32::from(self.wanted));
         let most = if self.alive == 0 { PAUSE_WITHOUT_ANY } else { RETRY_PAUSE_MAX };
         self.due = self.due.max(now + jittered(longest_pause(setbacks).min(most)));
@@ -218,7 +278,6 @@ mod tests {
     use carrack_core::request::{Encrypt, LinkKind};
 
     use super::*;
-    use crate::end::EndId;
 
     fn streams(wanted: u16, version: u32, now: Instant) -> Streams {
         let report =
