@@ -148,9 +148,14 @@ impl Streams {
             return Ok(());
         }
         let request = ends.source.ask(Ask::Retire(Retire { count: count.into() }))?;
+        self.ask_to_end(request, count);
+        Ok(())
+    }
+
+    /// So many have been asked to end, by this request. Counted at once: some may have ended before the answer comes.
+    fn ask_to_end(&mut self, request: u64, count: u16) {
         self.asked_to_end = Some((request, count));
         self.retiring += count;
-        Ok(())
     }
 
     /// Takes the answer to the question for some to end: it may be fewer that do.
@@ -367,5 +372,80 @@ mod tests {
         let tell = Ok(Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, "").into()));
         two.answered(Incoming { end: EndId::Source, request: 1, tell }, &note, now);
         assert!(told.lock().unwrap().is_empty());
+    }
+
+    /// Eight connections, of which some are to end: `ask` in the place of the end that would be asked.
+    fn ask_to_end(streams: &mut Streams, wanted: u16, request: u64) -> u16 {
+        streams.want(wanted);
+        let count = streams.staying() - streams.wanted;
+        streams.ask_to_end(request, count);
+        count
+    }
+
+    fn ended(request: u64, count: u64) -> Incoming {
+        let tell = Ok(Tell::Done(carrack_core::wire::control::Counted { count }));
+        Incoming { end: EndId::Source, request, tell }
+    }
+
+    #[test]
+    fn what_was_asked_to_end_is_not_made_again() {
+        let now = Instant::now();
+        let mut eight = streams(8, 3, now);
+        (eight.missing, eight.alive) = (0, 8);
+        assert_eq!(ask_to_end(&mut eight, 5, 1), 3);
+        // One has ended before the answer comes; another is lost before it could end.
+        eight.lost(StreamLost { retired: true, ..StreamLost::default() }, now);
+        eight.answered(ended(1, 3), &quiet(), now);
+        let failure = Some(failure(ErrorCode::ConnectionLost, Side::Link, "").into());
+        eight.lost(StreamLost { retired: true, failure, ..StreamLost::default() }, now);
+        assert_eq!((eight.alive, eight.retiring, eight.missing), (6, 1, 0));
+        // One that was to stay is made again.
+        eight.lost(StreamLost::default(), now);
+        assert_eq!((eight.alive, eight.staying(), eight.missing), (5, 4, 1));
+        eight.lost(StreamLost { retired: true, ..StreamLost::default() }, now);
+        assert_eq!((eight.alive, eight.retiring, eight.missing), (4, 0, 1));
+    }
+
+    #[test]
+    fn fewer_end_than_were_asked_to_and_the_rest_stays() {
+        let now = Instant::now();
+        let mut eight = streams(8, 3, now);
+        (eight.missing, eight.alive) = (0, 8);
+        ask_to_end(&mut eight, 2, 1);
+        eight.answered(ended(1, 4), &quiet(), now);
+        assert_eq!((eight.retiring, eight.staying(), eight.wanted, eight.asked_to_end), (4, 4, 4, None));
+        ask_to_end(&mut eight, 2, 2);
+        let tell = Ok(Tell::Failed(failure(ErrorCode::Internal, Side::Source, "").into()));
+        eight.answered(Incoming { end: EndId::Source, request: 2, tell }, &quiet(), now);
+        assert_eq!((eight.retiring, eight.staying(), eight.wanted), (4, 4, 4));
+    }
+
+    #[test]
+    fn more_are_dialled_and_a_change_of_mind_takes_back_what_was_not() {
+        let now = Instant::now();
+        let mut two = streams(2, 3, now);
+        (two.missing, two.alive) = (0, 2);
+        two.want(8);
+        assert_eq!((two.missing, two.due()), (6, Some(now)));
+        two.dials.extend([1, 2]);
+        two.missing -= 2;
+        two.want(3);
+        assert_eq!(two.missing, 0, "one more than is wanted is under way");
+        two.answered(dialed(1), &quiet(), now);
+        let tell = Ok(Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, "").into()));
+        two.answered(Incoming { end: EndId::Source, request: 2, tell }, &quiet(), now);
+        assert_eq!((two.alive, two.missing), (3, 0), "and is not tried again when it fails");
+    }
+
+    #[test]
+    fn the_last_one_may_be_lost_while_others_end() {
+        let now = Instant::now();
+        let mut two = streams(2, 3, now);
+        (two.missing, two.alive) = (0, 2);
+        ask_to_end(&mut two, 1, 1);
+        two.answered(ended(1, 1), &quiet(), now);
+        two.lost(StreamLost::default(), now);
+        two.lost(StreamLost { retired: true, ..StreamLost::default() }, now);
+        assert_eq!((two.alive, two.missing, two.none_since), (0, 1, Some(now)));
     }
 }

@@ -33,7 +33,12 @@ impl Sender {
     pub fn next_job(&mut self, now: Instant, stream: u16) -> Next {
         while !self.has_ended() && self.streams.is_alive(stream) {
             if self.streams.is_retiring(stream) {
-                return if self.streams.end_retired(stream) { Next::End } else { Next::Wait(None) };
+                if !self.streams.end_retired(stream) {
+                    return Next::Wait(None);
+                }
+                // Those that were to stay may all have been lost meanwhile.
+                self.advance();
+                return Next::End;
             }
             if let Some(job) = self.next_of_any(now, stream) {
                 return Next::Job(job);
