@@ -73,7 +73,7 @@ mod tests {
     fn what_has_gone_still_counts() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
         let count = TrafficCount::default();
-        let sockets = Mutex::default();
+        let sockets: Mutex<HashMap<u16, Arc<Socket>>> = Mutex::default();
         for number in 0..3 {
             let mut near = TcpStream::connect(listener.local_addr().expect("bound")).expect("connects");
             let (mut far, _) = listener.accept().expect("accepts");
