@@ -456,9 +456,13 @@ impl Copying<'_> {
                 }
                 Err(error) => return Err(first_failure.unwrap_or(error)),
             };
-            heard = Instant::now();
+            let now = Instant::now();
+            // Where the time goes is told for as long as an end is there, whether or not it gets anywhere.
+            if !matches!(incoming.tell, Ok(Tell::Stages(_))) {
+                heard = now;
+            }
             if incoming.request != 0 {
-                streams.answered(incoming, &self.note, heard);
+                streams.answered(incoming, &self.note, now);
                 continue;
             }
             // A stream's end may be told a moment after the transfer's.
