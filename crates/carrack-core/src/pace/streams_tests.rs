@@ -269,3 +269,46 @@ fn never_beyond_what_processors_and_politeness_allow() {
     // What was begun with is not taken for too many by itself.
     assert_eq!(StreamControl::new(32, 1).most, 32);
 }
+
+#[test]
+fn near_the_end_what_was_taken_away_on_trial_comes_back() {
+    // Half of them bring half, and the loss is the path's own.
+    let mut run = Run::new(8, 2, Box::new(|streams| (f64::from(streams) * 50.0 * MBIT, 0.02)));
+    run.control.most = 8;
+    while run.changes.is_empty() {
+        run.tick();
+    }
+    assert_eq!((run.control.streams(), run.control.best()), (4, 8), "{:?}", run.changes);
+    run.sample.left = Some((1000.0 * MBIT) as u64);
+    run.seconds(10);
+    assert_eq!(run.control.streams(), 8, "{:?}", run.changes);
+}
+
+/// Whatever an end makes up, the number stays within its bounds, and nothing panics.
+#[test]
+fn samples_that_make_no_sense() {
+    let (mut run, mut control) = (Run::new(2, 2, capped(0.0, 0.0)), StreamControl::new(2, 2));
+    let odd = [0, 1, 1 << 20, 1 << 40, u64::MAX / 2, u64::MAX];
+    let mut pick = |count: usize| ((run.chance() + 6.0) / 12.0 * count as f64) as usize % count;
+    for _ in 0..50_000 {
+        let time = |number: u64| Duration::from_nanos(number);
+        let times = |pick: &mut dyn FnMut(usize) -> usize| StageTimes {
+            busy: time(odd[pick(6)]),
+            network: time(odd[pick(6)]),
+            ..StageTimes::default()
+        };
+        let sample = Sample {
+            at: time(odd[pick(6)]),
+            delivered: odd[pick(6)],
+            segments: odd[pick(6)],
+            repeated: odd[pick(6)],
+            alive: if pick(2) == 0 { pick(70) as u16 } else { 2 },
+            items: odd[pick(6)],
+            left: [None, Some(odd[pick(6)])][pick(2)],
+            source: times(&mut pick),
+            destination: times(&mut pick),
+        };
+        control.handle_sample(sample);
+        assert!((2..=32).contains(&control.streams()));
+    }
+}

@@ -514,7 +514,7 @@ impl Copying<'_> {
     }
 
     fn streams_change(&mut self, change: Change) {
-        self.found = Some(change.streams);
+        self.found = self.tune.as_ref().map(Tune::best);
         self.report.link.iter_mut().for_each(|link| link.streams = change.streams);
         (self.observer)(Event::Streams(change));
     }

@@ -211,7 +211,7 @@ impl Streams {
         if self.alive == 0 {
             self.none_since.get_or_insert(now);
         }
-        if lost.retired {
+        if lost.retired && self.retiring > 0 {
             self.retiring = self.retiring.saturating_sub(1);
             return;
         }

@@ -1,6 +1,8 @@
 //! How many streams a copy has while it runs: what both ends tell goes to the controller, and what that decides is carried out by
 //! [`Streams`].
 
+use std::time::Duration;
+
 use carrack_core::pace::limit::StageTimes;
 use carrack_core::pace::streams::{Change, Sample, StreamControl};
 use carrack_core::report::Progress;
@@ -37,6 +39,11 @@ impl Tune {
         self.progress = *progress;
     }
 
+    /// The best number that is known.
+    pub fn best(&self) -> u16 {
+        self.control.best()
+    }
+
     /// An end tells where its time has gone, and what its streams carry.
     pub fn told(&mut self, end: EndId, stages: Stages, streams: &mut Streams) -> Option<Change> {
         if end == EndId::Destination {
@@ -46,7 +53,7 @@ impl Tune {
         let progress = &self.progress;
         let left = progress.bytes_found.saturating_sub(progress.bytes_done);
         let change = self.control.handle_sample(Sample {
-            at: std::time::Duration::from_nanos(stages.at_ns),
+            at: Duration::from_nanos(stages.at_ns),
             delivered: stages.delivered,
             segments: stages.segments,
             repeated: stages.repeated,
