@@ -11,7 +11,7 @@
 //! # How it is looked for
 //! 1. **Ramp**: twice as many as long as that is 5 % better; then once half way between the last that was better and the first that was not.
 //! 2. **Hold** for four probes, then a **trial** of an eighth more or less, confirmed by a second probe and kept if 2 % better. What is
-//!    kept is followed at once by a step twice as wide; what is not is undone, and next time the other direction is tried.
+//!    kept is followed at once by a step twice as wide, up to a quarter; what is not is undone, and next time the other direction is tried.
 //! 3. A rate that is less than 70 % of the usual one for three probes: a ramp again.
 //! 4. More than 1 % of the segments are lost: half as many are tried. If that is better, the path was crowded, and it stays. Otherwise
 //!    the loss is the path's own: the streams come back, and that share is taken for granted from then on.
@@ -419,7 +419,8 @@ impl StreamControl {
 
     /// Tries a few more, or a few fewer.
     fn step_from(&mut self, base: Probe) -> Option<(u16, Reason)> {
-        let step = self.step.clamp((base.streams / 8).max(1), (base.streams / 2).max(1));
+        // A trial that goes too far costs at most a quarter of the rate while it lasts.
+        let step = self.step.clamp((base.streams / 8).max(1), (base.streams / 4).max(1));
         let more = base.streams.saturating_add(step).min(self.most);
         let fewer = base.streams.saturating_sub(step).max(self.fewest);
         // At one of its bounds there is one direction only.
