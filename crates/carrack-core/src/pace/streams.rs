@@ -16,7 +16,7 @@
 //! 4. More than 1 % of the segments are lost: half as many are tried. If that is better, the path was crowded, and it stays. Otherwise
 //!    the loss is the path's own: the streams come back, and that share is taken for granted from then on.
 //!
-//! A probe takes three seconds, of which the first is not counted. Nothing is concluded from a probe in which streams came or went,
+//! A probe takes two seconds, after one that is not counted where the number has changed. Nothing is concluded from a probe in which streams came or went,
 //! something other than the network held the transfer back, small files went by, or nothing at all arrived; and near the end nothing
 //! is tried any more.
 
@@ -353,6 +353,8 @@ impl StreamControl {
     /// What follows from a probe: another number, and why.
     fn conclude(&mut self, probe: Probe) -> Option<(u16, Reason)> {
         match self.phase {
+            // It waits until the network is what holds the transfer back.
+            Phase::Ramp if !probe.network => None,
             Phase::Ramp => self.ramp_on(probe, false),
             Phase::Ramping { base, last } => self.conclude_ramp(base, last, probe),
             Phase::Hold => self.hold_on(probe),

@@ -31,7 +31,7 @@ impl Flows {
         if fitting > 0 {
             let mut cut = vec![0; shape.run_bytes(0, fitting)];
             shape.cut(packet, 0, fitting, &mut cut);
-            *free = begin + takes(cut.len() as u64);
+            *free = begin + takes((0..fitting).map(|segment| shape.wire_bytes(segment) as u64).sum());
             // Released when its last byte has passed.
             self.held.insert((*free, self.count), cut);
             self.count += 1;
@@ -57,6 +57,10 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    fn shape_of(packet: &[u8]) -> Shape {
+        Shape::of(packet).expect("a packet")
+    }
+
     fn released(flows: &mut Flows, now: u64) -> Vec<usize> {
         std::iter::from_fn(|| flows.release(now)).map(|packet| packet.len()).collect()
     }
@@ -65,8 +69,8 @@ mod tests {
     fn each_flow_has_its_own_rate() {
         let mut flows = Flows::default();
         let mut packet = tcp(&[1; 950], None, false);
-        let bytes = packet.len() as u64;
-        let shape = Shape::of(&packet).expect("a packet");
+        let bytes = shape_of(&packet).wire_bytes(0) as u64;
+        let shape = shape_of(&packet);
         // A byte per microsecond.
         for port in 0..3 {
             packet[10 + 20] = port;
@@ -85,7 +89,7 @@ mod tests {
     fn what_a_flow_cannot_hold_is_dropped() {
         let mut flows = Flows::default();
         let packet = tcp(&[1; 48_000], Some(960), false);
-        let shape = Shape::of(&packet).expect("a packet");
+        let shape = shape_of(&packet);
         let dropped: usize = (0..10).map(|_| flows.hold(&packet, &shape, 8_000_000, 0)).sum();
         // 500 segments of 1000 bytes, of which 262 fit.
         assert!((230..=245).contains(&dropped), "{dropped}");
