@@ -14,7 +14,7 @@
 //!    kept is followed at once by a step twice as wide, up to a quarter; what is not is undone, and next time the other direction is tried.
 //! 3. A rate that is less than 70 % of the usual one for three probes: a ramp again.
 //! 4. More than 1 % of the segments are lost: half as many are tried. If that is better, the path was crowded, and it stays. Otherwise
-//!    the loss is the path's own: the streams come back, and that share is taken for granted from then on.
+//!    the loss is the path's own: the streams come back, and that share is taken for granted from then on, as is what a ramp has accepted.
 //!
 //! A probe takes two seconds, after one that is not counted where the number has changed. Nothing is concluded from a probe in which streams came or went,
 //! something other than the network held the transfer back, small files went by, or nothing at all arrived; and near the end nothing
@@ -377,6 +377,8 @@ impl StreamControl {
     fn conclude_ramp(&mut self, base: Probe, last: bool, probe: Probe) -> Option<(u16, Reason)> {
         let enough = if last { BETTER_TRIAL } else { BETTER_RAMP };
         if probe.over(&base) >= enough {
+            // Half as many have just been seen to be worse, whatever is lost: it need not be tried.
+            self.path_loss = self.path_loss.max(probe.loss).max(LOSS);
             return self.ramp_on(probe, last);
         }
         let between = base.streams.midpoint(probe.streams);
