@@ -457,8 +457,8 @@ impl Copying<'_> {
                 Err(error) => return Err(first_failure.unwrap_or(error)),
             };
             let now = Instant::now();
-            // Where the time goes is told for as long as an end is there, whether or not it gets anywhere.
-            if !matches!(incoming.tell, Ok(Tell::Stages(_))) {
+            // Where the time goes is told for as long as an end is there, and a stream may be lost, whether or not anything gets anywhere.
+            if !matches!(incoming.tell, Ok(Tell::Stages(_) | Tell::StreamLost(_))) {
                 heard = now;
             }
             if incoming.request != 0 {

@@ -41,7 +41,7 @@ pub struct TrafficCount {
 }
 
 impl TrafficCount {
-    /// A connection goes: to be said before it is taken out of the table, with which it would be counted twice.
+    /// Takes a connection out of the table, and keeps its counts.
     pub fn leave(&self, sockets: &mut HashMap<u16, Arc<Socket>>, number: u16) {
         if let Some(facts) = sockets.remove(&number).and_then(|socket| facts(&socket)) {
             let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
