@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::digest::{BlockDigest, from_xxh128};
 use crate::pace::limit::Limit;
+use crate::pace::streams::Change;
 use crate::request::{Digests, Durability, Encrypt, LinkKind, MainDigest, Verify};
 pub use crate::wire::error_code::{ErrorCode, Side};
 
@@ -19,6 +20,8 @@ pub enum Event {
     },
     /// How data streams run.
     Linked(LinkReport),
+    /// Another number of data streams is tried, or taken back.
+    Streams(Change),
     /// Something a user should know that is not a failure (a host key pinned, a binary pushed).
     Note(String),
     /// Counts so far; several a second.
@@ -61,7 +64,7 @@ pub struct LinkReport {
     pub kind: LinkKind,
     /// Address that data connections go to; empty for memory and tunnel.
     pub address: String,
-    /// Data connections.
+    /// Data connections: those to begin with, and in a report those at the end.
     pub streams: u16,
     /// For instance `TLS13_AES_128_GCM_SHA256`; `none` in the clear, `memory` within one process.
     pub cipher: String,

@@ -47,6 +47,11 @@ pub const STREAMS_NEAR: u16 = 2;
 pub const STREAMS_FAR: u16 = 32;
 /// On a path with delay, where it does not (bbr): each stream fills the path by itself, and many starve each other.
 pub const STREAMS_FAR_BBR: u16 = 8;
+/// While a transfer runs, more may be found better: of bbr's eight, or of a near path's few. So many at most for each processor of the
+/// smaller host: two threads each, and what a stream costs there is not seen by the network.
+pub const STREAMS_PER_PROCESSOR: u16 = 16;
+/// And so many in all: beyond, none earns its part.
+pub const STREAMS_FOUND_MAX: u16 = 64;
 /// Round trip from which a path counts as far.
 pub const FAR_RTT: Duration = Duration::from_millis(5);
 
@@ -68,8 +73,10 @@ pub const STRAGGLER_FACTOR: u32 = 4;
 /// And never earlier than this: a pause of the scheduler is not a fault.
 pub const STRAGGLER_AGE_MIN: Duration = Duration::from_millis(500);
 
-/// How often an end tells where the time of its streams goes: long enough for a rate to mean something.
-pub const STAGES_INTERVAL: Duration = Duration::from_secs(10);
+/// How often an end tells where the time of its streams goes, and what they carry: a probe is made of several.
+pub const STAGES_INTERVAL: Duration = Duration::from_millis(500);
+/// Over so long a rate is compared with what was usual: long enough for it to mean something. An end of version 2 tells as often.
+pub const STRETCH: Duration = Duration::from_secs(10);
 
 /// What has landed is told to the sender at most so often: each time wakes a thread of every process on the way and every stream of the
 /// sender, which counts at a thousand blocks a second. Shorter than anybody waits for it.

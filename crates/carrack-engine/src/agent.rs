@@ -409,6 +409,9 @@ impl Agent {
                     .and_then(|()| verbs::collect(place, &collect, &mut |page| self.page(request, Tell::Page(page))));
                 collected.map(done)
             }
+            Ask::Retire(retire) => {
+                Ok(done(self.lock().running.clone().map_or(0, |running| running.retire(retire.count))))
+            }
             Ask::Bye(_) => return None,
         })
     }

@@ -7,6 +7,7 @@
 //!
 //! Left out: jitter, and the gaps between the segments of one super-packet, which arrive together.
 
+mod flows;
 mod line;
 mod packet;
 mod ring;
@@ -217,6 +218,7 @@ impl Carrier {
     /// Delivers what is due.
     fn deliver(&mut self) {
         let now = self.now();
+        self.line.release(&self.knobs, now, &mut self.spare);
         let to = &self.to;
         for _ in 0..BATCH {
             if !self.line.deliver(now, |packet| rustix::io::write(to, packet).is_ok()) {

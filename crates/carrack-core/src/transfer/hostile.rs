@@ -4,6 +4,7 @@
 mod earlier_receiver;
 mod earlier_sender;
 mod receiver;
+mod retired;
 mod sender;
 
 use super::simulation::plan::Rng;

@@ -39,6 +39,7 @@ pub fn check_ask(ask: &Ask) -> Result<(), ProtocolError> {
         | Ask::Dial(_)
         | Ask::Tunnel(_)
         | Ask::Cancel(_)
+        | Ask::Retire(_)
         | Ask::Bye(_) => Ok(()),
     }
 }

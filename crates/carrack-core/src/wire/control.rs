@@ -22,7 +22,7 @@ pub struct ToAgent {
     #[prost(uint64, tag = "1")]
     pub request: u64,
     /// What is asked.
-    #[prost(oneof = "Ask", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16")]
+    #[prost(oneof = "Ask", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17")]
     pub ask: Option<Ask>,
 }
 
@@ -74,6 +74,9 @@ pub enum Ask {
     /// Collect what transfers that will not be taken up again have left (version 2).
     #[prost(message, tag = "16")]
     Collect(Collect),
+    /// End data streams in good order: each when what it carries has landed (version 3, of a sender).
+    #[prost(message, tag = "17")]
+    Retire(Retire),
 }
 
 /// From an agent to the command.
@@ -238,6 +241,14 @@ pub struct Listen {
     /// Last port allowed.
     #[prost(uint32, tag = "3")]
     pub port_high: u32,
+}
+
+/// End data streams in good order.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Retire {
+    /// How many. One stays, whatever is asked.
+    #[prost(uint32, tag = "1")]
+    pub count: u32,
 }
 
 /// What ties data connections to a session.
@@ -603,9 +614,21 @@ pub struct Stages {
     /// Of that, waiting because of the rate that was asked for.
     #[prost(uint64, tag = "4")]
     pub pacing_ns: u64,
+    /// When this was so, by the clock of this end, from the beginning of the transfer on (version 3).
+    #[prost(uint64, tag = "5")]
+    pub at_ns: u64,
+    /// Bytes that the other host has acknowledged, over all streams so far (version 3, of the sender).
+    #[prost(uint64, tag = "6")]
+    pub delivered: u64,
+    /// Segments sent, those sent again included (version 3, of the sender).
+    #[prost(uint64, tag = "7")]
+    pub segments: u64,
+    /// Segments sent again (version 3, of the sender).
+    #[prost(uint64, tag = "8")]
+    pub repeated: u64,
 }
 
-/// A data stream was lost.
+/// A data stream was lost, or has ended as it was asked to.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct StreamLost {
     /// Its number.
@@ -620,6 +643,9 @@ pub struct StreamLost {
     /// The path took its first words, and nothing that fills a packet.
     #[prost(bool, tag = "4")]
     pub stuck: bool,
+    /// It had been asked to end (version 3): without a failure, it has ended in good order.
+    #[prost(bool, tag = "5")]
+    pub retired: bool,
 }
 
 /// The end of a request, with a count where there is something to count.
@@ -741,6 +767,7 @@ impl From<StageTimes> for Stages {
             storage_ns: nanos(times.storage),
             network_ns: nanos(times.network),
             pacing_ns: nanos(times.pacing),
+            ..Self::default()
         }
     }
 }

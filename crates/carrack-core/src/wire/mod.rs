@@ -10,7 +10,8 @@
 //! 2. Resume (`Held`, `Confirm`, `Query`, `Known`, `Present`), results that ask for an item again (`Again`), blocks asked for again after
 //!    they had landed; streams made anew while a transfer runs. What an end of version 1 does not understand is not said to it.
 //! 3. XXH3-128 in the place of BLAKE3 (`Options`, `Sum`, digests of items; trailers, `Held` and `Complete` carry its 16 bytes and zeros);
-//!    how far a dial goes, before its answer (`Connected`).
+//!    how far a dial goes, before its answer (`Connected`); streams that end in good order while a transfer runs (`Retire`), and what
+//!    streams carry (in `Stages`).
 
 pub mod bounds;
 pub mod control;
@@ -30,6 +31,8 @@ pub const PROTOCOL_VERSION: u32 = 3;
 pub const VERSION_RESUME: u32 = 2;
 /// From this version on blocks can be verified by XXH3-128.
 pub const VERSION_XXH128: u32 = 3;
+/// From this version on a sender ends streams in good order when it is asked to, and tells what its streams carry.
+pub const VERSION_RETIRE: u32 = 3;
 /// The oldest version still spoken.
 pub const PROTOCOL_VERSION_MIN: u32 = 1;
 

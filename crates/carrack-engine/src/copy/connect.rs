@@ -119,6 +119,8 @@ pub struct Connecting<'a> {
     /// Why the last that failed did.
     last: Option<Failure>,
     start: Instant,
+    /// How many streams an earlier session of the run has found best.
+    found: Option<u16>,
 }
 
 /// What one side was asked to dial.
@@ -167,7 +169,7 @@ impl<'a> Connecting<'a> {
         inbox: &mut Inbox,
     ) -> Result<Self, Failure> {
         let (note, start) = (Arc::clone(note), Instant::now());
-        let mut connecting = Self { request, plan, key, note, offers: Vec::new(), last: None, start };
+        let mut connecting = Self { request, plan, key, note, offers: Vec::new(), last: None, start, found: None };
         let direct = ends.dialer();
         match request.options.reach.link {
             _ if ends.are_here() => {}
@@ -178,11 +180,13 @@ impl<'a> Connecting<'a> {
         Ok(connecting)
     }
 
-    /// Waits until there is one (within one process: all of them), and tries the other ways if the first does not lead there.
+    /// Waits until there is one (within one process: all of them), and tries the other ways if the first does not lead there. `found` is
+    /// how many an earlier session of the run has found best.
     ///
     /// # Errors
     /// When none can be made in any allowed way.
-    pub fn finish(mut self, ends: &mut Ends, inbox: &mut Inbox) -> Result<Link, Failure> {
+    pub fn finish(mut self, found: Option<u16>, ends: &mut Ends, inbox: &mut Inbox) -> Result<Link, Failure> {
+        self.found = found;
         let (request, plan) = (self.request, self.plan);
         if ends.are_here() {
             return connect_here(request, plan, ends);
@@ -191,7 +195,7 @@ impl<'a> Connecting<'a> {
         if wanted != Some(LinkKind::Tunnel)
             && let Some(link) = self.connect(ends, inbox, wanted)?
         {
-            return Ok(link.with_streams(request, plan, ends));
+            return Ok(link.with_streams(request, plan, self.found, ends));
         }
         let because = self.last.as_ref().map(|failure| failure.message.clone()).unwrap_or_default();
         if !matches!(wanted, None | Some(LinkKind::Tunnel)) {
@@ -251,7 +255,7 @@ impl<'a> Connecting<'a> {
         if round_trip < FAR_RTT || self.offers[place].count.is_some() {
             return Ok(());
         }
-        let streams = stream_count(self.request, self.plan, round_trip, ends);
+        let streams = self.found.unwrap_or_else(|| stream_count(self.request, self.plan, round_trip, ends));
         let session = Some(self.key.to_message());
         let offer = &mut self.offers[place];
         offer.count = Some(streams);
@@ -330,7 +334,7 @@ fn stream_count(request: &CopyRequest, plan: &Plan, round_trip: Duration, ends: 
     if plan.in_order {
         return 1;
     }
-    let processors = ends.source.welcome.processors.min(ends.destination.welcome.processors) as usize;
+    let processors = ends.processors();
     let chosen = request.options.congestion.as_ref().map(CongestionControl::name);
     let congestion = chosen.unwrap_or(&ends.source.welcome.congestion);
     request.options.streams.unwrap_or_else(|| pace::initial_streams(round_trip, congestion, processors))
@@ -349,10 +353,10 @@ struct Unsized {
 }
 
 impl Unsized {
-    fn with_streams(self, request: &CopyRequest, plan: &Plan, ends: &mut Ends) -> Link {
+    fn with_streams(self, request: &CopyRequest, plan: &Plan, found: Option<u16>, ends: &mut Ends) -> Link {
         let round_trip = Duration::from_micros(self.dialed.round_trip_us);
         let under_way = u16::try_from(self.offer.requests.len()).unwrap_or(u16::MAX);
-        let counted = self.offer.count.unwrap_or_else(|| stream_count(request, plan, round_trip, ends));
+        let counted = self.offer.count.or(found).unwrap_or_else(|| stream_count(request, plan, round_trip, ends));
         let streams = counted.max(under_way.saturating_add(1));
         let cipher = if self.dialed.cipher.is_empty() { "none".into() } else { self.dialed.cipher };
         let report = LinkReport { kind: self.offer.kind, address: self.dialed.address, streams, cipher };

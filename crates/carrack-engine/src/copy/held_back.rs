@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use carrack_core::pace::limit::{Limit, RateWatch, StageTimes, limit};
-use carrack_core::tuning::STAGES_INTERVAL;
+use carrack_core::tuning::STRETCH;
 
 use crate::end::EndId;
 
@@ -69,16 +69,13 @@ impl HeldBack {
             EndId::Source => (self.now.source, self.told.0) = (times, true),
             EndId::Destination => (self.now.destination, self.told.1) = (times, true),
         }
-        if self.told != (true, true) {
+        let seconds = now.saturating_duration_since(self.stretch.2).as_secs_f64();
+        // The last stretch of a copy is short, and its rate that of an end. Ends of version 2 are not punctual.
+        if self.told != (true, true) || seconds < 0.8 * STRETCH.as_secs_f64() {
             return None;
         }
-        let (times, bytes, since) = std::mem::replace(&mut self.stretch, (self.now, bytes_done, now));
+        let (times, bytes, _) = std::mem::replace(&mut self.stretch, (self.now, bytes_done, now));
         self.told = (false, false);
-        let seconds = now.saturating_duration_since(since).as_secs_f64();
-        // The last stretch of a copy is short, and its rate that of an end.
-        if seconds < 0.8 * STAGES_INTERVAL.as_secs_f64() {
-            return None;
-        }
         let rate = bytes_done.saturating_sub(bytes) as f64 / seconds;
         let usual = self.watch.fallen(rate)?;
         let mb = |rate: f64| format!("{:.1}", rate / 1e6);

@@ -6,6 +6,7 @@ mod connect;
 mod held_back;
 mod resolve;
 mod streams;
+mod tune;
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::pace::limit::Stage;
+use carrack_core::pace::streams::Change;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{
     ErrorCode, Event, Failure, ItemFailure, ItemKind, ItemReport, Outcome, Progress, Report, Side,
@@ -32,6 +34,7 @@ use connect::Connecting;
 use held_back::HeldBack;
 use resolve::Plan;
 use streams::Streams;
+use tune::Tune;
 
 type Observer<'a> = &'a (dyn Fn(Event) + Send + Sync);
 
@@ -78,6 +81,8 @@ pub fn copy(request: &CopyRequest, observer: Observer<'_>) -> Report {
             spent: None,
             furthest: (0, 0),
             held_back: HeldBack::new(Instant::now()),
+            tune: None,
+            found: None,
         };
         let result = copying.run();
         sender.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -109,6 +114,10 @@ struct Copying<'a> {
     /// The most items and bytes that any session had at the destination.
     furthest: (u64, u64),
     held_back: HeldBack,
+    /// Finds out how many streams are best, where that is not settled.
+    tune: Option<Tune>,
+    /// What it has found in this run.
+    found: Option<u16>,
 }
 
 /// The two ends of a copy.
@@ -121,6 +130,11 @@ impl Ends {
     fn close(self) {
         self.source.close();
         self.destination.close();
+    }
+
+    /// Processors of the smaller host.
+    fn processors(&self) -> usize {
+        self.source.welcome.processors.min(self.destination.welcome.processors) as usize
     }
 
     /// The protocol that both speak.
@@ -217,7 +231,7 @@ impl Copying<'_> {
         if early {
             self.begin_sending(&plan, selection.as_ref(), begun, ends)?;
         }
-        let link = link.finish(ends, &mut self.inbox)?;
+        let link = link.finish(self.found, ends, &mut self.inbox)?;
         self.attempts.linked();
         (self.observer)(Event::Linked(link.report.clone()));
         let forgeable = link.report.cipher == "none" && self.request.options.digest.main == Some(MainDigest::Xxh128);
@@ -227,6 +241,7 @@ impl Copying<'_> {
         self.report.link = Some(link.report.clone());
         let moving = Instant::now();
         self.held_back.session(moving);
+        self.tune = Tune::new(self.request, plan.in_order, &link, ends);
         let mut streams = Streams::new(link, ends.version(), moving);
         streams.work(ends, moving)?;
         if !early {
@@ -452,17 +467,18 @@ impl Copying<'_> {
                 }
                 Err(error) => return Err(first_failure.unwrap_or(error)),
             };
-            heard = Instant::now();
+            let now = Instant::now();
+            // Where the time goes is told for as long as an end is there, and a stream may be lost, whether or not anything gets anywhere.
+            if !matches!(incoming.tell, Ok(Tell::Stages(_) | Tell::StreamLost(_))) {
+                heard = now;
+            }
             if incoming.request != 0 {
-                streams.answered(incoming, &self.note, heard);
+                streams.answered(incoming, &self.note, now);
                 continue;
             }
-            let over = !waiting.contains(&incoming.end);
-            if over && matches!(incoming.tell, Ok(Tell::StreamLost(_))) {
-                // A stream's own word, which another thread's last one has overtaken.
-                continue;
-            }
-            if over && first_failure.is_none() {
+            // A stream's end may be told a moment after the transfer's.
+            let late = matches!(incoming.tell, Ok(Tell::StreamLost(_)));
+            if !waiting.contains(&incoming.end) && first_failure.is_none() && !late {
                 return Err(misbehaved(ends, incoming.end, "went on after it had said that all had ended"));
             }
             if let Some((end, failed)) = self.told(ends, incoming, streams)? {
@@ -491,6 +507,8 @@ impl Copying<'_> {
                 (self.observer)(Event::Progress(progress));
             }
             Tell::Stages(stages) => {
+                let change = self.tune.as_mut().and_then(|tune| tune.told(end, stages, streams));
+                change.into_iter().for_each(|change| self.streams_change(change));
                 let note = self.held_back.told(end, stages.into(), self.furthest.1, Instant::now());
                 note.into_iter().for_each(|note| (self.observer)(Event::Note(note)));
                 // Within a process there is none: each side then waits for the other's turn on the processors.
@@ -506,7 +524,14 @@ impl Copying<'_> {
         Ok(None)
     }
 
+    fn streams_change(&mut self, change: Change) {
+        self.found = self.tune.as_ref().map(Tune::best);
+        self.report.link.iter_mut().for_each(|link| link.streams = change.streams);
+        (self.observer)(Event::Streams(change));
+    }
+
     fn advanced(&mut self, progress: &Progress, streams: &mut Streams) {
+        self.tune.iter_mut().for_each(|tune| tune.advanced(progress));
         let (files, bytes) = (progress.files_done, progress.bytes_done);
         streams.advanced((files, bytes));
         let further = (self.furthest.0.max(files), self.furthest.1.max(bytes));

@@ -1,15 +1,17 @@
-//! Data connections while a transfer runs: those beyond the first are asked for, and what is lost is made anew.
+//! Data connections while a transfer runs: those beyond the first are asked for, what is lost is made anew, and when fewer are wanted
+//! the sender is asked to end some in good order. There are never to be more than are wanted: what ends, or is lost while it ends, is not
+//! made anew.
 
 use std::time::{Duration, Instant};
 
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::tuning::{LINK_TIMEOUT, RETRY_PAUSE_MAX, SILENCE};
-use carrack_core::wire::control::{Ask, Dial, SessionKey, StreamLost, Tell};
+use carrack_core::wire::control::{Ask, Dial, Retire, SessionKey, StreamLost, Tell};
 
 use super::Ends;
 use super::attempts::{jittered, longest_pause};
 use super::connect::{Link, More, REVERSE_FIRST};
-use crate::end::{Incoming, Note};
+use crate::end::{EndId, Incoming, Note};
 use crate::error::failure;
 
 /// While there is no connection at all, pauses are at most so long: the session is given up before long.
@@ -26,6 +28,10 @@ pub struct Streams {
     replaced: bool,
     wanted: u16,
     alive: u16,
+    /// Of those alive, the ones that have been asked to end.
+    retiring: u16,
+    /// The question that asked for it, and how many it asked for.
+    asked_to_end: Option<(u64, u16)>,
     missing: u16,
     dials: Vec<u64>,
     /// Dials that have failed since the last that worked.
@@ -59,6 +65,8 @@ impl Streams {
             replaced: version >= 2,
             wanted,
             alive: wanted - others,
+            retiring: 0,
+            asked_to_end: None,
             missing: others.saturating_sub(under_way),
             dials: link.dials,
             failed_dials: 0,
@@ -71,6 +79,23 @@ impl Streams {
             stuck: 0,
             untold: false,
         }
+    }
+
+    /// Connections that are there, those included that have been asked to end and still carry something.
+    pub fn alive(&self) -> u16 {
+        self.alive
+    }
+
+    /// So many are wanted from now on.
+    pub fn want(&mut self, streams: u16) {
+        self.wanted = streams.max(1);
+        let staying = self.staying() + self.dials.len() as u16;
+        self.missing = self.wanted.saturating_sub(staying);
+    }
+
+    /// Those that are there and have not been asked to end.
+    fn staying(&self) -> u16 {
+        self.alive.saturating_sub(self.retiring)
     }
 
     /// When [`Streams::work`] next has something to do.
@@ -113,7 +138,36 @@ impl Streams {
             self.dials.push(request);
             self.missing -= 1;
         }
+        self.end_surplus(ends)
+    }
+
+    /// Has the sender end what is there and not wanted. Dials that are under way are not waited for: what they bring is seen when it comes.
+    fn end_surplus(&mut self, ends: &mut Ends) -> Result<(), Failure> {
+        let count = self.staying().saturating_sub(self.wanted);
+        if count == 0 || self.asked_to_end.is_some() {
+            return Ok(());
+        }
+        let request = ends.source.ask(Ask::Retire(Retire { count: count.into() }))?;
+        self.ask_to_end(request, count);
         Ok(())
+    }
+
+    /// So many have been asked to end, by this request. Counted at once: some may have ended before the answer comes.
+    fn ask_to_end(&mut self, request: u64, count: u16) {
+        self.asked_to_end = Some((request, count));
+        self.retiring += count;
+    }
+
+    /// Takes the answer to the question for some to end: it may be fewer that do.
+    fn answered_to_end(&mut self, asked: u16, answer: Result<Tell, Failure>) {
+        let ending = match answer {
+            Ok(Tell::Done(done)) => u16::try_from(done.count).unwrap_or(asked).min(asked),
+            _ => 0,
+        };
+        self.asked_to_end = None;
+        self.retiring = self.retiring.saturating_sub(asked - ending);
+        // What does not end stays, and is not asked again and again.
+        self.wanted = self.wanted.max(self.staying());
     }
 
     fn given_up(&self, what: &str) -> Failure {
@@ -121,8 +175,13 @@ impl Streams {
         failure(ErrorCode::ConnectionLost, Side::Link, format!("{what}{last}"))
     }
 
-    /// Takes the answer to a dial.
+    /// Takes the answer to a dial, or to the question for some to end.
     pub fn answered(&mut self, incoming: Incoming, note: &Note, now: Instant) {
+        if let Some((request, count)) = self.asked_to_end
+            && (incoming.end, incoming.request) == (EndId::Source, request)
+        {
+            return self.answered_to_end(count, incoming.tell);
+        }
         let is_ours = self.more.as_ref().is_some_and(|more| more.dialer == incoming.end);
         let Some(place) = self.dials.iter().position(|dial| is_ours && *dial == incoming.request) else {
             return;
@@ -146,14 +205,18 @@ impl Streams {
         }
     }
 
-    /// A connection was lost.
+    /// A connection was lost, or has ended as it was asked to.
     pub fn lost(&mut self, lost: StreamLost, now: Instant) {
         self.alive = self.alive.saturating_sub(1);
-        self.lost_in_vain += 1;
-        self.last = lost.failure.map(Into::into).or(self.last.take());
         if self.alive == 0 {
             self.none_since.get_or_insert(now);
         }
+        if lost.retired && self.retiring > 0 {
+            self.retiring = self.retiring.saturating_sub(1);
+            return;
+        }
+        self.lost_in_vain += 1;
+        self.last = lost.failure.map(Into::into).or(self.last.take());
         if lost.stuck {
             self.stuck += 1;
             self.shrink();
@@ -176,7 +239,9 @@ impl Streams {
         if !self.replaced {
             return;
         }
-        self.missing += 1;
+        if self.staying() + self.dials.len() as u16 + self.missing < self.wanted {
+            self.missing += 1;
+        }
         let setbacks = self.failed_dials.max(self.lost_in_vain / u32::from(self.wanted));
         let most = if self.alive == 0 { PAUSE_WITHOUT_ANY } else { RETRY_PAUSE_MAX };
         self.due = self.due.max(now + jittered(longest_pause(setbacks).min(most)));
@@ -218,7 +283,6 @@ mod tests {
     use carrack_core::request::{Encrypt, LinkKind};
 
     use super::*;
-    use crate::end::EndId;
 
     fn more() -> More {
         More { dialer: EndId::Source, addresses: Vec::new(), pin: Vec::new(), first: 1, at_once: 4 }
@@ -266,7 +330,7 @@ mod tests {
         assert!(pauses.is_sorted() && pauses[10] >= RETRY_PAUSE_MAX / 2 && pauses[10] <= RETRY_PAUSE_MAX, "{pauses:?}");
         eight.dials.push(12);
         eight.answered(dialed(12), &quiet(), now);
-        assert_eq!((eight.failed_dials, eight.missing, eight.alive), (0, 11, 2));
+        assert_eq!((eight.failed_dials, eight.missing, eight.alive), (0, 7, 2), "never more than are wanted");
         // An answer that nobody waits for changes nothing.
         eight.answered(dialed(99), &quiet(), now);
         assert_eq!(eight.alive, 2);
@@ -326,5 +390,80 @@ mod tests {
         let tell = Ok(Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, "").into()));
         two.answered(Incoming { end: EndId::Source, request: 1, tell }, &note, now);
         assert!(told.lock().unwrap().is_empty());
+    }
+
+    /// Eight connections, of which some are to end: `ask` in the place of the end that would be asked.
+    fn ask_to_end(streams: &mut Streams, wanted: u16, request: u64) -> u16 {
+        streams.want(wanted);
+        let count = streams.staying() - streams.wanted;
+        streams.ask_to_end(request, count);
+        count
+    }
+
+    fn ended(request: u64, count: u64) -> Incoming {
+        let tell = Ok(Tell::Done(carrack_core::wire::control::Counted { count }));
+        Incoming { end: EndId::Source, request, tell }
+    }
+
+    #[test]
+    fn what_was_asked_to_end_is_not_made_again() {
+        let now = Instant::now();
+        let mut eight = streams(8, 3, now);
+        (eight.missing, eight.alive) = (0, 8);
+        assert_eq!(ask_to_end(&mut eight, 5, 1), 3);
+        // One has ended before the answer comes; another is lost before it could end.
+        eight.lost(StreamLost { retired: true, ..StreamLost::default() }, now);
+        eight.answered(ended(1, 3), &quiet(), now);
+        let failure = Some(failure(ErrorCode::ConnectionLost, Side::Link, "").into());
+        eight.lost(StreamLost { retired: true, failure, ..StreamLost::default() }, now);
+        assert_eq!((eight.alive, eight.retiring, eight.missing), (6, 1, 0));
+        // One that was to stay is made again.
+        eight.lost(StreamLost::default(), now);
+        assert_eq!((eight.alive, eight.staying(), eight.missing), (5, 4, 1));
+        eight.lost(StreamLost { retired: true, ..StreamLost::default() }, now);
+        assert_eq!((eight.alive, eight.retiring, eight.missing), (4, 0, 1));
+    }
+
+    #[test]
+    fn fewer_end_than_were_asked_to_and_the_rest_stays() {
+        let now = Instant::now();
+        let mut eight = streams(8, 3, now);
+        (eight.missing, eight.alive) = (0, 8);
+        ask_to_end(&mut eight, 2, 1);
+        eight.answered(ended(1, 4), &quiet(), now);
+        assert_eq!((eight.retiring, eight.staying(), eight.wanted, eight.asked_to_end), (4, 4, 4, None));
+        ask_to_end(&mut eight, 2, 2);
+        let tell = Ok(Tell::Failed(failure(ErrorCode::Internal, Side::Source, "").into()));
+        eight.answered(Incoming { end: EndId::Source, request: 2, tell }, &quiet(), now);
+        assert_eq!((eight.retiring, eight.staying(), eight.wanted), (4, 4, 4));
+    }
+
+    #[test]
+    fn more_are_dialled_and_a_change_of_mind_takes_back_what_was_not() {
+        let now = Instant::now();
+        let mut two = streams(2, 3, now);
+        (two.missing, two.alive) = (0, 2);
+        two.want(8);
+        assert_eq!((two.missing, two.due()), (6, Some(now)));
+        two.dials.extend([1, 2]);
+        two.missing -= 2;
+        two.want(3);
+        assert_eq!(two.missing, 0, "one more than is wanted is under way");
+        two.answered(dialed(1), &quiet(), now);
+        let tell = Ok(Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, "").into()));
+        two.answered(Incoming { end: EndId::Source, request: 2, tell }, &quiet(), now);
+        assert_eq!((two.alive, two.missing), (3, 0), "and is not tried again when it fails");
+    }
+
+    #[test]
+    fn the_last_one_may_be_lost_while_others_end() {
+        let now = Instant::now();
+        let mut two = streams(2, 3, now);
+        (two.missing, two.alive) = (0, 2);
+        ask_to_end(&mut two, 1, 1);
+        two.answered(ended(1, 1), &quiet(), now);
+        two.lost(StreamLost::default(), now);
+        two.lost(StreamLost { retired: true, ..StreamLost::default() }, now);
+        assert_eq!((two.alive, two.missing, two.none_since), (0, 1, Some(now)));
     }
 }

@@ -6,3 +6,4 @@ pub mod path_watch;
 pub mod socket;
 pub mod stages;
 pub mod stream;
+pub mod traffic;

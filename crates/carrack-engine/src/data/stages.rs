@@ -4,6 +4,7 @@
 //! wait for the network.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use carrack_core::pace::limit::StageTimes;
@@ -22,12 +23,54 @@ pub enum Waits {
 /// The times of all streams of one end, in nanoseconds.
 #[derive(Debug, Default)]
 pub struct Stages {
-    busy: AtomicU64,
+    busy: Mutex<Busy>,
     storage: AtomicU64,
     network: AtomicU64,
     pacing: AtomicU64,
     /// Calls of [`Stages::wait_briefly`].
     brief: AtomicU64,
+}
+
+/// How long streams have carried something, those included that still do: over a slow path one block takes longer than it may take to
+/// tell.
+#[derive(Debug, Default)]
+struct Busy {
+    carrying: u32,
+    /// Until the last change of that number.
+    until: Option<Instant>,
+    time: Duration,
+}
+
+impl Busy {
+    /// Counts up to this moment.
+    fn count(&mut self, now: Instant) {
+        let since = self.until.replace(now).unwrap_or(now);
+        self.time += now.saturating_duration_since(since) * self.carrying;
+    }
+}
+
+/// A unit that is being carried.
+struct Carrying<'a>(&'a Mutex<Busy>);
+
+impl<'a> Carrying<'a> {
+    fn begin(busy: &'a Mutex<Busy>) -> Self {
+        let mut counted = lock(busy);
+        counted.count(Instant::now());
+        counted.carrying += 1;
+        Self(busy)
+    }
+}
+
+impl Drop for Carrying<'_> {
+    fn drop(&mut self) {
+        let mut counted = lock(self.0);
+        counted.count(Instant::now());
+        counted.carrying -= 1;
+    }
+}
+
+fn lock(busy: &Mutex<Busy>) -> MutexGuard<'_, Busy> {
+    busy.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Of so many brief calls one is measured.
@@ -63,17 +106,17 @@ impl Stages {
 
     /// Carries one unit.
     pub fn carry<T>(&self, call: impl FnOnce() -> T) -> T {
-        let start = Instant::now();
-        let result = call();
-        add(&self.busy, start.elapsed());
-        result
+        let _carrying = Carrying::begin(&self.busy);
+        call()
     }
 
     /// So far.
     pub fn times(&self) -> StageTimes {
         let read = |stage: &AtomicU64| Duration::from_nanos(stage.load(Ordering::Relaxed));
+        let mut busy = lock(&self.busy);
+        busy.count(Instant::now());
         StageTimes {
-            busy: read(&self.busy),
+            busy: busy.time,
             storage: read(&self.storage),
             network: read(&self.network),
             pacing: read(&self.pacing),
@@ -107,5 +150,18 @@ mod tests {
         let times = stages.times();
         assert!(times.network >= Duration::from_millis(45), "{times:?}");
         assert!(times.busy >= times.network + Duration::from_millis(50), "{times:?}");
+    }
+
+    #[test]
+    fn what_is_still_carried_counts() {
+        let stages = Stages::default();
+        stages.carry(|| {
+            stages.carry(|| std::thread::sleep(Duration::from_millis(20)));
+            let (first, second) = (stages.times().busy, stages.times().busy);
+            assert!(first >= Duration::from_millis(40) && second >= first, "{first:?} {second:?}");
+        });
+        let after = stages.times().busy;
+        std::thread::sleep(Duration::from_millis(5));
+        assert_eq!(stages.times().busy, after);
     }
 }

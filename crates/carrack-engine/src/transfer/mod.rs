@@ -11,16 +11,17 @@ mod tests;
 
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use carrack_core::report::{ErrorCode, Failure, Side};
-use carrack_core::tuning::STAGES_INTERVAL;
-use carrack_core::wire::VERSION_RESUME;
+use carrack_core::tuning::{STAGES_INTERVAL, STRETCH};
 use carrack_core::wire::control::{Tell, TransferOptions};
 use carrack_core::wire::peer::PeerMessage;
+use carrack_core::wire::{VERSION_RESUME, VERSION_RETIRE};
 
 use crate::data::stages::Stages;
 use crate::data::stream::Connection;
+use crate::data::traffic::Traffic;
 use crate::error::{describe, failure};
 use crate::panics::contain;
 
@@ -36,23 +37,36 @@ pub struct Voice {
     pub command: Arc<dyn Fn(Tell) + Send + Sync>,
 }
 
-/// Tells the command now and then where the time of this end's streams goes.
+/// Tells the command now and then where the time of this end's streams goes, and what they carry.
 struct StageReports {
     version: u32,
+    start: Instant,
     told: Instant,
 }
 
 impl StageReports {
     fn new(options: &TransferOptions) -> Self {
-        Self { version: options.version, told: Instant::now() }
+        let now = Instant::now();
+        Self { version: options.version, start: now, told: now }
     }
 
     /// If it is time to, or if this is the last time.
-    fn tell(&mut self, voice: &Voice, stages: &Stages, last: bool) {
-        if self.version >= VERSION_RESUME && (last || self.told.elapsed() >= STAGES_INTERVAL) {
-            self.told = Instant::now();
-            (voice.command)(Tell::Stages(stages.times().into()));
+    fn tell(&mut self, voice: &Voice, stages: &Stages, traffic: impl FnOnce() -> Traffic, last: bool) {
+        if self.version < VERSION_RESUME || (!last && self.told.elapsed() < self.interval()) {
+            return;
         }
+        self.told = Instant::now();
+        let mut told = carrack_core::wire::control::Stages::from(stages.times());
+        if self.version >= VERSION_RETIRE {
+            let Traffic { delivered, segments, repeated } = traffic();
+            told.at_ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            (told.delivered, told.segments, told.repeated) = (delivered, segments, repeated);
+        }
+        (voice.command)(Tell::Stages(told));
+    }
+
+    fn interval(&self) -> Duration {
+        if self.version >= VERSION_RETIRE { STAGES_INTERVAL } else { STRETCH }
     }
 }
 
@@ -87,6 +101,14 @@ impl Running {
             Self::Send(run) => run.add_stream(connection),
             Self::Receive(run) => run.add_stream(connection),
         });
+    }
+
+    /// Has so many data streams end in good order, and says how many do: none at the receiving end, which has no say in it.
+    pub fn retire(&self, count: u32) -> u64 {
+        match self {
+            Self::Send(run) => run.retire(count),
+            Self::Receive(_) => 0,
+        }
     }
 
     /// Whoever calls serves others, too: a panic ends the transfer, not the thread.

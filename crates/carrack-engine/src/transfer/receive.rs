@@ -13,7 +13,7 @@ use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, Side};
 use carrack_core::request::Verify;
 use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
-use carrack_core::tuning::{SILENCE, SLICE_BYTES};
+use carrack_core::tuning::{SILENCE, SLICE_BYTES, STAGES_INTERVAL};
 use carrack_core::wire::bounds::Expected;
 use carrack_core::wire::control::{Ended, Tell, TransferOptions};
 use carrack_core::wire::frame::{
@@ -29,6 +29,7 @@ use crate::data::hasher::BlockHasher;
 use crate::data::socket::Socket;
 use crate::data::stages::{Stages, Waits};
 use crate::data::stream::{Connection, InStream};
+use crate::data::traffic::Traffic;
 use crate::error::protocol_failure;
 use crate::panics::contain;
 use crate::storage::descriptors::open_parts_max;
@@ -251,7 +252,7 @@ impl ReceiveRun {
         let mut reports = StageReports::new(&self.options);
         loop {
             self.open_waiting(&mut offers);
-            reports.tell(&self.voice, &self.stages, false);
+            reports.tell(&self.voice, &self.stages, Traffic::default, false);
             self.tell_stalled();
             let mut machine = lock(&self.machine);
             machine.handle_time(Instant::now());
@@ -262,11 +263,11 @@ impl ReceiveRun {
             let outcome = machine.outcome();
             if let (true, Some(outcome)) = (actions.is_empty(), outcome.clone()) {
                 drop(machine);
-                reports.tell(&self.voice, &self.stages, true);
+                reports.tell(&self.voice, &self.stages, Traffic::default, true);
                 return outcome;
             }
             if actions.is_empty() {
-                let most = Duration::from_secs(1);
+                let most = STAGES_INTERVAL;
                 let deadline = machine.next_deadline();
                 let left = deadline.map_or(most, |deadline| deadline.saturating_duration_since(Instant::now()));
                 drop(self.changed.wait_timeout(machine, left.min(most)));

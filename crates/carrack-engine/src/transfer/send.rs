@@ -26,6 +26,7 @@ use crate::data::path_watch::PathWatch;
 use crate::data::socket::Socket;
 use crate::data::stages::{Stages, Waits};
 use crate::data::stream::{Connection, OutStream};
+use crate::data::traffic::TrafficCount;
 use crate::error::{failure, protocol_failure};
 use crate::panics::contain;
 use crate::storage::source::{OpenSource, SourceRoot};
@@ -58,6 +59,7 @@ pub struct SendRun {
     /// Whether there has been a data connection.
     linked: AtomicBool,
     stages: Arc<Stages>,
+    traffic: TrafficCount,
     voice: Voice,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -86,6 +88,7 @@ impl SendRun {
             limit: options.rate_limit.map(|rate| Mutex::new(RateLimit::new(rate))),
             linked: AtomicBool::new(false),
             stages: Arc::default(),
+            traffic: TrafficCount::default(),
             voice,
             threads: Mutex::default(),
         });
@@ -166,28 +169,44 @@ impl SendRun {
                 looked: Instant::now(),
             };
             let worked = stream.work();
+            run.traffic.leave(&mut run.sockets.lock().unwrap_or_else(PoisonError::into_inner), number);
             drop(stream);
-            run.sockets.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
-            if let Err(error) = worked {
-                let why = stream_failure(number, &error);
-                run.tell(|machine| machine.handle_stream_lost(number, &why));
-                if run.lock().outcome().is_some() {
-                    // The receiver had all it wanted, and has closed its side.
-                    return;
-                }
-                let cut = run.cut.lock().unwrap_or_else(PoisonError::into_inner).contains(&number);
-                let slow =
-                    || format!("data connection {number} was slow and was cut off; what it carried goes on another");
-                (run.voice.command)(Tell::Note(if cut { slow() } else { why.message.clone() }));
-                if run.options.version >= 2 {
-                    // The command may make another.
-                    let left = run.sockets.lock().unwrap_or_else(PoisonError::into_inner).len() as u32;
-                    let failure = Some(why.into());
-                    let stuck = run.stuck.lock().unwrap_or_else(PoisonError::into_inner).contains(&number);
-                    (run.voice.command)(Tell::StreamLost(StreamLost { stream: number.into(), left, failure, stuck }));
-                }
-            }
+            run.stream_over(number, worked);
         });
+    }
+
+    /// A stream's thread has ended: tells why, if it was not with the transfer.
+    fn stream_over(&self, number: u16, worked: io::Result<()>) {
+        let retired = self.lock().is_retiring(number);
+        if worked.is_ok() && !retired {
+            return;
+        }
+        let why = worked.err().map(|error| stream_failure(number, &error));
+        if let Some(why) = &why {
+            self.tell(|machine| machine.handle_stream_lost(number, why));
+        }
+        if self.lock().outcome().is_some() {
+            // The receiver had all it wanted, and has closed its side.
+            return;
+        }
+        if let Some(why) = &why {
+            let cut = self.cut.lock().unwrap_or_else(PoisonError::into_inner).contains(&number);
+            let slow = || format!("data connection {number} was slow and was cut off; what it carried goes on another");
+            (self.voice.command)(Tell::Note(if cut { slow() } else { why.message.clone() }));
+        }
+        if self.options.version >= 2 {
+            // The command may make another.
+            let left = self.sockets.lock().unwrap_or_else(PoisonError::into_inner).len() as u32;
+            let failure = why.map(Into::into);
+            let stuck = self.stuck.lock().unwrap_or_else(PoisonError::into_inner).contains(&number);
+            let lost = StreamLost { stream: number.into(), left, failure, stuck, retired };
+            (self.voice.command)(Tell::StreamLost(lost));
+        }
+    }
+
+    /// See [`super::Running::retire`].
+    pub fn retire(&self, count: u32) -> u64 {
+        self.tell(|machine| machine.retire(count as usize)) as u64
     }
 
     /// What was asked of the connection itself.
@@ -305,7 +324,7 @@ impl SendRun {
                 self.tell_command(Tell::Progress(progress.into()), &mut items);
             }
             let over = idle && outcome.is_some();
-            reports.tell(&self.voice, &self.stages, over);
+            reports.tell(&self.voice, &self.stages, || self.traffic.so_far(&self.sockets), over);
             if let (true, Some(outcome)) = (over, outcome) {
                 return self.end(outcome, totals);
             }

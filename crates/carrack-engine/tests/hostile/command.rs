@@ -229,3 +229,23 @@ fn sessions_and_dials_that_make_no_sense() {
     session.leave().unwrap();
     sandbox.assert_untouched();
 }
+
+/// Of no transfer, and of a receiver, none end; however many are asked for, one stays, which its tests in the core show.
+#[test]
+fn more_streams_are_to_end_than_there_are() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let mut session = Session::start(&sandbox.root());
+    let none = |session: &mut Session| {
+        for count in [0, 1, u32::MAX] {
+            let answer = session.request(Ask::Retire(Retire { count }));
+            assert!(matches!(answer, Ok(Tell::Done(Counted { count: 0 }))), "{answer:?}");
+        }
+    };
+    none(&mut session);
+    session.begin();
+    none(&mut session);
+    session.assert_alive();
+    session.leave().unwrap();
+    sandbox.assert_untouched();
+}

@@ -15,7 +15,7 @@ const AFTER_HELP: &str = "\
 Prints the hosts as NAME ADDRESS, one a line, once they are there. Programs are run on them by `ip netns exec NAME ...`.
 With COMMAND, runs it on this host, with NEAR, FAR (names), NEAR_ADDRESS and FAR_ADDRESS set, and ends with it.
 Without, stays until its standard input is closed or it is sent SIGTERM or SIGINT; each line there changes the link:
-  loss P | corrupt P | double P | reorder P MS | largest BYTES | rate RATE | rtt MS
+  loss P | corrupt P | double P | reorder P MS | largest BYTES | rate RATE | flow-rate RATE | rtt MS
 At the end it prints what became of the packets on standard error. Needs root.";
 
 fn cli() -> clap::Command {
@@ -29,6 +29,7 @@ fn cli() -> clap::Command {
         .arg(option("name", "NAME", "The hosts are NAME-near and NAME-far").default_value("carrack-link"))
         .arg(number("rtt-ms", "MS", "Time there and back"))
         .arg(option("rate", "RATE", "As in 500mbit, 1gbit, 2.5gbit; none is no limit").default_value("none"))
+        .arg(option("flow-rate", "RATE", "Of each connection").default_value("none"))
         .arg(
             option("queue-kib", "KIB", "Queue before the link [default: rate x rtt, at least 256]")
                 .value_parser(value_parser!(u64)),
@@ -95,7 +96,7 @@ fn with_link(matches: &ArgMatches, name: &str) -> Result<ExitCode, String> {
 fn make(matches: &ArgMatches, name: &str) -> Result<Link, String> {
     let number = |name: &str| *matches.get_one::<f64>(name).expect("has a default");
     let whole = |name: &str| matches.get_one::<u64>(name).copied();
-    let rate = rate(text(matches, "rate"))?;
+    let (rate, flow_rate) = (rate(text(matches, "rate"))?, rate(text(matches, "flow-rate"))?);
     let setup = Setup {
         mtu: *matches.get_one("mtu").expect("has a default"),
         congestion_control: matches.get_one::<String>("cc").cloned(),
@@ -107,6 +108,7 @@ fn make(matches: &ArgMatches, name: &str) -> Result<Link, String> {
     Link::new(name, &setup, |knobs| {
         knobs.delay(delay);
         knobs.rate(rate);
+        knobs.flow_rate(flow_rate);
         knobs.queue(whole("queue-kib").map(|kib| kib << 10));
         knobs.largest(whole("largest"));
         knobs.lose(number("loss"));
@@ -163,6 +165,7 @@ fn change(link: &Link, line: &str) -> Result<(), String> {
         }
         ["largest", bytes] => number(bytes).map(|bytes| link.both(|knobs| knobs.largest(Some(bytes as u64))))?,
         ["rate", limit] => rate(limit).map(|limit| link.both(|knobs| knobs.rate(limit)))?,
+        ["flow-rate", limit] => rate(limit).map(|limit| link.both(|knobs| knobs.flow_rate(limit)))?,
         ["rtt", time] => {
             let delay = milliseconds(number(time)? / 2.0)?;
             link.both(|knobs| knobs.delay(delay));

@@ -1,6 +1,6 @@
 //! One direction of a link: what becomes of each packet, and when it leaves. Pure: time is an argument, in nanoseconds.
 //!
-//! A packet meets, in this order: the queue before the link (what does not fit is dropped), the link (one packet after the other, at
+//! A packet meets, in this order: where each flow has a rate of its own, the queue of its flow; the queue before the link (what does not fit is dropped), the link (one packet after the other, at
 //! its rate), what happens on the way, the delay. Whatever happens, happens to single packets as they are on the wire.
 
 use std::collections::VecDeque;
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::chance::Chance;
 
+use super::flows::Flows;
 use super::packet::{PACKET_BYTES_MAX, Shape};
 use super::ring::Ring;
 
@@ -26,6 +27,7 @@ const UNDERWAY_SPARE_BYTES: u64 = 16 << 20;
 pub struct Knobs {
     delay_ns: AtomicU64,
     rate: AtomicU64,
+    flow_rate: AtomicU64,
     queue_bytes: AtomicU64,
     largest: AtomicU64,
     /// Probabilities, as the bits of a double.
@@ -47,6 +49,11 @@ impl Knobs {
     /// At most so many bits per second; `None`: as many as the machine can.
     pub fn rate(&self, bits_per_second: Option<u64>) {
         self.rate.store(bits_per_second.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// At most so many bits per second for each connection; `None`: as many as the link has.
+    pub fn flow_rate(&self, bits_per_second: Option<u64>) {
+        self.flow_rate.store(bits_per_second.unwrap_or(0), Ordering::Relaxed);
     }
 
     /// How much may wait before the link, if its rate has a limit; `None`: what the link carries in the time that a packet takes there
@@ -173,6 +180,7 @@ pub struct Line {
     free: u64,
     /// Until then everything is lost.
     dead_until: u64,
+    flows: Flows,
     ring: Ring,
     /// Those that others overtake; few.
     late: VecDeque<(u64, Vec<u8>)>,
@@ -191,6 +199,7 @@ impl Line {
             chance: Chance::new(seed),
             free: 0,
             dead_until: 0,
+            flows: Flows::default(),
             ring: Ring::new((underway + underway / 4 + UNDERWAY_SPARE_BYTES) as usize),
             late: VecDeque::new(),
             counts: Counts::default(),
@@ -212,8 +221,34 @@ impl Line {
         self.counts.failed += 1;
     }
 
-    /// A packet was read to the room: decides what becomes of it. `spare` is memory that the caller lends.
+    /// A packet was read to the room: it waits for its turn in its flow, or goes on at once.
     pub fn accept(&mut self, knobs: &Knobs, len: usize, now: u64, spare: &mut Vec<u8>) {
+        let rate = knobs.flow_rate.load(Ordering::Relaxed);
+        if rate == 0 {
+            return self.go_on(knobs, len, now, spare);
+        }
+        let packet = self.ring.room(PACKET_BYTES_MAX).and_then(|room| room.get(..len));
+        if let Some((packet, shape)) = packet.and_then(|packet| Some((packet, Shape::of(packet)?))) {
+            let dropped = self.flows.hold(packet, &shape, rate, now) as u64;
+            (self.counts.packets, self.counts.dropped) = (self.counts.packets + dropped, self.counts.dropped + dropped);
+        }
+    }
+
+    /// Lets those go on whose flows have released them.
+    pub fn release(&mut self, knobs: &Knobs, now: u64, spare: &mut Vec<u8>) {
+        while let Some(packet) = self.flows.release(now) {
+            match self.ring.room(PACKET_BYTES_MAX) {
+                Some(room) => {
+                    room[..packet.len()].copy_from_slice(&packet);
+                    self.go_on(knobs, packet.len(), now, spare);
+                }
+                None => self.failed(),
+            }
+        }
+    }
+
+    /// Decides what becomes of a packet in the room. `spare` is memory that the caller lends.
+    fn go_on(&mut self, knobs: &Knobs, len: usize, now: u64, spare: &mut Vec<u8>) {
         self.dead_until = knobs.outage(now).unwrap_or(self.dead_until);
         let mut knobs = knobs.now();
         if now < self.dead_until {
@@ -316,15 +351,20 @@ impl Line {
         }
     }
 
-    /// When the next packet is to be delivered.
+    /// When something is next to be done: a packet to be released, or delivered.
     pub fn due(&self) -> Option<u64> {
+        self.delivery().into_iter().chain(self.flows.due()).min()
+    }
+
+    /// When the next packet is to be delivered.
+    fn delivery(&self) -> Option<u64> {
         let late = self.late.front().map(|(due, _)| *due);
         self.ring.due().into_iter().chain(late).min()
     }
 
     /// Delivers the next packet, if its time has come; false if there is none.
     pub fn deliver(&mut self, now: u64, write: impl FnOnce(&[u8]) -> bool) -> bool {
-        let Some(due) = self.due().filter(|due| *due <= now) else { return false };
+        let Some(due) = self.delivery().filter(|due| *due <= now) else { return false };
         self.counts.latest = self.counts.latest.max(Duration::from_nanos(now - due));
         let taken = if self.ring.due() == Some(due) {
             let taken = self.ring.first().is_none_or(write);

@@ -61,6 +61,12 @@ impl Shape {
         Some(Self { transport, headers, payload, segment, segments, protocol, is_v6, unchecked })
     }
 
+    /// Tells connections between two hosts apart: both ports.
+    pub fn flow(&self, packet: &[u8]) -> u32 {
+        let ports = packet.get(HEADER_BYTES + self.transport..).and_then(|transport| transport.first_chunk());
+        if matches!(self.protocol, TCP | UDP) { ports.copied().map_or(0, u32::from_be_bytes) } else { 0 }
+    }
+
     /// The payload of a run of segments, in bytes from its beginning.
     fn payload(&self, from: usize, to: usize) -> std::ops::Range<usize> {
         from * self.segment..(to * self.segment).min(self.payload)

@@ -2,6 +2,7 @@
 //! put it somewhere.
 
 use carrack_core::pace::limit::Limit;
+use carrack_core::pace::streams::Change;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{Event, Failure, ItemReport, LinkReport, Outcome, Progress, Report, Side};
 use carrack_core::request::{Durability, LinkKind, MainDigest, Verify};
@@ -24,7 +25,8 @@ pub fn event(event: &Event, verbose: u8) -> Vec<String> {
         Event::Linked(link) if verbose > 0 => vec![self::link(link, "in the clear")],
         Event::Item(report) => item(report, verbose).into_iter().collect(),
         Event::SessionLost { .. } => vec![format!("note: {}", session_lost(event))],
-        Event::Linked(_) | Event::Progress(_) => Vec::new(),
+        Event::Streams(change) if verbose > 0 => vec![streams(change)],
+        Event::Linked(_) | Event::Progress(_) | Event::Streams(_) => Vec::new(),
     }
 }
 
@@ -169,6 +171,11 @@ fn link(report: &LinkReport, clear: &str) -> String {
         cipher => safe(cipher),
     };
     format!("link: {way}, {}, {cipher}", counted(report.streams.into(), "stream", "streams"))
+}
+
+fn streams(change: &Change) -> String {
+    let (rate, streams) = (format::rate(change.rate), counted(change.streams.into(), "stream", "streams"));
+    format!("{streams} from now on, after {} with {rate}: {}", change.before, change.reason)
 }
 
 fn limited(limit: Limit) -> String {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use carrack_core::pace::streams::Reason;
 use carrack_core::report::{ErrorCode, Faults, FileDigests, ItemFailure, ItemKind};
 
 use super::*;
@@ -150,9 +151,18 @@ fn events_are_lines() {
         |outcome| Event::Item(ItemReport { path: b"a\n".to_vec(), kind: ItemKind::File, size: 1234, digests, outcome });
     let resolved =
         Event::Resolved { sources: vec!["a\x1bx".into(), "b\\x00".into()], targets: vec!["c".into(), "d".into()] };
+    let more = Change { streams: 8, before: 4, rate: 2e9, loss: 0.0, reason: Reason::TryMore };
     let cases = [
         (resolved, 0, vec!["a\\x1bx -> c".to_owned(), "b\\x00 -> d".to_owned()]),
         (Event::Note("pushed".into()), 0, vec!["note: pushed".to_owned()]),
+        (Event::Streams(more), 0, Vec::new()),
+        (
+            Event::Streams(more),
+            1,
+            vec![
+                "8 streams from now on, after 4 with 2.00 GB/s (16.0 Gb/s): to see whether more are faster".to_owned(),
+            ],
+        ),
         (item(Outcome::Published), 0, vec![]),
         (item(Outcome::Published), 1, vec!["a\\x0a".to_owned()]),
         (item(Outcome::Published), 2, vec![format!("a\\x0a  1,234 bytes  {}", "11".repeat(32))]),

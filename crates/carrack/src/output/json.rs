@@ -4,6 +4,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use carrack_core::pace::streams::Change;
 use carrack_core::report::{Event, Failure, FileDigests, ItemKind, ItemReport, LinkReport, Outcome, Progress, Report};
 use carrack_core::request::{Durability, Encrypt, MainDigest, Verify};
 use serde_json::{Map, Value, json};
@@ -32,6 +33,7 @@ pub fn event(event: &Event, time: SystemTime) -> Value {
             object("resolved", time, json!({ "sources": sources, "targets": targets }))
         }
         Event::Linked(report) => object("link", time, link(report)),
+        Event::Streams(change) => object("streams", time, streams(change)),
         Event::Note(text) => object("note", time, json!({ "message": text })),
         Event::SessionLost { .. } => object("note", time, json!({ "message": super::human::session_lost(event) })),
         Event::Progress(counts) => object("progress", time, progress(counts)),
@@ -144,6 +146,16 @@ fn link(report: &LinkReport) -> Value {
     })
 }
 
+fn streams(change: &Change) -> Value {
+    json!({
+        "streams": change.streams,
+        "before": change.before,
+        "bytes_per_second": change.rate as u64,
+        "loss": change.loss,
+        "reason": change.reason.name(),
+    })
+}
+
 fn progress(counts: &Progress) -> Value {
     json!({
         "files_done": counts.files_done,
@@ -199,6 +211,7 @@ fn seconds(time: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use carrack_core::pace::streams::Reason;
     use carrack_core::report::{ErrorCode, ItemFailure, Side};
     use carrack_core::request::LinkKind;
 
@@ -226,6 +239,10 @@ mod tests {
                 json!({"type": "link", "kind": "direct", "address": "h:1", "streams": 4, "cipher": "C"}),
             ),
             (Event::Note("n".into()), json!({"type": "note", "message": "n"})),
+            (
+                Event::Streams(Change { streams: 4, before: 2, rate: 1e6, loss: 0.25, reason: Reason::TryMore }),
+                json!({"type": "streams", "streams": 4, "before": 2, "bytes_per_second": 1_000_000, "loss": 0.25, "reason": "try-more"}),
+            ),
             (
                 Event::SessionLost { failure: refused(), attempt: 2, pause: Duration::from_millis(1500) },
                 json!({"type": "note", "message": "source: no; trying again in 1.50 s (attempt 2 in a row)"}),

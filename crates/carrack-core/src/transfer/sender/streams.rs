@@ -3,6 +3,7 @@
 //! A stream carries a unit from the moment it takes it until both are known: that it has been sent, and that it has landed.
 //! A unit is carried by one living stream at a time.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,8 @@ pub(super) struct Streams {
 #[derive(Debug)]
 struct Stream {
     alive: bool,
+    /// It is given nothing more, and ends when it carries nothing any more.
+    retiring: bool,
     /// Oldest first.
     carried: Vec<Carried>,
 }
@@ -45,7 +48,29 @@ impl Streams {
 
     pub fn add(&mut self, stream: u16) {
         let carried = Vec::new();
-        self.table.insert(stream, Stream { alive: true, carried });
+        self.table.insert(stream, Stream { alive: true, retiring: false, carried });
+    }
+
+    /// Chooses so many living streams to end, but never all, and says how many it chose. Those that carry nothing first, then the newest:
+    /// the windows of the others have had longer to grow.
+    pub fn retire(&mut self, count: usize) -> usize {
+        let mut staying: Vec<_> =
+            self.table.iter_mut().filter(|(_, stream)| stream.alive && !stream.retiring).collect();
+        staying.sort_by_key(|(number, stream)| (!stream.carried.is_empty(), Reverse(**number)));
+        let count = count.min(staying.len().saturating_sub(1));
+        staying.into_iter().take(count).for_each(|(_, stream)| stream.retiring = true);
+        count
+    }
+
+    /// Whether it has been chosen to end, or has ended so.
+    pub fn is_retiring(&self, stream: u16) -> bool {
+        self.table.get(&stream).is_some_and(|stream| stream.retiring)
+    }
+
+    /// Ends a chosen stream if all that it carried has landed, and says whether it has.
+    pub fn end_retired(&mut self, stream: u16) -> bool {
+        let done = |stream: &&mut Stream| stream.retiring && stream.carried.is_empty();
+        self.table.get_mut(&stream).filter(done).map(|stream| stream.alive = false).is_some()
     }
 
     pub fn is_alive(&self, stream: u16) -> bool {

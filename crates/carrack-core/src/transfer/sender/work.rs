@@ -18,9 +18,28 @@ impl Sender {
         self.streams.add(stream);
     }
 
+    /// Has so many streams end in good order, the last one never: they are given nothing more, and told [`Next::End`] when all that they
+    /// carried has landed. Until then they are watched: what is lost with them goes down others, as from any stream. Says how many.
+    pub fn retire(&mut self, count: usize) -> usize {
+        if self.has_ended() { 0 } else { self.streams.retire(count) }
+    }
+
+    /// Whether a stream has been asked to end: it is not to be replaced.
+    pub fn is_retiring(&self, stream: u16) -> bool {
+        self.streams.is_retiring(stream)
+    }
+
     /// What a stream is to do next.
     pub fn next_job(&mut self, now: Instant, stream: u16) -> Next {
         while !self.has_ended() && self.streams.is_alive(stream) {
+            if self.streams.is_retiring(stream) {
+                if !self.streams.end_retired(stream) {
+                    return Next::Wait(None);
+                }
+                // Those that were to stay may all have been lost meanwhile.
+                self.advance();
+                return Next::End;
+            }
             if let Some(job) = self.next_of_any(now, stream) {
                 return Next::Job(job);
             }

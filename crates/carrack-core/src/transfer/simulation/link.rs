@@ -115,6 +115,15 @@ impl World {
         self.sender.handle_stream(number);
     }
 
+    /// So many streams are to end in good order.
+    pub fn retire(&mut self, count: u16) {
+        let ended = self.sender.outcome().is_some();
+        let chosen = self.sender.retire(count.into());
+        assert!(chosen <= count.into() && !(ended && chosen > 0));
+        let staying = (0..self.streams.len() as u16).filter(|&stream| !self.sender.is_retiring(stream)).count();
+        assert!(staying > 0, "all streams are to end");
+    }
+
     fn stream(&mut self, stream: u16) -> &mut Stream {
         &mut self.streams[usize::from(stream)]
     }
@@ -132,6 +141,7 @@ impl World {
     fn ask(&mut self, stream: u16) {
         match self.sender.next_job(self.now(), stream) {
             Next::Job(job) => {
+                assert!(!self.sender.is_retiring(stream), "stream {stream} is to end, and is given {job:?}");
                 if let Job::Bundle(bundle) = &job {
                     self.bundles_out.insert(bundle.id);
                 }
@@ -149,6 +159,13 @@ impl World {
                 }
             }
             Next::End => {
+                if self.sender.outcome().is_none() && self.sender.is_retiring(stream) {
+                    self.verdict.retired += 1;
+                    // What the network does to it from now on is nobody's loss any more.
+                    let before = format!("{:?}", self.sender);
+                    self.sender.handle_stream_lost(stream, &lost());
+                    assert_eq!(before, format!("{:?}", self.sender));
+                }
                 self.enter(stream, Sending::Over, Duration::ZERO);
                 let delay = self.plan.latency + self.rng.up_to(Duration::from_micros(100));
                 self.after(delay, Event::Ended(stream));

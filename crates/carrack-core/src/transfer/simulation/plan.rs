@@ -108,6 +108,8 @@ pub struct Plan {
     /// The user stops one of the sides.
     pub abort: Option<Duration>,
     pub mutant: Option<Mutant>,
+    /// The command changes its mind about the number of streams: so many more, or fewer.
+    pub changes_of_streams: Vec<(Duration, i16)>,
     /// Files and links that are found, and the receiver's checkpoints: a session of a row.
     pub resumes: bool,
     /// A sync fails.
@@ -116,6 +118,15 @@ pub struct Plan {
     pub rot: u64,
     /// After so many steps.
     pub crash: Option<(u64, Crash)>,
+}
+
+/// In most runs none, in others a few, some of them while nothing has been read yet.
+fn changes_of_streams(seed: u64) -> Vec<(Duration, i16)> {
+    // Of a row of its own: what else a seed decides stays what it was.
+    let mut rng = Rng::new(seed ^ 0x5712_ea35);
+    let count = if rng.chance(400) { 1 + rng.below(5) } else { 0 };
+    let most = [Duration::from_millis(20), Duration::from_secs(2)][rng.below(2) as usize];
+    (0..count).map(|_| (rng.up_to(most), rng.below(14) as i16 - 9)).collect()
 }
 
 impl Plan {
@@ -177,6 +188,7 @@ impl Plan {
             blackout: rng.chance(40).then(|| rng.up_to(millis(300))),
             abort: rng.chance(40).then(|| rng.up_to(millis(500))),
             mutant: None,
+            changes_of_streams: changes_of_streams(seed),
             resumes: false,
             sync_failure: 0,
             rot: 0,
@@ -219,6 +231,7 @@ impl Plan {
         let mut rng = Rng::new(seed.wrapping_mul(31).wrapping_add(session));
         let harm = |rng: &mut Rng, most: u64| if last { 0 } else { rng.sometimes(most) };
         plan.seed = rng.next();
+        plan.changes_of_streams = changes_of_streams(plan.seed);
         plan.options.verify = [Verify::Wire, Verify::Disk][rng.below(2) as usize];
         plan.loss = rng.sometimes(60);
         plan.corruption = harm(&mut rng, 150);

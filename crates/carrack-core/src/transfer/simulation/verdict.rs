@@ -45,6 +45,7 @@ pub struct Verdict {
     pub sync_failures: u64,
     pub all_lost: u64,
     pub rows_whole: u64,
+    pub retired: u64,
 }
 
 impl Verdict {
@@ -85,11 +86,12 @@ impl Verdict {
             sync_failures: self.sync_failures + other.sync_failures,
             all_lost: self.all_lost + other.all_lost,
             rows_whole: self.rows_whole + other.rows_whole,
+            retired: self.retired + other.retired,
         }
     }
 
     /// What some thousand runs must have seen.
-    pub fn named(&self) -> [(&'static str, u64); 13] {
+    pub fn named(&self) -> [(&'static str, u64); 14] {
         [
             ("a transfer that failed", self.transfers_failed),
             ("an abort", self.aborted),
@@ -104,11 +106,12 @@ impl Verdict {
             ("a block altered on the way", self.corruptions),
             ("a change of a source", self.changes),
             ("a scan that waited", self.scan_waits),
+            ("a stream that ended as it was asked to", self.retired),
         ]
     }
 
     /// What some thousand rows of sessions must have seen.
-    pub fn named_in_rows(&self) -> [(&'static str, u64); 17] {
+    pub fn named_in_rows(&self) -> [(&'static str, u64); 18] {
         [
             ("a crash of the receiver", self.crashes),
             ("a power cut", self.power_cuts),
@@ -127,6 +130,7 @@ impl Verdict {
             ("a failed sync", self.sync_failures),
             ("a moment without streams", self.all_lost),
             ("a row that ended whole", self.rows_whole),
+            ("a stream that ended as it was asked to", self.retired),
         ]
     }
 }

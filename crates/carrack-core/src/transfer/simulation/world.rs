@@ -47,6 +47,8 @@ pub enum Event {
     Abort,
     /// Another data connection is made.
     Connect,
+    /// So many more streams, or fewer.
+    Streams(i16),
     Rescanned(Box<ScannedItem>, u32),
     Checkpointed(u64, Vec<(u64, BlockDigest)>),
     Looked(u64, Vec<QueryItem>),
@@ -191,6 +193,9 @@ impl World {
                 self.at(moment, event);
             }
         }
+        for (moment, change) in self.plan.changes_of_streams.clone() {
+            self.at(moment, Event::Streams(change));
+        }
         for item in 0..self.source.items.len() {
             let kind = self.source.items[item].scanned.kind;
             if kind != ItemKind::Directory && self.rng.chance(self.plan.source_change) {
@@ -284,6 +289,8 @@ impl World {
             Event::Directories(list) => self.apply_directories(list),
             Event::Synced => self.sync_all(),
             Event::Connect => self.reconnect(),
+            Event::Streams(more) if more > 0 => (0..more).for_each(|_| self.reconnect()),
+            Event::Streams(fewer) => self.retire(fewer.unsigned_abs()),
             Event::Rescanned(scanned, attempt) => self.rescan(&scanned, attempt),
             Event::Checkpointed(item, blocks) => self.checkpoint(item, blocks),
             Event::Looked(bundle, items) => self.look(bundle, items),

@@ -1,0 +1,314 @@
+//! The controller against models of paths, on a clock of the test's own.
+
+use super::*;
+
+const MBIT: f64 = 1e6 / 8.0;
+const TICK: Duration = Duration::from_millis(500);
+
+/// What so many streams bring together, in bytes a second, and the share of segments that is lost.
+type Path = Box<dyn Fn(u16) -> (f64, f64)>;
+
+/// So much for each stream, and so much for all.
+fn capped(each: f64, all: f64) -> Path {
+    Box::new(move |streams| ((f64::from(streams) * each).min(all), 0.0))
+}
+
+/// A transfer over a path, with all of it to do.
+struct Run {
+    control: StreamControl,
+    path: Path,
+    noise: f64,
+    state: u64,
+    sample: Sample,
+    /// What holds it back, as shares of time: waits for the network at both ends.
+    network: f64,
+    /// At every tick: the number that is there, and the rate without noise.
+    trace: Vec<(u16, f64)>,
+    changes: Vec<(f64, Change)>,
+}
+
+impl Run {
+    fn new(streams: u16, processors: usize, path: Path) -> Self {
+        Self {
+            control: StreamControl::new(streams, processors),
+            path,
+            noise: 0.0,
+            state: 1,
+            sample: Sample::default(),
+            network: 0.9,
+            trace: Vec::new(),
+            changes: Vec::new(),
+        }
+    }
+
+    fn noisy(mut self, noise: f64, seed: u64) -> Self {
+        (self.noise, self.state) = (noise, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        self
+    }
+
+    /// About normal, of variance 1.
+    fn chance(&mut self) -> f64 {
+        let mut sum = 0.0;
+        for _ in 0..12 {
+            self.state ^= self.state << 13;
+            self.state ^= self.state >> 7;
+            self.state ^= self.state << 17;
+            sum += (self.state >> 11) as f64 / (1u64 << 53) as f64;
+        }
+        sum - 6.0
+    }
+
+    fn seconds(&mut self, seconds: u32) -> &mut Self {
+        for _ in 0..seconds * 2 {
+            self.tick();
+        }
+        self
+    }
+
+    fn tick(&mut self) {
+        let (rate, loss) = (self.path)(self.sample.alive);
+        self.trace.push((self.sample.alive, rate));
+        // Of one probe, which is four ticks.
+        let noise = 1.0 + self.noise * 2.0 * self.chance();
+        let bytes = (rate * noise.max(0.0) * TICK.as_secs_f64()) as u64;
+        let spent =
+            |share: f64| StageTimes { busy: TICK * 4, network: TICK.mul_f64(4.0 * share), ..StageTimes::default() };
+        let sample = &mut self.sample;
+        sample.at += TICK;
+        sample.delivered += bytes;
+        sample.segments += bytes / 1448;
+        sample.repeated += (bytes as f64 / 1448.0 * loss) as u64;
+        (sample.source, sample.destination) =
+            (sample.source.plus(&spent(self.network)), sample.destination.plus(&spent(self.network)));
+        if let Some(change) = self.control.handle_sample(self.sample) {
+            self.changes.push((self.sample.at.as_secs_f64(), change));
+        }
+        // They are made, or have ended, before the next sample.
+        self.sample.alive = self.control.streams();
+    }
+
+    /// The rate over the last so many seconds, without noise.
+    fn rate(&self, seconds: usize) -> f64 {
+        let last = &self.trace[self.trace.len() - 2 * seconds..];
+        last.iter().map(|(_, rate)| rate).sum::<f64>() / last.len() as f64
+    }
+
+    /// When, since `from`, the rate was first so high.
+    fn reaches(&self, rate: f64, from: f64) -> f64 {
+        let first = (from * 2.0) as usize;
+        let ticks = self.trace[first..].iter().position(|(_, now)| *now >= rate);
+        ticks.map_or(f64::INFINITY, |ticks| ticks as f64 / 2.0)
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+#[test]
+fn eight_of_fifty_fill_four_hundred() {
+    let mut run = Run::new(2, 2, capped(50.0 * MBIT, 400.0 * MBIT));
+    run.seconds(120);
+    assert!(run.reaches(360.0 * MBIT, 0.0) <= 15.0, "{:?}", run.changes);
+    assert!((6..=10).contains(&run.control.streams()), "{:?}", run.changes);
+    assert!(run.rate(60) > 380.0 * MBIT, "{:?}", run.changes);
+}
+
+#[test]
+fn nothing_happens_in_the_first_seconds() {
+    let mut run = Run::new(2, 64, capped(50.0 * MBIT, 400.0 * MBIT));
+    run.seconds(3);
+    assert!(run.changes.is_empty(), "{:?}", run.changes);
+}
+
+#[test]
+fn a_cap_that_is_halved_is_found_again() {
+    let mut run = Run::new(2, 2, capped(50.0 * MBIT, 400.0 * MBIT));
+    run.seconds(60);
+    run.path = capped(25.0 * MBIT, 400.0 * MBIT);
+    run.seconds(60);
+    assert!(run.reaches(360.0 * MBIT, 60.0) <= 30.0, "{:?}", run.changes);
+    assert!((14..=18).contains(&run.control.streams()), "{:?}", run.changes);
+}
+
+#[test]
+fn too_many_at_first_become_fewer_and_lose_nothing() {
+    let mut run = Run::new(32, 2, capped(50.0 * MBIT, 400.0 * MBIT));
+    run.seconds(120);
+    assert!((6..=10).contains(&run.control.streams()), "{:?}", run.changes);
+    assert!(run.rate(110) > 380.0 * MBIT, "{:?}", run.changes);
+}
+
+#[test]
+fn where_one_stream_does_all_there_are_soon_as_few_as_at_first() {
+    let mut run = Run::new(2, 16, capped(1000.0 * MBIT, 1000.0 * MBIT));
+    run.seconds(300);
+    let most = run.trace.iter().map(|(streams, _)| *streams).max();
+    assert!(most.is_some_and(|most| most <= 4), "{:?}", run.changes);
+    let few = run.trace.iter().filter(|(streams, _)| *streams <= 3).count();
+    assert!(few * 10 >= run.trace.len() * 9, "{:?}", run.changes);
+    assert!(run.control.streams() <= 3);
+}
+
+#[test]
+fn noise_is_not_followed_far() {
+    for (noise, share) in [(0.03, 0.93), (0.10, 0.85)] {
+        let (mut shares, mut found, mut worst) = (Vec::new(), Vec::new(), f64::INFINITY);
+        for seed in 1..=200 {
+            let mut run = Run::new(2, 2, capped(50.0 * MBIT, 400.0 * MBIT)).noisy(noise, seed);
+            run.seconds(180);
+            let kept = run.rate(150) / (400.0 * MBIT);
+            worst = worst.min(kept);
+            shares.push(kept);
+            found.push(f64::from(run.control.streams()));
+        }
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        println!("noise {noise}: mean {mean:.3}, worst {worst:.3}, median n {}", median(found.clone()));
+        assert!(mean >= share && worst >= 0.6, "noise {noise}: mean {mean}, worst {worst}");
+        assert!((6.0..=11.0).contains(&median(found)));
+    }
+}
+
+/// Each stream's rate follows from the loss, which is the same however many there are: more than 1 % of it, and halving brings half.
+#[test]
+fn on_a_path_that_loses_packets_by_itself_there_are_more_and_not_fewer() {
+    let path = |loss: f64| -> Path {
+        // After Mathis, at 50 ms and segments of 1448 bytes.
+        let each = 1.22 * 1448.0 / (0.05 * loss.sqrt());
+        Box::new(move |streams| ((f64::from(streams) * each).min(1000.0 * MBIT), loss))
+    };
+    for loss in [1e-3, 1e-2, 2e-2] {
+        let mut run = Run::new(32, 4, path(loss));
+        run.seconds(120);
+        assert!(run.control.streams() >= 48, "{loss}: {:?}", run.changes);
+        let halved = run.changes.iter().filter(|(_, change)| change.reason == Reason::Loss).count();
+        assert!(halved <= usize::from(loss > LOSS), "{loss}: {:?}", run.changes);
+    }
+}
+
+/// A crowded path: what is beyond its queue is lost, and the rate stays what it is.
+#[test]
+fn loss_of_our_own_making_halves() {
+    let crowded = |streams: u16| (400.0 * MBIT, if streams > 12 { 0.002 * f64::from(streams) } else { 0.0 });
+    let mut run = Run::new(32, 2, Box::new(crowded));
+    run.seconds(60);
+    assert_eq!(
+        run.changes.iter().find(|(_, change)| change.reason == Reason::Loss).map(|(_, change)| change.streams),
+        Some(16)
+    );
+    assert!(run.control.streams() <= 16, "{:?}", run.changes);
+    assert!(run.changes.iter().all(|(_, change)| change.reason != Reason::LossOfPath), "{:?}", run.changes);
+}
+
+#[test]
+fn growth_that_only_loses_more_is_undone() {
+    // One more brings a little, and much of it is sent twice.
+    let path = |streams: u16| {
+        let share = f64::from(streams) / 16.0;
+        (400.0 * MBIT * share.sqrt(), if streams > 16 { 0.05 } else { 0.0 })
+    };
+    let mut run = Run::new(16, 4, Box::new(path));
+    run.seconds(60);
+    assert!(run.control.streams() <= 16, "{:?}", run.changes);
+}
+
+#[test]
+fn only_the_network_is_a_reason() {
+    let mut run = Run::new(2, 16, capped(50.0 * MBIT, 400.0 * MBIT));
+    // Both ends work.
+    run.network = 0.1;
+    run.seconds(120);
+    assert!(run.changes.is_empty(), "{:?}", run.changes);
+    run.network = 0.9;
+    run.seconds(60);
+    assert!(run.reaches(360.0 * MBIT, 120.0) <= 15.0, "{:?}", run.changes);
+}
+
+#[test]
+fn small_files_and_silence_say_nothing() {
+    let mut run = Run::new(2, 16, capped(50.0 * MBIT, 400.0 * MBIT));
+    for _ in 0..120 {
+        run.sample.items += 100;
+        run.tick();
+    }
+    assert!(run.changes.is_empty(), "{:?}", run.changes);
+    let mut run = Run::new(2, 16, capped(0.0, 0.0));
+    run.seconds(60);
+    assert!(run.changes.is_empty(), "{:?}", run.changes);
+}
+
+#[test]
+fn near_the_end_nothing_is_changed() {
+    let mut run = Run::new(2, 16, capped(50.0 * MBIT, 400.0 * MBIT));
+    // Two streams need 10 s for it: less than it would take to find out, and to gain by it.
+    run.sample.left = Some((1000.0 * MBIT) as u64);
+    run.seconds(10);
+    assert!(run.changes.is_empty(), "{:?}", run.changes);
+}
+
+#[test]
+fn streams_that_cannot_be_made_are_not_waited_for() {
+    let mut run = Run::new(4, 16, capped(50.0 * MBIT, 400.0 * MBIT));
+    for _ in 0..120 {
+        run.tick();
+        run.sample.alive = run.sample.alive.min(5);
+    }
+    assert!(run.changes.iter().any(|(_, change)| change.reason == Reason::NotMade), "{:?}", run.changes);
+    assert!(run.control.streams() <= 5, "{:?}", run.changes);
+}
+
+#[test]
+fn never_beyond_what_processors_and_politeness_allow() {
+    for (processors, most) in [(1, 16), (2, 32), (64, 64)] {
+        let mut run = Run::new(2, processors, capped(50.0 * MBIT, f64::INFINITY));
+        run.seconds(300);
+        let seen = run.trace.iter().map(|(streams, _)| *streams).max();
+        assert_eq!(seen, Some(most), "{:?}", run.changes);
+    }
+    // What was begun with is not taken for too many by itself.
+    assert_eq!(StreamControl::new(32, 1).most, 32);
+}
+
+#[test]
+fn near_the_end_what_was_taken_away_on_trial_comes_back() {
+    // Half of them bring half, and the loss is the path's own.
+    let mut run = Run::new(8, 2, Box::new(|streams| (f64::from(streams) * 50.0 * MBIT, 0.02)));
+    run.control.most = 8;
+    while run.changes.is_empty() {
+        run.tick();
+    }
+    assert_eq!((run.control.streams(), run.control.best()), (4, 8), "{:?}", run.changes);
+    run.sample.left = Some((1000.0 * MBIT) as u64);
+    run.seconds(10);
+    assert_eq!(run.control.streams(), 8, "{:?}", run.changes);
+}
+
+/// Whatever an end makes up, the number stays within its bounds, and nothing panics.
+#[test]
+fn samples_that_make_no_sense() {
+    let (mut run, mut control) = (Run::new(2, 2, capped(0.0, 0.0)), StreamControl::new(2, 2));
+    let odd = [0, 1, 1 << 20, 1 << 40, u64::MAX / 2, u64::MAX];
+    let mut pick = |count: usize| ((run.chance() + 6.0) / 12.0 * count as f64) as usize % count;
+    for _ in 0..50_000 {
+        let time = |number: u64| Duration::from_nanos(number);
+        let times = |pick: &mut dyn FnMut(usize) -> usize| StageTimes {
+            busy: time(odd[pick(6)]),
+            network: time(odd[pick(6)]),
+            ..StageTimes::default()
+        };
+        let sample = Sample {
+            at: time(odd[pick(6)]),
+            delivered: odd[pick(6)],
+            segments: odd[pick(6)],
+            repeated: odd[pick(6)],
+            alive: if pick(2) == 0 { pick(70) as u16 } else { 2 },
+            items: odd[pick(6)],
+            left: [None, Some(odd[pick(6)])][pick(2)],
+            source: times(&mut pick),
+            destination: times(&mut pick),
+        };
+        control.handle_sample(sample);
+        assert!((2..=32).contains(&control.streams()));
+    }
+}

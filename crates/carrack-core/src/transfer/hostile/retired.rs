@@ -1,0 +1,120 @@
+//! Streams that are asked to end, and receivers and networks that do not make that easy.
+#![cfg(test)]
+
+use std::time::Instant;
+
+use super::sender::{LARGE, accept, landed, next_block, sender_with};
+use super::*;
+use crate::transfer::orders::options_v2;
+use crate::transfer::sender::{Job, Next, Sender, SenderAction};
+
+/// A sender with two streams and a large file that the receiver takes; both streams carry a block of it.
+fn both_carry(now: Instant) -> (Sender, [u64; 2]) {
+    let mut sender = sender_with(options_v2(BLOCK), now, Some(LARGE));
+    accept(&mut sender, now);
+    let carried = [0, 1].map(|stream| next_block(&mut sender, now, stream));
+    (sender, carried)
+}
+
+fn sent(sender: &mut Sender, stream: u16, offset: u64) {
+    sender.handle_block_sent(stream, 1, offset, Ok((BLOCK, BlockDigest::default())));
+}
+
+fn lost_streams(sender: &mut Sender) -> Vec<u16> {
+    let actions = std::iter::from_fn(|| sender.poll_action());
+    let lost = actions.filter_map(|action| match action {
+        SenderAction::Send(PeerMessage::StreamLost { stream }) => Some(stream),
+        _ => None,
+    });
+    lost.collect()
+}
+
+#[test]
+fn it_ends_when_what_it_carried_was_sent_and_has_landed_and_not_before() {
+    let now = Instant::now();
+    let (mut sender, [_, offset]) = both_carry(now);
+    assert_eq!(sender.retire(1), 1);
+    assert!(sender.is_retiring(1) && !sender.is_retiring(0), "the newest goes");
+    assert_eq!(sender.next_job(now, 1), Next::Wait(None));
+    sent(&mut sender, 1, offset);
+    assert_eq!(sender.next_job(now, 1), Next::Wait(None));
+    // The block of another says nothing of this one's.
+    sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
+    assert_eq!(sender.next_job(now, 1), Next::Wait(None));
+    sender.handle_message(now, landed(vec![(1, offset)], Vec::new())).unwrap();
+    assert_eq!(sender.next_job(now, 1), Next::End);
+    assert_eq!(sender.next_job(now, 1), Next::End);
+    assert!(matches!(sender.next_job(now, 0), Next::Job(Job::Block(_))));
+    // That its connection then ends is no loss.
+    sender.handle_stream_lost(1, &failure());
+    assert_eq!(lost_streams(&mut sender), []);
+    assert_eq!(sender.totals().faults.streams_lost, 0);
+}
+
+#[test]
+fn a_word_that_comes_before_the_data_does_not_end_it_early() {
+    let now = Instant::now();
+    let (mut sender, [_, offset]) = both_carry(now);
+    sender.retire(1);
+    sender.handle_message(now, landed(vec![(1, offset)], Vec::new())).unwrap();
+    assert_eq!(sender.next_job(now, 1), Next::Wait(None), "it is still being sent");
+    sent(&mut sender, 1, offset);
+    assert_eq!(sender.next_job(now, 1), Next::End);
+}
+
+#[test]
+fn what_is_lost_with_it_goes_down_another() {
+    let now = Instant::now();
+    let (mut sender, [_, offset]) = both_carry(now);
+    sender.retire(1);
+    sent(&mut sender, 1, offset);
+    sender.handle_stream_lost(1, &failure());
+    assert_eq!(lost_streams(&mut sender), [1]);
+    assert_eq!(sender.totals().faults.resent_after_loss, 1);
+    assert_eq!(next_block(&mut sender, now, 0), offset);
+    assert_eq!(sender.next_job(now, 1), Next::End);
+}
+
+#[test]
+fn a_block_that_is_asked_for_again_is_not_waited_for() {
+    let now = Instant::now();
+    let (mut sender, [_, offset]) = both_carry(now);
+    sender.retire(1);
+    sent(&mut sender, 1, offset);
+    sender.handle_message(now, PeerMessage::SendAgain { item: 1, offset }).unwrap();
+    assert_eq!(sender.next_job(now, 1), Next::End);
+    assert_eq!(next_block(&mut sender, now, 0), offset);
+}
+
+#[test]
+fn idle_ones_first_and_never_the_last() {
+    let now = Instant::now();
+    let (mut sender, _) = both_carry(now);
+    sender.handle_stream(2);
+    sender.handle_stream(3);
+    next_block(&mut sender, now, 3);
+    assert_eq!(sender.retire(1), 1);
+    assert!(sender.is_retiring(2));
+    assert_eq!(sender.next_job(now, 2), Next::End);
+    assert_eq!((sender.retire(usize::MAX), sender.retire(1)), (2, 0));
+    assert!(!sender.is_retiring(0) && sender.is_retiring(1) && sender.is_retiring(3));
+    // Another comes in the place of the last: then that may go.
+    sender.handle_stream(4);
+    assert_eq!((sender.retire(9), sender.retire(9)), (1, 0));
+    sender.fail(failure());
+    sender.handle_stream(5);
+    assert_eq!(sender.retire(9), 0);
+}
+
+/// All that stay are lost while one still ends: the transfer waits for another, and gives the one that ends nothing.
+#[test]
+fn one_that_ends_is_no_refuge() {
+    let now = Instant::now();
+    let (mut sender, [offset, _]) = both_carry(now);
+    sender.retire(1);
+    sender.handle_stream_lost(0, &failure());
+    assert_eq!(sender.next_job(now, 1), Next::Wait(None));
+    assert_eq!(sender.outcome(), None);
+    sender.handle_stream(2);
+    assert_eq!(next_block(&mut sender, now, 2), offset);
+}

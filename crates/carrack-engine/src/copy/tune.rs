@@ -1,0 +1,69 @@
+//! How many streams a copy has while it runs: what both ends tell goes to the controller, and what that decides is carried out by
+//! [`Streams`].
+
+use std::time::Duration;
+
+use carrack_core::pace::limit::StageTimes;
+use carrack_core::pace::streams::{Change, Sample, StreamControl};
+use carrack_core::report::Progress;
+use carrack_core::request::CopyRequest;
+use carrack_core::wire::VERSION_RETIRE;
+use carrack_core::wire::control::Stages;
+
+use super::Ends;
+use super::connect::Link;
+use super::streams::Streams;
+use crate::end::EndId;
+
+/// The controller of a session, and what it was told last.
+pub struct Tune {
+    control: StreamControl,
+    progress: Progress,
+    destination: StageTimes,
+}
+
+impl Tune {
+    /// `None` where the number stays: it was asked for, or the link has no second connection to give (within a process, a tunnel, bytes that
+    /// go in order), or one end cannot end a stream in good order.
+    pub fn new(request: &CopyRequest, in_order: bool, link: &Link, ends: &Ends) -> Option<Self> {
+        let fixed = request.options.streams.is_some() || in_order || link.more.is_none();
+        if fixed || ends.version() < VERSION_RETIRE {
+            return None;
+        }
+        let control = StreamControl::new(link.report.streams, ends.processors());
+        Some(Self { control, progress: Progress::default(), destination: StageTimes::default() })
+    }
+
+    /// How far the copy has come.
+    pub fn advanced(&mut self, progress: &Progress) {
+        self.progress = *progress;
+    }
+
+    /// The best number that is known.
+    pub fn best(&self) -> u16 {
+        self.control.best()
+    }
+
+    /// An end tells where its time has gone, and what its streams carry.
+    pub fn told(&mut self, end: EndId, stages: Stages, streams: &mut Streams) -> Option<Change> {
+        if end == EndId::Destination {
+            self.destination = stages.into();
+            return None;
+        }
+        let progress = &self.progress;
+        let left = progress.bytes_found.saturating_sub(progress.bytes_done);
+        let change = self.control.handle_sample(Sample {
+            at: Duration::from_nanos(stages.at_ns),
+            delivered: stages.delivered,
+            segments: stages.segments,
+            repeated: stages.repeated,
+            alive: streams.alive(),
+            items: progress.files_done,
+            left: progress.scan_complete.then_some(left),
+            source: stages.into(),
+            destination: self.destination,
+        })?;
+        streams.want(change.streams);
+        Some(change)
+    }
+}
