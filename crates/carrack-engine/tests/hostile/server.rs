@@ -4,14 +4,14 @@ use std::io::Write;
 
 use carrack_core::path::display_bytes;
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Report};
-use carrack_core::request::Reach;
+use carrack_core::request::{CopyOptions, Reach};
 use carrack_core::wire::control::*;
 use carrack_core::wire::frame::Header;
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::peer::{Answer, ItemResult, PeerMessage, QueryItem};
 use carrack_engine::files::Files;
 
-use crate::fake_node::{Conversation, FakeNode, pull};
+use crate::fake_node::{Conversation, FakeNode, pull, push};
 use crate::sandbox::{Sandbox, hostile_paths};
 use crate::watch::Watch;
 use crate::wire::{Entry, bundle, directories, offer};
@@ -48,6 +48,36 @@ fn an_honest_fake_is_believed() {
     assert_eq!((report.error, report.files), (None, 1));
     sandbox.assert_untouched();
     assert_eq!(std::fs::read(sandbox.root().join("f")).unwrap(), b"bytes");
+}
+
+/// Over a long path each question that waits for an answer which it does not need costs a round trip: this node answers nothing before it
+/// has been asked all that can be asked, and lets nobody have a data connection.
+#[test]
+fn nothing_waits_for_what_it_does_not_need() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let file = sandbox.outside().join("large");
+    std::fs::write(&file, vec![7; 3 << 20]).unwrap();
+    let node = FakeNode::start(|node| {
+        node.kind = None;
+        let asked: Vec<(u64, Ask)> = (0..3).map(|_| node.next().expect("a question")).collect();
+        assert!(
+            matches!(&asked[..], [(_, Ask::Hello(_)), (_, Ask::Inspect(_)), (_, Ask::Listen(_))]),
+            "{:?}",
+            node.seen
+        );
+        for (request, ask) in asked {
+            let answer = node.honest(&ask).unwrap();
+            node.tell(request, answer);
+        }
+        let (request, ask) = node.next().expect("the beginning");
+        assert!(matches!(ask, Ask::Begin(_)), "{ask:?}");
+        node.tell(request, Tell::Done(Counted::default()));
+        assert!(matches!(node.heard(), Some(PeerMessage::Offer(_))));
+    });
+    let report = push(&file, &node, "/there", CopyOptions { retries: 0, ..CopyOptions::default() });
+    node.join();
+    assert!(report.error.is_some());
 }
 
 #[test]
