@@ -355,11 +355,24 @@ impl End {
     /// # Errors
     /// When the connection ends, or the agent refuses.
     pub fn request(&mut self, inbox: &mut Inbox, note: &Note, ask: Ask) -> Result<Tell, Failure> {
+        self.request_or_refusal(inbox, note, ask)?
+    }
+
+    /// As [`End::request`], for those whom a refusal does not end: it is the inner error.
+    ///
+    /// # Errors
+    /// When the connection ends: whatever else is waited for does not come either.
+    pub fn request_or_refusal(
+        &mut self,
+        inbox: &mut Inbox,
+        note: &Note,
+        ask: Ask,
+    ) -> Result<Result<Tell, Failure>, Failure> {
         let request = match self.early.iter().position(|(early, _)| *early == ask) {
             Some(place) => self.early.remove(place).1,
             None => self.ask(ask)?,
         };
-        self.answer(inbox, note, request)
+        self.answer_or_refusal(None, inbox, note, request)
     }
 
     /// Waits for the answer to a request.
@@ -381,12 +394,22 @@ impl End {
         note: &Note,
         request: u64,
     ) -> Result<Tell, Failure> {
+        self.answer_or_refusal(deadline, inbox, note, request)?
+    }
+
+    fn answer_or_refusal(
+        &self,
+        deadline: Option<Instant>,
+        inbox: &mut Inbox,
+        note: &Note,
+        request: u64,
+    ) -> Result<Result<Tell, Failure>, Failure> {
         let id = self.id;
         let answer = inbox.wait(deadline, note, &|incoming| incoming.end == id && incoming.request == request)?;
-        match answer.tell? {
+        Ok(match answer.tell? {
             Tell::Failed(refusal) => Err(self.placed(refusal.into())),
             tell => Ok(tell),
-        }
+        })
     }
 
     /// A failure of a file at this end, whichever side the agent thought it was.

@@ -232,7 +232,7 @@ impl<'a> Connecting<'a> {
         let session = Some(self.key.to_message());
         let listen = listen(self.request, &self.key);
         let listener = ends.get(other(dialer));
-        let Listening { port, pin } = match listener.request(inbox, &self.note, listen) {
+        let Listening { port, pin } = match listener.request_or_refusal(inbox, &self.note, listen)? {
             Ok(Tell::Listening(listening)) => listening,
             Ok(_) => return Err(listener.unexpected()),
             Err(failure) => {

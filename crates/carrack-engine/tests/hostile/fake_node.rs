@@ -203,6 +203,11 @@ impl Conversation {
         hello::accept(Arc::new(Socket::Tcp(socket)), &self.key, &find).unwrap().0
     }
 
+    /// Ends the connection at once.
+    pub fn leave(&self) {
+        self.writer.close();
+    }
+
     /// Answers what still comes, until the client goes.
     fn drain(&mut self) {
         while let Ok((request, ask)) = self.asked.recv_timeout(Duration::from_millis(500)) {

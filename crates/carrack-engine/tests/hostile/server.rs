@@ -80,6 +80,30 @@ fn nothing_waits_for_what_it_does_not_need() {
     assert!(report.error.is_some());
 }
 
+/// The end of a connection is told once; whoever takes it for the refusal of one question waits for ever for the next answer.
+#[test]
+fn a_node_that_leaves_while_it_is_asked_to_listen_is_noticed() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let file = sandbox.outside().join("large");
+    std::fs::write(&file, vec![7; 3 << 20]).unwrap();
+    let node = FakeNode::start(|node| {
+        node.kind = None;
+        for _ in 0..2 {
+            let (request, ask) = node.next().expect("a question");
+            let answer = node.honest(&ask).unwrap();
+            node.tell(request, answer);
+        }
+        assert!(matches!(node.next(), Some((_, Ask::Listen(_)))));
+        // The receiver has been asked to begin as well, before the client hears that nobody is there.
+        assert!(matches!(node.next(), Some((_, Ask::Begin(_)))));
+        node.leave();
+    });
+    let report = push(&file, &node, "/there", CopyOptions { retries: 0, ..CopyOptions::default() });
+    node.join();
+    assert_eq!(report.error.map(|error| error.code), Some(ErrorCode::ConnectionLost));
+}
+
 #[test]
 fn hostile_names() {
     let _watch = Watch::start();
