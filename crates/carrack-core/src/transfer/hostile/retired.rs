@@ -3,14 +3,18 @@
 
 use std::time::Instant;
 
-use super::sender::{LARGE, accept, landed, next_block, sender_with};
+use super::sender::{LARGE, accept, file, landed, next_block};
 use super::*;
 use crate::transfer::orders::options_v2;
-use crate::transfer::sender::{Job, Next, Sender, SenderAction};
+use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig};
 
-/// A sender with two streams and a large file that the receiver takes; both streams carry a block of it.
+/// A sender with two streams and nothing but a large file, which the receiver takes; both streams carry a block of it.
 fn both_carry(now: Instant) -> (Sender, [u64; 2]) {
-    let mut sender = sender_with(options_v2(BLOCK), now, Some(LARGE));
+    let config = SenderConfig { options: options_v2(BLOCK), targets: vec![Vec::new()], known: false };
+    let mut sender = Sender::new(config);
+    (0..2).for_each(|stream| sender.handle_stream(stream));
+    sender.handle_item(now, file("large", Some(LARGE)));
+    sender.handle_scan_complete();
     accept(&mut sender, now);
     let carried = [0, 1].map(|stream| next_block(&mut sender, now, stream));
     (sender, carried)
