@@ -27,7 +27,7 @@ pub const SLICE_BYTES: usize = 256 << 10;
 /// What a stream's socket may hold that has not been sent, in bytes: more than a slice, so that the network never waits for the reader.
 pub const NOT_SENT_BYTES: u32 = 1 << 20;
 /// The same on a far path ([`FAR_RTT`]), where many streams share it: what they hold back at the end each sends alone.
-pub const NOT_SENT_BYTES_FAR: u32 = 128 << 10;
+pub const NOT_SENT_BYTES_FAR: u32 = 256 << 10;
 
 /// Files from this size on pass the page cache by on both sides: what is read once and written once would push out what others work
 /// with, and lets the system run into a wall of dirty pages.
@@ -80,7 +80,7 @@ pub const STRETCH: Duration = Duration::from_secs(10);
 
 /// What has landed is told to the sender at most so often: each time wakes a thread of every process on the way and every stream of the
 /// sender, which counts at a thousand blocks a second. Shorter than anybody waits for it.
-pub const LANDED_INTERVAL: Duration = Duration::from_millis(4);
+pub const LANDED_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How often progress is told.
 pub const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);

@@ -55,16 +55,11 @@ fn advance(offset: u64, by: usize) -> io::Result<u64> {
 }
 
 /// Reserves space for `len` bytes and makes the file at least that long, so that a full disk is
-/// found at the start. `false` where the file system cannot; no zeros are written in its stead. `false` on tmpfs, too: there is no
-/// order on a disk to win, and taking its pages one by one keeps everybody waiting for some 0.2 s per GB.
+/// found at the start. `false` where the file system cannot; no zeros are written in its stead.
 #[cfg(target_os = "linux")]
 pub fn preallocate(file: &File, len: u64) -> io::Result<bool> {
-    const TMPFS: u32 = 0x0102_1994;
     if len == 0 {
         return Ok(true);
-    }
-    if retry(|| rustix::fs::fstatfs(file)).is_ok_and(|found| found.f_type as u32 == TMPFS) {
-        return Ok(false);
     }
     let flags = rustix::fs::FallocateFlags::empty();
     match retry(|| rustix::fs::fallocate(file, flags, 0, len)) {
@@ -73,6 +68,19 @@ pub fn preallocate(file: &File, len: u64) -> io::Result<bool> {
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::NODEV | Errno::SPIPE) => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Whether a file lies in tmpfs, where reserving takes the pages one by one: some 0.2 s per GB.
+#[cfg(target_os = "linux")]
+pub fn is_in_memory(file: &File) -> bool {
+    const TMPFS: u32 = 0x0102_1994;
+    retry(|| rustix::fs::fstatfs(file)).is_ok_and(|found| found.f_type as u32 == TMPFS)
+}
+
+/// There is no tmpfs.
+#[cfg(not(target_os = "linux"))]
+pub fn is_in_memory(_: &File) -> bool {
+    false
 }
 
 /// Without `fallocate` space is found as it is written.

@@ -17,7 +17,7 @@ use carrack_core::path::split_name;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
 use carrack_core::request::{Digests, Durability, Existing};
 use carrack_core::transfer::marker::{self, Left, Moment, PublishedItem, published_key, unchanged};
-use carrack_core::tuning::SYNC_ALL_PATIENCE;
+use carrack_core::tuning::{SMALL_FILE_BYTES, SYNC_ALL_PATIENCE};
 use carrack_core::wire::control::TransferOptions;
 use carrack_core::wire::peer::{DirectoryAttributes, Offer, QueryItem};
 use carrack_sys::dir::{Dir, Kind, Stat, Time, stat_file};
@@ -264,7 +264,10 @@ impl Tree {
             void: AtomicBool::new(false),
             cache: WriteBehind::new(size),
         };
-        let prepared = if !offer.sparse && size > 0 { file::preallocate(&made.file, size) } else { Ok(false) };
+        // In memory there is no order on a disk to win, only the time of the processors for large files; smaller ones need not wait for it.
+        let waits = size > SMALL_FILE_BYTES || !file::is_in_memory(&made.file);
+        let reserves = !offer.sparse && size > 0 && waits;
+        let prepared = if reserves { file::preallocate(&made.file, size) } else { Ok(false) };
         let prepared = prepared.and_then(|reserved| if reserved { Ok(()) } else { made.file.set_len(size) });
         if let Err(error) = prepared {
             made.remove();
