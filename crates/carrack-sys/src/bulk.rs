@@ -33,6 +33,17 @@ pub fn read_if_cached(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
     system::read_if_cached(file, buffer, position(Some(offset))?)
 }
 
+/// Pages of a file that are in the page cache, for those who may know: its owner, and who may write to it (Linux 6.5).
+pub fn cached_pages(file: &File) -> io::Result<u64> {
+    system::cached_pages(file)
+}
+
+/// How far the system reads ahead of who reads a file in order, in bytes; none where it does not say (Linux says it of block devices and
+/// of the file systems that have a setting of their own).
+pub fn read_ahead_bytes(file: &File) -> Option<u64> {
+    system::read_ahead_bytes(file)
+}
+
 /// What is no offset of a file means its own position to some of the calls here.
 fn position(offset: Option<u64>) -> io::Result<u64> {
     offset.filter(|&offset| i64::try_from(offset).is_ok()).ok_or_else(|| Errno::OVERFLOW.into())
@@ -141,6 +152,34 @@ mod system {
         }
     }
 
+    pub fn cached_pages(file: &File) -> io::Result<u64> {
+        /// Not yet in libc: from, and so many bytes, where 0 is all.
+        const WHOLE: [u64; 2] = [0, 0];
+        const CACHESTAT: libc::c_long = 451;
+        // Cached, dirty, being written, evicted, evicted of late.
+        let mut pages = [0u64; 5];
+        // SAFETY: the descriptor is borrowed for the call, which reads two numbers and writes five, to memory that is ours.
+        let done = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), WHOLE.as_ptr(), pages.as_mut_ptr(), 0) };
+        if done == 0 { Ok(pages[0]) } else { supported(Err(last_error())) }
+    }
+
+    fn last_error() -> Errno {
+        Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
+    }
+
+    pub fn read_ahead_bytes(file: &File) -> Option<u64> {
+        let device = rustix::fs::fstat(file).ok()?.st_dev;
+        let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+        // A disk, a part of one, or a file system that no single disk carries.
+        let settings = [
+            format!("/sys/dev/block/{major}:{minor}/queue/read_ahead_kb"),
+            format!("/sys/dev/block/{major}:{minor}/../queue/read_ahead_kb"),
+            format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"),
+        ];
+        let said = settings.iter().find_map(|path| std::fs::read_to_string(path).ok())?;
+        said.trim().parse::<u64>().ok()?.checked_mul(1024)
+    }
+
     pub fn start_writing_back(file: &File, offset: u64, len: u64) -> io::Result<()> {
         let range = (i64::try_from(offset), i64::try_from(len));
         let (Ok(offset), Ok(len)) = range else { return Err(Errno::OVERFLOW.into()) };
@@ -149,7 +188,7 @@ mod system {
         if done == 0 {
             return Ok(());
         }
-        supported(Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)))
+        supported(Err(last_error()))
     }
 
     pub fn send_file(socket: BorrowedFd<'_>, file: &File, offset: u64, len: usize) -> io::Result<usize> {
@@ -187,6 +226,14 @@ mod portable {
 
     pub fn read_if_cached(_: &File, _: &mut [u8], _: u64) -> io::Result<Option<usize>> {
         Err(Unsupported.into())
+    }
+
+    pub fn cached_pages(_: &File) -> io::Result<u64> {
+        Err(Unsupported.into())
+    }
+
+    pub fn read_ahead_bytes(_: &File) -> Option<u64> {
+        None
     }
 
     pub fn start_writing_back(_: &File, _: u64, _: u64) -> io::Result<()> {
@@ -258,6 +305,25 @@ mod tests {
             assert_eq!((read, buffer), (Some(4096), [7; 4096]));
         }
         fetch(&file, 0, 8192).unwrap();
+    }
+
+    #[test]
+    fn pages_of_a_file_in_the_cache_are_counted() {
+        let file = tempfile::tempfile().unwrap();
+        assert_eq!(possible(cached_pages(&file)).unwrap_or(0), 0);
+        write_all_at(&file, &[7; 1 << 20], 0).unwrap();
+        if let Some(pages) = possible(cached_pages(&file)) {
+            assert!((1..=256).contains(&pages), "{pages}");
+        }
+    }
+
+    #[test]
+    fn how_far_the_system_reads_ahead_is_a_number_of_kilobytes_or_unknown() {
+        let here = File::open(env!("CARGO_MANIFEST_DIR")).unwrap();
+        for file in [here, File::open("/proc/self/stat").unwrap(), tempfile::tempfile().unwrap()] {
+            let ahead = read_ahead_bytes(&file).unwrap_or(0);
+            assert!(ahead % 1024 == 0 && ahead <= 1 << 30, "{ahead}");
+        }
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! Reading, writing and describing one open file, always at a stated offset.
 //!
 //! The file's own position is never used, so any number of threads may share one descriptor.
-//! Hints (`preallocate`, `drop_cache`, `advise_sequential`, `open_direct`) succeed where the system
-//! has nothing of the kind; everything that touches data or metadata reports its error.
+//! Hints (`preallocate`, `drop_cache`) succeed where the system has nothing of the kind; everything that touches data or metadata reports its error.
 
 use crate::dir::{Time, mode_bits, only_mtime};
 use crate::retry;
@@ -151,14 +150,8 @@ pub fn drop_cache(file: &File, offset: u64, len: u64) -> io::Result<()> {
     advise(file, offset, len, Advice::DropCache)
 }
 
-/// Tells the kernel that the file is read from start to end, which doubles its read-ahead.
-pub fn advise_sequential(file: &File) -> io::Result<()> {
-    advise(file, 0, 0, Advice::Sequential)
-}
-
 pub(crate) enum Advice {
     DropCache,
-    Sequential,
     Fetch,
 }
 
@@ -166,7 +159,6 @@ pub(crate) enum Advice {
 pub(crate) fn advise(file: &File, offset: u64, len: u64, advice: Advice) -> io::Result<()> {
     let advice = match advice {
         Advice::DropCache => rustix::fs::Advice::DontNeed,
-        Advice::Sequential => rustix::fs::Advice::Sequential,
         Advice::Fetch => rustix::fs::Advice::WillNeed,
     };
     let len = std::num::NonZeroU64::new(len);
@@ -192,24 +184,6 @@ pub fn next_data(file: &File, offset: u64) -> io::Result<Option<u64>> {
         Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS | Errno::SPIPE) => Ok(Some(offset)),
         Err(error) => Err(error.into()),
     }
-}
-
-/// A second descriptor for reading past the page cache, to verify what the disk holds. Where that
-/// is impossible (no `O_DIRECT` on this file system, no `/proc`) it reads through the cache.
-/// `O_DIRECT` wants buffer, offset and length aligned to the device's block.
-pub fn open_direct(file: &File) -> io::Result<File> {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::fs::{CWD, Mode};
-        use std::os::fd::AsRawFd;
-        // The link in /proc leads to the open file itself, whatever became of its name.
-        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC | OFlags::NOCTTY;
-        if let Ok(fd) = retry(|| rustix::fs::openat(CWD, &path, flags, Mode::empty())) {
-            return Ok(fd.into());
-        }
-    }
-    file.try_clone()
 }
 
 /// Makes reads wait again, after an open that must not.
@@ -321,14 +295,7 @@ mod tests {
         write_all_at(&file, &[3; 4096], 0).unwrap();
         sync_data(&file).unwrap();
         drop_cache(&file, 0, 0).unwrap();
-        advise_sequential(&file).unwrap();
-        #[repr(align(4096))]
-        struct Page([u8; 4096]);
-        let mut page = Page([0; 4096]);
-        let direct = open_direct(&file).unwrap();
-        assert_eq!(read_full_at(&direct, &mut page.0, 0).unwrap(), 4096);
-        assert_eq!(page.0, [3; 4096]);
         let (pipe, _write) = rustix::pipe::pipe().unwrap();
-        advise_sequential(&pipe.into()).unwrap();
+        drop_cache(&pipe.into(), 0, 0).unwrap();
     }
 }

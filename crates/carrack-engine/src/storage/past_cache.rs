@@ -6,9 +6,11 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use carrack_core::tuning::PAST_CACHE_FILE_BYTES;
+use carrack_core::tuning::{PAST_CACHE_FILE_BYTES, READ_AHEAD_BYTES};
 use carrack_sys::{bulk, file};
 
 /// How one file is written.
@@ -66,44 +68,118 @@ impl WriteBehind {
     }
 }
 
-/// How one file is read: a little ahead of the streams, and let go behind them.
+/// How one file is read: storage is kept busy ahead of the streams, and the cache lets go behind them.
 pub struct ReadAhead {
-    size: u64,
-    /// Up to here storage has been asked for it.
-    fetched: AtomicU64,
+    way: Way,
+}
+
+enum Way {
+    /// As the system does it.
+    Small,
+    /// Nothing of it was in the cache when it was opened, and the system reads far ahead by itself: with large pages, which cost less than
+    /// those that it reads on request.
+    Systems(Mutex<Underway>),
+    /// Storage is asked for what will be wanted, and what others have in the cache stays there.
+    Own {
+        size: u64,
+        /// Up to here storage has been asked for it.
+        fetched: AtomicU64,
+    },
 }
 
 impl ReadAhead {
-    /// A file of so many bytes.
-    pub fn new(size: u64) -> Self {
-        Self { size, fetched: AtomicU64::new(0) }
+    /// For what is no file, or a small one.
+    pub const NONE: Self = Self { way: Way::Small };
+
+    /// For a file of so many bytes, of which nothing has been read.
+    pub fn new(file: &File, size: u64) -> Self {
+        if size < PAST_CACHE_FILE_BYTES {
+            return Self::NONE;
+        }
+        let far = || bulk::read_ahead_bytes(file).is_some_and(|bytes| bytes >= READ_AHEAD_BYTES);
+        let is_cold = bulk::cached_pages(file).is_ok_and(|pages| pages == 0);
+        Self { way: if is_cold && far() { Way::Systems(Mutex::default()) } else { Way::own(size) } }
     }
 
     /// A block is about to be read. True if it is to be let go afterwards: what others have in the cache stays there.
     pub fn begin(&self, file: &File, offset: u64, length: u64) -> bool {
-        if self.size < PAST_CACHE_FILE_BYTES {
-            return false;
-        }
-        if offset >= self.fetched.load(Ordering::Relaxed) {
-            let cached = bulk::read_if_cached(file, &mut [0], offset);
-            if !matches!(cached, Ok(None)) {
-                return false;
+        match &self.way {
+            Way::Small => false,
+            Way::Systems(underway) => {
+                underway.lock().unwrap_or_else(PoisonError::into_inner).begin(offset, length);
+                true
             }
+            Way::Own { size, fetched } => fetch(file, offset, length, *size, fetched),
         }
-        // The next one, too: whoever reads it finds it there.
-        let end = (offset + 2 * length).min(self.size);
-        let start = self.fetched.fetch_max(end, Ordering::Relaxed).max(offset);
-        if start < end {
-            // Without it storage is read when it is waited for.
-            let _ = bulk::fetch(file, start, end - start);
-        }
-        true
     }
 
     /// The block that [`ReadAhead::begin`] said so of has been read.
     pub fn end(&self, file: &File, offset: u64, length: u64) {
-        let _ = file::drop_cache(file, offset, length);
+        let range = match &self.way {
+            Way::Systems(underway) => underway.lock().unwrap_or_else(PoisonError::into_inner).end(offset, length),
+            Way::Small | Way::Own { .. } => offset..offset + length,
+        };
+        let _ = file::drop_cache(file, range.start, range.end - range.start);
     }
+}
+
+/// The blocks of a file that are being read.
+#[derive(Default)]
+struct Underway {
+    blocks: Vec<Range<u64>>,
+    /// Where the furthest one ended that was ever begun.
+    furthest: u64,
+}
+
+impl Underway {
+    /// The cache lets go of whole large pages only, and one may belong to two blocks.
+    const LARGE_PAGE_BYTES: u64 = 4 << 20;
+
+    fn begin(&mut self, offset: u64, length: u64) {
+        self.blocks.push(offset..offset + length);
+        self.furthest = self.furthest.max(offset + length);
+    }
+
+    /// A block has been read: the range that nobody reads now, with it and what around it was read before.
+    fn end(&mut self, offset: u64, length: u64) -> Range<u64> {
+        if let Some(at) = self.blocks.iter().position(|block| block.start == offset) {
+            self.blocks.swap_remove(at);
+        }
+        let (mut start, mut end) =
+            (offset.saturating_sub(Self::LARGE_PAGE_BYTES), offset + length + Self::LARGE_PAGE_BYTES);
+        for block in &self.blocks {
+            if block.start < offset {
+                start = start.max(block.end.min(offset));
+            } else {
+                end = end.min(block.start.max(offset + length));
+            }
+        }
+        start..end.min(self.furthest)
+    }
+}
+
+impl Way {
+    fn own(size: u64) -> Self {
+        Self::Own { size, fetched: AtomicU64::new(0) }
+    }
+}
+
+/// Asks storage for a block and for what comes after it, if the block is not in the cache; says whether that was so.
+fn fetch(file: &File, offset: u64, length: u64, size: u64, fetched: &AtomicU64) -> bool {
+    if offset >= fetched.load(Ordering::Relaxed) {
+        let cached = bulk::read_if_cached(file, &mut [0], offset);
+        if !matches!(cached, Ok(None)) {
+            return false;
+        }
+    }
+    // Whoever reads the next ones finds them there.
+    let end = (offset + length + READ_AHEAD_BYTES.max(length)).min(size);
+    let start = fetched.fetch_max(end, Ordering::Relaxed).max(offset);
+    if start < end {
+        // Without it storage is read when it is waited for.
+        let _ = bulk::fetch(file, start, end - start);
+    }
+    true
 }
 
 #[cfg(test)]
@@ -168,7 +244,7 @@ mod tests {
         if is_cached(&file, 3 << 20) != Some(false) || is_cached(&file, 2 << 20) != Some(true) {
             return; // this file system does not tell, or keeps what it likes
         }
-        let ahead = ReadAhead::new(LARGE);
+        let ahead = ReadAhead { way: Way::own(LARGE) };
         assert!(!ahead.begin(&file, 2 << 20, 4096), "it is somebody's");
         assert!(ahead.begin(&file, 0, 1 << 19));
         let mut half = vec![0; 1 << 19];
@@ -178,6 +254,49 @@ mod tests {
         assert_eq!(is_cached(&file, 2 << 20), Some(true));
         // What was fetched ahead is ours, cached or not.
         assert!(ahead.begin(&file, 1 << 19, 1 << 19));
-        assert!(!ReadAhead::new(1 << 20).begin(&file, 0, 4096), "a small file is left to the system");
+    }
+
+    #[test]
+    fn a_file_that_is_in_the_cache_is_left_there_and_a_small_one_to_the_system() {
+        let file = temporary(&on_disk());
+        file::write_all_at(&file, &vec![3; LARGE as usize], 0).unwrap();
+        assert!(!ReadAhead::new(&file, LARGE - 1).begin(&file, 0, 4096), "small");
+        let cached = ReadAhead::new(&file, LARGE);
+        assert!(matches!(cached.way, Way::Own { .. }));
+        if is_cached(&file, 0) == Some(true) {
+            assert!(!cached.begin(&file, 0, 4096), "it is somebody's");
+        }
+    }
+
+    #[test]
+    fn what_lies_between_blocks_that_are_being_read_is_let_go() {
+        const MIB: u64 = 1 << 20;
+        let mut underway = Underway::default();
+        for block in 10..14 {
+            underway.begin(block * MIB, MIB);
+        }
+        assert_eq!(underway.end(12 * MIB, MIB), 12 * MIB..13 * MIB);
+        assert_eq!(underway.end(11 * MIB, MIB), 11 * MIB..13 * MIB, "with the end of a page that 12 shared with it");
+        assert_eq!(underway.end(10 * MIB, MIB), 6 * MIB..13 * MIB);
+        assert_eq!(underway.end(13 * MIB, MIB), 9 * MIB..14 * MIB, "nothing is let go that is still to be read");
+    }
+
+    #[test]
+    fn of_a_cold_file_everything_is_let_go() {
+        let file = temporary(&on_disk());
+        file::write_all_at(&file, &vec![3; LARGE as usize], 0).unwrap();
+        file::sync_data(&file).unwrap();
+        file::drop_cache(&file, 0, 0).unwrap();
+        if !bulk::cached_pages(&file).is_ok_and(|pages| pages == 0) {
+            return; // this system does not tell, or keeps what it likes
+        }
+        let (ahead, mut block) = (ReadAhead::new(&file, LARGE), vec![0; 1 << 20]);
+        for offset in (0..LARGE).step_by(block.len()) {
+            assert!(ahead.begin(&file, offset, 1 << 20));
+            assert_eq!(file::read_full_at(&file, &mut block, offset).unwrap(), block.len());
+            assert!(block.iter().all(|byte| *byte == 3));
+            ahead.end(&file, offset, 1 << 20);
+        }
+        assert_eq!(bulk::cached_pages(&file).unwrap(), 0);
     }
 }

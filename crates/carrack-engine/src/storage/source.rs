@@ -93,18 +93,18 @@ impl SourceRoot {
                     content: Content::Stdin(carry),
                     stat: None,
                     prefix: None,
-                    ahead: ReadAhead::new(0),
+                    ahead: ReadAhead::NONE,
                 });
             }
             RootKind::Zero(_) => {
-                return Ok(OpenSource { content: Content::Zero, stat: None, prefix: None, ahead: ReadAhead::new(0) });
+                return Ok(OpenSource { content: Content::Zero, stat: None, prefix: None, ahead: ReadAhead::NONE });
             }
             RootKind::Random(seed) => {
                 return Ok(OpenSource {
                     content: Content::Random(*seed),
                     stat: None,
                     prefix: None,
-                    ahead: ReadAhead::new(0),
+                    ahead: ReadAhead::NONE,
                 });
             }
             #[cfg(test)]
@@ -120,7 +120,7 @@ impl SourceRoot {
         }
         // It was opened so that a FIFO in its place could not hang us; it is a file, and files are read waiting.
         file::clear_nonblock(&file).map_err(|error| io_failure(Side::Source, "open", &error))?;
-        let ahead = ReadAhead::new(stat.size);
+        let ahead = ReadAhead::new(&file, stat.size);
         Ok(OpenSource { content: Content::File(file), stat: Some(stat), prefix: None, ahead })
     }
 }
