@@ -107,6 +107,12 @@ class Bench:
             workloads.make(path, shape)
         return path
 
+    def anonymous(self, text):
+        """Without the paths of this host."""
+        for path, name in ((self.work, "DIR"), (self.on_disk, "DISK"), (ROOT, ".")):
+            text = text.replace(str(path), name) if path else text
+        return text
+
     def sample(self):
         return (*self.cpu_time.cpu(), *accounting.machine())
 
@@ -130,7 +136,7 @@ class Bench:
             command += f" && sync -f {place.out}"
             subprocess.run(["sync", "-f", place.out], check=True)  # what the run before has left
             pagecache.evict(source)
-        result = {"peer": peer, "command": command, "files": shape.files, "bytes": shape.files * shape.size, **self.timed(place, peer, command)}
+        result = {"peer": peer, "command": self.anonymous(command), "files": shape.files, "bytes": shape.files * shape.size, **self.timed(place, peer, command)}
         if place.name == "disk":
             result["source_cached_percent"] = pagecache.cached_percent(source)
             result["copy_cached_percent"] = pagecache.cached_percent(target)
@@ -161,7 +167,7 @@ class Bench:
         return {
             **({"arrived": arrived} if arrived else {}), "fault": fault, "seconds": seconds, "user": user, "system": system,
             "memcpy_gbs": memcpy, "steal_percent": 100 * steal / whole, "others_percent": 100 * max(0, busy - user - system) / whole,
-            "lingering": lingering, "said": said[-400:]}
+            "lingering": lingering, "said": self.anonymous(said[-400:])}
 
     def close(self):
         if self.client and self.client.poll() is None:

@@ -75,6 +75,7 @@ PEERS = {
     "dd-copy": ([], {"disk": "dd if={src} of={dst} bs=4M iflag=direct oflag=direct status=none"}),
     "fio-read": fio("--rw=read --readonly --filename={src}"),
     "fio-write": fio("--rw=write --refill_buffers --size={size} --filename={scratch}"),
+    "fio-both": fio("--rw=read --filename={src} --name=other --rw=write --refill_buffers --size={size} --filename={scratch}"),
     "ssh-true": (["sshd"], {"login": "{ssh} {host} true"}),
     "iperf3": iperf3(1),
     "iperf3-P4": iperf3(4),

@@ -38,7 +38,7 @@ FILE = f"cp {CARRACK} carrack-node-unseen {SSH} rsync-daemon gridftp-p1 gridftp-
 TREE = f"cp {CARRACK} {SSH} rsync-daemon pipe-ssh pipe-ssh-aes128gcm gridftp-cc4 xrdcp-parallel4 bbcp-s4"
 FETCH = f"cp {CARRACK} carrack-node-unseen pipe-ssh pipe-ssh-aes128gcm gridftp-p1 gridftp-p4 xrdcp-S1 xrdcp-S4"
 MEMORY = f"iperf3 iperf3-P4 {CARRACK} carrack-node-unseen pipe-ssh pipe-ssh-aes128gcm gridftp-p1 gridftp-p4"
-DISK = ("dd-read dd-copy fio-read fio-write cp carrack-ssh carrack-node carrack-node-clear scp-aes128gcm rsync-ssh-aes128gcm rsync-daemon "
+DISK = ("dd-read dd-copy fio-read fio-write fio-both cp carrack-ssh carrack-node carrack-node-clear scp-aes128gcm rsync-ssh-aes128gcm rsync-daemon "
         "gridftp-p4 xrdcp-S4")
 INTEGRITY = ("carrack-node carrack-node-xxh128 carrack-node-unverified carrack-node-disk carrack-node-clear carrack-node-clear-xxh128 carrack-node-unseen rsync-daemon gridftp-p4 "
              "gridftp-p4-checksum xrdcp-S4 xrdcp-S4-checksum rclone-sftp rclone-sftp-unchecked")

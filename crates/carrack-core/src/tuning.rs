@@ -32,9 +32,10 @@ pub const NOT_SENT_BYTES_FAR: u32 = 256 << 10;
 /// Files from this size on pass the page cache by on both sides: what is read once and written once would push out what others work
 /// with, and lets the system run into a wall of dirty pages.
 pub const PAST_CACHE_FILE_BYTES: u64 = 64 << 20;
-/// Of such a file storage is asked for so many bytes before they are wanted, unless the system reads as far ahead by itself: storage is
-/// then never idle while a block is digested and sent.
+/// Of such a file storage is asked for so many bytes before they are wanted: it is then never idle while a block is digested and sent.
 pub const READ_AHEAD_BYTES: u64 = 2 << 20;
+/// Unless the system reads so far ahead by itself, in bytes: it does so with large pages, at less cost.
+pub const SYSTEM_READ_AHEAD_BYTES: u64 = 1 << 20;
 
 /// Files up to this size travel in bundles, content inline, with no question asked before them; larger ones are offered.
 pub const BUNDLED_FILE_BYTES_MAX: u64 = 1 << 20;

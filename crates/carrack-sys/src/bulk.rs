@@ -322,7 +322,7 @@ mod tests {
         let here = File::open(env!("CARGO_MANIFEST_DIR")).unwrap();
         for file in [here, File::open("/proc/self/stat").unwrap(), tempfile::tempfile().unwrap()] {
             let ahead = read_ahead_bytes(&file).unwrap_or(0);
-            assert!(ahead % 1024 == 0 && ahead <= 1 << 30, "{ahead}");
+            assert!(ahead.is_multiple_of(1024) && ahead <= 1 << 30, "{ahead}");
         }
     }
 

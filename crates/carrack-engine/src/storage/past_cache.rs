@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use carrack_core::tuning::{PAST_CACHE_FILE_BYTES, READ_AHEAD_BYTES};
+use carrack_core::tuning::{PAST_CACHE_FILE_BYTES, READ_AHEAD_BYTES, SYSTEM_READ_AHEAD_BYTES};
 use carrack_sys::{bulk, file};
 
 /// How one file is written.
@@ -96,7 +96,7 @@ impl ReadAhead {
         if size < PAST_CACHE_FILE_BYTES {
             return Self::NONE;
         }
-        let far = || bulk::read_ahead_bytes(file).is_some_and(|bytes| bytes >= READ_AHEAD_BYTES);
+        let far = || bulk::read_ahead_bytes(file).is_some_and(|bytes| bytes >= SYSTEM_READ_AHEAD_BYTES);
         let is_cold = bulk::cached_pages(file).is_ok_and(|pages| pages == 0);
         Self { way: if is_cold && far() { Way::Systems(Mutex::default()) } else { Way::own(size) } }
     }
