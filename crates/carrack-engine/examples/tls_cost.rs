@@ -1,5 +1,5 @@
-//! What encryption costs on a data stream, by three ways of driving the same TLS 1.3: rustls' buffered interface, its unbuffered
-//! one as Carrack's streams use it, and no TLS at all. Memory to memory over a loopback TCP connection, one thread a side.
+//! What encryption costs on a data stream, by three ways of driving the same TLS 1.3: rustls' buffered interface, its handshake with
+//! records by `link::records` as Carrack's streams use it, and no TLS at all. Memory to memory over a loopback TCP connection, one thread a side.
 //!
 //!     cargo run --release --example tls_cost [GIB] [ROUNDS]
 //!
@@ -19,7 +19,7 @@ use rustls::{ClientConnection, ServerConnection};
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     Buffered,
-    Unbuffered,
+    Records,
     Clear,
 }
 
@@ -27,7 +27,7 @@ impl Way {
     fn name(self) -> &'static str {
         match self {
             Self::Buffered => "TLS, rustls buffered",
-            Self::Unbuffered => "TLS, rustls unbuffered (Carrack)",
+            Self::Records => "TLS, records by link::records (Carrack)",
             Self::Clear => "no TLS",
         }
     }
@@ -38,7 +38,7 @@ fn main() -> io::Result<()> {
     let gib = arguments.next().transpose()?.unwrap_or(4);
     let rounds = arguments.next().transpose()?.unwrap_or(5);
     let slices = gib * (1 << 30) / SLICE_BYTES;
-    let ways = [Way::Buffered, Way::Unbuffered, Way::Clear];
+    let ways = [Way::Buffered, Way::Records, Way::Clear];
     let mut results = [const { Vec::new() }; 3];
     for _ in 0..rounds {
         for (way, results) in ways.iter().zip(&mut results) {
@@ -87,7 +87,7 @@ fn send(way: Way, socket: TcpStream, pin: [u8; 32], slices: usize) -> io::Result
         }
         return stream.flush();
     }
-    let protection = if way == Way::Unbuffered {
+    let protection = if way == Way::Records {
         let mut tls = Tls::client(Some(pin), &[ALPN_DATA])?;
         tls.handshake(&socket)?;
         Protection::Tls(Box::new(tls))
@@ -111,7 +111,7 @@ fn receive(way: Way, socket: TcpStream, key: &Key, slices: usize) -> io::Result<
         }
         return Ok(());
     }
-    let protection = if way == Way::Unbuffered {
+    let protection = if way == Way::Records {
         let mut tls = Tls::server(key)?;
         tls.handshake(&socket)?;
         Protection::Tls(Box::new(tls))

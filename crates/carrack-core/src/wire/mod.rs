@@ -21,6 +21,7 @@ pub mod frame;
 pub mod mux;
 mod options;
 pub mod peer;
+mod status;
 mod verbs;
 
 use std::fmt;

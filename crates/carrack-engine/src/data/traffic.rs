@@ -66,6 +66,7 @@ fn facts(socket: &Socket) -> Option<TcpFacts> {
 mod tests {
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
+    use std::time::{Duration, Instant};
 
     use super::*;
 
@@ -81,7 +82,9 @@ mod tests {
             far.read_exact(&mut [0; 1000]).expect("read");
             sockets.lock().expect("no panic").insert(number, Arc::new(Socket::Tcp(near)));
             // The acknowledgement may be a moment behind.
+            let deadline = Instant::now() + Duration::from_secs(10);
             while count.so_far(&sockets).delivered < 1000 * (u64::from(number) + 1) {
+                assert!(Instant::now() < deadline, "nothing was acknowledged");
                 std::thread::yield_now();
             }
             if number < 2 {

@@ -1,6 +1,7 @@
 //! A hostile node: a real `copy` pulls one file from it, or a real listing asks it, and it says and sends something else.
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use carrack_core::path::display_bytes;
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Report};
@@ -23,6 +24,17 @@ fn failed_pull(sandbox: &Sandbox, play: impl FnOnce(&mut Conversation) + Send + 
     node.join();
     sandbox.assert_untouched();
     report.error.expect("the client took it")
+}
+
+/// A file that travels in blocks, and a node that has nothing at the name that it is to get.
+fn large_file_to(sandbox: &Sandbox, play: impl FnOnce(&mut Conversation) + Send + 'static) -> (PathBuf, FakeNode) {
+    let file = sandbox.outside().join("large");
+    std::fs::write(&file, vec![7; 3 << 20]).unwrap();
+    let node = FakeNode::start(|node| {
+        node.kind = None;
+        play(node);
+    });
+    (file, node)
 }
 
 /// The message names the node, and says what it did.
@@ -56,10 +68,7 @@ fn an_honest_fake_is_believed() {
 fn nothing_waits_for_what_it_does_not_need() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
-    let file = sandbox.outside().join("large");
-    std::fs::write(&file, vec![7; 3 << 20]).unwrap();
-    let node = FakeNode::start(|node| {
-        node.kind = None;
+    let (file, node) = large_file_to(&sandbox, |node| {
         let asked: Vec<(u64, Ask)> = (0..3).map(|_| node.next().expect("a question")).collect();
         assert!(
             matches!(&asked[..], [(_, Ask::Hello(_)), (_, Ask::Inspect(_)), (_, Ask::Listen(_))]),
@@ -85,10 +94,7 @@ fn nothing_waits_for_what_it_does_not_need() {
 fn a_node_that_leaves_while_it_is_asked_to_listen_is_noticed() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
-    let file = sandbox.outside().join("large");
-    std::fs::write(&file, vec![7; 3 << 20]).unwrap();
-    let node = FakeNode::start(|node| {
-        node.kind = None;
+    let (file, node) = large_file_to(&sandbox, |node| {
         for _ in 0..2 {
             let (request, ask) = node.next().expect("a question");
             let answer = node.honest(&ask).unwrap();

@@ -1,0 +1,311 @@
+//! What an end of a copy tells of it while it runs and when it has ended, and how that becomes what a user is told. Part of
+//! [`super::control`]'s messages.
+
+use std::time::Duration;
+
+use super::peer::raw::Failure as RawFailure;
+use super::{error_code::ErrorCode, error_code::Side};
+use crate::pace::limit::StageTimes;
+use crate::report::{self, FileDigests, ItemKind, ItemReport, Outcome};
+
+/// How a transfer stands at one end.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct Progress {
+    /// See [`report::Progress`].
+    #[prost(uint64, tag = "1")]
+    pub files_done: u64,
+    /// Bytes.
+    #[prost(uint64, tag = "2")]
+    pub bytes_done: u64,
+    /// Items.
+    #[prost(uint64, tag = "3")]
+    pub files_found: u64,
+    /// Bytes.
+    #[prost(uint64, tag = "4")]
+    pub bytes_found: u64,
+    /// The scan has ended.
+    #[prost(bool, tag = "5")]
+    pub scan_complete: bool,
+    /// Items.
+    #[prost(uint64, tag = "6")]
+    pub files_failed: u64,
+}
+
+/// Items that ended.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Items {
+    /// In the order in which they ended.
+    #[prost(message, repeated, tag = "1")]
+    pub list: Vec<Item>,
+}
+
+/// An item that ended.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Item {
+    /// Relative to the destination directory.
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: Vec<u8>,
+    /// `kind` numbers.
+    #[prost(uint32, tag = "2")]
+    pub kind: u32,
+    /// Bytes.
+    #[prost(uint64, tag = "3")]
+    pub size: u64,
+    /// Digests.
+    #[prost(message, optional, tag = "4")]
+    pub digests: Option<RawDigests>,
+    /// 0 published, 1 kept, 2 failed.
+    #[prost(uint32, tag = "5")]
+    pub outcome: u32,
+    /// Why it failed.
+    #[prost(message, optional, tag = "6")]
+    pub failure: Option<RawFailure>,
+}
+
+/// Digests of a file.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct RawDigests {
+    /// 32 bytes, or none.
+    #[prost(bytes = "vec", tag = "1")]
+    pub blake3: Vec<u8>,
+    /// Adler-32.
+    #[prost(uint32, optional, tag = "2")]
+    pub adler32: Option<u32>,
+    /// CRC-32C.
+    #[prost(uint32, optional, tag = "3")]
+    pub crc32c: Option<u32>,
+    /// 16 bytes, or none (version 3).
+    #[prost(bytes = "vec", tag = "4")]
+    pub xxh128: Vec<u8>,
+}
+
+/// The transfer has ended at one end.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Ended {
+    /// Files published.
+    #[prost(uint64, tag = "1")]
+    pub files: u64,
+    /// Links published.
+    #[prost(uint64, tag = "2")]
+    pub symlinks: u64,
+    /// Directories.
+    #[prost(uint64, tag = "3")]
+    pub directories: u64,
+    /// Bytes published.
+    #[prost(uint64, tag = "4")]
+    pub bytes: u64,
+    /// Items kept as they were.
+    #[prost(uint64, tag = "5")]
+    pub kept: u64,
+    /// Items failed.
+    #[prost(uint64, tag = "6")]
+    pub failed: u64,
+    /// Of those, vanished.
+    #[prost(uint64, tag = "7")]
+    pub vanished: u64,
+    /// Of those, neither file nor directory nor link.
+    #[prost(uint64, tag = "8")]
+    pub specials: u64,
+    /// Recovered: digest mismatches.
+    #[prost(uint64, tag = "9")]
+    pub mismatches: u64,
+    /// Recovered: sent again after a stream was lost.
+    #[prost(uint64, tag = "10")]
+    pub resent: u64,
+    /// Recovered: stragglers sent again.
+    #[prost(uint64, tag = "11")]
+    pub stragglers: u64,
+    /// Recovered: streams lost.
+    #[prost(uint64, tag = "12")]
+    pub streams_lost: u64,
+    /// Everything published is on stable storage.
+    #[prost(bool, tag = "13")]
+    pub durable: bool,
+    /// Why it ended early.
+    #[prost(message, optional, tag = "14")]
+    pub failure: Option<RawFailure>,
+    /// Items that an earlier attempt had published (version 2).
+    #[prost(uint64, tag = "15")]
+    pub resumed_files: u64,
+    /// Bytes that an earlier attempt had brought, of whole and of unfinished files (version 2).
+    #[prost(uint64, tag = "16")]
+    pub resumed_bytes: u64,
+    /// Recovered: data streams ended because what came was altered (version 2, told by the receiver).
+    #[prost(uint64, tag = "17")]
+    pub streams_altered: u64,
+    /// Recovered: blocks that storage gave back otherwise than they were written (version 2, told by the receiver).
+    #[prost(uint64, tag = "18")]
+    pub blocks_rotten: u64,
+    /// Recovered: items sent again whole, because what was written was lost (version 2).
+    #[prost(uint64, tag = "19")]
+    pub items_again: u64,
+}
+
+/// Where the time of one end's streams has gone, in nanoseconds: see [`crate::pace::limit::StageTimes`].
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct Stages {
+    /// Carrying something.
+    #[prost(uint64, tag = "1")]
+    pub busy_ns: u64,
+    /// Of that, waiting for storage.
+    #[prost(uint64, tag = "2")]
+    pub storage_ns: u64,
+    /// Of that, waiting for the connection.
+    #[prost(uint64, tag = "3")]
+    pub network_ns: u64,
+    /// Of that, waiting because of the rate that was asked for.
+    #[prost(uint64, tag = "4")]
+    pub pacing_ns: u64,
+    /// When this was so, by the clock of this end, from the beginning of the transfer on (version 3).
+    #[prost(uint64, tag = "5")]
+    pub at_ns: u64,
+    /// Bytes that the other host has acknowledged, over all streams so far (version 3, of the sender).
+    #[prost(uint64, tag = "6")]
+    pub delivered: u64,
+    /// Segments sent, those sent again included (version 3, of the sender).
+    #[prost(uint64, tag = "7")]
+    pub segments: u64,
+    /// Segments sent again (version 3, of the sender).
+    #[prost(uint64, tag = "8")]
+    pub repeated: u64,
+}
+
+/// A data stream was lost, or has ended as it was asked to.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct StreamLost {
+    /// Its number.
+    #[prost(uint32, tag = "1")]
+    pub stream: u32,
+    /// Data streams that are left.
+    #[prost(uint32, tag = "2")]
+    pub left: u32,
+    /// Why.
+    #[prost(message, optional, tag = "3")]
+    pub failure: Option<RawFailure>,
+    /// The path took its first words, and nothing that fills a packet.
+    #[prost(bool, tag = "4")]
+    pub stuck: bool,
+    /// It had been asked to end (version 3): without a failure, it has ended in good order.
+    #[prost(bool, tag = "5")]
+    pub retired: bool,
+}
+
+/// The number of a kind in messages; 0 is nothing.
+pub fn kind_number(kind: ItemKind) -> u32 {
+    match kind {
+        ItemKind::File => 1,
+        ItemKind::Directory => 2,
+        ItemKind::Symlink => 3,
+        ItemKind::Special => 4,
+    }
+}
+
+/// A kind from its number; `None` for 0 and unknown ones.
+pub fn kind_from_number(number: u32) -> Option<ItemKind> {
+    [ItemKind::File, ItemKind::Directory, ItemKind::Symlink, ItemKind::Special]
+        .into_iter()
+        .find(|kind| kind_number(*kind) == number)
+}
+
+impl From<FileDigests> for RawDigests {
+    fn from(digests: FileDigests) -> Self {
+        Self {
+            blake3: digests.blake3.map(|digest| digest.to_vec()).unwrap_or_default(),
+            xxh128: digests.xxh128.map(|digest| digest.to_vec()).unwrap_or_default(),
+            adler32: digests.adler32,
+            crc32c: digests.crc32c,
+        }
+    }
+}
+
+impl From<RawDigests> for FileDigests {
+    fn from(digests: RawDigests) -> Self {
+        Self {
+            blake3: digests.blake3.as_slice().try_into().ok(),
+            xxh128: digests.xxh128.as_slice().try_into().ok(),
+            adler32: digests.adler32,
+            crc32c: digests.crc32c,
+        }
+    }
+}
+
+impl From<ItemReport> for Item {
+    fn from(item: ItemReport) -> Self {
+        let (outcome, failure) = match item.outcome {
+            Outcome::Published => (0, None),
+            Outcome::Kept => (1, None),
+            Outcome::Failed(failure) => (2, Some(failure.into())),
+        };
+        let digests = Some(item.digests.into());
+        Self { path: item.path, kind: kind_number(item.kind), size: item.size, digests, outcome, failure }
+    }
+}
+
+impl From<Item> for ItemReport {
+    fn from(item: Item) -> Self {
+        let unexplained =
+            report::Failure { code: ErrorCode::Other, side: Side::Link, message: "no reason was given".into() };
+        Self {
+            path: item.path,
+            kind: kind_from_number(item.kind).unwrap_or(ItemKind::File),
+            size: item.size,
+            digests: item.digests.unwrap_or_default().into(),
+            outcome: match item.outcome {
+                0 => Outcome::Published,
+                1 => Outcome::Kept,
+                _ => Outcome::Failed(item.failure.map_or(unexplained, report::Failure::from)),
+            },
+        }
+    }
+}
+
+impl From<StageTimes> for Stages {
+    fn from(times: StageTimes) -> Self {
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Self {
+            busy_ns: nanos(times.busy),
+            storage_ns: nanos(times.storage),
+            network_ns: nanos(times.network),
+            pacing_ns: nanos(times.pacing),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<Stages> for StageTimes {
+    fn from(stages: Stages) -> Self {
+        let time = Duration::from_nanos;
+        Self {
+            busy: time(stages.busy_ns),
+            storage: time(stages.storage_ns),
+            network: time(stages.network_ns),
+            pacing: time(stages.pacing_ns),
+        }
+    }
+}
+
+impl From<report::Progress> for Progress {
+    fn from(progress: report::Progress) -> Self {
+        Self {
+            files_done: progress.files_done,
+            bytes_done: progress.bytes_done,
+            files_found: progress.files_found,
+            bytes_found: progress.bytes_found,
+            scan_complete: progress.scan_complete,
+            files_failed: progress.files_failed,
+        }
+    }
+}
+
+impl From<Progress> for report::Progress {
+    fn from(progress: Progress) -> Self {
+        Self {
+            files_done: progress.files_done,
+            bytes_done: progress.bytes_done,
+            files_found: progress.files_found,
+            bytes_found: progress.bytes_found,
+            scan_complete: progress.scan_complete,
+            files_failed: progress.files_failed,
+        }
+    }
+}
