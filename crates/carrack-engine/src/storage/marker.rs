@@ -62,6 +62,8 @@ struct State {
     end: u64,
     last_part: u64,
     left: HashMap<Vec<u8>, Vec<Left>>,
+    /// See [`Journal::retaken`]: by the new number, the old one and what is to be written with the first claim.
+    retaken: HashMap<u64, (u64, Part)>,
     pending: Vec<Published>,
     /// Items have been published that a later session need not send.
     claims: bool,
@@ -217,7 +219,8 @@ impl Journal {
         let last_part = found.as_ref().map_or(0, |found| found.last_part);
         let end = end + bytes.len() as u64;
         let (pending, synced) = (Vec::new(), Instant::now());
-        let state = State { chain, end, last_part, left, pending, claims, kept: false, synced, broken: false };
+        let retaken = HashMap::new();
+        let state = State { chain, end, last_part, left, retaken, pending, claims, kept: false, synced, broken: false };
         let root = root.try_clone()?;
         let (key, uid, state) = (request.key, stat.uid, Mutex::new(state));
         Ok(Self { root, key, name, tag, durability, file, uid, found, state })
@@ -295,9 +298,17 @@ impl Journal {
         self.append(&mut self.lock(), &[Record::Part(part)])
     }
 
+    /// A part file that was another one's until now, of which blocks were digested otherwise: one part has claims of one kind only. Those of
+    /// the other kind stay until there are some of the new.
+    pub fn retaken(&self, before: u64, part: Part) {
+        self.lock().retaken.insert(part.number, (before, part));
+    }
+
     /// Writes down that a part file is no more.
     pub fn dropped(&self, part: u64) {
-        self.append(&mut self.lock(), &[Record::Dropped { part }]);
+        let mut state = self.lock();
+        let part = state.retaken.remove(&part).map_or(part, |(before, _)| before);
+        self.append(&mut state, &[Record::Dropped { part }]);
     }
 
     /// Writes down blocks that have reached stable storage, and waits until that has too. Tells whether they now count.
@@ -316,6 +327,9 @@ impl Journal {
         let written = {
             let mut state = self.lock();
             self.write_pending(&mut state);
+            if let Some((before, part)) = state.retaken.remove(&part) {
+                records.splice(0..0, [Record::Dropped { part: before }, Record::Part(part)]);
+            }
             self.append(&mut state, &records)
         };
         written && self.sync()

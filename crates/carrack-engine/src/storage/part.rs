@@ -183,7 +183,7 @@ pub struct PartFile {
     pub(super) path: Arc<[u8]>,
     pub(super) block_bytes: u32,
     pub(super) wanted: Digests,
-    /// Blocks that the marker claims.
+    /// Blocks that the marker claims, or may.
     pub(super) claimed: AtomicU64,
     /// A sync has failed: what was written may be gone, whatever a later sync says.
     pub(super) void: AtomicBool,

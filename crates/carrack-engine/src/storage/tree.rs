@@ -317,18 +317,23 @@ impl Tree {
             opened.set_len(part.size).ok()?;
         }
         let _ = file::try_lock(&opened);
+        let mut number = part.number;
+        if part.digests != options.digests {
+            number = journal.next_part();
+            journal.retaken(part.number, marker::Part { number, digests: options.digests, ..part.clone() });
+        }
         let size = part.size;
         let source = Source { kind: ItemKind::File, size, mtime: offer.mtime };
         let name = PartName::taken_up(part.part_name.clone());
         let part = PartFile {
             file: opened,
             entry: self.entry(&offer.path, name, source),
-            number: Some(part.number),
+            number: Some(number),
             mode: offer.mode & Self::MODE_MASK,
             path: Arc::from(offer.path.as_slice()),
             block_bytes: options.block_bytes,
             wanted: options.digests,
-            claimed: AtomicU64::new(held.len() as u64),
+            claimed: AtomicU64::new((held.len() + doubtful.len()) as u64),
             void: AtomicBool::new(false),
             cache: WriteBehind::new(size),
         };

@@ -532,6 +532,29 @@ fn what_was_digested_otherwise_is_read_again_or_comes_again() {
         part.leave();
         tree.finish(false);
         drop((part, tree));
+        // What was claimed since is believed, and so is what has got its name.
+        let tree = begin(directory.path());
+        assert_eq!(tree.known(&query("one", ItemKind::File, 1), first.digests), Some(digests));
+        let OpenedPart::Resumed { part, held, doubtful } = tree.open_part(&offer("f"), second).unwrap() else {
+            panic!()
+        };
+        assert_eq!((&held[..], doubtful), (&[0, 2].map(|index| of(second.digests, index))[..], vec![]));
+        part.leave();
+        tree.finish(false);
+        drop((part, tree));
+        // A run that only looked with the other one again, and ended before anything was digested, has taken nothing away.
+        let tree = begin(directory.path());
+        let OpenedPart::Resumed { part, doubtful, .. } = tree.open_part(&offer("f"), first).unwrap() else { panic!() };
+        assert_eq!(doubtful, [0, 2]);
+        part.leave();
+        tree.finish(false);
+        drop((part, tree));
+        let tree = begin(directory.path());
+        let OpenedPart::Resumed { part, held, .. } = tree.open_part(&offer("f"), second).unwrap() else { panic!() };
+        assert_eq!(held.len(), 2);
+        part.leave();
+        tree.finish(false);
+        drop((part, tree));
         // And without any digest nothing of it is taken up.
         let none = TransferOptions { digests: Digests::NONE, ..options() };
         let tree = begin(directory.path());
