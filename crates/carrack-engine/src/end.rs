@@ -161,7 +161,7 @@ impl Inbox {
                     Incoming { tell: Ok(Tell::Note(text)), .. } => note(text),
                     Incoming { tell: Err(failure), .. } => return Err(failure),
                     incoming if wanted(&incoming) => return Ok(incoming),
-                    incoming if self.kept.len() < limits::WORDS_KEPT => self.kept.push_back(incoming),
+                    incoming if self.makes_room_for(&incoming) => self.kept.push_back(incoming),
                     incoming => {
                         let what = format!("the {} sends answers that nobody asked for", incoming.end.side());
                         return Err(failure(ErrorCode::ProtocolViolation, Side::Link, what));
@@ -176,6 +176,24 @@ impl Inbox {
                 }
             }
         }
+    }
+}
+
+impl Inbox {
+    /// Whether something may be kept. How an end stands is told several times a second, asked or not: of that the newest counts.
+    fn makes_room_for(&mut self, incoming: &Incoming) -> bool {
+        let status = |word: &Incoming| match word.tell {
+            Ok(Tell::Progress(_)) => Some((word.end, "progress")),
+            Ok(Tell::Stages(_)) => Some((word.end, "stages")),
+            _ => None,
+        };
+        let same = |word: &Incoming| word.request == incoming.request && status(word) == status(incoming);
+        if status(incoming).is_some()
+            && let Some(place) = self.kept.iter().position(same)
+        {
+            self.kept.remove(place);
+        }
+        self.kept.len() < limits::WORDS_KEPT
     }
 }
 
@@ -523,4 +541,54 @@ fn spawn_reader(
         };
         let _ = words.send(Incoming { end: id, request: 0, tell: Err(why) });
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use carrack_core::wire::control::{Counted, Items, Progress, Stages};
+
+    use super::*;
+
+    fn word(end: EndId, request: u64, tell: Tell) -> Incoming {
+        Incoming { end, request, tell: Ok(tell) }
+    }
+
+    fn quiet() -> Note {
+        Arc::new(|_| {})
+    }
+
+    /// Over a slow path much time may pass until somebody listens, and ends tell several times a second how they stand.
+    #[test]
+    fn how_ends_stand_does_not_fill_the_inbox() {
+        let mut inbox = Inbox::default();
+        let words = inbox.share();
+        for count in 0..1000 {
+            for end in [EndId::Source, EndId::Destination] {
+                let progress = Progress { files_done: count, ..Progress::default() };
+                words.send(word(end, 0, Tell::Progress(progress))).unwrap();
+                words.send(word(end, 0, Tell::Stages(Stages { busy_ns: count, ..Stages::default() }))).unwrap();
+            }
+        }
+        words.send(word(EndId::Source, 7, Tell::Done(Counted::default()))).unwrap();
+        assert!(inbox.wait(None, &quiet(), &|word| word.request == 7).is_ok());
+        for _ in 0..4 {
+            let kept = inbox.wait(None, &quiet(), &|_| true).unwrap().tell;
+            assert!(matches!(
+                kept,
+                Ok(Tell::Progress(Progress { files_done: 999, .. }) | Tell::Stages(Stages { busy_ns: 999, .. }))
+            ));
+        }
+        assert!(inbox.kept.is_empty());
+    }
+
+    #[test]
+    fn what_nobody_asked_for_is_kept_within_bounds() {
+        let mut inbox = Inbox::default();
+        let words = inbox.share();
+        for _ in 0..=limits::WORDS_KEPT {
+            words.send(word(EndId::Source, 0, Tell::Items(Items::default()))).unwrap();
+        }
+        let refused = inbox.wait(None, &quiet(), &|word| word.request == 7).err().map(|failure| failure.code);
+        assert_eq!(refused, Some(ErrorCode::ProtocolViolation));
+    }
 }
