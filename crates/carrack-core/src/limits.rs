@@ -39,9 +39,11 @@ pub const INSPECTED_PATHS: usize = 1024;
 pub const REQUESTS_WAITING: usize = 16;
 /// What ends have said out of turn and a command keeps until it asks for it, in messages.
 pub const WORDS_KEPT: usize = 64;
+/// Blocks, and bundles, that one message says have landed. Each takes 21 bytes at most; what landed while nobody could speak may be more.
+pub const LANDED_TOLD: usize = 16_384;
 /// Dials of one session at once, and addresses of one dial: each is a thread.
 pub const DIALS: usize = 8;
-/// Dials at once for a command in the same process. All connections of a far path's copy can be made together.
+/// Dials at once for a command in the same process, and so many more requests that wait. All connections of a far path's copy can be made together.
 pub const OWN_DIALS: usize = 64;
 /// See [`DIALS`].
 pub const DIAL_ADDRESSES: usize = 32;

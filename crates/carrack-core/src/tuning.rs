@@ -13,7 +13,7 @@ pub const SHORT_FILE_BYTES: u64 = 256 << 30;
 /// Of files that are known to be no larger than [`SMALL_FILE_BYTES`]: what 32 streams have left in their last blocks is then a small part
 /// of the whole.
 pub const SMALL_BLOCK_BYTES: u32 = 256 << 10;
-/// See [`SMALL_BLOCK_BYTES`].
+/// See [`SMALL_BLOCK_BYTES`]. In a file system that is memory they are not reserved either: it would take time before the first byte.
 pub const SMALL_FILE_BYTES: u64 = 1 << 30;
 /// Smallest block: BLAKE3 hashes several kilobytes at once, and a block's bookkeeping must stay far below its bytes.
 pub const BLOCK_BYTES_MIN: u32 = 64 << 10;
@@ -32,7 +32,7 @@ pub const NOT_SENT_BYTES_FAR: u32 = 256 << 10;
 /// Files from this size on pass the page cache by on both sides: what is read once and written once would push out what others work
 /// with, and lets the system run into a wall of dirty pages.
 pub const PAST_CACHE_FILE_BYTES: u64 = 64 << 20;
-/// Of such a file storage is asked for so many bytes before they are wanted: it is then never idle while a block is digested and sent.
+/// Of such a file storage is asked for at least so many bytes before they are wanted: it is then never idle while a block is digested and sent.
 pub const READ_AHEAD_BYTES: u64 = 2 << 20;
 /// Unless the system reads so far ahead by itself, in bytes: it does so with large pages, at less cost.
 pub const SYSTEM_READ_AHEAD_BYTES: u64 = 1 << 20;
@@ -44,8 +44,11 @@ pub const BUNDLE_BYTES: u64 = 1 << 20;
 /// Or this many items. Bounds what is held per unacknowledged bundle, and spreads 1,000,000 empty files over streams.
 pub const BUNDLE_ITEMS: usize = 256;
 
-/// Data connections on a path with no delay to speak of (`--streams`): two overlap the work of two cores, more only cost there.
+/// Data connections on a path with no delay to speak of (`--streams`): one for each processor of the smaller host, at least so many: two
+/// overlap the work of two cores.
 pub const STREAMS_NEAR: u16 = 2;
+/// And at most so many: that many processors do what a path can take.
+pub const STREAMS_NEAR_MAX: u16 = 8;
 /// On a path with delay, where the sending host takes loss for congestion (cubic, reno): a window that is halved is one of many. At 50 ms
 /// and 1 Gbit/s 16 are enough for one packet lost in 10,000, for one in 1,000 it takes 32.
 pub const STREAMS_FAR: u16 = 32;
@@ -67,7 +70,7 @@ pub const SILENCE: Duration = Duration::from_secs(30);
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 /// A direct data connection that has not been made after this is raced by one the other way.
 pub const LINK_STAGGER: Duration = Duration::from_millis(1200);
-/// No data connection either way after this: tunnel.
+/// So long one dial may take. If neither way has worked [`LINK_STAGGER`] and this after the first: a tunnel.
 pub const LINK_TIMEOUT: Duration = Duration::from_secs(5);
 /// From accepting a connection to knowing who is there.
 pub const AUTHENTICATE_TIMEOUT: Duration = Duration::from_secs(10);

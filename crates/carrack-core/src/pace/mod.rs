@@ -14,7 +14,7 @@ pub fn initial_streams(round_trip: Duration, congestion: &str, processors: usize
         return if congestion.starts_with("bbr") { tuning::STREAMS_FAR_BBR } else { tuning::STREAMS_FAR };
     }
     // Near, a stream is limited by one core on each side: as many as cores, within reason.
-    u16::try_from(processors).unwrap_or(limits::STREAMS).clamp(tuning::STREAMS_NEAR, 8)
+    u16::try_from(processors).unwrap_or(limits::STREAMS).clamp(tuning::STREAMS_NEAR, tuning::STREAMS_NEAR_MAX)
 }
 
 /// The unit of sending for sources of these sizes, in bytes; `None` for one that is not a file of known size. The same sources get

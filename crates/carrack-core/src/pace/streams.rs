@@ -10,7 +10,7 @@
 //!
 //! # How it is looked for
 //! 1. **Ramp**: twice as many as long as that is 5 % better; then once half way between the last that was better and the first that was not.
-//! 2. **Hold** for four probes, then a **trial** of an eighth more or less, confirmed by a second probe and kept if 2 % better. What is
+//! 2. **Hold** for four probes (after each two trials that were not kept for twice as many, up to 32), then a **trial** of an eighth more or less, confirmed by a second probe and kept if 2 % better. What is
 //!    kept is followed at once by a step twice as wide, up to a quarter; what is not is undone, and next time the other direction is tried.
 //! 3. A rate that is less than 70 % of the usual one for three probes: a ramp again.
 //! 4. More than 1 % of the segments are lost: half as many are tried. If that is better, the path was crowded, and it stays. Otherwise
@@ -49,6 +49,8 @@ const BETTER_TRIAL: f64 = 1.02;
 const LOSS_COST: f64 = 5.0;
 /// Probes between two trials.
 const HELD: u32 = 4;
+/// Where trial after trial is not kept there is no need to make and end streams all the time.
+const HELD_MAX: u32 = 32;
 /// A rate that is less than this part of the usual one, for so many probes, is another path.
 const FALLEN: f64 = 0.7;
 /// See [`FALLEN`].
@@ -217,6 +219,8 @@ pub struct StreamControl {
     held: Option<(Probe, u32)>,
     /// Probes in a row that were far below it.
     fallen: u32,
+    /// Trials in a row that were not kept.
+    fruitless: u32,
     /// Share of segments that is taken for the path's own loss.
     path_loss: f64,
 }
@@ -240,6 +244,7 @@ impl StreamControl {
             usual: 0.0,
             held: None,
             fallen: 0,
+            fruitless: 0,
             path_loss: 0.0,
         }
     }
@@ -268,6 +273,7 @@ impl StreamControl {
             return self.give_back(&probe);
         }
         if again {
+            self.fruitless = 0;
             self.phase = Phase::Ramp;
         }
         let (streams, reason) = self.conclude(probe)?;
@@ -397,13 +403,19 @@ impl StreamControl {
             self.held = None;
             return None;
         }
-        let (mean, count) = self.held.map_or((probe, 1), |(mean, count)| (probe.with(&mean, count), count + 1));
+        let (mean, count) =
+            self.held.map_or((probe, 1), |(mean, count)| (probe.with(&mean, count.min(HELD - 1)), count + 1));
         self.held = Some((mean, count));
         if count > 1 && self.is_lossy(&mean) {
             self.phase = Phase::Losing { base: mean };
             return Some(((mean.streams / 2).max(self.fewest), Reason::Loss));
         }
-        if count < HELD { None } else { self.step_from(mean) }
+        if count < self.patience() { None } else { self.step_from(mean) }
+    }
+
+    /// Probes until the next trial.
+    fn patience(&self) -> u32 {
+        HELD.saturating_mul(1 << (self.fruitless / 2).min(HELD_MAX.ilog2())).min(HELD_MAX)
     }
 
     /// Loss that is neither small nor known to be the path's own.
@@ -443,6 +455,7 @@ impl StreamControl {
         let measured = first.map_or(probe, |first| probe.with(&first, 1));
         if measured.over(&base) < BETTER_TRIAL {
             (self.upwards, self.step) = (!self.upwards, 0);
+            self.fruitless = self.fruitless.saturating_add(1);
             self.hold(base.rate);
             return Some((base.streams, Reason::Back));
         }
@@ -450,6 +463,7 @@ impl StreamControl {
             self.phase = Phase::Trial { base, first: Some(probe) };
             return None;
         }
+        self.fruitless = 0;
         self.step = self.step.saturating_mul(2);
         if !measured.network {
             self.hold(measured.rate);

@@ -330,8 +330,8 @@ impl Receiver {
         let is_last =
             matches!(message, PeerMessage::Done { .. } | PeerMessage::BundleDone { .. } | PeerMessage::Finished { .. });
         // What landed of it is told before, or nobody would count it any more.
-        if is_last && let Some(landed) = self.landed() {
-            self.actions.push_back(ReceiverAction::Send(landed));
+        if is_last {
+            self.tell_landed();
         }
         self.actions.push_back(ReceiverAction::Send(message));
     }
@@ -683,14 +683,30 @@ impl Receiver {
         self.landed_at.filter(|_| waits && !self.has_ended())
     }
 
-    /// What has landed and has not been told.
+    /// Tells all that has landed, before something else is told.
+    fn tell_landed(&mut self) {
+        while let Some(landed) = self.landed() {
+            self.actions.push_back(ReceiverAction::Send(landed));
+        }
+    }
+
+    /// What has landed and has not been told, as much as one message holds.
     fn landed(&mut self) -> Option<PeerMessage> {
-        let blocks = std::mem::take(&mut self.landed_blocks);
-        let bundles = std::mem::take(&mut self.landed_bundles);
+        let blocks = first_of(&mut self.landed_blocks, limits::LANDED_TOLD);
+        let bundles = first_of(&mut self.landed_bundles, limits::LANDED_TOLD);
         if blocks.is_empty() && bundles.is_empty() {
             return None;
         }
-        self.landed_at = self.now.map(|now| now + tuning::LANDED_INTERVAL);
+        // Where more waits than one message holds, the next one follows at once.
+        if self.landed_blocks.is_empty() && self.landed_bundles.is_empty() {
+            self.landed_at = self.now.map(|now| now + tuning::LANDED_INTERVAL);
+        }
         Some(PeerMessage::Landed { blocks, bundles })
     }
+}
+
+/// Takes so many at most from the front.
+fn first_of<T>(waiting: &mut Vec<T>, most: usize) -> Vec<T> {
+    let rest = waiting.split_off(most.min(waiting.len()));
+    std::mem::replace(waiting, rest)
 }

@@ -4,6 +4,7 @@
 //! used. If that has not worked after a moment, the other side dials back as well, and whichever is made first is taken. If
 //! neither is made in time, the streams ride inside the control connections.
 
+use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,9 +23,9 @@ use crate::data::stream::{Connection, Protection};
 use crate::end::{End, EndId, Inbox, Incoming, Note, Reached};
 use crate::error::failure;
 
-/// Data connections made by the far side of a reverse link are numbered from here, so that a direct one that is made at the same
-/// moment is not taken for the same.
-pub const REVERSE_FIRST: u32 = 256;
+/// Data connections of a reverse link are numbered from here, so that a direct one of the same session never has the number of one.
+const REVERSE_FIRST: u32 = 1 << 15;
+
 /// How data flows.
 pub struct Link {
     /// For the report.
@@ -35,6 +36,8 @@ pub struct Link {
     pub more: Option<More>,
     /// Requests for connections beside the first that are under way.
     pub dials: Vec<u64>,
+    /// The same of the ways that were not chosen.
+    pub late: Vec<(EndId, u64)>,
 }
 
 /// How further connections are made.
@@ -45,8 +48,8 @@ pub struct More {
     pub addresses: Vec<String>,
     /// SHA-256 of the key that the listener shows.
     pub pin: Vec<u8>,
-    /// The next connection's number.
-    pub first: u32,
+    /// The numbers of the next connections.
+    pub numbers: Range<u32>,
     /// Dials that may be under way at once.
     pub at_once: usize,
 }
@@ -131,8 +134,8 @@ struct Offer {
     requests: Vec<u64>,
     addresses: Vec<String>,
     pin: Vec<u8>,
-    /// The number of the next connection.
-    next: u32,
+    /// The numbers of the next connections.
+    numbers: Range<u32>,
     /// How many there are to be, if that is known.
     count: Option<u16>,
 }
@@ -140,8 +143,7 @@ struct Offer {
 impl Offer {
     /// For one more connection.
     fn dial(&mut self, session: Option<Session>, tell_connected: bool) -> Dial {
-        let first = self.next;
-        self.next += 1;
+        let first = self.numbers.next().unwrap_or(REVERSE_FIRST);
         Dial {
             session,
             addresses: self.addresses.clone(),
@@ -207,7 +209,14 @@ impl<'a> Connecting<'a> {
         if !because.is_empty() {
             (self.note)(format!("no direct data connection ({because}): data goes through the control connection"));
         }
-        tunnel(self.key.id, ends, inbox, &self.note)
+        let link = tunnel(self.key.id, ends, inbox, &self.note)?;
+        Ok(Link { late: self.under_way(), ..link })
+    }
+
+    /// Dials that have not been answered.
+    fn under_way(&self) -> Vec<(EndId, u64)> {
+        let of = |offer: &Offer| offer.requests.iter().map(|&request| (offer.dialer, request)).collect::<Vec<_>>();
+        self.offers.iter().flat_map(of).collect()
     }
 
     fn connect(
@@ -241,8 +250,8 @@ impl<'a> Connecting<'a> {
             }
         };
         let addresses = addresses(self.request, ends, other(dialer), port);
-        let next = if kind == LinkKind::Reverse { REVERSE_FIRST } else { 0 };
-        let mut offer = Offer { kind, dialer, requests: Vec::new(), addresses, pin, next, count: None };
+        let numbers = if kind == LinkKind::Reverse { REVERSE_FIRST..1 << 16 } else { 0..REVERSE_FIRST };
+        let mut offer = Offer { kind, dialer, requests: Vec::new(), addresses, pin, numbers, count: None };
         let dial = offer.dial(session, true);
         offer.requests.push(ends.get(dialer).ask(Ask::Dial(dial))?);
         self.offers.push(offer);
@@ -297,7 +306,7 @@ impl<'a> Connecting<'a> {
             match tell {
                 Tell::Dialed(dialed) => {
                     let offer = self.offers.swap_remove(place);
-                    return Ok(Some(Unsized { key: self.key.clone(), offer, dialed }));
+                    return Ok(Some(Unsized { key: self.key.clone(), offer, dialed, late: self.under_way() }));
                 }
                 Tell::Failed(why) => self.last = Some(why.into()),
                 _ => {}
@@ -327,7 +336,7 @@ fn connect_here(request: &CopyRequest, plan: &Plan, ends: &Ends) -> Result<Link,
         destination.arrived(connection(input));
     }
     let report = LinkReport { kind: LinkKind::Memory, address: String::new(), streams, cipher: "memory".into() };
-    Ok(Link { report, key: session_key(Encrypt::None)?, more: None, dials: Vec::new() })
+    Ok(Link { report, key: session_key(Encrypt::None)?, more: None, dials: Vec::new(), late: Vec::new() })
 }
 
 fn stream_count(request: &CopyRequest, plan: &Plan, round_trip: Duration, ends: &Ends) -> u16 {
@@ -350,6 +359,7 @@ struct Unsized {
     key: SessionKey,
     offer: Offer,
     dialed: Dialed,
+    late: Vec<(EndId, u64)>,
 }
 
 impl Unsized {
@@ -367,8 +377,9 @@ impl Unsized {
         Link {
             report,
             key: self.key,
-            more: Some(More { dialer, addresses, pin: self.offer.pin, first: self.offer.next, at_once }),
+            more: Some(More { dialer, addresses, pin: self.offer.pin, numbers: self.offer.numbers, at_once }),
             dials: self.offer.requests,
+            late: self.late,
         }
     }
 }
@@ -434,5 +445,5 @@ fn tunnel(id: [u8; 16], ends: &mut Ends, inbox: &mut Inbox, note: &Note) -> Resu
     });
     let cipher = format!("inside {}", carrier.into_iter().flatten().collect::<Vec<_>>().join(" and "));
     let report = LinkReport { kind: LinkKind::Tunnel, address: String::new(), streams: 1, cipher };
-    Ok(Link { report, key, more: None, dials: Vec::new() })
+    Ok(Link { report, key, more: None, dials: Vec::new(), late: Vec::new() })
 }

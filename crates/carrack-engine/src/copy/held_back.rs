@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use carrack_core::pace::limit::{Limit, RateWatch, StageTimes, limit};
+use carrack_core::pace::limit::{Limit, RateWatch, Stage, StageTimes, limit};
 use carrack_core::tuning::STRETCH;
 
 use crate::end::EndId;
@@ -40,7 +40,12 @@ pub struct HeldBack {
     /// Which ends have told since.
     told: (bool, bool),
     watch: RateWatch,
+    /// Bytes that land together.
+    unit: u64,
 }
+
+/// A rate is known from so many units on.
+const UNITS: f64 = 4.0;
 
 impl HeldBack {
     /// Nothing is known yet.
@@ -51,11 +56,13 @@ impl HeldBack {
             stretch: (Both::default(), 0, now),
             told: (false, false),
             watch: RateWatch::default(),
+            unit: 0,
         }
     }
 
-    /// A session begins: its ends count from nothing.
-    pub fn session(&mut self, now: Instant) {
+    /// A session begins: its ends count from nothing, and what lands comes in units of so many bytes, a block of each stream.
+    pub fn session(&mut self, unit: u64, now: Instant) {
+        self.unit = unit;
         self.before = self.before.plus(&self.now);
         self.now = Both::default();
         // What was usual before says nothing of the first stretch after a pause.
@@ -78,8 +85,13 @@ impl HeldBack {
         self.told = (false, false);
         let rate = bytes_done.saturating_sub(bytes) as f64 / seconds;
         let usual = self.watch.fallen(rate)?;
+        let limit = self.now.since(&times).limit();
+        let is_as_asked = limit.is_some_and(|limit| limit.stage == Stage::RateLimit);
+        if is_as_asked || usual * seconds < UNITS * self.unit as f64 {
+            return None;
+        }
         let mb = |rate: f64| format!("{:.1}", rate / 1e6);
-        let why = self.now.since(&times).limit().map(|limit| format!("; {}", words(&limit))).unwrap_or_default();
+        let why = limit.map(|limit| format!("; {}", words(&limit))).unwrap_or_default();
         Some(format!(
             "slower than before: {} MB/s over the last {seconds:.0} s, after {} MB/s{why}",
             mb(rate),
@@ -100,8 +112,6 @@ fn words(limit: &Limit) -> String {
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
-
-    use carrack_core::pace::limit::Stage;
 
     use super::*;
 
@@ -128,13 +138,33 @@ mod tests {
         assert_eq!(held.overall().map(|limit| limit.stage), Some(Stage::Network));
     }
 
+    /// Of the four blocks that are under way over a slow path three may land in one stretch, and none in the next; and what is as slow as
+    /// was asked for is no fault.
+    #[test]
+    fn what_lands_unevenly_or_as_asked_has_not_fallen() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let paced = StageTimes { pacing: Duration::from_secs(9), ..times(10, 0, 0) };
+        for (unit, stage) in [(1 << 20, times(10, 0, 9)), (1, paced)] {
+            let mut held = HeldBack::new(start);
+            held.session(unit, start);
+            let stretches = [750_000, 1_500_000, 1_500_000, 1_500_000];
+            for (at, bytes) in (1..).zip(stretches) {
+                let so_far = (0..at).fold(StageTimes::default(), |sum, _| sum.plus(&stage));
+                for end in [EndId::Source, EndId::Destination] {
+                    assert_eq!(held.told(end, so_far, bytes, after(10 * at)), None, "{unit}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn sessions_add_up() {
         let start = Instant::now();
         let mut held = HeldBack::new(start);
         held.told(EndId::Source, times(10, 9, 0), 1, start);
         held.told(EndId::Destination, times(10, 0, 9), 1, start);
-        held.session(start);
+        held.session(1, start);
         assert_eq!(held.overall().map(|limit| limit.stage), Some(Stage::SourceStorage));
     }
 }

@@ -240,7 +240,7 @@ impl Copying<'_> {
         }
         self.report.link = Some(link.report.clone());
         let moving = Instant::now();
-        self.held_back.session(moving);
+        self.held_back.session(u64::from(plan.block_bytes) * u64::from(link.report.streams), moving);
         self.tune = Tune::new(self.request, plan.in_order, &link, ends);
         let mut streams = Streams::new(link, ends.version(), moving);
         streams.work(ends, moving)?;

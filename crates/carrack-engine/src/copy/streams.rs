@@ -10,7 +10,7 @@ use carrack_core::wire::control::{Ask, Dial, Retire, SessionKey, StreamLost, Tel
 
 use super::Ends;
 use super::attempts::{jittered, longest_pause};
-use super::connect::{Link, More, REVERSE_FIRST};
+use super::connect::{Link, More};
 use crate::end::{EndId, Incoming, Note};
 use crate::error::failure;
 
@@ -34,6 +34,8 @@ pub struct Streams {
     asked_to_end: Option<(u64, u16)>,
     missing: u16,
     dials: Vec<u64>,
+    /// Dials of the way that was not chosen: what comes of them carries as much as any.
+    late: Vec<(EndId, u64)>,
     /// Dials that have failed since the last that worked.
     failed_dials: u32,
     /// Connections lost since something last landed.
@@ -69,6 +71,7 @@ impl Streams {
             asked_to_end: None,
             missing: others.saturating_sub(under_way),
             dials: link.dials,
+            late: link.late,
             failed_dials: 0,
             lost_in_vain: 0,
             landed: (0, 0),
@@ -121,7 +124,7 @@ impl Streams {
         }
         while self.missing > 0 && now >= self.due {
             let Some(more) = self.more.as_mut().filter(|more| self.dials.len() < more.at_once) else { return Ok(()) };
-            let Some(first) = more.take_number() else {
+            let Some(first) = more.numbers.next() else {
                 return Err(self.given_up("too many data connections have been lost"));
             };
             let dial = Dial {
@@ -181,6 +184,18 @@ impl Streams {
             && (incoming.end, incoming.request) == (EndId::Source, request)
         {
             return self.answered_to_end(count, incoming.tell);
+        }
+        if let Some(place) = self.late.iter().position(|late| *late == (incoming.end, incoming.request)) {
+            if matches!(incoming.tell, Ok(Tell::Connected(_))) {
+                return;
+            }
+            self.late.swap_remove(place);
+            if matches!(incoming.tell, Ok(Tell::Dialed(_))) {
+                self.alive += 1;
+                self.none_since = None;
+                self.want(self.wanted);
+            }
+            return;
         }
         let is_ours = self.more.as_ref().is_some_and(|more| more.dialer == incoming.end);
         let Some(place) = self.dials.iter().position(|dial| is_ours && *dial == incoming.request) else {
@@ -264,17 +279,6 @@ fn black_hole(segment: u32) -> String {
     )
 }
 
-impl More {
-    /// A number that no connection of the session has had.
-    fn take_number(&mut self) -> Option<u32> {
-        // The first of a reverse link may have been made, late, beside a direct one.
-        self.first += u32::from(self.first == REVERSE_FIRST);
-        let number = self.first;
-        self.first += 1;
-        (number <= u32::from(u16::MAX)).then_some(number)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
@@ -285,14 +289,14 @@ mod tests {
     use super::*;
 
     fn more() -> More {
-        More { dialer: EndId::Source, addresses: Vec::new(), pin: Vec::new(), first: 1, at_once: 4 }
+        More { dialer: EndId::Source, addresses: Vec::new(), pin: Vec::new(), numbers: 1..20, at_once: 4 }
     }
 
     fn streams(wanted: u16, version: u32, now: Instant) -> Streams {
         let report =
             LinkReport { kind: LinkKind::Direct, address: String::new(), streams: wanted, cipher: String::new() };
         let key = SessionKey { id: [0; 16], secret: [0; 32], encrypt: Encrypt::None };
-        Streams::new(Link { report, key, more: Some(more()), dials: Vec::new() }, version, now)
+        Streams::new(Link { report, key, more: Some(more()), dials: Vec::new(), late: Vec::new() }, version, now)
     }
 
     fn dialed(request: u64) -> Incoming {
@@ -341,7 +345,7 @@ mod tests {
         let now = Instant::now();
         let report = LinkReport { kind: LinkKind::Direct, address: String::new(), streams: 8, cipher: String::new() };
         let key = SessionKey { id: [0; 16], secret: [0; 32], encrypt: Encrypt::None };
-        let link = Link { report, key, more: Some(more()), dials: vec![5, 6, 7] };
+        let link = Link { report, key, more: Some(more()), dials: vec![5, 6, 7], late: Vec::new() };
         let mut eight = Streams::new(link, 2, now);
         assert_eq!((eight.alive, eight.missing, eight.due()), (1, 4, Some(now)));
         eight.answered(dialed(6), &quiet(), now);
@@ -351,12 +355,22 @@ mod tests {
         assert_eq!(eight.due(), None);
     }
 
+    /// Both ways were tried, and the other one was quicker: what comes of the slower one is a connection like any other.
     #[test]
-    fn numbers_are_new_until_there_are_none_left() {
-        let mut more = more();
-        let taken: Vec<u32> = std::iter::from_fn(|| more.take_number()).collect();
-        assert!(taken.is_sorted_by(|a, b| a < b) && !taken.contains(&REVERSE_FIRST));
-        assert_eq!(taken.last(), Some(&u32::from(u16::MAX)));
+    fn connections_of_the_way_that_was_not_chosen_count() {
+        let now = Instant::now();
+        let mut two = streams(2, 3, now);
+        (two.missing, two.alive) = (0, 2);
+        two.late = vec![(EndId::Destination, 7), (EndId::Destination, 8)];
+        let answer = |request, tell| Incoming { end: EndId::Destination, request, tell: Ok(tell) };
+        two.answered(answer(7, Tell::Connected(Default::default())), &quiet(), now);
+        two.answered(answer(7, Tell::Dialed(Default::default())), &quiet(), now);
+        two.answered(answer(8, Tell::Failed(Default::default())), &quiet(), now);
+        two.answered(answer(8, Tell::Dialed(Default::default())), &quiet(), now);
+        assert_eq!((two.alive, two.missing, two.late.len()), (3, 0, 0));
+        // It is one more than is wanted, so it is not made anew when it goes.
+        two.lost(StreamLost::default(), now);
+        assert_eq!((two.alive, two.missing), (2, 0));
     }
 
     #[test]

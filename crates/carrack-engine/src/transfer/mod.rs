@@ -10,7 +10,8 @@ pub mod send;
 mod tests;
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use carrack_core::report::{ErrorCode, Failure, Side};
@@ -68,6 +69,13 @@ impl StageReports {
     fn interval(&self) -> Duration {
         if self.version >= VERSION_RETIRE { STAGES_INTERVAL } else { STRETCH }
     }
+}
+
+/// Keeps a thread to be waited for at the end, and lets go of those that have ended: a long transfer sees many streams come and go.
+fn keep_thread(threads: &Mutex<Vec<JoinHandle<()>>>, thread: JoinHandle<()>) {
+    let mut threads = threads.lock().unwrap_or_else(PoisonError::into_inner);
+    threads.retain(|thread| !thread.is_finished());
+    threads.push(thread);
 }
 
 /// A transfer that runs at this end.

@@ -24,13 +24,13 @@ use carrack_core::wire::{ProtocolError, VERSION_RESUME};
 use carrack_sys::bulk::Pipe;
 
 use self::slow::{Checkpoint, Hands, Look};
-use super::{StageReports, Voice, stream_failure};
+use super::{StageReports, Voice, keep_thread, stream_failure};
 use crate::data::hasher::BlockHasher;
 use crate::data::socket::Socket;
 use crate::data::stages::{Stages, Waits};
 use crate::data::stream::{Connection, InStream};
 use crate::data::traffic::Traffic;
-use crate::error::protocol_failure;
+use crate::error::{failure, protocol_failure};
 use crate::panics::contain;
 use crate::storage::descriptors::open_parts_max;
 use crate::storage::destination::{Destination, Opening, Part, PartEntry, SmallFile, Tree};
@@ -125,7 +125,7 @@ impl ReceiveRun {
     /// Starts a thread that ends with the transfer.
     fn spawn(self: &Arc<Self>, what: &'static str, work: impl FnOnce(&Self) + Send + 'static) {
         let thread = self.start_thread(what, work);
-        lock(&self.threads).push(thread);
+        keep_thread(&self.threads, thread);
     }
 
     /// Should the thread panic, the transfer has failed: nobody is to wait for what it would have done.
@@ -311,8 +311,12 @@ impl ReceiveRun {
     fn carry_out(&self, action: ReceiverAction, offers: &mut VecDeque<Offer>, hands: &Hands) {
         let commit = match action {
             ReceiverAction::Send(message) => {
-                // A control connection that is gone ends the whole session; its reader notices.
-                let _ = (self.voice.peer)(&message);
+                // A control connection that is gone ends the whole session; its reader notices. What cannot be said at all would be waited for.
+                if let Err(error) = (self.voice.peer)(&message)
+                    && error.kind() == io::ErrorKind::InvalidInput
+                {
+                    self.cancel(failure(ErrorCode::Internal, Side::Destination, error.to_string()));
+                }
                 return;
             }
             ReceiverAction::Open(offer) => return offers.push_back(offer),

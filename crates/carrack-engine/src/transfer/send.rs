@@ -15,12 +15,12 @@ use carrack_core::transfer::ScannedItem;
 use carrack_core::transfer::sender::{
     BlockJob, Bundle, Job, Next, Sender, SenderAction, SenderConfig, SenderTotals, SentItem,
 };
-use carrack_core::tuning::{BUNDLED_FILE_BYTES_MAX, PROGRESS_INTERVAL, SLICE_BYTES};
+use carrack_core::tuning::{BUNDLED_FILE_BYTES_MAX, PROGRESS_INTERVAL, SLICE_BYTES, STAGES_INTERVAL};
 use carrack_core::wire::control::{Ended, Items, StreamLost, Tell, TransferOptions};
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
 use carrack_core::wire::peer::PeerMessage;
 
-use super::{StageReports, Voice, stream_failure};
+use super::{StageReports, Voice, keep_thread, stream_failure};
 use crate::data::hasher::BlockHasher;
 use crate::data::path_watch::PathWatch;
 use crate::data::socket::Socket;
@@ -109,7 +109,7 @@ impl SendRun {
                 run.cancel(why);
             }
         });
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        keep_thread(&self.threads, thread);
     }
 
     /// See [`super::Running::join`].
@@ -202,6 +202,7 @@ impl SendRun {
             let lost = StreamLost { stream: number.into(), left, failure, stuck, retired };
             (self.voice.command)(Tell::StreamLost(lost));
         }
+        self.lock().forget_stream(number);
     }
 
     /// See [`super::Running::retire`].
@@ -433,9 +434,12 @@ impl SendRun {
 
     fn pace(&self, bytes: usize) {
         if let Some(limit) = &self.limit {
-            let wait = limit.lock().unwrap_or_else(PoisonError::into_inner).reserve(Instant::now(), bytes as u64);
-            if !wait.is_zero() {
-                self.stages.wait(Waits::Pacing, || std::thread::sleep(wait));
+            let mut wait = limit.lock().unwrap_or_else(PoisonError::into_inner).reserve(Instant::now(), bytes as u64);
+            // In parts: at a low rate a slice waits for longer than what holds the streams back may remain unknown.
+            while !wait.is_zero() {
+                let part = wait.min(STAGES_INTERVAL);
+                self.stages.wait(Waits::Pacing, || std::thread::sleep(part));
+                wait -= part;
             }
         }
     }

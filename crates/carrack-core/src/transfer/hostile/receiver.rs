@@ -80,6 +80,27 @@ fn what_lands_in_a_short_while_is_told_together() {
     assert!(place(&|action| *action == landed(&[5])[0]) < place(&is_done), "{told:?}");
 }
 
+/// While nobody could speak more has landed than one message may tell: it must still be told, and before the last word of the item.
+#[test]
+fn what_lands_while_nobody_can_speak_takes_several_messages() {
+    let count = 2 * limits::LANDED_TOLD as u64 + 5;
+    for abandoned in [false, true] {
+        let mut receiver = open(Some(count * u64::from(BLOCK)));
+        (0..count).for_each(|block| deliver(&mut receiver, block * u64::from(BLOCK), BLOCK, false));
+        if abandoned {
+            receiver.handle_message(PeerMessage::Abandon { item: 1 }).unwrap();
+        }
+        let told = actions(&mut receiver).into_iter().filter_map(|action| match action {
+            ReceiverAction::Send(PeerMessage::Landed { blocks, .. }) => Some(blocks.len()),
+            ReceiverAction::Send(PeerMessage::Done { .. }) => Some(0),
+            _ => None,
+        });
+        let last = abandoned.then_some(0);
+        let expected: Vec<_> = [limits::LANDED_TOLD, limits::LANDED_TOLD, 5].into_iter().chain(last).collect();
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+    }
+}
+
 #[test]
 fn offers_are_bounded_and_in_order() {
     let mut receiver = receiver();

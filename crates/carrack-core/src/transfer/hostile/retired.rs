@@ -110,6 +110,28 @@ fn idle_ones_first_and_never_the_last() {
     assert_eq!(sender.retire(9), 0);
 }
 
+/// A transfer of days sees streams come and go by the thousand.
+#[test]
+fn those_that_have_ended_are_forgotten() {
+    let now = Instant::now();
+    let (mut sender, [_, offset]) = both_carry(now);
+    sender.retire(1);
+    // Not while something may still be asked about it.
+    sender.forget_stream(1);
+    assert!(sender.is_retiring(1));
+    sent(&mut sender, 1, offset);
+    sender.handle_message(now, landed(vec![(1, offset)], Vec::new())).unwrap();
+    assert_eq!(sender.next_job(now, 1), Next::End);
+    sender.forget_stream(1);
+    assert!(!sender.is_retiring(1));
+    assert_eq!(sender.next_job(now, 1), Next::End);
+    sender.handle_stream_lost(0, &failure());
+    sender.forget_stream(0);
+    assert_eq!(sender.outcome(), None, "another may come");
+    sender.handle_stream(2);
+    assert!(matches!(sender.next_job(now, 2), Next::Job(Job::Block(_))));
+}
+
 /// All that stay are lost while one still ends: the transfer waits for another, and gives the one that ends nothing.
 #[test]
 fn one_that_ends_is_no_refuge() {

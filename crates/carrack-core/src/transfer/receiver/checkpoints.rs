@@ -121,8 +121,7 @@ impl Receiver {
     /// Storage has lost a block.
     fn take_back(&mut self, number: u64, index: u64, block: Written) {
         // The sender must have heard that it landed before it hears that it is lost.
-        let landed = self.landed();
-        self.actions.extend(landed.map(ReceiverAction::Send));
+        self.tell_landed();
         let Some(item) = self.items.get_mut(&number) else {
             return;
         };

@@ -14,6 +14,8 @@ use crate::tuning;
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     table: BTreeMap<u16, Stream>,
+    /// There has been one.
+    begun: bool,
     /// Usual time from taking a block to its landing.
     usual_block: Option<Duration>,
     /// The same for a bundle. Apart, because a bundle may be a thousand times smaller than a block.
@@ -48,6 +50,7 @@ impl Streams {
 
     pub fn add(&mut self, stream: u16) {
         let carried = Vec::new();
+        self.begun = true;
         self.table.insert(stream, Stream { alive: true, retiring: false, carried });
     }
 
@@ -79,7 +82,14 @@ impl Streams {
 
     /// There were streams, and none is left.
     pub fn all_lost(&self) -> bool {
-        !self.table.is_empty() && self.table.values().all(|stream| !stream.alive)
+        self.begun && self.table.values().all(|stream| !stream.alive)
+    }
+
+    /// Nothing more will be asked about a stream that is not alive.
+    pub fn remove(&mut self, stream: u16) {
+        if !self.is_alive(stream) {
+            self.table.remove(&stream);
+        }
     }
 
     pub fn take(&mut self, stream: u16, carried: Carried) {

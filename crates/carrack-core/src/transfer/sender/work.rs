@@ -29,6 +29,11 @@ impl Sender {
         self.streams.is_retiring(stream)
     }
 
+    /// The thread of a stream has ended, and nothing more is asked about it.
+    pub fn forget_stream(&mut self, stream: u16) {
+        self.streams.remove(stream);
+    }
+
     /// What a stream is to do next.
     pub fn next_job(&mut self, now: Instant, stream: u16) -> Next {
         while !self.has_ended() && self.streams.is_alive(stream) {
