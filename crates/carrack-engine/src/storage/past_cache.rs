@@ -4,12 +4,14 @@
 //! Direct I/O would do the same, with aligned buffers and queues of our own; measured, the kernel's way costs no more
 //! (docs/performance.md).
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use carrack_core::limits;
 use carrack_core::tuning::{PAST_CACHE_FILE_BYTES, READ_AHEAD_BYTES, SYSTEM_READ_AHEAD_BYTES};
 use carrack_sys::{bulk, file};
 
@@ -78,7 +80,7 @@ enum Way {
     Small,
     /// Nothing of it was in the cache when it was opened, and the system reads far ahead by itself: with large pages, which cost less than
     /// those that it reads on request.
-    Systems(Mutex<Underway>),
+    Systems(Mutex<ReadSoFar>),
     /// Storage is asked for what will be wanted, and what others have in the cache stays there.
     Own {
         size: u64,
@@ -105,56 +107,51 @@ impl ReadAhead {
     pub fn begin(&self, file: &File, offset: u64, length: u64) -> bool {
         match &self.way {
             Way::Small => false,
-            Way::Systems(underway) => {
-                underway.lock().unwrap_or_else(PoisonError::into_inner).begin(offset, length);
-                true
-            }
+            Way::Systems(_) => true,
             Way::Own { size, fetched } => fetch(file, offset, length, *size, fetched),
         }
     }
 
     /// The block that [`ReadAhead::begin`] said so of has been read.
     pub fn end(&self, file: &File, offset: u64, length: u64) {
+        let block = offset..offset + length;
         let range = match &self.way {
-            Way::Systems(underway) => underway.lock().unwrap_or_else(PoisonError::into_inner).end(offset, length),
-            Way::Small | Way::Own { .. } => offset..offset + length,
+            Way::Systems(read) => read.lock().unwrap_or_else(PoisonError::into_inner).add(block),
+            Way::Small | Way::Own { .. } => block,
         };
         let _ = file::drop_cache(file, range.start, range.end - range.start);
     }
 }
 
-/// The blocks of a file that are being read.
+/// What has been read of a file, but for what is far behind: ranges that do not touch, by where they begin.
 #[derive(Default)]
-struct Underway {
-    blocks: Vec<Range<u64>>,
-    /// Where the furthest one ended that was ever begun.
-    furthest: u64,
+struct ReadSoFar {
+    ranges: BTreeMap<u64, u64>,
 }
 
-impl Underway {
-    /// The cache lets go of whole large pages only, and one may belong to two blocks.
+impl ReadSoFar {
+    /// The cache lets go of whole large pages only, and one may belong to several blocks.
     const LARGE_PAGE_BYTES: u64 = 4 << 20;
+    /// More than streams can leave between them.
+    const RANGES: usize = 2 * limits::STREAMS as usize;
 
-    fn begin(&mut self, offset: u64, length: u64) {
-        self.blocks.push(offset..offset + length);
-        self.furthest = self.furthest.max(offset + length);
-    }
-
-    /// A block has been read: the range that nobody reads now, with it and what around it was read before.
-    fn end(&mut self, offset: u64, length: u64) -> Range<u64> {
-        if let Some(at) = self.blocks.iter().position(|block| block.start == offset) {
-            self.blocks.swap_remove(at);
+    /// A block has been read: the range that is to be let go with it, because what is around it had been read before.
+    fn add(&mut self, block: Range<u64>) -> Range<u64> {
+        let (mut start, mut end) = (block.start, block.end);
+        if let Some((&before, &until)) = self.ranges.range(..=start).next_back()
+            && until >= start
+        {
+            (start, end) = (before, end.max(until));
         }
-        let (mut start, mut end) =
-            (offset.saturating_sub(Self::LARGE_PAGE_BYTES), offset + length + Self::LARGE_PAGE_BYTES);
-        for block in &self.blocks {
-            if block.start < offset {
-                start = start.max(block.end.min(offset));
-            } else {
-                end = end.min(block.start.max(offset + length));
-            }
+        if let Some(until) = self.ranges.remove(&end) {
+            end = until;
         }
-        start..end.min(self.furthest)
+        self.ranges.insert(start, end);
+        if self.ranges.len() > Self::RANGES {
+            self.ranges.pop_first();
+        }
+        let (first, last) = (block.start.saturating_sub(Self::LARGE_PAGE_BYTES), block.end + Self::LARGE_PAGE_BYTES);
+        start.max(first)..end.min(last)
     }
 }
 
@@ -269,16 +266,22 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_between_blocks_that_are_being_read_is_let_go() {
+    fn with_a_block_goes_what_was_read_around_it_and_nothing_else() {
         const MIB: u64 = 1 << 20;
-        let mut underway = Underway::default();
-        for block in 10..14 {
-            underway.begin(block * MIB, MIB);
-        }
-        assert_eq!(underway.end(12 * MIB, MIB), 12 * MIB..13 * MIB);
-        assert_eq!(underway.end(11 * MIB, MIB), 11 * MIB..13 * MIB, "with the end of a page that 12 shared with it");
-        assert_eq!(underway.end(10 * MIB, MIB), 6 * MIB..13 * MIB);
-        assert_eq!(underway.end(13 * MIB, MIB), 9 * MIB..14 * MIB, "nothing is let go that is still to be read");
+        let mut read = ReadSoFar::default();
+        let mut add = |block: u64| {
+            let range = read.add(block * MIB..(block + 1) * MIB);
+            (range.start / MIB, range.end / MIB)
+        };
+        assert_eq!(add(12), (12, 13));
+        assert_eq!(add(11), (11, 13), "12 began with the end of a page of 11");
+        assert_eq!(add(9), (9, 10), "10 is still to be read");
+        assert_eq!(add(10), (9, 13));
+        assert_eq!(add(13), (9, 14));
+        assert_eq!(add(14), (10, 15), "no page is so large");
+        assert_eq!(add(12), (9, 15), "again, over another stream");
+        assert!((100..2000).all(|block| add(2 * block) == (2 * block, 2 * block + 1)));
+        assert_eq!(read.ranges.len(), ReadSoFar::RANGES);
     }
 
     #[test]
