@@ -6,7 +6,7 @@
 help: ## show this
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 8
 
-run: ## build, then show a copy, a node and a task
+run: ## build, then copy a real tree and a large file between nodes, and compare
 	cargo build --release --locked
 	bash demo/run.sh
 

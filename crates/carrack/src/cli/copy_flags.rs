@@ -63,7 +63,7 @@ fn how() -> [Arg; 5] {
         value(
             "block",
             "SIZE",
-            "Unit of sending and repair, a power of two, 64K to 64M [default: 1M for files up to 256G, else 4M]",
+            "Unit of sending and repair, a power of two, 64K to 64M [default: 256K for files up to 1G, 1M up to 256G, else 4M]",
         ),
         value(
             "congestion",
