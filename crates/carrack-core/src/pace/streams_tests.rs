@@ -115,6 +115,25 @@ fn eight_of_fifty_fill_four_hundred() {
     assert!(run.rate(60) > 380.0 * MBIT, "{:?}", run.changes);
 }
 
+/// A copy of hours over a path that stays as it is: trials that lead nowhere become rare, and come often again where there is more to be had.
+#[test]
+fn who_finds_nothing_better_tries_less_often() {
+    let mut run = Run::new(2, 2, capped(50.0 * MBIT, 400.0 * MBIT)).noisy(0.01, 7);
+    let changes = |run: &mut Run, seconds| {
+        let before = run.changes.len();
+        run.seconds(seconds);
+        run.changes.len() - before
+    };
+    run.seconds(300);
+    let later = changes(&mut run, 3600);
+    assert!(later <= 120, "{later} in an hour: {:?}", run.changes);
+    assert!(run.rate(600) > 380.0 * MBIT);
+    // Four times as much is free of a sudden.
+    run.path = capped(50.0 * MBIT, 1600.0 * MBIT);
+    run.seconds(300);
+    assert!(run.rate(60) > 1200.0 * MBIT, "{:?}", &run.changes[run.changes.len() - 20..]);
+}
+
 #[test]
 fn nothing_happens_in_the_first_seconds() {
     let mut run = Run::new(2, 64, capped(50.0 * MBIT, 400.0 * MBIT));
