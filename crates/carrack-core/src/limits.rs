@@ -43,7 +43,8 @@ pub const WORDS_KEPT: usize = 64;
 pub const LANDED_TOLD: usize = 16_384;
 /// Dials of one session at once, and addresses of one dial: each is a thread.
 pub const DIALS: usize = 8;
-/// Dials at once for a command in the same process, and so many more requests that wait. All connections of a far path's copy can be made together.
+/// Dials at once for a command in the same process, and so many more requests that wait. All connections of a far path's copy can be made
+/// together.
 pub const OWN_DIALS: usize = 64;
 /// See [`DIALS`].
 pub const DIAL_ADDRESSES: usize = 32;

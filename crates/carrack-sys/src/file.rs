@@ -1,7 +1,8 @@
 //! Reading, writing and describing one open file, always at a stated offset.
 //!
 //! The file's own position is never used, so any number of threads may share one descriptor.
-//! Hints (`preallocate`, `drop_cache`) succeed where the system has nothing of the kind; everything that touches data or metadata reports its error.
+//! Hints (`preallocate`, `drop_cache`) succeed where the system has nothing of the kind;
+//! everything that touches data or metadata reports its error.
 
 use crate::dir::{Time, mode_bits, only_mtime};
 use crate::retry;

@@ -10,8 +10,9 @@
 //!
 //! # How it is looked for
 //! 1. **Ramp**: twice as many as long as that is 5 % better; then once half way between the last that was better and the first that was not.
-//! 2. **Hold** for four probes (after each two trials that were not kept for twice as many, up to 32), then a **trial** of an eighth more or less, confirmed by a second probe and kept if 2 % better. What is
+//! 2. **Hold** for four probes, then a **trial** of an eighth more or less, confirmed by a second probe and kept if 2 % better. What is
 //!    kept is followed at once by a step twice as wide, up to a quarter; what is not is undone, and next time the other direction is tried.
+//!    After each two trials in a row that were not kept the hold is twice as long, up to 32 probes.
 //! 3. A rate that is less than 70 % of the usual one for three probes: a ramp again.
 //! 4. More than 1 % of the segments are lost: half as many are tried. If that is better, the path was crowded, and it stays. Otherwise
 //!    the loss is the path's own: the streams come back, and that share is taken for granted from then on, as is what a ramp has accepted.
