@@ -1,13 +1,12 @@
 //! Copies over the user's own ssh, to an `sshd` of the test's own on loopback.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
 use std::process::Command;
 
 use crate::support::process::{agents, signal};
 use crate::support::running::Running;
 use crate::support::sshd::{Setup, Sshd};
-use crate::support::{Ran, Sandbox, b3sum, mode, same_tree, tool, tree, wait_until};
+use crate::support::{Ran, Sandbox, b3sum, mode, program, same_tree, tool, tree, wait_until};
 
 /// The words that go with the note that the program is being sent.
 const SENDING: &str = "sending this one";
@@ -60,7 +59,7 @@ fn a_host_without_the_program_gets_it_once() {
     let cached = far.cached();
     assert_eq!(cached.len(), 1, "{cached:?}");
     assert_eq!(std::fs::metadata(&cached[0]).unwrap().permissions().mode() & 0o777, 0o700);
-    let program = b3sum(Path::new(env!("CARGO_BIN_EXE_carrack")));
+    let program = b3sum(&program());
     assert_eq!(cached[0], far.cache.join(format!("carrack/agent-{}", &program[..32])));
 
     // One that was cut short, or altered since, is not trusted for its name alone: it does not speak, and is replaced.
@@ -162,7 +161,7 @@ fn a_program_off_the_path_is_found_where_it_is_said_to_be() {
     let far = Sshd::with(&sandbox, &Setup { has_agent: false, ..Setup::default() });
     let odd = far.home.join("my $HOME `x` \"tools\"");
     std::fs::create_dir(&odd).unwrap();
-    symlink(env!("CARGO_BIN_EXE_carrack"), odd.join("carrack")).unwrap();
+    symlink(program(), odd.join("carrack")).unwrap();
     let absolute = odd.join("carrack").display().to_string();
     for (number, path) in [absolute.as_str(), "~/my $HOME `x` \"tools\"/carrack"].into_iter().enumerate() {
         let there = format!("there-{number}");

@@ -25,6 +25,11 @@ pub struct Ran {
     pub stderr: String,
 }
 
+/// The program under test. `CARRACK_TEST_PROGRAM` names another build of it: to see that a new test fails with the code before its fix.
+pub fn program() -> PathBuf {
+    std::env::var_os("CARRACK_TEST_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_carrack").into(), PathBuf::from)
+}
+
 impl Sandbox {
     pub fn new() -> Self {
         Self::below(&std::env::temp_dir())
@@ -57,7 +62,7 @@ impl Sandbox {
 
     /// The program, not started: in the sandbox's directory, with an empty home and no settings.
     pub fn carrack(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_carrack"));
+        let mut command = Command::new(program());
         command.current_dir(self.directory.path()).env_clear().stdin(Stdio::null());
         command
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())

@@ -60,7 +60,7 @@ impl Sshd {
             symlink(find(name), bin.join(name)).unwrap();
         }
         if setup.has_agent {
-            symlink(env!("CARGO_BIN_EXE_carrack"), bin.join("carrack")).unwrap();
+            symlink(super::program(), bin.join("carrack")).unwrap();
         }
         make_keys(sandbox);
         // Only root's sshd wants this directory, and a machine on which none has run since it started has none.
