@@ -12,6 +12,8 @@
 //! 3. XXH3-128 in the place of BLAKE3 (`Options`, `Sum`, digests of items; trailers, `Held` and `Complete` carry its 16 bytes and zeros);
 //!    how far a dial goes, before its answer (`Connected`); streams that end in good order while a transfer runs (`Retire`), and what
 //!    streams carry (in `Stages`).
+//! 4. Marked (4) where it is defined and in docs/protocol.md: what an end of a version before does not say is absent, and means what it
+//!    meant then.
 
 pub mod bounds;
 pub mod control;
@@ -27,7 +29,7 @@ mod verbs;
 use std::fmt;
 
 /// The version of everything in this module. Both ends say which they speak, and the lower is used.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 /// From this version on a transfer can be taken up again, and survives the loss of its streams.
 pub const VERSION_RESUME: u32 = 2;
 /// From this version on blocks can be verified by XXH3-128.
