@@ -57,6 +57,12 @@ const MUTATIONS: &[Mutation] = &[
         HOSTILE,
     ),
     mutation(
+        "a hole is taken for granted in a resumed part file",
+        "crates/carrack-engine/src/storage/part.rs",
+        ["let Self::Some(blocks) = self else { return true };", "let Self::Some(blocks) = self else { return false };"],
+        "-p carrack-engine --lib storage::tree",
+    ),
+    mutation(
         "a large file gets its name before it is synced",
         "crates/carrack-engine/src/storage/part.rs",
         [

@@ -12,6 +12,9 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+/// Bytes that are looked at, and written, at once where a file system makes no holes.
+const ZEROED_AT_ONCE: usize = 256 << 10;
+
 /// Reads once at `offset`: 0 is the end of the file, fewer than asked is no error.
 pub fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     loop {
@@ -68,6 +71,46 @@ pub fn preallocate(file: &File, len: u64) -> io::Result<bool> {
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::NODEV | Errno::SPIPE) => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Makes a range below the file's end read as zeros: by a hole where the file system can make one, else by writing zeros over whatever
+/// is not zero. The file keeps its length.
+pub fn zero(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    if len == 0 || punch_hole(file, offset, len)? { Ok(()) } else { write_zeros(file, offset, len) }
+}
+
+/// `false` where the file system makes no holes.
+#[cfg(target_os = "linux")]
+fn punch_hole(file: &File, offset: u64, len: u64) -> io::Result<bool> {
+    let flags = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+    match retry(|| rustix::fs::fallocate(file, flags, offset, len)) {
+        Ok(()) => Ok(true),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::NODEV | Errno::SPIPE) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Zeros are written.
+#[cfg(not(target_os = "linux"))]
+fn punch_hole(_: &File, _: u64, _: u64) -> io::Result<bool> {
+    Ok(false)
+}
+
+/// Writes zeros where something else is read: a hole stays one.
+fn write_zeros(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    let mut slice = vec![0; usize::try_from(len).unwrap_or(usize::MAX).min(ZEROED_AT_ONCE)];
+    let mut done = 0;
+    while done < len {
+        let want = slice.len().min(usize::try_from(len - done).unwrap_or(usize::MAX));
+        let place = offset.checked_add(done).ok_or(Errno::OVERFLOW)?;
+        let read = read_full_at(file, &mut slice[..want], place)?;
+        if read < want || slice[..want].iter().any(|&byte| byte != 0) {
+            slice.fill(0);
+            write_all_at(file, &slice[..want], place)?;
+        }
+        done += want as u64;
+    }
+    Ok(())
 }
 
 /// Whether a file lies in tmpfs, where reserving takes the pages one by one: some 0.2 s per GB.
@@ -248,6 +291,28 @@ mod tests {
         assert_eq!(next_data(&file, 4 * mib).unwrap(), None);
         let (pipe, _write) = rustix::pipe::pipe().unwrap();
         assert_eq!(next_data(&pipe.into(), 5).unwrap(), Some(5));
+    }
+
+    #[test]
+    fn zero_leaves_zeros_whatever_was_there() {
+        let whole = vec![7; 3 * ZEROED_AT_ONCE + 1000];
+        let (start, len) = (1000, whole.len() as u64 - 1500);
+        let mut expected = whole.clone();
+        expected[1000..whole.len() - 500].fill(0);
+        for way in [zero, write_zeros] {
+            let file = tempfile::tempfile().unwrap();
+            write_all_at(&file, &whole, 0).unwrap();
+            way(&file, start, len).unwrap();
+            let mut found = vec![1; whole.len() + 1];
+            assert_eq!(read_full_at(&file, &mut found, 0).unwrap(), whole.len());
+            assert_eq!(found[..whole.len()], expected);
+            assert!(way(&file, u64::MAX - 1, 10).is_err());
+        }
+        // What is a hole already stays one where zeros would be written.
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(4 << 20).unwrap();
+        write_zeros(&file, 0, 4 << 20).unwrap();
+        assert_eq!(stat_file(&file).unwrap().blocks_512, 0);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use carrack_core::digest::BlockDigest;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, Side};
+use carrack_core::tuning::SLICE_BYTES;
 use carrack_core::wire::control::TransferOptions;
 use carrack_core::wire::peer::Offer;
 
@@ -73,6 +74,20 @@ impl Destination {
             }
             _ => Ok(()),
         }
+    }
+
+    /// A block of a part is a hole: it reads as zeros afterwards, whatever was there.
+    ///
+    /// # Errors
+    /// Those of [`Self::write`].
+    pub fn write_hole(&self, part: &Part, offset: u64, length: u64) -> Result<(), Failure> {
+        if let Part::File(part) = part {
+            return part.write_hole(offset, length);
+        }
+        let zeros = vec![0; SLICE_BYTES.min(length as usize)];
+        (0..length)
+            .step_by(SLICE_BYTES)
+            .try_for_each(|done| self.write(part, offset + done, &zeros[..zeros.len().min((length - done) as usize)]))
     }
 
     /// All that a stream will get of the file has been written.

@@ -1,6 +1,7 @@
 //! What is being written and has not got its name yet: [`PartFile`] grows block by block and may outlive its session, [`PartEntry`]
 //! is a small file or link that is whole.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -188,6 +189,34 @@ pub struct PartFile {
     /// A sync has failed: what was written may be gone, whatever a later sync says.
     pub(super) void: AtomicBool,
     pub(super) cache: WriteBehind,
+    pub(super) touched: Touched,
+}
+
+/// Which blocks of a part file may hold something else than zeros.
+pub(super) enum Touched {
+    /// Any: what an earlier session, or somebody else, wrote there is not known.
+    Any,
+    /// The file was made by this session: only what it has written to since. By the number of the 64th part of the block: a bit each.
+    Some(Mutex<BTreeMap<u64, u64>>),
+}
+
+impl Touched {
+    /// Of a file that has just been made.
+    pub fn none() -> Self {
+        Self::Some(Mutex::default())
+    }
+
+    fn note(&self, index: u64) {
+        if let Self::Some(blocks) = self {
+            *blocks.lock().unwrap_or_else(PoisonError::into_inner).entry(index / 64).or_default() |= 1 << (index % 64);
+        }
+    }
+
+    fn has(&self, index: u64) -> bool {
+        let Self::Some(blocks) = self else { return true };
+        let blocks = blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        blocks.get(&(index / 64)).is_some_and(|bits| bits >> (index % 64) & 1 == 1)
+    }
 }
 
 impl PartFile {
@@ -195,23 +224,38 @@ impl PartFile {
         move |error| io_failure(Side::Destination, what, &error)
     }
 
-    /// Writes bytes, all of them.
+    /// Writes bytes of one block, all of them.
     ///
     /// # Errors
     /// Those of the system.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
         let _entered = self.entry.shared.watch.enter("write", &self.path);
+        self.touched.note(offset / u64::from(self.block_bytes));
         self.cache.write(&self.file, bytes, offset).map_err(Self::write_failure(offset))
     }
 
-    /// Writes what a pipe holds, all of it.
+    /// Writes what a pipe holds of one block, all of it.
     ///
     /// # Errors
     /// Those of the system; the pipe then still holds what was not written.
     pub fn write_from(&self, offset: u64, pipe: &mut Pipe) -> Result<(), Failure> {
         let _entered = self.entry.shared.watch.enter("write", &self.path);
+        self.touched.note(offset / u64::from(self.block_bytes));
         self.cache.bypassed();
         pipe.put(&self.file, offset).map_err(Self::write_failure(offset))
+    }
+
+    /// Makes a block, or its end, read as zeros: where nothing has been written since this session made the file it does already, and
+    /// whatever else may be there is not taken for granted.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn write_hole(&self, offset: u64, length: u64) -> Result<(), Failure> {
+        if !self.touched.has(offset / u64::from(self.block_bytes)) {
+            return Ok(());
+        }
+        let _entered = self.entry.shared.watch.enter("write", &self.path);
+        file::zero(&self.file, offset, length).map_err(Self::write_failure(offset))
     }
 
     fn write_failure(offset: u64) -> impl Fn(io::Error) -> Failure {

@@ -27,7 +27,7 @@ use super::descriptors::patiently;
 use super::directories::{Directories, OpenDir};
 use super::marker::{Journal, MarkerRequest};
 use super::names::{PartName, PartNames, new_tag};
-use super::part::{PartEntry, PartFile, Shared, Source, check_twin, finish_attributes, stat_entry, time};
+use super::part::{PartEntry, PartFile, Shared, Source, Touched, check_twin, finish_attributes, stat_entry, time};
 use super::past_cache::WriteBehind;
 use super::watch::Watch;
 use crate::error::{failure, io_failure};
@@ -263,6 +263,7 @@ impl Tree {
             claimed: AtomicU64::new(0),
             void: AtomicBool::new(false),
             cache: WriteBehind::new(size),
+            touched: Touched::none(),
         };
         // In memory there is no order on a disk to win, only the time of the processors for large files; smaller ones need not wait for it.
         let waits = size > SMALL_FILE_BYTES || !file::is_in_memory(&made.file);
@@ -336,6 +337,7 @@ impl Tree {
             claimed: AtomicU64::new((held.len() + doubtful.len()) as u64),
             void: AtomicBool::new(false),
             cache: WriteBehind::new(size),
+            touched: Touched::Any,
         };
         Some(OpenedPart::Resumed { part, held, doubtful })
     }

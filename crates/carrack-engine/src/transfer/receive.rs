@@ -532,18 +532,10 @@ impl StreamWork<'_> {
         let mut hasher = BlockHasher::new(self.run.options.digests, offset);
         let mut written = Ok(());
         if hole {
-            // The part file has its size already, and reads as zeros where nothing was written.
-            let zeros = vec![0; SLICE_BYTES.min(length as usize)];
-            let mut left = length as usize;
-            while left > 0 && part.is_some() {
-                let slice = left.min(SLICE_BYTES);
-                hasher.update(&zeros[..slice]);
-                if !matches!(part.as_deref(), Some(Part::File(_))) {
-                    written = written.and_then(|()| {
-                        self.write(part.as_deref(), offset + u64::from(length) - left as u64, &zeros[..slice])
-                    });
-                }
-                left -= slice;
+            if let Some(part) = part.as_deref() {
+                let write = || self.run.destination.write_hole(part, offset, length.into());
+                written = self.run.stages.wait(Waits::Storage, write);
+                hash_zeros(&mut hasher, length as usize);
             }
         } else {
             let unseen = part.as_deref().map_or(Ok(0), |part| self.unseen(part, offset, length, &mut written))?;
@@ -621,10 +613,6 @@ impl StreamWork<'_> {
             self.pipe = Pipe::new().ok();
         }
         Ok(done)
-    }
-
-    fn write(&self, part: Option<&Part>, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
-        part.map_or(Ok(()), |part| self.run.destination.write(part, offset, bytes))
     }
 
     fn bundle(&mut self, bundle: u64, entries: u32) -> Result<(), StreamError> {
@@ -735,6 +723,11 @@ impl StreamWork<'_> {
         note_written(index, written, staged);
         Ok(())
     }
+}
+
+fn hash_zeros(hasher: &mut BlockHasher, length: usize) {
+    let zeros = vec![0; SLICE_BYTES.min(length)];
+    (0..length).step_by(SLICE_BYTES).for_each(|done| hasher.update(&zeros[..zeros.len().min(length - done)]));
 }
 
 /// What became of an item: something to publish, nothing to publish, kept as it was (`None`), or a failure.

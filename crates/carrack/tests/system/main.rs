@@ -26,5 +26,6 @@ mod ssh;
 mod storage;
 mod support;
 mod tail;
+mod torn;
 mod verbs;
 mod xxh128;

@@ -803,3 +803,33 @@ fn what_was_lost_by_a_sync_stays_lost() {
     tree.finish(false);
     assert_eq!(hidden(directory.path()), Vec::<String>::new());
 }
+
+#[test]
+fn a_hole_is_written_wherever_something_may_have_been() {
+    let directory = tempfile::tempdir().unwrap();
+    cut_off(directory.path());
+    let tree = begin(directory.path());
+    let (part, held, _) = resumed(&tree, &offer("f"));
+    assert_eq!(held.len(), 3);
+    let stored = |index: u64| {
+        let mut found = vec![1; BLOCK];
+        assert_eq!(file::read_full_at(&part.file, &mut found, index * BLOCK as u64).unwrap(), BLOCK);
+        found
+    };
+    for index in [1, 2] {
+        part.write_hole(index * BLOCK as u64, BLOCK as u64).unwrap();
+        assert!(stored(index) == vec![0; BLOCK], "block {index}");
+    }
+    assert!(stored(0) == block(0) && stored(3) == block(3));
+    // The same block twice in one session, with data first.
+    let new = Offer { sparse: true, ..offer("new") };
+    let part = fresh(&tree, &new);
+    part.write(2 * BLOCK as u64, &block(2)).unwrap();
+    for index in 0..4 {
+        part.write_hole(index * BLOCK as u64, BLOCK as u64).unwrap();
+    }
+    let mut found = vec![1; 4 * BLOCK];
+    assert_eq!(file::read_full_at(&part.file, &mut found, 0).unwrap(), found.len());
+    assert!(found.iter().all(|&byte| byte == 0));
+    assert!(stat_file(&part.file).unwrap().blocks_512 * 512 < BLOCK as u64);
+}
