@@ -189,6 +189,15 @@ const MUTATIONS: &[Mutation] = &[
         FAULTS,
     ),
     mutation(
+        "what stands at a name is not looked at again before it is replaced",
+        "crates/carrack-engine/src/storage/part.rs",
+        [
+            "if !may_replace(there, self.source.mtime, self.existing)? {",
+            "if there.is_some_and(|stat| stat.kind == Kind::Dir) {",
+        ],
+        "-p carrack-engine --lib storage::tree::tests::names",
+    ),
+    mutation(
         "a directory whose listing breaks off is taken for the whole",
         "crates/carrack-engine/src/storage/walk.rs",
         [

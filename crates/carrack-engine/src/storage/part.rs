@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use carrack_core::digest::{BlockDigest, block_count, block_length};
 use carrack_core::path::join;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
-use carrack_core::request::{Digests, Durability};
+use carrack_core::request::{Digests, Durability, Existing};
 use carrack_core::transfer::marker::{Moment, Published, PublishedItem, TAKEN_BACK, published_key};
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_sys::bulk::Pipe;
-use carrack_sys::dir::{Dir, Links, Time};
+use carrack_sys::dir::{Dir, Kind, Links, Time};
 use carrack_sys::{dir, file};
 
 use super::descriptors::patiently;
@@ -51,6 +51,8 @@ pub struct PartEntry {
     pub(super) read_back: bool,
     /// Its group has to be synced before it gets its name: it was not synced by itself.
     pub(super) awaits_sync: bool,
+    /// What is to become of an item that stands there when it gets its name.
+    pub(super) existing: Existing,
 }
 
 /// What the source of an item is.
@@ -89,17 +91,22 @@ impl PartEntry {
         verify_stored(&stored, self.source.size, self.digests)
     }
 
-    /// Gives it its name.
+    /// Gives it its name; `false` when what has come to stand there is to be kept.
     ///
     /// # Errors
-    /// Those of the system, and a name that is another item's of this copy; the part is then removed.
-    pub fn publish(&self) -> Result<(), Failure> {
+    /// Those of the system, something that is not replaced, and a name that is another item's of this copy. Without its name the part is
+    /// removed.
+    pub fn publish(&self) -> Result<bool, Failure> {
         self.publish_as(self.source.size, self.digests)
     }
 
-    fn publish_as(&self, size: u64, digests: FileDigests) -> Result<(), Failure> {
+    fn publish_as(&self, size: u64, digests: FileDigests) -> Result<bool, Failure> {
         let stored = *self.stored.lock().unwrap_or_else(PoisonError::into_inner);
-        self.rename(stored.as_ref()).inspect_err(|_| self.remove())?;
+        let named = self.rename(stored.as_ref());
+        if !matches!(named, Ok(true)) {
+            self.remove();
+            return named;
+        }
         if let (Some(journal), Some(stored)) = (&self.shared.journal, stored) {
             let Source { kind, mtime, .. } = self.source;
             let (path, stored_mtime) = (self.path(), (stored.mtime.seconds, stored.mtime.nanos));
@@ -109,10 +116,11 @@ impl PartEntry {
         if self.shared.durability == Durability::Each {
             self.shared.directories.within(&self.parent, "sync the directory", |directory| directory.dir.sync())?;
         }
-        Ok(())
+        Ok(true)
     }
 
-    fn rename(&self, stored: Option<&dir::Stat>) -> Result<(), Failure> {
+    /// What stands at the name is looked at again here: what was there when the copy of it began may have been a long time ago.
+    fn rename(&self, stored: Option<&dir::Stat>) -> Result<bool, Failure> {
         let shared = &self.shared;
         // From looking at the name to having it: no other item of this copy may get it in between.
         let mut published =
@@ -122,21 +130,35 @@ impl PartEntry {
                 shared.directories.within(&self.parent, "stat", |directory| stat_entry(&directory.dir, &self.name))?;
             check_twin(published, &self.path(), there)?;
         }
-        let renamed = shared.directories.within(&self.parent, "rename to its name", |directory| {
-            rename_over(&directory.dir, &self.part.name, &self.name)
-        });
-        match renamed {
-            Err(refused) if refused.code == ErrorCode::AlreadyExists => {
-                let message = "rename to its name: the file system cannot replace a file by renaming another, so the old one stays as \
-                               it is; remove it first, or copy to another name";
-                return Err(failure(ErrorCode::Unsupported, Side::Destination, message));
-            }
-            other => other?,
+        let is_named = shared.directories.within(&self.parent, RENAME, |directory| {
+            rename_if_free(&directory.dir, &self.part.name, &self.name, self.existing)
+        })?;
+        if !is_named && !self.replace()? {
+            return Ok(false);
         }
         if let (Some(published), Some(stored)) = (&mut published, stored) {
             published.insert((stored.device, stored.inode), self.path());
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Takes the place of what stands at the name, where that was asked for.
+    fn replace(&self) -> Result<bool, Failure> {
+        let directories = &self.shared.directories;
+        let there = directories.within(&self.parent, "stat", |directory| stat_entry(&directory.dir, &self.name))?;
+        if !may_replace(there, self.source.mtime, self.existing)? {
+            return Ok(false);
+        }
+        let renamed = directories
+            .within(&self.parent, RENAME, |directory| rename_over(&directory.dir, &self.part.name, &self.name));
+        match renamed {
+            Err(refused) if refused.code == ErrorCode::AlreadyExists => {
+                let message = "rename to its name: the file system cannot replace a file by renaming another, so the old one stays as \
+                               it is; remove it first, or copy to another name";
+                Err(failure(ErrorCode::Unsupported, Side::Destination, message))
+            }
+            other => other.map(|()| true),
+        }
     }
 
     /// Removes what was written.
@@ -158,6 +180,60 @@ pub(super) fn stat_entry(dir: &Dir, name: &[u8]) -> io::Result<Option<dir::Stat>
         Ok(stat) => Ok(Some(stat)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+const RENAME: &str = "rename to its name";
+
+/// Whether an item may take the place of what stands at its name: `false` when that is to be kept.
+///
+/// # Errors
+/// What is there is nothing that is replaced.
+pub(super) fn may_replace(
+    there: Option<dir::Stat>,
+    mtime: Option<Moment>,
+    existing: Existing,
+) -> Result<bool, Failure> {
+    match there.map(|stat| stat.kind) {
+        Some(Kind::Dir) => {
+            return Err(failure(
+                ErrorCode::IsADirectory,
+                Side::Destination,
+                "a directory stands there: remove it first, or copy to another name",
+            ));
+        }
+        Some(Kind::File | Kind::Symlink) | None => {}
+        Some(_) => {
+            return Err(failure(
+                ErrorCode::SpecialFile,
+                Side::Destination,
+                "a FIFO, socket or device stands there, and is not replaced",
+            ));
+        }
+    }
+    Ok(match (existing, there) {
+        (Existing::Keep, Some(_)) | (Existing::Only, None) => false,
+        (Existing::Older, Some(stat)) => mtime.is_none_or(|mtime| time(mtime) > stat.mtime),
+        _ => true,
+    })
+}
+
+/// Renames to a name that nothing bears, in one step; `false` when something bears it, when nothing may come to be where nothing is, or
+/// where the system has no such step.
+fn rename_if_free(dir: &Dir, part: &[u8], name: &[u8], existing: Existing) -> io::Result<bool> {
+    let renamed = match existing {
+        Existing::Only => return Ok(false),
+        // Whatever stands there is replaced but for what never is: a link first would only cost time.
+        Existing::Replace => dir.rename_if_free(part, dir, name),
+        Existing::Keep | Existing::Older => dir.rename_noreplace(part, dir, name),
+    };
+    match renamed {
+        Ok(()) => Ok(true),
+        // The last is what file systems without hard links answer, and those that refuse this very file a second name.
+        Err(error) => match error.kind() {
+            io::ErrorKind::AlreadyExists | io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied => Ok(false),
+            _ => Err(error),
+        },
     }
 }
 
@@ -421,11 +497,11 @@ impl PartFile {
         verify_stored(&self.file, size, expected)
     }
 
-    /// Gives it its name. `size` and `digests` are what it has been found to be.
+    /// Gives it its name; `false` when what has come to stand there is to be kept. `size` and `digests` are what it has been found to be.
     ///
     /// # Errors
-    /// Those of the system; the part is then removed.
-    pub fn publish(&self, size: u64, digests: FileDigests) -> Result<(), Failure> {
+    /// As [`PartEntry::publish`].
+    pub fn publish(&self, size: u64, digests: FileDigests) -> Result<bool, Failure> {
         let published = self.entry.publish_as(size, digests);
         self.dropped();
         published

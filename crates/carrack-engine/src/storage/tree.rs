@@ -20,14 +20,16 @@ use carrack_core::transfer::marker::{self, Left, Moment, PublishedItem, publishe
 use carrack_core::tuning::{SMALL_FILE_BYTES, SYNC_ALL_PATIENCE};
 use carrack_core::wire::control::TransferOptions;
 use carrack_core::wire::peer::{DirectoryAttributes, Offer, QueryItem};
-use carrack_sys::dir::{Dir, Kind, Stat, Time, stat_file};
+use carrack_sys::dir::{Dir, Kind, Stat, stat_file};
 use carrack_sys::file;
 
 use super::descriptors::patiently;
 use super::directories::{Directories, OpenDir};
 use super::marker::{Journal, MarkerRequest};
 use super::names::{PartName, PartNames, new_tag};
-use super::part::{PartEntry, PartFile, Shared, Source, Touched, check_twin, finish_attributes, stat_entry, time};
+use super::part::{
+    PartEntry, PartFile, Shared, Source, Touched, check_twin, finish_attributes, may_replace, stat_entry, time,
+};
 use super::past_cache::WriteBehind;
 use super::watch::Watch;
 use crate::error::{failure, io_failure};
@@ -169,33 +171,10 @@ impl Tree {
         if let Some(published) = &self.shared.published {
             check_twin(&published.lock().unwrap_or_else(PoisonError::into_inner), path, there)?;
         }
-        match there.map(|stat| stat.kind) {
-            Some(Kind::Dir) => {
-                return Err(failure(
-                    ErrorCode::IsADirectory,
-                    Side::Destination,
-                    "a directory stands there: remove it first, or copy to another name",
-                ));
-            }
-            Some(Kind::File | Kind::Symlink) | None => {}
-            Some(_) => {
-                return Err(failure(
-                    ErrorCode::SpecialFile,
-                    Side::Destination,
-                    "a FIFO, socket or device stands there, and is not replaced",
-                ));
-            }
-        }
-        Ok(match (existing, there) {
-            (Existing::Keep, Some(_)) | (Existing::Only, None) => false,
-            (Existing::Older, Some(stat)) => {
-                mtime.is_none_or(|(seconds, nanos)| (Time { seconds, nanos }) > stat.mtime)
-            }
-            _ => true,
-        })
+        may_replace(there, mtime, existing)
     }
 
-    fn entry(&self, path: &[u8], part: PartName, source: Source) -> PartEntry {
+    fn entry(&self, path: &[u8], part: PartName, source: Source, existing: Existing) -> PartEntry {
         let (parent, name) = split_name(path);
         PartEntry {
             shared: Arc::clone(&self.shared),
@@ -207,6 +186,7 @@ impl Tree {
             digests: FileDigests::default(),
             read_back: false,
             awaits_sync: !self.syncs_each(),
+            existing,
         }
     }
 
@@ -254,7 +234,7 @@ impl Tree {
         let source = Source { kind: ItemKind::File, size, mtime: offer.mtime };
         let mut made = PartFile {
             file: created,
-            entry: self.entry(&offer.path, part, source),
+            entry: self.entry(&offer.path, part, source, options.existing),
             number: None,
             mode: offer.mode & Self::MODE_MASK,
             path: Arc::from(offer.path.as_slice()),
@@ -328,7 +308,7 @@ impl Tree {
         let name = PartName::taken_up(part.part_name.clone());
         let part = PartFile {
             file: opened,
-            entry: self.entry(&offer.path, name, source),
+            entry: self.entry(&offer.path, name, source, options.existing),
             number: Some(number),
             mode: offer.mode & Self::MODE_MASK,
             path: Arc::from(offer.path.as_slice()),
@@ -364,7 +344,7 @@ impl Tree {
             PartNames::make(&directory.dir, &part, make).map(|file| (file, directory.device))
         })?;
         let source = Source { kind: ItemKind::File, size: content.len() as u64, mtime: Some(small.mtime) };
-        let mut entry = self.entry(small.path, part, source);
+        let mut entry = self.entry(small.path, part, source, existing);
         (entry.digests, entry.read_back) = (small.digests, small.read_back);
         let written = (|| {
             if !content.is_empty() {
@@ -424,7 +404,7 @@ impl Tree {
             directory.dir.stat_at(&part.name)
         })?;
         let source = Source { kind: ItemKind::Symlink, size: 0, mtime: Some(small.mtime) };
-        let entry = self.entry(small.path, part, source);
+        let entry = self.entry(small.path, part, source, existing);
         entry.look(stat);
         Ok(Some(entry))
     }

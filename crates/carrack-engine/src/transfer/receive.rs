@@ -409,8 +409,9 @@ impl ReceiveRun {
         match commit {
             Commit::Publish { item, digests, size } => {
                 let part = lock(&self.parts).remove(&item);
-                let result = match part.map_or(Ok(()), |part| self.publish(&part, digests, size)) {
-                    Ok(()) => ItemResult::Published,
+                let result = match part.map_or(Ok(true), |part| self.publish(&part, digests, size)) {
+                    Ok(true) => ItemResult::Published,
+                    Ok(false) => ItemResult::Kept,
                     Err(why) => self.lost(why),
                 };
                 self.tell(|machine| machine.handle_published(item, result));
@@ -421,8 +422,10 @@ impl ReceiveRun {
                     // What is not synced cannot be read back from storage, nor published.
                     let checked = synced.clone().and_then(|()| entry.verify());
                     let published = checked.inspect_err(|_| entry.remove()).and_then(|()| entry.publish());
-                    if let Err(why) = published {
-                        exceptions.push((index, self.lost(why)));
+                    match published {
+                        Ok(true) => {}
+                        Ok(false) => exceptions.push((index, ItemResult::Kept)),
+                        Err(why) => exceptions.push((index, self.lost(why))),
                     }
                 }
                 self.tell(|machine| machine.handle_committed(bundle, exceptions));
@@ -445,9 +448,10 @@ impl ReceiveRun {
         if let Destination::Tree(tree) = &self.destination { Some(tree) } else { None }
     }
 
-    fn publish(&self, part: &Part, digests: FileDigests, size: u64) -> Result<(), Failure> {
+    /// `false` when what has come to stand there is to be kept.
+    fn publish(&self, part: &Part, digests: FileDigests, size: u64) -> Result<bool, Failure> {
         let Part::File(part) = part else {
-            return self.destination.end_stream();
+            return self.destination.end_stream().map(|()| true);
         };
         // Where there are checkpoints every block has been read back.
         let read_back = self.options.verify == Verify::Disk && self.options.version < VERSION_RESUME;

@@ -225,11 +225,20 @@ impl Dir {
     /// does), as one step. Where the system cannot (NFS, old kernels) a hard link takes the new
     /// name first, which serves files but not directories.
     pub fn rename_noreplace(&self, from: &[u8], to_dir: &Dir, to: &[u8]) -> io::Result<()> {
+        match self.rename_if_free(from, to_dir, to) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => self.rename_by_link(from, to_dir, to),
+            other => other,
+        }
+    }
+
+    /// As [`Dir::rename_noreplace`], by the one call alone: [`io::ErrorKind::Unsupported`] where the
+    /// system has none for it.
+    pub fn rename_if_free(&self, from: &[u8], to_dir: &Dir, to: &[u8]) -> io::Result<()> {
         let (from, to) = (single(from)?, single(to)?);
         let flags = rustix::fs::RenameFlags::NOREPLACE;
         match rustix::fs::renameat_with(&self.fd, from, &to_dir.fd, to, flags) {
             // EINVAL is a file system without the flag (renameat2(2)).
-            Err(Errno::NOSYS | Errno::INVAL | Errno::OPNOTSUPP) => self.rename_by_link(from, to_dir, to),
+            Err(Errno::NOSYS | Errno::INVAL | Errno::OPNOTSUPP) => Err(io::ErrorKind::Unsupported.into()),
             other => Ok(other?),
         }
     }

@@ -16,7 +16,7 @@ use crate::support::{Ran, Sandbox, is_root, ran, same_tree, tool, tree, wait_unt
 const MIB: usize = 1 << 20;
 
 /// The program, run by another one: as another user, under a tracer.
-fn under(sandbox: &Sandbox, wrapper: &[&str], arguments: &[&str]) -> Ran {
+pub fn under(sandbox: &Sandbox, wrapper: &[&str], arguments: &[&str]) -> Ran {
     let carrack = sandbox.carrack();
     let mut command = Command::new(wrapper[0]);
     command.args(&wrapper[1..]).arg(carrack.get_program()).args(arguments).current_dir(sandbox.path("."));
@@ -24,10 +24,10 @@ fn under(sandbox: &Sandbox, wrapper: &[&str], arguments: &[&str]) -> Ran {
     ran(command.output().unwrap())
 }
 
-const NOBODY: [&str; 5] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"];
+pub const NOBODY: [&str; 5] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"];
 
 /// Opens the sandbox to a user without rights.
-fn open_to_all(sandbox: &Sandbox) {
+pub fn open_to_all(sandbox: &Sandbox) {
     fs::set_permissions(sandbox.path("."), Permissions::from_mode(0o755)).unwrap();
 }
 
@@ -241,10 +241,10 @@ fn a_link_in_the_destination_is_not_followed() {
 }
 
 /// A small file system, gone with the value.
-struct Mounted(PathBuf);
+pub struct Mounted(pub PathBuf);
 
 impl Mounted {
-    fn new(path: PathBuf, size: &str) -> Self {
+    pub fn new(path: PathBuf, size: &str) -> Self {
         fs::create_dir_all(&path).unwrap();
         tool(Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "carrack-test"]).arg(&path));
         Self(path)
@@ -297,7 +297,7 @@ fn a_full_file_system_keeps_the_old_file_and_no_parts() {
 }
 
 /// Starts a copy so slow that something can be done beside it, and waits until it has opened a source to read it.
-fn slow_copy(sandbox: &Sandbox, source: &Path, arguments: &[&str]) -> Running {
+pub fn slow_copy(sandbox: &Sandbox, source: &Path, arguments: &[&str]) -> Running {
     let running =
         Running::start(sandbox.carrack().args(arguments).args(["--bwlimit=4M", "--block=64K", "--streams=1"]));
     let descriptors = format!("/proc/{}/fd", running.id());

@@ -6,6 +6,7 @@
 
 mod cli;
 mod crash;
+mod destination;
 mod disk;
 mod durability;
 mod fast;

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod directories;
+mod names;
+
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 

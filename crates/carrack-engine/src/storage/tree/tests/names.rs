@@ -1,0 +1,102 @@
+//! What stands at a name when an item gets it, and was not there when the item came.
+
+use super::*;
+
+const KINDS: [&str; 3] = ["small", "link", "large"];
+
+/// A whole item of a kind under its hidden name, for the name `f`. It gets the name, and `false` says that what stands there was kept.
+fn whole(tree: &Tree, kind: &str, existing: Existing) -> Box<dyn Fn() -> Result<bool, Failure>> {
+    match kind {
+        "small" => {
+            let entry = tree.write_small(&small("f", b"new"), existing, b"new").unwrap().unwrap();
+            Box::new(move || entry.publish())
+        }
+        "link" => {
+            let entry = tree.write_link(&small("f", b""), existing, b"new").unwrap().unwrap();
+            Box::new(move || entry.publish())
+        }
+        _ => {
+            let options = TransferOptions { existing, ..options() };
+            let offer = Offer { size: Some(3), ..offer("f") };
+            let OpenedPart::Fresh(part) = tree.open_part(&offer, &options).unwrap() else { panic!() };
+            part.write(0, b"new").unwrap();
+            part.finish(3).unwrap();
+            Box::new(move || part.publish(3, FileDigests::default()))
+        }
+    }
+}
+
+fn set_mtime(path: &Path, seconds: u64) {
+    let file = std::fs::File::options().write(true).open(path).unwrap();
+    file.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
+}
+
+/// The sources are of the seconds 300 and 500.
+#[test]
+fn a_file_that_appears_meanwhile_is_replaced_only_as_was_asked() {
+    let later = 10_000;
+    let ways = [
+        (Existing::Replace, later, true),
+        (Existing::Keep, 1, false),
+        (Existing::Older, later, false),
+        (Existing::Older, 1, true),
+    ];
+    for kind in KINDS {
+        for (existing, seconds, replaced) in ways {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("f");
+            let tree = begin(directory.path());
+            let publish = whole(&tree, kind, existing);
+            std::fs::write(&path, "appeared").unwrap();
+            set_mtime(&path, seconds);
+            assert_eq!(publish(), Ok(replaced), "{kind} {existing:?}");
+            let kept = std::fs::read(&path).is_ok_and(|content| content == b"appeared");
+            assert_eq!(kept, !replaced, "{kind} {existing:?}");
+            drop(publish);
+            tree.finish(true);
+            assert_eq!(hidden(directory.path()), Vec::<String>::new(), "{kind} {existing:?}");
+        }
+    }
+}
+
+#[test]
+fn a_name_that_vanishes_meanwhile_is_not_made_anew_where_only_existing_ones_are_written() {
+    for kind in KINDS {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        std::fs::write(&path, "old").unwrap();
+        let tree = begin(directory.path());
+        let publish = whole(&tree, kind, Existing::Only);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(publish(), Ok(false), "{kind}");
+        assert!(path.symlink_metadata().is_err(), "{kind}");
+        // And one that stays is.
+        std::fs::write(&path, "old").unwrap();
+        assert_eq!(whole(&tree, kind, Existing::Only)(), Ok(true), "{kind}");
+    }
+}
+
+#[test]
+fn what_is_never_replaced_is_not_replaced_when_it_appears_meanwhile() {
+    for kind in KINDS {
+        for existing in [Existing::Replace, Existing::Keep, Existing::Older] {
+            for (made, code) in [("fifo", ErrorCode::SpecialFile), ("directory", ErrorCode::IsADirectory)] {
+                let directory = tempfile::tempdir().unwrap();
+                let path = directory.path().join("f");
+                let tree = begin(directory.path());
+                let publish = whole(&tree, kind, existing);
+                match made {
+                    "fifo" => drop(std::process::Command::new("mkfifo").arg(&path).status().unwrap()),
+                    _ => std::fs::create_dir(&path).unwrap(),
+                }
+                let told = publish().unwrap_err();
+                assert_eq!(told.code, code, "{kind} {existing:?}: {told:?}");
+                let found = path.symlink_metadata().unwrap();
+                assert!(!found.is_file() && !found.is_symlink(), "{kind} {existing:?} {made}");
+                drop(publish);
+                tree.finish(true);
+                assert_eq!(hidden(directory.path()), Vec::<String>::new());
+            }
+        }
+    }
+}
