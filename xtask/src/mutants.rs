@@ -37,6 +37,7 @@ const SIMULATION: &str = "-p carrack-core --lib simulation";
 const SYS: &str = "-p carrack-sys --lib";
 const ENGINE: &str = "-p carrack-engine --lib";
 const HOSTILE: &str = "-p carrack-engine --test hostile";
+const BINARY: &str = "-p carrack --bin carrack";
 const DISK: &str = "-p carrack --test system disk::";
 const FAULTS: &str = "-p carrack --test system faults::";
 
@@ -205,6 +206,39 @@ const MUTATIONS: &[Mutation] = &[
             "if listing_failure(&error).message.is_empty() {",
         ],
         FAULTS,
+    ),
+    mutation(
+        "a standard stream that was closed counts as open",
+        "crates/carrack-sys/src/standard.rs",
+        ["CLOSED.fetch_or(1 << descriptor, Ordering::Relaxed);", "CLOSED.fetch_or(0, Ordering::Relaxed);"],
+        SYS,
+    ),
+    mutation(
+        "whoever does not read is waited for without asking",
+        "crates/carrack-sys/src/standard.rs",
+        [
+            "if ready.read || ready.write {\n                return Ok(());",
+            "if ready.read || !read {\n                return Ok(());",
+        ],
+        SYS,
+    ),
+    mutation(
+        "a link is replaced by what a command writes",
+        "crates/carrack/src/output/part_file.rs",
+        [
+            "        if !found.is_symlink() {\n            return Ok((path, found.is_file()));",
+            "        if !found.is_dir() {\n            return Ok((path, true));",
+        ],
+        BINARY,
+    ),
+    mutation(
+        "output that was not taken is success",
+        "crates/carrack/src/output/lines.rs",
+        [
+            "self.error.as_ref().map_or(Ok(()), |error| Err(stream::not_written(error)))",
+            "self.error.as_ref().map_or(Ok(()), |_| Ok(()))",
+        ],
+        BINARY,
     ),
 ];
 

@@ -115,3 +115,7 @@ pub const STREAM_SILENCE: Duration = Duration::from_secs(20);
 pub const STALLED_AFTER: Duration = Duration::from_secs(10);
 /// Left by a transfer this long ago, nobody will take it up any more (`carrack gc --older-than`).
 pub const LEFTOVER_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// How long a command that was told to end, by a signal or its deadline, still waits for whoever does not read what it says: a reader
+/// that is only slow takes a pipe's content in that time, and the promise is to end within 2 s.
+pub const READER_GRACE: Duration = Duration::from_millis(500);

@@ -4,7 +4,6 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
-use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak, mpsc};
 use std::time::Duration;
@@ -22,6 +21,7 @@ use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError, 
 use carrack_core::{limits, tuning};
 use carrack_sys::dir::{Kind, stat_file};
 use carrack_sys::file::clear_nonblock;
+use carrack_sys::standard::Patient;
 
 use crate::data::socket::Socket;
 use crate::data::stream::Connection;
@@ -740,8 +740,11 @@ impl Agent {
             }
             // Not the library's standard output: that keeps a last line to itself, and swallows the error when it cannot be written.
             (1, true) => {
-                let out = io::stdout().as_fd().try_clone_to_owned().map_err(|error| named(&error))?;
-                Ok(Destination::sequential(Box::new(std::fs::File::from(out))))
+                let out = carrack_sys::standard::output();
+                let out = out.map_err(|error| io_failure(Side::Destination, "standard output", &error))?;
+                let agent = Arc::downgrade(self);
+                let is_over = move || agent.upgrade().is_none_or(|agent| agent.lock().left);
+                Ok(Destination::sequential(Box::new(Patient::new(out, is_over))))
             }
             (2, _) => Ok(Destination::Null),
             (3, _) => {

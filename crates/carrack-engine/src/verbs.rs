@@ -375,7 +375,7 @@ fn digest_root(
         changed: None,
     };
     let source = root.open_item(&item)?;
-    let mut read = |offset: u64, out: &mut [u8]| source.read_next(offset, out).map(|(length, _)| length);
+    let mut read = |offset: u64, out: &mut [u8]| source.read_next(offset, out, &|| false).map(|(length, _)| length);
     digest_all(&mut read, digests)
 }
 

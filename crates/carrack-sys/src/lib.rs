@@ -18,6 +18,7 @@ pub mod file;
 pub mod host;
 pub mod signal;
 pub mod socket;
+pub mod standard;
 #[cfg(target_os = "linux")]
 pub mod tun;
 

@@ -9,6 +9,7 @@ use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::transfer::ScannedItem;
 use carrack_core::wire::control::Source as SourceMessage;
 use carrack_sys::dir::{Dir, Kind, Links, Stat, Time};
+use carrack_sys::standard::{self, Patient};
 use carrack_sys::{dir, file};
 
 use super::descriptors::patiently;
@@ -88,9 +89,9 @@ impl SourceRoot {
             RootKind::Directory(root) => patiently(|| root.open_read(&item.path, Links::Refuse)),
             RootKind::Entry(parent, name, links) => patiently(|| parent.open_read(name, *links)),
             RootKind::Stdin => {
-                let carry = Mutex::new(Sequential { carry: None });
+                let input = standard::input().map_err(|error| io_failure(Side::Source, "standard input", &error))?;
                 return Ok(OpenSource {
-                    content: Content::Stdin(carry),
+                    content: Content::Stdin(Mutex::new(Sequential { input, carry: None })),
                     stat: None,
                     prefix: None,
                     ahead: ReadAhead::NONE,
@@ -143,6 +144,8 @@ enum Content {
 
 /// Reading what cannot be read twice: one byte ahead, to know where it ends.
 struct Sequential {
+    /// Not the library's standard input: that takes one that cannot be read for an empty one.
+    input: File,
     carry: Option<u8>,
 }
 
@@ -295,11 +298,12 @@ impl OpenSource {
         }
     }
 
-    /// Reads the next bytes of a source without a size, up to `out.len()`; tells how many, and whether it ended.
+    /// Reads the next bytes of a source without a size, up to `out.len()`; tells how many, and whether it ended. Waits for whoever
+    /// writes into standard input until `is_over`.
     ///
     /// # Errors
     /// Those of reading.
-    pub fn read_next(&self, offset: u64, out: &mut [u8]) -> Result<(usize, bool), Failure> {
+    pub fn read_next(&self, offset: u64, out: &mut [u8], is_over: &dyn Fn() -> bool) -> Result<(usize, bool), Failure> {
         let fail = |error: io::Error| io_failure(Side::Source, format!("read at {offset}"), &error);
         let (filled, more) = match &self.content {
             Content::Stdin(sequential) => {
@@ -309,7 +313,7 @@ impl OpenSource {
                     *first = byte;
                     filled = 1;
                 }
-                let mut input = io::stdin().lock();
+                let mut input = Patient::new(sequential.input.try_clone().map_err(fail)?, is_over);
                 filled += read_full(&mut input, &mut out[filled..]).map_err(fail)?;
                 let mut ahead = [0];
                 let more = filled == out.len() && read_full(&mut input, &mut ahead).map_err(fail)? == 1;

@@ -593,8 +593,9 @@ impl StreamWork<'_> {
     /// The next block of a source whose size is not known: read whole before its header can be written.
     fn send_next(&mut self, job: BlockJob, source: &OpenSource) -> io::Result<()> {
         self.content.resize(job.length as usize, 0);
-        let content = &mut self.content;
-        let read = self.run.stages.wait(Waits::Storage, || source.read_next(job.offset, content));
+        let (run, content) = (&self.run, &mut self.content);
+        let is_over = || run.lock().outcome().is_some();
+        let read = run.stages.wait(Waits::Storage, || source.read_next(job.offset, content, &is_over));
         let (length, end) = match read {
             Ok(read) => read,
             Err(why) => {

@@ -1,13 +1,14 @@
 //! `--files-from`: paths relative to the destination, one a line, as `--failed-list` writes them.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 
 use carrack_core::limits;
 use carrack_core::path::check_relative;
 
 use crate::error::CommandError;
+use crate::output::stream;
 
 /// Reads a list; `-` is standard input.
 ///
@@ -18,7 +19,7 @@ pub fn read_list(path: &[u8]) -> Result<Vec<Vec<u8>>, CommandError> {
     let most = 4 * limits::SELECTED_BYTES as u64 + limits::SELECTED_PATHS as u64;
     let mut text = Vec::new();
     let read = if path == b"-" {
-        io::stdin().lock().take(most).read_to_end(&mut text)
+        stream::input().and_then(|input| input.take(most).read_to_end(&mut text))
     } else {
         File::open(std::ffi::OsStr::from_bytes(path)).and_then(|file| file.take(most).read_to_end(&mut text))
     };

@@ -1,20 +1,17 @@
 //! `carrack completions`: a script for a shell, from the tree of verbs and flags itself.
 
-use std::io::Write;
-
 use clap::ArgMatches;
 use clap_complete::{Shell, generate};
 
 use crate::error::CommandError;
+use crate::output::stream;
 use crate::{cli, exit};
 
 /// Runs the verb.
 pub fn run(matches: &ArgMatches) -> Result<u8, CommandError> {
     let name = matches.get_one::<String>("shell").map(String::as_str).unwrap_or_default();
     let script = script(name)?;
-    std::io::stdout()
-        .write_all(&script)
-        .map_err(|error| CommandError::file("cannot write to", b"standard output", &error))?;
+    stream::print(&script)?;
     Ok(exit::DONE)
 }
 

@@ -1,14 +1,32 @@
 //! `carrack SRC... DST`: the engine copies, the output tells.
 
+use std::time::Instant;
+
+use carrack_core::location::Location;
+use carrack_core::request::CopyRequest;
+
 use crate::cli::flags::Flags;
 use crate::cli::options;
 use crate::error::CommandError;
-use crate::output::Output;
+use crate::output::{Output, stream};
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let (request, output) = options::copy(flags)?;
+    stream::end_by(request.options.deadline.and_then(|deadline| Instant::now().checked_add(deadline)));
+    check_standard(&request)?;
     let output = Output::open(output)?;
     let report = carrack_engine::copy::copy(&request, &|event| output.event(&event));
     Ok(output.finish(&report))
+}
+
+/// Whether there are the standard streams that the copy is to read or write, before anything is made.
+fn check_standard(request: &CopyRequest) -> Result<(), CommandError> {
+    if request.sources.contains(&Location::Stdio) {
+        stream::input().map_err(|error| CommandError::file("cannot read from", b"standard input", &error))?;
+    }
+    if request.destination == Location::Stdio {
+        stream::output().map_err(|error| stream::not_written(&error))?;
+    }
+    Ok(())
 }

@@ -2,7 +2,7 @@
 //! for each verb.
 
 use std::ffi::OsStr;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -12,6 +12,7 @@ use clap_mangen::Man;
 
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
+use crate::output::stream;
 use crate::{cli, exit};
 
 /// Runs the verb.
@@ -19,9 +20,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     match flags.locations("directory")?.pop() {
         None => {
             let (_, page) = pages().remove(0);
-            io::stdout()
-                .write_all(&page)
-                .map_err(|error| CommandError::file("cannot write to", b"standard output", &error))?;
+            stream::print(&page)?;
         }
         Some(Location::Local(path)) => {
             let directory = Path::new(OsStr::from_bytes(&path));

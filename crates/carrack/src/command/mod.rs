@@ -30,9 +30,13 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
     let matches = match tree.try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(refusal) => {
-            // Help and version come this way, too; nobody is left to tell if they cannot be written.
-            let _ = refusal.print();
-            return u8::try_from(refusal.exit_code()).unwrap_or(exit::USAGE);
+            let text = refusal.render().to_string();
+            if refusal.use_stderr() {
+                output::stream::say(&text);
+                return u8::try_from(refusal.exit_code()).unwrap_or(exit::USAGE);
+            }
+            // Help and version come this way, too.
+            return told(output::stream::print(text.as_bytes()).map(|()| exit::DONE), false);
         }
     };
     // clap has refused a line without a verb.
@@ -41,13 +45,14 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
     };
     let environment = |name: &str| std::env::var_os(name);
     let flags = Flags::new(matches, &environment);
-    match dispatch(verb, matches, &flags) {
-        Ok(exit_code) => exit_code,
-        Err(error) => {
-            output::error(&error, flags.has("json"));
-            error.exit_code()
-        }
-    }
+    told(dispatch(verb, matches, &flags), flags.has("json"))
+}
+
+fn told(ended: Result<u8, CommandError>, as_json: bool) -> u8 {
+    ended.unwrap_or_else(|error| {
+        output::error(&error, as_json);
+        error.exit_code()
+    })
 }
 
 fn dispatch(verb: &str, matches: &ArgMatches, flags: &Flags) -> Result<u8, CommandError> {

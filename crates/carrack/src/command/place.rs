@@ -43,7 +43,7 @@ impl Session {
     /// A usage error in the flags.
     pub fn new(verb: &'static str, flags: &Flags) -> Result<Self, CommandError> {
         let json = flags.has("json");
-        Ok(Self {
+        let session = Self {
             verb,
             json,
             quiet: flags.has("quiet"),
@@ -53,7 +53,9 @@ impl Session {
             done: 0,
             failures: Vec::new(),
             failed: 0,
-        })
+        };
+        // What it has to say is part of what was asked for: if it cannot be said, nothing is done.
+        if json { session.out.check().map(|()| session) } else { Ok(session) }
     }
 
     /// Does something at each location in turn. One that fails is told, and the next one tried; a signal ends it all.
@@ -124,20 +126,22 @@ impl Session {
     /// Writes an object.
     pub fn json(&mut self, kind: &str, fields: Value) {
         self.out.json(&objects::object(kind, SystemTime::now(), fields));
-        self.leave_if_unread();
+        self.leave_if_unwritten();
     }
 
     /// Writes a line.
     pub fn line(&mut self, line: &[u8]) {
         self.out.line(line);
-        self.leave_if_unread();
+        self.leave_if_unwritten();
     }
 
-    /// A listing cannot be stopped from within; when its reader has gone (`| head`) there is nothing left to do,
-    /// and these verbs leave nothing behind that would have to be tidied.
-    fn leave_if_unread(&self) {
-        if self.out.reader_gone() {
-            std::process::exit(exit::DONE.into());
+    /// A listing cannot be stopped from within; when its reader has gone (`| head`) there is nothing left to do, and a verb that only
+    /// reads leaves nothing behind that would have to be tidied. The others go on, and end with the error.
+    fn leave_if_unwritten(&self) {
+        let only_reads = matches!(self.verb, "ls" | "stat" | "sum");
+        if let (true, Err(error)) = (only_reads, self.out.check()) {
+            say(&format!("error: {error}"));
+            std::process::exit(error.exit_code().into());
         }
     }
 

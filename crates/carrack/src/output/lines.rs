@@ -1,15 +1,17 @@
-//! Standard output as lines. Its first error is kept and told at the end; a copy does not stop because nobody reads.
+//! Standard output as lines. Its first error is kept and told at the end: a copy does not stop because nobody reads, but that
+//! something was not taken is not success.
 
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 
 use carrack_core::path::drives_terminal;
 use serde_json::Value;
 
+use super::stream::{self, Out};
 use crate::error::CommandError;
 
 /// A writer of lines.
-pub struct Lines<W: Write = io::Stdout> {
-    out: BufWriter<W>,
+pub struct Lines<W: Write = Out> {
+    out: Option<BufWriter<W>>,
     /// Whether somebody waits for each line: a terminal, or a program that reads JSON.
     at_once: bool,
     error: Option<io::Error>,
@@ -18,25 +20,37 @@ pub struct Lines<W: Write = io::Stdout> {
 impl Lines {
     /// Standard output; `at_once` if each line shall leave at once even to a pipe.
     pub fn stdout(at_once: bool) -> Self {
-        let out = io::stdout();
-        let at_once = at_once || out.is_terminal();
-        Self::to(out, at_once)
+        let at_once = at_once || stream::output_is_terminal();
+        match stream::output() {
+            Ok(out) => Self::to(out, at_once),
+            Err(error) => Self { out: None, at_once, error: Some(error) },
+        }
     }
 }
 
 impl<W: Write> Lines<W> {
     fn to(out: W, at_once: bool) -> Self {
-        Self { out: BufWriter::new(out), at_once, error: None }
+        Self { out: Some(BufWriter::new(out)), at_once, error: None }
+    }
+
+    /// The first error so far: nothing that is written from now on arrives.
+    pub fn check(&self) -> Result<(), CommandError> {
+        self.error.as_ref().map_or(Ok(()), |error| Err(stream::not_written(error)))
     }
 
     /// Writes a line; the line feed is added.
     pub fn line(&mut self, line: &[u8]) {
+        let Some(out) = self.out.as_mut().filter(|_| self.error.is_none()) else { return };
+        let written = out.write_all(line).and_then(|()| out.write_all(b"\n"));
+        self.error = written.and_then(|()| if self.at_once { out.flush() } else { Ok(()) }).err();
+        self.forget_what_is_left();
+    }
+
+    /// A buffer tries once more to write what it holds when it is dropped: after an error nobody is to be waited for again.
+    fn forget_what_is_left(&mut self) {
         if self.error.is_some() {
-            return;
+            self.out.take().map(BufWriter::into_parts);
         }
-        let written = self.out.write_all(line).and_then(|()| self.out.write_all(b"\n"));
-        let written = written.and_then(|()| if self.at_once { self.out.flush() } else { Ok(()) });
-        self.error = written.err();
     }
 
     /// Writes an object.
@@ -53,23 +67,16 @@ impl<W: Write> Lines<W> {
         self.line(line.as_bytes());
     }
 
-    /// Whether the reader has gone (`| head`): no line will be read any more.
-    pub fn reader_gone(&self) -> bool {
-        self.error.as_ref().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
-    }
-
     /// Flushes.
     ///
     /// # Errors
-    /// The first error of writing. A reader that has gone is none.
+    /// The first error of writing. That the reader has gone (`| head`) is one.
     pub fn finish(mut self) -> Result<(), CommandError> {
-        if self.error.is_none() {
-            self.error = self.out.flush().err();
+        if let Some(out) = self.out.as_mut().filter(|_| self.error.is_none()) {
+            self.error = out.flush().err();
+            self.forget_what_is_left();
         }
-        match &self.error {
-            Some(error) if !self.reader_gone() => Err(CommandError::file("cannot write to", b"standard output", error)),
-            _ => Ok(()),
-        }
+        self.check()
     }
 }
 
@@ -100,15 +107,20 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_and_a_gone_reader_is_not() {
-        let mut lines = Lines::to(Failing(io::ErrorKind::StorageFull), true);
-        lines.line(b"a");
-        assert!(!lines.reader_gone());
-        assert_eq!(lines.finish().expect_err("full").exit_code(), crate::exit::FILE);
-
-        let mut lines = Lines::to(Failing(io::ErrorKind::BrokenPipe), true);
-        lines.line(b"a");
-        assert!(lines.reader_gone());
-        lines.finish().expect("no error");
+    fn what_is_not_taken_is_an_error_at_once_or_at_the_end() {
+        for (kind, code) in [
+            (io::ErrorKind::StorageFull, crate::exit::FILE),
+            (io::ErrorKind::BrokenPipe, crate::exit::FILE),
+            // Only a deadline gives a reader up without a signal.
+            (io::ErrorKind::TimedOut, crate::exit::TIMEOUT),
+        ] {
+            for at_once in [true, false] {
+                let mut lines = Lines::to(Failing(kind), at_once);
+                lines.line(b"a");
+                assert_eq!(lines.check().is_err(), at_once);
+                lines.line(b"b");
+                assert_eq!(lines.finish().expect_err("not taken").exit_code(), code);
+            }
+        }
     }
 }

@@ -1,16 +1,17 @@
 //! `--log-file`: what is said to a person, with the time, appended to a file.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::SystemTime;
 
 use super::format;
+use super::stream::{self, Out};
 
 /// A log that is open.
-#[derive(Debug)]
 pub struct Log {
-    file: File,
+    file: Out,
     error: Option<io::Error>,
 }
 
@@ -20,9 +21,12 @@ impl Log {
     /// # Errors
     /// What the system says to opening it.
     pub fn open(path: &[u8]) -> io::Result<Self> {
-        let path = std::ffi::OsStr::from_bytes(path);
-        let file = OpenOptions::new().append(true).create(true).open(path)?;
-        Ok(Self { file, error: None })
+        let path = Path::new(std::ffi::OsStr::from_bytes(path));
+        let file = match fs::metadata(path) {
+            Ok(found) if !found.is_file() => carrack_sys::standard::open_in_place(path, stream::is_over)?,
+            _ => OpenOptions::new().append(true).create(true).open(path)?,
+        };
+        Ok(Self { file: stream::patient(file), error: None })
     }
 
     /// Adds a line. Written at once: a log is read most when the program did not come to its end.

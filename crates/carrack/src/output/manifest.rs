@@ -2,8 +2,7 @@
 //!
 //! Written to `FILE.part` and renamed when the copy has come to its end, so that a manifest under its name is complete.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, IsTerminal, Seek, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use carrack_core::path::display_bytes;
@@ -11,10 +10,11 @@ use carrack_core::report::{ItemKind, ItemReport, Outcome};
 
 use super::format;
 use super::part_file::PartFile;
+use super::stream;
 
 /// A manifest that is being written.
 pub struct Manifest {
-    out: Out,
+    out: PartFile,
     /// It goes to a terminal, which gets nothing that it could obey.
     terminal: bool,
     lines: u64,
@@ -23,13 +23,6 @@ pub struct Manifest {
     again: bool,
     /// The first error; nothing is written after it.
     error: Option<io::Error>,
-}
-
-/// Where the lines go.
-enum Out {
-    File(PartFile),
-    /// For standard output, which takes nothing back: kept in a file without a name until the end.
-    Spool(BufWriter<File>),
 }
 
 /// How a manifest ended.
@@ -48,8 +41,8 @@ impl Manifest {
     /// What the system says to creating `FILE.part`.
     pub fn create(path: &[u8]) -> io::Result<Self> {
         let standard = path == b"-";
-        let out = if standard { Out::Spool(BufWriter::new(spool()?)) } else { Out::File(PartFile::create(path)?) };
-        let terminal = standard && io::stdout().is_terminal();
+        let out = if standard { PartFile::standard_output()? } else { PartFile::create(path)? };
+        let terminal = standard && stream::output_is_terminal();
         Ok(Self { out, terminal, lines: 0, left_out: 0, again: false, error: None })
     }
 
@@ -73,10 +66,7 @@ impl Manifest {
         self.lines += 1;
         let shown = self.terminal.then(|| display_bytes(&item.path).to_string().into_bytes());
         let line = line(&format::hex(&digest), shown.as_ref().unwrap_or(&item.path));
-        match &mut self.out {
-            Out::File(file) => file.write_all(&line),
-            Out::Spool(file) => file.write_all(&line),
-        }
+        self.out.write_all(&line)
     }
 
     /// From now on items are told again from the start.
@@ -90,13 +80,7 @@ impl Manifest {
             return Ok(());
         }
         (self.lines, self.left_out) = (0, 0);
-        match &mut self.out {
-            Out::File(file) => file.start_over(),
-            Out::Spool(file) => {
-                file.rewind()?;
-                file.get_ref().set_len(0)
-            }
-        }
+        self.out.start_over()
     }
 
     /// Ends it. Only after a copy that came to its end does the manifest get its name.
@@ -111,29 +95,13 @@ impl Manifest {
             self.start_over_if_told()?;
         }
         let mut written = Written { left_out: self.left_out, unfinished: None };
-        match self.out {
-            Out::File(file) if complete => file.publish()?,
-            Out::File(file) if self.lines == 0 => file.discard()?,
-            Out::File(file) => written.unfinished = Some(file.leave()?),
-            Out::Spool(mut spool) => {
-                spool.rewind()?;
-                let mut out = io::stdout().lock();
-                io::copy(spool.get_mut(), &mut out)?;
-                out.flush()?;
-            }
+        match complete {
+            true => self.out.publish()?,
+            false if self.lines == 0 => self.out.discard()?,
+            false => written.unfinished = self.out.leave()?,
         }
         Ok(written)
     }
-}
-
-/// A file without a name.
-fn spool() -> io::Result<File> {
-    let mut random = [0; 8];
-    carrack_sys::host::random_bytes(&mut random)?;
-    let path = std::env::temp_dir().join(format!("carrack-manifest-{}", format::hex(&random)));
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-    fs::remove_file(&path)?;
-    Ok(file)
 }
 
 /// One line as b3sum and sha256sum print it: digest, two spaces, name. A name with a backslash or a line feed is
@@ -170,6 +138,8 @@ pub fn escape(name: &[u8]) -> (Vec<u8>, bool) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use carrack_core::report::FileDigests;
 

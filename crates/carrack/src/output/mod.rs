@@ -13,8 +13,8 @@ mod log;
 pub mod manifest;
 mod part_file;
 mod screen;
+pub mod stream;
 
-use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -83,6 +83,8 @@ impl Output {
     /// A log or a manifest that cannot be made.
     pub fn open(options: OutputOptions) -> Result<Self, CommandError> {
         let now = Instant::now();
+        let json = options.json.then(|| Lines::stdout(true));
+        json.as_ref().map_or(Ok(()), Lines::check)?;
         let log = options
             .log_file
             .as_deref()
@@ -98,7 +100,7 @@ impl Output {
         let bar = if options.quiet { BarChoice::Never } else { options.bar };
         let state = State {
             screen: Screen::new(bar, !options.json, options.stats, now),
-            json: options.json.then(|| Lines::stdout(true)),
+            json,
             log: log.transpose()?,
             manifest: manifest.transpose()?,
             failed_list: failed_list.transpose()?,
@@ -260,9 +262,9 @@ pub fn error(error: &CommandError, as_json: bool) {
     }
 }
 
-/// A line on standard error. Errors of writing it are ignored: there is nobody left to tell.
+/// A line on standard error.
 pub fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    stream::say(&format!("{line}\n"));
 }
 
 #[cfg(test)]

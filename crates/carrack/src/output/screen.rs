@@ -1,15 +1,13 @@
 //! What is seen while a copy runs: a bar on a terminal, else a line now and then. Always on standard error.
-//!
-//! Errors of writing to standard error are ignored: there is nobody left to tell.
 
 use std::collections::VecDeque;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use carrack_core::report::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
-use super::{format, human};
+use super::{format, human, stream};
 
 /// Whether a bar is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,9 +62,7 @@ impl Screen {
 
     /// Prints a line, above the bar if there is one.
     pub fn say(&self, line: &str) {
-        let print = || {
-            let _ = writeln!(io::stderr(), "{line}");
-        };
+        let print = || super::say(line);
         match &self.kind {
             Kind::Bar(bar) => bar.suspend(print),
             Kind::Lines { .. } | Kind::Still => print(),
@@ -152,7 +148,8 @@ struct Ansi;
 
 impl Ansi {
     fn put(text: &str) -> io::Result<()> {
-        io::stderr().write_all(text.as_bytes())
+        stream::say(text);
+        Ok(())
     }
 
     /// A cursor movement; by zero it would move by one.
@@ -196,7 +193,7 @@ impl TermLike for Ansi {
     }
 
     fn flush(&self) -> io::Result<()> {
-        io::stderr().flush()
+        Ok(())
     }
 }
 

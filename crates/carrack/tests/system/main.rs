@@ -20,6 +20,7 @@ mod link;
 mod names;
 mod network;
 mod node;
+mod output;
 mod reconnect;
 mod shapes;
 mod smoke;

@@ -1,0 +1,209 @@
+//! Where output goes, and what becomes of a command whose output goes nowhere: closed streams, readers that leave, readers that do not
+//! read, files that are no files.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::{FileTypeExt, symlink};
+use std::process::{Child, Command, Stdio};
+
+use crate::support::process::signal;
+use crate::support::{Ran, Sandbox, is_root, program, ran, tool, tree, wait_until};
+
+/// Runs a line of shell in which `$0` is the program.
+fn shell(sandbox: &Sandbox, line: &str) -> Ran {
+    let mut command = sandbox.carrack();
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(line).arg(program()).current_dir(sandbox.path(".")).env_clear().stdin(Stdio::null());
+    shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    ran(shell.output().unwrap_or_else(|error| panic!("{line}: {error} {:?}", command.output())))
+}
+
+/// A device of the sandbox's own, if such can be made here.
+fn device(sandbox: &Sandbox, name: &str, minor: &str) -> bool {
+    let path = sandbox.path(name);
+    let made = is_root() && Command::new("mknod").arg(&path).args(["c", "1", minor]).status().unwrap().success();
+    made && File::options().write(true).open(path).is_ok()
+}
+
+#[test]
+fn manifest_and_failed_list_never_replace_what_is_no_file() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tree/a", "a");
+    tool(Command::new("mkfifo").arg(sandbox.path("tree/fifo")));
+    for flag in ["--manifest", "--failed-list"] {
+        let pipe = sandbox.path("pipe");
+        tool(Command::new("mkfifo").arg(&pipe));
+        symlink("pipe", sandbox.path("link")).unwrap();
+        symlink("file", sandbox.path("to-file")).unwrap();
+        sandbox.write("file", "old");
+        for name in ["pipe", "link"] {
+            let from = pipe.clone();
+            let reader = std::thread::spawn(move || {
+                let mut got = String::new();
+                File::open(from).unwrap().read_to_string(&mut got).unwrap();
+                got
+            });
+            assert_eq!(sandbox.run(["tree", "there", flag, name]).code, 23);
+            // Were it replaced, nobody would ever write to it.
+            drop(File::options().read(true).write(true).open(&pipe));
+            assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo(), "{flag} {name}");
+            assert!(reader.join().unwrap().contains("tree/"), "{flag} {name}");
+        }
+        assert_eq!(sandbox.run(["tree", "there", flag, "to-file"]).code, 23);
+        assert!(sandbox.path("to-file").is_symlink());
+        assert!(fs::read_to_string(sandbox.path("file")).unwrap().contains("tree/"), "{flag}");
+        assert_eq!(sandbox.run(["tree", "there", flag, "home"]).code, 11);
+        for name in ["pipe", "link", "to-file", "file"] {
+            fs::remove_file(sandbox.path(name)).unwrap();
+        }
+    }
+    if device(&sandbox, "full", "7") && device(&sandbox, "null", "3") {
+        sandbox.run(["tree/a", "there", "--manifest=full"]).failed_with(11, &["full", "No space left"]);
+        sandbox.ok(["tree/a", "there", "--manifest=null", "--failed-list=null"]);
+        let is_device = |name| fs::symlink_metadata(sandbox.path(name)).unwrap().file_type().is_char_device();
+        assert!(is_device("full") && is_device("null"));
+    }
+}
+
+#[test]
+fn what_stands_for_an_open_descriptor_is_written_to_at_its_end() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a", "a");
+    sandbox.write("sums", "before\n");
+    symlink("/proc/self/fd/1", sandbox.path("out")).unwrap();
+    let ran = shell(&sandbox, r#""$0" a there --manifest=out >> sums"#);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let sums = fs::read_to_string(sandbox.path("sums")).unwrap();
+    assert!(sums.starts_with("before\n") && sums.ends_with("  there\n"), "{sums}");
+    assert!(sandbox.path("out").is_symlink());
+}
+
+#[test]
+fn streams_that_are_closed_are_no_success() {
+    let sandbox = Sandbox::new();
+    sandbox.write("x", "content");
+    let said = "Bad file descriptor";
+    for line in [
+        r#""$0" x - >&-"#,
+        r#""$0" x - 1</dev/null"#,
+        r#""$0" - y <&-"#,
+        r#""$0" - y 0>/dev/null"#,
+        r#""$0" x y --json >&-"#,
+        r#""$0" x y --manifest=- >&-"#,
+        r#""$0" --files-from=- . y <&-"#,
+        r#""$0" rm --json x >&-"#,
+        r#""$0" ls . >&-"#,
+        r#""$0" sum x >&-"#,
+        r#""$0" --version >&-"#,
+        r#""$0" man >&-"#,
+        r#""$0" completions bash >&-"#,
+    ] {
+        let ran = shell(&sandbox, line);
+        ran.failed_with(11, &[said]);
+        assert!(sandbox.path("x").exists() && !sandbox.path("y").exists(), "{line}");
+        // Whoever cannot be told is told by the exit code.
+        assert_eq!(shell(&sandbox, &format!("{line} 2>&-")).code, 11, "{line}");
+    }
+    // What is not used may be closed.
+    assert_eq!(shell(&sandbox, r#""$0" x y <&- >&- 2>&-"#).code, 0);
+    assert_eq!(fs::read(sandbox.path("y")).unwrap(), b"content");
+    if device(&sandbox, "full", "7") {
+        for words in ["--version", "x z --json", "x z --manifest=-", "ls .", "x -"] {
+            let ran = shell(&sandbox, &format!(r#""$0" {words} > full"#));
+            assert_ne!(ran.code, 0, "{words}: {}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_success_and_the_copy_is_whole() {
+    let sandbox = Sandbox::new();
+    tree::many(&sandbox.path("tree"), 300, 10);
+    let status = |line: &str| {
+        let ran = shell(&sandbox, &format!(r#"{{ {line}; echo $? > status; }} | head -n 1"#));
+        (fs::read_to_string(sandbox.path("status")).unwrap(), ran)
+    };
+    let (code, ran) = status(r#""$0" tree there --json"#);
+    assert_eq!((code.as_str(), ran.stdout.lines().count()), ("11\n", 1));
+    assert!(ran.stderr.contains("standard output: Broken pipe"), "{}", ran.stderr);
+    crate::support::same_tree(&sandbox.path("tree"), &sandbox.path("there/tree"));
+    // What changes something goes on to its end, too.
+    let (code, _) = status(r#""$0" rm --json absent absent absent absent there/tree/d000/f000000"#);
+    assert_ne!(code, "0\n");
+    assert!(!sandbox.path("there/tree/d000/f000000").exists());
+}
+
+/// A command whose output is a pipe that nobody reads, once the pipe is full.
+fn unread(sandbox: &Sandbox, words: &[&str], is_error: bool) -> Child {
+    let mut command = sandbox.carrack();
+    command.args(words).stdin(Stdio::piped());
+    let (piped, null) = (Stdio::piped(), Stdio::null());
+    if is_error {
+        command.stdout(null).stderr(piped)
+    } else {
+        command.stdout(piped).stderr(null)
+    };
+    command.spawn().unwrap()
+}
+
+fn ended(child: &mut Child, what: &str) -> Option<i32> {
+    let mut status = None;
+    wait_until(what, || {
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    status.unwrap().code()
+}
+
+#[test]
+fn nobody_who_does_not_read_holds_up_a_signal_or_a_deadline() {
+    let sandbox = Sandbox::in_memory();
+    tree::many(&sandbox.path("tree"), 3000, 1);
+    sandbox.write("big", vec![7; 1 << 20]);
+    let copied = |place: &str| tree::walk(&sandbox.path(place)).iter().filter(|path| path.is_file()).count();
+    for (number, (is_error, words)) in
+        [(false, &["--json"][..]), (true, &["-vv", "--no-progress"]), (true, &["-vv", "-P"])].into_iter().enumerate()
+    {
+        for (name, code) in [("INT", 20), ("TERM", 75)] {
+            let there = format!("there-{number}-{name}");
+            let mut child = unread(&sandbox, &[&["tree", &there], words].concat(), is_error);
+            // More has been said by then than a pipe holds.
+            wait_until("the copy", || copied(&there) == 3000);
+            signal(child.id(), name);
+            assert_eq!(ended(&mut child, name), Some(code), "{words:?}");
+            // It goes on from there.
+            sandbox.ok(["tree", &there]);
+            crate::support::same_tree(&sandbox.path("tree"), &sandbox.path(&there).join("tree"));
+        }
+        let mut child = unread(&sandbox, &[&["tree", "late", "--deadline=1s"], words].concat(), is_error);
+        assert_eq!(ended(&mut child, "the deadline"), Some(30), "{words:?}");
+    }
+    // The data itself, and a listing; and who waits for standard input.
+    for (words, is_error) in [(&["big", "-"][..], false), (&["ls", "-lR", "tree"], false), (&["-", "y"], true)] {
+        let mut child = unread(&sandbox, words, is_error);
+        match (&child.stdout, &child.stderr) {
+            (Some(out), _) => carrack_sys::socket::wait(out, true, false, None).unwrap(),
+            (_, Some(out)) => carrack_sys::socket::wait(out, true, false, None).unwrap(),
+            _ => unreachable!("one of them is a pipe"),
+        };
+        signal(child.id(), "TERM");
+        assert_eq!(ended(&mut child, "SIGTERM"), Some(75), "{words:?}");
+    }
+}
+
+#[test]
+fn a_pipe_without_a_reader_is_waited_for_until_a_signal() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a", "a");
+    tool(Command::new("mkfifo").arg(sandbox.path("pipe")));
+    for flag in ["--manifest=pipe", "--failed-list=pipe", "--log-file=pipe"] {
+        let mut child = unread(&sandbox, &["a", "there", flag], true);
+        signal(child.id(), "TERM");
+        assert_ne!(ended(&mut child, flag), Some(0), "{flag}");
+        let mut child = unread(&sandbox, &["a", "there", flag], true);
+        let mut got = String::new();
+        File::open(sandbox.path("pipe")).unwrap().read_to_string(&mut got).unwrap();
+        assert_eq!(ended(&mut child, flag), Some(0), "{flag}");
+        assert_eq!(got.is_empty(), flag.starts_with("--failed"), "{flag}: {got}");
+    }
+}
