@@ -75,7 +75,7 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "small files get their names before they are synced",
         "crates/carrack-engine/src/transfer/receive.rs",
-        ["if needed { tree.sync_all().map(|_| ()) } else { Ok(()) }", "if needed { Ok(()) } else { Ok(()) }"],
+        ["if needed { tree.sync_group() } else { Ok(()) }", "if needed { Ok(()) } else { Ok(()) }"],
         DISK,
     ),
     mutation(
@@ -188,6 +188,18 @@ const MUTATIONS: &[Mutation] = &[
             "None => before.size != u64::MAX,",
         ],
         FAULTS,
+    ),
+    mutation(
+        "a directory that was exchanged gets the other's attributes",
+        "crates/carrack-engine/src/storage/directories.rs",
+        ["Ok(first == now || !found.file_system.keeps_inodes)", "Ok(first == now || found.file_system.keeps_inodes)"],
+        "-p carrack-engine --lib storage::tree::tests::directories",
+    ),
+    mutation(
+        "only the destination's own file system is synced at the end",
+        "crates/carrack-engine/src/storage/directories.rs",
+        ["tops.chain([&self.root.dir]).try_for_each", "tops.take(0).chain([&self.root.dir]).try_for_each"],
+        "-p carrack --test system destination::",
     ),
     mutation(
         "what stands at a name is not looked at again before it is replaced",

@@ -733,7 +733,8 @@ impl Agent {
         let named = |error: &io::Error| io_failure(Side::Destination, carrack_core::path::display_bytes(path), error);
         match (sink, self.environment.own_process) {
             (0, _) => {
-                let directory = self.environment.place.make_dirs(path).map_err(|error| named(&error))?;
+                let durably = options.durability != carrack_core::request::Durability::None;
+                let directory = self.environment.place.make_dirs(path, durably).map_err(|error| named(&error))?;
                 let request = marker_request(role, options)?;
                 let tree = Tree::new(directory, request, options.durability).map_err(|error| named(&error))?;
                 Ok(Destination::Tree(tree))

@@ -194,7 +194,7 @@ fn describe_itself(place: &Place, path: &[u8], followed: Stat) -> Entry {
 pub fn make_directory(place: &Place, make: &MakeDirectory) -> Result<(), Failure> {
     let path = &make.path;
     let made = if make.parents {
-        place.make_dirs(path).map(|_| ())
+        place.make_dirs(path, false).map(|_| ())
     } else {
         place.parent(path).and_then(|(parent, name)| parent.make_dir(&name, 0o777))
     };

@@ -1,5 +1,8 @@
 //! The directories of a destination: made and opened one below the other, no link followed on the way, and a bounded number of
 //! them kept open.
+//!
+//! What is remembered of each, for as long as the session lives: device and inode, so that nothing is done to another directory that has
+//! come to bear its name; and, of one that its owner could not write to, the permissions that it had.
 
 use std::collections::HashMap;
 use std::io;
@@ -7,21 +10,66 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use carrack_core::path::{display_bytes, split_name};
 use carrack_core::report::{ErrorCode, Failure, Side};
-use carrack_sys::dir::{Dir, Links};
+use carrack_core::wire::peer::DirectoryAttributes;
+use carrack_sys::dir::{Dir, Kind, Links, Stat};
 use carrack_sys::errno::ESTALE;
+use carrack_sys::host;
 
 use super::descriptors::{open_directories_max, patiently};
+use super::names::Sameness;
+use super::part::time;
 use crate::error::{failure, io_failure};
 
+/// Device and inode.
+pub type Identity = (u64, u64);
+
 /// By device and inode, the name that something of this session was given.
-pub type Names = HashMap<(u64, u64), Vec<u8>>;
+pub type Names = HashMap<Identity, Vec<u8>>;
+
+/// Finds out which names are one in a directory.
+pub type AskNames = Box<dyn Fn(&Dir) -> Sameness + Send + Sync>;
+
+/// Set-user-id, set-group-id and sticky bits are not a peer's to give, nor to take.
+pub const MODE_MASK: u32 = 0o777;
+
+/// What its owner needs to write to a directory.
+const OWNERS: u32 = 0o700;
+
+/// A file system that something is written to.
+pub struct FileSystem {
+    /// By which its files are known.
+    pub device: u64,
+    /// Which names are one name there.
+    pub names: Sameness,
+    /// See [`Dir::keeps_inodes`].
+    keeps_inodes: bool,
+    /// A directory by which all of it is synced at once; none where names have to be synced one by one.
+    top: Option<Dir>,
+}
+
+impl FileSystem {
+    fn look(dir: &Dir, device: u64, ask: &AskNames, may_keep: bool) -> io::Result<Self> {
+        let top = (may_keep && dir.syncs_as_one()).then(|| dir.try_clone()).transpose()?;
+        Ok(Self { device, names: ask(dir), keeps_inodes: dir.keeps_inodes(), top })
+    }
+
+    /// Whether two different names can be one there.
+    pub fn folds(&self) -> bool {
+        self.names.any()
+    }
+
+    /// Whether names have to be synced one by one, because nobody syncs all of them.
+    pub fn syncs_alone(&self) -> bool {
+        self.top.is_none()
+    }
+}
 
 /// A directory, kept open.
 pub struct OpenDir {
     /// The directory.
     pub dir: Dir,
-    /// Of its file system.
-    pub device: u64,
+    /// That it is on.
+    pub file_system: Arc<FileSystem>,
     /// Made by this transfer: nothing can stand in the way there.
     pub fresh: bool,
 }
@@ -33,10 +81,25 @@ pub struct Directories {
     pub root: Arc<OpenDir>,
     open: Mutex<HashMap<Vec<u8>, Arc<OpenDir>>>,
     open_max: usize,
-    /// The name of a new directory is synced before anything gets a name in it.
+    /// The name of a directory is synced before anything gets a name in it.
     sync_names: bool,
+    ask: AskNames,
+    /// By device, the file systems that have been met.
+    file_systems: Mutex<HashMap<u64, Arc<FileSystem>>>,
+    /// By the digest of its path, what each directory of this session is.
+    known: Mutex<HashMap<[u8; 16], Identity>>,
     /// Where two names may be one: the directories of this session, and the names that they were made or found by.
-    twins: Option<Mutex<Names>>,
+    twins: Mutex<Names>,
+    /// Permissions of directories before their owner was let in.
+    opened_up: Mutex<HashMap<Vec<u8>, (u32, Identity)>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn identity(stat: &Stat) -> Identity {
+    (stat.device, stat.inode)
 }
 
 impl Directories {
@@ -44,15 +107,21 @@ impl Directories {
     ///
     /// # Errors
     /// When it cannot be looked at.
-    pub fn new(root: Dir, sync_names: bool, names_fold: bool) -> io::Result<Self> {
-        let device = root.stat_self()?.device;
-        let root = Arc::new(OpenDir { dir: root, device, fresh: false });
-        let twins = names_fold.then(Mutex::default);
-        Ok(Self { root, open: Mutex::default(), open_max: open_directories_max(), sync_names, twins })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Arc<OpenDir>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn new(root: Dir, sync_names: bool, ask: AskNames) -> io::Result<Self> {
+        let stat = root.stat_self()?;
+        let file_system = Arc::new(FileSystem::look(&root, stat.device, &ask, true)?);
+        let file_systems = HashMap::from([(stat.device, Arc::clone(&file_system))]);
+        Ok(Self {
+            root: Arc::new(OpenDir { dir: root, file_system, fresh: false }),
+            open: Mutex::default(),
+            open_max: open_directories_max(),
+            sync_names,
+            ask,
+            file_systems: Mutex::new(file_systems),
+            known: Mutex::new(HashMap::from([(key(b""), identity(&stat))])),
+            twins: Mutex::default(),
+            opened_up: Mutex::default(),
+        })
     }
 
     /// Does something in a directory; once more, with the directory opened anew, when the server of the file system has forgotten the
@@ -69,7 +138,7 @@ impl Directories {
         let directory = self.get(path)?;
         let done = match work(&directory) {
             Err(error) if is_stale(&error) && !path.is_empty() => {
-                self.lock().clear();
+                lock(&self.open).clear();
                 work(&*self.get(path)?)
             }
             other => other,
@@ -82,12 +151,13 @@ impl Directories {
         if path.is_empty() {
             return Some(Arc::clone(&self.root));
         }
-        if let Some(found) = self.lock().get(path) {
+        if let Some(found) = lock(&self.open).get(path) {
             return Some(Arc::clone(found));
         }
         let dir = patiently(|| self.root.dir.open_dir(path, Links::Refuse)).ok()?;
-        let device = dir.stat_self().ok()?.device;
-        Some(Arc::new(OpenDir { dir, device, fresh: false }))
+        let found = self.opened(dir, false).ok()?;
+        self.is_known(path, &found, false).ok().filter(|&known| known)?;
+        Some(Arc::new(found))
     }
 
     /// A directory below the root, made if it is not there.
@@ -98,7 +168,7 @@ impl Directories {
         if path.is_empty() {
             return Ok(Arc::clone(&self.root));
         }
-        let mut open = self.lock();
+        let mut open = lock(&self.open);
         // From the nearest directory that is open already, downwards.
         let mut known = path;
         let mut current = loop {
@@ -114,13 +184,7 @@ impl Directories {
         while done < path.len() {
             let start = if done == 0 { 0 } else { done + 1 };
             let end = path[start..].iter().position(|&byte| byte == b'/').map_or(path.len(), |place| start + place);
-            let at = || display_bytes(&path[..end]);
-            let next = patiently(|| enter(&current.dir, &path[start..end]))
-                .and_then(
-                    |next| if next.fresh && self.sync_names { current.dir.sync().map(|()| next) } else { Ok(next) },
-                )
-                .map_err(|error| io_failure(Side::Destination, format!("directory {}", at()), &error))?;
-            self.check_twin(&next, &path[..end])?;
+            let next = self.enter_below(&current, &path[..end])?;
             if open.len() >= self.open_max {
                 open.clear();
             }
@@ -131,15 +195,186 @@ impl Directories {
         Ok(current)
     }
 
+    fn enter_below(&self, parent: &OpenDir, path: &[u8]) -> Result<OpenDir, Failure> {
+        let fail =
+            |error: io::Error| io_failure(Side::Destination, format!("directory {}", display_bytes(path)), &error);
+        let next = patiently(|| self.enter(&parent.dir, path)).map_err(fail)?;
+        // Not only of one that has just been made: whoever made it may have been cut off before its name was synced.
+        if self.sync_names || parent.file_system.syncs_alone() {
+            parent.dir.sync().map_err(fail)?;
+        }
+        if !self.is_known(path, &next, true).map_err(fail)? {
+            return Err(exchanged(path));
+        }
+        self.check_twin(&next, path).map(|()| next)
+    }
+
+    /// Opens an entry as a directory, or makes it one.
+    fn enter(&self, parent: &Dir, path: &[u8]) -> io::Result<OpenDir> {
+        let name = split_name(path).1;
+        let fresh = match parent.make_dir(name, OWNERS) {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+            Err(error) => return Err(error),
+        };
+        let dir = match parent.open_dir(name, Links::Refuse) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => self.let_in(parent, path, fresh, error)?,
+            other => other?,
+        };
+        self.let_owner_write(&dir, path, fresh)?;
+        self.opened(dir, fresh)
+    }
+
+    /// Opens a directory of this user's that may not be read: `denied` says so. What it is set to gives nobody else anything, whatever
+    /// has come to bear the name.
+    fn let_in(&self, parent: &Dir, path: &[u8], fresh: bool, denied: io::Error) -> io::Result<Dir> {
+        let name = split_name(path).1;
+        let before = parent.stat_at(name)?;
+        if before.kind != Kind::Dir || before.uid != host::user_id() {
+            return Err(denied);
+        }
+        parent.set_mode(name, OWNERS)?;
+        let dir = parent.open_dir(name, Links::Refuse)?;
+        // One that was just made has its permissions from the umask alone.
+        if !fresh && identity(&dir.stat_self()?) == identity(&before) {
+            lock(&self.opened_up).entry(path.to_vec()).or_insert((before.mode, identity(&before)));
+        }
+        Ok(dir)
+    }
+
+    /// A directory of this user's that is read-only gets its permissions back when its attributes are set, or at the end.
+    fn let_owner_write(&self, dir: &Dir, path: &[u8], fresh: bool) -> io::Result<()> {
+        let stat = dir.stat_self()?;
+        let user = host::user_id();
+        if user == 0 || stat.uid != user || stat.mode & OWNERS == OWNERS {
+            return Ok(());
+        }
+        dir.set_own_mode(stat.mode | OWNERS)?;
+        if fresh {
+            return Ok(());
+        }
+        lock(&self.opened_up).entry(path.to_vec()).or_insert((stat.mode, identity(&stat)));
+        Ok(())
+    }
+
+    fn opened(&self, dir: Dir, fresh: bool) -> io::Result<OpenDir> {
+        let device = dir.stat_self()?.device;
+        let mut met = lock(&self.file_systems);
+        let file_system = match met.get(&device) {
+            Some(met) => Arc::clone(met),
+            None => {
+                // Each keeps a descriptor. Beyond, names are synced one by one.
+                let may_keep = met.len() < self.open_max;
+                let found = Arc::new(FileSystem::look(&dir, device, &self.ask, may_keep)?);
+                if may_keep {
+                    met.insert(device, Arc::clone(&found));
+                }
+                found
+            }
+        };
+        Ok(OpenDir { dir, file_system, fresh })
+    }
+
+    /// Whether a directory is the one that was first made or found by its name in this session; if it is the first, it is written down.
+    fn is_known(&self, path: &[u8], found: &OpenDir, write_down: bool) -> io::Result<bool> {
+        let now = identity(&found.dir.stat_self()?);
+        let mut known = lock(&self.known);
+        let first = match known.get(&key(path)) {
+            Some(first) => *first,
+            None if write_down => *known.entry(key(path)).or_insert(now),
+            None => now,
+        };
+        Ok(first == now || !found.file_system.keeps_inodes)
+    }
+
     /// Two directories of one copy must not become one.
     fn check_twin(&self, found: &OpenDir, path: &[u8]) -> Result<(), Failure> {
-        let Some(twins) = &self.twins else { return Ok(()) };
+        if !found.file_system.folds() {
+            return Ok(());
+        }
         let stat =
             found.dir.stat_self().map_err(|error| io_failure(Side::Destination, "stat the directory", &error))?;
-        let mut twins = twins.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = twins.entry((stat.device, stat.inode)).or_insert_with(|| path.to_vec());
+        let mut twins = lock(&self.twins);
+        let first = twins.entry(identity(&stat)).or_insert_with(|| path.to_vec());
         if first == path { Ok(()) } else { Err(twin(path, first)) }
     }
+
+    /// Sets a directory's permissions and time, of the one that this session has written to and no other.
+    ///
+    /// # Errors
+    /// When another one bears its name, and those of the file system.
+    pub fn set_attributes(&self, wanted: &DirectoryAttributes) -> Result<(), Failure> {
+        let path = &wanted.path[..];
+        let fail = |error: io::Error| io_failure(Side::Destination, "set permissions and times", &error);
+        if !lock(&self.known).contains_key(&key(path)) {
+            return Err(failure(
+                ErrorCode::NotFound,
+                Side::Destination,
+                "it is no directory that this copy has made or found",
+            ));
+        }
+        // By its name, not by a descriptor from before: what is set must be what is found there afterwards.
+        let (parent, name) = split_name(path);
+        let open = |parent: &OpenDir| patiently(|| parent.dir.open_dir(name, Links::Refuse));
+        let dir = self.within(parent, "set permissions and times", open)?;
+        let found = self.opened(dir, false).map_err(fail)?;
+        if !self.is_known(path, &found, false).map_err(fail)? {
+            return Err(exchanged(path));
+        }
+        let before = found.dir.stat_self().map_err(fail)?;
+        let had = lock(&self.opened_up).get(path).map_or(before.mode, |had| had.0);
+        let mode = wanted.mode & MODE_MASK | had & !MODE_MASK;
+        if mode != before.mode {
+            found.dir.set_own_mode(mode).map_err(fail)?;
+        }
+        found.dir.set_own_times(time(wanted.mtime)).map_err(fail)?;
+        lock(&self.opened_up).remove(path);
+        if self.sync_names || found.file_system.syncs_alone() {
+            found.dir.sync().map_err(fail)?;
+        }
+        Ok(())
+    }
+
+    /// Gives back their permissions to directories whose owner was let in, and whose attributes have not come.
+    pub fn close_up(&self) {
+        let mut all: Vec<_> = lock(&self.opened_up).drain().collect();
+        // Those below first: what is above them may not let anybody in afterwards.
+        all.sort_unstable_by(|one, other| other.0.cmp(&one.0));
+        for (path, (mode, before)) in all {
+            let dir = self.root.dir.open_dir(&path, Links::Refuse);
+            if let Ok(dir) = dir
+                && dir.stat_self().is_ok_and(|now| identity(&now) == before)
+            {
+                // Nothing can be done about one that is refused; the next run sets it again.
+                let _ = dir.set_own_mode(mode);
+            }
+        }
+    }
+
+    /// Syncs every file system that something has been written to.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn sync_file_systems(&self) -> io::Result<()> {
+        let met: Vec<_> = lock(&self.file_systems).values().cloned().collect();
+        // Where names were synced one by one all has been. The root's is asked in any case.
+        let others = met.iter().filter(|met| met.device != self.root.file_system.device);
+        let tops = others.filter_map(|met| met.top.as_ref());
+        tops.chain([&self.root.dir]).try_for_each(Dir::sync_filesystem)
+    }
+}
+
+/// Of a path, for a table that need not hold it.
+fn key(path: &[u8]) -> [u8; 16] {
+    *blake3::hash(path).as_bytes().first_chunk().expect("it is longer")
+}
+
+fn exchanged(path: &[u8]) -> Failure {
+    let message = format!(
+        "directory {}: another one bears its name than the one that this copy has made or found: it was renamed or exchanged meanwhile",
+        display_bytes(path)
+    );
+    failure(ErrorCode::NotFound, Side::Destination, message)
 }
 
 /// Two names of one copy are one name at the destination.
@@ -156,16 +391,4 @@ pub fn twin(path: &[u8], first: &[u8]) -> Failure {
 /// A handle that the server of a network file system no longer knows.
 pub fn is_stale(error: &io::Error) -> bool {
     error.raw_os_error() == Some(ESTALE)
-}
-
-/// Opens an entry as a directory, or makes it one.
-fn enter(parent: &Dir, name: &[u8]) -> io::Result<OpenDir> {
-    let fresh = match parent.make_dir(name, 0o700) {
-        Ok(()) => true,
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
-        Err(error) => return Err(error),
-    };
-    let dir = parent.open_dir(name, Links::Refuse)?;
-    let device = dir.stat_self()?.device;
-    Ok(OpenDir { dir, device, fresh })
 }

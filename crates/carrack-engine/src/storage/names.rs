@@ -73,8 +73,8 @@ impl Sameness {
         self.case || self.forms
     }
 
-    /// Asks the file system, by a file that is there for a moment. Where none can be made nothing can be written either.
-    fn ask(dir: &Dir, tag: Tag) -> Self {
+    /// Asks a directory's file system, by a file that is there for a moment. Where none can be made nothing can be written either.
+    pub fn ask(dir: &Dir, tag: Tag) -> Self {
         let name = |letters: &str| [b".", letters.as_bytes(), MIDDLE, &tag, b"-0", PART_END].concat();
         let probe = name("A\u{e9}");
         // One that an earlier session of the run could not take away any more says nothing of itself, and stays if nobody else does.
@@ -96,7 +96,6 @@ impl Sameness {
 /// Names of the part files of one session.
 pub struct PartNames {
     tag: Tag,
-    same: Sameness,
     /// Names of small files' parts that are in use, with their directories.
     in_use: Mutex<HashSet<Vec<u8>>>,
     next: AtomicU64,
@@ -125,22 +124,13 @@ impl Drop for PartName {
 }
 
 impl PartNames {
-    /// With this tag, which no other session has at the same time, below this directory.
-    pub fn new(tag: Tag, root: &Dir) -> Self {
-        Self::with_sameness(tag, Sameness::ask(root, tag))
-    }
-
-    pub(super) fn with_sameness(tag: Tag, same: Sameness) -> Self {
-        Self { tag, same, in_use: Mutex::default(), next: AtomicU64::new(1) }
+    /// With this tag, which no other session has at the same time.
+    pub fn new(tag: Tag) -> Self {
+        Self { tag, in_use: Mutex::default(), next: AtomicU64::new(1) }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashSet<Vec<u8>>> {
         self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Which names are one name here.
-    pub fn sameness(&self) -> Sameness {
-        self.same
     }
 
     fn with(&self, name: &[u8], number: &str) -> Vec<u8> {
@@ -156,9 +146,9 @@ impl PartNames {
     }
 
     /// For a small file or link: the same name in every session, so that what an earlier one left is replaced by the way. A number
-    /// is added where the name is in use, and where another name in use may be the same name.
-    pub fn small(self: &Arc<Self>, parent: &[u8], name: &[u8]) -> PartName {
-        if !self.same.any() {
+    /// is added where the name is in use, and where another name in use may be the same name because the directory `folds` names.
+    pub fn small(self: &Arc<Self>, parent: &[u8], name: &[u8], folds: bool) -> PartName {
+        if !folds {
             let plain = self.with(name, "");
             let whole = [parent, b"/", &plain].concat();
             if self.lock().insert(whole.clone()) {
@@ -193,11 +183,11 @@ mod tests {
 
     #[test]
     fn what_is_made_here_is_known_here_and_nothing_else() {
-        let names = Arc::new(PartNames::with_sameness(TAG, Sameness::default()));
+        let names = Arc::new(PartNames::new(TAG));
         let long = [b'n'; limits::NAME_BYTES];
         for name in [&b"a"[..], b".hidden", b"a.carrack-ffffffff.part", b"\xff\xfe", &long] {
-            let one = names.small(b"d", name);
-            let two = names.small(b"d", name);
+            let one = names.small(b"d", name, false);
+            let two = names.small(b"d", name, false);
             for part in [&one, &two, &names.numbered(name, u64::MAX)] {
                 assert_eq!(tag_of(&part.name), Some(TAG));
                 assert!(part.name.len() <= limits::NAME_BYTES);
@@ -232,17 +222,17 @@ mod tests {
 
     #[test]
     fn long_names_that_begin_alike_have_different_parts() {
-        let names = Arc::new(PartNames::with_sameness(TAG, Sameness::default()));
+        let names = Arc::new(PartNames::new(TAG));
         let (one, two) = ([b'n'; 255], [[b'n'; 254].as_slice(), b"m"].concat());
-        let first = names.small(b"", &one);
-        let second = names.small(b"", &two);
+        let first = names.small(b"", &one, false);
+        let second = names.small(b"", &two, false);
         assert_ne!(first.name, second.name);
         assert_ne!(names.numbered(&one, 1).name, names.numbered(&two, 2).name);
-        let elsewhere = names.small(b"d", &one);
+        let elsewhere = names.small(b"d", &one, false);
         assert_eq!(first.name, elsewhere.name);
         let plain = first.name.clone();
         drop(first);
-        assert_eq!(names.small(b"", &two).name, plain, "free again");
+        assert_eq!(names.small(b"", &two, false).name, plain, "free again");
     }
 
     #[test]
@@ -257,18 +247,16 @@ mod tests {
 
     #[test]
     fn names_that_may_be_one_never_share_a_part() {
-        for same in [Sameness { case: true, forms: false }, Sameness { case: false, forms: true }] {
-            let names = Arc::new(PartNames::with_sameness(TAG, same));
-            let (one, two) = (names.small(b"", b"a"), names.small(b"", b"A"));
-            assert!(!one.name.eq_ignore_ascii_case(&two.name));
-        }
+        let names = Arc::new(PartNames::new(TAG));
+        let (one, two) = (names.small(b"", b"a", true), names.small(b"", b"A", true));
+        assert!(!one.name.eq_ignore_ascii_case(&two.name));
     }
 
     #[test]
     fn the_file_system_is_asked_and_nothing_is_left() {
         let directory = tempfile::tempdir().unwrap();
         let dir = Dir::open_ambient(directory.path()).unwrap();
-        let same = PartNames::new(TAG, &dir).sameness();
+        let same = Sameness::ask(&dir, TAG);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
         std::fs::write(directory.path().join("B"), "").unwrap();
         assert_eq!(same.case, directory.path().join("b").exists());
@@ -278,7 +266,7 @@ mod tests {
     fn what_an_earlier_session_left_is_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let dir = Dir::open_ambient(directory.path()).unwrap();
-        let name = Arc::new(PartNames::new(TAG, &dir)).small(b"", b"f");
+        let name = Arc::new(PartNames::new(TAG)).small(b"", b"f", false);
         let left = PartNames::make(&dir, &name, |name| dir.create_new(name)).unwrap();
         carrack_sys::file::write_all_at(&left, b"old", 0).unwrap();
         PartNames::make(&dir, &name, |name| dir.symlink(b"target", name)).unwrap();

@@ -33,7 +33,7 @@ pub(super) struct Shared {
     pub durability: Durability,
     pub watch: Watch,
     /// Where two names may be one: files of this session by device and inode, and the names that they got.
-    pub published: Option<Mutex<Names>>,
+    pub published: Mutex<Names>,
 }
 
 /// The name that something written will get.
@@ -113,9 +113,11 @@ impl PartEntry {
             let item = PublishedItem { kind, path: &path, size, mtime, inode: stored.inode, stored_mtime };
             journal.published(Published { key: published_key(&item), digests });
         }
-        if self.shared.durability == Durability::Each {
-            self.shared.directories.within(&self.parent, "sync the directory", |directory| directory.dir.sync())?;
-        }
+        let each = self.shared.durability == Durability::Each;
+        let group = self.shared.durability == Durability::Group;
+        self.shared.directories.within(&self.parent, "sync the directory", |directory| {
+            if each || (group && directory.file_system.syncs_alone()) { directory.dir.sync() } else { Ok(()) }
+        })?;
         Ok(true)
     }
 
@@ -123,8 +125,8 @@ impl PartEntry {
     fn rename(&self, stored: Option<&dir::Stat>) -> Result<bool, Failure> {
         let shared = &self.shared;
         // From looking at the name to having it: no other item of this copy may get it in between.
-        let mut published =
-            shared.published.as_ref().map(|published| published.lock().unwrap_or_else(PoisonError::into_inner));
+        let folds = shared.directories.get(&self.parent)?.file_system.folds();
+        let mut published = folds.then(|| shared.published.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some(published) = &published {
             let there =
                 shared.directories.within(&self.parent, "stat", |directory| stat_entry(&directory.dir, &self.name))?;

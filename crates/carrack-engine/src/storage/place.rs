@@ -88,17 +88,14 @@ impl Place {
         }
     }
 
-    /// Makes a directory and those above it, as `mkdir -p` does, and opens it.
+    /// Makes a directory and those above it, as `mkdir -p` does, and opens it. With `durably` the names that were made are synced.
     ///
     /// # Errors
     /// As [`Place::dir`].
-    pub fn make_dirs(&self, path: &[u8]) -> io::Result<Dir> {
+    pub fn make_dirs(&self, path: &[u8], durably: bool) -> io::Result<Dir> {
         let path = self.normal(path);
         match self {
-            Self::Anywhere { .. } => {
-                std::fs::create_dir_all(as_path(&path))?;
-                Dir::open_ambient(as_path(&path))
-            }
+            Self::Anywhere { .. } => make_ambient(as_path(&path), durably),
             Self::Beneath(root) => {
                 let mut current = root.try_clone()?;
                 for name in path.split(|&byte| byte == b'/').filter(|name| !matches!(*name, b"" | b".")) {
@@ -106,6 +103,7 @@ impl Place {
                         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                             return Err(error);
                         }
+                        Ok(()) if durably => current.sync()?,
                         _ => {}
                     }
                     // Each hop from the root again: a link in the middle may lead elsewhere below it, never out.
@@ -144,6 +142,24 @@ impl Place {
             }
         }
     }
+}
+
+fn make_ambient(path: &Path, durably: bool) -> io::Result<Dir> {
+    let parent = path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
+    match (Dir::open_ambient(path), parent.zip(path.file_name())) {
+        (Err(error), Some((parent, name))) if error.kind() == io::ErrorKind::NotFound => {
+            let above = make_ambient(parent, durably)?;
+            match above.make_dir(name.as_bytes(), 0o777) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ if durably => above.sync()?,
+                _ => {}
+            }
+        }
+        // What may be passed through and not read, and paths that go up again: the system knows its way.
+        (Err(_), _) => std::fs::create_dir_all(path)?,
+        (opened, _) => return opened,
+    }
+    Dir::open_ambient(path)
 }
 
 /// Linux's, its end counted.

@@ -3,9 +3,10 @@
 //! How a receiving end uses it: [`Tree::new`] with a [`MarkerRequest`] finds what earlier sessions of the same copy left, and
 //! [`Tree::known_count`] says whether anything is worth asking about. A large file is opened by [`Tree::open_part`]; its blocks are
 //! written by [`PartFile::write`], and made to count by [`PartFile::checkpoint`] every now and then; then [`PartFile::finish`],
-//! [`PartFile::publish`]. Small ones go through [`Tree::write_small`] or [`Tree::write_link`], in groups: [`Tree::sync_all`],
-//! [`PartEntry::publish`] of each, [`Tree::written_down`]. At the end every part file that is still open gets
-//! [`PartFile::leave`], and then [`Tree::finish`] says whether all is done.
+//! [`PartFile::publish`]. Small ones go through [`Tree::write_small`] or [`Tree::write_link`], in groups: [`Tree::sync_group`],
+//! [`PartEntry::publish`] of each, [`Tree::written_down`]. When all have their names, [`Tree::apply_directories`] and
+//! [`Tree::sync_all`]. At the end every part file that is still open gets [`PartFile::leave`], and then [`Tree::finish`] says whether
+//! all is done.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,9 +25,9 @@ use carrack_sys::dir::{Dir, Kind, Stat, stat_file};
 use carrack_sys::file;
 
 use super::descriptors::patiently;
-use super::directories::{Directories, OpenDir};
+use super::directories::{AskNames, Directories, MODE_MASK, OpenDir};
 use super::marker::{Journal, MarkerRequest};
-use super::names::{PartName, PartNames, new_tag};
+use super::names::{PartName, PartNames, Sameness, new_tag};
 use super::part::{
     PartEntry, PartFile, Shared, Source, Touched, check_twin, finish_attributes, may_replace, stat_entry, time,
 };
@@ -78,9 +79,6 @@ pub enum OpenedPart {
 }
 
 impl Tree {
-    /// Set-user-id, set-group-id and sticky bits are not a peer's to give.
-    const MODE_MASK: u32 = 0o777;
-
     /// Below this directory. Without a request, or where no marker can be kept, nothing can be resumed later.
     ///
     /// # Errors
@@ -91,18 +89,21 @@ impl Tree {
         let durability = if alone { Durability::Each } else { durability };
         let journal = request.and_then(|request| Journal::open(&root, &request, durability)).map(Arc::new);
         let tag = journal.as_ref().map_or_else(new_tag, |journal| Ok(journal.tag()))?;
-        let names = PartNames::new(tag, &root);
-        Self::with(root, journal, names, durability)
+        Self::with(root, journal, tag, durability, Box::new(move |dir| Sameness::ask(dir, tag)))
     }
 
-    fn with(root: Dir, journal: Option<Arc<Journal>>, names: PartNames, durability: Durability) -> io::Result<Self> {
-        let fold = names.sameness().any();
-        let directories = Directories::new(root, durability == Durability::Each, fold)?;
-        let published = fold.then(Mutex::default);
-        let watch = Watch::default();
+    fn with(
+        root: Dir,
+        journal: Option<Arc<Journal>>,
+        tag: marker::Tag,
+        durability: Durability,
+        ask: AskNames,
+    ) -> io::Result<Self> {
+        let directories = Directories::new(root, durability == Durability::Each, ask)?;
+        let (watch, published) = (Watch::default(), Mutex::default());
         Ok(Self {
             shared: Arc::new(Shared { directories, journal, durability, watch, published }),
-            names: Arc::new(names),
+            names: Arc::new(PartNames::new(tag)),
             sync_each: AtomicBool::new(false),
             next_part: AtomicU64::new(1),
         })
@@ -139,7 +140,8 @@ impl Tree {
     ) -> Option<FileDigests> {
         let journal = self.shared.journal.as_ref().filter(|journal| journal.known_count() > 0)?;
         let (parent, name) = split_name(path);
-        let there = stat_entry(&self.shared.directories.find(parent)?.dir, name).ok()??;
+        let directory = self.shared.directories.find(parent)?;
+        let there = stat_entry(&directory.dir, name).ok()??;
         let whole = match source.kind {
             ItemKind::File => there.kind == Kind::File && there.size == source.size,
             ItemKind::Symlink => there.kind == Kind::Symlink,
@@ -152,8 +154,8 @@ impl Tree {
         if !unchanged(mtime, changed, clock) {
             return None;
         }
-        if let Some(published) = &self.shared.published {
-            let mut published = published.lock().unwrap_or_else(PoisonError::into_inner);
+        if directory.file_system.folds() {
+            let mut published = self.shared.published.lock().unwrap_or_else(PoisonError::into_inner);
             published.insert((there.device, there.inode), path.to_vec());
         }
         Some(digests)
@@ -164,14 +166,19 @@ impl Tree {
         let (parent, name) = split_name(path);
         let look = |directory: &OpenDir| {
             // In a directory that this session made nothing is in the way, but what it put there itself.
-            let empty = directory.fresh && self.shared.published.is_none();
+            let empty = directory.fresh && !directory.file_system.folds();
             if empty { Ok(None) } else { stat_entry(&directory.dir, name) }
         };
         let there = self.shared.directories.within(parent, "stat", look)?;
-        if let Some(published) = &self.shared.published {
-            check_twin(&published.lock().unwrap_or_else(PoisonError::into_inner), path, there)?;
+        if there.is_some() && self.folds(parent)? {
+            check_twin(&self.shared.published.lock().unwrap_or_else(PoisonError::into_inner), path, there)?;
         }
         may_replace(there, mtime, existing)
+    }
+
+    /// Whether two different names can be one in a directory.
+    fn folds(&self, directory: &[u8]) -> Result<bool, Failure> {
+        Ok(self.shared.directories.get(directory)?.file_system.folds())
     }
 
     fn entry(&self, path: &[u8], part: PartName, source: Source, existing: Existing) -> PartEntry {
@@ -236,7 +243,7 @@ impl Tree {
             file: created,
             entry: self.entry(&offer.path, part, source, options.existing),
             number: None,
-            mode: offer.mode & Self::MODE_MASK,
+            mode: offer.mode & MODE_MASK,
             path: Arc::from(offer.path.as_slice()),
             block_bytes: options.block_bytes,
             wanted: options.digests,
@@ -310,7 +317,7 @@ impl Tree {
             file: opened,
             entry: self.entry(&offer.path, name, source, options.existing),
             number: Some(number),
-            mode: offer.mode & Self::MODE_MASK,
+            mode: offer.mode & MODE_MASK,
             path: Arc::from(offer.path.as_slice()),
             block_bytes: options.block_bytes,
             wanted: options.digests,
@@ -338,10 +345,10 @@ impl Tree {
         let path = Arc::from(small.path);
         let _entered = self.shared.watch.enter("write", &path);
         let (parent, name) = split_name(small.path);
-        let part = self.names.small(parent, name);
+        let part = self.names.small(parent, name, self.folds(parent)?);
         let (part_file, device) = self.shared.directories.within(parent, "create the part file", |directory| {
             let make = |name: &[u8]| patiently(|| directory.dir.create_new(name));
-            PartNames::make(&directory.dir, &part, make).map(|file| (file, directory.device))
+            PartNames::make(&directory.dir, &part, make).map(|file| (file, directory.file_system.device))
         })?;
         let source = Source { kind: ItemKind::File, size: content.len() as u64, mtime: Some(small.mtime) };
         let mut entry = self.entry(small.path, part, source, existing);
@@ -350,7 +357,7 @@ impl Tree {
             if !content.is_empty() {
                 file::write_all_at(&part_file, content, 0)?;
             }
-            finish_attributes(&part_file, small.mode & Self::MODE_MASK, Some(small.mtime))?;
+            finish_attributes(&part_file, small.mode & MODE_MASK, Some(small.mtime))?;
             // Asked once: which it is may change while others are being synced.
             let alone = self.syncs_now(device, small.read_back);
             if alone {
@@ -377,7 +384,7 @@ impl Tree {
             Durability::None => read_back,
             // Syncing the root's file system would not reach another one that is mounted below it.
             Durability::Group => {
-                self.sync_each.load(Ordering::Relaxed) || device != self.shared.directories.root.device
+                self.sync_each.load(Ordering::Relaxed) || device != self.shared.directories.root.file_system.device
             }
         }
     }
@@ -396,7 +403,7 @@ impl Tree {
             return Ok(None);
         }
         let (parent, name) = split_name(small.path);
-        let part = self.names.small(parent, name);
+        let part = self.names.small(parent, name, self.folds(parent)?);
         let stat = self.shared.directories.within(parent, "make the link", |directory| {
             PartNames::make(&directory.dir, &part, |name| directory.dir.symlink(target, name))?;
             // A link's own time is a nicety that some file systems do not have.
@@ -417,14 +424,14 @@ impl Tree {
         self.shared.directories.get(path).map(|_| ())
     }
 
-    /// Brings what has been written to stable storage, before it gets its names, and tells whether that was done: with
-    /// [`Durability::None`] it is not.
+    /// Brings what small files of a group hold to stable storage, before they get their names; but of those that are synced by
+    /// themselves.
     ///
     /// # Errors
     /// The system's: then nothing that was written since the last time may be relied on, and asking again would prove nothing.
-    pub fn sync_all(&self) -> Result<bool, Failure> {
+    pub fn sync_group(&self) -> Result<(), Failure> {
         if self.shared.durability == Durability::None {
-            return Ok(false);
+            return Ok(());
         }
         let start = Instant::now();
         let _entered = self.shared.watch.enter("sync", &Arc::from(&b""[..]));
@@ -433,7 +440,21 @@ impl Tree {
         if start.elapsed() > SYNC_ALL_PATIENCE {
             self.sync_each.store(true, Ordering::Relaxed);
         }
-        Ok(true)
+        Ok(())
+    }
+
+    /// Brings everything that has its name to stable storage, on every file system that was written to, and tells whether that was done:
+    /// with [`Durability::None`] it is not.
+    ///
+    /// # Errors
+    /// As [`Tree::sync_group`].
+    pub fn sync_all(&self) -> Result<bool, Failure> {
+        if self.shared.durability == Durability::None {
+            return Ok(false);
+        }
+        let _entered = self.shared.watch.enter("sync", &Arc::from(&b""[..]));
+        let synced = self.shared.directories.sync_file_systems();
+        synced.map(|()| true).map_err(|error| io_failure(Side::Destination, "sync the file system", &error))
     }
 
     /// Whether what is written from now on needs no sync of its group: each is synced by itself, or none is to be.
@@ -454,23 +475,13 @@ impl Tree {
         if let Some(journal) = &self.shared.journal {
             journal.finish(whole);
         }
+        self.shared.directories.close_up();
     }
 
     /// Sets permissions and times, in this order, and tells what failed.
     pub fn apply_directories(&self, list: &[DirectoryAttributes]) -> Vec<(Vec<u8>, Failure)> {
-        let mut failures = Vec::new();
-        for attributes in list {
-            let (parent, name) = split_name(&attributes.path);
-            let result = self.shared.directories.within(parent, "set permissions and times", |directory| {
-                let dir = &directory.dir;
-                dir.set_mode(name, attributes.mode & Self::MODE_MASK)?;
-                dir.set_times(name, time(attributes.mtime))
-            });
-            if let Err(failure) = result {
-                failures.push((attributes.path.clone(), failure));
-            }
-        }
-        failures
+        let set = |one: &DirectoryAttributes| self.shared.directories.set_attributes(one).err();
+        list.iter().filter_map(|one| Some((one.path.clone(), set(one)?))).collect()
     }
 }
 

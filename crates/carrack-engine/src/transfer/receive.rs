@@ -402,7 +402,7 @@ impl ReceiveRun {
             staged.get(bundle).is_some_and(|staged| staged.entries.iter().any(|(_, entry)| entry.awaits_sync()))
         });
         drop(staged);
-        if needed { tree.sync_all().map(|_| ()) } else { Ok(()) }
+        if needed { tree.sync_group() } else { Ok(()) }
     }
 
     fn commit(&self, commit: Commit, synced: &Result<(), Failure>) {

@@ -318,15 +318,33 @@ impl Dir {
     pub fn syncs_as_one(&self) -> bool {
         #[cfg(target_os = "linux")]
         {
-            const FUSE: u32 = 0x6573_5546;
-            const CIFS: u32 = 0xff53_4d42;
-            const SMB2: u32 = 0xfe53_4d42;
-            // Magic numbers have 32 bits, in a field that is wider on most machines, and signed.
-            retry(|| rustix::fs::fstatfs(&self.fd))
-                .is_ok_and(|found| ![FUSE, CIFS, SMB2].contains(&(found.f_type as u32)))
+            retry(|| rustix::fs::fstatfs(&self.fd)).is_ok_and(|found| !is_fuse_or_smb(&found))
         }
         #[cfg(not(target_os = "linux"))]
         false
+    }
+
+    /// Whether what is here keeps its inode's number for as long as it exists. FUSE and SMB may give another one to what nobody has
+    /// had open for a while.
+    pub fn keeps_inodes(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        {
+            retry(|| rustix::fs::fstatfs(&self.fd)).is_ok_and(|found| !is_fuse_or_smb(&found))
+        }
+        #[cfg(not(target_os = "linux"))]
+        true
+    }
+
+    /// Sets the permissions of the directory itself (the low 12 bits of `mode`).
+    pub fn set_own_mode(&self, mode: u32) -> io::Result<()> {
+        let mode = mode_bits(mode);
+        Ok(retry(|| rustix::fs::fchmod(&self.fd, mode))?)
+    }
+
+    /// Sets the modification time of the directory itself, and leaves the access time alone.
+    pub fn set_own_times(&self, mtime: Time) -> io::Result<()> {
+        let times = only_mtime(mtime)?;
+        Ok(retry(|| rustix::fs::futimens(&self.fd, &times))?)
     }
 
     /// Waits until the names in this directory are on disk.
@@ -348,6 +366,15 @@ impl Dir {
             inodes_available: if counted { found.f_favail } else { u64::MAX },
         })
     }
+}
+
+#[cfg(target_os = "linux")]
+fn is_fuse_or_smb(found: &rustix::fs::StatFs) -> bool {
+    const FUSE: u32 = 0x6573_5546;
+    const CIFS: u32 = 0xff53_4d42;
+    const SMB2: u32 = 0xfe53_4d42;
+    // Magic numbers have 32 bits, in a field that is wider on most machines, and signed.
+    [FUSE, CIFS, SMB2].contains(&(found.f_type as u32))
 }
 
 fn is(error: &io::Error, errno: Errno) -> bool {

@@ -296,6 +296,12 @@ fn metadata_is_set_on_the_entry_itself() {
         set_mode(&dir, b"file", 0o100_000 | mode).unwrap();
         assert_eq!(dir.stat_at(b"file").unwrap().mode, mode);
     }
+    dir.make_dir(b"own", 0o700).unwrap();
+    let own = dir.open_dir(b"own", Links::Refuse).unwrap();
+    own.set_own_mode(0o2751).unwrap();
+    own.set_own_times(old).unwrap();
+    let found = dir.stat_at(b"own").unwrap();
+    assert_eq!((found.mode, found.mtime), (0o2751, old));
     dir.make_dir(b"d", 0o700).unwrap();
     dir.set_mode(b"d", 0o500).unwrap();
     assert_eq!(dir.stat_at(b"d").unwrap().mode, 0o500);

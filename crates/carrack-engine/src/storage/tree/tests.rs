@@ -733,8 +733,8 @@ fn a_directory_that_takes_no_marker_takes_files_all_the_same() {
 fn folding(directory: &Path) -> Tree {
     use crate::storage::names::Sameness;
     let same = Sameness { case: true, forms: false };
-    let names = PartNames::with_sameness(*b"0a1b2c3d", same);
-    Tree::with(Dir::open_ambient(directory).unwrap(), None, names, Durability::Group).unwrap()
+    let root = Dir::open_ambient(directory).unwrap();
+    Tree::with(root, None, *b"0a1b2c3d", Durability::Group, Box::new(move |_| same)).unwrap()
 }
 
 #[test]

@@ -1,1 +1,98 @@
 //! Directories of a destination: their permissions and times, and what stands in their place at the end.
+
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+
+fn mode(path: &Path) -> u32 {
+    path.metadata().unwrap().permissions().mode() & 0o7777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn attributes(path: &str, mode: u32) -> DirectoryAttributes {
+    DirectoryAttributes { path: path.as_bytes().to_vec(), mode, mtime: (700, 8) }
+}
+
+/// Somebody who may write to the parent has a directory of ours that is private become the one whose permissions are set.
+#[test]
+fn a_directory_exchanged_for_another_gets_neither_its_mode_nor_its_time() {
+    for made in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        for name in ["private", "dst/shared"] {
+            std::fs::create_dir_all(path(name)).unwrap();
+        }
+        if !made {
+            std::fs::create_dir(path("dst/shared/d")).unwrap();
+        }
+        set_mode(&path("private"), 0o700);
+        let tree = begin(&path("dst"));
+        tree.make_directory(b"shared/d").unwrap();
+        put_small(&tree, "shared/d/f", b"content").publish().unwrap();
+        std::fs::rename(path("dst/shared/d"), path("elsewhere")).unwrap();
+        std::fs::rename(path("private"), path("dst/shared/d")).unwrap();
+        let failures = tree.apply_directories(&[attributes("shared/d", 0o755), attributes("shared", 0o755)]);
+        assert_eq!(failures.len(), 1, "{failures:?}");
+        assert_eq!((failures[0].0.as_slice(), failures[0].1.code), (&b"shared/d"[..], ErrorCode::NotFound));
+        assert!(failures[0].1.message.contains("shared/d"), "{failures:?}");
+        let metadata = path("dst/shared/d").metadata().unwrap();
+        assert_eq!((metadata.mode() & 0o7777, metadata.mtime() == 700), (0o700, false));
+        assert_eq!(path("dst/shared").metadata().unwrap().mtime(), 700);
+    }
+}
+
+/// The same while files are still coming, when its handle had to be given up.
+#[test]
+fn a_directory_exchanged_for_another_gets_no_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    std::fs::create_dir_all(path("dst/d")).unwrap();
+    let tree = begin(&path("dst"));
+    put_small(&tree, "d/f", b"content").publish().unwrap();
+    std::fs::rename(path("dst/d"), path("elsewhere")).unwrap();
+    std::fs::create_dir(path("dst/d")).unwrap();
+    for number in 0..300 {
+        tree.make_directory(format!("other/{number}").as_bytes()).unwrap();
+    }
+    let refused = tree.write_small(&small("d/g", b"more"), Existing::Replace, b"more").err().unwrap();
+    assert_eq!(refused.code, ErrorCode::NotFound, "{refused:?}");
+    assert_eq!(std::fs::read_dir(path("dst/d")).unwrap().count(), 0);
+}
+
+#[test]
+fn attributes_of_a_directory_that_this_copy_has_not_made_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join("theirs")).unwrap();
+    let before = mode(&directory.path().join("theirs"));
+    let tree = begin(directory.path());
+    let failures = tree.apply_directories(&[attributes("theirs", 0o777)]);
+    assert_eq!(failures[0].1.code, ErrorCode::NotFound, "{failures:?}");
+    assert_eq!(mode(&directory.path().join("theirs")), before);
+}
+
+#[test]
+fn what_is_no_permission_stays_as_it_was_at_the_destination() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    std::fs::create_dir_all(path("old/inner")).unwrap();
+    set_mode(&path("old"), 0o2755);
+    set_mode(&path("old/inner"), 0o3777);
+    let tree = begin(directory.path());
+    for name in [&b"old/inner"[..], b"old", b"old/new", b"plain"] {
+        tree.make_directory(name).unwrap();
+    }
+    let list = [
+        attributes("old/inner", 0o4750),
+        attributes("old/new", 0o711),
+        attributes("old", 0o770),
+        attributes("plain", 0o7755),
+    ];
+    assert_eq!(tree.apply_directories(&list), []);
+    let modes = ["old/inner", "old/new", "old", "plain"].map(|name| mode(&path(name)));
+    // New ones take over the group of the one they are in, and that they do so.
+    assert_eq!(modes, [0o3750, 0o2711, 0o2770, 0o755]);
+    assert_eq!(path("old").metadata().unwrap().mtime(), 700);
+}
