@@ -21,7 +21,6 @@ say() { printf '\n== %s\n' "$*"; }
 
 head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$work/token"
 chmod 600 "$work/token"
-export CARRACK_TOKEN_FILE=$work/token
 
 # A node prints where it listens and its key's fingerprint; both are taken from there.
 start_node() {
@@ -37,6 +36,8 @@ start_node() {
             'fingerprint '*) fingerprint=${line#fingerprint } ;;
         esac
     done
+    # Kept for this node, and shown to no other.
+    "$carrack" token add "$address" "$work/token"
     eval "$1_at() { printf 'carrack://%s/%s%s' '$address' \"\$1\" '$fingerprint'; }"
 }
 

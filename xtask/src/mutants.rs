@@ -36,6 +36,9 @@ const CORE: &str = "-p carrack-core --lib";
 const SIMULATION: &str = "-p carrack-core --lib simulation";
 const SYS: &str = "-p carrack-sys --lib";
 const ENGINE: &str = "-p carrack-engine --lib";
+const TOKEN: &str = "-p carrack-engine --lib link::token::";
+const KNOWN_NODES: &str = "-p carrack-engine --lib link::known_nodes::";
+const DIAL: &str = "-p carrack-engine --lib link::dial::";
 const HOSTILE: &str = "-p carrack-engine --test hostile";
 const BINARY: &str = "-p carrack --bin carrack";
 const DISK: &str = "-p carrack --test system disk::";
@@ -177,8 +180,68 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "a node may show any key",
         "crates/carrack-engine/src/link/node_client.rs",
-        ["Some(pin) if pin == shown => {}", "Some(pin) if pin.len() == shown.len() => {}"],
+        ["(Some(expected), _) if expected == pin => {}", "(Some(expected), _) if expected.len() == pin.len() => {}"],
         "-p carrack --test system node::",
+    ),
+    mutation(
+        "a token that was found goes to a node at a first meeting",
+        "crates/carrack-engine/src/link/token.rs",
+        ["        if was_pinned {\n", "        if was_pinned || !token.is_empty() {\n"],
+        TOKEN,
+    ),
+    mutation(
+        "a token that was found goes to each of several nodes",
+        "crates/carrack-engine/src/link/token.rs",
+        ["if *credential == Credential::Kept {", "if *credential == Credential::File(Vec::new()) {"],
+        TOKEN,
+    ),
+    mutation(
+        "two nodes of a copy may share a token",
+        "crates/carrack-core/src/request.rs",
+        ["if are_one_node(named) {", "if are_one_node(named) || options.resume {"],
+        "-p carrack-core --lib request::",
+    ),
+    mutation(
+        "a secret is read through a link",
+        "crates/carrack-engine/src/own_files.rs",
+        ["directory.open_read(name, Links::Refuse)", "directory.open_read(name, Links::Beneath)"],
+        TOKEN,
+    ),
+    mutation(
+        "a second name of a file is as good as its first",
+        "crates/carrack-engine/src/link/token.rs",
+        ["&& facts.nlink() == 1;", "&& facts.nlink() > 0;"],
+        TOKEN,
+    ),
+    mutation(
+        "a list of known nodes that cannot be read is an empty one",
+        "crates/carrack-engine/src/link/known_nodes.rs",
+        [
+            "let pins = parse(&text).map_err(|why| unusable(&path, &why))?;",
+            "let pins = parse(&text).unwrap_or_default();",
+        ],
+        KNOWN_NODES,
+    ),
+    mutation(
+        "a node met a moment ago counts as pinned",
+        "crates/carrack-engine/src/link/known_nodes.rs",
+        ["let was_pinned = met.is_none() && ", "let was_pinned = "],
+        KNOWN_NODES,
+    ),
+    mutation(
+        "whoever trickles holds a dial",
+        "crates/carrack-engine/src/link/dial.rs",
+        [
+            "let result = WATCH.guard(socket, left, handshake);",
+            "let result = WATCH.guard(socket, 100 * left, handshake);",
+        ],
+        DIAL,
+    ),
+    mutation(
+        "an attempt that comes too late is made",
+        "crates/carrack-engine/src/link/dial.rs",
+        ["if left.is_zero() || self.over.load(Ordering::Relaxed) {", "if left.is_zero() {"],
+        DIAL,
     ),
     mutation(
         "a source that changed meanwhile is no fault",

@@ -11,6 +11,7 @@ pub mod limits;
 pub mod location;
 pub mod pace;
 pub mod path;
+pub mod pin;
 pub mod report;
 pub mod request;
 pub mod selection;

@@ -48,6 +48,8 @@ pub const DIALS: usize = 8;
 pub const OWN_DIALS: usize = 64;
 /// See [`DIALS`].
 pub const DIAL_ADDRESSES: usize = 32;
+/// Names that a process looks up at once. A look-up cannot be broken off, and holds a thread until the name server answers or is given up.
+pub const LOOK_UPS: usize = 64;
 /// Data streams carried inside one control connection: each is two threads.
 pub const TUNNELS: usize = 64;
 /// Entries in one page of a listing.
@@ -58,6 +60,10 @@ pub const PAGE_BYTES: usize = 256 << 10;
 pub const FAILURES_TOLD: usize = 100;
 /// Noise of a login shell before the agent's first word, in bytes.
 pub const SHELL_NOISE_BYTES: usize = 256 << 10;
+/// A bearer token, in bytes: what HTTP servers take in a header, and half of what a node takes before it knows who speaks.
+pub const TOKEN_BYTES: usize = 8 << 10;
+/// The list of known nodes, in bytes: some ten thousand nodes.
+pub const KNOWN_NODES_BYTES: usize = 1 << 20;
 /// Connections to a node that have not yet said who they are: in all, and from one address.
 pub const UNAUTHENTICATED: usize = 512;
 /// See [`UNAUTHENTICATED`].

@@ -67,6 +67,14 @@ impl Location {
         }
     }
 
+    /// The node that it is on, if it is on one.
+    pub fn node(&self) -> Option<&NodeAddress> {
+        match self {
+            Self::Node { node, .. } => Some(node),
+            _ => None,
+        }
+    }
+
     /// The same place with another path.
     pub fn with_path(&self, path: Vec<u8>) -> Self {
         match self {
@@ -74,6 +82,20 @@ impl Location {
             Self::Node { node, .. } => Self::Node { node: node.clone(), path },
             _ => Self::Local(path),
         }
+    }
+}
+
+impl NodeAddress {
+    /// `HOST:PORT` as lists of nodes and of their tokens have it: in lower case, without a final dot, an IPv6 address in its one spelling. Two
+    /// ways to type one node give the same.
+    pub fn known_as(&self) -> String {
+        let (address, zone) = self.host.split_once('%').map_or((&*self.host, None), |(host, zone)| (host, Some(zone)));
+        if let Ok(address) = address.parse::<std::net::Ipv6Addr>() {
+            let zone = zone.map(|zone| format!("%{zone}")).unwrap_or_default();
+            return format!("[{address}{zone}]:{}", self.port);
+        }
+        let host = self.host.strip_suffix('.').filter(|host| !host.is_empty()).unwrap_or(&self.host);
+        format!("{}:{}", host.to_ascii_lowercase(), self.port)
     }
 }
 
@@ -115,5 +137,24 @@ impl fmt::Display for Location {
             Self::Zero(size) => write!(f, "zero:{size}"),
             Self::Random(size) => write!(f, "random:{size}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_as_is_the_same_for_all_spellings_of_one_node() {
+        let known_as = |host: &str| NodeAddress { host: host.into(), port: 7420, pin: None }.known_as();
+        for host in ["node.example.org", "Node.Example.ORG", "NODE.example.org."] {
+            assert_eq!(known_as(host), "node.example.org:7420");
+        }
+        for host in ["2001:db8::A", "2001:DB8:0:0::000a"] {
+            assert_eq!(known_as(host), "[2001:db8::a]:7420");
+        }
+        assert_eq!(known_as("fe80::1%Eth0"), "[fe80::1%Eth0]:7420");
+        assert_eq!((known_as("10.0.0.1"), known_as(".")), ("10.0.0.1:7420".into(), ".:7420".into()));
+        assert_ne!(known_as("node"), known_as("node.."));
     }
 }

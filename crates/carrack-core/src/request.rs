@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::location::Location;
+use crate::location::{Location, NodeAddress};
 use crate::tuning;
 
 /// One run of `carrack copy`.
@@ -14,6 +14,44 @@ pub struct CopyRequest {
     pub destination: Location,
     /// Everything that flags decide.
     pub options: CopyOptions,
+}
+
+impl CopyRequest {
+    /// What the node of the sources is shown, and what the node of the destination is. A token of which nobody has said whose it is goes to
+    /// neither of two nodes: one of them would learn the other's.
+    pub fn credentials(&self) -> (Credential, Credential) {
+        let options = &self.options;
+        let (source, destination) = (options.source_credential.clone(), options.destination_credential.clone());
+        let named = self.sources.iter().chain([&self.destination]).filter_map(Location::node);
+        if are_one_node(named) { (source, destination) } else { (source.of_several(), destination.of_several()) }
+    }
+}
+
+/// Whether all of these are the same node; or there are none.
+pub fn are_one_node<'a>(mut nodes: impl Iterator<Item = &'a NodeAddress>) -> bool {
+    let first = nodes.next().map(NodeAddress::known_as);
+    nodes.all(|node| first.as_ref() == Some(&node.known_as()))
+}
+
+/// The bearer token that a node is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Credential {
+    /// The one that is kept for this node; if there is none, one that is found where other tools keep theirs. Either only if the node's key
+    /// was pinned before the command began.
+    #[default]
+    Found,
+    /// The one that is kept for this node, if its key was pinned before the command began.
+    Kept,
+    /// The one in this file, also at a first meeting.
+    File(Vec<u8>),
+}
+
+impl Credential {
+    /// The same where the command names several nodes: a token that is only found is shown to none of them.
+    #[must_use]
+    pub fn of_several(self) -> Self {
+        if self == Self::Found { Self::Kept } else { self }
+    }
 }
 
 /// What the flags of a copy decide. `Default` is what a user gets who types none.
@@ -40,6 +78,10 @@ pub struct CopyOptions {
     pub congestion: Option<CongestionControl>,
     /// How the hosts are reached.
     pub reach: Reach,
+    /// What the sources' node is shown, if they are on one. [`CopyRequest::credentials`] says what is used.
+    pub source_credential: Credential,
+    /// The same for the destination's node.
+    pub destination_credential: Credential,
     /// Report every item, not only those that failed (for `-v`, `--json` and `--manifest`).
     pub item_events: bool,
     /// What has to have reached stable storage, and when.
@@ -69,6 +111,8 @@ impl Default for CopyOptions {
             rate_limit: None,
             congestion: None,
             reach: Reach::default(),
+            source_credential: Credential::default(),
+            destination_credential: Credential::default(),
             item_events: false,
             durability: Durability::Group,
             allow_growing: false,
@@ -222,8 +266,6 @@ pub struct Reach {
     pub link: Option<LinkKind>,
     /// From starting ssh, or connecting to a node, to its first word. Typing a password counts.
     pub connect_timeout: Duration,
-    /// A file with a node's bearer token.
-    pub token_file: Option<Vec<u8>>,
 }
 
 impl Default for Reach {
@@ -236,7 +278,6 @@ impl Default for Reach {
             data_address: None,
             link: None,
             connect_timeout: tuning::CONNECT_TIMEOUT,
-            token_file: None,
         }
     }
 }
@@ -262,6 +303,36 @@ impl LinkKind {
             Self::Direct => "direct",
             Self::Reverse => "reverse",
             Self::Tunnel => "tunnel",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(host: &str, port: u16) -> Location {
+        Location::Node { node: NodeAddress { host: host.into(), port, pin: None }, path: Vec::new() }
+    }
+
+    #[test]
+    fn credentials_of_two_nodes_are_never_found() {
+        let request = |source: Location, destination: Location| CopyRequest {
+            sources: vec![source],
+            destination,
+            options: CopyOptions::default(),
+        };
+        let here = Location::Local(b"f".to_vec());
+        for (source, destination) in
+            [(node("a", 1), here.clone()), (here.clone(), node("a", 1)), (node("a", 1), node("A.", 1))]
+        {
+            assert_eq!(request(source, destination).credentials(), (Credential::Found, Credential::Found));
+        }
+        for destination in [node("b", 1), node("a", 2)] {
+            let mut request = request(node("a", 1), destination);
+            assert_eq!(request.credentials(), (Credential::Kept, Credential::Kept));
+            request.options.source_credential = Credential::File(b"t".to_vec());
+            assert_eq!(request.credentials(), (Credential::File(b"t".to_vec()), Credential::Kept));
         }
     }
 }

@@ -168,7 +168,8 @@ fn check_hello(hello: &Hello, environment: &Environment) -> Result<u32, Failure>
         && blake3::hash(hello.token.as_bytes()) != token
     {
         let what = if hello.token.is_empty() { "no token was shown" } else { "the token is not this node's" };
-        let message = format!("{what}: give the file with the node's token by --token-file, or in BEARER_TOKEN_FILE");
+        let message =
+            format!("{what}: name the file with the node's token by --token-file, or keep it by `carrack token add`");
         return Err(failure(ErrorCode::AuthenticationFailed, Side::Link, message));
     }
     if environment.busy {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, Failure, Side};
-use carrack_core::request::Reach;
+use carrack_core::request::{Credential, Reach};
 use carrack_core::wire::control::{Ask, Empty, FromAgent, Hello, Tell, ToAgent, Welcome};
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError};
@@ -21,9 +22,13 @@ use crate::agent::{Agent, DataPort, Environment};
 use crate::error::{describe, failure};
 use crate::link::mux::MuxWriter;
 use crate::link::ssh::SshChild;
+use crate::link::token::Shown;
 use crate::link::{node_client, ssh, tls_duplex};
 use crate::panics::contain;
 use crate::storage::place::Place;
+
+/// How long the look-up of a host's addresses may take longer than everything before the first question that needs them.
+const LOOK_UP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// For a person to read.
 pub type Note = Arc<dyn Fn(String) + Send + Sync>;
@@ -86,7 +91,7 @@ pub enum Reached {
     /// Over ssh. Ended when dropped.
     Ssh(SshChild),
     /// At a node: its address and key.
-    Node(std::net::SocketAddr, [u8; 32]),
+    Node(SocketAddr, [u8; 32]),
 }
 
 /// An agent that can be asked.
@@ -105,6 +110,10 @@ pub struct End {
     next_request: u64,
     /// Asked before anybody waits for the answer, and not asked for since.
     early: Vec<(Ask, u64)>,
+    /// Where a host that ssh reaches is, once it has been looked up.
+    looked_up: Option<mpsc::Receiver<Vec<SocketAddr>>>,
+    /// What to do if a node refuses the token that it was shown, or that it was shown none.
+    credential_hint: Option<String>,
 }
 
 impl Inbox {
@@ -214,13 +223,20 @@ pub fn stopped() -> Option<Failure> {
 }
 
 impl End {
-    /// Brings up the agent of a location.
+    /// Brings up the agent of a location. `credential` is of this location's node alone.
     ///
     /// # Errors
     /// When it cannot be reached, or speaks no version that is spoken here.
-    pub fn open(id: EndId, location: &Location, reach: &Reach, words: Words, note: &Note) -> Result<Self, Failure> {
+    pub fn open(
+        id: EndId,
+        location: &Location,
+        credential: &Credential,
+        reach: &Reach,
+        words: Words,
+        note: &Note,
+    ) -> Result<Self, Failure> {
         let forward = Arc::new(Mutex::new(None));
-        let mut token = String::new();
+        let mut shown = Shown::default();
         let (name, writer, reached) = match location {
             Location::Ssh { host, .. } => {
                 let session = ssh::start(host, reach, note)?;
@@ -231,8 +247,8 @@ impl End {
                 (host.to_string(), writer, Reached::Ssh(child))
             }
             Location::Node { node, .. } => {
-                let connected = node_client::connect(node, reach, note)?;
-                token = connected.token;
+                let connected = node_client::connect(node, credential, reach, note)?;
+                shown = connected.shown;
                 let lost = |error: io::Error| {
                     failure(ErrorCode::ConnectFailed, Side::Link, format!("{node}: {}", describe(&error)))
                 };
@@ -253,8 +269,10 @@ impl End {
             forward,
             next_request: 1,
             early: Vec::new(),
+            looked_up: None,
+            credential_hint: shown.hint,
         };
-        end.greet(token)?;
+        end.greet(shown.token)?;
         Ok(end)
     }
 
@@ -307,6 +325,32 @@ impl End {
         self.ask(Ask::Hello(hello)).map(|_| ())
     }
 
+    /// Begins to look up where a host is that ssh reaches; of a node that is known, and this host need not be.
+    pub fn look_up(&mut self, location: &Location, reach: &Reach) {
+        if let (Location::Ssh { host, .. }, Reached::Ssh(_)) = (location, &self.reached) {
+            let (sender, found) = mpsc::channel();
+            let (host, reach) = (host.clone(), reach.clone());
+            std::thread::spawn(move || sender.send(ssh::addresses(&host, &reach)));
+            self.looked_up = Some(found);
+        }
+    }
+
+    /// Where this host is, with a port: what its name resolves to, the address first that the far side sees its control connection at.
+    pub fn places(&mut self, port: u16) -> Vec<String> {
+        let found = self.looked_up.take().and_then(|found| found.recv_timeout(LOOK_UP_PATIENCE).ok());
+        let told = self.welcome.local_address.parse::<IpAddr>().ok().map(|address| address.to_canonical());
+        let mut found = found.unwrap_or_default();
+        found.sort_by_key(|address| Some(address.ip().to_canonical()) != told);
+        let with_port = |mut address: SocketAddr| {
+            address.set_port(port);
+            match address.ip().to_canonical() {
+                IpAddr::V4(address) => format!("{address}:{port}"),
+                IpAddr::V6(_) => address.to_string(),
+            }
+        };
+        found.into_iter().map(with_port).collect()
+    }
+
     /// Takes the answer to the greeting.
     ///
     /// # Errors
@@ -324,6 +368,9 @@ impl End {
             Tell::Failed(refusal) => {
                 let mut refusal = Failure::from(refusal);
                 refusal.message = format!("{}: {}", self.name, refusal.message);
+                if let (ErrorCode::AuthenticationFailed, Some(hint)) = (refusal.code, &self.credential_hint) {
+                    refusal.message = format!("{}; {hint}", refusal.message);
+                }
                 Err(refusal)
             }
             _ => Err(self.unexpected()),

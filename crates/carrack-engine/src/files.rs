@@ -3,7 +3,7 @@
 use carrack_core::location::Location;
 use carrack_core::path::check_relative;
 use carrack_core::report::{Event, Failure, FileDigests, ItemKind, ItemReport, Outcome};
-use carrack_core::request::{Digests, MainDigest, Reach};
+use carrack_core::request::{Credential, Digests, MainDigest, Reach};
 use carrack_core::wire::control::{self, Ask, Counted, Tell, kind_from_number};
 use carrack_core::wire::{ProtocolError, VERSION_XXH128};
 use std::sync::Arc;
@@ -63,11 +63,16 @@ impl Files {
     ///
     /// # Errors
     /// When it cannot be reached.
-    pub fn open(location: &Location, reach: &Reach, observer: &(dyn Fn(Event) + Send + Sync)) -> Result<Self, Failure> {
+    pub fn open(
+        location: &Location,
+        credential: &Credential,
+        reach: &Reach,
+        observer: &(dyn Fn(Event) + Send + Sync),
+    ) -> Result<Self, Failure> {
         let (notes, told) = std::sync::mpsc::channel();
         let note: Note = Arc::new(move |text| drop(notes.send(text)));
         let mut inbox = Inbox::default();
-        let opened = End::open(EndId::Source, location, reach, inbox.share(), &note).and_then(|mut end| {
+        let opened = End::open(EndId::Source, location, credential, reach, inbox.share(), &note).and_then(|mut end| {
             match end.welcomed(&mut inbox, reach, &note) {
                 Ok(()) => Ok(end),
                 Err(refusal) => {

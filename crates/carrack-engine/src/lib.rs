@@ -19,6 +19,7 @@ pub mod files;
 pub mod host;
 pub mod link;
 pub mod node;
+pub mod own_files;
 mod panics;
 pub mod storage;
 mod transfer;

@@ -28,9 +28,11 @@ use crate::error::{failure, io_failure};
 use crate::link::hello::{self, Accepted};
 use crate::link::listen::{Deadlines, bind_address};
 use crate::link::mux::MuxWriter;
-use crate::link::node_client::{hex, read_token, state_directory};
+use crate::link::node_client::hex;
 use crate::link::tls::{Key, Tls};
+use crate::link::token::read_token;
 use crate::link::{dial, tls_duplex};
+use crate::own_files::state_directory;
 use crate::storage::place::Place;
 
 /// What a node serves, and to whom.

@@ -4,6 +4,7 @@
 //! used. If that has not worked after a moment, the other side dials back as well, and whichever is made first is taken. If
 //! neither is made in time, the streams ride inside the control connections.
 
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -25,6 +26,11 @@ use crate::error::failure;
 
 /// Data connections of a reverse link are numbered from here, so that a direct one of the same session never has the number of one.
 const REVERSE_FIRST: u32 = 1 << 15;
+
+/// The longest name of a cipher suite that is shown.
+const CIPHER_CHARS: usize = 64;
+/// Ports below are those of services, and are not given to whoever asks for any port.
+const FIRST_FREE_PORT: u16 = 1024;
 
 /// How data flows.
 pub struct Link {
@@ -93,11 +99,16 @@ pub fn session_key(encrypt: Encrypt) -> Result<SessionKey, Failure> {
     Ok(key)
 }
 
-/// Asks what [`Connecting`] will ask first.
+/// Asks what [`Connecting`] will ask first, and looks up where hosts that ssh reaches are.
 ///
 /// # Errors
 /// When a connection has ended.
 pub fn ask_early(request: &CopyRequest, key: &SessionKey, ends: &mut Ends) -> Result<(), Failure> {
+    let reach = &request.options.reach;
+    if reach.data_address.is_none() && reach.link != Some(LinkKind::Tunnel) {
+        ends.source.look_up(&request.sources[0], reach);
+        ends.destination.look_up(&request.destination, reach);
+    }
     if ends.are_here() || !matches!(request.options.reach.link, None | Some(LinkKind::Direct)) {
         return Ok(());
     }
@@ -138,6 +149,8 @@ struct Offer {
     numbers: Range<u32>,
     /// How many there are to be, if that is known.
     count: Option<u16>,
+    /// TCP has connected the first. That is told once: whoever told it again and again would be listened to for ever.
+    connected: bool,
 }
 
 impl Offer {
@@ -249,9 +262,16 @@ impl<'a> Connecting<'a> {
                 return Ok(());
             }
         };
-        let addresses = addresses(self.request, ends, other(dialer), port);
+        let addresses = match addresses(self.request, ends, other(dialer), port) {
+            Ok(addresses) => addresses,
+            Err(failure) => {
+                self.last = Some(failure);
+                return Ok(());
+            }
+        };
         let numbers = if kind == LinkKind::Reverse { REVERSE_FIRST..1 << 16 } else { 0..REVERSE_FIRST };
-        let mut offer = Offer { kind, dialer, requests: Vec::new(), addresses, pin, numbers, count: None };
+        let mut offer =
+            Offer { kind, dialer, requests: Vec::new(), addresses, pin, numbers, count: None, connected: false };
         let dial = offer.dial(session, true);
         offer.requests.push(ends.get(dialer).ask(Ask::Dial(dial))?);
         self.offers.push(offer);
@@ -299,6 +319,9 @@ impl<'a> Connecting<'a> {
             };
             let tell = answer.tell?;
             if let Tell::Connected(connected) = tell {
+                if std::mem::replace(&mut self.offers[place].connected, true) {
+                    return Err(ends.get(answer.end).unexpected());
+                }
                 self.connected(ends, place, Duration::from_micros(connected.round_trip_us))?;
                 continue;
             }
@@ -368,8 +391,11 @@ impl Unsized {
         let under_way = u16::try_from(self.offer.requests.len()).unwrap_or(u16::MAX);
         let counted = self.offer.count.or(found).unwrap_or_else(|| stream_count(request, plan, round_trip, ends));
         let streams = counted.max(under_way.saturating_add(1));
-        let cipher = if self.dialed.cipher.is_empty() { "none".into() } else { self.dialed.cipher };
-        let report = LinkReport { kind: self.offer.kind, address: self.dialed.address, streams, cipher };
+        // Another host may say anything: an address is one, and a cipher is a word.
+        let address = self.dialed.address.parse::<SocketAddr>().map(|address| address.to_string()).unwrap_or_default();
+        let cipher: String = self.dialed.cipher.chars().filter(char::is_ascii_graphic).take(CIPHER_CHARS).collect();
+        let cipher = if cipher.is_empty() { "none".into() } else { cipher };
+        let report = LinkReport { kind: self.offer.kind, address, streams, cipher };
         let dialer = self.offer.dialer;
         let at_once = dials_at_once(ends.get(dialer));
         // The address that worked first: the others have shown what they are worth.
@@ -384,40 +410,47 @@ impl Unsized {
     }
 }
 
-/// Where a listener may be reached, best first.
-fn addresses(request: &CopyRequest, ends: &mut Ends, listener: EndId, port: u32) -> Vec<String> {
-    let mut hosts: Vec<String> = Vec::new();
-    let peer_sees = ends.get(other(listener)).welcome.peer_address.clone();
+/// Where a listener may be reached, best first; why nowhere. What the listener says of itself is not dialled: it would aim the dialer at whatever that
+/// can reach.
+fn addresses(request: &CopyRequest, ends: &mut Ends, listener: EndId, told_port: u32) -> Result<Vec<String>, Failure> {
+    let dialer = ends.get(other(listener));
+    let (dialer_is_here, peer_sees) = (dialer.is_here(), dialer.welcome.peer_address.clone());
     let end = ends.get(listener);
-    match &end.reached {
-        // Seen from the other side, this host is where its control connection came from.
-        Reached::Here(..) => hosts.push(peer_sees),
-        reached => {
-            if let Some(address) = &request.options.reach.data_address {
-                return vec![format!("{}:{port}", bracketed(address))];
-            }
-            if let Reached::Node(address, _) = reached {
-                hosts.push(address.ip().to_canonical().to_string());
-            }
-            hosts.push(end.welcome.local_address.clone());
-            // Behind a jump host or a translated address only the name may lead there.
-            let name = end.name.rsplit('@').next().unwrap_or_default();
-            let name = if matches!(reached, Reached::Node(..)) {
-                name.rsplit_once(':').map_or(name, |(host, _)| host)
-            } else {
-                name
-            };
-            hosts.push(name.trim_start_matches('[').trim_end_matches(']').to_string());
+    let port = match end.reached {
+        Reached::Node(address, _) => address.port(),
+        _ => listening_port(request, end, told_port)?,
+    };
+    let with_port = |host: &str| format!("{}:{port}", bracketed(host));
+    let mut addresses = match (&end.reached, &request.options.reach.data_address) {
+        // Seen from the other side, this host is where its control connection came from. It names the address to itself.
+        (Reached::Here(..), _) => vec![with_port(&peer_sees)],
+        (_, Some(address)) => return Ok(vec![with_port(address)]),
+        (Reached::Node(address, _), None) => vec![with_port(&address.ip().to_canonical().to_string())],
+        (Reached::Ssh(_), None) => end.places(port),
+    };
+    // Where another host dials, the name that was typed may lead there in its own way: behind a jump host, in the same cluster.
+    if !dialer_is_here && !end.is_here() {
+        let typed = end.name.rsplit('@').next().unwrap_or_default();
+        let typed = if matches!(end.reached, Reached::Node(..)) { typed.into() } else { format!("{typed}:{port}") };
+        if !addresses.contains(&typed) {
+            addresses.push(typed);
         }
     }
-    let mut addresses: Vec<String> = Vec::new();
-    for host in hosts.into_iter().filter(|host| !host.is_empty()) {
-        let address = format!("{}:{port}", bracketed(&host));
-        if !addresses.contains(&address) {
-            addresses.push(address);
-        }
+    if addresses.is_empty() {
+        let message = format!("no address is known here that {} must have; --data-address ADDR names one", end.name);
+        return Err(failure(ErrorCode::ConnectFailed, Side::Link, message));
     }
-    addresses
+    Ok(addresses)
+}
+
+/// The port that an agent which is no node listens on for this session. One that the kernel or a range chose is never a service's own.
+fn listening_port(request: &CopyRequest, end: &End, told: u32) -> Result<u16, Failure> {
+    let (low, high) = request.options.reach.ports.unwrap_or((FIRST_FREE_PORT, u16::MAX));
+    let port = u16::try_from(told).ok().filter(|port| (low..=high).contains(port));
+    port.ok_or_else(|| {
+        let message = format!("{}: listens on port {told}, and was to listen on one of {low}-{high}", end.name);
+        failure(ErrorCode::ProtocolViolation, Side::Link, message)
+    })
 }
 
 fn bracketed(host: &str) -> String {

@@ -262,12 +262,16 @@ impl Copying<'_> {
             return Err(failure(ErrorCode::Usage, Side::Command, message));
         }
         let (sender, opened) = mpsc::channel();
-        for (id, place) in [(EndId::Source, place_of(first)), (EndId::Destination, place_of(&self.request.destination))]
-        {
+        let (for_source, for_destination) = self.request.credentials();
+        let places = [
+            (EndId::Source, place_of(first), for_source),
+            (EndId::Destination, place_of(&self.request.destination), for_destination),
+        ];
+        for (id, place, credential) in places {
             let (sender, words, note, reach) =
                 (sender.clone(), self.inbox.share(), Arc::clone(&self.note), options.reach.clone());
             std::thread::spawn(move || {
-                if let Err(unwanted) = sender.send((id, End::open(id, &place, &reach, words, &note)))
+                if let Err(unwanted) = sender.send((id, End::open(id, &place, &credential, &reach, words, &note)))
                     && let (_, Ok(end)) = unwanted.0
                 {
                     end.close();

@@ -1,15 +1,18 @@
-//! Making data connections: to the first of several addresses that answers, within one deadline.
+//! Making connections: to the first of several addresses that answers. Looking names up, connecting and shaking hands have one deadline
+//! together, whatever the other side trickles.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-use std::sync::{Arc, mpsc};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, mpsc};
 use std::time::{Duration, Instant};
 
-use carrack_core::tuning;
 use carrack_core::wire::control::SessionKey;
+use carrack_core::{limits, tuning};
 use socket2::{Domain, Socket as RawSocket, Type};
 
 use super::hello;
+use super::listen::Deadlines;
 use crate::data::socket::Socket;
 use crate::data::stream::Connection;
 
@@ -48,14 +51,27 @@ pub fn dial(
     let socket = Arc::new(Socket::Tcp(socket));
     // Before the first words: held back until the one before is acknowledged, each would cost a round trip.
     tune(&socket);
-    socket.set_timeout(Some(deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(10))))?;
-    let (connection, cipher) = hello::dial(Arc::clone(&socket), key, pin, number)?;
-    socket.set_timeout(None)?;
+    let (connection, cipher) = within(&socket, deadline, || hello::dial(Arc::clone(&socket), key, pin, number))?;
     // The least of the few samples so far: a busy listener makes the others long, not the path.
     let facts = carrack_sys::socket::tcp_facts(&*socket);
     let round_trip =
         facts.map(|facts| if facts.min_rtt.is_zero() { facts.rtt } else { facts.min_rtt }).unwrap_or_default();
     Ok(Dialed { connection, address, cipher, round_trip })
+}
+
+/// Runs a handshake, and cuts the socket off at the deadline: a timeout of each read would be for ever where one byte comes after the other.
+///
+/// # Errors
+/// Those of the handshake; `TimedOut` after the deadline.
+pub fn within<T>(socket: &Arc<Socket>, deadline: Instant, handshake: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    static WATCH: LazyLock<Arc<Deadlines>> = LazyLock::new(Deadlines::start);
+    let left = deadline.saturating_duration_since(Instant::now());
+    let result = WATCH.guard(socket, left, handshake);
+    // What was done just then may have been cut off already.
+    if Instant::now() >= deadline {
+        return Err(io::Error::new(io::ErrorKind::TimedOut, "the handshake took too long"));
+    }
+    result
 }
 
 /// What every data socket gets. Failures cost speed, not correctness.
@@ -88,25 +104,87 @@ pub fn connect_any(addresses: &[String], deadline: Instant) -> Connected {
 }
 
 fn connect_any_with(addresses: &[String], segment: u32, deadline: Instant) -> Connected {
+    let trying = Trying { deadline, segment, over: Arc::default() };
+    let all = trying.clone();
     let attempts = addresses.iter().cloned().map(|address| -> Attempt {
+        let trying = trying.clone();
         Box::new(move || {
-            let mut found: Vec<SocketAddr> = address.to_socket_addrs()?.collect();
-            found.dedup();
-            let connect = move |address| {
-                let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-                if segment == 0 {
-                    return Ok((TcpStream::connect_timeout(&address, left)?, address));
-                }
-                let socket = RawSocket::new(Domain::for_address(address), Type::STREAM, None)?;
-                // A system that cannot bound them only does not help against such a path.
-                let _ = carrack_sys::socket::set_largest_segment(&socket, segment);
-                socket.connect_timeout(&address.into(), left)?;
-                Ok((socket.into(), address))
+            let found = look_up(&address)?;
+            let each = trying.clone();
+            let connect = |address| -> Attempt {
+                let trying = each.clone();
+                Box::new(move || trying.connect(address))
             };
-            race(found.into_iter().map(|address| -> Attempt { Box::new(move || connect(address)) }), deadline)
+            race(found.into_iter().map(connect), trying.deadline)
         })
     });
-    race(attempts, deadline)
+    let connected = race(attempts, deadline);
+    all.over.store(true, Ordering::Relaxed);
+    connected
+}
+
+/// What the attempts of one dial have in common.
+#[derive(Clone)]
+struct Trying {
+    deadline: Instant,
+    segment: u32,
+    /// One of them has worked, or nobody waits any more.
+    over: Arc<AtomicBool>,
+}
+
+impl Trying {
+    /// A look-up cannot be broken off. When it comes to its end after its dial, no packet goes out any more.
+    fn connect(&self, address: SocketAddr) -> Connected {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() || self.over.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        if self.segment == 0 {
+            return Ok((TcpStream::connect_timeout(&address, left)?, address));
+        }
+        let socket = RawSocket::new(Domain::for_address(address), Type::STREAM, None)?;
+        // A system that cannot bound them only does not help against such a path.
+        let _ = carrack_sys::socket::set_largest_segment(&socket, self.segment);
+        socket.connect_timeout(&address.into(), left)?;
+        Ok((socket.into(), address))
+    }
+}
+
+/// Look-ups of names that are under way in this process, those included that nobody waits for any more.
+static LOOK_UPS: AtomicUsize = AtomicUsize::new(0);
+
+/// The addresses of `host:port`.
+///
+/// # Errors
+/// Those of the resolver; `ResourceBusy` when it has not answered to [`limits::LOOK_UPS`] others.
+pub fn look_up(address: &str) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(literal) = address.parse() {
+        return Ok(vec![literal]);
+    }
+    let _place = LookUp::begin()?;
+    let mut found: Vec<SocketAddr> = address.to_socket_addrs()?.take(limits::DIAL_ADDRESSES).collect();
+    found.dedup();
+    Ok(found)
+}
+
+/// A look-up's place among those that are under way.
+struct LookUp;
+
+impl LookUp {
+    fn begin() -> io::Result<Self> {
+        let place = Self;
+        if LOOK_UPS.fetch_add(1, Ordering::Relaxed) >= limits::LOOK_UPS {
+            let what = "the name server has not answered to many others: use an address instead of a name";
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, what));
+        }
+        Ok(place)
+    }
+}
+
+impl Drop for LookUp {
+    fn drop(&mut self) {
+        LOOK_UPS.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Starts one attempt after the other, each with a quarter of a second's advantage over the next (RFC 8305), and takes the first that
@@ -158,5 +236,59 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         assert!(connect_any(&[], deadline).is_err());
         assert!(connect_any(&["no.such.host.invalid:1".into()], deadline).is_err());
+    }
+
+    /// One byte after the other, each well before a read would be given up: the whole is given up all the same.
+    #[test]
+    fn a_listener_that_trickles_does_not_hold_a_dial() {
+        use std::io::Write;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let trickle = std::thread::spawn(move || {
+            for _ in 0..2 {
+                let (mut socket, _) = listener.accept().unwrap();
+                // The beginning of a TLS record of 16 KiB.
+                let start = socket.write_all(&[0x16, 3, 3, 0x40, 0]);
+                let mut sent = 0;
+                while start.is_ok() && socket.write_all(&[2]).is_ok() {
+                    sent += 1;
+                    assert!(sent < 1000, "it is listened to for ever");
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            }
+        });
+        for encrypt in [carrack_core::request::Encrypt::Tls, carrack_core::request::Encrypt::None] {
+            let key = SessionKey { id: [1; 16], secret: [2; 32], encrypt };
+            let timeout = Duration::from_millis(300);
+            let dialed = dial(&[address.to_string()], &key, [0; 32], 0, 0, timeout, &|_| {});
+            assert_eq!(dialed.err().map(|error| error.kind()), Some(io::ErrorKind::TimedOut), "{encrypt:?}");
+        }
+        trickle.join().unwrap();
+    }
+
+    #[test]
+    fn an_attempt_that_comes_too_late_sends_nothing() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let late = Trying { deadline: Instant::now(), segment: 0, over: Arc::default() };
+        let later = Instant::now() + Duration::from_secs(60);
+        let beaten = Trying { deadline: later, segment: 0, over: Arc::new(AtomicBool::new(true)) };
+        for trying in [late, beaten] {
+            assert_eq!(trying.connect(address).unwrap_err().kind(), io::ErrorKind::TimedOut);
+            assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        }
+        let won = Trying { deadline: later, segment: 0, over: Arc::default() };
+        assert!(won.connect(address).is_ok());
+    }
+
+    #[test]
+    fn look_ups_that_no_name_server_answers_are_bounded() {
+        let held: Vec<_> = std::iter::from_fn(|| LookUp::begin().ok()).collect();
+        assert!(held.len() <= limits::LOOK_UPS);
+        assert_eq!(look_up("localhost:1").unwrap_err().kind(), io::ErrorKind::ResourceBusy);
+        assert_eq!(look_up("127.0.0.1:1").unwrap(), ["127.0.0.1:1".parse().unwrap()]);
+        drop(held);
+        assert!(look_up("localhost:1").is_ok());
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod dial;
 pub mod hello;
+pub mod known_nodes;
 pub mod listen;
 pub mod mux;
 pub mod node_client;
@@ -10,3 +11,4 @@ pub mod refusals;
 pub mod ssh;
 pub mod tls;
 pub mod tls_duplex;
+pub mod token;

@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::SocketAddr;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -20,6 +21,7 @@ use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::Reach;
 use carrack_core::wire::PROTOCOL_VERSION;
 
+use super::dial::look_up;
 use super::refusals;
 use crate::end::stopped;
 use crate::error::{describe, failure};
@@ -120,6 +122,33 @@ pub fn start(host: &SshHost, reach: &Reach, note: &Arc<dyn Fn(String) + Send + S
     Ok(SshSession { input: starting.input, output: starting.output, child: starting.child })
 }
 
+/// Where a host is, as far as that can be known here: what its name resolves to, or the `HostName` that ssh's configuration has for it.
+pub fn addresses(host: &SshHost, reach: &Reach) -> Vec<SocketAddr> {
+    let configured = configured_name(host, reach);
+    let name = configured.as_deref().unwrap_or(&host.host);
+    let name = if name.contains(':') { format!("[{name}]") } else { name.to_owned() };
+    look_up(&format!("{name}:0")).unwrap_or_default()
+}
+
+/// What ssh would connect to; `None` where it cannot be asked.
+fn configured_name(host: &SshHost, reach: &Reach) -> Option<String> {
+    let mut command = command(host, reach).ok()?;
+    if !is_ssh(reach.rsh.first()?) {
+        return None;
+    }
+    // The options before the host's name, and one more.
+    let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+    command = Command::new(reach.rsh.first()?);
+    command.arg("-G").args(arguments).stdin(Stdio::null()).stderr(Stdio::null());
+    let said = command.output().ok().filter(|said| said.status.success())?.stdout;
+    let said = String::from_utf8(said).ok()?;
+    said.lines().find_map(|line| line.strip_prefix("hostname ")).map(str::to_owned)
+}
+
+fn is_ssh(program: &str) -> bool {
+    program.rsplit('/').next() == Some("ssh")
+}
+
 fn command(host: &SshHost, reach: &Reach) -> Result<Command, Failure> {
     // A host that starts with a dash would be taken for an option.
     if host.host.starts_with('-') || host.user.as_ref().is_some_and(|user| user.starts_with('-')) {
@@ -133,7 +162,7 @@ fn command(host: &SshHost, reach: &Reach) -> Result<Command, Failure> {
         reach.rsh.split_first().ok_or_else(|| failure(ErrorCode::Usage, Side::Command, "--rsh is empty"))?;
     let mut command = Command::new(program);
     command.args(arguments);
-    let is_ssh = program.rsplit('/').next() == Some("ssh");
+    let is_ssh = is_ssh(program);
     if is_ssh {
         command.args(["-x", "-a", "-T"]);
     }

@@ -87,8 +87,7 @@ impl FakeNode {
         let key = Key::generate().unwrap();
         let port = listener.local_addr().unwrap().port();
         let node = NodeAddress { host: "127.0.0.1".into(), port, pin: Some(key.pin) };
-        let serve =
-            move || plays.into_iter().for_each(|play| converse(listener.accept().unwrap().0, key.clone(), play));
+        let serve = move || plays.into_iter().for_each(|play| converse(&listener, key.clone(), play));
         let thread = std::thread::Builder::new().name("fake node".into()).spawn(serve).unwrap();
         Self { node, thread }
     }
@@ -102,14 +101,25 @@ impl FakeNode {
     }
 }
 
-fn converse(socket: TcpStream, key: Key, play: Play) {
-    let mut tls = Tls::server(&key).unwrap();
-    tls.handshake(&Socket::Tcp(socket.try_clone().unwrap())).unwrap();
+/// The next control connection. Data connections of the conversation before it may still be waiting.
+fn accept_control(listener: &TcpListener, key: &Key) -> (TcpStream, Box<Tls>) {
+    loop {
+        let socket = listener.accept().unwrap().0;
+        let shared = Arc::new(Socket::Tcp(socket.try_clone().unwrap()));
+        if let Ok(hello::Accepted::Control(_, tls)) = hello::accept_any(shared, key) {
+            return (socket, tls);
+        }
+    }
+}
+
+fn converse(listener: &TcpListener, key: Key, play: Play) {
+    let (socket, tls) = accept_control(listener, &key);
     let abort = socket.try_clone().unwrap();
-    let (reader, out) = tls_duplex::split(socket, Box::new(tls)).unwrap();
+    let (reader, out) = tls_duplex::split(socket, tls).unwrap();
     let writer = MuxWriter::new(Box::new(out), Box::new(move || drop(abort.shutdown(Shutdown::Both))));
     let (asked, peer) = read_all(reader, writer.clone());
-    let data = TcpListener::bind("127.0.0.1:0").unwrap();
+    // On the node's one port.
+    let data = listener.try_clone().unwrap();
     let (version, kind, seen) = (PROTOCOL_VERSION, Some(ItemKind::File), Vec::new());
     let mut conversation = Conversation { writer, asked, peer, data, key, session: None, version, kind, seen };
     play(&mut conversation);

@@ -4,12 +4,13 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use carrack_core::path::display_bytes;
-use carrack_core::report::{ErrorCode, Failure, ItemKind, Report};
-use carrack_core::request::{CopyOptions, Reach};
+use carrack_core::report::{ErrorCode, Failure, ItemKind, Report, Side};
+use carrack_core::request::{CopyOptions, CopyRequest, Credential, Reach};
 use carrack_core::wire::control::*;
 use carrack_core::wire::frame::Header;
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::peer::{Answer, ItemResult, PeerMessage, QueryItem};
+use carrack_engine::error::failure;
 use carrack_engine::files::Files;
 
 use crate::fake_node::{Conversation, FakeNode, pull, push};
@@ -108,6 +109,87 @@ fn a_node_that_leaves_while_it_is_asked_to_listen_is_noticed() {
     let report = push(&file, &node, "/there", CopyOptions { retries: 0, ..CopyOptions::default() });
     node.join();
     assert_eq!(report.error.map(|error| error.code), Some(ErrorCode::ConnectionLost));
+}
+
+/// Whatever the other end is: a hostile destination must not learn the token that opens the source.
+#[test]
+fn each_node_is_shown_its_own_token_and_no_other() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let shown = |token: &'static str| {
+        FakeNode::start(move |node| {
+            let Some((request, Ask::Hello(hello))) = node.next() else { panic!("a greeting") };
+            assert_eq!(hello.token, token);
+            let why = failure(ErrorCode::AuthenticationFailed, Side::Link, "another token");
+            node.tell(request, Tell::Failed(why.into()));
+        })
+    };
+    let file = |name: &str| {
+        let path = sandbox.outside().join(name);
+        std::fs::write(&path, format!("{name}\n")).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        Credential::File(path.into_os_string().into_encoded_bytes())
+    };
+    for (source, destination) in [("of-the-source", "of-the-destination"), ("of-the-source", "")] {
+        let (from, to) = (shown(source), shown(destination));
+        let destination_credential = if destination.is_empty() { Credential::Found } else { file(destination) };
+        let options = CopyOptions { source_credential: file(source), destination_credential, ..CopyOptions::default() };
+        let request = CopyRequest { sources: vec![from.at("/f")], destination: to.at("/"), options };
+        let report = carrack_engine::copy::copy(&request, &|_| {});
+        assert_eq!(report.error.map(|error| error.code), Some(ErrorCode::AuthenticationFailed));
+        from.join();
+        to.join();
+    }
+}
+
+/// What a listener says of its own address and port leads a dialer nowhere: not the command, and not another node.
+#[test]
+fn a_listener_does_not_aim_the_dialer() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let decoy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    decoy.set_nonblocking(true).unwrap();
+    let aimed_at = decoy.local_addr().unwrap();
+    let aiming = move |node: &mut Conversation| {
+        node.kind = None;
+        while let Some((request, ask)) = node.next() {
+            let tell = match (node.honest(&ask).expect("a question before the transfer"), &ask) {
+                (Tell::Welcome(welcome), _) => Tell::Welcome(Welcome { local_address: "127.0.0.99".into(), ..welcome }),
+                (Tell::Listening(listening), _) => {
+                    Tell::Listening(Listening { port: aimed_at.port().into(), ..listening })
+                }
+                (tell, _) => tell,
+            };
+            node.tell(request, tell);
+            if matches!(ask, Ask::Listen(_)) {
+                return;
+            }
+        }
+    };
+    let once = || CopyOptions { retries: 0, ..CopyOptions::default() };
+    let file = sandbox.outside().join("canary");
+    let node = FakeNode::start(aiming);
+    assert!(push(&file, &node, "/there", once()).error.is_some());
+    node.join();
+    // Of two nodes the source's dials, to where it is told to.
+    let to = FakeNode::start(aiming);
+    let (name, (told, addresses)) = (to.node.to_string(), std::sync::mpsc::channel());
+    let from = FakeNode::start(move |node| {
+        while let Some((request, ask)) = node.next() {
+            if let Ask::Dial(dial) = ask {
+                told.send(dial.addresses).unwrap();
+                return node.leave();
+            }
+            let tell = node.honest(&ask).expect("a question before the transfer");
+            node.tell(request, tell);
+        }
+    });
+    let request = CopyRequest { sources: vec![from.at("/f")], destination: to.at("/there"), options: once() };
+    assert!(carrack_engine::copy::copy(&request, &|_| {}).error.is_some());
+    assert_eq!(addresses.recv().unwrap(), [name]);
+    from.join();
+    to.join();
+    assert_eq!(decoy.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "somebody came");
 }
 
 #[test]
@@ -389,7 +471,7 @@ fn answers_that_nobody_asked_for() {
 
 fn list(node: &FakeNode, each: &mut dyn FnMut(&[u8])) -> Result<(), Failure> {
     let location = carrack_core::location::Location::Node { node: node.node.clone(), path: b"/d".to_vec() };
-    let mut files = Files::open(&location, &Reach::default(), &|_| {})?;
+    let mut files = Files::open(&location, &Credential::default(), &Reach::default(), &|_| {})?;
     files.list(b"/d", true, &mut |entry| each(&entry.path))
 }
 

@@ -104,8 +104,14 @@ fn faults() -> [Arg; 6] {
     .map(|arg| arg.help_heading("Faults"))
 }
 
-fn links() -> [Arg; 3] {
+fn links() -> [Arg; 5] {
     [
+        value(
+            "source-token-file",
+            "FILE",
+            "The bearer token for the source's node, where the destination is on another",
+        ),
+        value("destination-token-file", "FILE", "The bearer token for the destination's node"),
         value(
             "ports",
             "LO-HI",

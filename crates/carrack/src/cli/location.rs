@@ -9,10 +9,11 @@ use std::net::Ipv6Addr;
 use carrack_core::limits;
 use carrack_core::location::{Location, NodeAddress, SshHost};
 use carrack_core::path::display_bytes;
+use carrack_core::pin;
 
+use super::DEFAULT_PORT;
 use super::ports::parse_port;
 use super::size::parse_size;
-use super::{DEFAULT_PORT, pin};
 
 /// Parses one location as typed.
 ///
@@ -184,7 +185,7 @@ fn parse_node(rest: &[u8]) -> Result<Location, String> {
     let slash = rest.iter().position(|&byte| byte == b'/').unwrap_or(rest.len());
     let (authority, path) = rest.split_at(slash);
     if authority.contains(&b'@') {
-        return Err("a node takes no user here: use --token-file".to_owned());
+        return Err("a node takes no user here: use --token-file or `carrack token add`".to_owned());
     }
     let (host, port) = match authority.strip_prefix(b"[") {
         Some(bracketed) => {
@@ -206,6 +207,15 @@ fn parse_node(rest: &[u8]) -> Result<Location, String> {
         _ => return Err("after the address only :PORT or /PATH may stand".to_owned()),
     };
     Ok(Location::Node { node: NodeAddress { host, port, pin }, path: decode_percent(path)? })
+}
+
+/// A node, as a verb about nodes takes it: `HOST[:PORT]`, or a location there.
+pub fn parse_node_name(text: &[u8]) -> Result<NodeAddress, String> {
+    let rest = text.strip_prefix(b"carrack://").unwrap_or(text);
+    match parse_node(rest).map_err(|why| format!("{}: {why}", display_bytes(text)))? {
+        Location::Node { node, .. } => Ok(node),
+        other => Err(format!("{other} is no node")),
+    }
 }
 
 fn decode_percent(text: &[u8]) -> Result<Vec<u8>, String> {

@@ -11,7 +11,6 @@ pub mod files_from;
 pub mod flags;
 pub mod location;
 pub mod options;
-pub mod pin;
 pub mod ports;
 pub mod size;
 pub mod words;
@@ -67,7 +66,8 @@ pub fn command() -> Command {
 
 /// The tree without what only programs call.
 pub fn people_command() -> Command {
-    let verbs = [copy_flags::copy(), ls(), stat(), mkdir(), mv(), rm(), sum(), gc(), serve(), completions(), man()];
+    let verbs =
+        [copy_flags::copy(), ls(), stat(), mkdir(), mv(), rm(), sum(), gc(), token(), serve(), completions(), man()];
     Command::new("carrack")
         .version(version())
         .about(ABOUT)
@@ -154,6 +154,31 @@ fn serve() -> Command {
         .arg(flag("json", None, "Say where it listens as JSON"))
 }
 
+fn token() -> Command {
+    let node = |number: bool| {
+        let arg =
+            Arg::new("nodes").value_name(if number { "NODE..." } else { "NODE" }).value_parser(bytes()).required(true);
+        let help = "HOST[:PORT], or a carrack:// location there";
+        if number { arg.num_args(1..).help(help) } else { arg.help(help) }
+    };
+    let add =
+        Command::new("add").about("Keep a node's token; read from FILE, or from standard input").arg(node(false)).arg(
+            Arg::new("file")
+                .value_name("FILE")
+                .value_parser(bytes())
+                .help("A file that nobody but you may read; - is standard input"),
+        );
+    let rm = Command::new("rm").about("Forget the tokens of nodes").arg(node(true));
+    let list =
+        Command::new("list").visible_alias("ls").about("Name the nodes for which tokens are kept; no token is shown");
+    Command::new("token")
+        .about("Keep the bearer tokens of nodes, each in a file that only its node is shown")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .arg(flag("json", None, "One JSON object a line on standard output").global(true))
+        .subcommands([add, rm, list])
+}
+
 fn completions() -> Command {
     Command::new("completions")
         .about("Print a completion script for a shell")
@@ -193,7 +218,12 @@ fn reach_flags() -> [Arg; 5] {
             "From starting ssh, or connecting to a node, to its first word; typing a password counts \
              [default: 60s]",
         ),
-        value("token-file", "FILE", "The bearer token for a node"),
+        value(
+            "token-file",
+            "FILE",
+            "The bearer token for the node, which nobody but you may read [default: the one kept by `carrack token \
+             add`, else BEARER_TOKEN, BEARER_TOKEN_FILE, bt_uUID]",
+        ),
     ]
     .map(|arg| arg.help_heading("Hosts"))
 }

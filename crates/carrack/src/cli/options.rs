@@ -6,8 +6,8 @@ use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::path::display_bytes;
 use carrack_core::request::{
-    CongestionControl, CopyOptions, CopyRequest, Digests, Durability, Encrypt, Existing, LinkKind, MainDigest, Reach,
-    Verify,
+    CongestionControl, CopyOptions, CopyRequest, Credential, Digests, Durability, Encrypt, Existing, LinkKind,
+    MainDigest, Reach, Verify, are_one_node,
 };
 
 use super::duration::parse_duration;
@@ -33,7 +33,8 @@ pub fn copy(flags: &Flags) -> Result<(CopyRequest, OutputOptions), CommandError>
     check_places(&sources, &destination)?;
     let output = output(flags)?;
     check_standard_output(&destination, &output)?;
-    let options = copy_options(flags, &output, sources.contains(&Location::Stdio))?;
+    let mut options = copy_options(flags, &output, sources.contains(&Location::Stdio))?;
+    (options.source_credential, options.destination_credential) = credentials(flags, &sources, &destination)?;
     Ok((CopyRequest { sources, destination, options }, output))
 }
 
@@ -106,6 +107,8 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
         congestion: flags.parse("congestion", parse_congestion)?,
         rate_limit: flags.parse("bwlimit", parse_rate)?.unwrap_or(default.rate_limit),
         reach: reach(flags)?,
+        source_credential: default.source_credential,
+        destination_credential: default.destination_credential,
         item_events: output.wants_items(),
         durability: flags.parse("durable", parse_durability)?.unwrap_or(default.durability),
         allow_growing: flags.has("allow-growing"),
@@ -156,8 +159,54 @@ pub fn reach(flags: &Flags) -> Result<Reach, CommandError> {
         data_address: flags.parse("data-address", parse_data_address)?,
         link: flags.parse("link", parse_link)?,
         connect_timeout: flags.parse("connect-timeout", parse_timeout)?.unwrap_or(default.connect_timeout),
-        token_file: flags.path("token-file"),
     })
+}
+
+/// What the node of the sources is shown, and what the node of the destination is. One file for two nodes is refused: each would learn the
+/// other's token.
+fn credentials(
+    flags: &Flags,
+    sources: &[Location],
+    destination: &Location,
+) -> Result<(Credential, Credential), CommandError> {
+    let general = flags.given("token-file");
+    let are_one = are_one_node(sources.iter().chain([destination]).filter_map(Location::node));
+    let of_end = |name: &str, location: Option<&Location>| {
+        let own = flags.given(name);
+        let node = location.and_then(Location::node);
+        match (own, &general, node) {
+            // The environment may hold what another command needs.
+            (Some(own), _, None) if own.origin.starts_with("--") => {
+                let what = location.map(Location::to_string).unwrap_or_default();
+                Err(CommandError::usage(format!("{} is for a node, and {what} is not on one", own.origin)))
+            }
+            (Some(own), _, Some(_)) => Ok(Credential::File(own.value)),
+            (None, Some(general), Some(node)) if !are_one => Err(CommandError::usage(format!(
+                "{} names one token, and this copy is between two nodes: each would learn the token of the other",
+                general.origin
+            ))
+            .hint("name two files: --source-token-file FILE and --destination-token-file FILE")
+            .hint(format!("or keep each node's token once: carrack token add {} <FILE", node.known_as()))),
+            (None, Some(general), Some(_)) => Ok(Credential::File(general.value.clone())),
+            _ => Ok(Credential::Found),
+        }
+    };
+    Ok((of_end("source-token-file", sources.first())?, of_end("destination-token-file", Some(destination))?))
+}
+
+/// What the nodes are shown that a verb goes to.
+pub fn credential(flags: &Flags, locations: &[Location]) -> Result<Credential, CommandError> {
+    let nodes = || locations.iter().filter_map(Location::node);
+    match flags.given("token-file") {
+        Some(given) if !are_one_node(nodes()) => Err(CommandError::usage(format!(
+            "{} names one token, and the locations are on several nodes: each would learn the token of the others",
+            given.origin
+        ))
+        .hint("name one node at a time, or keep each node's token once: carrack token add HOST:PORT <FILE")),
+        Some(given) => Ok(Credential::File(given.value)),
+        None if are_one_node(nodes()) => Ok(Credential::Found),
+        None => Ok(Credential::Found.of_several()),
+    }
 }
 
 fn output(flags: &Flags) -> Result<OutputOptions, CommandError> {

@@ -66,7 +66,7 @@ fn flags_reach_the_request() {
 fn flags_reach_the_hosts() {
     let reach = options(
         "-e ssh --remote-path /opt/carrack --no-push --ports 5000-5100 --data-address [::1] --link reverse \
-         --connect-timeout 2m --token-file t",
+         --connect-timeout 2m",
     )
     .reach;
     assert_eq!(reach.rsh, ["ssh"]);
@@ -76,7 +76,44 @@ fn flags_reach_the_hosts() {
     assert_eq!(reach.data_address.as_deref(), Some("::1"));
     assert_eq!(reach.link, Some(LinkKind::Reverse));
     assert_eq!(reach.connect_timeout, Duration::from_secs(120));
-    assert_eq!(reach.token_file.as_deref(), Some(&b"t"[..]));
+}
+
+#[test]
+fn credentials_belong_to_ends() {
+    use Credential::{File, Found, Kept};
+    let file = |name: &str| File(name.as_bytes().to_vec());
+    let of = |line: &str, variables: &[(&str, &str)]| {
+        parse_with(line, variables).expect("clap takes it").map(|(request, _)| request.credentials())
+    };
+    let (one, two) = ("carrack://one/a", "carrack://two/b");
+    let both = "--source-token-file s --destination-token-file d";
+    for (line, expected) in [
+        (format!("--token-file t {one} b"), (file("t"), Found)),
+        (format!("--token-file t a {two}"), (Found, file("t"))),
+        (format!("--token-file t {one} carrack://ONE.:7420/c"), (file("t"), file("t"))),
+        (format!("--token-file t a b"), (Found, Found)),
+        (format!("{one} {two}"), (Kept, Kept)),
+        (format!("{one} carrack://one/b"), (Found, Found)),
+        (format!("{both} {one} {two}"), (file("s"), file("d"))),
+        (format!("--source-token-file s {one} {two}"), (file("s"), Kept)),
+        (format!("--token-file t --source-token-file s {one} b"), (file("s"), Found)),
+        (format!("--token-file t {both} {one} {two}"), (file("s"), file("d"))),
+    ] {
+        assert_eq!(of(&line, &[]), Ok(expected), "{line}");
+    }
+    let everywhere = [("CARRACK_TOKEN_FILE", "t"), ("CARRACK_SOURCE_TOKEN_FILE", "s")];
+    assert_eq!(of(&format!("a {two}"), &everywhere), Ok((Found, file("t"))));
+    for (line, variables, words) in [
+        (format!("--token-file t {one} {two}"), &[][..], ["--token-file", "--destination-token-file"]),
+        (format!("--token-file t --source-token-file s {one} {two}"), &[], ["--token-file", "two nodes"]),
+        (format!("{one} carrack://one:99/b"), &everywhere[..1], ["CARRACK_TOKEN_FILE", "carrack token add one:7420"]),
+        (format!("--source-token-file s a {two}"), &[], ["--source-token-file is for a node", "a is not"]),
+    ] {
+        let error = of(&line, variables).expect_err(&line);
+        let said = format!("{error} {}", error.hints.join(" "));
+        assert!(words.iter().all(|word| said.contains(word)), "{line}: {said}");
+        assert_eq!(error.exit_code(), exit::USAGE);
+    }
 }
 
 #[test]

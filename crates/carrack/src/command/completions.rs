@@ -38,7 +38,7 @@ mod tests {
     fn every_shell_learns_every_verb() {
         for shell in ["bash", "zsh", "fish"] {
             let script = String::from_utf8(script(shell).expect("a script")).expect("text");
-            for word in ["mkdir", "bwlimit", "completions"] {
+            for word in ["mkdir", "bwlimit", "completions", "token"] {
                 assert!(script.contains(word), "{shell} {word}");
             }
             assert!(!script.contains("agent"), "{shell}: a verb that is not for people");

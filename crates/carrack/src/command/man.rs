@@ -45,8 +45,12 @@ fn pages() -> Vec<(String, Vec<u8>)> {
     let mut tree = cli::command().disable_help_subcommand(true);
     // Gives each verb the name `carrack-VERB`.
     tree.build();
-    let verbs = tree.get_subcommands().filter(|verb| !verb.is_hide_set());
-    std::iter::once(&tree).chain(verbs).map(page).collect()
+    let mut pages = vec![page(&tree)];
+    for verb in tree.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+        pages.push(page(verb));
+        pages.extend(verb.get_subcommands().filter(|part| part.get_name() != "help").map(page));
+    }
+    pages
 }
 
 fn page(command: &Command) -> (String, Vec<u8>) {
@@ -65,7 +69,21 @@ mod tests {
     fn a_page_for_each_verb_and_none_for_the_hidden() {
         let names: Vec<String> = pages().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names[0], "carrack.1");
-        for verb in ["copy", "ls", "stat", "mkdir", "mv", "rm", "sum", "gc", "serve", "completions", "man"] {
+        for verb in [
+            "copy",
+            "ls",
+            "stat",
+            "mkdir",
+            "mv",
+            "rm",
+            "sum",
+            "gc",
+            "token",
+            "token-add",
+            "serve",
+            "completions",
+            "man",
+        ] {
             assert!(names.contains(&format!("carrack-{verb}.1")), "{verb}");
         }
         assert!(!names.iter().any(|name| name.contains("agent")));

@@ -14,6 +14,7 @@ mod rm;
 mod serve;
 mod stat;
 mod sum;
+mod token;
 
 use std::ffi::OsString;
 
@@ -66,6 +67,7 @@ fn dispatch(verb: &str, matches: &ArgMatches, flags: &Flags) -> Result<u8, Comma
         "sum" => sum::run(flags),
         "gc" => gc::run(flags),
         "serve" => serve::run(flags),
+        "token" => token::run(matches),
         "agent" => agent::run(matches),
         "completions" => completions::run(matches),
         "man" => man::run(flags),

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, Event, Failure};
-use carrack_core::request::Reach;
+use carrack_core::request::{Credential, Reach};
 use carrack_engine::files::Files;
 use serde_json::{Value, json};
 
@@ -16,8 +16,9 @@ use crate::output::lines::Lines;
 use crate::output::{human, json as objects, say};
 
 /// A file verb while it runs.
-pub struct Session {
+pub struct Session<'a> {
     verb: &'static str,
+    flags: &'a Flags<'a>,
     /// Whether standard output carries JSON.
     pub json: bool,
     /// Only errors are told.
@@ -25,6 +26,8 @@ pub struct Session {
     /// Standard output.
     pub out: Lines,
     reach: Reach,
+    /// For the node that is named; with several named it names no file.
+    credential: Credential,
     /// One for each host that was named, so that ten paths there cost one login.
     open: Vec<(Location, Files)>,
     /// What went well: entries, directories, digests.
@@ -36,19 +39,21 @@ pub struct Session {
 /// Failures kept to find the exit code; the rest are counted.
 const FAILURES_KEPT: usize = carrack_core::limits::FAILURES_TOLD;
 
-impl Session {
+impl<'a> Session<'a> {
     /// Begins a verb.
     ///
     /// # Errors
     /// A usage error in the flags.
-    pub fn new(verb: &'static str, flags: &Flags) -> Result<Self, CommandError> {
+    pub fn new(verb: &'static str, flags: &'a Flags<'a>) -> Result<Self, CommandError> {
         let json = flags.has("json");
         let session = Self {
             verb,
+            flags,
             json,
             quiet: flags.has("quiet"),
             out: Lines::stdout(json),
             reach: options::reach(flags)?,
+            credential: Credential::default(),
             open: Vec::new(),
             done: 0,
             failures: Vec::new(),
@@ -61,7 +66,7 @@ impl Session {
     /// Does something at each location in turn. One that fails is told, and the next one tried; a signal ends it all.
     ///
     /// # Errors
-    /// A location without a path, before anything is done; a signal.
+    /// A location without a path, or one token file for several nodes, before anything is done; a signal.
     pub fn each(
         &mut self,
         locations: &[Location],
@@ -70,6 +75,7 @@ impl Session {
         for location in locations {
             self.path_of(location)?;
         }
+        self.credential = options::credential(self.flags, locations)?;
         for location in locations {
             let path = self.path_of(location)?.to_vec();
             let result = self.take(location).and_then(|(place, mut files)| {
@@ -90,7 +96,7 @@ impl Session {
     ///
     /// # Errors
     /// A usage error.
-    pub fn path_of<'a>(&self, location: &'a Location) -> Result<&'a [u8], CommandError> {
+    pub fn path_of<'b>(&self, location: &'b Location) -> Result<&'b [u8], CommandError> {
         location.path().ok_or_else(|| {
             CommandError::usage(format!("{} needs a place with files, and {location} is none", self.verb))
         })
@@ -102,7 +108,7 @@ impl Session {
             return Ok(self.open.swap_remove(index));
         }
         let quiet = self.quiet || self.json;
-        let files = Files::open(location, &self.reach, &|event| {
+        let files = Files::open(location, &self.credential, &self.reach, &|event| {
             if let (Event::Note(_), false) = (&event, quiet) {
                 human::event(&event, 0).iter().for_each(|line| say(line));
             }

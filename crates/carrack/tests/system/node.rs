@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::support::node::Node;
-use crate::support::{Sandbox, same_tree, tree};
+use crate::support::{Sandbox, ran, same_tree, tree};
 
 /// A token in a file of its own.
 fn token(sandbox: &Sandbox, name: &str, text: &str, mode: u32) -> String {
@@ -44,7 +44,7 @@ fn only_the_token_opens() {
     sandbox.ok(["ls", &node.at(""), &right]);
     // By the environment, as other tools of the field take it.
     let mut command = sandbox.carrack();
-    command.env("BEARER_TOKEN", "a-token-for-tests-only-0123456789").args(["ls", &node.at("")]);
+    command.env("BEARER_TOKEN", Node::TOKEN).args(["ls", &node.at("")]);
     assert!(command.output().unwrap().status.success());
 }
 
@@ -102,6 +102,143 @@ fn a_key_is_pinned_at_the_first_meeting() {
     sandbox.run(["root/", &plain, &node.token()]).failed_with(77, &["is pinned"]);
     // What was typed outweighs the list.
     sandbox.ok(["ls", &node.at(""), &node.token()]);
+}
+
+/// What the environment holds may be for any service, and what is kept for another node is that one's.
+#[test]
+fn a_token_that_no_flag_named_is_not_shown_at_a_first_meeting() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    let plain = format!("carrack://{}/", node.address);
+    let ls = |at: &str| {
+        let mut command = sandbox.carrack();
+        command.env("BEARER_TOKEN", Node::TOKEN).args(["ls", at]);
+        ran(command.output().unwrap())
+    };
+    ls(&plain).failed_with(77, &["first meeting", "no token", "BEARER_TOKEN was not shown", "#sha256:"]);
+    // Whoever runs it again has seen the key.
+    assert_eq!(ls(&plain).code, 0);
+    std::fs::remove_file(sandbox.path("home/.config/carrack/known_nodes")).unwrap();
+    assert_eq!(ls(&node.at("")).code, 0, "pinned by the address");
+    // A flag says whose it is.
+    sandbox.ok(["ls", &plain, &node.token()]);
+}
+
+#[test]
+fn one_token_is_not_shown_to_two_nodes() {
+    let sandbox = Sandbox::new();
+    let (from, to) = (Node::start(&sandbox, "from", &[]), Node::start(&sandbox, "to", &[]));
+    sandbox.write("from/f", "content");
+    let words = [from.at("f"), to.at("")];
+    let with = |more: &[String]| sandbox.run(words.iter().chain(more));
+    with(&[from.token()]).failed_with(2, &["--token-file", "--source-token-file", "--destination-token-file"]);
+    for verb in ["stat", "sum"] {
+        let said = sandbox.run([verb, &words[0], &words[1], &from.token()]);
+        said.failed_with(2, &["--token-file", "several nodes", "carrack token add"]);
+    }
+    with(&[from.token_as("source")]).failed_with(77, &[&to.address, "no token was shown"]);
+    let mut command = sandbox.carrack();
+    let found = ran(command.env("BEARER_TOKEN", Node::TOKEN).args(&words).output().unwrap());
+    found.failed_with(77, &["BEARER_TOKEN was not shown", "several nodes", "carrack token add"]);
+    assert!(!sandbox.path("to/f").exists());
+    with(&[from.token_as("source"), to.token_as("destination")]);
+    assert_eq!(fs::read(sandbox.path("to/f")).unwrap(), b"content");
+    // From one place of a node to another, and two verbs there, one is enough.
+    sandbox.ok([&from.at("f"), &from.at("g"), &from.token()]);
+    sandbox.ok(["stat", &from.at("f"), &from.at("g"), &from.token()]);
+}
+
+#[test]
+fn tokens_are_kept_for_each_node_and_shown_to_no_other() {
+    let sandbox = Sandbox::new();
+    let (from, to) = (Node::start(&sandbox, "from", &[]), Node::start(&sandbox, "to", &[]));
+    sandbox.write("from/f", "content");
+    let token = from.token_file.to_str().unwrap();
+    let added = sandbox.ok(["token", "add", &from.address, token]);
+    assert!(added.stderr.contains("is kept in") && !added.stderr.contains(Node::TOKEN), "{}", added.stderr);
+    let kept = sandbox.path("home/.config/carrack/tokens").join(&from.address);
+    assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
+    sandbox.ok(["ls", &from.at("")]);
+    sandbox.run([&from.at("f"), &to.at("")]).failed_with(77, &[&to.address, "no token was shown"]);
+    // From standard input, with a location in the node's place.
+    let mut command = sandbox.carrack();
+    command.stdin(fs::File::open(&to.token_file).unwrap()).args(["token", "add", "--json", &to.at("x")]);
+    let said = ran(command.output().unwrap());
+    let object: Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!((&object["type"], &object["node"]), (&"token".into(), &to.address.as_str().into()));
+    sandbox.ok([&from.at("f"), &to.at("")]);
+    // Nothing is shown, and what cannot be used is told.
+    fs::set_permissions(&kept, Permissions::from_mode(0o644)).unwrap();
+    sandbox.run(["ls", &from.at("")]).failed_with(77, &["others can read", &from.address]);
+    let listed = sandbox.ok(["token", "list"]);
+    let mut nodes = [from.address.clone(), to.address.clone()];
+    nodes.sort();
+    assert_eq!(listed.stdout, format!("{}\n{}\n", nodes[0], nodes[1]));
+    assert!(listed.stderr.contains("others can read"), "{}", listed.stderr);
+    assert!(!sandbox.ok(["--json", "token", "list"]).stdout.contains(Node::TOKEN));
+    sandbox.ok(["token", "rm", &from.address, &to.address]);
+    assert_eq!(sandbox.ok(["token", "list"]).stdout, "");
+    sandbox.run(["token", "rm", &from.address]).failed_with(11, &[&from.address]);
+    let words = token_of_words(&sandbox);
+    sandbox.run(["token", "add", "h", &words]).failed_with(77, &["it is no token"]);
+    sandbox.run(["token", "add", "h:0", token]).failed_with(2, &["is not a port"]);
+}
+
+fn token_of_words(sandbox: &Sandbox) -> String {
+    let path = sandbox.write("words", "two words");
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    path.display().to_string()
+}
+
+/// Whoever may write to a shared directory chooses where a link there leads.
+#[test]
+fn a_token_file_is_never_opened_through_a_link() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    let name = format!("bt_u{}", carrack_sys::host::user_id());
+    fs::create_dir(sandbox.path("run")).unwrap();
+    symlink(&node.token_file, sandbox.path("run").join(&name)).unwrap();
+    let ls = |sandbox: &Sandbox| {
+        let mut command = sandbox.carrack();
+        command.env("XDG_RUNTIME_DIR", sandbox.path("run")).args(["ls", &node.at("")]);
+        ran(command.output().unwrap())
+    };
+    ls(&sandbox).failed_with(77, &["no token was shown"]);
+    let link = format!("--token-file={}", sandbox.path("run").join(&name).display());
+    sandbox.run(["ls", &node.at(""), &link]).failed_with(77, &["symbolic link"]);
+    fs::remove_file(sandbox.path("run").join(&name)).unwrap();
+    fs::copy(&node.token_file, sandbox.path("run").join(&name)).unwrap();
+    assert_eq!(ls(&sandbox).code, 0);
+}
+
+#[test]
+fn a_list_of_known_nodes_that_cannot_be_read_ends_the_command() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    let plain = format!("carrack://{}/", node.address);
+    let known = sandbox.path("home/.config/carrack/known_nodes");
+    let line = format!("{} {}\n", node.address, node.fingerprint.trim_start_matches('#'));
+    let cut = line.len() - 5;
+    for (list, why) in [
+        ([line.as_bytes(), b"\xff\n"].concat(), "line 2: it is not UTF-8"),
+        (line.as_bytes()[..cut].to_vec(), "line 1: the fingerprint"),
+        (line.replace("sha256:", "SHA256:").into_bytes(), "line 1: it is not HOST:PORT sha256:"),
+    ] {
+        fs::create_dir_all(known.parent().unwrap()).unwrap();
+        fs::write(&known, &list).unwrap();
+        for words in [vec!["ls", &plain], vec!["root", &plain]] {
+            let said = sandbox.run(words.into_iter().chain([node.token().as_str()]));
+            said.failed_with(77, &["known_nodes", why, "nothing is sent"]);
+        }
+        assert_eq!(fs::read(&known).unwrap(), list, "it is left as it was");
+        // What was typed outweighs the list.
+        sandbox.ok(["ls", &node.at(""), &node.token()]);
+    }
+    // The same node, typed in another way.
+    let other = "cd".repeat(32);
+    fs::write(&known, format!("LocalHost.:{} sha256:{other}\n", node.address.rsplit_once(':').unwrap().1)).unwrap();
+    let typed = plain.replace("127.0.0.1", "localhost");
+    sandbox.run(["ls", &typed, &node.token()]).failed_with(77, &["is pinned"]);
 }
 
 #[test]
@@ -216,7 +353,8 @@ fn two_nodes_and_a_third_who_only_watches() {
         let ran = sandbox.ok([
             &from.at("tree"),
             &to.at(&there),
-            &from.token(),
+            &from.token_as("source"),
+            &to.token_as("destination"),
             "--link=direct",
             "--encrypt",
             encrypt,

@@ -82,13 +82,13 @@ impl Scene {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        self.command_by(&self.proxy, arguments)
+        self.command_by(&self.proxy, &[&[&*self.node.token()], arguments].concat())
     }
 
     /// A command whose data goes through this relay.
     fn command_by(&self, proxy: &Proxy, arguments: &[&str]) -> Command {
         let mut command = self.sandbox.carrack();
-        command.args(["--json", &by(proxy), "--log-file=log", "--streams=4", &self.node.token()]);
+        command.args(["--json", &by(proxy), "--log-file=log", "--streams=4"]);
         command.args(arguments);
         command
     }
@@ -309,9 +309,10 @@ fn between_two_nodes_either_may_be_lost() {
         let other = Node::start(&scene.sandbox, "other", &[]);
         let before_other = Proxy::start(other.address.parse().unwrap());
         scene.sandbox.ok(["tree", "root/"]);
-        // Both nodes take the same token.
         let there = format!("carrack://{}/{}", before_other.address(), other.fingerprint);
-        let running = Running::start(scene.command_by(&before_other, &[RATE]).args([&scene.at("tree"), &there]));
+        let mut command = scene.command_by(&before_other, &[RATE, &scene.node.token_as("source")]);
+        let tokens = other.token_as("destination");
+        let running = Running::start(command.args([&tokens, &scene.at("tree"), &there]));
         wait_until("the copy is in its midst", || carried(&before_other) > 4 << 20);
         let proxy = if lost == "source" { &scene.proxy } else { &before_other };
         assert_eq!(lose(proxy, Kind::Control, true), 1);

@@ -23,6 +23,9 @@ pub struct Node {
 }
 
 impl Node {
+    /// What each of them asks for.
+    pub const TOKEN: &str = "a-token-for-tests-only-0123456789";
+
     /// Serves a directory of the sandbox, made if it is not there.
     pub fn start(sandbox: &Sandbox, root: &str, more: &[&str]) -> Self {
         Self::listen(sandbox, root, "127.0.0.1:0", more, &[])
@@ -47,7 +50,7 @@ impl Node {
 
     fn listen(sandbox: &Sandbox, root: &str, address: &str, more: &[&str], prefix: &[String]) -> Self {
         std::fs::create_dir_all(sandbox.path(root)).unwrap();
-        let token_file = sandbox.write(format!("{root}.token"), "a-token-for-tests-only-0123456789\n");
+        let token_file = sandbox.write(format!("{root}.token"), format!("{}\n", Self::TOKEN));
         std::fs::set_permissions(&token_file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         let mut command = sandbox.carrack();
         command
@@ -81,6 +84,11 @@ impl Node {
     /// A location on the node, its key pinned.
     pub fn at(&self, path: &str) -> String {
         format!("carrack://{}/{path}{}", self.address, self.fingerprint)
+    }
+
+    /// For a copy between two nodes.
+    pub fn token_as(&self, end: &str) -> String {
+        format!("--{end}-token-file={}", self.token_file.display())
     }
 
     pub fn token(&self) -> String {

@@ -1,6 +1,10 @@
-//! The pin of a node's key, `sha256:` with 64 hex digits or unpadded base64url, as in `carrack://host/path#sha256:…`.
+//! The pin of a node's key, `sha256:` with 64 hex digits or unpadded base64url, as in `carrack://host/path#sha256:…` and in the list
+//! of known nodes.
 
 /// Parses what stands behind the `#`.
+///
+/// # Errors
+/// A sentence that says what is wrong with it.
 pub fn parse_pin(text: &[u8]) -> Result<[u8; 32], String> {
     let digest = text.strip_prefix(b"sha256:").ok_or("after # only sha256:FINGERPRINT may stand")?;
     let bytes = match digest.len() {

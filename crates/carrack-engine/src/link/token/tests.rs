@@ -1,0 +1,209 @@
+//! Which token a node is shown, and which files are taken for one.
+
+use std::collections::HashMap;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use super::*;
+
+/// A directory in place of the user's and of everybody's.
+struct Home {
+    directory: tempfile::TempDir,
+    variables: HashMap<String, OsString>,
+}
+
+impl Home {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap(), variables: HashMap::new() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// A file with a mode.
+    fn write(&self, name: &str, text: impl AsRef<[u8]>, mode: u32) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    fn set(&mut self, variable: &str, value: impl Into<OsString>) {
+        self.variables.insert(variable.into(), value.into());
+    }
+
+    fn choose(&self, credential: &Credential, was_pinned: bool) -> Result<Shown, Failure> {
+        let variable = |name: &str| self.variables.get(name).cloned();
+        let surroundings = Surroundings { variable: &variable, kept: self.path("tokens"), shared: self.path("shared") };
+        surroundings.choose(&node("Node.example."), credential, was_pinned)
+    }
+
+    /// The token that a pinned node is shown.
+    fn shown(&self, credential: &Credential) -> String {
+        self.choose(credential, true).unwrap().token
+    }
+
+    /// Why none was shown.
+    fn hint(&self, credential: &Credential, was_pinned: bool) -> String {
+        let shown = self.choose(credential, was_pinned).unwrap();
+        assert_eq!(shown.token, "");
+        shown.hint.expect("a reason")
+    }
+}
+
+fn node(host: &str) -> NodeAddress {
+    NodeAddress { host: host.into(), port: 7420, pin: None }
+}
+
+fn own_name() -> String {
+    format!("bt_u{}", carrack_sys::host::user_id())
+}
+
+#[test]
+fn found_tokens_follow_the_order_of_the_field() {
+    let mut home = Home::new();
+    assert_eq!(home.choose(&Credential::Found, true).unwrap(), Shown::default());
+    home.write(&format!("shared/{}", own_name()), "of-tmp\n", 0o600);
+    assert_eq!(home.shown(&Credential::Found), "of-tmp");
+    home.write(&format!("run/{}", own_name()), " of-run ", 0o400);
+    home.set("XDG_RUNTIME_DIR", home.path("run"));
+    assert_eq!(home.shown(&Credential::Found), "of-run");
+    let named = home.write("named", "of-file", 0o600);
+    home.set("BEARER_TOKEN_FILE", named);
+    assert_eq!(home.shown(&Credential::Found), "of-file");
+    home.set("BEARER_TOKEN", "of-variable");
+    assert_eq!(home.shown(&Credential::Found), "of-variable");
+    home.write("tokens/node.example:7420", "kept-for-it", 0o600);
+    assert_eq!(home.shown(&Credential::Found), "kept-for-it");
+    let given = home.write("given", "given", 0o600);
+    let file = Credential::File(given.into_os_string().into_vec());
+    assert_eq!(home.shown(&file), "given");
+    assert_eq!(home.choose(&file, false).unwrap().token, "given", "a flag is enough at a first meeting");
+}
+
+#[test]
+fn at_a_first_meeting_nothing_is_shown_that_no_flag_named() {
+    let mut home = Home::new();
+    home.set("BEARER_TOKEN", "a-secret");
+    let hint = home.hint(&Credential::Found, false);
+    assert!(hint.contains("BEARER_TOKEN") && hint.contains("first meeting") && hint.contains("#sha256:"), "{hint}");
+    home.write("tokens/node.example:7420", "a-secret", 0o600);
+    for credential in [Credential::Found, Credential::Kept] {
+        let hint = home.hint(&credential, false);
+        assert!(hint.contains("kept for it") && !hint.contains("a-secret"), "{hint}");
+    }
+}
+
+#[test]
+fn of_several_nodes_none_is_shown_a_token_that_was_only_found() {
+    let mut home = Home::new();
+    home.set("BEARER_TOKEN", "a-secret");
+    let hint = home.hint(&Credential::Kept, true);
+    for word in ["--source-token-file", "--destination-token-file", "carrack token add"] {
+        assert!(hint.contains(word), "{hint}");
+    }
+    home.write("tokens/node.example:7420", "its-own", 0o600);
+    assert_eq!(home.shown(&Credential::Kept), "its-own");
+}
+
+/// What anybody may have put into a shared directory, under the name that a token would have.
+#[test]
+fn found_files_of_others_are_passed_over_without_a_word() {
+    let mut home = Home::new();
+    let secret = home.write("id_secret", "a-secret-in-one-word", 0o600);
+    home.set("XDG_RUNTIME_DIR", home.path("run"));
+    let place = home.path("run").join(own_name());
+    fs::create_dir(home.path("run")).unwrap();
+    let nothing = |home: &Home, what: &str| {
+        assert_eq!(home.choose(&Credential::Found, true).unwrap(), Shown::default(), "{what}");
+    };
+    symlink(&secret, &place).unwrap();
+    nothing(&home, "a link to a file of the user's");
+    // The next place is looked at.
+    home.write(&format!("shared/{}", own_name()), "of-tmp", 0o600);
+    assert_eq!(home.shown(&Credential::Found), "of-tmp");
+    fs::remove_dir_all(home.path("shared")).unwrap();
+    fs::remove_file(&place).unwrap();
+    fs::hard_link(&secret, &place).unwrap();
+    nothing(&home, "a second name of it");
+    fs::remove_file(&place).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&place).status().unwrap().success());
+    nothing(&home, "a FIFO, which nobody writes to");
+    fs::remove_file(&place).unwrap();
+    fs::create_dir(&place).unwrap();
+    nothing(&home, "a directory");
+    fs::remove_dir(&place).unwrap();
+    if carrack_sys::host::user_id() == 0 {
+        let path = home.write(&format!("run/{}", own_name()), "of-another", 0o600);
+        std::os::unix::fs::chown(&path, Some(4711), None).unwrap();
+        nothing(&home, "another user's file");
+    }
+}
+
+#[test]
+fn found_files_that_hold_no_token_are_not_shown_and_the_reason_is_told() {
+    let mut home = Home::new();
+    let pem = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaA\n-----END OPENSSH PRIVATE KEY-----\n";
+    let path = home.write("key", pem, 0o600);
+    home.set("BEARER_TOKEN_FILE", path);
+    let hint = home.hint(&Credential::Found, true);
+    assert!(hint.contains("it is no token") && !hint.contains("b3Blbn"), "{hint}");
+    home.write("key", "word", 0o640);
+    assert!(home.hint(&Credential::Found, true).contains("others can read"));
+    fs::remove_file(home.path("key")).unwrap();
+    assert!(home.hint(&Credential::Found, true).contains("no such file"));
+    home.set("BEARER_TOKEN", OsString::from_vec(b"a\xffb".to_vec()));
+    assert!(home.hint(&Credential::Found, true).contains("visible ASCII"));
+}
+
+#[test]
+fn a_file_that_was_named_is_the_users_own_or_an_error() {
+    let home = Home::new();
+    let refused = |path: &Path, word: &str| {
+        let file = Credential::File(path.as_os_str().as_bytes().to_vec());
+        let failure = home.choose(&file, true).unwrap_err();
+        assert_eq!(failure.code, ErrorCode::AuthenticationFailed);
+        assert!(failure.message.contains(word), "{word}: {}", failure.message);
+    };
+    let good = home.write("good", "word", 0o600);
+    let link = home.path("link");
+    symlink(&good, &link).unwrap();
+    refused(&link, "symbolic link");
+    refused(&home.path("absent"), "No such file");
+    refused(home.directory.path(), "no regular file");
+    let fifo = home.path("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    refused(&fifo, "no regular file");
+    for mode in [0o640, 0o604, 0o620, 0o602] {
+        refused(&home.write("open", "word", mode), "others can read or write");
+    }
+    refused(&home.write("empty", " \n", 0o600), "empty");
+    refused(&home.write("words", "two words", 0o600), "no token");
+    refused(&home.write("bytes", b"\x00\x01", 0o600), "no token");
+    refused(&home.write("long", vec![b'a'; limits::TOKEN_BYTES + 1], 0o600), "at most");
+    refused(&home.write("huge", vec![b'a'; 3 * limits::TOKEN_BYTES], 0o600), "bytes");
+    // One that is kept, too: nothing is sent in its place.
+    home.write("tokens/node.example:7420", "word", 0o644);
+    assert!(home.choose(&Credential::Found, true).unwrap_err().message.contains("tokens/node.example:7420"));
+}
+
+#[test]
+fn kept_tokens_are_listed_by_node_and_replaced_whole() {
+    let home = Home::new();
+    let directory = home.path("config/tokens");
+    assert!(kept_in(&directory).unwrap().is_empty());
+    for (host, token) in [("b", "one"), ("A.", "two\n"), ("b", "three")] {
+        keep_in(&directory, &node(host), token.as_bytes()).unwrap();
+    }
+    assert_eq!(keep_in(&directory, &node("b"), b"two words").unwrap_err().code, ErrorCode::Usage);
+    let found = kept_in(&directory).unwrap();
+    assert_eq!(found.iter().map(|kept| &*kept.node).collect::<Vec<_>>(), ["a:7420", "b:7420"]);
+    assert!(found.iter().all(|kept| kept.refused.is_none()));
+    assert_eq!(fs::read_to_string(&found[1].path).unwrap(), "three\n");
+    assert_eq!(fs::metadata(&found[1].path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::metadata(&directory).unwrap().permissions().mode() & 0o777, 0o700);
+    fs::set_permissions(&found[0].path, Permissions::from_mode(0o644)).unwrap();
+    assert!(kept_in(&directory).unwrap()[0].refused.as_ref().is_some_and(|why| why.contains("others can read")));
+}

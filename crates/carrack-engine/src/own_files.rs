@@ -1,0 +1,125 @@
+//! The user's own files: where configuration and state are, how a secret is read, how a file is written whole. What is a copy's source or
+//! destination is `storage`'s.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use carrack_sys::dir::{Dir, Links};
+
+use crate::error::describe;
+
+/// `$XDG_CONFIG_HOME/carrack` or `~/.config/carrack`.
+pub fn config_directory() -> PathBuf {
+    base_directory("XDG_CONFIG_HOME", ".config")
+}
+
+/// `$XDG_STATE_HOME/carrack` or `~/.local/state/carrack`.
+pub fn state_directory() -> PathBuf {
+    base_directory("XDG_STATE_HOME", ".local/state")
+}
+
+fn base_directory(variable: &str, below_home: &str) -> PathBuf {
+    let set = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from).join(below_home);
+    set.unwrap_or_else(home).join("carrack")
+}
+
+/// The directory that holds a path, open, and the path's last name.
+fn parent(path: &Path) -> io::Result<(Dir, &[u8])> {
+    let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it names no file"))?;
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok((Dir::open_ambient(directory)?, name.as_bytes()))
+}
+
+/// Why a secret was not read.
+#[derive(Debug)]
+pub enum Unread {
+    /// Nothing is there.
+    Absent,
+    /// It may be somebody else's: a link, no regular file, another user's.
+    Foreign(String),
+    /// It is the user's own, and of no use.
+    Unfit(String),
+}
+
+/// Reads a file that only its owner may read, and that is the user's own (or root's): never through a link, never waiting for a FIFO. `more`
+/// looks at what else it has to be.
+///
+/// # Errors
+/// When it is not there, is anything else, or is longer than `bytes_max`.
+pub fn read_secret(
+    path: &Path,
+    bytes_max: usize,
+    more: impl FnOnce(&std::fs::Metadata) -> Option<String>,
+) -> Result<Vec<u8>, Unread> {
+    let unfit = |error: io::Error| Unread::Unfit(describe(&error));
+    let opened = parent(path).and_then(|(directory, name)| directory.open_read(name, Links::Refuse));
+    let file: File = opened.map_err(|error| match error.raw_os_error() {
+        Some(carrack_sys::errno::ENOENT) => Unread::Absent,
+        Some(carrack_sys::errno::ELOOP) => Unread::Foreign(
+            "it is a symbolic link, and whoever made it chose where it leads: name the file itself".into(),
+        ),
+        _ => unfit(error),
+    })?;
+    let facts = file.metadata().map_err(unfit)?;
+    if !facts.is_file() {
+        return Err(Unread::Foreign("it is no regular file".into()));
+    }
+    let user = carrack_sys::host::user_id();
+    if facts.uid() != user && facts.uid() != 0 {
+        return Err(Unread::Foreign(format!("it belongs to user {}, not to you", facts.uid())));
+    }
+    if let Some(why) = more(&facts) {
+        return Err(Unread::Foreign(why));
+    }
+    if facts.mode() & 0o077 != 0 {
+        let mode = facts.mode() & 0o777;
+        return Err(Unread::Unfit(format!(
+            "others can read or write it (mode {mode:o}): chmod 600 it, and change the token"
+        )));
+    }
+    let mut bytes = Vec::new();
+    file.take(bytes_max as u64 + 1).read_to_end(&mut bytes).map_err(unfit)?;
+    if bytes.len() > bytes_max {
+        return Err(Unread::Unfit(format!("it has more than {bytes_max} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// Writes a file that nobody else can read, and the directories above it. Whoever reads it sees the old or the new one, whole, also after a
+/// crash. A link at its place is followed, as whoever keeps configuration elsewhere wants it.
+///
+/// # Errors
+/// Those of the system calls; the old file is untouched then.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if let Some(directory) = path.parent() {
+        make_private_directory(directory)?;
+    }
+    let (directory, name) = parent(&path)?;
+    let mut random = [0; 6];
+    carrack_sys::host::random_bytes(&mut random)?;
+    let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    // Short, so that it fits wherever the name itself does.
+    let new = format!(".new-{random}").into_bytes();
+    let written = directory.create_new(&new).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        directory.rename(&new, &directory, name)
+    });
+    if written.is_err() {
+        let _ = directory.unlink(&new);
+    }
+    written.and_then(|()| directory.sync())
+}
+
+/// Makes a directory that nobody else can look into, and those above it.
+///
+/// # Errors
+/// Those of the system calls.
+pub fn make_private_directory(path: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}

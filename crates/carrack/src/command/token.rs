@@ -1,0 +1,105 @@
+//! `carrack token`: the tokens of nodes, kept one in a file. No token is ever an argument, and none is shown.
+
+use std::ffi::OsStr;
+use std::io::{IsTerminal, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::SystemTime;
+
+use carrack_core::limits;
+use carrack_core::location::NodeAddress;
+use carrack_core::path::display_bytes;
+use carrack_engine::link::token;
+use clap::ArgMatches;
+use serde_json::json;
+
+use crate::cli::location::parse_node_name;
+use crate::error::CommandError;
+use crate::exit;
+use crate::output::lines::Lines;
+use crate::output::{json as objects, say};
+
+/// Runs the verb.
+pub fn run(matches: &ArgMatches) -> Result<u8, CommandError> {
+    let Some((action, matches)) = matches.subcommand() else {
+        return Err(CommandError::usage("token needs add, rm or list"));
+    };
+    let json = matches.get_flag("json");
+    match action {
+        "add" => add(matches, json)?,
+        "rm" => rm(matches, json)?,
+        _ => list(json)?,
+    }
+    Ok(exit::DONE)
+}
+
+fn nodes(matches: &ArgMatches) -> Result<Vec<NodeAddress>, CommandError> {
+    let typed = matches.get_many::<std::ffi::OsString>("nodes").unwrap_or_default();
+    typed.map(|text| parse_node_name(text.as_bytes()).map_err(CommandError::usage)).collect()
+}
+
+fn add(matches: &ArgMatches, json: bool) -> Result<(), CommandError> {
+    let node = nodes(matches)?.pop().ok_or_else(|| CommandError::usage("token add needs a node"))?;
+    let file = matches.get_one::<std::ffi::OsString>("file").filter(|file| *file != "-");
+    let read = match file {
+        Some(file) => token::read_token(Path::new(file))?.into_bytes(),
+        None => from_standard_input(&node)?,
+    };
+    let path = token::keep(&node, &read)?;
+    tell(json, &node.known_as(), &path, |path| format!("the token for {node} is kept in {path}"))
+}
+
+/// One byte more than a token has, at most.
+fn from_standard_input(node: &NodeAddress) -> Result<Vec<u8>, CommandError> {
+    let input = std::io::stdin();
+    if input.is_terminal() {
+        say(&format!("the token for {node}, then Enter and Ctrl-D; it is shown as it is typed:"));
+    }
+    let mut bytes = Vec::new();
+    let most = 2 * limits::TOKEN_BYTES as u64;
+    let read = input.lock().take(most).read_to_end(&mut bytes);
+    read.map_err(|error| CommandError::file("cannot read", b"standard input", &error))?;
+    Ok(bytes)
+}
+
+fn rm(matches: &ArgMatches, json: bool) -> Result<(), CommandError> {
+    for node in nodes(matches)? {
+        token::forget(&node)?;
+        tell(json, &node.known_as(), Path::new(""), |_| format!("the token for {node} is forgotten"))?;
+    }
+    Ok(())
+}
+
+/// What was done: in JSON on standard output, else for a person.
+fn tell(json: bool, node: &str, path: &Path, say_so: impl FnOnce(String) -> String) -> Result<(), CommandError> {
+    if !json {
+        say(&say_so(display_bytes(path.as_os_str().as_bytes()).to_string()));
+        return Ok(());
+    }
+    let mut fields = json!({ "node": node });
+    if path != OsStr::new("") {
+        fields = objects::with_path(fields, path.as_os_str().as_bytes());
+    }
+    let mut out = Lines::stdout(true);
+    out.json(&objects::object("token", SystemTime::now(), fields));
+    out.finish()
+}
+
+fn list(json: bool) -> Result<(), CommandError> {
+    let mut out = Lines::stdout(json);
+    for kept in token::kept()? {
+        // A file that somebody put there may have any name.
+        let node = display_bytes(kept.node.as_bytes()).to_string();
+        if let Some(why) = kept.refused.as_ref().filter(|_| !json) {
+            say(&format!("note: {why}"));
+        }
+        if json {
+            let fields = json!({ "node": node, "refused": kept.refused });
+            let fields = objects::with_path(fields, kept.path.as_os_str().as_bytes());
+            out.json(&objects::object("token", SystemTime::now(), fields));
+        } else {
+            out.line(node.as_bytes());
+        }
+    }
+    out.finish()
+}
