@@ -27,6 +27,8 @@ use crate::link::{node_client, ssh, tls_duplex};
 use crate::panics::contain;
 use crate::storage::place::Place;
 
+/// How long the last words of an end that has closed its connection may take to be read.
+const REFUSAL_PATIENCE: Duration = Duration::from_secs(1);
 /// How long the look-up of a host's addresses may take longer than everything before the first question that needs them.
 const LOOK_UP_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -189,6 +191,21 @@ impl Inbox {
 }
 
 impl Inbox {
+    /// Which end refused its greeting, and how. Whoever refuses closes the connection, and that may be noticed before the words are read: by
+    /// `failed_sending`, or by what was said of the other end.
+    pub fn refusal(&mut self, failed_sending: bool) -> Option<(EndId, Failure)> {
+        let mut found = self.kept.drain(..).find_map(refusal_of);
+        let until = Instant::now() + REFUSAL_PATIENCE;
+        while failed_sending && found.is_none() {
+            let said = self.receiver.recv_timeout(until.saturating_duration_since(Instant::now())).ok()?;
+            if said.tell.is_err() {
+                break;
+            }
+            found = refusal_of(said);
+        }
+        found
+    }
+
     /// Whether something may be kept. How an end stands is told several times a second, asked or not: of that the newest counts.
     fn makes_room_for(&mut self, incoming: &Incoming) -> bool {
         let status = |word: &Incoming| match word.tell {
@@ -203,6 +220,14 @@ impl Inbox {
             self.kept.remove(place);
         }
         self.kept.len() < limits::WORDS_KEPT
+    }
+}
+
+/// The greeting is each end's first question.
+fn refusal_of(said: Incoming) -> Option<(EndId, Failure)> {
+    match said.tell {
+        Ok(Tell::Failed(refusal)) if said.request == 1 => Some((said.end, refusal.into())),
+        _ => None,
     }
 }
 
@@ -365,16 +390,18 @@ impl End {
                 self.writer.keep_alive();
                 Ok(())
             }
-            Tell::Failed(refusal) => {
-                let mut refusal = Failure::from(refusal);
-                refusal.message = format!("{}: {}", self.name, refusal.message);
-                if let (ErrorCode::AuthenticationFailed, Some(hint)) = (refusal.code, &self.credential_hint) {
-                    refusal.message = format!("{}; {hint}", refusal.message);
-                }
-                Err(refusal)
-            }
+            Tell::Failed(refusal) => Err(self.refused(refusal.into())),
             _ => Err(self.unexpected()),
         }
+    }
+
+    /// What its refusal of the greeting means for the user.
+    pub fn refused(&self, mut refusal: Failure) -> Failure {
+        refusal.message = format!("{}: {}", self.name, refusal.message);
+        if let (ErrorCode::AuthenticationFailed, Some(hint)) = (refusal.code, &self.credential_hint) {
+            refusal.message = format!("{}; {hint}", refusal.message);
+        }
+        refusal
     }
 
     /// From now on, what each end says to the other is carried across.
@@ -626,6 +653,30 @@ mod tests {
             ));
         }
         assert!(inbox.kept.is_empty());
+    }
+
+    #[test]
+    fn a_refusal_is_found_behind_what_came_of_it() {
+        let refused = || Tell::Failed(failure(ErrorCode::AuthenticationFailed, Side::Link, "no token").into());
+        let closed = || Incoming {
+            end: EndId::Destination,
+            request: 0,
+            tell: Err(failure(ErrorCode::ConnectionLost, Side::Link, "")),
+        };
+        // The other end was waited for, and its connection heard of first.
+        let mut inbox = Inbox::default();
+        inbox.share().send(word(EndId::Destination, 1, refused())).unwrap();
+        inbox.share().send(closed()).unwrap();
+        assert!(inbox.wait(None, &quiet(), &|word| word.end == EndId::Source).is_err());
+        let (end, why) = inbox.refusal(false).unwrap();
+        assert_eq!((end, why.code), (EndId::Destination, ErrorCode::AuthenticationFailed));
+        // Nothing could be sent any more, and its words have not been read.
+        let mut inbox = Inbox::default();
+        inbox.share().send(word(EndId::Source, 2, Tell::Done(Counted::default()))).unwrap();
+        inbox.share().send(word(EndId::Destination, 1, refused())).unwrap();
+        inbox.share().send(closed()).unwrap();
+        assert_eq!(inbox.refusal(true).map(|(end, _)| end), Some(EndId::Destination));
+        assert!(inbox.refusal(true).is_none() && inbox.refusal(false).is_none());
     }
 
     #[test]

@@ -301,16 +301,16 @@ impl Copying<'_> {
             _ => return Err(failure(ErrorCode::Internal, Side::Command, "an end was not opened")),
         };
         let mut ends = Ends { source, destination };
-        self.ask_early(&mut ends)?;
-        let greeted = ends
-            .source
-            .welcomed(&mut self.inbox, &options.reach, &self.note)
-            .and_then(|()| ends.destination.welcomed(&mut self.inbox, &options.reach, &self.note));
-        if let Err(refusal) = greeted {
-            ends.close();
-            return Err(refusal);
-        }
-        Ok(ends)
+        let asked = self.ask_early(&mut ends);
+        let has_failed = asked.is_err();
+        let (inbox, reach) = (&mut self.inbox, &self.request.options.reach);
+        let greeted = asked
+            .and_then(|()| ends.source.welcomed(inbox, reach, &self.note))
+            .and_then(|()| ends.destination.welcomed(inbox, reach, &self.note));
+        let Err(why) = greeted else { return Ok(ends) };
+        let refusal = inbox.refusal(has_failed).map(|(end, refusal)| ends.get(end).refused(refusal));
+        ends.close();
+        Err(refusal.unwrap_or(why))
     }
 
     /// What will be asked whatever the ends say of themselves goes out right behind the greeting.

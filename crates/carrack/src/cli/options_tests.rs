@@ -91,7 +91,7 @@ fn credentials_belong_to_ends() {
         (format!("--token-file t {one} b"), (file("t"), Found)),
         (format!("--token-file t a {two}"), (Found, file("t"))),
         (format!("--token-file t {one} carrack://ONE.:7420/c"), (file("t"), file("t"))),
-        (format!("--token-file t a b"), (Found, Found)),
+        ("--token-file t a b".into(), (Found, Found)),
         (format!("{one} {two}"), (Kept, Kept)),
         (format!("{one} carrack://one/b"), (Found, Found)),
         (format!("{both} {one} {two}"), (file("s"), file("d"))),
