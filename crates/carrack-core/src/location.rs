@@ -90,7 +90,7 @@ impl NodeAddress {
     /// ways to type one node give the same.
     pub fn known_as(&self) -> String {
         let (address, zone) = self.host.split_once('%').map_or((&*self.host, None), |(host, zone)| (host, Some(zone)));
-        if let Ok(address) = address.parse::<std::net::Ipv6Addr>() {
+        if let Ok(address) = address.parse::<core::net::Ipv6Addr>() {
             let zone = zone.map(|zone| format!("%{zone}")).unwrap_or_default();
             return format!("[{address}{zone}]:{}", self.port);
         }
