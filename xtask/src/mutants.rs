@@ -307,6 +307,12 @@ const MUTATIONS: &[Mutation] = &[
         BINARY,
     ),
     mutation(
+        "a source may tell of any item",
+        "crates/carrack-engine/src/copy/mod.rs",
+        ["        self.expected.check(&item.path)\n", "        Ok(())\n"],
+        "-p carrack-engine --test hostile server::items",
+    ),
+    mutation(
         "output that was not taken is success",
         "crates/carrack/src/output/lines.rs",
         [

@@ -16,16 +16,17 @@ use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::pace::limit::Stage;
 use carrack_core::pace::streams::Change;
-use carrack_core::path::display_bytes;
+use carrack_core::path::{check_relative, display_bytes};
 use carrack_core::report::{
     ErrorCode, Event, Failure, ItemFailure, ItemKind, ItemReport, Outcome, Progress, Report, Side,
 };
 use carrack_core::request::{CopyRequest, Durability, LinkKind, MainDigest};
 use carrack_core::selection::{Selected, Selection, place};
+use carrack_core::wire::bounds::Expected;
 use carrack_core::wire::control::{
-    Ask, Begin, Empty, Ended, Options, Paths, ReceiveRole, Role, SendRole, SessionKey, Tell, TransferOptions,
+    Ask, Begin, Empty, Ended, Item, Options, Paths, ReceiveRole, Role, SendRole, SessionKey, Tell, TransferOptions,
 };
-use carrack_core::wire::{PROTOCOL_VERSION, VERSION_XXH128};
+use carrack_core::wire::{PROTOCOL_VERSION, ProtocolError, VERSION_XXH128};
 
 use crate::end::{End, EndId, Inbox, Incoming, NO_ANSWER, Note, stopped};
 use crate::error::failure;
@@ -83,6 +84,7 @@ pub fn copy(request: &CopyRequest, observer: Observer<'_>) -> Report {
             held_back: HeldBack::new(Instant::now()),
             tune: None,
             found: None,
+            expected: Expected::default(),
         };
         let result = copying.run();
         sender.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -118,6 +120,8 @@ struct Copying<'a> {
     tune: Option<Tune>,
     /// What it has found in this run.
     found: Option<u16>,
+    /// Which items the source may tell of.
+    expected: Expected,
 }
 
 /// The two ends of a copy.
@@ -215,6 +219,7 @@ impl Copying<'_> {
             }
         };
         let plan = self.plan.insert(plan).clone();
+        self.expected = Expected::new(plan.targets());
         let selection = self.selection(&plan)?;
         if self.request.options.dry_run {
             return self.count(&plan, selection, &mut ends.source);
@@ -503,11 +508,9 @@ impl Copying<'_> {
         let end = incoming.end;
         match incoming.tell? {
             Tell::Failed(refusal) => return Err(name_end(ends, end, refusal.into())),
-            Tell::Progress(progress) => {
+            Tell::Progress(progress) if end == EndId::Source => {
                 let progress = Progress::from(progress);
-                if end == EndId::Source {
-                    self.advanced(&progress, streams);
-                }
+                self.advanced(&progress, streams);
                 (self.observer)(Event::Progress(progress));
             }
             Tell::Stages(stages) => {
@@ -520,7 +523,12 @@ impl Copying<'_> {
                 let overall = self.held_back.overall();
                 self.report.limit = overall.filter(|limit| !(memory && limit.stage == Stage::Network));
             }
-            Tell::Items(items) => items.list.into_iter().for_each(|item| self.item(item.into())),
+            Tell::Items(items) if end == EndId::Source => {
+                let refused = |error| ends.source.misbehaved(&error);
+                items.list.iter().try_for_each(|item| self.check_item(item)).map_err(refused)?;
+                items.list.into_iter().for_each(|item| self.item(item.into()));
+            }
+            Tell::Items(_) => return Err(misbehaved(ends, end, "told of items, which only the other side does")),
             Tell::StreamLost(lost) if end == EndId::Source => streams.lost(lost, Instant::now()),
             Tell::Ended(ended) => return Ok(Some((end, self.ended(end, ended)))),
             _ => {}
@@ -545,6 +553,16 @@ impl Copying<'_> {
         }
     }
 
+    /// An item's path goes into lists that other commands read: it must be one that was to be copied. What has no path of its own, the
+    /// content of a directory, can only have failed.
+    fn check_item(&self, item: &Item) -> Result<(), ProtocolError> {
+        if item.path.is_empty() && matches!(ItemReport::from(item.clone()).outcome, Outcome::Failed(_)) {
+            return Ok(());
+        }
+        check_relative(&item.path).map_err(|error| ProtocolError::path(&item.path, error))?;
+        self.expected.check(&item.path)
+    }
+
     fn item(&mut self, item: ItemReport) {
         if let Outcome::Failed(failure) = &item.outcome
             && self.report.failures.len() < limits::FAILURES_TOLD
@@ -557,7 +575,6 @@ impl Copying<'_> {
     fn ended(&mut self, end: EndId, ended: Ended) -> Option<Failure> {
         let report = &mut *self.report;
         let faults = &mut report.faults;
-        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
         if end == EndId::Source {
             report.files = ended.files;
             report.symlinks = ended.symlinks;
@@ -570,7 +587,7 @@ impl Copying<'_> {
             report.files_resumed = ended.resumed_files;
             report.bytes_resumed = ended.resumed_bytes;
             report.durable = report.durable.map(|_| ended.durable);
-            // Faults add up over the sessions of a run. What a peer counts may be any number.
+            // Faults add up over the sessions of a run.
             add(&mut faults.digest_mismatches, ended.mismatches);
             add(&mut faults.resent_after_loss, ended.resent);
             add(&mut faults.stragglers, ended.stragglers);
@@ -598,8 +615,10 @@ impl Copying<'_> {
             };
             let root = covers(b"");
             if wanted.synthetic != 0 {
-                self.report.files += u64::from(root == Selected::Wanted);
-                self.report.bytes += if root == Selected::Wanted { wanted.size } else { 0 };
+                if root == Selected::Wanted {
+                    add(&mut self.report.files, 1);
+                    add(&mut self.report.bytes, wanted.size);
+                }
                 continue;
             }
             if root == Selected::No {
@@ -618,22 +637,22 @@ impl Copying<'_> {
                         Selected::Above | Selected::No => continue,
                     }
                     match kind {
-                        _ if entry.failure.is_some() => self.report.files_failed += 1,
+                        _ if entry.failure.is_some() => add(&mut self.report.files_failed, 1),
                         Some(ItemKind::File) => {
-                            self.report.files += 1;
-                            self.report.bytes += entry.size;
+                            add(&mut self.report.files, 1);
+                            add(&mut self.report.bytes, entry.size);
                         }
-                        Some(ItemKind::Directory) => self.report.directories += 1,
-                        Some(ItemKind::Symlink) => self.report.symlinks += 1,
+                        Some(ItemKind::Directory) => add(&mut self.report.directories, 1),
+                        Some(ItemKind::Symlink) => add(&mut self.report.symlinks, 1),
                         _ => {
-                            self.report.specials_skipped += 1;
-                            self.report.files_failed += 1;
+                            add(&mut self.report.specials_skipped, 1);
+                            add(&mut self.report.files_failed, 1);
                         }
                     }
                 }
             }
         }
-        self.report.files_failed += selection.map_or(0, |selection| selection.missing().count() as u64);
+        add(&mut self.report.files_failed, selection.map_or(0, |selection| selection.missing().count() as u64));
         Ok(())
     }
 
@@ -672,6 +691,11 @@ fn same_host(a: &Location, b: &Location) -> bool {
         (Location::Node { node: a, .. }, Location::Node { node: b, .. }) => a == b,
         _ => !a.is_remote() && !b.is_remote(),
     }
+}
+
+/// What a peer counts may be any number.
+fn add(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
 }
 
 fn misbehaved(ends: &Ends, id: EndId, what: &str) -> Failure {

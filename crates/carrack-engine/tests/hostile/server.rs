@@ -13,7 +13,7 @@ use carrack_core::wire::peer::{Answer, ItemResult, PeerMessage, QueryItem};
 use carrack_engine::error::failure;
 use carrack_engine::files::Files;
 
-use crate::fake_node::{Conversation, FakeNode, pull, push};
+use crate::fake_node::{Conversation, FakeNode, pull, pull_with, push};
 use crate::sandbox::{Sandbox, hostile_paths};
 use crate::watch::Watch;
 use crate::wire::{Entry, bundle, directories, offer};
@@ -429,13 +429,8 @@ fn items_that_never_were() {
     let sandbox = Sandbox::new();
     let node = FakeNode::start(|node| {
         let mut stream = node.begin();
-        let item = |path: &[u8]| {
-            let failure =
-                Failure { code: ErrorCode::Other, side: carrack_core::report::Side::Source, message: "x".into() };
-            Item { path: path.to_vec(), outcome: 2, failure: Some(failure.into()), ..Item::default() }
-        };
         for _ in 0..200 {
-            let list = hostile_paths().iter().map(|(path, _)| item(path)).collect();
+            let list = (0..20).map(|number| item(format!("f/{number}").as_bytes())).collect();
             node.tell(0, Tell::Items(Items { list }));
         }
         bundle(&mut stream, 1, &[Entry::File(b"f", b"bytes")]);
@@ -450,6 +445,75 @@ fn items_that_never_were() {
     assert_eq!(report.failures.len(), carrack_core::limits::FAILURES_TOLD);
     sandbox.assert_untouched();
     assert_eq!(sandbox.names(), ["f"]);
+}
+
+/// An item that failed for no reason.
+fn item(path: &[u8]) -> Item {
+    let failure = Failure { code: ErrorCode::Other, side: carrack_core::report::Side::Source, message: "x".into() };
+    Item { path: path.to_vec(), outcome: 2, failure: Some(failure.into()), ..Item::default() }
+}
+
+/// What is told of goes into manifests and lists, which other programs read: paths of what was asked for, and told by the source alone.
+#[test]
+fn items_that_were_not_asked_for() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let mut paths: Vec<Vec<u8>> =
+        hostile_paths().into_iter().map(|(path, _)| path).filter(|path| !path.is_empty()).collect();
+    paths.extend([b"g".to_vec(), b"ff".to_vec(), b".bashrc".to_vec()]);
+    for path in paths {
+        let sent = path.clone();
+        let failure = failed_pull(&sandbox, move |node| {
+            node.begin();
+            node.tell(0, Tell::Items(Items { list: vec![item(b"f"), item(&sent)] }));
+            while node.next().is_some() {}
+        });
+        assert_told(&failure, ErrorCode::BadPath, "the peer sent the path \"");
+    }
+    let nameless = Item { path: Vec::new(), outcome: 0, failure: None, ..item(b"") };
+    let failure = failed_pull(&sandbox, move |node| {
+        node.begin();
+        node.tell(0, Tell::Items(Items { list: vec![nameless] }));
+        while node.next().is_some() {}
+    });
+    assert_told(&failure, ErrorCode::BadPath, "empty");
+    let (file, node) = large_file_to(&sandbox, |node| {
+        node.begin();
+        node.tell(0, Tell::Items(Items { list: vec![item(b"there")] }));
+        while node.next().is_some() {}
+    });
+    let report = push(&file, &node, "/there", CopyOptions { retries: 0, ..CopyOptions::default() });
+    node.join();
+    assert_told(&report.error.expect("refused"), ErrorCode::ProtocolViolation, "told of items");
+}
+
+/// Sizes and counts that are added up may be any numbers.
+#[test]
+fn numbers_that_do_not_add_up() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let node = FakeNode::start(|node| {
+        node.kind = Some(ItemKind::Directory);
+        while let Some((request, ask)) = node.next() {
+            if let Some(answer) = node.honest(&ask) {
+                node.tell(request, answer);
+                continue;
+            }
+            let entries = (0..4).map(|number| carrack_core::wire::control::Entry {
+                size: u64::MAX,
+                mtime_seconds: i64::MIN,
+                mtime_nanos: u32::MAX,
+                mode: u32::MAX,
+                ..entry(format!("f{number}").as_bytes())
+            });
+            node.tell(request, Tell::Page(Page { entries: entries.collect() }));
+            return node.tell(request, Tell::Done(Counted { count: u64::MAX }));
+        }
+    });
+    let options = CopyOptions { dry_run: true, retries: 0, ..CopyOptions::default() };
+    let report = pull_with(&node, "/d", &sandbox, options);
+    node.join();
+    assert_eq!((report.error, report.files, report.bytes), (None, 4, u64::MAX));
 }
 
 /// Answers to what nobody asked are not collected for ever.

@@ -21,7 +21,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let mut session = Session::new("rm", flags)?;
     session.each(&locations, |session, files, path| {
         match files.remove(path, recursive) {
-            Ok(removed) => session.done += removed,
+            Ok(removed) => session.done = session.done.saturating_add(removed),
             Err(failure) if force && failure.code == ErrorCode::NotFound => {}
             Err(failure) => return Err(failure),
         }

@@ -88,3 +88,69 @@ fn what_cannot_be_opened_is_told_before_anything_moves() {
         assert!(error.to_string().contains(bad), "{error}");
     }
 }
+
+/// Nothing that a peer counts, times or names can end the command, whatever it is.
+#[test]
+fn numbers_at_their_ends_are_told() {
+    use carrack_core::pace::limit::{Limit, Stage};
+    use carrack_core::pace::streams::{Change, Reason};
+    use carrack_core::report::{Faults, LinkReport};
+    use carrack_core::request::LinkKind;
+
+    const MAX: u64 = u64::MAX;
+    let directory = tempfile::tempdir().expect("a directory");
+    for (rate, time) in
+        [(f64::MAX, Duration::MAX), (f64::NAN, Duration::ZERO), (f64::INFINITY, Duration::from_nanos(1))]
+    {
+        let options = OutputOptions { verbose: 2, stats: Duration::from_nanos(1), ..options(directory.path()) };
+        let output = Output::open(options).expect("opened");
+        let link =
+            LinkReport { kind: LinkKind::Direct, address: "\u{202e}".into(), streams: u16::MAX, cipher: String::new() };
+        output.event(&Event::Linked(link.clone()));
+        output.event(&Event::Streams(Change { streams: 0, before: u16::MAX, rate, loss: rate, reason: Reason::Back }));
+        let (failure, files_done) = (refused(), MAX);
+        output.event(&Event::SessionLost { failure, attempt: u32::MAX, pause: time });
+        for (bytes_done, scan_complete) in [(0, true), (MAX, true), (1, true), (MAX, false)] {
+            let counts = Progress { files_done, bytes_done, scan_complete, files_failed: MAX, ..Progress::default() };
+            output.event(&Event::Progress(counts));
+            output.event(&Event::Progress(Progress { bytes_found: MAX, files_found: MAX, ..counts }));
+        }
+        output.event(&Event::Item(ItemReport {
+            path: Vec::new(),
+            kind: ItemKind::Special,
+            size: MAX,
+            digests: FileDigests::default(),
+            outcome: Outcome::Published,
+        }));
+        let faults = Faults {
+            digest_mismatches: MAX,
+            resent_after_loss: MAX,
+            stragglers: MAX,
+            streams_lost: MAX,
+            streams_altered: MAX,
+            blocks_rotten: MAX,
+            items_again: MAX,
+            sessions_lost: MAX,
+        };
+        let report = Report {
+            files: MAX,
+            symlinks: MAX,
+            directories: MAX,
+            bytes: MAX,
+            files_kept: MAX,
+            files_failed: MAX,
+            files_vanished: MAX - 1,
+            specials_skipped: MAX,
+            files_resumed: MAX,
+            bytes_resumed: MAX,
+            elapsed: time,
+            moving: time,
+            link: Some(link),
+            limit: Some(Limit { stage: Stage::Network, share: rate }),
+            faults,
+            error: Some(refused()),
+            ..Report::default()
+        };
+        assert_eq!(output.finish(&report), exit::FILE);
+    }
+}
