@@ -34,6 +34,7 @@ long runs of tests, for a night or before a release:
   sim [--seeds N] [--first K]   the simulation of both machines, so many seeds from K on
   sweep kill|power|race         killed at every call; power cut 100 times; names swapped for a minute each
   soak --minutes M              a node under copies, kills, resets and a full disk: does it grow?
+  crowd [--clients N] [--rounds R]   commands all at once at a slow node: all must end well (300 and 10)
   mutants [WORDS]               safeguards taken out one by one (those whose name has WORDS): a test must fail";
 
 /// One thing to mend. Ordered by place, so that a report reads top-down.
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
         ["sim", ref options @ ..] => runs::simulate(&root, options).map(|()| Vec::new()),
         ["sweep", name] => runs::sweep(&root, name).map(|()| Vec::new()),
         ["soak", "--minutes", minutes] => runs::soak(&root, minutes).map(|()| Vec::new()),
+        ["crowd", ref options @ ..] => runs::crowd(&root, options).map(|()| Vec::new()),
         ["mutants"] => mutants::check(&root, ""),
         ["mutants", only] => mutants::check(&root, only),
         ["help" | "-h" | "--help"] => {

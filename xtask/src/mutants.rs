@@ -46,6 +46,12 @@ const FAULTS: &str = "-p carrack --test system faults::";
 
 const MUTATIONS: &[Mutation] = &[
     mutation(
+        "a source that ends early leaves the destination waiting",
+        "crates/carrack-engine/src/copy/mod.rs",
+        ["ends.destination.ask(Ask::Cancel(Empty {}))?;", "heard = now;"],
+        "-p carrack-engine --test hostile server::",
+    ),
+    mutation(
         "a block's digest is not compared",
         "crates/carrack-core/src/transfer/receiver.rs",
         ["if self.options.digests.main.is_some() && ours.main != trailer.digest.main {", "if ours.main.is_empty() {"],

@@ -53,6 +53,20 @@ pub fn soak(root: &Path, minutes: &str) -> Result<(), String> {
     run(root, &mut command)
 }
 
+/// `crowd [--clients N] [--rounds R]`.
+pub fn crowd(root: &Path, options: &[&str]) -> Result<(), String> {
+    let mut command = system();
+    command.args("network::crowd -- --ignored --nocapture".split(' '));
+    for pair in options.chunks(2) {
+        match *pair {
+            ["--clients", count] => command.env("CARRACK_CROWD_CLIENTS", number(count)?),
+            ["--rounds", count] => command.env("CARRACK_CROWD_ROUNDS", number(count)?),
+            _ => return Err(format!("{} is not understood", pair.join(" "))),
+        };
+    }
+    run(root, &mut command)
+}
+
 fn system() -> Command {
     let mut command = cargo();
     command.args("test --locked -p carrack --test system".split(' '));

@@ -449,27 +449,18 @@ impl Copying<'_> {
         let mut first_failure: Option<Failure> = None;
         let mut heard = Instant::now();
         while !waiting.is_empty() {
-            let sending = waiting.contains(&EndId::Source);
-            if sending && first_failure.is_none() {
+            let working = waiting.contains(&EndId::Source) && first_failure.is_none();
+            if working {
                 streams.work(ends, Instant::now())?;
             }
             // One side's failure reaches the other through the peer conversation; if it does not, the second does not hold us.
-            // And a sender has ended only after its receiver has.
-            let patience = (first_failure.is_some() || !sending).then(|| heard + Duration::from_secs(5));
-            let due = if sending && first_failure.is_none() { streams.due() } else { None };
-            let next = [patience, due].into_iter().flatten().min();
+            let patience = first_failure.is_some().then(|| heard + Duration::from_secs(5));
+            let next = patience.or_else(|| if working { streams.due() } else { None });
             let incoming = match self.inbox.wait(next, &self.note, &|_| true) {
                 Ok(incoming) => incoming,
                 Err(error) if error.code == ErrorCode::Silence && error.message == NO_ANSWER => {
                     match (patience, first_failure.take()) {
                         (Some(patience), Some(first)) if Instant::now() >= patience => return Err(first),
-                        (Some(patience), None) if Instant::now() >= patience => {
-                            return Err(misbehaved(
-                                ends,
-                                EndId::Source,
-                                "said that all had ended before the other side had",
-                            ));
-                        }
                         (_, first) => first_failure = first,
                     }
                     continue;
@@ -492,10 +483,25 @@ impl Copying<'_> {
             }
             if let Some((end, failed)) = self.told(ends, incoming, streams)? {
                 waiting.retain(|waiting| *waiting != end);
-                first_failure = first_failure.or(failed.map(|failed| name_end(ends, end, failed)));
+                let sent_all = end == EndId::Source && failed.is_none() && first_failure.is_none();
+                let failed = failed.map(|failed| self.ended_by(ends, end, &waiting, failed));
+                first_failure = first_failure.or(failed);
+                if sent_all && !waiting.is_empty() {
+                    // A receiver says that it has everything before its sender ends, so one whose sender has ended can only have
+                    // a little left to do, which stopping it does not touch, however long that takes. If it has not, it fails now.
+                    ends.destination.ask(Ask::Cancel(Empty {}))?;
+                }
             }
         }
         first_failure.map_or(Ok(()), Err)
+    }
+
+    /// Names whose failure it was. A receiver that had to be stopped, because its sender was through, was waiting for the sender.
+    fn ended_by(&self, ends: &Ends, end: EndId, waiting: &[EndId], failed: Failure) -> Failure {
+        if end == EndId::Destination && waiting.is_empty() && failed.code == ErrorCode::Interrupted {
+            return misbehaved(ends, EndId::Source, "said that all had ended before the other side had");
+        }
+        name_end(ends, end, failed)
     }
 
     /// Passes on what an end told unasked; which it is, if that was its last word, and how it ended.

@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use carrack_faults::chance::Chance;
 use carrack_faults::image::Scarce;
 use carrack_faults::proxy::Proxy;
+use carrack_faults::strace::Inject;
 use carrack_faults::watch::{self, Allowed, Watcher};
 
 use crate::support::node::Node;
 use crate::support::process::signal;
-use crate::support::running::Running;
+use crate::support::running::{Running, peak_resident};
 use crate::support::{Ran, Sandbox, ran, same_tree, tree, wait_until};
 
 /// A node behind a relay.
@@ -245,6 +246,81 @@ fn soak() {
     let left: Vec<PathBuf> = tree::walk(&sandbox.path("root")).into_iter().filter(|path| path.is_file()).collect();
     wait_until("nothing is left over", || left.iter().all(|path| !path.exists()));
     wait_until("the node is at rest", || Usage::of(behind.node.child.id()).descriptors < 40);
+}
+
+/// What a round of the crowd came to.
+#[derive(Default)]
+struct Crowd {
+    /// How often each exit code was seen, and the first words of one that was not 0.
+    codes: BTreeMap<i32, usize>,
+    said: Option<String>,
+}
+
+/// So many commands at once, each with its copy of the same files for the node.
+fn crowd_round(sandbox: &Sandbox, node: &Node, clients: usize) -> Crowd {
+    let to = sandbox.path("root/to");
+    let start = |client: usize| {
+        let mut command = sandbox.carrack();
+        command.args([&node.token(), "from/", &node.at(&format!("to/{client}"))]).stdout(Stdio::null());
+        // Into a file: a full pipe that nobody reads yet would hold the command.
+        let said = fs::File::create(sandbox.path(format!("said{client}"))).unwrap();
+        command.stderr(said).spawn().unwrap()
+    };
+    let running: Vec<_> = (0..clients).map(start).collect();
+    let mut crowd = Crowd::default();
+    for (client, mut child) in running.into_iter().enumerate() {
+        let code = child.wait().unwrap().code().unwrap_or(-1);
+        *crowd.codes.entry(code).or_default() += 1;
+        let said = fs::read_to_string(sandbox.path(format!("said{client}"))).unwrap();
+        if code != 0 {
+            crowd.said.get_or_insert(said);
+        }
+    }
+    for file in tree::walk(&sandbox.path("from")) {
+        let (name, content) = (file.file_name().unwrap(), fs::read(&file).unwrap());
+        let differs = |client: &usize| fs::read(to.join(client.to_string()).join(name)).ok().as_ref() != Some(&content);
+        assert_eq!((0..clients).find(differs), None, "{name:?} of this client");
+    }
+    fs::remove_dir_all(&to).unwrap();
+    crowd
+}
+
+/// `cargo xtask crowd`: hundreds of commands at once at a node that has one processor, and not much of that.
+#[test]
+#[ignore = "takes minutes; CARRACK_CROWD_CLIENTS and CARRACK_CROWD_ROUNDS say how many"]
+fn crowd() {
+    const NODE_BYTES_MAX: u64 = 512 << 20;
+    let number = |name: &str, usual: usize| std::env::var(name).map_or(usual, |text| text.parse().unwrap());
+    let (clients, rounds) = (number("CARRACK_CROWD_CLIENTS", 300), number("CARRACK_CROWD_ROUNDS", 10));
+    let sandbox = Sandbox::new();
+    (0..20).for_each(|file| drop(sandbox.write(format!("from/f{file}"), tree::bytes(1 << 20, file + 1))));
+    let slow = ["taskset", "-c", "0", "nice", "-n", "10"].map(str::to_owned);
+    let node = Node::on(&slow, &sandbox, "root", "127.0.0.1");
+    let mut failed = 0;
+    for round in 1..=rounds {
+        let begun = Instant::now();
+        let crowd = crowd_round(&sandbox, &node, clients);
+        let peak = peak_resident(node.child.id()).unwrap();
+        let took = begun.elapsed().as_secs();
+        println!("round {round}: {clients} commands, {took} s, codes {:?}, node {} MiB", crowd.codes, peak >> 20);
+        crowd.said.iter().for_each(|said| println!("  one said: {}", said.trim_end()));
+        assert!(peak < NODE_BYTES_MAX, "the node has had {peak} bytes");
+        failed += clients - crowd.codes.get(&0).copied().unwrap_or_default();
+    }
+    assert_eq!(failed, 0, "commands failed");
+}
+
+/// Between having everything and having cleaned up much time may pass at a destination, as on a host where hundreds end at once.
+#[test]
+fn a_destination_that_is_slow_to_clean_up_is_waited_for() {
+    let sandbox = Sandbox::new();
+    sandbox.write("from", tree::bytes(100_000, 1));
+    // The marker goes at the very end.
+    let slow = Inject::new().delay("unlinkat", 6_000_000, "1+");
+    let mut command = sandbox.carrack();
+    let done = ran(slow.around(command.args(["from", "to", "--json"])).output().unwrap());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert_eq!(done.summary()["files"], 1, "{}", done.stdout);
 }
 
 /// A group of processes with little memory; gone when dropped.
