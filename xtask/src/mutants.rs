@@ -46,6 +46,24 @@ const FAULTS: &str = "-p carrack --test system faults::";
 
 const MUTATIONS: &[Mutation] = &[
     mutation(
+        "every stream has large buffers",
+        "crates/carrack-engine/src/data/stream.rs",
+        [".filter(|&taken| taken <= limits::LARGE_BUFFER_BYTES);", ";"],
+        ENGINE,
+    ),
+    mutation(
+        "a TLS client may give out tickets",
+        "crates/carrack-engine/src/link/records.rs",
+        ["(NEW_SESSION_TICKET, Kernel::Client(_)) =>", "(NEW_SESSION_TICKET, _) =>"],
+        ENGINE,
+    ),
+    mutation(
+        "TLS records may come in the midst of a handshake message",
+        "crates/carrack-engine/src/link/records.rs",
+        ["if kind != HANDSHAKE && !self.unfinished.is_empty() {", "if kind != HANDSHAKE && self.closed {"],
+        ENGINE,
+    ),
+    mutation(
         "a source that ends early leaves the destination waiting",
         "crates/carrack-engine/src/copy/mod.rs",
         ["ends.destination.ask(Ask::Cancel(Empty {}))?;", "heard = now;"],

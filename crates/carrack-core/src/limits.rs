@@ -15,6 +15,9 @@ pub const LINK_TARGET_BYTES: usize = 4096;
 pub const ERROR_TEXT_BYTES: usize = 2048;
 /// Data connections of one transfer.
 pub const STREAMS: u16 = 256;
+/// Buffers for whole slices of all receiving streams of a process, in bytes: 150 streams have them. A stream beyond handles a TLS record at a
+/// time, in 100 KB, so that a node's memory hardly grows with a crowd of clients.
+pub const LARGE_BUFFER_BYTES: usize = 128 << 20;
 /// Items in one bundle.
 pub const BUNDLE_ITEMS: u32 = 4096;
 /// Content of one bundle, in bytes: a full one may take one more of the largest bundled file.

@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use carrack_core::limits;
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_core::wire::frame::MAC_BYTES;
 use carrack_sys::bulk::{self, Pipe};
@@ -120,6 +122,18 @@ impl OutStream {
         result
     }
 
+    /// Sends what waits, and says that nothing more comes.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn finish(&mut self) -> io::Result<()> {
+        self.flush()?;
+        let Protection::Tls(tls) = &mut self.protection else { return Ok(()) };
+        let mut closing = Vec::new();
+        tls.seal_close(&mut closing)?;
+        self.socket.send(&closing)
+    }
+
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.protection {
             Protection::Tls(tls) => {
@@ -131,6 +145,29 @@ impl OutStream {
     }
 }
 
+/// Buffers for whole slices that streams of this process have, in bytes.
+static LARGE_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// A stream's part of [`limits::LARGE_BUFFER_BYTES`], given back when it is dropped.
+struct LargeBuffers;
+
+impl LargeBuffers {
+    /// Decrypted, encrypted, and the content of a small file.
+    const BYTES: usize = InStream::BUFFER_BYTES + 2 * SLICE_BYTES;
+
+    /// `None` where as many streams have them as may.
+    fn take() -> Option<Self> {
+        let add = |taken: usize| Some(taken + Self::BYTES).filter(|&taken| taken <= limits::LARGE_BUFFER_BYTES);
+        LARGE_BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok().map(|_| Self)
+    }
+}
+
+impl Drop for LargeBuffers {
+    fn drop(&mut self) {
+        LARGE_BYTES.fetch_sub(Self::BYTES, Ordering::Relaxed);
+    }
+}
+
 /// The receiving end of a data stream.
 pub struct InStream {
     socket: Arc<Socket>,
@@ -139,12 +176,16 @@ pub struct InStream {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
+    /// Whether it handles whole slices at a time, or small ones.
+    large: Option<LargeBuffers>,
     stages: Arc<Stages>,
 }
 
 impl InStream {
     /// Decrypted bytes held at most: a slice, and what came with its end. More would leave the core's cache.
     const BUFFER_BYTES: usize = SLICE_BYTES + (64 << 10);
+    /// A slice, where so many streams have large buffers that this one may not, in bytes: the payload of a TLS record.
+    const SMALL_SLICE_BYTES: usize = 16 << 10;
     /// As long as nothing has come: the first header has room. A connection that carries nothing costs little.
     const IDLE_BUFFER_BYTES: usize = 4 << 10;
 
@@ -153,7 +194,8 @@ impl InStream {
         let mut buffer = connection.early;
         let end = buffer.len();
         buffer.resize(Self::IDLE_BUFFER_BYTES.max(end), 0);
-        Self { socket: connection.socket, protection: connection.protection, buffer, start: 0, end, stages }
+        let Connection { socket, protection, .. } = connection;
+        Self { socket, protection, buffer, start: 0, end, large: None, stages }
     }
 
     /// Cuts the connection from outside.
@@ -213,7 +255,12 @@ impl InStream {
         }
     }
 
-    /// Hands out `length` bytes of payload, in slices of at most [`SLICE_BYTES`]: all but the last are of that size, and stay
+    /// Bytes that [`InStream::payload`] hands out at once, at most.
+    pub fn slice_bytes(&self) -> usize {
+        if self.large.is_some() { SLICE_BYTES } else { Self::SMALL_SLICE_BYTES }
+    }
+
+    /// Hands out `length` bytes of payload, in slices of at most [`InStream::slice_bytes`]: all but the last are of that size, and stay
     /// in cache between being decrypted, hashed and written.
     ///
     /// # Errors
@@ -224,8 +271,11 @@ impl InStream {
         sink: &mut dyn FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut left = length;
+        if left > Self::SMALL_SLICE_BYTES as u64 {
+            self.grow();
+        }
         while left > 0 {
-            let slice = left.min(SLICE_BYTES as u64) as usize;
+            let slice = left.min(self.slice_bytes() as u64) as usize;
             self.fill(slice)?;
             sink(&self.buffer[self.start..self.start + slice])?;
             self.start += slice;
@@ -283,7 +333,7 @@ impl InStream {
     }
 
     fn take(&mut self, out: &mut [u8]) -> io::Result<()> {
-        for part in out.chunks_mut(SLICE_BYTES) {
+        for part in out.chunks_mut(Self::SMALL_SLICE_BYTES) {
             self.fill(part.len())?;
             part.copy_from_slice(&self.buffer[self.start..self.start + part.len()]);
             self.start += part.len();
@@ -291,10 +341,17 @@ impl InStream {
         Ok(())
     }
 
+    /// Gets large buffers, unless it has them or too many others do.
     fn grow(&mut self) {
-        self.buffer.resize(Self::BUFFER_BYTES, 0);
-        if let Protection::Tls(tls) = &mut self.protection {
-            tls.reserve(SLICE_BYTES);
+        if self.large.is_some() {
+            return;
+        }
+        self.large = LargeBuffers::take();
+        if self.large.is_some() {
+            self.buffer.resize(Self::BUFFER_BYTES, 0);
+            if let Protection::Tls(tls) = &mut self.protection {
+                tls.reserve(SLICE_BYTES);
+            }
         }
     }
 
@@ -303,8 +360,12 @@ impl InStream {
         if self.end - self.start >= wanted {
             return Ok(());
         }
-        if (self.end > 0 || wanted > self.buffer.len()) && self.buffer.len() < Self::BUFFER_BYTES {
+        if self.end > 0 || wanted > self.buffer.len() {
             self.grow();
+            let least = self.slice_bytes() + RECORD_BYTES_MAX;
+            if self.buffer.len() < least {
+                self.buffer.resize(least, 0);
+            }
         }
         if self.start == self.end || self.start + wanted > self.buffer.len() {
             self.compact();
@@ -331,7 +392,7 @@ impl InStream {
             self.compact();
             let room = self.end + RECORD_BYTES_MAX;
             if self.buffer.len() < room {
-                self.buffer.resize(room.max(Self::BUFFER_BYTES), 0);
+                self.buffer.resize(room, 0);
             }
         }
         let Protection::Tls(tls) = &mut self.protection else { return Ok(()) };
@@ -365,5 +426,50 @@ fn read_retrying(socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             other => return other,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn stream() -> (UnixStream, InStream) {
+        let (near, far) = UnixStream::pair().unwrap();
+        let connection = Connection {
+            socket: Arc::new(Socket::Unix(far)),
+            protection: Protection::Memory,
+            early: Vec::new(),
+            number: 0,
+        };
+        (near, InStream::new(connection, Arc::default()))
+    }
+
+    /// As at a node with a thousand streams: each still gets its bytes, in smaller pieces, from little memory.
+    #[test]
+    fn large_buffers_are_bounded_over_all_streams() {
+        let content: Vec<u8> = (0..2 * SLICE_BYTES as u32 + 5).map(|n| (n ^ (n >> 8)) as u8).collect();
+        let most = limits::LARGE_BUFFER_BYTES / LargeBuffers::BYTES + 10;
+        let mut streams: Vec<_> = (0..most).map(|_| stream()).collect();
+        let mut large = 0;
+        for (near, input) in &mut streams {
+            let (sent, mut near) = (content.clone(), near.try_clone().unwrap());
+            let writer = std::thread::spawn(move || near.write_all(&sent).unwrap());
+            let mut received = Vec::new();
+            let sink = &mut |slice: &[u8]| {
+                received.extend_from_slice(slice);
+                Ok::<(), io::Error>(())
+            };
+            input.payload(content.len() as u64, sink).unwrap();
+            writer.join().unwrap();
+            assert!(received == content);
+            let is_large = input.slice_bytes() == SLICE_BYTES;
+            assert!(is_large || input.buffer.len() < 3 * InStream::SMALL_SLICE_BYTES, "{}", input.buffer.len());
+            large += usize::from(is_large);
+        }
+        assert!(large * LargeBuffers::BYTES <= limits::LARGE_BUFFER_BYTES, "{large} streams have large buffers");
+        assert!(large < most);
     }
 }

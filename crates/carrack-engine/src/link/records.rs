@@ -28,8 +28,13 @@ const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
 const APPLICATION_DATA: u8 = 23;
 const CLOSE_NOTIFY: u8 = 0;
+const USER_CANCELED: u8 = 90;
 const NEW_SESSION_TICKET: u8 = 4;
 const KEY_UPDATE: u8 = 24;
+/// What a ticket may have, in bytes: nobody makes one of more, and none is used.
+const TICKET_BYTES_MAX: usize = 64 << 10;
+/// Type and length of a handshake message, in bytes.
+const MESSAGE_HEADER_BYTES: usize = 4;
 /// A handshake message: our keys change now, yours need not.
 const UPDATE: [u8; 5] = [KEY_UPDATE, 0, 0, 1, 0];
 
@@ -67,6 +72,10 @@ pub struct Records {
     records_per_key: u64,
     /// The peer asked for new keys from us as well.
     update_asked: bool,
+    /// The beginning of a handshake message whose rest comes in the next record.
+    unfinished: Vec<u8>,
+    /// The peer has said that nothing more comes.
+    closed: bool,
 }
 
 struct Keys {
@@ -113,6 +122,8 @@ impl Records {
             kernel,
             records_per_key: RECORDS_PER_KEY,
             update_asked: false,
+            unfinished: Vec::new(),
+            closed: false,
         })
     }
 
@@ -142,6 +153,15 @@ impl Records {
             end += self.seal_record(piece, APPLICATION_DATA, &mut out[end..])?;
         }
         Ok(end)
+    }
+
+    /// Says that nothing more comes (RFC 8446, 6.1): a record at the beginning of `out`, and how many bytes it is.
+    ///
+    /// # Errors
+    /// `InvalidInput` when `out` is shorter than [`Records::sealed_bytes`] of two bytes.
+    pub fn seal_close(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        const WARNING: u8 = 1;
+        self.seal_record(&[WARNING, CLOSE_NOTIFY], ALERT, out)
     }
 
     fn seal_record(&mut self, plain: &[u8], kind: u8, out: &mut [u8]) -> io::Result<usize> {
@@ -180,6 +200,10 @@ impl Records {
     /// # Errors
     /// `InvalidData` when it was altered, or is none; `InvalidInput` when `out` is too short.
     pub fn open(&mut self, incoming: &[u8], out: &mut [u8]) -> io::Result<Record> {
+        // What comes after the peer's last word is not looked at.
+        if self.closed {
+            return Ok(Record::Closed);
+        }
         let Some((header, rest)) = incoming.split_first_chunk::<HEADER_BYTES>() else {
             return Ok(Record::Incomplete);
         };
@@ -193,6 +217,9 @@ impl Records {
         }
         let Some(sealed) = rest.get(..length) else { return Ok(Record::Incomplete) };
         let (sealed, tag) = sealed.split_at(length - TAG_BYTES);
+        if sealed.len() > RECORD_BYTES + 1 {
+            return Err(invalid("a TLS record of more than 2^14 bytes"));
+        }
         let no_room = || io::Error::new(io::ErrorKind::InvalidInput, "no room for a TLS record's payload");
         let out = out.get_mut(..sealed.len()).ok_or_else(no_room)?;
         let nonce = self.opening.next_nonce();
@@ -202,36 +229,66 @@ impl Records {
             .map_err(|_| invalid("a TLS record that was altered on the way"))?;
         // Zeros after the inner type are padding.
         let last = out.iter().rposition(|&byte| byte != 0).ok_or_else(|| invalid("a TLS record without a type"))?;
-        match out[last] {
+        let kind = out[last];
+        if kind != HANDSHAKE && !self.unfinished.is_empty() {
+            return Err(invalid("another TLS record in the midst of a handshake message"));
+        }
+        match kind {
             APPLICATION_DATA => Ok(Record::Data { taken, payload: last }),
             HANDSHAKE => self.take_handshake(&out[..last]).map(|()| Record::Other(taken)),
-            ALERT if last == 2 && out[1] == CLOSE_NOTIFY => Ok(Record::Closed),
+            ALERT if last == 2 && out[1] == CLOSE_NOTIFY => {
+                self.closed = true;
+                Ok(Record::Closed)
+            }
+            // A closing alert follows.
+            ALERT if last == 2 && out[1] == USER_CANCELED => Ok(Record::Other(taken)),
             ALERT => Err(invalid("a TLS alert")),
             _ => Err(invalid("a TLS record of an unknown type")),
         }
     }
 
-    fn take_handshake(&mut self, mut messages: &[u8]) -> io::Result<()> {
-        while let [kind, high, middle, low, rest @ ..] = messages {
-            let length = u32::from_be_bytes([0, *high, *middle, *low]) as usize;
-            let body = rest.get(..length).ok_or_else(|| invalid("a TLS handshake message in pieces"))?;
-            messages = &rest[length..];
-            match (*kind, body) {
-                // Nothing is resumed with them.
-                (NEW_SESSION_TICKET, _) => {}
-                (KEY_UPDATE, [asked @ (0 | 1)]) if messages.is_empty() => {
-                    self.update_asked |= *asked == 1;
-                    let (sequence, secrets) = match &mut self.kernel {
-                        Kernel::Client(kernel) => kernel.update_rx_secret(),
-                        Kernel::Server(kernel) => kernel.update_rx_secret(),
-                    }
-                    .map_err(io::Error::other)?;
-                    self.opening = Keys::new(sequence, &secrets)?;
-                }
-                _ => return Err(invalid("a TLS handshake message that has no place here")),
-            }
+    /// Takes the messages of a record (RFC 8446, 5.1): several may be in one, and one in several.
+    fn take_handshake(&mut self, record: &[u8]) -> io::Result<()> {
+        if record.is_empty() {
+            return Err(invalid("an empty TLS handshake record"));
         }
-        if messages.is_empty() { Ok(()) } else { Err(invalid("a TLS handshake message in pieces")) }
+        let mut all = std::mem::take(&mut self.unfinished);
+        all.extend_from_slice(record);
+        let mut messages = &all[..];
+        while let Some((&[kind, high, middle, low], rest)) = messages.split_first_chunk::<MESSAGE_HEADER_BYTES>() {
+            let length = u32::from_be_bytes([0, high, middle, low]) as usize;
+            let most = match (kind, &self.kernel) {
+                // Nothing is resumed with them. Only a server gives them out.
+                (NEW_SESSION_TICKET, Kernel::Client(_)) => TICKET_BYTES_MAX,
+                (KEY_UPDATE, _) => 1,
+                _ => return Err(invalid("a TLS handshake message that has no place here")),
+            };
+            if length > most {
+                return Err(invalid("a TLS handshake message of a length that cannot be"));
+            }
+            let Some((body, rest)) = rest.split_at_checked(length) else { break };
+            if kind == KEY_UPDATE {
+                self.take_key_update(body, rest)?;
+            }
+            messages = rest;
+        }
+        self.unfinished = messages.to_vec();
+        Ok(())
+    }
+
+    /// What is sealed from here on has new keys, so nothing may follow in the same record.
+    fn take_key_update(&mut self, body: &[u8], rest: &[u8]) -> io::Result<()> {
+        let (&[asked @ (0 | 1)], []) = (body, rest) else {
+            return Err(invalid("a TLS key update that has no place here"));
+        };
+        self.update_asked |= asked == 1;
+        let (sequence, secrets) = match &mut self.kernel {
+            Kernel::Client(kernel) => kernel.update_rx_secret(),
+            Kernel::Server(kernel) => kernel.update_rx_secret(),
+        }
+        .map_err(io::Error::other)?;
+        self.opening = Keys::new(sequence, &secrets)?;
+        Ok(())
     }
 }
 
@@ -253,7 +310,7 @@ mod tests {
     use proptest::prelude::*;
     use rustls::{ClientConnection, ServerConnection, StreamOwned};
 
-    use super::super::tls::{ALPN_DATA, Key, Tls, client_config, nameless, server_config};
+    use super::super::tls::{ALPN_DATA, Key, Opened, Tls, client_config, nameless, server_config};
     use super::*;
 
     fn sockets() -> (TcpStream, TcpStream) {
@@ -306,6 +363,74 @@ mod tests {
         server.records().unwrap().update_asked = true;
         assert!(pass(&mut server, &mut client, &plain) == plain);
         assert!(pass(&mut client, &mut server, &plain) == plain);
+    }
+
+    /// What the client makes of one record, sealed as the server would seal it, and the other way round.
+    fn outcome(from: &mut Tls, to: &mut Tls, plain: &[u8], kind: u8) -> Result<Record, String> {
+        let mut sealed = vec![0; plain.len() + RECORD_OVERHEAD];
+        let bytes = from.records().unwrap().seal_record(plain, kind, &mut sealed).unwrap();
+        let opened = to.records().unwrap().open(&sealed[..bytes], &mut vec![0; RECORD_BYTES_MAX]);
+        opened.map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn handshake_messages_may_be_in_pieces_and_nothing_comes_between() {
+        let (mut client, mut server) = pair();
+        let other = |opened: Result<Record, String>| assert!(matches!(opened, Ok(Record::Other(_))), "{opened:?}");
+        let ticket = [&[NEW_SESSION_TICKET, 0, 0, 200][..], &[7; 200]].concat();
+        for piece in [&ticket[..2], &ticket[2..9], &ticket[9..]] {
+            other(outcome(&mut server, &mut client, piece, HANDSHAKE));
+        }
+        let data = outcome(&mut server, &mut client, b"data", APPLICATION_DATA);
+        assert!(matches!(data, Ok(Record::Data { payload: 4, .. })), "{data:?}");
+        // A change of keys in two pieces; what follows has the new ones.
+        other(outcome(&mut client, &mut server, &UPDATE[..3], HANDSHAKE));
+        other(outcome(&mut client, &mut server, &UPDATE[3..], HANDSHAKE));
+        assert!(outcome(&mut client, &mut server, b"old keys", APPLICATION_DATA).is_err());
+        other(outcome(&mut server, &mut client, &UPDATE[..1], HANDSHAKE));
+        let between = outcome(&mut server, &mut client, b"data", APPLICATION_DATA).unwrap_err();
+        assert!(between.contains("in the midst"), "{between}");
+    }
+
+    #[test]
+    fn records_that_the_standard_forbids_are_refused() {
+        let ticket = [&[NEW_SESSION_TICKET, 0, 0, 2][..], &[7; 2]].concat();
+        let long_ticket = [NEW_SESSION_TICKET, 1, 0, 1];
+        let with_rest = [&UPDATE[..], &UPDATE[..]].concat();
+        let of_client: [(&[u8], u8, &str); 8] = [
+            (&ticket, HANDSHAKE, "no place here"),
+            (&[], HANDSHAKE, "empty"),
+            (&with_rest, HANDSHAKE, "no place here"),
+            (&[KEY_UPDATE, 0, 0, 2, 0, 0], HANDSHAKE, "length that cannot be"),
+            (&[KEY_UPDATE, 0, 0, 1, 2], HANDSHAKE, "no place here"),
+            (&[0; RECORD_BYTES + 1], APPLICATION_DATA, "more than 2^14"),
+            (&[], ALERT, "alert"),
+            (&[], 99, "unknown type"),
+        ];
+        for (plain, kind, why) in of_client {
+            let (mut client, mut server) = pair();
+            let refused = outcome(&mut client, &mut server, plain, kind).unwrap_err();
+            assert!(refused.contains(why), "{why}: {refused}");
+        }
+        let (mut client, mut server) = pair();
+        let refused = outcome(&mut server, &mut client, &long_ticket, HANDSHAKE).unwrap_err();
+        assert!(refused.contains("length that cannot be"), "{refused}");
+    }
+
+    #[test]
+    fn the_last_word_is_said_and_understood() {
+        let (mut client, mut server) = pair();
+        let mut sealed = Vec::new();
+        client.seal(b"last bytes", &mut sealed).unwrap();
+        client.seal_close(&mut sealed).unwrap();
+        sealed.extend_from_slice(b"whatever comes then");
+        server.space()[..sealed.len()].copy_from_slice(&sealed);
+        server.filled(sealed.len());
+        let mut received = Vec::new();
+        for _ in 0..2 {
+            let opened = server.open(&mut |piece| received.extend_from_slice(piece)).unwrap();
+            assert_eq!((opened, &received[..]), (Opened::Closed, &b"last bytes"[..]));
+        }
     }
 
     /// Both directions, with key changes of both, against rustls' own records.

@@ -457,6 +457,18 @@ impl Tls {
         sealed.map(|_| ())
     }
 
+    /// Says that nothing more comes: appends the record to `out`.
+    ///
+    /// # Errors
+    /// When the handshake is not done.
+    pub fn seal_close(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        let start = out.len();
+        out.resize(start + Records::sealed_bytes(2), 0);
+        let sealed = self.records().and_then(|records| records.seal_close(&mut out[start..]));
+        out.truncate(start + *sealed.as_ref().unwrap_or(&0));
+        sealed.map(|_| ())
+    }
+
     /// Encrypts `plain` into records at the beginning of `out`, which grows where it has to, and says how many bytes they are.
     ///
     /// # Errors

@@ -186,8 +186,13 @@ impl DuplexWriter {
 impl DuplexEnd {
     /// Ends the connection once what was written has left, or could not: whoever reads or writes wakes up.
     pub fn end(&self) {
-        let mut state = self.0.lock();
-        state.finished.get_or_insert_with(Instant::now);
+        let mut guard = self.0.lock();
+        let state = &mut *guard;
+        if state.finished.is_none() {
+            // The peer can tell this end from a connection that was cut.
+            let _ = state.tls.seal_close(&mut state.outgoing);
+            state.finished = Some(Instant::now());
+        }
         self.0.changed.notify_all();
         self.0.waker.wake();
     }

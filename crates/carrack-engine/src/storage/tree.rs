@@ -59,6 +59,35 @@ pub struct SmallFile<'a> {
     pub read_back: bool,
 }
 
+/// A small file that is written in pieces under its hidden name. It is removed if it is dropped before [`Tree::finish_small`].
+pub struct GrowingFile {
+    /// Until it is finished.
+    made: Option<(std::fs::File, PartEntry)>,
+    device: u64,
+    path: Arc<[u8]>,
+    end: u64,
+    /// Why a write failed; what comes after it is not written.
+    failed: Option<io::Error>,
+}
+
+impl GrowingFile {
+    /// Writes what comes next. An error is told by [`Tree::finish_small`].
+    pub fn write(&mut self, bytes: &[u8]) {
+        let Some((file, entry)) = self.made.as_ref().filter(|_| self.failed.is_none() && !bytes.is_empty()) else {
+            return;
+        };
+        let _entered = entry.shared.watch.enter("write", &self.path);
+        self.failed = file::write_all_at(file, bytes, self.end).err();
+        self.end += bytes.len() as u64;
+    }
+}
+
+impl Drop for GrowingFile {
+    fn drop(&mut self) {
+        self.made.iter().for_each(|(_, entry)| entry.remove());
+    }
+}
+
 /// What opening a part file came to.
 pub enum OpenedPart {
     /// The name stays as it is, as was asked for.
@@ -339,27 +368,54 @@ impl Tree {
         existing: Existing,
         content: &[u8],
     ) -> Result<Option<PartEntry>, Failure> {
+        let Some(mut growing) = self.begin_small(small, existing, content.len() as u64)? else { return Ok(None) };
+        growing.write(content);
+        self.finish_small(growing, small).map(Some)
+    }
+
+    /// Makes a small file under a hidden name, to be written in pieces; `None` when what is there is to be kept.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn begin_small(
+        &self,
+        small: &SmallFile<'_>,
+        existing: Existing,
+        size: u64,
+    ) -> Result<Option<GrowingFile>, Failure> {
         if !self.may_write(small.path, Some(small.mtime), existing)? {
             return Ok(None);
         }
         let path = Arc::from(small.path);
-        let _entered = self.shared.watch.enter("write", &path);
+        let entered = self.shared.watch.enter("write", &path);
         let (parent, name) = split_name(small.path);
         let part = self.names.small(parent, name, self.folds(parent)?);
         let (part_file, device) = self.shared.directories.within(parent, "create the part file", |directory| {
             let make = |name: &[u8]| patiently(|| directory.dir.create_new(name));
             PartNames::make(&directory.dir, &part, make).map(|file| (file, directory.file_system.device))
         })?;
-        let source = Source { kind: ItemKind::File, size: content.len() as u64, mtime: Some(small.mtime) };
-        let mut entry = self.entry(small.path, part, source, existing);
+        let source = Source { kind: ItemKind::File, size, mtime: Some(small.mtime) };
+        let made = Some((part_file, self.entry(small.path, part, source, existing)));
+        drop(entered);
+        Ok(Some(GrowingFile { made, device, path, end: 0, failed: None }))
+    }
+
+    /// What was written of a small file is all of it.
+    ///
+    /// # Errors
+    /// Those of the file system, of the writes before as well; nothing is left behind.
+    pub fn finish_small(&self, mut growing: GrowingFile, small: &SmallFile<'_>) -> Result<PartEntry, Failure> {
+        let Some((part_file, mut entry)) = growing.made.take() else {
+            return Err(failure(ErrorCode::Internal, Side::Destination, "a file was finished twice"));
+        };
+        let _entered = self.shared.watch.enter("write", &growing.path);
         (entry.digests, entry.read_back) = (small.digests, small.read_back);
+        let failed = growing.failed.take();
         let written = (|| {
-            if !content.is_empty() {
-                file::write_all_at(&part_file, content, 0)?;
-            }
+            failed.map_or(Ok(()), Err)?;
             finish_attributes(&part_file, small.mode & MODE_MASK, Some(small.mtime))?;
             // Asked once: which it is may change while others are being synced.
-            let alone = self.syncs_now(device, small.read_back);
+            let alone = self.syncs_now(growing.device, small.read_back);
             if alone {
                 file::sync_data(&part_file)?;
             }
@@ -368,7 +424,7 @@ impl Tree {
             file::close(part_file)
         })();
         match written {
-            Ok(()) => Ok(Some(entry)),
+            Ok(()) => Ok(entry),
             Err(error) => {
                 entry.remove();
                 Err(io_failure(Side::Destination, "write", &error))

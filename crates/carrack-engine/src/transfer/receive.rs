@@ -679,6 +679,8 @@ impl StreamWork<'_> {
         Ok(())
     }
 
+    /// Content of more than a slice is written as it comes, and removed again if it is not what it should be: a file of a bundle may
+    /// have megabytes, and there may be a thousand streams.
     fn small_file(
         &mut self,
         index: u32,
@@ -687,15 +689,28 @@ impl StreamWork<'_> {
         keep: bool,
         staged: &mut Staged,
     ) -> Result<(), StreamError> {
+        let run = self.run;
+        let tree = run.tree().filter(|_| keep && size as usize > self.input.slice_bytes());
+        let begin = |tree: &Tree| tree.begin_small(&small, run.options.existing, u64::from(size));
+        let mut begun = tree.map(|tree| run.stages.wait_briefly(Waits::Storage, || begin(tree)));
+        let in_memory = keep && begun.is_none() && !matches!(run.destination, Destination::Null);
+        let mut hasher = BlockHasher::new(run.options.digests, 0);
         let content = &mut self.scratch;
         content.clear();
         self.input.payload(u64::from(size), &mut |slice| {
-            content.extend_from_slice(slice);
+            if keep {
+                hasher.update(slice);
+            }
+            if let Some(Ok(Some(growing))) = &mut begun {
+                run.stages.wait(Waits::Storage, || growing.write(slice));
+            } else if in_memory {
+                content.extend_from_slice(slice);
+            }
             Ok::<(), StreamError>(())
         })?;
         let mut trailer = [0; TRAILER_BYTES];
         self.input.meta(&mut trailer)?;
-        let trailer = Trailer::decode(&trailer, self.run.options.digests)?;
+        let trailer = Trailer::decode(&trailer, run.options.digests)?;
         if !keep {
             return Ok(());
         }
@@ -703,23 +718,26 @@ impl StreamWork<'_> {
             staged.exceptions.push((index, ItemResult::Dropped));
             return Ok(());
         }
-        let mut hasher = BlockHasher::new(self.run.options.digests, 0);
-        hasher.update(content);
         let ours = hasher.finish(true);
         if self.run.options.digests.main.is_some() && ours.main != trailer.digest.main {
             staged.exceptions.push((index, ItemResult::Mismatch));
             return Ok(());
         }
-        small.digests = ours.as_file(self.run.options.digests);
-        small.read_back = self.run.options.verify == Verify::Disk;
-        let written = match &self.run.destination {
-            Destination::Tree(tree) => {
-                let write = || tree.write_small(&small, self.run.options.existing, content);
-                self.run.stages.wait_briefly(Waits::Storage, write).map(|entry| entry.map(Some))
+        small.digests = ours.as_file(run.options.digests);
+        small.read_back = run.options.verify == Verify::Disk;
+        let written = match (begun, &run.destination) {
+            (Some(Ok(Some(growing))), Destination::Tree(tree)) => run
+                .stages
+                .wait_briefly(Waits::Storage, || tree.finish_small(growing, &small))
+                .map(|entry| Some(Some(entry))),
+            (Some(Err(why)), _) => Err(why),
+            (Some(Ok(_)), _) => Ok(None),
+            (None, Destination::Tree(tree)) => {
+                let write = || tree.write_small(&small, run.options.existing, content);
+                run.stages.wait_briefly(Waits::Storage, write).map(|entry| entry.map(Some))
             }
-            Destination::Null => Ok(Some(None)),
-            Destination::Sequential(_) => {
-                let destination = &self.run.destination;
+            (None, Destination::Null) => Ok(Some(None)),
+            (None, destination @ Destination::Sequential(_)) => {
                 let written = destination.write(&Part::Sequential, 0, content);
                 written.and_then(|()| destination.end_stream()).map(|()| Some(None))
             }

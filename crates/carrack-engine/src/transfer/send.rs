@@ -486,7 +486,7 @@ impl StreamWork<'_> {
                 Next::End => {
                     drop(machine);
                     self.out.meta(&[&Header::End.encode()])?;
-                    return self.out.flush();
+                    return self.out.finish();
                 }
             }
         }
