@@ -42,6 +42,7 @@ const DIAL: &str = "-p carrack-engine --lib link::dial::";
 const HOSTILE: &str = "-p carrack-engine --test hostile";
 const BINARY: &str = "-p carrack --bin carrack";
 const DISK: &str = "-p carrack --test system disk::";
+const COLLECT: &str = "-p carrack-engine --lib storage::collect::tests";
 const FAULTS: &str = "-p carrack --test system faults::";
 
 const MUTATIONS: &[Mutation] = &[
@@ -149,6 +150,78 @@ const MUTATIONS: &[Mutation] = &[
         "crates/carrack-core/src/path.rs",
         ["if path[0] == b'/' {", "if path[0] == 0xff {"],
         CORE,
+    ),
+    mutation(
+        "one marker that is abandoned outweighs one that is live",
+        "crates/carrack-engine/src/storage/collect.rs",
+        ["said.all(|verdict| *verdict == Verdict::Go)", "said.any(|verdict| *verdict == Verdict::Go)"],
+        COLLECT,
+    ),
+    mutation(
+        "a marker speaks for directories beside its own",
+        "crates/carrack-engine/src/storage/collect.rs",
+        [
+            "retain(|(above, _)| is_within(path, above));",
+            "retain(|(above, _)| is_within(path, path) || above.is_empty());",
+        ],
+        COLLECT,
+    ),
+    mutation(
+        "a part file that is being written is collected",
+        "crates/carrack-engine/src/storage/collect.rs",
+        ["(!busy).then_some(Self { _locked: part })", "(!busy || busy).then_some(Self { _locked: part })"],
+        COLLECT,
+    ),
+    mutation(
+        "a file is a marker by its name",
+        "crates/carrack-engine/src/storage/marker.rs",
+        ["if !may_be_marker(&start[..read]) {", "if !may_be_marker(&start[..0]) && read > 0 {"],
+        COLLECT,
+    ),
+    mutation(
+        "an agent is run from a directory that others may write to",
+        "crates/carrack-engine/src/link/bootstrap.rs",
+        ["cd \\\"$1\\\" 2>/dev/null && own .;", "cd \\\"$1\\\" 2>/dev/null;"],
+        "-p carrack --test system ssh::where_the_cache_does_not_do",
+    ),
+    mutation(
+        "an agent in a cache is run whatever it holds",
+        "crates/carrack-engine/src/link/bootstrap.rs",
+        ["own $h && same $h &&", "own $h &&"],
+        "-p carrack --test system ssh::a_program_in_the_cache",
+    ),
+    mutation(
+        "a host may ask for the program again and again",
+        "crates/carrack-engine/src/link/ssh.rs",
+        ["(NEED_LINE, Some(_)) if sent =>", "(NEED_LINE, Some(_)) if sent && rest.is_empty() =>"],
+        "-p carrack --test system ssh::a_host_is_given_the_program_once",
+    ),
+    mutation(
+        "a line on ssh's standard error is as long as it likes",
+        "crates/carrack-engine/src/link/ssh.rs",
+        ["lines.by_ref().take(limits::SSH_MESSAGE_BYTES)", "lines.by_ref().take(u64::MAX)"],
+        "-p carrack-engine --lib link::ssh::tests",
+    ),
+    mutation(
+        "a digest is told of a file that changed meanwhile",
+        "crates/carrack-engine/src/verbs.rs",
+        ["            source.check_unchanged()?;\n            return Ok((offset", "            return Ok((offset"],
+        "-p carrack --test system verbs::no_digest_is_told",
+    ),
+    mutation(
+        "a rename between hard links does nothing",
+        "crates/carrack-engine/src/verbs.rs",
+        ["Names::Links => return from_dir.unlink(&from_name).map_err(fail),", "Names::Links => return Ok(()),"],
+        "-p carrack --test system verbs::renaming_one_hard_link",
+    ),
+    mutation(
+        "a node stays with a root that was replaced",
+        "crates/carrack-engine/src/node.rs",
+        [
+            "open.stat_self().map(identity).ok() != Some(identity_there)",
+            "open.stat_self().is_err() && identity_there.0 > 0",
+        ],
+        "-p carrack --test system node::a_root_that_was_replaced",
     ),
     mutation(
         "the kernel may resolve out of a directory",

@@ -67,6 +67,10 @@ pub const SHELL_NOISE_BYTES: usize = 256 << 10;
 pub const TOKEN_BYTES: usize = 8 << 10;
 /// The list of known nodes, in bytes: some ten thousand nodes.
 pub const KNOWN_NODES_BYTES: usize = 1 << 20;
+/// A line that ssh, or the far side through it, says on standard error, in bytes; the rest of it is left out.
+pub const SSH_MESSAGE_BYTES: u64 = 1024;
+/// Lines of it that are passed on in one session: what they are passed to may keep them.
+pub const SSH_MESSAGES: usize = 500;
 /// Connections to a node that have not yet said who they are: in all, and from one address.
 pub const UNAUTHENTICATED: usize = 512;
 /// See [`UNAUTHENTICATED`].

@@ -402,7 +402,12 @@ impl Agent {
                 self.may_change().and_then(|()| verbs::make_directory(place, &make)).map(|()| done(1))
             }
             Ask::Rename(rename) => self.may_change().and_then(|()| verbs::rename(place, &rename)).map(|()| done(1)),
-            Ask::Remove(remove) => self.may_change().and_then(|()| verbs::remove(place, &remove)).map(done),
+            Ask::Remove(remove) => {
+                let removed = self
+                    .may_change()
+                    .and_then(|()| verbs::remove(place, &remove, &mut |page| self.page(request, Tell::Page(page))));
+                removed.map(done)
+            }
             Ask::Select(paths) => self.select(paths).map(done),
             Ask::Collect(collect) => {
                 let collected = self

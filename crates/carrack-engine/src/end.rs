@@ -539,6 +539,17 @@ impl End {
         !self.welcome.host_id.trim().is_empty() && self.welcome.host_id == other.welcome.host_id
     }
 
+    /// Whether one path is the same at both, of ends on one host: a node's begin at its root.
+    pub fn has_paths_of(&self, other: &Self) -> bool {
+        match (&self.reached, &other.reached) {
+            (Reached::Node(address, pin), Reached::Node(other, its_pin)) => {
+                pin == its_pin && address.port() == other.port()
+            }
+            (Reached::Node(..), _) | (_, Reached::Node(..)) => false,
+            _ => true,
+        }
+    }
+
     /// Says good-bye and waits until everything of it in this process has ended.
     pub fn close(mut self) {
         let _ = self.ask(Ask::Bye(Empty {}));

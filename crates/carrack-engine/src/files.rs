@@ -145,12 +145,13 @@ impl Files {
             .map(|_| ())
     }
 
-    /// Removes, and tells how many entries went.
+    /// Removes, and tells how many entries went; of a directory all that can, and each entry that cannot is told, with its error.
     ///
     /// # Errors
     /// Those of the place; what was removed before stays removed.
-    pub fn remove(&mut self, path: &[u8], recursive: bool) -> Result<u64, Failure> {
-        self.converse(Ask::Remove(control::Remove { path: path.to_vec(), recursive }), &mut |_| Ok(()))
+    pub fn remove(&mut self, path: &[u8], recursive: bool, each: &mut dyn FnMut(ListEntry)) -> Result<u64, Failure> {
+        let ask = control::Remove { path: path.to_vec(), recursive, go_on: true };
+        self.pages(Ask::Remove(ask), b".", each)
     }
 
     /// Removes what transfers have left below a directory and nothing has changed for so long, or only tells of it; and how much it

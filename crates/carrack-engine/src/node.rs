@@ -18,7 +18,7 @@ use std::time::Duration;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::wire::control::SessionKey;
 use carrack_core::{limits, tuning};
-use carrack_sys::dir::Dir;
+use carrack_sys::dir::{Dir, Stat};
 use carrack_sys::signal::stop_requested;
 
 use crate::agent::{self, Agent, DataPort, Environment};
@@ -121,8 +121,30 @@ impl NodeSessions {
     }
 }
 
+/// The directory that is served.
+struct Root {
+    path: PathBuf,
+    open: Mutex<Arc<Dir>>,
+}
+
+impl Root {
+    /// For a new session: another directory that stands at its path meanwhile, because it was made anew or something was mounted there,
+    /// takes its place. Sessions under way keep theirs.
+    fn now(&self) -> Arc<Dir> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let identity = |stat: Stat| (stat.device, stat.inode);
+        let there = Dir::open_ambient(&self.path).and_then(|there| Ok((identity(there.stat_self()?), there)));
+        if let Ok((identity_there, there)) = there
+            && open.stat_self().map(identity).ok() != Some(identity_there)
+        {
+            *open = Arc::new(there);
+        }
+        Arc::clone(&open)
+    }
+}
+
 struct Node {
-    root: Arc<Dir>,
+    root: Root,
     read_only: bool,
     token: Option<blake3::Hash>,
     key: Key,
@@ -152,9 +174,11 @@ pub fn serve(options: ServeOptions) -> Result<(), Failure> {
         .map_err(|error| fail(format!("listen on {}", options.listen), &error))?;
     let address = listener.local_addr().map_err(|error| fail("listen".into(), &error))?;
     listener.set_nonblocking(true).map_err(|error| fail("listen".into(), &error))?;
+    // As long as it is sure what a relative one means.
+    let root_path = std::path::absolute(&options.root).unwrap_or_else(|_| options.root.clone());
     (options.ready)(&NodeFacts { address, fingerprint: key.pin, token_file, root: options.root });
     let node = Arc::new(Node {
-        root: Arc::new(root),
+        root: Root { path: root_path, open: Mutex::new(Arc::new(root)) },
         read_only: options.read_only,
         token,
         sessions: Arc::new(NodeSessions::new(address.port(), key.pin)),
@@ -241,7 +265,7 @@ impl Node {
         let writer = MuxWriter::new(Box::new(out), Box::new(move || end.end()));
         let session = Session::begin(self);
         let environment = Environment {
-            place: Place::Beneath(Arc::clone(&self.root)),
+            place: Place::Beneath(self.root.now()),
             read_only: self.read_only,
             own_process: false,
             token: self.token,

@@ -1,24 +1,28 @@
 //! The verbs of a file manager, and the look at paths that precedes a copy, as an agent carries them out.
 
+mod remove;
+
 use std::io;
+use std::sync::Arc;
 
 use carrack_core::limits;
 use carrack_core::path::{display_bytes, join};
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport, Outcome, Side};
 use carrack_core::request::Digests;
+use carrack_core::transfer::ScannedItem;
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_core::wire::control::{
-    Collect, Entry, Inspected, Item, List, MakeDirectory, Page, PathFacts, Paths, Remove, Rename, Sum, Sums, Tell,
-    digests, kind_number,
+    Collect, Entry, Inspected, Item, List, MakeDirectory, Page, PathFacts, Paths, Remove, Rename, Source, Sum, Sums,
+    Tell, digests, kind_number,
 };
 use carrack_sys::dir::{Dir, Kind, Links, Stat};
-use carrack_sys::file;
 
 use crate::data::hasher::BlockHasher;
 use crate::error::{failure, io_failure, protocol_failure};
 use crate::storage;
 use crate::storage::collect::{Collected, Rules};
 use crate::storage::place::Place;
+use crate::storage::source::{RootKind, SourceRoot};
 use crate::storage::walk::Trail;
 
 /// A kind as messages have it.
@@ -37,18 +41,16 @@ fn named(path: &[u8], what: &str, error: &io::Error) -> Failure {
 
 /// What paths are.
 pub fn inspect(place: &Place, paths: &Paths) -> Tell {
-    let facts = paths.paths.iter().map(|path| match place.stat(path) {
-        Ok(stat) => PathFacts {
+    let facts = paths.paths.iter().map(|path| match place.look(path) {
+        Ok((Some(stat), resolved)) => PathFacts {
             kind: kind_number(kind_of(stat.kind)),
             size: stat.size,
             device: stat.device,
             inode: stat.inode,
-            resolved: place.resolved(path),
+            resolved,
             failure: None,
         },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            PathFacts { resolved: place.resolved(path), ..PathFacts::default() }
-        }
+        Ok((None, resolved)) => PathFacts { resolved, ..PathFacts::default() },
         Err(error) => PathFacts { failure: Some(named(path, "stat", &error).into()), ..PathFacts::default() },
     });
     Tell::Inspected(Inspected { facts: facts.collect() })
@@ -203,59 +205,82 @@ pub fn make_directory(place: &Place, make: &MakeDirectory) -> Result<(), Failure
 
 /// Renames; onto an existing directory, into it, as `mv` does.
 pub fn rename(place: &Place, rename: &Rename) -> Result<(), Failure> {
-    let fail = |error: io::Error| {
-        let what = format!("{} to {}: rename", display_bytes(&rename.from), display_bytes(&rename.to));
-        let mut failed = io_failure(Side::Destination, what, &error);
-        if error.kind() == io::ErrorKind::CrossesDevices {
-            failed.code = ErrorCode::Unsupported;
-            failed.message = format!("{}; they are on different file systems: copy, then remove", failed.message);
-        }
-        failed
-    };
+    let what = || format!("{} to {}: rename", display_bytes(&rename.from), display_bytes(&rename.to));
+    let fail = |error: io::Error| io_failure(Side::Destination, what(), &error);
     let (from_dir, from_name) = place.parent(&rename.from).map_err(fail)?;
     let into = place.stat(&rename.to).is_ok_and(|stat| stat.kind == Kind::Dir);
     let to = if into { join(&rename.to, &from_name) } else { rename.to.clone() };
     let (to_dir, to_name) = place.parent(&to).map_err(fail)?;
-    from_dir.rename(&from_name, &to_dir, &to_name).map_err(fail)
+    match names_of_one(&from_dir, &from_name, &to_dir, &to_name).map_err(fail)? {
+        Names::Same => {
+            let message = format!("{}: both are the same file", what());
+            return Err(failure(ErrorCode::SameFile, Side::Destination, message));
+        }
+        // rename(2) does nothing then, and says that all went well.
+        Names::Links => return from_dir.unlink(&from_name).map_err(fail),
+        Names::Others => {}
+    }
+    from_dir.rename(&from_name, &to_dir, &to_name).map_err(|error| match error.kind() {
+        io::ErrorKind::CrossesDevices => {
+            let message = format!("{}: they are on different file systems: copy, then remove", what());
+            failure(ErrorCode::Unsupported, Side::Destination, message)
+        }
+        _ => fail(error),
+    })
 }
 
-/// Removes a file, or a directory with everything below it, and tells how many entries went.
-pub fn remove(place: &Place, remove: &Remove) -> Result<u64, Failure> {
-    let fail = |what: &str, path: &[u8], error: &io::Error| {
-        io_failure(Side::Destination, format!("{}: {what}", display_bytes(path)), error)
-    };
-    let (parent, name) = place.parent(&remove.path).map_err(|error| fail("remove", &remove.path, &error))?;
-    let stat = parent.stat_at(&name).map_err(|error| fail("remove", &remove.path, &error))?;
-    if stat.kind != Kind::Dir {
-        parent.unlink(&name).map_err(|error| fail("remove", &remove.path, &error))?;
-        return Ok(1);
+/// What two names are to each other.
+enum Names {
+    /// One and the same.
+    Same,
+    /// Two hard links of one file.
+    Links,
+    /// Names of two things, or one name that is spelled in two ways, which a rename changes.
+    Others,
+}
+
+fn names_of_one(from_dir: &Dir, from: &[u8], to_dir: &Dir, to: &[u8]) -> io::Result<Names> {
+    let identity = |stat: &Stat| (stat.device, stat.inode);
+    let stat = from_dir.stat_at(from)?;
+    if !to_dir.stat_at(to).is_ok_and(|there| identity(&there) == identity(&stat)) {
+        return Ok(Names::Others);
     }
-    if !remove.recursive {
-        let message = format!("{}: is a directory: remove it with everything below by -r", display_bytes(&remove.path));
-        return Err(failure(ErrorCode::IsADirectory, Side::Destination, message));
+    if identity(&from_dir.stat_self()?) == identity(&to_dir.stat_self()?) {
+        return match from == to {
+            true => Ok(Names::Same),
+            // Where upper and lower case are one, both names may find the one entry that there is.
+            false => {
+                Ok(if has_entry(from_dir, from)? && has_entry(to_dir, to)? { Names::Links } else { Names::Others })
+            }
+        };
     }
-    let top = parent.open_dir(&name, Links::Refuse).map_err(|error| fail("open", &remove.path, &error))?;
-    let mut removed = 0;
-    // Directories are removed on the way back, when they are empty: each waits below its children.
-    let mut waiting: Vec<(Vec<u8>, bool)> = vec![(Vec::new(), false)];
-    let mut trail = Trail::default();
-    while let Some((path, emptied)) = waiting.pop() {
-        let shown = join(&remove.path, &path);
-        if emptied {
-            let (holder, last) = carrack_core::path::split_name(&path);
-            let gone = top.open_dir(holder, Links::Refuse).and_then(|holder| holder.remove_dir(last));
-            gone.map_err(|error| fail("remove the directory", &shown, &error))?;
-            removed += 1;
-            continue;
+    Ok(if stat.kind != Kind::Dir && stat.links > 1 { Names::Links } else { Names::Others })
+}
+
+/// Whether a directory lists a name spelled so.
+fn has_entry(directory: &Dir, name: &[u8]) -> io::Result<bool> {
+    let mut entries = directory.entries()?;
+    let mut batch = Vec::new();
+    while entries.next_batch(&mut batch)? {
+        if batch.drain(..).any(|entry| entry.name == name) {
+            return Ok(true);
         }
-        if !path.is_empty() {
-            waiting.push((path.clone(), true));
-        }
-        let emptied = empty_directory(&top, &path, &mut waiting, &mut trail);
-        removed += emptied.map_err(|error| fail("remove what is below", &shown, &error))?;
     }
-    parent.remove_dir(&name).map_err(|error| fail("remove the directory", &remove.path, &error))?;
-    Ok(removed + 1)
+    Ok(false)
+}
+
+/// See [`remove::remove`]; what cannot be removed is told in pages.
+pub fn remove(
+    place: &Place,
+    remove: &Remove,
+    send: &mut dyn FnMut(Page) -> Result<(), Failure>,
+) -> Result<u64, Failure> {
+    let mut pages = Pages { page: Page::default(), bytes: 0, count: 0, send };
+    let removed = remove::remove(place, remove, &mut |path, failure| {
+        pages.push(Entry { path, failure: Some(failure.into()), ..Entry::default() })
+    })?;
+    pages.flush()?;
+    Ok(removed)
 }
 
 /// Collects what transfers have left below a directory, and tells how much it was.
@@ -293,30 +318,6 @@ pub fn collect(
     Ok(removed)
 }
 
-/// Removes what is no directory, and puts the directories aside.
-fn empty_directory(top: &Dir, path: &[u8], waiting: &mut Vec<(Vec<u8>, bool)>, trail: &mut Trail) -> io::Result<u64> {
-    let directory = top.open_dir(path, Links::Refuse)?;
-    trail.enter(path, &directory)?;
-    let mut entries = directory.entries()?;
-    let mut batch = Vec::new();
-    let mut removed = 0;
-    while entries.next_batch(&mut batch)? {
-        for entry in batch.drain(..) {
-            let kind = match entry.kind {
-                Some(kind) => kind,
-                None => directory.stat_at(&entry.name)?.kind,
-            };
-            if kind == Kind::Dir {
-                waiting.push((join(path, &entry.name), false));
-            } else {
-                directory.unlink(&entry.name)?;
-                removed += 1;
-            }
-        }
-    }
-    Ok(removed)
-}
-
 /// Digests of a file, or of every file below a directory.
 pub fn sum(place: &Place, sum: &Sum, send: &mut dyn FnMut(Sums) -> Result<(), Failure>) -> Result<u64, Failure> {
     let digests = digests(sum.blake3, sum.xxh128, sum.adler32, sum.crc32c)
@@ -325,22 +326,21 @@ pub fn sum(place: &Place, sum: &Sum, send: &mut dyn FnMut(Sums) -> Result<(), Fa
     let mut count = 0;
     if stat.kind != Kind::Dir {
         // Links named on the command line are followed, as far as the place allows.
-        let message = carrack_core::wire::control::Source { path: sum.path.clone(), ..Default::default() };
-        let (root, name) = (
-            crate::storage::source::SourceRoot::open(place, &message)?,
-            sum.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default(),
-        );
-        let result = digest_root(&root, &stat, digests);
+        let message = Source { path: sum.path.clone(), ..Source::default() };
+        let root = SourceRoot::open(place, &message)?;
+        let name = sum.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        let result = digest(&root, Vec::new(), digests);
         send(Sums { list: vec![summed(name.to_vec(), result)] })?;
         return Ok(1);
     }
     let top = place.dir(&sum.path).map_err(|error| named(&sum.path, "open", &error))?;
+    let root = SourceRoot { kind: RootKind::Directory(Arc::new(top)), target: Vec::new(), typed: sum.path.clone() };
     let listing = List { path: sum.path.clone(), recursive: true, itself: false };
     list(place, &listing, &mut |page| {
         for entry in page.entries {
             let result = match entry.failure {
                 Some(failure) => Err(failure.into()),
-                None if entry.kind == kind_number(ItemKind::File) => digest_below(&top, &entry.path, digests),
+                None if entry.kind == kind_number(ItemKind::File) => digest(&root, entry.path.clone(), digests),
                 None => continue,
             };
             count += 1;
@@ -359,45 +359,26 @@ fn summed(path: Vec<u8>, result: Result<(u64, FileDigests), Failure>) -> Item {
     ItemReport { path, kind: ItemKind::File, size, digests, outcome }.into()
 }
 
-fn digest_root(
-    root: &crate::storage::source::SourceRoot,
-    stat: &Stat,
-    digests: Digests,
-) -> Result<(u64, FileDigests), Failure> {
-    let item = carrack_core::transfer::ScannedItem {
+/// Digests an item of a source, which must be the same at the end as at the beginning.
+fn digest(root: &SourceRoot, path: Vec<u8>, digests: Digests) -> Result<(u64, FileDigests), Failure> {
+    let item = ScannedItem {
         root: 0,
-        path: Vec::new(),
+        path,
         kind: ItemKind::File,
-        size: Some(stat.size),
-        mode: stat.mode,
+        size: None,
+        mode: 0,
         mtime: None,
         sparse: false,
         changed: None,
     };
     let source = root.open_item(&item)?;
-    let mut read = |offset: u64, out: &mut [u8]| source.read_next(offset, out, &|| false).map(|(length, _)| length);
-    digest_all(&mut read, digests)
-}
-
-fn digest_below(top: &Dir, path: &[u8], digests: Digests) -> Result<(u64, FileDigests), Failure> {
-    let opened = top.open_read(path, Links::Refuse).map_err(|error| io_failure(Side::Source, "open", &error))?;
-    let mut read = |offset: u64, out: &mut [u8]| {
-        file::read_full_at(&opened, out, offset)
-            .map_err(|error| io_failure(Side::Source, format!("read at {offset}"), &error))
-    };
-    digest_all(&mut read, digests)
-}
-
-/// Reads from an offset on, and tells how much; nothing is the end.
-type Read<'a> = dyn FnMut(u64, &mut [u8]) -> Result<usize, Failure> + 'a;
-
-fn digest_all(read: &mut Read<'_>, digests: Digests) -> Result<(u64, FileDigests), Failure> {
     let mut hasher = BlockHasher::new(digests, 0);
     let mut slice = vec![0; SLICE_BYTES];
     let mut offset = 0;
     loop {
-        let length = read(offset, &mut slice)?;
+        let (length, _) = source.read_next(offset, &mut slice, &|| false)?;
         if length == 0 {
+            source.check_unchanged()?;
             return Ok((offset, hasher.finish(true).as_file(digests)));
         }
         hasher.update(&slice[..length]);

@@ -36,6 +36,11 @@ const PUBLISHED_PER_RECORD: usize = 4096;
 /// The digest by which a claim is taken back: no block has it.
 pub const TAKEN_BACK: [u8; 32] = [0; 32];
 
+/// Whether a file that begins so may be a marker, of any version and cut short anywhere; an empty one may.
+pub fn may_be_marker(start: &[u8]) -> bool {
+    start.iter().zip(&MAGIC).all(|(found, magic)| found == magic)
+}
+
 /// Tells the part files of one marker from all others.
 pub type Tag = [u8; TAG_BYTES];
 /// A moment: seconds since 1970, and nanoseconds.

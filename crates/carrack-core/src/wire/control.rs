@@ -218,7 +218,8 @@ pub struct PathFacts {
     /// Its inode there.
     #[prost(uint64, tag = "4")]
     pub inode: u64,
-    /// The path with links resolved; of something that is not there, that of its nearest existing directory and the rest.
+    /// The path with links resolved; of something that is not there, that of its nearest existing directory and the rest. Of a node (4) it
+    /// begins at the root: where that is stays unsaid.
     #[prost(bytes = "vec", tag = "5")]
     pub resolved: Vec<u8>,
     /// Why it could not be looked at.

@@ -85,6 +85,10 @@ pub struct Remove {
     /// A directory with everything below it.
     #[prost(bool, tag = "2")]
     pub recursive: bool,
+    /// What cannot be removed below it is told in pages (4), as entries with a failure, and the answer is how many were. Without that the
+    /// first such failure is the answer; either way all is removed that can be.
+    #[prost(bool, tag = "3")]
+    pub go_on: bool,
 }
 
 /// Digests of files.

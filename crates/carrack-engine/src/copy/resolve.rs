@@ -96,7 +96,9 @@ pub fn resolve(request: &CopyRequest, ends: &mut Ends, inbox: &mut Inbox, note: 
     }
     let mut plan = to_files(request, &source_facts, &there)?;
     plan.marker = marker(request, &ends.source, &source_facts, &plan);
-    check_not_itself(request, ends, &source_facts, &there, &plan)?;
+    if ends.source.shares_host(&ends.destination) {
+        check_not_itself(request, ends, (inbox, note), &source_facts, &there, &plan)?;
+    }
     Ok(plan)
 }
 
@@ -315,17 +317,17 @@ fn join_typed(directory: &[u8], name: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Refuses to copy something onto or into itself.
+/// Refuses to copy something onto or into itself, of ends on one host.
 fn check_not_itself(
     request: &CopyRequest,
-    ends: &Ends,
+    ends: &mut Ends,
+    (inbox, note): (&mut Inbox, &Note),
     facts: &[Option<PathFacts>],
     there: &PathFacts,
     plan: &Plan,
 ) -> Result<(), Failure> {
-    if !ends.source.shares_host(&ends.destination) {
-        return Ok(());
-    }
+    // A node tells paths below its root, wherever that is: of two ends with other roots, what a directory is says more than its path.
+    let same_paths = ends.source.has_paths_of(&ends.destination);
     let becomes_destination = plan.directory != request.destination.path().unwrap_or_default();
     for ((location, facts), source) in request.sources.iter().zip(facts).zip(&plan.sources) {
         let Some(facts) = facts else { continue };
@@ -333,15 +335,41 @@ fn check_not_itself(
             if becomes_destination { there.resolved.clone() } else { join_typed(&there.resolved, &source.target) };
         let same_file =
             kind(there) == Some(ItemKind::File) && (facts.device, facts.inode) == (there.device, there.inode);
-        let inside = kind(facts) == Some(ItemKind::Directory) && is_below(&target, &facts.resolved);
-        if same_file || target == facts.resolved || inside {
-            let relation = if inside && target != facts.resolved { "lies inside" } else { "is" };
+        let is_directory = kind(facts) == Some(ItemKind::Directory);
+        let inside = is_directory
+            && match same_paths {
+                true => is_below(&target, &facts.resolved),
+                false => lies_in(&target, facts, &mut ends.destination, inbox, note)?,
+            };
+        let same_path = same_paths && target == facts.resolved;
+        if same_file || same_path || inside {
+            let relation = if inside && !same_path { "lies inside" } else { "is" };
             let message =
                 format!("{location}: the target {} {relation} the source; nothing was copied", display_bytes(&target));
             return Err(failure(ErrorCode::SameFile, Side::Command, message));
         }
     }
     Ok(())
+}
+
+/// Whether a path of this end is a directory that another end of the host knows, or lies below it.
+fn lies_in(path: &[u8], directory: &PathFacts, end: &mut End, inbox: &mut Inbox, note: &Note) -> Result<bool, Failure> {
+    let slashes = path.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/').map(|(place, _)| place);
+    let above = slashes.map(|place| path[..place].to_vec());
+    let paths: Vec<Vec<u8>> = [b"/".to_vec()].into_iter().chain(above).chain([path.to_vec()]).collect();
+    for portion in paths.chunks(INSPECTED_AT_ONCE) {
+        // What may not be looked at is not known to be the same.
+        let answer = end.request_or_refusal(inbox, note, Ask::Inspect(Paths { paths: portion.to_vec() }))?;
+        let Ok(Tell::Inspected(inspected)) = answer else { continue };
+        let is_it = |facts: &PathFacts| {
+            kind(facts) == Some(ItemKind::Directory)
+                && (facts.device, facts.inode) == (directory.device, directory.inode)
+        };
+        if inspected.facts.iter().any(is_it) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn is_below(path: &[u8], directory: &[u8]) -> bool {

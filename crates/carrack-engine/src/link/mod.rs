@@ -1,5 +1,6 @@
 //! Connections: ssh sessions, TLS, data connections and what ties them to a session, the multiplexed control connection.
 
+mod bootstrap;
 pub mod dial;
 pub mod hello;
 pub mod known_nodes;

@@ -12,6 +12,12 @@ const LINES: &[(&str, &str, &str, ErrorCode)] = &[
     ("Received disconnect from ", ": Too many authentication failures", "", ErrorCode::AuthenticationFailed),
     ("Host key verification failed.", "", "", ErrorCode::AuthenticationFailed),
     ("ssh: Could not resolve hostname ", ": ", "", ErrorCode::HostUnknown),
+    // What it cannot read of its configuration, or of its arguments, it says before it connects.
+    ("", ": terminating, ", " bad configuration options", ErrorCode::Usage),
+    ("command-line", "line 0: ", "", ErrorCode::Usage),
+    ("Bad owner or permissions on ", "", "", ErrorCode::Usage),
+    ("Can't open user config file ", ": ", "", ErrorCode::Usage),
+    ("usage: ssh [", "", "", ErrorCode::Usage),
 ];
 
 /// What the resolvers of glibc, musl and macOS say of a name that is none. That they got no answer is said otherwise.
@@ -44,6 +50,7 @@ mod tests {
     #[test]
     fn what_does_not_pass_is_known_by_its_words() {
         let (refused, unknown) = (Some(ErrorCode::AuthenticationFailed), Some(ErrorCode::HostUnknown));
+        let usage = Some(ErrorCode::Usage);
         let cases = [
             ("me@far: Permission denied (publickey).", refused),
             ("me@10.0.0.7: Permission denied (publickey,gssapi-keyex,gssapi-with-mic,password).", refused),
@@ -53,6 +60,12 @@ mod tests {
             ("ssh: Could not resolve hostname far: No address associated with hostname", unknown),
             ("ssh: Could not resolve hostname far: Name does not resolve", unknown),
             ("ssh: Could not resolve hostname far: nodename nor servname provided, or not known", unknown),
+            ("/home/me/.ssh/config: terminating, 1 bad configuration options", usage),
+            ("command-line: line 0: Bad configuration option: nonsense", usage),
+            ("command-line line 0: Missing argument.", usage),
+            ("Bad owner or permissions on /home/me/.ssh/config", usage),
+            ("Can't open user config file /none: No such file or directory", usage),
+            ("usage: ssh [-46AaCfGgKkMNnqsTtVvXxYy] [-B bind_interface] [-b bind_address]", usage),
             // No answer from a name server is no answer.
             ("ssh: Could not resolve hostname far: Temporary failure in name resolution", None),
             ("ssh: Could not resolve hostname far: Try again", None),

@@ -1,10 +1,11 @@
 //! An ssh session with an agent at its far end.
 //!
-//! The user's own `ssh` is started, with their configuration, keys, jump hosts and prompts. What it runs is a line of POSIX shell that
-//! looks for an agent (at `--remote-path`, on PATH, in the cache) and otherwise asks for the binary, receives it through the
-//! same session, and keeps it under a name made from its hash. Paths never go through the remote shell: they travel in the protocol.
+//! The user's own `ssh` is started, with their configuration, keys, jump hosts and prompts. What it runs is a line of POSIX shell
+//! (`link::bootstrap`) that looks for an agent and otherwise asks for the binary, receives it through the same session, and keeps it.
+//! Paths never go through the remote shell: they travel in the protocol.
 //!
-//! Whatever a login shell prints before is skipped: the agent's first line bears a nonce that was made for this session.
+//! Whatever a login shell prints before is skipped: the agent's first line bears a nonce that was made for this session. All that the far
+//! side may say or ask before that has a bound.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -22,15 +23,13 @@ use carrack_core::request::Reach;
 use carrack_core::wire::PROTOCOL_VERSION;
 
 use super::dial::look_up;
+use super::bootstrap::{FAILED_LINE, MISSING_LINE, NEED_LINE, script};
 use super::refusals;
 use crate::end::stopped;
 use crate::error::{describe, failure};
 
 /// How the agent announces itself, followed by the nonce, the protocol version and the program's version.
 pub const AGENT_LINE: &str = "carrack-agent";
-const NEED_LINE: &str = "carrack-need";
-const MISSING_LINE: &str = "carrack-missing";
-const FAILED_LINE: &str = "carrack-failed";
 /// Lines of ssh's own messages kept for an error.
 const STDERR_LINES_KEPT: usize = 8;
 /// What a pipe that is ready takes without making the writer wait: POSIX's least PIPE_BUF, which is macOS's.
@@ -115,6 +114,7 @@ pub fn start(host: &SshHost, reach: &Reach, note: &Arc<dyn Fn(String) + Send + S
         messages,
         reader,
         noise: Vec::new(),
+        heard: 0,
         deadline: Instant::now() + reach.connect_timeout,
         patience: reach.connect_timeout,
     };
@@ -176,57 +176,6 @@ fn command(host: &SshHost, reach: &Reach) -> Result<Command, Failure> {
     Ok(command)
 }
 
-/// The line of shell. It stands between single quotes in a line that the login shell reads, whichever that is: so no single quote, no
-/// exclamation mark, no newline in it.
-fn script(nonce: &str, reach: &Reach, binary: Option<&[u8]>) -> Result<String, Failure> {
-    // One that speaks another protocol, or does not run, is no agent; what it has to say is said only where it was just put.
-    let check = format!("\"$c\" agent --hello {nonce} --supports {PROTOCOL_VERSION} </dev/null >/dev/null");
-    let run = format!("exec \"$c\" agent --hello {nonce}; ");
-    let try_agent = |found: &str| format!("{found} && {check} 2>&1 && {run}");
-    let mut script = String::new();
-    if let Some(path) = &reach.remote_path {
-        script += &try_agent(&format!("c={}", quoted(path)?));
-    }
-    script += &try_agent("c=$(command -v carrack 2>/dev/null)");
-    match binary {
-        None => script += &format!("echo; echo {MISSING_LINE} {nonce}; exit 127"),
-        Some(binary) => {
-            let hash = blake3::hash(binary).to_hex();
-            let (hash, size) = (&hash[..32], binary.len());
-            script += "d=\"${XDG_CACHE_HOME:-$HOME/.cache}/carrack\"; ";
-            script += &try_agent(&format!("c=\"$d/agent-{hash}\""));
-            script += &format!("echo; echo {NEED_LINE} {nonce} $(uname -s) $(uname -m); ");
-            // Between parentheses, so that the agent does not inherit the mask: it makes the user's directories.
-            script += "(umask 077; mkdir -p \"$d\" && t=$(mktemp \"$d/push.XXXXXX\") && ";
-            script += &format!("{{ head -c {size} >\"$t\" && [ $(wc -c <\"$t\") -eq {size} ] && ");
-            script += "chmod 700 \"$t\" && mv -f \"$t\" \"$c\" || { rm -f \"$t\"; false; }; }) && ";
-            script += &format!("{check} && {run}echo; echo {FAILED_LINE} {nonce}; exit 127");
-        }
-    }
-    Ok(script)
-}
-
-/// A path between double quotes. A tilde at its start keeps its meaning.
-fn quoted(path: &str) -> Result<String, Failure> {
-    if path.chars().any(|character| matches!(character, '\'' | '!') || character.is_control()) {
-        return Err(failure(
-            ErrorCode::Usage,
-            Side::Command,
-            "--remote-path may not contain quotes, exclamation marks or control characters",
-        ));
-    }
-    let (home, rest) = path.strip_prefix("~/").map_or(("", path), |rest| ("$HOME/", rest));
-    let mut text = format!("\"{home}");
-    for character in rest.chars() {
-        if matches!(character, '"' | '$' | '`' | '\\') {
-            text.push('\\');
-        }
-        text.push(character);
-    }
-    text.push('"');
-    Ok(text)
-}
-
 fn nonce() -> Result<String, Failure> {
     let mut bytes = [0; 16];
     carrack_sys::host::random_bytes(&mut bytes)
@@ -235,8 +184,9 @@ fn nonce() -> Result<String, Failure> {
 }
 
 fn own_binary(host: &SshHost) -> Result<Vec<u8>, Failure> {
-    let path = std::env::current_exe();
-    path.and_then(std::fs::read).map_err(|error| {
+    // Linux' own way to the file also leads to one that was replaced meanwhile: a long copy that connects again goes on as it is.
+    let running = std::fs::read("/proc/self/exe");
+    running.or_else(|_| std::env::current_exe().and_then(std::fs::read)).map_err(|error| {
         let message = format!(
             "{host}: this program's own file, to be pushed there if needed, cannot be read: {}; --no-push does without",
             describe(&error)
@@ -245,23 +195,38 @@ fn own_binary(host: &SshHost) -> Result<Vec<u8>, Failure> {
     })
 }
 
-/// Passes ssh's messages on as they come, and keeps the last ones for an error.
+/// One line of ssh's messages; what is too long of it is left out. `None` at the end.
+fn next_message(lines: &mut impl BufRead) -> Option<String> {
+    let mut line = Vec::new();
+    lines.by_ref().take(limits::SSH_MESSAGE_BYTES).read_until(b'\n', &mut line).ok().filter(|read| *read > 0)?;
+    if !line.ends_with(b"\n") {
+        lines.skip_until(b'\n').ok()?;
+    }
+    Some(display_bytes(line.trim_ascii_end()).to_string())
+}
+
+/// Passes ssh's messages on as they come, and keeps the last ones for an error. The far side may write as much there as it likes: it is all
+/// read, so that nobody waits, and only so much of it is passed on.
 fn pass_on(
     host: String,
     errors: impl Read + Send + 'static,
     messages: Messages,
     note: Arc<dyn Fn(String) + Send + Sync>,
 ) -> JoinHandle<()> {
+    const LAST: usize = limits::SSH_MESSAGES + 1;
     std::thread::spawn(move || {
         let mut lines = BufReader::new(errors);
-        let mut line = Vec::new();
-        while lines.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-            let text = display_bytes(line.trim_ascii_end()).to_string();
-            line.clear();
+        let mut told = 0;
+        while let Some(text) = next_message(&mut lines) {
             if text.is_empty() {
                 continue;
             }
-            note(format!("{host}: {text}"));
+            told += 1;
+            match told {
+                ..=limits::SSH_MESSAGES => note(format!("{host}: {text}")),
+                LAST => note(format!("{host}: says more on its standard error, which is not shown")),
+                _ => {}
+            }
             let mut kept = messages.lock().unwrap_or_else(PoisonError::into_inner);
             kept.push_back(text);
             if kept.len() > STDERR_LINES_KEPT {
@@ -282,28 +247,34 @@ struct Starting<'a> {
     messages: Messages,
     /// The thread that reads them.
     reader: Option<JoinHandle<()>>,
-    /// What came before the agent's first line.
+    /// What came before the agent's first line and is none of ours.
     noise: Vec<u8>,
+    /// Bytes of all that has come.
+    heard: usize,
     deadline: Instant,
     patience: Duration,
 }
 
 impl Starting<'_> {
     fn bring_up(&mut self, binary: Option<&[u8]>, note: &Arc<dyn Fn(String) + Send + Sync>) -> Result<(), Failure> {
+        let mut sent = false;
         loop {
             let line = self.next_line()?;
             let mut words = line.split_ascii_whitespace();
             let word = words.next().unwrap_or_default().to_string();
             if words.next() != Some(self.nonce) {
+                self.noise.extend_from_slice(line.as_bytes());
                 continue;
             }
             let rest: Vec<&str> = words.collect();
             match (word.as_str(), binary) {
                 (AGENT_LINE, _) => return Ok(()),
+                (NEED_LINE, Some(_)) if sent => return Err(self.refused("it asked for the program twice")),
                 (NEED_LINE, Some(binary)) => {
                     self.check_machine(&rest)?;
+                    sent = true;
                     note(format!(
-                        "{}: {}; sending this one ({} bytes) into its cache directory",
+                        "{}: {}; sending this one ({} bytes), to be kept there",
                         self.host,
                         self.looked,
                         binary.len()
@@ -320,7 +291,7 @@ impl Starting<'_> {
                 (FAILED_LINE, _) => {
                     self.settle();
                     let message = format!(
-                        "{}: the agent could not be kept or run in its cache directory (XDG_CACHE_HOME or ~/.cache): {}; install carrack there, or name it by --remote-path",
+                        "{}: the agent could not be kept and run there, neither in its cache directory (XDG_CACHE_HOME or ~/.cache) nor in XDG_RUNTIME_DIR, TMPDIR, /tmp or /var/tmp: {}; install carrack there, or name it by --remote-path",
                         self.host,
                         self.last_words()
                     );
@@ -369,6 +340,10 @@ impl Starting<'_> {
                 return Err(stop);
             }
             let left = self.deadline.saturating_duration_since(Instant::now());
+            // Also of one who says a little all the time.
+            if left.is_zero() {
+                return Err(self.timed_out());
+            }
             let waited = if read {
                 carrack_sys::socket::wait(self.output.get_ref(), true, false, Some(left.min(GLANCE)))
             } else {
@@ -376,8 +351,8 @@ impl Starting<'_> {
             };
             match waited {
                 Ok(ready) if ready.read || ready.write => return Ok(()),
-                Ok(_) if !left.is_zero() => {}
-                _ => return Err(self.timed_out()),
+                Ok(_) => {}
+                Err(_) => return Err(self.timed_out()),
             }
         }
     }
@@ -391,16 +366,17 @@ impl Starting<'_> {
             }
             let buffer = self.output.fill_buf().unwrap_or_default();
             if buffer.is_empty() {
+                self.noise.extend_from_slice(&line);
                 return Err(self.ended());
             }
             let end = buffer.iter().position(|&byte| byte == b'\n').map_or(buffer.len(), |place| place + 1);
             line.extend_from_slice(&buffer[..end]);
             self.output.consume(end);
-            if self.noise.len() + line.len() > limits::SHELL_NOISE_BYTES {
+            self.heard += end;
+            if self.heard > limits::SHELL_NOISE_BYTES {
                 return Err(self.refused("its login shell prints without end"));
             }
             if line.ends_with(b"\n") {
-                self.noise.extend_from_slice(&line);
                 return Ok(String::from_utf8_lossy(&line).into_owned());
             }
         }
@@ -457,6 +433,7 @@ impl Starting<'_> {
         };
         let advice = match refusal {
             Some(ErrorCode::HostUnknown) => ". Check the name, or give it a HostName in your ssh configuration",
+            Some(ErrorCode::Usage) => ". Not tried again: mend what it says of its configuration",
             Some(_) => ". Not tried again: an ssh to that host by hand must work without it",
             None => "",
         };
@@ -466,7 +443,7 @@ impl Starting<'_> {
 
     fn refused(&self, what: &str) -> Failure {
         let message = format!(
-            "{}: ssh connected, but the remote side did not run the agent ({what}); {}. A forced command (ForceCommand, or command= in authorized_keys) or a restricted shell does this: serve that host with `carrack serve`, or use another account",
+            "{}: ssh connected, but the remote side did not run the agent ({what}); {}. A forced command (ForceCommand, or command= in authorized_keys), a restricted shell, or a start-up file of the shell (.bashrc, .zshenv, .cshrc) that ends it or starts another does this: mend that, serve that host with `carrack serve`, or use another account",
             self.host,
             self.last_words()
         );
@@ -475,7 +452,7 @@ impl Starting<'_> {
 
     fn timed_out(&self) -> Failure {
         let message = format!(
-            "{}: no agent has spoken after {} s; {}. If a password or a slow login needs longer, raise --connect-timeout; a forced command that is not a shell also does this",
+            "{}: no agent has spoken after {} s; {}. If a password or a slow login needs longer, raise --connect-timeout; a forced command that is not a shell does this, and a start-up file of the shell (.bashrc, .zshenv, .cshrc) that starts another or waits",
             self.host,
             self.patience.as_secs_f64(),
             self.last_words()
@@ -498,17 +475,26 @@ pub fn announce(out: &mut impl Write, nonce: &str) -> io::Result<()> {
 mod tests {
     use super::*;
 
+    /// What `pass_on` passes on of what is said, and what it keeps.
+    fn passed_on(said: impl Read + Send + 'static) -> (Vec<String>, Messages) {
+        let (messages, notes) = (Messages::default(), Arc::new(Mutex::new(Vec::new())));
+        let told = Arc::clone(&notes);
+        let note: Arc<dyn Fn(String) + Send + Sync> = Arc::new(move |text| told.lock().unwrap().push(text));
+        pass_on("far".into(), said, Arc::clone(&messages), note).join().unwrap();
+        let notes = notes.lock().unwrap().clone();
+        (notes, messages)
+    }
+
     #[test]
-    fn the_script_survives_any_login_shell() {
-        let reach = Reach { remote_path: Some("~/bin/my \"carrack\" $x".into()), ..Reach::default() };
-        for binary in [None, Some(&b"binary"[..])] {
-            let script = script("abc", &reach, binary).unwrap();
-            assert!(!script.contains(['\'', '!', '\n']), "{script}");
-            assert!(script.contains("c=\"$HOME/bin/my \\\"carrack\\\" \\$x\""), "{script}");
-            let parsed = Command::new("sh").args(["-n", "-c", &script]).status().unwrap();
-            assert!(parsed.success());
-        }
-        assert!(quoted("it's").is_err());
+    fn messages_without_end_take_bounded_memory() {
+        let (notes, _) = passed_on(io::repeat(b'x').take(64 << 20).chain(&b"\nlast"[..]));
+        assert_eq!(notes.len(), 2);
+        assert!(notes[0].len() < 2 * limits::SSH_MESSAGE_BYTES as usize && notes[1] == "far: last");
+        let (notes, kept) = passed_on(io::Cursor::new("word\n".repeat(100_000) + "last words"));
+        assert_eq!(notes.len(), limits::SSH_MESSAGES + 1);
+        assert!(notes.last().unwrap().contains("says more"));
+        let kept = kept.lock().unwrap();
+        assert_eq!((kept.len(), kept.back().unwrap().as_str()), (STDERR_LINES_KEPT, "last words"));
     }
 
     #[test]

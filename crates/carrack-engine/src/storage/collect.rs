@@ -2,10 +2,15 @@
 //! them, and part files that belong to no marker. Whatever a session under way may still need stays.
 //!
 //! A marker stands in the directory that was copied into, its part files there and below. So a walk from the top down sees the
-//! marker first; a part file whose marker is above what is walked looks as if it had none, and goes only when nobody has it open for
-//! writing and nothing has been written to it for a long time.
+//! marker first; a part file whose marker is above what is walked looks as if it had none, and goes only when nothing has been written to
+//! it for a long time.
+//!
+//! Others may write into directories of the tree, and put markers of their own there, with any tag. So a marker speaks for what is below
+//! its own directory only; of several that speak for one part file, one that says that it stays is enough; and none ever goes that
+//! somebody has open for writing.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::io;
 
 use carrack_core::path::join;
@@ -15,6 +20,7 @@ use carrack_sys::file;
 
 use super::marker::{Abandoned, Looked, look};
 use super::names::{is_marker, tag_of};
+use super::walk::Trail;
 
 /// Without a marker a part file stays for at least so long, in seconds: a small one of a session under way may wait for its name while
 /// a disk hangs, and is not held open.
@@ -62,10 +68,19 @@ enum Verdict {
 /// Tells of one that was collected.
 pub type Each<'a, E> = &'a mut dyn FnMut(Collected) -> Result<(), E>;
 
+/// Whether a path is a directory, or below it; both relative to the top, which is empty.
+fn is_within(path: &[u8], directory: &[u8]) -> bool {
+    directory.is_empty() || path.strip_prefix(directory).is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
+}
+
+/// What the markers of one directory say of the part files there and below.
+type Verdicts = HashMap<Tag, Verdict>;
+
 struct Walk<'a, E> {
     top: &'a Dir,
     rules: Rules,
-    verdicts: HashMap<Tag, Verdict>,
+    /// Of the directory that is looked at and of those above it, topmost first; of those without markers there is nothing.
+    verdicts: Vec<(Vec<u8>, Verdicts)>,
     /// Markers to remove once their part files are gone, with the directories they are in.
     held: Vec<(Vec<u8>, Vec<u8>, Abandoned)>,
     each: Each<'a, E>,
@@ -76,10 +91,11 @@ struct Walk<'a, E> {
 /// # Errors
 /// Those of `each`, which end it.
 pub fn collect<E>(top: &Dir, rules: Rules, each: Each<'_, E>) -> Result<(), E> {
-    let mut walk = Walk { top, rules, verdicts: HashMap::new(), held: Vec::new(), each };
-    let mut waiting = vec![Vec::new()];
+    let mut walk = Walk { top, rules, verdicts: Vec::new(), held: Vec::new(), each };
+    let (mut waiting, mut trail) = (vec![Vec::new()], Trail::default());
     while let Some(path) = waiting.pop() {
         let found = top.open_dir(&path, Links::Refuse).and_then(|directory| {
+            trail.enter(&path, &directory)?;
             let found = leftovers(&directory, &path, &mut waiting)?;
             Ok((directory, found))
         });
@@ -105,10 +121,8 @@ fn leftovers(directory: &Dir, path: &[u8], waiting: &mut Vec<Vec<u8>>) -> io::Re
     while entries.next_batch(&mut batch)? {
         for Entry { name, kind, .. } in batch.drain(..) {
             let hidden = is_marker(&name) || tag_of(&name).is_some();
-            let kind = match kind {
-                Some(kind) => kind,
-                None => directory.stat_at(&name)?.kind,
-            };
+            // What is gone meanwhile is none of ours any more.
+            let Some(kind) = kind.or_else(|| directory.stat_at(&name).ok().map(|stat| stat.kind)) else { continue };
             match kind {
                 Kind::Dir => waiting.push(join(path, &name)),
                 Kind::File | Kind::Symlink if hidden => {
@@ -126,16 +140,34 @@ fn leftovers(directory: &Dir, path: &[u8], waiting: &mut Vec<Vec<u8>>) -> io::Re
     Ok(markers)
 }
 
+/// A part file that nobody has open for writing, locked until this is dropped. What cannot be opened for writing has nothing to lock: a
+/// link, or a file that is read-only already.
+struct Idle {
+    _locked: Option<File>,
+}
+
+impl Idle {
+    fn of(directory: &Dir, name: &[u8]) -> Option<Self> {
+        let part = directory.open_existing(name).ok();
+        let busy = part.as_ref().is_some_and(|part| matches!(file::try_lock(part), Ok(false)));
+        (!busy).then_some(Self { _locked: part })
+    }
+}
+
 impl<E> Walk<'_, E> {
     fn directory(&mut self, path: &[u8], directory: &Dir, found: Vec<Vec<u8>>) -> Result<(), E> {
+        // Whatever is below a directory is walked before the next beside it: what was said there is not needed any more.
+        self.verdicts.retain(|(above, _)| is_within(path, above));
         for name in found {
             let Ok(stat) = directory.stat_at(&name) else { continue };
             if is_marker(&name) {
                 self.marker(path, directory, name, stat)?;
             } else if let Some(tag) = tag_of(&name)
-                && self.may_go(tag, directory, &name, &stat)
+                && self.may_go(tag, &stat)
+                && let Some(idle) = Idle::of(directory, &name)
             {
                 let result = if self.rules.dry_run { Ok(()) } else { directory.unlink(&name) };
+                drop(idle);
                 self.tell(join(path, &name), stat, result)?;
             }
         }
@@ -157,28 +189,34 @@ impl<E> Walk<'_, E> {
         };
         match looked {
             Looked::Abandoned(marker) if self.rules.is_old(&marker.stat, 0) && self.held.len() < HELD_MAX => {
-                self.verdicts.extend(marker.tag.map(|tag| (tag, Verdict::Go)));
+                self.says(path, marker.tag, Verdict::Go);
                 self.held.push((path.to_vec(), name, marker));
             }
-            Looked::Abandoned(Abandoned { tag, .. }) | Looked::Live(tag) => {
-                self.verdicts.extend(tag.map(|tag| (tag, Verdict::Stay)));
-            }
+            Looked::Abandoned(Abandoned { tag, .. }) | Looked::Live(tag) => self.says(path, tag, Verdict::Stay),
             Looked::Foreign => {}
         }
         Ok(())
     }
 
-    fn may_go(&self, tag: Tag, directory: &Dir, name: &[u8], stat: &Stat) -> bool {
-        match self.verdicts.get(&tag) {
-            Some(verdict) => *verdict == Verdict::Go,
-            None => {
-                let free = || match directory.open_existing(name) {
-                    Ok(part) => !matches!(file::try_lock(&part), Ok(false)),
-                    // A link, or a file that is read-only already: neither is being written.
-                    Err(_) => true,
-                };
-                self.rules.is_old(stat, UNMARKED_AGE_MIN) && free()
+    /// Writes down what a marker in the directory that is looked at says of part files.
+    fn says(&mut self, path: &[u8], tag: Option<Tag>, verdict: Verdict) {
+        let Some(tag) = tag else { return };
+        if self.verdicts.last().is_none_or(|(directory, _)| directory != path) {
+            self.verdicts.push((path.to_vec(), Verdicts::new()));
+        }
+        if let Some((_, here)) = self.verdicts.last_mut() {
+            let said = here.entry(tag).or_insert(verdict);
+            if verdict == Verdict::Stay {
+                *said = verdict;
             }
+        }
+    }
+
+    fn may_go(&self, tag: Tag, stat: &Stat) -> bool {
+        let mut said = self.verdicts.iter().filter_map(|(_, verdicts)| verdicts.get(&tag)).peekable();
+        match said.peek() {
+            Some(_) => said.all(|verdict| *verdict == Verdict::Go),
+            None => self.rules.is_old(stat, UNMARKED_AGE_MIN),
         }
     }
 
@@ -201,9 +239,11 @@ impl<E> Walk<'_, E> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use std::convert::Infallible;
+    use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
     use carrack_core::request::Durability;
+    use carrack_core::transfer::marker::Chain;
 
     use super::*;
     use crate::storage::marker::{Journal, MarkerRequest};
@@ -284,6 +324,88 @@ mod tests {
         assert_eq!(run(directory.path(), 0, 2 * HOUR, false), [closed]);
     }
 
+    /// A marker that nobody holds, as anybody could write it.
+    fn planted(directory: &Path, name: &str, tag: Tag) {
+        let path = directory.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, Chain::begin(tag).0).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+    }
+
+    #[test]
+    fn a_planted_marker_does_not_speak_against_a_live_one() {
+        const PLANTED: &str = "deep/.carrack-0202020202020202.marker";
+        let directory = tempfile::tempdir().unwrap();
+        let live = marker(directory.path(), 1);
+        put(directory.path(), &format!("deep/{}", part(&live, "a", "-1")));
+        put(directory.path(), &format!("deep/er/{}", part(&live, "b", "")));
+        planted(directory.path(), PLANTED, live.tag());
+        assert_eq!(run(directory.path(), 0, 400 * 24 * HOUR, false), [PLANTED]);
+        // Beside it neither.
+        let beside = ".carrack-0303030303030303.marker";
+        planted(directory.path(), beside, live.tag());
+        put(directory.path(), &part(&live, "c", ""));
+        assert_eq!(run(directory.path(), 0, 400 * 24 * HOUR, false), [beside]);
+    }
+
+    #[test]
+    fn a_marker_speaks_for_its_own_directory_only() {
+        let directory = tempfile::tempdir().unwrap();
+        // Whichever is walked first: each has a marker for what is in the other.
+        for (here, there, tag) in [("a", "b", "0000000a"), ("b", "a", "0000000b"), ("a", "ab", "0000000c")] {
+            planted(
+                directory.path(),
+                &format!("{here}/.carrack-01010101{tag}.marker"),
+                tag.as_bytes().try_into().unwrap(),
+            );
+            put(directory.path(), &format!("{there}/.f.carrack-{tag}.part"));
+            put(directory.path(), &format!("{here}/below/.f.carrack-{tag}.part"));
+        }
+        let gone = run(directory.path(), 0, 0, false);
+        let parts: Vec<&String> = gone.iter().filter(|path| path.ends_with(".part")).collect();
+        assert_eq!(
+            parts,
+            [
+                "a/below/.f.carrack-0000000a.part",
+                "a/below/.f.carrack-0000000c.part",
+                "b/below/.f.carrack-0000000b.part"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_part_that_is_open_for_writing_stays_whatever_a_marker_says() {
+        let directory = tempfile::tempdir().unwrap();
+        planted(directory.path(), ".carrack-0101010101010101.marker", *b"01234567");
+        put(directory.path(), ".f.carrack-01234567-1.part");
+        let held = std::fs::File::open(directory.path().join(".f.carrack-01234567-1.part")).unwrap();
+        assert!(file::try_lock(&held).unwrap());
+        assert_eq!(run(directory.path(), 0, 400 * 24 * HOUR, false), [".carrack-0101010101010101.marker"]);
+    }
+
+    #[test]
+    fn a_file_that_is_only_named_like_a_marker_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let name = ".carrack-0101010101010101.marker";
+        for content in ["somebody's notes", "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", "c"] {
+            std::fs::write(directory.path().join(name), content).unwrap();
+            std::fs::set_permissions(directory.path().join(name), PermissionsExt::from_mode(0o600)).unwrap();
+            assert_eq!(run(directory.path(), 0, 400 * 24 * HOUR, false), Vec::<String>::new());
+            // Nor does a copy under the same key write it over, or begin anew without it.
+            for anew in [false, true] {
+                let request = MarkerRequest { key: [1; 8], anew, source_clock: 0 };
+                let journal = Journal::open(&Dir::open_ambient(directory.path()).unwrap(), &request, Durability::Group);
+                journal.unwrap().finish(true);
+            }
+            assert_eq!(std::fs::read(directory.path().join(name)).unwrap(), content.as_bytes());
+        }
+        // Cut short, or of another version, it is one.
+        for content in [&b""[..], b"\x89carr", b"\x89carrack\xff\xff\xff\xffwhatever"] {
+            std::fs::write(directory.path().join(name), content).unwrap();
+            assert_eq!(run(directory.path(), 0, 0, false), [name]);
+        }
+    }
+
     #[test]
     fn other_files_are_no_leftovers() {
         let directory = tempfile::tempdir().unwrap();
@@ -300,9 +422,9 @@ mod tests {
     #[test]
     fn a_marker_that_cannot_be_read_goes_alone() {
         let directory = tempfile::tempdir().unwrap();
-        put(directory.path(), ".carrack-0101010101010101-2.marker");
         let path = directory.path().join(".carrack-0101010101010101-2.marker");
-        let allow = |mode| std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+        std::fs::write(&path, b"\x89carrack, and nothing that makes sense").unwrap();
+        let allow = |mode| std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
         allow(0o666);
         assert_eq!(run(directory.path(), 0, 0, false), Vec::<String>::new(), "others could write it");
         allow(0o600);

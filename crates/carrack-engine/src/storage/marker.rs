@@ -15,7 +15,9 @@ use carrack_core::limits;
 use carrack_core::path::split_name;
 use carrack_core::report::FileDigests;
 use carrack_core::request::{Digests, Durability};
-use carrack_core::transfer::marker::{Chain, Left, Part, Published, Record, Replay, Replayed, Session, Tag};
+use carrack_core::transfer::marker::{
+    Chain, HEADER_BYTES, Left, Part, Published, Record, Replay, Replayed, Session, Tag, may_be_marker,
+};
 use carrack_core::tuning::MARKER_INTERVAL;
 use carrack_sys::dir::{Dir, Kind, Links, Stat, stat_file};
 use carrack_sys::{file, host};
@@ -117,6 +119,12 @@ fn take_opened(root: &Dir, name: &[u8], opened: File) -> io::Result<Option<Taken
     }
     if !file::try_lock(&opened)? {
         return Ok(Some(Taken::Held));
+    }
+    // A name alone makes no marker: what a person has called so is neither written over nor removed.
+    let mut start = [0; HEADER_BYTES];
+    let read = file::read_full_at(&opened, &mut start, 0)?;
+    if !may_be_marker(&start[..read]) {
+        return Ok(Some(Taken::Unusable));
     }
     // The one who had the lock may have removed the file.
     match root.stat_at(name) {
@@ -456,8 +464,12 @@ impl Abandoned {
     /// Removes the marker from its directory, still locked.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Those of the system; `NotFound` where the name is another file's by now.
     pub fn remove(self, dir: &Dir, name: &[u8]) -> io::Result<()> {
+        let now = dir.stat_at(name)?;
+        if (now.device, now.inode) != (self.stat.device, self.stat.inode) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         let removed = dir.unlink(name);
         drop(self.file);
         removed

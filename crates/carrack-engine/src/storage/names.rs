@@ -93,6 +93,17 @@ impl Sameness {
     }
 }
 
+/// The start of a name, of at most so many bytes. Of one in UTF-8 no character is cut in two: some file systems take no such name.
+fn cut(name: &[u8], room: usize) -> &[u8] {
+    const CHARACTER_BYTES: usize = 4;
+    if name.len() <= room {
+        return name;
+    }
+    let begins = |place: &usize| name[*place] & 0xc0 != 0x80;
+    let end = (room.saturating_sub(CHARACTER_BYTES - 1)..=room).rev().find(begins);
+    &name[..end.unwrap_or(room)]
+}
+
 /// Names of the part files of one session.
 pub struct PartNames {
     tag: Tag,
@@ -137,7 +148,7 @@ impl PartNames {
         let suffix = [MIDDLE, &self.tag, number.as_bytes(), PART_END].concat();
         // A long name gives way to the suffix.
         let room = limits::NAME_BYTES - 1 - suffix.len();
-        [b".", &name[..name.len().min(room)], &suffix].concat()
+        [b".", cut(name, room), &suffix].concat()
     }
 
     /// For a large file: the number tells it from all others of the marker.
@@ -233,6 +244,22 @@ mod tests {
         let plain = first.name.clone();
         drop(first);
         assert_eq!(names.small(b"", &two, false).name, plain, "free again");
+    }
+
+    #[test]
+    fn long_names_are_cut_between_characters() {
+        let names = Arc::new(PartNames::new(TAG));
+        for character in ["n", "\u{e9}", "\u{20ac}", "\u{1f600}"] {
+            for shift in 0..4 {
+                let name = "x".repeat(shift) + &character.repeat((limits::NAME_BYTES - shift) / character.len());
+                for part in [names.small(b"", name.as_bytes(), false), names.numbered(name.as_bytes(), 1 << 40)] {
+                    assert!(std::str::from_utf8(&part.name).is_ok(), "{name}");
+                    assert!(part.name.len() + character.len() > limits::NAME_BYTES, "{name}");
+                    assert_eq!(tag_of(&part.name), Some(TAG));
+                }
+            }
+        }
+        assert_eq!(cut(&[0x80; 9], 8), [0x80; 8]);
     }
 
     #[test]

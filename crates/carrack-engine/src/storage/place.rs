@@ -2,9 +2,8 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use carrack_core::path::{join, split_name};
@@ -117,15 +116,31 @@ impl Place {
         }
     }
 
-    /// The path with its links resolved; of something that does not exist, its nearest existing directory's and the rest.
-    /// Two of the same host can be compared.
+    /// What a path is, links followed (`None` where nothing is), and the path with its links resolved: of a node beginning at its root, which
+    /// is a slash, and found on the same way as what it is. Of something that does not exist it is the path of its nearest existing
+    /// directory, and the rest.
+    ///
+    /// # Errors
+    /// As [`Place::dir`].
+    pub fn look(&self, path: &[u8]) -> io::Result<(Option<Stat>, Vec<u8>)> {
+        match self {
+            Self::Anywhere { .. } => match self.stat(path) {
+                Ok(stat) => Ok((Some(stat), self.resolved(path))),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((None, self.resolved(path))),
+                Err(error) => Err(error),
+            },
+            Self::Beneath(root) => {
+                let (stat, path) = root.look(&self.normal(path))?;
+                Ok((stat, [b"/", &path[..]].concat()))
+            }
+        }
+    }
+
+    /// The path with its links resolved, as far as it exists: of one that leads anywhere.
     pub fn resolved(&self, path: &[u8]) -> Vec<u8> {
         let normal = self.normal(path);
-        let full = match self {
-            Self::Anywhere { .. } => as_path(&normal).to_path_buf(),
-            Self::Beneath(root) => root_path(root).join(as_path(&normal)),
-        };
-        let full = std::path::absolute(&full).unwrap_or(full);
+        let full = as_path(&normal);
+        let full = std::path::absolute(full).unwrap_or_else(|_| full.to_path_buf());
         let mut existing: &Path = &full;
         loop {
             // A path longer than the system takes in one piece is not there; asking that of each part of it would take long.
@@ -167,9 +182,4 @@ const PATH_MAX: usize = 4096;
 
 fn as_path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
-}
-
-/// Where an open directory is; for comparing only, never for opening.
-fn root_path(root: &Dir) -> PathBuf {
-    std::fs::read_link(format!("/proc/self/fd/{}", root.as_fd().as_raw_fd())).unwrap_or_default()
 }

@@ -61,8 +61,8 @@ fn nothing_outside_is_read_or_changed() {
             Ask::MakeDirectory(MakeDirectory { path: bytes(&format!("{path}/made/deep")), parents: true }),
             Ask::Rename(Rename { from: bytes("mine"), to: bytes(&format!("{path}/moved")) }),
             Ask::Rename(Rename { from: bytes(&format!("{path}/canary")), to: bytes("stolen") }),
-            Ask::Remove(Remove { path: bytes(&format!("{path}/canary")), recursive: false }),
-            Ask::Remove(Remove { path: bytes(&format!("{path}/private")), recursive: true }),
+            Ask::Remove(Remove { path: bytes(&format!("{path}/canary")), recursive: false, ..Remove::default() }),
+            Ask::Remove(Remove { path: bytes(&format!("{path}/private")), recursive: true, ..Remove::default() }),
             receive(path, 0),
             receive(&format!("{path}/made"), 0),
             receive(&format!("{path}/canary"), 3),
@@ -89,6 +89,21 @@ fn nothing_outside_is_read_or_changed() {
     assert_eq!(after, before);
 }
 
+/// Where the root is on its host is nobody's business, and what a path leads to is named from there.
+#[test]
+fn what_is_inspected_is_named_from_the_root() {
+    let sandbox = Sandbox::new();
+    with_links(&sandbox);
+    std::fs::create_dir_all(sandbox.root().join("d/e")).unwrap();
+    symlink("d/e", sandbox.root().join("inside")).unwrap();
+    let mut session = Session::start(&sandbox.root());
+    let paths = ["d/e", "/d/none/deep", "", "/", "inside", "inside/none"].map(bytes).to_vec();
+    let Ok(Tell::Inspected(Inspected { facts })) = session.request(Ask::Inspect(Paths { paths })) else { panic!() };
+    let names: Vec<_> = facts.iter().map(|facts| String::from_utf8_lossy(&facts.resolved).into_owned()).collect();
+    assert_eq!(names, ["/d/e", "/d/none/deep", "/", "/", "/d/e", "/d/e/none"]);
+    session.leave().unwrap();
+}
+
 /// Links below the root are listed and sent as links, and removed as links; what they lead to is left alone.
 #[test]
 fn links_that_lead_out_are_only_links() {
@@ -101,7 +116,7 @@ fn links_that_lead_out_are_only_links() {
     assert!(page.entries.iter().all(|entry| entry.kind == 3), "{page:?}");
     assert_eq!(page.entries.len(), 4);
     for link in ["absolute", "relative", "leak", "magic"] {
-        let remove = Remove { path: bytes(link), recursive: true };
+        let remove = Remove { path: bytes(link), recursive: true, ..Remove::default() };
         assert!(matches!(session.request(Ask::Remove(remove)), Ok(Tell::Done(Counted { count: 1 }))));
     }
     session.leave().unwrap();

@@ -48,7 +48,7 @@ fn paths_to_inspect() {
         Ask::MakeDirectory(MakeDirectory { path: deep.clone(), parents: true }),
         Ask::Rename(Rename { from: deep.clone(), to: b"x".to_vec() }),
         Ask::Rename(Rename { from: b"x".to_vec(), to: deep.clone() }),
-        Ask::Remove(Remove { path: deep.clone(), recursive: true }),
+        Ask::Remove(Remove { path: deep.clone(), recursive: true, ..Remove::default() }),
         Ask::Sum(Sum { path: deep, ..Sum::default() }),
     ];
     for ask in asks {
@@ -75,7 +75,10 @@ fn requests() {
     // Once it has had enough it reads no more.
     session.socket.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
     let list = ToAgent { request: 1, ask: Some(Ask::List(List { recursive: true, ..List::default() })) }.to_bytes();
-    let filler = ToAgent { request: 2, ask: Some(Ask::Remove(Remove { path: vec![b'n'; 1 << 20], recursive: false })) };
+    let filler = ToAgent {
+        request: 2,
+        ask: Some(Ask::Remove(Remove { path: vec![b'n'; 1 << 20], recursive: false, ..Remove::default() })),
+    };
     let filler = &filler.to_bytes()[..limits::MESSAGE_BYTES];
     for round in 0..2000 {
         let message = if round < 20 { &list[..] } else { filler };

@@ -8,10 +8,10 @@
 //! Invariant: nothing outside the root is opened, whoever renames things meanwhile. The walk never
 //! asks the kernel for `..`: a directory moved away under us would lead up another tree.
 
-use super::{Links, name};
+use super::{Kind, Links, Stat, name, stat_file};
 use crate::retry;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::io;
 
@@ -89,46 +89,131 @@ enum Step {
     Link(Vec<u8>),
 }
 
-/// Resolution one component at a time, with nothing but `openat` and `readlinkat`.
-pub(super) fn by_walk(root: BorrowedFd<'_>, parts: &[&[u8]], links: Links, flags: OFlags) -> io::Result<OwnedFd> {
-    let mut todo: Vec<Vec<u8>> = parts.iter().rev().map(|part| part.to_vec()).collect();
-    // The link-free names from the root to `here`: the way back when a link says `..`.
-    let mut done: Vec<Vec<u8>> = Vec::new();
-    let mut here: Option<OwnedFd> = None;
-    let mut moved_up = false;
-    let mut links_left = LINKS_MAX;
-    let mut steps_left = STEPS_BACK_MAX;
-    loop {
-        let part = todo.pop();
-        if part.as_deref() == Some(b"..") {
-            done.pop().ok_or(Errno::XDEV)?;
-            moved_up = true;
-            continue;
-        }
-        // Only now, so that a run of `..` costs one descent.
-        if std::mem::take(&mut moved_up) {
-            steps_left = steps_left.checked_sub(done.len()).ok_or(Errno::LOOP)?;
-            here = descend(root, &done)?;
-        }
-        let at = here.as_ref().map_or(root, AsFd::as_fd);
-        let Some(part) = part else {
-            // Nothing was named, or a link ended in `..`: the directory reached is what was meant.
-            return Ok(retry(|| rustix::fs::openat(at, ".", flags, Mode::empty()))?);
-        };
-        let last = todo.is_empty();
-        match step(at, &part, if last { flags } else { PASS })? {
-            Step::Opened(fd) if last => return Ok(fd),
-            Step::Opened(fd) => {
-                here = Some(fd);
-                done.push(part);
+/// A walk from a root, one component at a time, with nothing but `openat` and `readlinkat`.
+struct Walk<'a> {
+    root: BorrowedFd<'a>,
+    /// What is still to be walked, the next component last.
+    todo: Vec<Vec<u8>>,
+    /// The link-free names from the root to `here`: the way back when a link says `..`.
+    done: Vec<Vec<u8>>,
+    here: Option<OwnedFd>,
+    moved_up: bool,
+    links_left: usize,
+    steps_left: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn new(root: BorrowedFd<'a>, parts: &[&[u8]]) -> Self {
+        let todo = parts.iter().rev().map(|part| part.to_vec()).collect();
+        let (links_left, steps_left) = (LINKS_MAX, STEPS_BACK_MAX);
+        Self { root, todo, done: Vec::new(), here: None, moved_up: false, links_left, steps_left }
+    }
+
+    /// The directory that has been reached.
+    fn at(&self) -> BorrowedFd<'_> {
+        self.here.as_ref().map_or(self.root, AsFd::as_fd)
+    }
+
+    /// The next component, which is a name; `None` at the end.
+    fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        loop {
+            let part = self.todo.pop();
+            if part.as_deref() == Some(b"..") {
+                self.done.pop().ok_or(Errno::XDEV)?;
+                self.moved_up = true;
+                continue;
             }
-            Step::Link(_) if links == Links::Refuse => return Err(Errno::LOOP.into()),
-            Step::Link(target) => {
-                links_left = links_left.checked_sub(1).ok_or(Errno::LOOP)?;
-                push_target(&mut todo, &target)?;
+            // Only now, so that a run of `..` costs one descent.
+            if std::mem::take(&mut self.moved_up) {
+                self.steps_left = self.steps_left.checked_sub(self.done.len()).ok_or(Errno::LOOP)?;
+                self.here = descend(self.root, &self.done)?;
             }
+            return Ok(part);
         }
     }
+
+    fn enter(&mut self, directory: OwnedFd, name: Vec<u8>) {
+        self.here = Some(directory);
+        self.done.push(name);
+    }
+
+    fn follow(&mut self, target: &[u8]) -> Result<(), Errno> {
+        self.links_left = self.links_left.checked_sub(1).ok_or(Errno::LOOP)?;
+        push_target(&mut self.todo, target)
+    }
+}
+
+/// Resolution one component at a time.
+pub(super) fn by_walk(root: BorrowedFd<'_>, parts: &[&[u8]], links: Links, flags: OFlags) -> io::Result<OwnedFd> {
+    let mut walk = Walk::new(root, parts);
+    loop {
+        let Some(part) = walk.next()? else {
+            // Nothing was named, or a link ended in `..`: the directory reached is what was meant.
+            return Ok(retry(|| rustix::fs::openat(walk.at(), ".", flags, Mode::empty()))?);
+        };
+        let last = walk.todo.is_empty();
+        match step(walk.at(), &part, if last { flags } else { PASS })? {
+            Step::Opened(fd) if last => return Ok(fd),
+            Step::Opened(fd) => walk.enter(fd, part),
+            Step::Link(_) if links == Links::Refuse => return Err(Errno::LOOP.into()),
+            Step::Link(target) => walk.follow(&target)?,
+        }
+    }
+}
+
+/// What stands at a path, links beneath the root followed, and the names that lead there without a link. Both come from one walk, so
+/// that no rename meanwhile can make them speak of two different things. Where nothing stands, the names are those that were typed
+/// behind what there is.
+pub(super) fn look(root: BorrowedFd<'_>, parts: &[&[u8]]) -> io::Result<(Option<Stat>, Vec<Vec<u8>>)> {
+    let mut walk = Walk::new(root, parts);
+    // Of the link that is being followed: where it stands, its name, and how much was typed behind it.
+    let mut link: Option<(Vec<Vec<u8>>, Vec<u8>, usize)> = None;
+    loop {
+        link = link.filter(|(.., behind)| walk.todo.len() > *behind);
+        let Some(part) = walk.next()? else { return Ok((Some(stat_file(walk.at())?), walk.done)) };
+        let met = if walk.todo.is_empty() { glance(walk.at(), &part) } else { pass(walk.at(), &part) };
+        match met {
+            Ok(Met::There(stat)) => {
+                walk.done.push(part);
+                return Ok((Some(stat), walk.done));
+            }
+            Ok(Met::Directory(fd)) => walk.enter(fd, part),
+            Ok(Met::Link(target)) => {
+                link.get_or_insert_with(|| (walk.done.clone(), part, walk.todo.len()));
+                walk.follow(&target)?;
+            }
+            Err(Errno::NOENT) => {
+                let (mut names, name, behind) = link.unwrap_or((walk.done, part, walk.todo.len()));
+                walk.todo.truncate(behind);
+                names.push(name);
+                names.extend(walk.todo.into_iter().rev());
+                return Ok((None, names));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// What [`look`] met.
+enum Met {
+    There(Stat),
+    Directory(OwnedFd),
+    Link(Vec<u8>),
+}
+
+fn pass(at: BorrowedFd<'_>, part: &[u8]) -> Result<Met, Errno> {
+    Ok(match step(at, part, PASS)? {
+        Step::Opened(fd) => Met::Directory(fd),
+        Step::Link(target) => Met::Link(target),
+    })
+}
+
+fn glance(at: BorrowedFd<'_>, part: &[u8]) -> Result<Met, Errno> {
+    let stat = Stat::new(&retry(|| rustix::fs::statat(at, part, AtFlags::SYMLINK_NOFOLLOW))?);
+    if stat.kind != Kind::Symlink {
+        return Ok(Met::There(stat));
+    }
+    Ok(Met::Link(rustix::fs::readlinkat(at, part, Vec::new())?.into_bytes()))
 }
 
 fn step(at: BorrowedFd<'_>, part: &[u8], flags: OFlags) -> Result<Step, Errno> {

@@ -143,6 +143,13 @@ impl Dir {
         Ok(found)
     }
 
+    /// What a path leads to, links that stay beneath the directory followed (`None` where nothing is), and the path to it without a
+    /// link, empty for the directory itself. Of something that is not there it is the path of what there is of the way, and the rest.
+    pub fn look(&self, rel: &[u8]) -> io::Result<(Option<Stat>, Vec<u8>)> {
+        let (found, names) = beneath::look(self.as_fd(), &components(rel)?)?;
+        Ok((found, names.join(&b'/')))
+    }
+
     /// Looks at one entry, never through a link.
     pub fn stat_at(&self, name: &[u8]) -> io::Result<Stat> {
         stat_entry(self.as_fd(), single(name)?)

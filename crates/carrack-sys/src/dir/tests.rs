@@ -111,6 +111,85 @@ fn both_resolvers_give_the_same_answers() {
     }
 }
 
+#[test]
+fn looking_tells_the_path_without_links() {
+    let (_temp, outer) = scratch();
+    put(&outer, b"secret", b"outside");
+    let root = outer.make_dir_all(b"root", Links::Refuse).unwrap();
+    let deep = root.make_dir_all(b"a/b", Links::Refuse).unwrap();
+    put(&deep, b"file", b"deep");
+    let links: [(&[u8], &[u8]); 8] = [
+        (b"a/b", b"to-dir"),
+        (b"to-dir/file", b"to-file"),
+        (b"a/b/../none/x", b"dangling"),
+        (b"a/b/..", b"ends-in-dots"),
+        (b".", b"here"),
+        (b"../secret", b"escape"),
+        (b"/etc/passwd", b"absolute"),
+        (b"loop", b"loop"),
+    ];
+    for (target, name) in links {
+        root.symlink(target, name).unwrap();
+    }
+    let file = Some(Kind::File);
+    type Seen = (Option<Kind>, &'static [u8]);
+    let table: [(&[u8], Result<Seen, i32>); 15] = [
+        (b"", Ok((Some(Kind::Dir), b""))),
+        (b"a/b/file", Ok((file, b"a/b/file"))),
+        (b"./a//b/", Ok((Some(Kind::Dir), b"a/b"))),
+        (b"to-dir/file", Ok((file, b"a/b/file"))),
+        (b"to-file", Ok((file, b"a/b/file"))),
+        (b"here/here/to-file", Ok((file, b"a/b/file"))),
+        (b"ends-in-dots", Ok((Some(Kind::Dir), b"a"))),
+        (b"to-dir/none/deep", Ok((None, b"a/b/none/deep"))),
+        (b"none", Ok((None, b"none"))),
+        // The link itself is what would be replaced.
+        (b"dangling", Ok((None, b"dangling"))),
+        (b"here/dangling/y", Ok((None, b"dangling/y"))),
+        (b"a/b/file/x", Err(libc::ENOTDIR)),
+        (b"escape", Err(libc::EXDEV)),
+        (b"absolute", Err(libc::EXDEV)),
+        (b"loop", Err(libc::ELOOP)),
+    ];
+    for (rel, expected) in table {
+        let found = root.look(rel).map(|(stat, path)| (stat.map(|stat| stat.kind), path));
+        let found = found.map_err(|error| error.raw_os_error().unwrap());
+        let path = String::from_utf8_lossy(rel);
+        assert_eq!(found, expected.map(|(kind, path)| (kind, path.to_vec())), "{path}");
+        if let Ok((Some(_), _)) = found {
+            assert_eq!(root.look(rel).unwrap().0, Some(root.stat(rel, Links::Beneath).unwrap()), "{path}");
+        }
+    }
+}
+
+/// Whoever exchanges a directory for a link that leads out, and back, never has the way out named.
+#[test]
+fn looking_names_nothing_outside_whatever_is_renamed_meanwhile() {
+    let (_temp, outer) = scratch();
+    outer.make_dir_all(b"outside/inner", Links::Refuse).unwrap();
+    let root = outer.make_dir_all(b"root", Links::Refuse).unwrap();
+    root.make_dir_all(b"d/inner", Links::Refuse).unwrap();
+    root.symlink(b"../outside", b"bait").unwrap();
+    if root.exchange(b"d", b"bait").is_err() {
+        return;
+    }
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                root.exchange(b"d", b"bait").unwrap();
+            }
+        });
+        for _ in 0..5000 {
+            match root.look(b"d/inner") {
+                Ok((_, path)) => assert_eq!(path, b"d/inner"),
+                Err(error) => assert!(is(&error, Errno::XDEV), "{error}"),
+            }
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn magic_links_lead_nowhere() {

@@ -198,6 +198,9 @@ fn agent() -> Command {
         .about("Speak the protocol on standard input and output")
         .arg(Arg::new("hello").long("hello").value_name("NONCE").required_unless_present("supports"))
         .arg(Arg::new("supports").long("supports").value_name("N").value_parser(clap::value_parser!(u32)))
+        .arg(Arg::new("in").long("in").value_name("DIR").value_parser(clap::value_parser!(std::path::PathBuf)))
+        .arg(flag("sync", None, "Sync the program's own file before answering"))
+        .arg(flag("once", None, "Remove the program's own file, and its directory"))
 }
 
 /// Flags of every verb that reaches another host.

@@ -1,20 +1,50 @@
 //! `carrack agent`: what a command starts on the far side of an ssh connection.
 
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
 use carrack_core::wire::PROTOCOL_VERSION;
 use clap::ArgMatches;
 
 use crate::error::CommandError;
 use crate::exit;
 
-/// Runs the verb: the protocol on standard input and output, or only whether it is spoken.
+/// Runs the verb: the protocol on standard input and output, or only whether it is spoken. Who says so repeats the nonce: an empty file that
+/// a shell takes for a program does not.
 pub fn run(matches: &ArgMatches) -> Result<u8, CommandError> {
-    if let Some(version) = matches.get_one::<u32>("supports") {
-        return Ok(if *version == PROTOCOL_VERSION { exit::DONE } else { exit::OTHER });
-    }
     let nonce = matches.get_one::<String>("hello").map(String::as_str).unwrap_or_default();
+    if let Some(version) = matches.get_one::<u32>("supports") {
+        if *version != PROTOCOL_VERSION {
+            return Ok(exit::OTHER);
+        }
+        if matches.get_flag("sync") {
+            own_file("sync the program", |path| File::open(path)?.sync_all())?;
+        }
+        let said = writeln!(io::stdout(), "{nonce}");
+        return Ok(if said.is_ok() { exit::DONE } else { exit::OTHER });
+    }
     check_nonce(nonce)?;
+    if matches.get_flag("once") {
+        // It runs on without its name. What cannot be removed costs room, and nothing else.
+        let _ = own_file("remove the program", |path| {
+            std::fs::remove_file(path)?;
+            path.parent().map_or(Ok(()), std::fs::remove_dir)
+        });
+    }
+    if let Some(directory) = matches.get_one::<PathBuf>("in") {
+        // Relative paths are below it: anywhere else they would be others.
+        std::env::set_current_dir(directory)
+            .map_err(|error| CommandError::file("go to", directory.as_os_str().as_encoded_bytes(), &error))?;
+    }
     carrack_engine::agent::run_stdio(nonce)?;
     Ok(exit::DONE)
+}
+
+/// Does something with the file of this program.
+fn own_file(what: &str, action: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), CommandError> {
+    let path = std::env::current_exe().unwrap_or_default();
+    action(&path).map_err(|error| CommandError::file(what, path.as_os_str().as_encoded_bytes(), &error))
 }
 
 /// The nonce is echoed in the agent's first line: it must not be able to end that line.

@@ -1,7 +1,8 @@
 //! `carrack rm`.
 
-use carrack_core::path::display_bytes;
+use carrack_core::path::{display_bytes, join};
 use carrack_core::report::ErrorCode;
+use carrack_engine::files::ListEntry;
 
 use super::place::Session;
 use crate::cli::flags::Flags;
@@ -20,7 +21,13 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     }
     let mut session = Session::new("rm", flags)?;
     session.each(&locations, |session, files, path| {
-        match files.remove(path, recursive) {
+        let mut stuck = |found: ListEntry| {
+            let name = if found.path == b"." { path.to_vec() } else { join(path, &found.path) };
+            if let Some(failure) = found.error {
+                session.fail(&name, failure);
+            }
+        };
+        match files.remove(path, recursive, &mut stuck) {
             Ok(removed) => session.done = session.done.saturating_add(removed),
             Err(failure) if force && failure.code == ErrorCode::NotFound => {}
             Err(failure) => return Err(failure),

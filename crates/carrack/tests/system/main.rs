@@ -20,6 +20,7 @@ mod link;
 mod names;
 mod network;
 mod node;
+mod onto_itself;
 mod output;
 mod reconnect;
 mod shapes;

@@ -436,3 +436,23 @@ fn garbage_is_answered_by_nothing_that_hurts() {
     assert!(node.child.try_wait().unwrap().is_none());
     sandbox.ok(["ls", &node.at(""), &node.token()]);
 }
+
+#[test]
+fn a_root_that_was_replaced_is_served_without_a_restart() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    sandbox.write("file", "content");
+    let put = |name: &str| sandbox.ok(["file", &node.at(name), &node.token()]);
+    put("first");
+    std::fs::rename(sandbox.path("root"), sandbox.path("old")).unwrap();
+    // As long as nothing else stands there, it is the same directory.
+    put("second");
+    assert!(sandbox.path("old/second").exists());
+    std::fs::create_dir(sandbox.path("root")).unwrap();
+    put("third");
+    assert!(sandbox.path("root/third").exists() && !sandbox.path("old/third").exists());
+    std::fs::remove_dir_all(sandbox.path("root")).unwrap();
+    std::fs::create_dir(sandbox.path("root")).unwrap();
+    put("fourth");
+    assert_eq!(std::fs::read_dir(sandbox.path("root")).unwrap().count(), 1);
+}

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::support::process::{agents, signal};
 use crate::support::running::Running;
 use crate::support::sshd::{Setup, Sshd};
-use crate::support::{Ran, Sandbox, b3sum, mode, program, same_tree, tool, tree, wait_until};
+use crate::support::{Ran, Sandbox, b3sum, is_root, mode, program, same_tree, tool, tree, wait_until};
 
 /// The words that go with the note that the program is being sent.
 const SENDING: &str = "sending this one";
@@ -94,21 +94,196 @@ fn without_the_program_and_without_leave_to_send_it_the_error_says_what_to_do() 
     assert!(!sandbox.path("there").exists() && !far.cache.exists());
 }
 
+/// Puts a script in the place of a tool that the far side has.
+fn replace_tool(far: &Sshd, name: &str, script: &str) {
+    let path = far.bin.join(name);
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+}
+
 #[test]
-fn a_cache_that_cannot_be_written_is_named() {
+fn where_nothing_can_be_kept_the_reasons_are_named_and_no_words_of_the_protocol() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "content");
     let far = Sshd::with(&sandbox, &Setup { has_agent: false, ..Setup::default() });
-    std::fs::write(&far.cache, "a file where the directory should be").unwrap();
+    for tool in ["mkdir", "mktemp"] {
+        replace_tool(&far, tool, "echo \"${0##*/}: cannot make it: Read-only file system\" >&2; exit 1");
+    }
     let ran = sandbox.run([&far.rsh, "file", &at(&sandbox, "far", "there")]);
-    ran.failed_with(10, &["far: the agent could not be kept", "XDG_CACHE_HOME", "mkdir"]);
+    let cache = far.cache.join("carrack").display().to_string();
+    ran.failed_with(
+        10,
+        &["far: the agent could not be kept", "XDG_CACHE_HOME", "/var/tmp", &cache, "mkdir: cannot make it"],
+    );
+    for word in ["carrack-need", "carrack-failed", "carrack-agent"] {
+        assert!(!ran.stderr.contains(word), "{}", ran.stderr);
+    }
+    assert!(!sandbox.path("there").exists());
+}
 
-    // A cache in which nothing may be run looks the same from here.
-    std::fs::remove_file(&far.cache).unwrap();
-    std::fs::remove_file(far.bin.join("chmod")).unwrap();
-    symlink("/bin/true", far.bin.join("chmod")).unwrap();
-    let ran = sandbox.run([&far.rsh, "file", &at(&sandbox, "far", "there")]);
-    ran.failed_with(10, &["far: the agent could not be kept or run", "Permission denied"]);
+/// What the far side's cache may be that nothing can be kept in.
+enum Cache {
+    /// A file stands there.
+    File,
+    /// No file fits.
+    Full,
+    /// No program may be run there.
+    NoExec,
+    /// Nothing can be written.
+    ReadOnly,
+    /// Others may write there, and somebody has put a program there.
+    Shared,
+}
+
+#[test]
+fn where_the_cache_does_not_do_the_program_is_kept_elsewhere() {
+    let mounts = if is_root() { &[Cache::Full, Cache::NoExec, Cache::ReadOnly][..] } else { &[] };
+    for (number, cache) in [Cache::File, Cache::Shared].iter().chain(mounts).enumerate() {
+        let sandbox = Sandbox::new();
+        tree::mixed(&sandbox.path("tree"));
+        let runtime = sandbox.path("runtime");
+        std::fs::create_dir(&runtime).unwrap();
+        std::fs::set_permissions(&runtime, PermissionsExt::from_mode(0o700)).unwrap();
+        let directives = format!("XDG_RUNTIME_DIR={}", runtime.display());
+        let far = Sshd::with(&sandbox, &Setup { environment: &directives, has_agent: false, ..Setup::default() });
+        let canary = sandbox.path("canary");
+        let mounted = match cache {
+            Cache::File => {
+                std::fs::write(&far.cache, "a file where the directory should be").unwrap();
+                None
+            }
+            Cache::Full => Some(Mounted::new(&far.cache, "size=256k")),
+            Cache::NoExec => Some(Mounted::new(&far.cache, "noexec")),
+            Cache::ReadOnly => Some(Mounted::new(&far.cache, "ro")),
+            Cache::Shared => {
+                let shared = far.cache.join("carrack");
+                std::fs::create_dir_all(&shared).unwrap();
+                let name = format!("agent-{}", &b3sum(&program())[..32]);
+                let planted = shared.join(name);
+                std::fs::write(&planted, format!("#!/bin/sh\necho was here >{}\n", canary.display())).unwrap();
+                std::fs::set_permissions(&planted, PermissionsExt::from_mode(0o755)).unwrap();
+                std::fs::set_permissions(&shared, PermissionsExt::from_mode(0o777)).unwrap();
+                None
+            }
+        };
+        for (there, sent) in [("first", true), ("second", false)] {
+            let ran = sandbox.ok([&far.rsh, "tree/", &at(&sandbox, "far", there)]);
+            assert_eq!(ran.stderr.contains(SENDING), sent, "{number}: {}", ran.stderr);
+            same_tree(&sandbox.path("tree"), &sandbox.path(there));
+        }
+        assert!(!canary.exists());
+        assert_eq!(tree::walk(&runtime).iter().filter(|path| path.is_file()).count(), 1, "{number}");
+        drop(mounted);
+    }
+}
+
+/// A file system in memory, mounted over a directory until this is dropped.
+struct Mounted(std::path::PathBuf);
+
+impl Mounted {
+    fn new(place: &std::path::Path, options: &str) -> Self {
+        std::fs::create_dir(place).unwrap();
+        tool(Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(place));
+        Self(place.to_owned())
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        tool(Command::new("umount").arg("-l").arg(&self.0));
+    }
+}
+
+#[test]
+fn where_no_directory_is_the_users_alone_the_program_is_kept_for_one_session() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    let temporary = sandbox.path("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let environment = format!("TMPDIR={}", temporary.display());
+    let far = Sshd::with(&sandbox, &Setup { environment: &environment, has_agent: false, ..Setup::default() });
+    // As if every directory that is asked for by its name were somebody else's.
+    replace_tool(&far, "mkdir", "case $2 in */carrack.??????) exit 0;; esac; exit 1");
+    for there in ["first", "second"] {
+        let ran = sandbox.ok([&far.rsh, "file", &at(&sandbox, "far", there)]);
+        assert!(ran.stderr.contains(SENDING), "{}", ran.stderr);
+        assert_eq!(std::fs::read_to_string(sandbox.path(there)).unwrap(), "content");
+    }
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
+}
+
+#[test]
+fn a_program_in_the_cache_that_is_empty_altered_or_hangs_is_replaced() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    let far = Sshd::with(&sandbox, &Setup { has_agent: false, ..Setup::default() });
+    let copy = |there: &str| {
+        let ran = sandbox.ok([&far.rsh, "--connect-timeout=20s", "file", &at(&sandbox, "far", there)]);
+        assert_eq!(std::fs::read_to_string(sandbox.path(there)).unwrap(), "content");
+        ran.stderr.contains(SENDING)
+    };
+    assert!(copy("first"));
+    let cached = far.cached().remove(0);
+    let good = std::fs::read(&cached).unwrap();
+    let mut zeros_at_the_end = good.clone();
+    zeros_at_the_end[good.len() - 4096..].fill(0);
+    let mut hangs = b"#!/bin/sh\nexec /bin/sleep 600\n".to_vec();
+    let hangs_short = hangs.clone();
+    hangs.resize(good.len(), b'\n');
+    let contents =
+        [Vec::new(), good[..good.len() / 2].to_vec(), vec![0; good.len()], zeros_at_the_end, hangs_short, hangs];
+    for (number, content) in contents.iter().enumerate() {
+        std::fs::write(&cached, content).unwrap();
+        assert!(copy(&format!("there-{number}")), "{number}");
+        assert!(std::fs::read(&cached).unwrap() == good, "{number}");
+    }
+    // One that others may write to is not run, nor a link to one.
+    std::fs::set_permissions(&cached, PermissionsExt::from_mode(0o777)).unwrap();
+    assert!(copy("open"));
+    assert_eq!(mode(&cached), 0o700);
+    std::fs::rename(&cached, far.home.join("elsewhere")).unwrap();
+    symlink(far.home.join("elsewhere"), &cached).unwrap();
+    assert!(copy("link"));
+    assert!(!copy("again"));
+    assert_eq!(far.cached(), [cached]);
+}
+
+#[test]
+fn a_program_on_the_path_that_is_none_is_passed_over() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    let far = Sshd::with(&sandbox, &Setup { has_agent: false, ..Setup::default() });
+    std::fs::write(far.bin.join("carrack"), "").unwrap();
+    std::fs::set_permissions(far.bin.join("carrack"), PermissionsExt::from_mode(0o755)).unwrap();
+    let ran = sandbox.ok([&far.rsh, "file", &at(&sandbox, "far", "there")]);
+    assert!(ran.stderr.contains(SENDING), "{}", ran.stderr);
+}
+
+#[test]
+fn relative_paths_are_below_the_home_directory_also_for_a_program_that_was_sent() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    let directives = forced(&sandbox, "cd \"$HOME\" && exec /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"");
+    let far = Sshd::with(&sandbox, &Setup { directives: &directives, has_agent: false, ..Setup::default() });
+    for there in ["first", "second"] {
+        sandbox.ok([&far.rsh, "file", &format!("far:{there}")]);
+        assert_eq!(std::fs::read_to_string(far.home.join(there)).unwrap(), "content");
+    }
+}
+
+#[test]
+fn a_host_is_given_the_program_once() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    let script = r#"
+nonce=$(echo "$SSH_ORIGINAL_COMMAND" | /bin/grep -oE "[0-9a-f]{32}" | head -n 1)
+for times in 1 2 3; do echo "carrack-need $nonce $(uname -s) $(uname -m)"; head -c $SIZE >/dev/null; done"#;
+    let script = script.replace("$SIZE", &std::fs::metadata(program()).unwrap().len().to_string());
+    let directives = forced(&sandbox, &script);
+    let far = Sshd::with(&sandbox, &Setup { directives: &directives, ..Setup::default() });
+    let ran = sandbox.run([&far.rsh, "--connect-timeout=20s", "file", &at(&sandbox, "far", "there")]);
+    ran.failed_with(10, &["asked for the program twice"]);
 }
 
 #[test]
@@ -290,6 +465,28 @@ fn a_host_that_cannot_be_reached_may_be_later_and_one_without_a_name_may_not() {
     let ran = sandbox.run(["--rsh=/no/such/program", "file", "far:there"]);
     ran.failed_with(10, &["/no/such/program: cannot be started", "No such file"]);
     assert!(!sandbox.path("there").exists());
+}
+
+#[test]
+fn an_ssh_that_cannot_read_its_configuration_is_not_tried_again() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    let bad = sandbox.write("bad_config", "Host *\n  Nonsense yes\n");
+    for rsh in [format!("--rsh=ssh -F {}", bad.display()), "--rsh=ssh -o Nonsense=yes".into(), "--rsh=ssh -%".into()] {
+        let (ran, again) = tried(&sandbox, &rsh, "far");
+        ran.failed_with(2, &["far: ssh could not connect", "Not tried again"]);
+        assert!(!again, "{rsh}");
+    }
+}
+
+#[test]
+fn a_start_up_file_that_ends_the_shell_is_named_as_a_cause() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    let directives = forced(&sandbox, "set -e; false; exec /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"");
+    let far = Sshd::with(&sandbox, &Setup { directives: &directives, ..Setup::default() });
+    let ran = sandbox.run([&far.rsh, "file", &at(&sandbox, "far", "there")]);
+    ran.failed_with(10, &["exit code 1", "start-up file of the shell (.bashrc, .zshenv, .cshrc)"]);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 use crate::support::node::Node;
-use crate::support::{Sandbox, b3sum, tool, tree};
+use crate::support::{Sandbox, b3sum, is_root, tool, tree};
 
 /// Runs a test in both places: words become locations by the function given.
 fn everywhere(test: impl Fn(&Sandbox, &dyn Fn(&str) -> String, &str)) {
@@ -126,6 +126,112 @@ fn making_and_moving_and_removing() {
         sandbox.ok(["rm", "-f", &at("x"), token]);
         sandbox.run(["rm", "-r", &at("a/.."), token]).failed_with(2, &["does not remove"]);
         sandbox.run(["rm", "-r", &at(""), token]).failed_with(if at("").ends_with("root/") { 0 } else { 2 }, &[]);
+    });
+}
+
+#[test]
+fn renaming_one_hard_link_to_another_leaves_one() {
+    everywhere(|sandbox, at, token| {
+        sandbox.write("root/a", "1");
+        fs::create_dir(sandbox.path("root/d")).unwrap();
+        let link = |to: &str| fs::hard_link(sandbox.path("root/a"), sandbox.path(to)).unwrap();
+        for (to, typed) in [("root/b", "b"), ("root/d/b", "d/b"), ("root/d/a", "d")] {
+            link(to);
+            link("root/kept");
+            sandbox.ok(["mv", &at("a"), &at(typed), token]);
+            assert!(!sandbox.path("root/a").exists() && sandbox.path(to).exists(), "{to}");
+            fs::rename(sandbox.path("root/kept"), sandbox.path("root/a")).unwrap();
+        }
+        for typed in ["a", "./a", ""] {
+            sandbox.run(["mv", &at("a"), &at(typed), token]).failed_with(2, &["the same file"]);
+        }
+        assert_eq!(fs::read(sandbox.path("root/a")).unwrap(), b"1");
+    });
+}
+
+#[test]
+fn renaming_across_file_systems_is_refused_in_its_own_words() {
+    let (sandbox, memory) = (Sandbox::new(), Sandbox::in_memory());
+    let device = |sandbox: &Sandbox| std::os::unix::fs::MetadataExt::dev(&fs::metadata(sandbox.path(".")).unwrap());
+    if device(&sandbox) == device(&memory) {
+        return;
+    }
+    sandbox.write("file", "1");
+    let ran = sandbox.run(["mv", "file", memory.path("file").to_str().unwrap()]);
+    ran.failed_with(11, &["they are on different file systems", "copy, then remove"]);
+    assert!(!ran.stderr.contains("directory that is served"), "{}", ran.stderr);
+    assert!(sandbox.path("file").exists());
+}
+
+/// Something that cannot be removed; what holds it there goes when dropped.
+struct Stuck(std::path::PathBuf);
+
+impl Stuck {
+    fn new(path: std::path::PathBuf) -> Self {
+        fs::create_dir_all(&path).unwrap();
+        match is_root() {
+            true => drop(tool(Command::new("mount").args(["-t", "tmpfs", "tmpfs"]).arg(&path))),
+            false => {
+                fs::write(path.join("held"), "").unwrap();
+                fs::set_permissions(&path, Permissions::from_mode(0o500)).unwrap();
+            }
+        }
+        Self(path)
+    }
+}
+
+impl Drop for Stuck {
+    fn drop(&mut self) {
+        match is_root() {
+            true => drop(tool(Command::new("umount").arg(&self.0))),
+            false => fs::set_permissions(&self.0, Permissions::from_mode(0o700)).unwrap(),
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_removed_stops_nothing_else() {
+    everywhere(|sandbox, at, token| {
+        for number in 0..20 {
+            sandbox.write(format!("root/x/{number}/deep/file"), "1");
+        }
+        let stuck = ["3/deep/one", "7/two", "zero"].map(|path| Stuck::new(sandbox.path("root/x").join(path)));
+        let ran = sandbox.run(["rm", "-r", "--json", &at("x"), token]);
+        ran.failed_with(23, &["x/3/deep/one", "x/7/two", "x/zero"]);
+        let left: Vec<_> = tree::walk(&sandbox.path("root/x"));
+        let kept = |path: &std::path::Path| stuck.iter().any(|one| one.0.starts_with(path) || path.starts_with(&one.0));
+        assert!(left.iter().all(|path| kept(path)), "{left:?}");
+        let summary = ran.summary();
+        assert_eq!((&summary["failed"], &summary["done"]), (&3.into(), &57.into()), "{}", ran.stdout);
+        drop(stuck);
+        sandbox.ok(["rm", "-r", &at("x"), token]);
+        assert!(!sandbox.path("root/x").exists());
+    });
+}
+
+#[test]
+fn no_digest_is_told_of_a_file_that_changes_meanwhile() {
+    everywhere(|sandbox, at, token| {
+        let path = sandbox.write("root/d/changes", vec![7; 64 << 20]);
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+                for number in 0_u64.. {
+                    if stop.load(std::sync::atomic::Ordering::Relaxed) {
+                        break;
+                    }
+                    std::os::unix::fs::FileExt::write_all_at(&file, b"x", number * 4096 % (64 << 20)).unwrap();
+                }
+            });
+            let ran = ["d/changes", "d"].map(|typed| sandbox.run(["sum", &at(typed), token]));
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            for ran in ran {
+                ran.failed_with(11, &["changed while"]);
+                assert_eq!(ran.stdout, "");
+            }
+        });
+        sandbox.ok(["sum", &at("d/changes"), token]);
     });
 }
 
@@ -269,6 +375,22 @@ fn collecting_leftovers() {
         assert_eq!(fs::read(sandbox.path("root/in/f")).unwrap(), b"stays");
         sandbox.run(["gc", &at("absent"), token]).failed_with(11, &["absent"]);
         sandbox.run(["gc", "--older-than", "soon", &at(""), token]).failed_with(2, &["--older-than", "soon"]);
+    });
+}
+
+#[test]
+fn collecting_spares_what_is_only_named_like_a_marker_and_what_a_live_marker_keeps() {
+    everywhere(|sandbox, at, token| {
+        let notes = sandbox.write("root/.carrack-00112233aabbccdd.marker", "somebody's notes");
+        fs::set_permissions(&notes, Permissions::from_mode(0o600)).unwrap();
+        let live = marker(sandbox, "root/live/.carrack-00112233aabbccdd.marker", *b"11111111");
+        assert!(carrack_sys::file::try_lock(&live).unwrap());
+        let part = sandbox.write("root/live/d/.f.carrack-11111111-1.part", "being written");
+        drop(marker(sandbox, "root/live/d/.carrack-ffffffffffffffff.marker", *b"11111111"));
+        let gone = objects(&sandbox.ok(["gc", "--json", "--older-than", "0s", &at(""), token]).stdout);
+        assert_eq!(gone.len(), 2, "{gone:?}");
+        assert!(gone[0]["path"].as_str().unwrap().ends_with("live/d/.carrack-ffffffffffffffff.marker"), "{gone:?}");
+        assert!(notes.exists() && part.exists());
     });
 }
 

@@ -9,7 +9,8 @@ use super::process::{at_home_in, descendants, signal};
 use super::{Sandbox, tool, wait_until};
 
 /// What the line of shell that looks for an agent, or receives one, may call.
-const TOOLS: [&str; 9] = ["sh", "uname", "mkdir", "mktemp", "head", "wc", "chmod", "mv", "rm"];
+const TOOLS: [&str; 13] =
+    ["sh", "uname", "mkdir", "mktemp", "head", "wc", "chmod", "mv", "rm", "id", "ls", "cksum", "rmdir"];
 /// Where it listens unless told otherwise: the loopback's addresses, one of which no resolver has heard of.
 const ADDRESSES: [&str; 4] = ["127.0.0.1", "127.0.0.2", "127.0.0.77", "::1"];
 
@@ -19,6 +20,8 @@ pub struct Setup<'a> {
     pub name: &'a str,
     /// Further lines for `sshd_config`.
     pub directives: &'a str,
+    /// Further words for the environment of those who log in.
+    pub environment: &'a str,
     /// Whether the host has the program on its PATH.
     pub has_agent: bool,
     /// Where it listens; the first is where its alias leads.
@@ -29,7 +32,7 @@ pub struct Setup<'a> {
 
 impl Default for Setup<'_> {
     fn default() -> Self {
-        Self { name: "far", directives: "", has_agent: true, addresses: &ADDRESSES, prefix: &[] }
+        Self { name: "far", directives: "", environment: "", has_agent: true, addresses: &ADDRESSES, prefix: &[] }
     }
 }
 
@@ -65,8 +68,8 @@ impl Sshd {
         make_keys(sandbox);
         // Only root's sshd wants this directory, and a machine on which none has run since it started has none.
         let _ = std::fs::create_dir("/run/sshd");
-        let environment =
-            format!("SetEnv HOME={} XDG_CACHE_HOME={} PATH={}", home.display(), cache.display(), bin.display());
+        let [at_home, kept, path] = [&home, &cache, &bin].map(|directory| directory.display());
+        let environment = format!("SetEnv HOME={at_home} XDG_CACHE_HOME={kept} PATH={path} {}", setup.environment);
         let (server, port) = serve(sandbox, setup, &environment);
         write_alias(sandbox, setup, port);
         let config = write_client_config(sandbox, setup.name, port);

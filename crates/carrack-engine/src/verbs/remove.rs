@@ -1,0 +1,144 @@
+//! Removing, with everything below: what cannot go is told and left, and all that can goes.
+
+use std::io;
+
+use carrack_core::path::{display_bytes, join, split_name};
+use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::wire::control::Remove;
+use carrack_sys::dir::{Dir, Kind, Links};
+
+use crate::error::{failure, io_failure};
+use crate::storage::place::Place;
+use crate::storage::walk::Trail;
+
+/// Is told what below the directory cannot be removed, and why.
+pub type Stuck<'a> = &'a mut dyn FnMut(Vec<u8>, Failure) -> Result<(), Failure>;
+
+/// Removes a file, or a directory with everything below it, and tells how many entries went.
+///
+/// # Errors
+/// Of what was named itself, and of those who asked for one answer, the first of what is below it; those of `stuck`, which end it.
+pub fn remove(place: &Place, remove: &Remove, stuck: Stuck<'_>) -> Result<u64, Failure> {
+    let fail = |what: &str, error: &io::Error| {
+        io_failure(Side::Destination, format!("{}: {what}", display_bytes(&remove.path)), error)
+    };
+    let (parent, name) = place.parent(&remove.path).map_err(|error| fail("remove", &error))?;
+    let stat = parent.stat_at(&name).map_err(|error| fail("remove", &error))?;
+    if stat.kind != Kind::Dir {
+        parent.unlink(&name).map_err(|error| fail("remove", &error))?;
+        return Ok(1);
+    }
+    if !remove.recursive {
+        let message = format!("{}: is a directory: remove it with everything below by -r", display_bytes(&remove.path));
+        return Err(failure(ErrorCode::IsADirectory, Side::Destination, message));
+    }
+    let top = parent.open_dir(&name, Links::Refuse).map_err(|error| fail("open", &error))?;
+    let mut emptying = Emptying { top: &top, waiting: Vec::new(), removed: 0, left: 0, first: None, stuck: None };
+    emptying.stuck = remove.go_on.then_some(stuck);
+    emptying.run()?;
+    let (removed, left) = (emptying.removed, emptying.left);
+    if let Some((path, mut first)) = emptying.first {
+        first.message = format!("{}: {}", display_bytes(&join(&remove.path, &path)), first.message);
+        if left > 1 {
+            first.message =
+                format!("{}; of what is below, {left} could not be removed and {removed} were", first.message);
+        }
+        return Err(first);
+    }
+    if left > 0 {
+        return Ok(removed);
+    }
+    parent.remove_dir(&name).map_err(|error| fail("remove the directory", &error))?;
+    Ok(removed + 1)
+}
+
+/// A directory that is being emptied.
+struct Emptying<'a, 'b> {
+    top: &'a Dir,
+    /// Directories below it; of one whose content has been seen to, how many entries had been left before. It waits below its children.
+    waiting: Vec<(Vec<u8>, Option<u64>)>,
+    removed: u64,
+    /// Entries that could not be removed. Directories that hold them do not count.
+    left: u64,
+    /// The first of them, where nobody is told of each.
+    first: Option<(Vec<u8>, Failure)>,
+    stuck: Option<Stuck<'b>>,
+}
+
+impl Emptying<'_, '_> {
+    fn run(&mut self) -> Result<(), Failure> {
+        let mut trail = Trail::default();
+        self.empty(b"", &mut trail)?;
+        while let Some((path, seen_to)) = self.waiting.pop() {
+            match seen_to {
+                None => {
+                    self.waiting.push((path.clone(), Some(self.left)));
+                    self.empty(&path, &mut trail)?;
+                }
+                Some(before) if self.left > before => {}
+                Some(_) => {
+                    let (holder, name) = split_name(&path);
+                    let gone = self.top.open_dir(holder, Links::Refuse).and_then(|holder| holder.remove_dir(name));
+                    self.went(path, "remove the directory", gone)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what is no directory, and puts the directories aside.
+    fn empty(&mut self, path: &[u8], trail: &mut Trail) -> Result<(), Failure> {
+        let top = self.top;
+        let listed = top.open_dir(path, Links::Refuse).and_then(|directory| {
+            trail.enter(path, &directory)?;
+            Ok((directory.entries()?, directory))
+        });
+        let (mut entries, directory) = match listed {
+            Ok(listed) => listed,
+            Err(error) => return self.cannot(path.to_vec(), "open", &error),
+        };
+        let mut batch = Vec::new();
+        loop {
+            match entries.next_batch(&mut batch) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(error) => return self.cannot(path.to_vec(), "list", &error),
+            }
+            for entry in batch.drain(..) {
+                let full = join(path, &entry.name);
+                let kind = entry.kind.map_or_else(|| directory.stat_at(&entry.name).map(|stat| stat.kind), Ok);
+                match kind {
+                    Ok(Kind::Dir) => self.waiting.push((full, None)),
+                    kind => self.went(full, "remove", kind.and_then(|_| directory.unlink(&entry.name)))?,
+                }
+            }
+        }
+    }
+
+    fn went(&mut self, path: Vec<u8>, what: &str, result: io::Result<()>) -> Result<(), Failure> {
+        match result {
+            Ok(()) => {
+                self.removed += 1;
+                Ok(())
+            }
+            Err(error) => self.cannot(path, what, &error),
+        }
+    }
+
+    fn cannot(&mut self, path: Vec<u8>, what: &str, error: &io::Error) -> Result<(), Failure> {
+        if error.kind() == io::ErrorKind::NotFound {
+            // Somebody else was quicker.
+            return Ok(());
+        }
+        self.left += 1;
+        let failure = io_failure(Side::Destination, what, error);
+        match &mut self.stuck {
+            // Of the directory itself it is said as one that is named so.
+            Some(stuck) => stuck(if path.is_empty() { b".".to_vec() } else { path }, failure),
+            None => {
+                self.first.get_or_insert((path, failure));
+                Ok(())
+            }
+        }
+    }
+}
