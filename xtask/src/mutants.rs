@@ -181,7 +181,7 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "an agent is run from a directory that others may write to",
         "crates/carrack-engine/src/link/bootstrap.rs",
-        ["cd \\\"$1\\\" 2>/dev/null && own .;", "cd \\\"$1\\\" 2>/dev/null;"],
+        ["own \\\"$1\\\" && cd \\\"$1\\\" 2>/dev/null && own .;", "cd \\\"$1\\\" 2>/dev/null;"],
         "-p carrack --test system ssh::where_the_cache_does_not_do",
     ),
     mutation(

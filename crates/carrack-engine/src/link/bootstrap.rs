@@ -27,8 +27,9 @@ pub const FAILED_LINE: &str = "carrack-failed";
 const OWN: &str = "own() { set -- $(ls -ldn \"$1\" 2>/dev/null); \
      case $1 in [d-]rwx?-??-?*) [ \"$3\" = \"$u\" ];; *) false;; esac; }; ";
 
-/// Goes to a directory `$1` in which nobody else may put anything.
-const AT: &str = "at() { cd \"$1\" 2>/dev/null && own .; }; ";
+/// Goes to a directory `$1` in which nobody else may put anything. A link that somebody has put at its name in `/tmp` is not followed: it
+/// could lead to any directory of the user's.
+const AT: &str = "at() { own \"$1\" && cd \"$1\" 2>/dev/null && own .; }; ";
 
 /// Whether the file `$1` is as long as the program, and has its checksum; some busyboxes cannot tell the latter.
 const SAME: &str = "same() { if command -v cksum >/dev/null; then [ \"$(cksum <$1)\" = \"$k\" ]; \
@@ -36,8 +37,8 @@ const SAME: &str = "same() { if command -v cksum >/dev/null; then [ \"$(cksum <$
 
 /// Makes the directory `$d`, and in it room for the program, under a name for the time being. That programs may be run there is found
 /// out by one of a single line: a shell runs it itself, if the system lets it.
-const MAKE: &str = "room() { case $d in /*) umask 077; mkdir -p \"$d\" && cd \"$d\" && \
-     { own . || { echo others may write there >&2; false; }; } && \
+const MAKE: &str = "room() { case $d in /*) umask 077; mkdir -p \"$d\" && \
+     { at \"$d\" || { echo it is not the directory of this user alone >&2; false; }; } && \
      { { echo : >$t && chmod 700 $t && ./$t </dev/null && head -c $s </dev/zero >$t; } || { rm -f $t; false; }; };; \
      *) false;; esac; }; ";
 

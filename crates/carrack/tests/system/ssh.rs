@@ -134,12 +134,14 @@ enum Cache {
     ReadOnly,
     /// Others may write there, and somebody has put a program there.
     Shared,
+    /// A link to a private directory of the user's.
+    Link,
 }
 
 #[test]
 fn where_the_cache_does_not_do_the_program_is_kept_elsewhere() {
     let mounts = if is_root() { &[Cache::Full, Cache::NoExec, Cache::ReadOnly][..] } else { &[] };
-    for (number, cache) in [Cache::File, Cache::Shared].iter().chain(mounts).enumerate() {
+    for (number, cache) in [Cache::File, Cache::Shared, Cache::Link].iter().chain(mounts).enumerate() {
         let sandbox = Sandbox::new();
         tree::mixed(&sandbox.path("tree"));
         let runtime = sandbox.path("runtime");
@@ -151,6 +153,13 @@ fn where_the_cache_does_not_do_the_program_is_kept_elsewhere() {
         let mounted = match cache {
             Cache::File => {
                 std::fs::write(&far.cache, "a file where the directory should be").unwrap();
+                None
+            }
+            Cache::Link => {
+                std::fs::create_dir(&far.cache).unwrap();
+                std::fs::create_dir(far.home.join("private")).unwrap();
+                std::fs::set_permissions(far.home.join("private"), PermissionsExt::from_mode(0o700)).unwrap();
+                symlink(far.home.join("private"), far.cache.join("carrack")).unwrap();
                 None
             }
             Cache::Full => Some(Mounted::new(&far.cache, "size=256k")),
