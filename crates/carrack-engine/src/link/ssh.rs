@@ -22,8 +22,8 @@ use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::Reach;
 use carrack_core::wire::PROTOCOL_VERSION;
 
-use super::dial::look_up;
 use super::bootstrap::{FAILED_LINE, MISSING_LINE, NEED_LINE, script};
+use super::dial::look_up;
 use super::refusals;
 use crate::end::stopped;
 use crate::error::{describe, failure};
