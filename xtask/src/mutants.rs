@@ -335,6 +335,24 @@ const MUTATIONS: &[Mutation] = &[
         DIAL,
     ),
     mutation(
+        "a node is dialled at the port that it names",
+        "crates/carrack-engine/src/copy/connect.rs",
+        ["Reached::Node(address, _) => address.port(),", "Reached::Node(..) => told_port as u16,"],
+        "-p carrack-engine --test hostile server::",
+    ),
+    mutation(
+        "a host is dialled at any port that it names",
+        "crates/carrack-engine/src/copy/connect.rs",
+        ["ok().filter(|port| (low..=high).contains(port))", "ok().filter(|_| low <= high)"],
+        "-p carrack-engine --lib copy::connect::",
+    ),
+    mutation(
+        "who floods moves a deadline",
+        "crates/carrack-engine/src/end.rs",
+        ["if late > limits::WORDS_KEPT {", "if late > usize::MAX - 1 {"],
+        "-p carrack-engine --lib end::",
+    ),
+    mutation(
         "an attempt that comes too late is made",
         "crates/carrack-engine/src/link/dial.rs",
         ["if left.is_zero() || self.over.load(Ordering::Relaxed) {", "if left.is_zero() {"],

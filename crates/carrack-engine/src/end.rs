@@ -163,8 +163,16 @@ impl Inbox {
                 .remove(place)
                 .ok_or_else(|| failure(ErrorCode::Internal, Side::Command, "a message was lost"));
         }
+        // What was told before the deadline is taken behind it, and no more than that: who goes on telling other things does not move it.
+        let mut late = 0;
         loop {
             self.check()?;
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                late += 1;
+            }
+            if late > limits::WORDS_KEPT {
+                return Err(failure(ErrorCode::Silence, Side::Link, NO_ANSWER));
+            }
             let left = deadline
                 .map_or(Duration::from_millis(100), |deadline| deadline.saturating_duration_since(Instant::now()));
             match self.receiver.recv_timeout(left.min(Duration::from_millis(100))) {
@@ -363,17 +371,7 @@ impl End {
     /// Where this host is, with a port: what its name resolves to, the address first that the far side sees its control connection at.
     pub fn places(&mut self, port: u16) -> Vec<String> {
         let found = self.looked_up.take().and_then(|found| found.recv_timeout(LOOK_UP_PATIENCE).ok());
-        let told = self.welcome.local_address.parse::<IpAddr>().ok().map(|address| address.to_canonical());
-        let mut found = found.unwrap_or_default();
-        found.sort_by_key(|address| Some(address.ip().to_canonical()) != told);
-        let with_port = |mut address: SocketAddr| {
-            address.set_port(port);
-            match address.ip().to_canonical() {
-                IpAddr::V4(address) => format!("{address}:{port}"),
-                IpAddr::V6(_) => address.to_string(),
-            }
-        };
-        found.into_iter().map(with_port).collect()
+        told_first(found.unwrap_or_default(), &self.welcome.local_address, port)
     }
 
     /// Takes the answer to the greeting.
@@ -581,6 +579,20 @@ impl End {
     }
 }
 
+/// The addresses that were looked up, with a port. What the host itself tells of its address is none unless it is among them.
+fn told_first(mut found: Vec<SocketAddr>, told: &str, port: u16) -> Vec<String> {
+    let told = told.parse::<IpAddr>().ok().map(|address| address.to_canonical());
+    found.sort_by_key(|address| Some(address.ip().to_canonical()) != told);
+    let with_port = |mut address: SocketAddr| {
+        address.set_port(port);
+        match address.ip().to_canonical() {
+            IpAddr::V4(address) => format!("{address}:{port}"),
+            IpAddr::V6(_) => address.to_string(),
+        }
+    };
+    found.into_iter().map(with_port).collect()
+}
+
 /// Ends ssh at once, so that a thread waiting for it wakes up.
 fn end_process(process: u32) {
     carrack_sys::host::terminate(process);
@@ -664,6 +676,31 @@ mod tests {
             ));
         }
         assert!(inbox.kept.is_empty());
+    }
+
+    #[test]
+    fn a_host_is_where_its_name_leads_and_not_where_it_says() {
+        let found = || ["10.0.0.1:0", "[2001:db8::1]:0"].map(|address| address.parse().unwrap()).to_vec();
+        assert_eq!(told_first(found(), "192.168.7.7", 5000), ["10.0.0.1:5000", "[2001:db8::1]:5000"]);
+        assert_eq!(told_first(found(), "2001:db8::1", 5000), ["[2001:db8::1]:5000", "10.0.0.1:5000"]);
+        assert_eq!(told_first(found(), "::ffff:10.0.0.1", 5000)[0], "10.0.0.1:5000");
+        assert!(told_first(Vec::new(), "192.168.7.7", 5000).is_empty());
+    }
+
+    /// An end that never stops telling how it stands must not keep another question's deadline from passing.
+    #[test]
+    fn an_end_that_floods_does_not_move_a_deadline() {
+        let mut inbox = Inbox::default();
+        for _ in 0..1000 {
+            inbox.share().send(word(EndId::Source, 0, Tell::Stages(Stages::default()))).unwrap();
+        }
+        let why = inbox.wait(Some(Instant::now()), &quiet(), &|word| word.request == 7).err();
+        assert_eq!(why.map(|failure| failure.code), Some(ErrorCode::Silence));
+        assert!(inbox.receiver.try_iter().count() > 900, "it was listened to until it had said all");
+        // What was said in time is still heard.
+        inbox.share().send(word(EndId::Source, 0, Tell::Stages(Stages::default()))).unwrap();
+        inbox.share().send(word(EndId::Source, 7, Tell::Done(Counted::default()))).unwrap();
+        assert!(inbox.wait(Some(Instant::now()), &quiet(), &|word| word.request == 7).is_ok());
     }
 
     #[test]

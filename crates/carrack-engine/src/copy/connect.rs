@@ -446,11 +446,14 @@ fn addresses(request: &CopyRequest, ends: &mut Ends, listener: EndId, told_port:
 /// The port that an agent which is no node listens on for this session. One that the kernel or a range chose is never a service's own.
 fn listening_port(request: &CopyRequest, end: &End, told: u32) -> Result<u16, Failure> {
     let (low, high) = request.options.reach.ports.unwrap_or((FIRST_FREE_PORT, u16::MAX));
-    let port = u16::try_from(told).ok().filter(|port| (low..=high).contains(port));
-    port.ok_or_else(|| {
+    port_within(told, low, high).ok_or_else(|| {
         let message = format!("{}: listens on port {told}, and was to listen on one of {low}-{high}", end.name);
         failure(ErrorCode::ProtocolViolation, Side::Link, message)
     })
+}
+
+fn port_within(told: u32, low: u16, high: u16) -> Option<u16> {
+    u16::try_from(told).ok().filter(|port| (low..=high).contains(port))
 }
 
 fn bracketed(host: &str) -> String {
@@ -479,4 +482,18 @@ fn tunnel(id: [u8; 16], ends: &mut Ends, inbox: &mut Inbox, note: &Note) -> Resu
     let cipher = format!("inside {}", carrier.into_iter().flatten().collect::<Vec<_>>().join(" and "));
     let report = LinkReport { kind: LinkKind::Tunnel, address: String::new(), streams: 1, cipher };
     Ok(Link { report, key, more: None, dials: Vec::new(), late: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_outside_the_range_is_not_dialled() {
+        assert_eq!(port_within(50_000, 1024, u16::MAX), Some(50_000));
+        for told in [0, 22, 1023, 65_536, 65_536 + 5000, u32::MAX] {
+            assert_eq!(port_within(told, FIRST_FREE_PORT, u16::MAX), None, "{told}");
+        }
+        assert_eq!((port_within(80, 80, 90), port_within(91, 80, 90)), (Some(80), None));
+    }
 }

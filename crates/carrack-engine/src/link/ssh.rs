@@ -497,6 +497,28 @@ mod tests {
         assert_eq!((kept.len(), kept.back().unwrap().as_str()), (STDERR_LINES_KEPT, "last words"));
     }
 
+    /// What an alias stands for only ssh knows; a program that is another's is not asked in ssh's words.
+    #[test]
+    fn addresses_are_those_of_the_configured_name() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let rsh = |name: &str, says: &str| {
+            let program = directory.path().join(name);
+            std::fs::write(&program, format!("#!/bin/sh\n[ \"$1\" = -G ] || exit 1\n{says}\n")).unwrap();
+            std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+            Reach { rsh: vec![program.display().to_string()], ..Reach::default() }
+        };
+        let of = |host: &str, reach: &Reach| {
+            let found = addresses(&SshHost { user: None, host: host.into() }, reach);
+            found.into_iter().map(|address| address.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(of("far", &rsh("ssh", "echo user me; echo hostname 127.0.0.9; echo port 22")), ["127.0.0.9:0"]);
+        assert_eq!(of("::1", &rsh("ssh", "echo hostname ::1")), ["[::1]:0"]);
+        assert_eq!(of("127.0.0.1", &rsh("ssh", "exit 1")), ["127.0.0.1:0"]);
+        assert_eq!(of("127.0.0.1", &rsh("other", "echo hostname 127.0.0.9")), ["127.0.0.1:0"]);
+        assert!(of("no.such.host.invalid", &rsh("ssh", "exit 1")).is_empty());
+    }
+
     #[test]
     fn a_dash_is_no_host() {
         let host = |user: Option<&str>, host: &str| SshHost { user: user.map(Into::into), host: host.into() };
