@@ -428,6 +428,24 @@ const MUTATIONS: &[Mutation] = &[
         "-p carrack-engine --test hostile server::items",
     ),
     mutation(
+        "in the clear nothing covers the content",
+        "crates/carrack/src/cli/options.rs",
+        ["(verify == Verify::None && encrypt != Encrypt::None)", "(verify == Verify::None)"],
+        BINARY,
+    ),
+    mutation(
+        "characters that are not seen are shown",
+        "crates/carrack-core/src/path.rs",
+        [" || is_invisible(character)\n", " || is_invisible('a')\n"],
+        "-p carrack-core --lib path::",
+    ),
+    mutation(
+        "a variable may look as if it did something",
+        "crates/carrack/src/cli/environment.rs",
+        ["find(|arg| !takes_value(arg))", "find(|arg| !takes_value(arg) && takes_value(arg))"],
+        BINARY,
+    ),
+    mutation(
         "output that was not taken is success",
         "crates/carrack/src/output/lines.rs",
         [

@@ -17,4 +17,5 @@ pub mod request;
 pub mod selection;
 pub mod transfer;
 pub mod tuning;
+mod unicode;
 pub mod wire;

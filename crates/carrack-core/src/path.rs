@@ -7,6 +7,7 @@
 use std::fmt;
 
 use crate::limits;
+use crate::unicode::is_invisible;
 
 /// Why a path from a peer is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,11 +98,10 @@ pub fn display_bytes(bytes: &[u8]) -> DisplayBytes<'_> {
     DisplayBytes(bytes)
 }
 
-/// Whether a terminal does more with a character than show it: C0, DEL and C1 (which may be obeyed even in UTF-8), and the marks
-/// that reverse a line.
+/// Whether a terminal does other with a character than show it: C0, DEL and C1 (which may be obeyed even in UTF-8), ends of lines and
+/// paragraphs, and whatever is not seen ([`is_invisible`]).
 pub fn drives_terminal(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    character.is_control() || matches!(character, '\u{2028}' | '\u{2029}') || is_invisible(character)
 }
 
 /// See [`display_bytes`].
@@ -171,5 +171,9 @@ mod tests {
     fn a_name_cannot_drive_a_terminal() {
         let shown = display_bytes(b"a\x1b]0;x\x07\n\xc2\x9b\xff\\\xe2\x80\xae").to_string();
         assert_eq!(shown, "a\\x1b]0;x\\x07\\x0a\\xc2\\x9b\\xff\\\\\\xe2\\x80\\xae");
+        for hidden in ['\u{61c}', '\u{200b}', '\u{200d}', '\u{2028}', '\u{2064}', '\u{feff}', '\u{e0041}'] {
+            let shown = display_bytes(format!("a{hidden}b").as_bytes()).to_string();
+            assert!(shown.is_ascii() && shown.len() > "ab".len(), "{shown:?}");
+        }
     }
 }

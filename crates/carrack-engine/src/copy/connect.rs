@@ -70,7 +70,7 @@ impl Ends {
     }
 
     /// Whether both are in this process.
-    fn are_here(&self) -> bool {
+    pub(super) fn are_here(&self) -> bool {
         self.source.is_here() && self.destination.is_here()
     }
 

@@ -20,7 +20,7 @@ use carrack_core::path::{check_relative, display_bytes};
 use carrack_core::report::{
     ErrorCode, Event, Failure, ItemFailure, ItemKind, ItemReport, Outcome, Progress, Report, Side,
 };
-use carrack_core::request::{CopyRequest, Durability, LinkKind, MainDigest};
+use carrack_core::request::{CopyRequest, Durability, Encrypt, LinkKind, MainDigest};
 use carrack_core::selection::{Selected, Selection, place};
 use carrack_core::wire::bounds::Expected;
 use carrack_core::wire::control::{
@@ -42,9 +42,23 @@ type Observer<'a> = &'a (dyn Fn(Event) + Send + Sync);
 /// Bytes of selected paths in one message, roughly.
 const SELECT_BYTES: usize = 128 << 10;
 
-/// Both were asked for; that one takes away what the other counts on may not be known.
-const FORGEABLE: &str = "the data goes in the clear, and xxh128 finds accidents only: whoever is on the path could alter content and \
-                         nobody would notice; without --encrypt none, or with --digest blake3, they could not";
+/// What is said before the first byte where the data goes in the clear, and nothing that cannot be forged covers its content. Both were
+/// asked for; that one takes away what the other counts on may not be known.
+fn forgeable(request: &CopyRequest) -> Option<String> {
+    let options = &request.options;
+    let why = match options.digest.main {
+        Some(MainDigest::Blake3) => return None,
+        Some(MainDigest::Xxh128) => "xxh128 finds accidents only",
+        None => "there is no digest of it",
+    };
+    let clear = options.encrypt == Encrypt::None && options.reach.link != Some(LinkKind::Tunnel);
+    clear.then(|| {
+        format!(
+            "the data goes in the clear, and {why}: whoever is on the path could alter content and nobody would notice; without \
+             --encrypt none, or with --digest blake3, they could not"
+        )
+    })
+}
 
 /// Carries out a request. Failures of items are in the report, and so is the error that ended the whole early, if one did.
 pub fn copy(request: &CopyRequest, observer: Observer<'_>) -> Report {
@@ -225,6 +239,8 @@ impl Copying<'_> {
             return self.count(&plan, selection, &mut ends.source);
         }
         self.check_versions(ends)?;
+        let told = forgeable(self.request).filter(|_| self.session == 0 && !ends.are_here());
+        told.into_iter().for_each(|note| (self.observer)(Event::Note(note)));
         self.report.durable = (plan.sink == 0).then_some(false);
         ends.source.introduce(&ends.destination);
         let begun = self.begin_receiving(&plan, ends)?;
@@ -239,10 +255,6 @@ impl Copying<'_> {
         let link = link.finish(self.found, ends, &mut self.inbox)?;
         self.attempts.linked();
         (self.observer)(Event::Linked(link.report.clone()));
-        let forgeable = link.report.cipher == "none" && self.request.options.digest.main == Some(MainDigest::Xxh128);
-        if forgeable && self.session == 0 {
-            (self.observer)(Event::Note(FORGEABLE.to_owned()));
-        }
         self.report.link = Some(link.report.clone());
         let moving = Instant::now();
         self.held_back.session(u64::from(plan.block_bytes) * u64::from(link.report.streams), moving);

@@ -12,6 +12,11 @@ use crate::error::CommandError;
 /// Asked for a variable; `None` if it is not set. A function, so that tests need not change the process's own.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
+/// The variable of a flag.
+pub fn variable(name: &str) -> String {
+    format!("CARRACK_{}", name.to_ascii_uppercase().replace('-', "_"))
+}
+
 /// The flags of one verb.
 #[derive(Clone, Copy)]
 pub struct Flags<'a> {
@@ -49,7 +54,7 @@ impl<'a> Flags<'a> {
         if let Ok(Some(value)) = self.matches.try_get_one::<OsString>(name) {
             return Some(Given { origin: format!("--{name}"), value: value.as_bytes().to_vec() });
         }
-        let variable = format!("CARRACK_{}", name.to_ascii_uppercase().replace('-', "_"));
+        let variable = variable(name);
         let value = (self.environment)(&variable).filter(|value| !value.is_empty())?;
         Some(Given { origin: variable, value: value.into_vec() })
     }

@@ -7,6 +7,7 @@
 pub mod bare;
 mod copy_flags;
 pub mod duration;
+pub mod environment;
 pub mod files_from;
 pub mod flags;
 pub mod location;

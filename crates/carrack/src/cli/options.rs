@@ -90,7 +90,8 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
     }
     let default = CopyOptions::default();
     let verify = flags.parse("verify", parse_verify)?.unwrap_or(default.verify);
-    let digest = copied_digests(flags, verify)?.unwrap_or(default.digest);
+    let encrypt = flags.parse("encrypt", parse_encrypt)?.unwrap_or(default.encrypt);
+    let digest = copied_digests(flags, verify, encrypt)?.unwrap_or(default.digest);
     if output.manifest.is_some() && digest.main != Some(MainDigest::Blake3) {
         let left_out = digest.main.map_or("none", MainDigest::name);
         let message = format!("--manifest needs the BLAKE3 digest of each file, which --digest {left_out} leaves out");
@@ -101,7 +102,7 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
         existing: existing(flags),
         verify,
         digest,
-        encrypt: flags.parse("encrypt", parse_encrypt)?.unwrap_or(default.encrypt),
+        encrypt,
         streams: flags.parse("streams", parse_streams)?.unwrap_or(default.streams),
         block_bytes: flags.parse("block", parse_block)?,
         congestion: flags.parse("congestion", parse_congestion)?,
@@ -120,10 +121,11 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
 }
 
 /// The digests of a copy: BLAKE3 is among them where XXH3-128 is not, because blocks are verified by one of them.
-fn copied_digests(flags: &Flags, verify: Verify) -> Result<Option<Digests>, CommandError> {
+fn copied_digests(flags: &Flags, verify: Verify, encrypt: Encrypt) -> Result<Option<Digests>, CommandError> {
     let Some(digests) = flags.parse("digest", parse_digests)? else {
-        // What nothing is verified by need not be computed.
-        return Ok((verify == Verify::None).then_some(Digests::NONE));
+        // What nothing is verified by need not be computed. In the clear it is what keeps others from altering the content, and that is
+        // not given up by the way.
+        return Ok((verify == Verify::None && encrypt != Encrypt::None).then_some(Digests::NONE));
     };
     if digests.any() {
         return Ok(Some(Digests { main: digests.main.or(Digests::BLAKE3.main), ..digests }));

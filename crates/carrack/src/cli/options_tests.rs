@@ -56,6 +56,9 @@ fn flags_reach_the_request() {
     let all = Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 };
     assert_eq!(options("--digest adler32,crc32c").digest, all);
     assert_eq!(options("--digest none --verify none").digest, Digests::NONE);
+    assert_eq!(options("--verify none").digest, Digests::NONE);
+    assert_eq!(options("--verify none --encrypt none").digest, Digests::BLAKE3);
+    assert_eq!(options("--verify none --encrypt none --digest none").digest, Digests::NONE);
     assert_eq!(options("--digest xxh128").digest, Digests::XXH128);
     let with = Digests { crc32c: true, ..Digests::XXH128 };
     assert_eq!(options("--digest crc32c,xxh128 --verify none").digest, with);

@@ -44,6 +44,11 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
     let Some((verb, matches)) = matches.subcommand() else {
         return exit::USAGE;
     };
+    let unknown = match cli::environment::check(verb, std::env::vars_os()) {
+        Ok(unknown) => unknown,
+        Err(error) => return told(Err(error), false),
+    };
+    unknown.iter().for_each(|note| output::say(note));
     let environment = |name: &str| std::env::var_os(name);
     let flags = Flags::new(matches, &environment);
     told(dispatch(verb, matches, &flags), flags.has("json"))

@@ -42,14 +42,26 @@ pub fn size_exact(bytes: u64) -> String {
     if bytes < 1024 { size(bytes) } else { format!("{} ({} bytes)", size(bytes), count(bytes)) }
 }
 
-/// Bytes a second as `0.13 GB/s`.
+/// Bytes a second as `0.13 GB/s`; slow ones as `1.25 MB/s`, `5.00 kB/s`, `3.00 B/s`.
 pub fn rate_bytes(bytes_per_second: f64) -> String {
-    format!("{} GB/s", decimal(bytes_per_second / 1e9))
+    let (unit, prefix) = rate_unit(bytes_per_second);
+    format!("{} {prefix}B/s", decimal(bytes_per_second / unit))
 }
 
 /// Bytes a second as `0.13 GB/s (1.07 Gb/s)`.
 pub fn rate(bytes_per_second: f64) -> String {
-    format!("{} ({} Gb/s)", rate_bytes(bytes_per_second), decimal(bytes_per_second * 8.0 / 1e9))
+    let (unit, prefix) = rate_unit(bytes_per_second);
+    format!("{} ({} {prefix}b/s)", rate_bytes(bytes_per_second), decimal(bytes_per_second * 8.0 / unit))
+}
+
+/// The unit that leaves no more than one zero behind the point.
+fn rate_unit(bytes_per_second: f64) -> (f64, &'static str) {
+    match bytes_per_second {
+        rate if rate >= 1e7 || rate == 0.0 => (1e9, "G"),
+        rate if rate >= 1e4 => (1e6, "M"),
+        rate if rate >= 1e1 => (1e3, "k"),
+        _ => (1.0, ""),
+    }
 }
 
 /// As many decimals as leave two or three digits that mean something.
@@ -58,8 +70,6 @@ fn decimal(value: f64) -> String {
         _ if value >= 10.0 => 1,
         _ if value >= 0.1 => 2,
         _ if value >= 0.01 => 3,
-        _ if value >= 0.001 => 4,
-        _ if value > 0.0 => 6,
         _ => 2,
     };
     format!("{value:.decimals$}")
@@ -196,8 +206,12 @@ mod tests {
             (0.0, "0.00 GB/s (0.00 Gb/s)"),
             (134_295_081.0, "0.13 GB/s (1.07 Gb/s)"),
             (12_345_678_901.0, "12.3 GB/s (98.8 Gb/s)"),
-            (1_250_000.0, "0.0013 GB/s (0.010 Gb/s)"),
-            (5_000.0, "0.000005 GB/s (0.000040 Gb/s)"),
+            (12_500_000.0, "0.013 GB/s (0.10 Gb/s)"),
+            (1_250_000.0, "1.25 MB/s (10.0 Mb/s)"),
+            (12_500.0, "0.013 MB/s (0.10 Mb/s)"),
+            (5_000.0, "5.00 kB/s (40.0 kb/s)"),
+            (300.0, "0.30 kB/s (2.40 kb/s)"),
+            (3.0, "3.00 B/s (24.0 b/s)"),
         ];
         for (bytes_per_second, text) in cases {
             assert_eq!(rate(bytes_per_second), text);

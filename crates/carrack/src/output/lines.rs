@@ -58,8 +58,12 @@ impl<W: Write> Lines<W> {
         let mut line = value.to_string();
         // The serializer escapes C0 alone, and a person may look at this, too. Such characters stand in strings only.
         if line.contains(drives_terminal) {
+            // JSON knows code units of UTF-16: two for a character beyond the first 65536.
+            let units = |character: char| {
+                character.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
+            };
             let escaped = |character: char| match drives_terminal(character) {
-                true => format!("\\u{:04x}", u32::from(character)),
+                true => units(character),
                 false => character.to_string(),
             };
             line = line.chars().map(escaped).collect();
@@ -101,9 +105,12 @@ mod tests {
         let mut buffer = Vec::new();
         let mut lines = Lines::to(&mut buffer, false);
         lines.line(b"a");
-        lines.json(&serde_json::json!({"b": "\n\u{9b}\u{202e}"}));
+        let text = "\n\u{9b}\u{202e}\u{feff}\u{e0041}";
+        lines.json(&serde_json::json!({"b": text}));
         lines.finish().expect("written");
-        assert_eq!(buffer, b"a\n{\"b\":\"\\n\\u009b\\u202e\"}\n");
+        assert_eq!(buffer, b"a\n{\"b\":\"\\n\\u009b\\u202e\\ufeff\\udb40\\udc41\"}\n");
+        let back: Value = serde_json::from_slice(&buffer[2..]).expect("JSON");
+        assert_eq!(back["b"], text);
     }
 
     #[test]

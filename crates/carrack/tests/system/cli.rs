@@ -241,6 +241,21 @@ fn what_cannot_be_meant_ends_in_2_and_does_nothing() {
 }
 
 #[test]
+fn variables_that_would_do_nothing_are_told_or_refused() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a", "a");
+    let with = |name: &str, words: &[&str]| {
+        crate::support::ran(sandbox.carrack().env(name, "1").args(words).output().unwrap())
+    };
+    with("CARRACK_DRY_RUN", &["a", "b"]).failed_with(2, &["CARRACK_DRY_RUN", "--dry-run"]);
+    assert!(!sandbox.path("b").exists());
+    let told = with("CARRACK_NOSUCH", &["a", "b"]);
+    assert!(told.code == 0 && told.stderr.contains("CARRACK_NOSUCH"), "{}", told.stderr);
+    let known = with("CARRACK_STREAMS", &["a", "b"]);
+    assert!(known.code == 0 && !known.stderr.contains("CARRACK_"), "{}", known.stderr);
+}
+
+#[test]
 fn completions_and_manual_pages_know_every_verb() {
     let sandbox = Sandbox::new();
     for shell in ["bash", "zsh", "fish"] {

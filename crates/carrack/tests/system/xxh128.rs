@@ -62,6 +62,30 @@ fn what_it_verifies_arrives_and_the_report_says_no_more_than_is_so() {
     }
 }
 
+/// A mode that leaves content open to forgery has to be asked for by its name, and is told before the first byte.
+#[test]
+fn in_the_clear_content_is_authenticated_unless_no_digest_was_asked_for() {
+    let sandbox = Sandbox::new();
+    sources(&sandbox);
+    let node = Node::start(&sandbox, "root", &[]);
+    let (token, there) = (node.token(), node.at("there"));
+    for (flags, digest, is_told) in [
+        (&["--verify=none"][..], Some("blake3"), false),
+        (&["--verify=none", "--digest=none"], None, true),
+        (&["--verify=none", XXH128], Some("xxh128"), true),
+    ] {
+        let words = [&["tree/", &there, &token, "--json", "--encrypt=none"][..], flags].concat();
+        let ran = sandbox.ok(words);
+        assert_eq!(ran.summary()["digest"].as_str(), digest, "{flags:?}");
+        let place = |what: &str| ran.stdout.lines().position(|line| line.contains(what));
+        let note = place("could alter content");
+        assert_eq!(note.is_some(), is_told, "{flags:?}: {}", ran.stdout);
+        assert!(note.is_none_or(|note| Some(note) < place(r#""type":"link""#)), "{flags:?}: {}", ran.stdout);
+        same_tree(&sandbox.path("tree"), &sandbox.path("root/there"));
+        fs::remove_dir_all(sandbox.path("root/there")).unwrap();
+    }
+}
+
 #[test]
 fn sums_are_what_xxh128sum_checks() {
     let sandbox = Sandbox::new();

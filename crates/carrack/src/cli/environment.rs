@@ -1,0 +1,76 @@
+//! Variables that are set and would do nothing: whoever set them thinks that they do.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use carrack_core::path::display_bytes;
+
+use super::flags::variable;
+use crate::error::CommandError;
+
+/// Looks through the environment for `CARRACK_…`. The answer are notes about names that nobody knows: they may be another program's (a
+/// container gets `CARRACK_SERVICE_HOST` from a service called carrack), so that they are no errors.
+///
+/// # Errors
+/// A flag of this verb that takes no value, and is read from the command line alone: `CARRACK_DRY_RUN=1` must not move anything.
+pub fn check(
+    verb: &str,
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Vec<String>, CommandError> {
+    let ours =
+        variables.into_iter().filter(|(name, value)| name.as_bytes().starts_with(b"CARRACK_") && !value.is_empty());
+    let mut ours: Vec<OsString> = ours.map(|(name, _)| name).collect();
+    // Programs start an agent, and nobody reads what it says.
+    if ours.is_empty() || verb == "agent" {
+        return Ok(Vec::new());
+    }
+    ours.sort_unstable();
+    let tree = super::people_command();
+    let mut notes = Vec::new();
+    for name in ours {
+        let flags = |verb: &clap::Command| -> Vec<clap::Arg> {
+            let is_it = |arg: &&clap::Arg| arg.get_long().is_some_and(|long| name == *variable(long));
+            verb.get_arguments().filter(is_it).cloned().collect()
+        };
+        let takes_value = |arg: &clap::Arg| arg.get_action().takes_values();
+        let own: Vec<clap::Arg> = tree.find_subcommand(verb).map(flags).unwrap_or_default();
+        if let Some(flag) = own.iter().find(|arg| !takes_value(arg)).and_then(clap::Arg::get_long) {
+            let message = format!("{}: --{flag} is read from the command line only", display_bytes(name.as_bytes()));
+            return Err(CommandError::usage(message).hint(format!("give --{flag}, or unset the variable")));
+        }
+        // What is another verb's may be set for all of them.
+        if tree.get_subcommands().flat_map(flags).next().is_none() {
+            notes.push(format!(
+                "note: {} is set, and there is no flag of that name: it does nothing (carrack help {verb} names those that there are)",
+                display_bytes(name.as_bytes())
+            ));
+        }
+    }
+    Ok(notes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(verb: &str, names: &[(&str, &str)]) -> Result<Vec<String>, CommandError> {
+        check(verb, names.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))))
+    }
+
+    #[test]
+    fn what_would_do_nothing_is_told_or_refused() {
+        let quiet =
+            [("CARRACK_STREAMS", "8"), ("CARRACK_ROOT", "/"), ("CARRACK_NOSUCH", ""), ("HOME", "/"), ("CARRACK", "x")];
+        assert_eq!(checked("copy", &quiet), Ok(Vec::new()));
+        let notes = checked("copy", &[("CARRACK_NOSUCH", "1"), ("CARRACK_STREAM", "8")]).expect("no error");
+        assert!(notes.len() == 2 && notes[0].contains("CARRACK_NOSUCH") && notes[1].contains("CARRACK_STREAM "));
+        assert_eq!(checked("agent", &[("CARRACK_NOSUCH", "1")]), Ok(Vec::new()));
+        for (verb, name) in
+            [("copy", "CARRACK_DRY_RUN"), ("copy", "CARRACK_NO_CLOBBER"), ("serve", "CARRACK_READ_ONLY")]
+        {
+            let error = checked(verb, &[(name, "1")]).expect_err(name);
+            assert!(error.to_string().contains(name) && error.exit_code() == crate::exit::USAGE, "{error}");
+        }
+        assert_eq!(checked("ls", &[("CARRACK_DRY_RUN", "1")]), Ok(Vec::new()));
+    }
+}
