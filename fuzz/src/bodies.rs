@@ -214,7 +214,7 @@ fn failure() -> Failure {
 
 fn scanned(name: &str, kind: ItemKind, size: Option<u64>) -> ScannedItem {
     let (path, mtime) = (name.as_bytes().to_vec(), Some((0, 0)));
-    ScannedItem { root: 0, path, kind, size, mode: 0o600, mtime, sparse: false, changed: None }
+    ScannedItem { root: 0, path, kind, size, mode: 0o600, mtime, sparse: false, changed: None, file: None }
 }
 
 impl Both {

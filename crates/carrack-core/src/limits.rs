@@ -36,6 +36,8 @@ pub const QUEUED_BUNDLES: usize = 32;
 pub const SENDS_PER_BLOCK: u32 = 8;
 /// Sources of one command.
 pub const SOURCES: usize = 65_536;
+/// Sources that a listing may look into for the same names.
+pub const LISTED_SOURCES: usize = 256;
 /// Paths that one request may ask about. Their answer has to fit into a message.
 pub const INSPECTED_PATHS: usize = 1024;
 /// Requests that wait while another is carried out. A command asks and waits; it never has more than a few out.

@@ -189,6 +189,8 @@ pub struct Report {
     pub files_vanished: u64,
     /// FIFOs, sockets and devices passed over (counted among the failed).
     pub specials_skipped: u64,
+    /// Markers and part files of Carrack's own that stand in the source and were left out.
+    pub leftovers_skipped: u64,
     /// The first [`crate::limits::FAILURES_TOLD`] failures, in words, path first.
     pub failures: Vec<ItemFailure>,
     /// From the command's start to its end.

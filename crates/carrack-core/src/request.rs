@@ -179,6 +179,8 @@ pub enum Verify {
     Wire,
     /// And so does the digest of what storage gives back, past the cache.
     Disk,
+    /// As [`Self::Wire`]; and what the sender reads of its source once more is what it has sent.
+    Source,
     /// Not at all; said in the report.
     None,
 }

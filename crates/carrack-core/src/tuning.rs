@@ -80,6 +80,15 @@ pub const STRAGGLER_FACTOR: u32 = 4;
 /// And never earlier than this: a pause of the scheduler is not a fault.
 pub const STRAGGLER_AGE_MIN: Duration = Duration::from_millis(500);
 
+/// The least difference of two change times where a file system keeps fractions of seconds: two ticks of the slowest kernel (100 a second).
+pub const TICK: Duration = Duration::from_millis(20);
+/// The same where it shows none: FAT counts by two seconds, ext3 and many servers by one; and a tick.
+pub const WHOLE_SECONDS: Duration = Duration::from_millis(2020);
+/// What changed so long ago is not being written by a call that began then: one call writes 2 GiB at most.
+pub const SETTLED_AFTER: Duration = Duration::from_secs(10);
+/// How often a file that changes again while its last change becomes old is looked at; where that takes [`WHOLE_SECONDS`], once.
+pub const RESTS_MAX: u32 = 5;
+
 /// How often an end tells where the time of its streams goes, and what they carry: a probe is made of several.
 pub const STAGES_INTERVAL: Duration = Duration::from_millis(500);
 /// Over so long a rate is compared with what was usual: long enough for it to mean something. An end of version 2 tells as often.

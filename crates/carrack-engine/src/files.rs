@@ -103,7 +103,7 @@ impl Files {
     /// # Errors
     /// When it cannot be read; what could not be read below it is told as entries with an error.
     pub fn list(&mut self, path: &[u8], recursive: bool, each: &mut dyn FnMut(ListEntry)) -> Result<(), Failure> {
-        self.list_as(control::List { path: path.to_vec(), recursive, itself: false }, each)
+        self.list_as(control::List { path: path.to_vec(), recursive, ..control::List::default() }, each)
     }
 
     fn list_as(&mut self, list: control::List, each: &mut dyn FnMut(ListEntry)) -> Result<(), Failure> {
@@ -117,9 +117,10 @@ impl Files {
     /// When nothing is there.
     pub fn stat(&mut self, path: &[u8]) -> Result<ListEntry, Failure> {
         let mut found = None;
-        self.list_as(control::List { path: path.to_vec(), recursive: false, itself: true }, &mut |entry| {
-            found = Some(entry)
-        })?;
+        self.list_as(
+            control::List { path: path.to_vec(), recursive: false, itself: true, ..control::List::default() },
+            &mut |entry| found = Some(entry),
+        )?;
         match (found, &self.end) {
             (Some(entry), _) => Ok(entry),
             (None, Some(end)) => Err(end.unexpected()),

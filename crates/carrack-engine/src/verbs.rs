@@ -13,7 +13,7 @@ use carrack_core::transfer::ScannedItem;
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_core::wire::control::{
     Collect, Entry, Inspected, Item, List, MakeDirectory, Page, PathFacts, Paths, Remove, Rename, Source, Sum, Sums,
-    Tell, digests, kind_number,
+    Tell, digests, kind_from_number, kind_number,
 };
 use carrack_sys::dir::{Dir, Kind, Links, Stat};
 
@@ -21,6 +21,7 @@ use crate::data::hasher::BlockHasher;
 use crate::error::{failure, io_failure, protocol_failure};
 use crate::storage;
 use crate::storage::collect::{Collected, Rules};
+use crate::storage::overlap::Overlaps;
 use crate::storage::place::Place;
 use crate::storage::source::{RootKind, SourceRoot};
 use crate::storage::walk::Trail;
@@ -61,12 +62,20 @@ struct Pages<'a> {
     page: Page,
     bytes: usize,
     count: u64,
+    /// Sources of a copy, of which the last is listed.
+    overlaps: Overlaps<'a>,
     send: &'a mut dyn FnMut(Page) -> Result<(), Failure>,
 }
 
 impl Pages<'_> {
-    fn push(&mut self, entry: Entry) -> Result<(), Failure> {
-        self.bytes += entry.path.len() + entry.link_target.len() + 32;
+    fn push(&mut self, mut entry: Entry) -> Result<(), Failure> {
+        if entry.failure.is_none()
+            && let Some(kind) = kind_from_number(entry.kind)
+        {
+            entry.failure = self.overlaps.refuses_of_last(&entry.path, kind).map(Into::into);
+        }
+        let words = entry.failure.as_ref().map_or(0, |failure| failure.message.len());
+        self.bytes += entry.path.len() + entry.link_target.len() + words + 32;
         self.count += 1;
         self.page.entries.push(entry);
         if self.page.entries.len() >= limits::PAGE_ENTRIES || self.bytes >= limits::PAGE_BYTES {
@@ -85,7 +94,8 @@ impl Pages<'_> {
 
 /// Lists a directory, or describes what a path is; in pages, in the order of the file system.
 pub fn list(place: &Place, list: &List, send: &mut dyn FnMut(Page) -> Result<(), Failure>) -> Result<u64, Failure> {
-    let mut pages = Pages { page: Page::default(), bytes: 0, count: 0, send };
+    let roots: Vec<_> = list.sources.iter().map(|source| SourceRoot::open(place, source)).collect::<Result<_, _>>()?;
+    let mut pages = Pages { page: Page::default(), bytes: 0, count: 0, overlaps: Overlaps::new(&roots), send };
     let stat = place.stat(&list.path).or_else(|error| match error.kind() {
         // A link to nowhere is something too.
         io::ErrorKind::NotFound => place.parent(&list.path).and_then(|(parent, name)| parent.stat_at(&name)),
@@ -275,7 +285,7 @@ pub fn remove(
     remove: &Remove,
     send: &mut dyn FnMut(Page) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
-    let mut pages = Pages { page: Page::default(), bytes: 0, count: 0, send };
+    let mut pages = Pages { page: Page::default(), bytes: 0, count: 0, overlaps: Overlaps::new(&[]), send };
     let removed = remove::remove(place, remove, &mut |path, failure| {
         pages.push(Entry { path, failure: Some(failure.into()), ..Entry::default() })
     })?;
@@ -292,7 +302,7 @@ pub fn collect(
     let fail =
         |error: io::Error| io_failure(Side::Destination, format!("{}: open", display_bytes(&collect.path)), &error);
     let top = place.dir(&collect.path).map_err(fail)?;
-    let mut pages = Pages { page: Page::default(), bytes: 0, count: 0, send };
+    let mut pages = Pages { page: Page::default(), bytes: 0, count: 0, overlaps: Overlaps::new(&[]), send };
     let rules = Rules {
         older_seconds: collect.older_seconds,
         now: carrack_sys::host::clock_seconds(),
@@ -335,7 +345,7 @@ pub fn sum(place: &Place, sum: &Sum, send: &mut dyn FnMut(Sums) -> Result<(), Fa
     }
     let top = place.dir(&sum.path).map_err(|error| named(&sum.path, "open", &error))?;
     let root = SourceRoot { kind: RootKind::Directory(Arc::new(top)), target: Vec::new(), typed: sum.path.clone() };
-    let listing = List { path: sum.path.clone(), recursive: true, itself: false };
+    let listing = List { path: sum.path.clone(), recursive: true, ..List::default() };
     list(place, &listing, &mut |page| {
         for entry in page.entries {
             let result = match entry.failure {
@@ -370,6 +380,7 @@ fn digest(root: &SourceRoot, path: Vec<u8>, digests: Digests) -> Result<(u64, Fi
         mtime: None,
         sparse: false,
         changed: None,
+        file: None,
     };
     let source = root.open_item(&item)?;
     let mut hasher = BlockHasher::new(digests, 0);

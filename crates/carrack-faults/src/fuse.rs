@@ -87,7 +87,7 @@ pub struct Features {
     pub folds_case: bool,
     /// Names are stored decomposed, as on some file systems of macOS; Latin letters only.
     pub decomposes: bool,
-    /// Times of modification are cut to whole seconds.
+    /// Times of modification and change are cut to whole seconds.
     pub whole_seconds: bool,
     /// `O_DIRECT` is refused.
     pub no_direct: bool,
@@ -95,6 +95,8 @@ pub struct Features {
     pub no_allocate: bool,
     /// Nothing stays in the kernel's cache: every read comes here.
     pub uncached: bool,
+    /// A read comes in pieces of 64 KiB.
+    pub small_reads: bool,
 }
 
 /// The mounted file system; released and unmounted when dropped.
@@ -137,6 +139,9 @@ impl FaultFs {
         let shared = Arc::new(Shared { state: Mutex::default(), released: Condvar::new(), features });
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("carrack-faults".into()), MountOption::DefaultPermissions];
+        if features.small_reads {
+            config.mount_options.push(MountOption::CUSTOM("max_read=65536".into()));
+        }
         config.acl = fuser::SessionACL::All;
         config.n_threads = Some(THREADS);
         let operations = operations::Operations::new(backing, Arc::clone(&shared));

@@ -116,6 +116,12 @@ pub fn boot_id() -> [u8; 16] {
     id
 }
 
+/// This host's clock, by which it keeps files' times.
+pub fn clock() -> crate::dir::Time {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    crate::dir::Time { seconds: now.tv_sec, nanos: u32::try_from(now.tv_nsec).unwrap_or(0) }
+}
+
 /// Seconds since 1970 by this host's clock, as files' times are kept; negative before.
 pub fn clock_seconds() -> i64 {
     rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec

@@ -68,6 +68,8 @@ pub struct ScannedItem {
     pub sparse: bool,
     /// When content or attributes last changed, by the source's clock; `None` where there is no such time.
     pub changed: Option<(i64, u32)>,
+    /// Device and inode, where that tells it from another file that takes its name.
+    pub file: Option<(u64, u64)>,
 }
 
 /// Identifies a unit of sending and acknowledging.

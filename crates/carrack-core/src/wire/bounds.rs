@@ -19,7 +19,10 @@ pub fn check_ask(ask: &Ask) -> Result<(), ProtocolError> {
         }
         Ask::Inspect(paths) | Ask::Select(paths) => paths.paths.iter().try_for_each(|path| check_length(path)),
         Ask::Collect(collect) => check_length(&collect.path),
-        Ask::List(list) => check_length(&list.path),
+        Ask::List(list) if list.sources.len() > limits::LISTED_SOURCES => {
+            Err(ProtocolError::violation(format!("the peer asked about {} sources at once", list.sources.len())))
+        }
+        Ask::List(list) => check_length(&list.path).and_then(|()| list.sources.iter().try_for_each(check_source)),
         Ask::Sum(sum) => check_length(&sum.path),
         Ask::MakeDirectory(make) => check_length(&make.path),
         Ask::Remove(remove) => check_length(&remove.path),

@@ -44,6 +44,7 @@ impl TransferOptions {
                 Verify::Wire => 0,
                 Verify::Disk => 1,
                 Verify::None => 2,
+                Verify::Source => 3,
             },
             existing: match self.existing {
                 Existing::Replace => 0,
@@ -95,6 +96,7 @@ impl TransferOptions {
                 0 => Verify::Wire,
                 1 => Verify::Disk,
                 2 => Verify::None,
+                3 => Verify::Source,
                 other => return Err(unknown("verification", other)),
             },
             existing: match options.existing {
@@ -204,7 +206,7 @@ mod tests {
         for streams in [0, 10_000, u32::MAX] {
             assert!(TransferOptions::from_message(&Options { streams, ..message.clone() }).is_err());
         }
-        assert!(TransferOptions::from_message(&Options { verify: 3, ..message.clone() }).is_err());
+        assert!(TransferOptions::from_message(&Options { verify: 4, ..message.clone() }).is_err());
         assert!(TransferOptions::from_message(&Options { durability: 3, ..message.clone() }).is_err());
         for congestion in ["sixteen_letters_", "a b", "\0", "../x"] {
             let congestion = congestion.to_string();

@@ -139,6 +139,9 @@ pub struct Ended {
     /// Recovered: items sent again whole, because what was written was lost (version 2).
     #[prost(uint64, tag = "19")]
     pub items_again: u64,
+    /// Markers and part files of Carrack's own that the scan has left out (version 4).
+    #[prost(uint64, tag = "24")]
+    pub leftovers: u64,
 }
 
 /// Where the time of one end's streams has gone, in nanoseconds: see [`crate::pace::limit::StageTimes`].

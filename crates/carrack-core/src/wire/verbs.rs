@@ -1,6 +1,6 @@
 //! What the verbs of a file manager ask of an agent, and its answers. Part of [`super::control`]'s messages.
 
-use super::control::Item;
+use super::control::{Item, Source};
 use super::peer::raw::Failure as RawFailure;
 
 /// List a directory, or describe a file.
@@ -15,6 +15,9 @@ pub struct List {
     /// Describe the path itself, even when it is a directory.
     #[prost(bool, tag = "3")]
     pub itself: bool,
+    /// The sources of a copy, up to the one of this path: what an earlier one has under the same name is told as a failure (version 4).
+    #[prost(message, repeated, tag = "4")]
+    pub sources: Vec<Source>,
 }
 
 /// A page of a listing.

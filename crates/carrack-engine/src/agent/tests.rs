@@ -85,7 +85,7 @@ impl Client {
 }
 
 fn list() -> Ask {
-    Ask::List(List { path: Vec::new(), recursive: true, itself: false })
+    Ask::List(List { path: Vec::new(), recursive: true, ..List::default() })
 }
 
 #[test]

@@ -20,16 +20,18 @@ use carrack_core::path::{check_relative, display_bytes};
 use carrack_core::report::{
     ErrorCode, Event, Failure, ItemFailure, ItemKind, ItemReport, Outcome, Progress, Report, Side,
 };
-use carrack_core::request::{CopyRequest, Durability, Encrypt, LinkKind, MainDigest};
+use carrack_core::request::{CopyRequest, Durability, Encrypt, LinkKind, MainDigest, Verify};
 use carrack_core::selection::{Selected, Selection, place};
 use carrack_core::wire::bounds::Expected;
 use carrack_core::wire::control::{
-    Ask, Begin, Empty, Ended, Item, Options, Paths, ReceiveRole, Role, SendRole, SessionKey, Tell, TransferOptions,
+    Ask, Begin, Empty, Ended, Item, List, Options, Paths, ReceiveRole, Role, SendRole, SessionKey, Tell,
+    TransferOptions,
 };
-use carrack_core::wire::{PROTOCOL_VERSION, ProtocolError, VERSION_XXH128};
+use carrack_core::wire::{PROTOCOL_VERSION, ProtocolError, VERSION_VERIFY_SOURCE, VERSION_XXH128};
 
 use crate::end::{End, EndId, Inbox, Incoming, NO_ANSWER, Note, stopped};
 use crate::error::failure;
+use crate::storage::names::is_own_path;
 use attempts::{Attempts, jittered};
 use connect::Connecting;
 use held_back::HeldBack;
@@ -41,6 +43,10 @@ type Observer<'a> = &'a (dyn Fn(Event) + Send + Sync);
 
 /// Bytes of selected paths in one message, roughly.
 const SELECT_BYTES: usize = 128 << 10;
+
+/// What is said where a source may grow, unless it is read twice.
+const GROWING: &str = "with --allow-growing a source that is overwritten in place, not appended to, is not noticed; --verify source \
+                       notices it";
 
 /// What is said before the first byte where the data goes in the clear, and nothing that cannot be forged covers its content. Both were
 /// asked for; that one takes away what the other counts on may not be known.
@@ -218,7 +224,7 @@ impl Copying<'_> {
         if self.request.options.dry_run {
             let report = &mut *self.report;
             (report.files, report.symlinks, report.directories, report.bytes) = (0, 0, 0, 0);
-            (report.files_failed, report.specials_skipped) = (0, 0);
+            (report.files_failed, report.specials_skipped, report.leftovers_skipped) = (0, 0, 0);
         }
     }
 
@@ -255,6 +261,9 @@ impl Copying<'_> {
         let link = link.finish(self.found, ends, &mut self.inbox)?;
         self.attempts.linked();
         (self.observer)(Event::Linked(link.report.clone()));
+        if self.request.options.allow_growing && self.request.options.verify != Verify::Source && self.session == 0 {
+            (self.observer)(Event::Note(GROWING.to_owned()));
+        }
         self.report.link = Some(link.report.clone());
         let moving = Instant::now();
         self.held_back.session(u64::from(plan.block_bytes) * u64::from(link.report.streams), moving);
@@ -347,6 +356,7 @@ impl Copying<'_> {
             (&ends.source, options.only.is_some(), 2, "--files-from"),
             (&ends.source, options.allow_growing, 2, "--allow-growing"),
             (&ends.destination, options.durability == Durability::Each, 2, "--durable each"),
+            (&ends.source, options.verify == Verify::Source, VERSION_VERIFY_SOURCE, "--verify source"),
             (&ends.source, xxh128, VERSION_XXH128, "--digest xxh128"),
             (&ends.destination, xxh128, VERSION_XXH128, "--digest xxh128"),
         ];
@@ -400,7 +410,10 @@ impl Copying<'_> {
             // Whoever reads a FIFO meets its end when this session ends, whether or not anything came.
             self.spent = plan.once();
         }
-        let (options, message) = (&self.request.options, self.transfer_options(plan, ends));
+        let options = &self.request.options;
+        // Of the second reading of a source the receiver knows nothing, whatever its version.
+        let verify = if options.verify == Verify::Source { Verify::Wire } else { options.verify };
+        let message = self.transfer_options(plan, ends, verify);
         let mut receive = ReceiveRole {
             directory: plan.directory.clone(),
             sink: plan.sink,
@@ -430,17 +443,18 @@ impl Copying<'_> {
         let began = ends.destination.answer(&mut self.inbox, &self.note, begun)?;
         let known = ends.version() >= 2 && matches!(began, Tell::Done(counted) if counted.count > 0);
         let role = Role::Send(SendRole { sources: plan.sources.clone(), known });
-        let begin = Begin { options: Some(self.transfer_options(plan, ends)), role: Some(role) };
+        let verify = self.request.options.verify;
+        let begin = Begin { options: Some(self.transfer_options(plan, ends, verify)), role: Some(role) };
         ends.source.request(&mut self.inbox, &self.note, Ask::Begin(begin)).map(|_| ())
     }
 
-    fn transfer_options(&self, plan: &Plan, ends: &Ends) -> Options {
+    fn transfer_options(&self, plan: &Plan, ends: &Ends, verify: Verify) -> Options {
         let options = &self.request.options;
         let version = ends.version();
         let transfer = TransferOptions {
             block_bytes: plan.block_bytes,
             digests: options.digest,
-            verify: options.verify,
+            verify,
             existing: options.existing,
             rate_limit: options.rate_limit,
             congestion: options.congestion,
@@ -582,10 +596,8 @@ impl Copying<'_> {
     }
 
     fn item(&mut self, item: ItemReport) {
-        if let Outcome::Failed(failure) = &item.outcome
-            && self.report.failures.len() < limits::FAILURES_TOLD
-        {
-            self.report.failures.push(ItemFailure { path: item.path.clone(), failure: failure.clone() });
+        if let Outcome::Failed(failure) = &item.outcome {
+            self.keep_failure(&item.path, failure);
         }
         (self.observer)(Event::Item(item));
     }
@@ -602,6 +614,7 @@ impl Copying<'_> {
             report.files_failed = ended.failed;
             report.files_vanished = ended.vanished;
             report.specials_skipped = ended.specials;
+            report.leftovers_skipped = ended.leftovers;
             report.files_resumed = ended.resumed_files;
             report.bytes_resumed = ended.resumed_bytes;
             report.durable = report.durable.map(|_| ended.durable);
@@ -623,7 +636,7 @@ impl Copying<'_> {
         if selection.is_none() {
             self.report.directories = plan.directories;
         }
-        for wanted in &plan.sources {
+        for (number, wanted) in plan.sources.iter().enumerate() {
             let mut covers = |path: &[u8]| {
                 let path = place(&wanted.target, path);
                 selection.as_mut().map_or(Selected::Wanted, |selection| {
@@ -642,7 +655,9 @@ impl Copying<'_> {
             if root == Selected::No {
                 continue;
             }
-            let list = carrack_core::wire::control::List { path: wanted.path.clone(), recursive: true, itself: false };
+            // An older source end does not look whether two sources have the same names.
+            let sources = plan.overlapping(number);
+            let list = List { path: wanted.path.clone(), recursive: true, sources, ..List::default() };
             let request = source.ask(Ask::List(list))?;
             while let Tell::Page(page) = source.answer(&mut self.inbox, &self.note, request)? {
                 for entry in page.entries {
@@ -654,8 +669,15 @@ impl Copying<'_> {
                         Selected::Above if kind == Some(ItemKind::Directory) => {}
                         Selected::Above | Selected::No => continue,
                     }
+                    if let Some(failure) = entry.failure {
+                        self.failed(place(&wanted.target, if is_root { b"" } else { &entry.path }), failure.into());
+                        continue;
+                    }
+                    if !is_root && is_own_path(&entry.path, kind) {
+                        add(&mut self.report.leftovers_skipped, 1);
+                        continue;
+                    }
                     match kind {
-                        _ if entry.failure.is_some() => add(&mut self.report.files_failed, 1),
                         Some(ItemKind::File) => {
                             add(&mut self.report.files, 1);
                             add(&mut self.report.bytes, entry.size);
@@ -672,6 +694,18 @@ impl Copying<'_> {
         }
         add(&mut self.report.files_failed, selection.map_or(0, |selection| selection.missing().count() as u64));
         Ok(())
+    }
+
+    /// Something that a dry run has found would fail.
+    fn failed(&mut self, path: Vec<u8>, failure: Failure) {
+        add(&mut self.report.files_failed, 1);
+        self.keep_failure(&path, &failure);
+    }
+
+    fn keep_failure(&mut self, path: &[u8], failure: &Failure) {
+        if self.report.failures.len() < limits::FAILURES_TOLD {
+            self.report.failures.push(ItemFailure { path: path.to_vec(), failure: failure.clone() });
+        }
     }
 
     /// Tells both ends to stop and clean up, and gives them a moment for it.

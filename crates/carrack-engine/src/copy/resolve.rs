@@ -4,6 +4,8 @@
 //! directory, or ends in a slash, or there are several sources; else it becomes `DST`. A copy onto itself, or of a directory
 //! into itself, is refused.
 
+use std::collections::HashSet;
+
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::pace;
@@ -49,6 +51,18 @@ impl Plan {
             return Some("standard input cannot be read twice");
         }
         self.in_order.then_some("what a stream, FIFO or device was given cannot be taken back")
+    }
+
+    /// The sources before this one that may have the same names, and itself; none where there are no such.
+    pub fn overlapping(&self, number: usize) -> Vec<Source> {
+        let (earlier, own) = (&self.sources[..number], &self.sources[number]);
+        // Names differ, unless a directory's content goes there.
+        let may = |source: &&Source| own.target.is_empty() || source.target.is_empty();
+        let mut found: Vec<Source> = earlier.iter().filter(may).take(limits::LISTED_SOURCES - 1).cloned().collect();
+        if !found.is_empty() {
+            found.push(own.clone());
+        }
+        found
     }
 
     /// What the receiver may take: the targets; nothing when the content of a directory goes straight into the destination, whose
@@ -236,6 +250,7 @@ fn to_files(request: &CopyRequest, facts: &[Option<PathFacts>], there: &PathFact
         );
         return Err(failure(ErrorCode::Usage, Side::Command, message));
     }
+    check_once(&request.sources, facts, &sources)?;
     let directory = if into { typed.to_vec() } else { parent_of(typed) };
     let named = sources.iter().zip(facts).filter(|(source, _)| !source.target.is_empty());
     let directories =
@@ -257,6 +272,20 @@ fn to_files(request: &CopyRequest, facts: &[Option<PathFacts>], there: &PathFact
         files,
         block_bytes,
         marker: Vec::new(),
+    })
+}
+
+/// Refuses a directory whose content is named twice.
+fn check_once(locations: &[Location], facts: &[Option<PathFacts>], sources: &[Source]) -> Result<(), Failure> {
+    let all = || locations.iter().zip(facts).zip(sources).filter(|(_, source)| source.target.is_empty());
+    let identity = |facts: &Option<PathFacts>| facts.as_ref().map(|facts| (facts.device, facts.inode));
+    let known = |identity: &(u64, u64)| *identity != (0, 0);
+    let mut seen = HashSet::new();
+    let again =
+        all().find(|((_, facts), _)| identity(facts).filter(known).is_some_and(|identity| !seen.insert(identity)));
+    again.map_or(Ok(()), |((location, _), _)| {
+        let message = format!("{location}: is named twice as a source; name it once");
+        Err(failure(ErrorCode::Usage, Side::Command, message))
     })
 }
 
@@ -333,14 +362,11 @@ fn check_not_itself(
         let Some(facts) = facts else { continue };
         let target =
             if becomes_destination { there.resolved.clone() } else { join_typed(&there.resolved, &source.target) };
-        let same_file =
-            kind(there) == Some(ItemKind::File) && (facts.device, facts.inode) == (there.device, there.inode);
-        let is_directory = kind(facts) == Some(ItemKind::Directory);
-        let inside = is_directory
-            && match same_paths {
-                true => is_below(&target, &facts.resolved),
-                false => lies_in(&target, facts, &mut ends.destination, inbox, note)?,
-            };
+        let below = same_paths && is_below(&target, &facts.resolved);
+        // By what it is, too: the same directory may be mounted in several places.
+        let met = below || meets(&target, facts, &mut ends.destination, inbox, note)?;
+        let same_file = kind(facts) == Some(ItemKind::File) && (met || is_same(facts, there));
+        let inside = kind(facts) == Some(ItemKind::Directory) && met;
         let same_path = same_paths && target == facts.resolved;
         if same_file || same_path || inside {
             let relation = if inside && !same_path { "lies inside" } else { "is" };
@@ -352,8 +378,8 @@ fn check_not_itself(
     Ok(())
 }
 
-/// Whether a path of this end is a directory that another end of the host knows, or lies below it.
-fn lies_in(path: &[u8], directory: &PathFacts, end: &mut End, inbox: &mut Inbox, note: &Note) -> Result<bool, Failure> {
+/// Whether what another end of the host knows stands on the way to a path of this end, or there.
+fn meets(path: &[u8], known: &PathFacts, end: &mut End, inbox: &mut Inbox, note: &Note) -> Result<bool, Failure> {
     let slashes = path.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/').map(|(place, _)| place);
     let above = slashes.map(|place| path[..place].to_vec());
     let paths: Vec<Vec<u8>> = [b"/".to_vec()].into_iter().chain(above).chain([path.to_vec()]).collect();
@@ -361,15 +387,16 @@ fn lies_in(path: &[u8], directory: &PathFacts, end: &mut End, inbox: &mut Inbox,
         // What may not be looked at is not known to be the same.
         let answer = end.request_or_refusal(inbox, note, Ask::Inspect(Paths { paths: portion.to_vec() }))?;
         let Ok(Tell::Inspected(inspected)) = answer else { continue };
-        let is_it = |facts: &PathFacts| {
-            kind(facts) == Some(ItemKind::Directory)
-                && (facts.device, facts.inode) == (directory.device, directory.inode)
-        };
-        if inspected.facts.iter().any(is_it) {
+        if inspected.facts.iter().any(|facts| is_same(known, facts)) {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Whether two are one file, or one directory, of one host.
+fn is_same(one: &PathFacts, other: &PathFacts) -> bool {
+    one.inode != 0 && kind(one) == kind(other) && (one.device, one.inode) == (other.device, other.inode)
 }
 
 fn is_below(path: &[u8], directory: &[u8]) -> bool {

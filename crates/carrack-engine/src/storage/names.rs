@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use carrack_core::limits;
+use carrack_core::path::split_name;
+use carrack_core::report::ItemKind;
 use carrack_core::transfer::marker::{TAG_BYTES, Tag};
-use carrack_sys::dir::Dir;
+use carrack_sys::dir::{Dir, Kind};
 
 const MIDDLE: &[u8] = b".carrack-";
 const PART_END: &[u8] = b".part";
@@ -41,6 +43,20 @@ pub fn tag_of(name: &[u8]) -> Option<Tag> {
     };
     let tag: Tag = tag.try_into().ok()?;
     (numbered && tag.iter().all(u8::is_ascii_hexdigit)).then_some(tag)
+}
+
+/// Whether an entry is one of ours: a marker, or what is being written. Left out wherever a tree is copied.
+pub fn is_own(name: &[u8], kind: Kind) -> bool {
+    matches!(kind, Kind::File | Kind::Symlink) && is_own_name(name)
+}
+
+fn is_own_name(name: &[u8]) -> bool {
+    is_marker(name) || tag_of(name).is_some()
+}
+
+/// As [`is_own`], of an entry of a listing.
+pub fn is_own_path(path: &[u8], kind: Option<ItemKind>) -> bool {
+    matches!(kind, Some(ItemKind::File | ItemKind::Symlink)) && is_own_name(split_name(path).1)
 }
 
 /// A tag that no other run has.

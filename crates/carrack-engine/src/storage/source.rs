@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::transfer::ScannedItem;
@@ -15,6 +16,7 @@ use carrack_sys::{dir, file};
 use super::descriptors::patiently;
 use super::past_cache::ReadAhead;
 use super::place::Place;
+use super::settle::{SourceClocks, settle};
 use super::synthetic;
 use crate::error::{failure, io_failure};
 
@@ -155,6 +157,30 @@ impl OpenSource {
         self.stat.as_ref()
     }
 
+    /// Looks at it until a change that comes while it is read cannot go unseen. `rest` lets so much time pass, and says whether to go on.
+    ///
+    /// # Errors
+    /// With [`ErrorCode::SourceChanged`] when it changes all the time, and those of the system.
+    pub fn settled(mut self, clocks: &SourceClocks, rest: &mut dyn FnMut(Duration) -> bool) -> Result<Self, Failure> {
+        let Content::File(file) = &self.content else { return Ok(self) };
+        let found = settle(clocks, file, rest).map_err(|error| io_failure(Side::Source, "stat", &error))?;
+        self.stat = Some(found.ok_or_else(|| {
+            let message = "is written to all the time; run the same command again when it rests";
+            failure(ErrorCode::SourceChanged, Side::Source, message)
+        })?);
+        Ok(self)
+    }
+
+    /// Its permission bits and modification time, as they are to be at the destination; of a source without any, the item's. Of what may
+    /// have grown the time is that of the listing: whoever compares times later sees that there is more.
+    pub fn attributes(&self, item: &ScannedItem) -> (u32, Option<(i64, u32)>) {
+        match self.stat {
+            Some(stat) if self.prefix.is_some() => (stat.mode, item.mtime),
+            Some(stat) => (stat.mode, Some((stat.mtime.seconds, stat.mtime.nanos))),
+            None => (item.mode, item.mtime),
+        }
+    }
+
     /// It may grow from now on, and may have grown since it was listed: what was there then is what is copied.
     pub fn may_grow_from(mut self, listed: Option<u64>) -> Self {
         self.prefix = listed.filter(|_| self.stat.is_some());
@@ -171,7 +197,8 @@ impl OpenSource {
         };
         let same_time = |listed: Option<(i64, u32)>, now: Time| listed.is_none_or(|at| at == (now.seconds, now.nanos));
         let is_same = if self.prefix.is_some() {
-            stat.size >= size
+            // The same file, and not another that has taken its name.
+            stat.size >= size && item.file.is_none_or(|file| file == (stat.device, stat.inode))
         } else {
             // The change time as well: whoever puts another file in its place may give it the same modification time.
             stat.size == size && same_time(item.mtime, stat.mtime) && same_time(item.changed, stat.ctime)
@@ -476,6 +503,15 @@ mod tests {
             assert!(content[..4] == *b"kept" && content[4..].iter().all(|&byte| byte == b'.'));
             assert_eq!(content.len(), 4 + before);
             source.check_unchanged().unwrap();
+            assert_eq!(source.attributes(&item).1, item.mtime);
+            // Another file is another, however long it is.
+            let other = place.path().join("other");
+            std::fs::write(&other, vec![b'.'; 4 * MOST]).unwrap();
+            std::fs::rename(&path, place.path().join("kept")).unwrap();
+            std::fs::rename(&other, &path).unwrap();
+            let replaced = root.open_item(&item).unwrap().may_grow_from(item.size);
+            assert_eq!(code(replaced.check_listed(&item)), ErrorCode::SourceChanged);
+            std::fs::rename(place.path().join("kept"), &path).unwrap();
             // What loses something is no file that grows.
             if before > 0 {
                 std::fs::File::options().write(true).open(&path).unwrap().set_len(before as u64 - 1).unwrap();

@@ -14,6 +14,7 @@ use carrack_core::transfer::ScannedItem;
 use carrack_sys::dir::{Dir, Entry, Kind, Links, Stat};
 
 use super::descriptors::patiently;
+use super::names::is_own;
 use super::source::{RootKind, SourceRoot};
 use crate::error::{failure, io_failure};
 
@@ -23,6 +24,8 @@ pub enum Found {
     Item(ScannedItem),
     /// Something that could not be looked at: its place (kind and size are not known) and why.
     Failure(ScannedItem, Failure),
+    /// A marker or part file of Carrack's own: left out.
+    Own,
 }
 
 /// Walks one source and hands everything that is selected, and the directories above it, to `each`, until that says to stop (`false`).
@@ -46,6 +49,7 @@ pub fn walk(
         mtime: None,
         sparse: false,
         changed: None,
+        file: None,
     };
     match &root.kind {
         RootKind::Directory(directory) => {
@@ -128,6 +132,7 @@ pub fn missing<'a>(roots: &'a [SourceRoot], selection: &'a Selection) -> impl It
             mtime: None,
             sparse: false,
             changed: None,
+            file: None,
         };
         Some(Found::Failure(item, failure(ErrorCode::NotFound, Side::Source, "is not there (--files-from names it)")))
     })
@@ -145,7 +150,8 @@ fn scanned(root: u32, path: Vec<u8>, stat: &Stat) -> ScannedItem {
     let sparse = kind == ItemKind::File && stat.blocks_512.saturating_mul(512) < stat.size - stat.size / 8;
     let changed = Some((stat.ctime.seconds, stat.ctime.nanos));
     let mtime = Some((stat.mtime.seconds, stat.mtime.nanos));
-    ScannedItem { root, path, kind, size, mode: stat.mode, mtime, sparse, changed }
+    let file = Some((stat.device, stat.inode));
+    ScannedItem { root, path, kind, size, mode: stat.mode, mtime, sparse, changed, file }
 }
 
 fn stat_failure(error: &io::Error) -> Failure {
@@ -199,6 +205,7 @@ impl Walk<'_> {
             mtime: None,
             sparse: false,
             changed: None,
+            file: None,
         };
         (self.each)(Found::Failure(item, why))
     }
@@ -231,6 +238,10 @@ impl Walk<'_> {
             return self.fail(path, ItemKind::Directory, failure(ErrorCode::NameTooLong, Side::Source, message));
         }
         match directory.stat_at(&entry.name) {
+            Ok(stat) if is_own(&entry.name, stat.kind) => {
+                covered(&mut self.selection, self.target, &full);
+                (self.each)(Found::Own)
+            }
             Ok(stat) => {
                 let item = scanned(self.number, full, &stat);
                 let covers = covered(&mut self.selection, self.target, &item.path);

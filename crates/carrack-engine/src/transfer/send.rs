@@ -1,15 +1,16 @@
 //! The sending end: scan, streams, pump.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use carrack_core::digest::BlockDigest;
+use carrack_core::digest::{BlockDigest, FileTree, block_count, block_length};
 use carrack_core::pace::RateLimit;
-use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
+use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
+use carrack_core::request::Verify;
 use carrack_core::selection::Selection;
 use carrack_core::transfer::ScannedItem;
 use carrack_core::transfer::sender::{
@@ -29,6 +30,8 @@ use crate::data::stream::{Connection, OutStream};
 use crate::data::traffic::TrafficCount;
 use crate::error::{failure, protocol_failure};
 use crate::panics::contain;
+use crate::storage::overlap::Overlaps;
+use crate::storage::settle::SourceClocks;
 use crate::storage::source::{OpenSource, SourceRoot};
 use crate::storage::walk::{self, Found};
 
@@ -40,6 +43,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 const SCAN_BATCH: usize = 64;
 /// Found items handed to the machine before there is a data connection: what is told of them waits at the command.
 const SCAN_AHEAD: usize = 4096;
+/// Large files that are read once more at the same time.
+const SECOND_READERS: usize = 2;
 
 /// The sending end of a transfer.
 pub struct SendRun {
@@ -58,6 +63,11 @@ pub struct SendRun {
     limit: Option<Mutex<RateLimit>>,
     /// Whether there has been a data connection.
     linked: AtomicBool,
+    clocks: SourceClocks,
+    /// Sources to be read once more, where that was asked for.
+    again: Mutex<VecDeque<u64>>,
+    /// Markers and part files of Carrack's own that the scan has left out.
+    own: AtomicU64,
     stages: Arc<Stages>,
     traffic: TrafficCount,
     voice: Voice,
@@ -87,12 +97,18 @@ impl SendRun {
             stuck: Mutex::default(),
             limit: options.rate_limit.map(|rate| Mutex::new(RateLimit::new(rate))),
             linked: AtomicBool::new(false),
+            clocks: SourceClocks::default(),
+            again: Mutex::default(),
+            own: AtomicU64::new(0),
             stages: Arc::default(),
             traffic: TrafficCount::default(),
             voice,
             threads: Mutex::default(),
         });
         run.spawn("the pump", Self::pump_to_the_end);
+        if options.verify == Verify::Source {
+            (0..SECOND_READERS).for_each(|_| run.spawn("reading sources once more", Self::read_once_more));
+        }
         run
     }
 
@@ -232,11 +248,12 @@ impl SendRun {
     fn scan(&self) {
         let mut selection = self.selection.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut ahead = 0;
+        let overlaps = Overlaps::new(&self.roots);
         for (number, root) in self.roots.iter().enumerate() {
             let mut batch = Vec::with_capacity(SCAN_BATCH);
             let mut since = Instant::now();
             walk::walk(number as u32, root, selection.as_mut(), &mut |found| {
-                batch.push(found);
+                batch.push(overlaps.check(found));
                 // A slow listing must not keep back what it has found.
                 let full = batch.len() >= SCAN_BATCH || since.elapsed() > Duration::from_millis(2);
                 if !full {
@@ -277,6 +294,9 @@ impl SendRun {
             match found {
                 Found::Item(item) => machine.handle_item(now, item),
                 Found::Failure(item, why) => machine.handle_scan_failure(&item, why),
+                Found::Own => {
+                    self.own.fetch_add(1, Ordering::Relaxed);
+                }
             }
         }
         drop(machine);
@@ -332,6 +352,78 @@ impl SendRun {
         }
     }
 
+    /// Reads sources once more that have been sent, until the transfer has ended.
+    fn read_once_more(&self) {
+        let mut slice = vec![0; SLICE_BYTES];
+        loop {
+            let mut machine = self.lock();
+            let item = loop {
+                if machine.outcome().is_some() {
+                    return;
+                }
+                let next = self.again.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                match next {
+                    Some(item) => break item,
+                    None => machine = self.changed.wait(machine).unwrap_or_else(PoisonError::into_inner),
+                }
+            };
+            let was_read = machine.was_read(item);
+            drop(machine);
+            let source = self.sources.lock().unwrap_or_else(PoisonError::into_inner).get(&item).cloned();
+            let result = source.map_or(Ok(()), |source| {
+                let same = was_read.map_or(Ok(true), |was_read| self.reads_the_same(&source, was_read, &mut slice));
+                // The times tell more of what has happened, if they tell.
+                source.check_unchanged().and_then(|()| if same? { Ok(()) } else { Err(changed_unseen()) })
+            });
+            self.tell(|machine| machine.handle_source_checked(item, result));
+        }
+    }
+
+    /// Whether a source gives the same content once more, as far as it can be read twice.
+    fn reads_the_same(
+        &self,
+        source: &OpenSource,
+        (size, digests, sparse): (u64, FileDigests, bool),
+        slice: &mut [u8],
+    ) -> Result<bool, Failure> {
+        if source.stat().is_none() {
+            return Ok(true);
+        }
+        let block_bytes = self.options.block_bytes;
+        let mut tree = FileTree::new(block_bytes, self.options.digests);
+        let blocks = block_count(size, block_bytes);
+        for index in 0..blocks {
+            let (offset, length) = (index * u64::from(block_bytes), block_length(index, size, block_bytes));
+            let job =
+                BlockJob { item: 0, offset, length: length as u32, whole: blocks == 1, unsized_source: false, sparse };
+            tree.insert(index, length, self.digest(source, job, slice)?);
+            if self.lock().outcome().is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(tree.finish(size) == Some(digests))
+    }
+
+    /// Reads a block and sends nothing.
+    fn digest(&self, source: &OpenSource, job: BlockJob, slice: &mut [u8]) -> Result<BlockDigest, Failure> {
+        let hole = job.sparse && source.is_hole(job.offset, u64::from(job.length));
+        let _reading = (!hole).then(|| source.begin(job.offset, job.length.into()));
+        let mut hasher = BlockHasher::new(self.options.digests, job.offset);
+        let mut read = 0;
+        while read < job.length as usize {
+            let most = slice.len().min(job.length as usize - read);
+            let slice = &mut slice[..most];
+            if hole {
+                slice.fill(0);
+            } else {
+                source.read_at(job.offset + read as u64, slice)?;
+            }
+            hasher.update(slice);
+            read += slice.len();
+        }
+        Ok(hasher.finish(job.whole))
+    }
+
     /// Ends streams over which nothing that fills a packet gets through: they can be made with smaller ones.
     fn cut_stuck(&self, paths: &mut PathWatch) {
         for number in paths.look(Instant::now(), &self.sockets) {
@@ -356,6 +448,10 @@ impl SendRun {
             SenderAction::Send(message) => {
                 // A control connection that is gone ends the whole session; its reader notices.
                 let _ = (self.voice.peer)(&message);
+            }
+            SenderAction::CheckSource(item) if self.options.verify == Verify::Source => {
+                self.again.lock().unwrap_or_else(PoisonError::into_inner).push_back(item);
+                self.changed.notify_all();
             }
             SenderAction::CheckSource(item) => {
                 let source = self.sources.lock().unwrap_or_else(PoisonError::into_inner).get(&item).cloned();
@@ -404,26 +500,45 @@ impl SendRun {
             resumed_files: totals.files_resumed,
             resumed_bytes: totals.bytes_resumed,
             items_again: totals.faults.items_again,
+            leftovers: self.own.load(Ordering::Relaxed),
             ..Ended::default()
         }));
     }
 
-    fn source_of(&self, item: u64) -> Result<Arc<OpenSource>, Failure> {
+    fn source_of(&self, item: u64, stream: u16) -> Result<Arc<OpenSource>, Failure> {
         if let Some(source) = self.sources.lock().unwrap_or_else(PoisonError::into_inner).get(&item) {
             return Ok(Arc::clone(source));
         }
         let scanned = self.lock().scanned(item).cloned();
         let scanned = scanned.ok_or_else(|| failure(ErrorCode::Internal, Side::Source, "the item has ended"))?;
-        let opened = self.open(&scanned)?;
+        let opened = self.open(&scanned, stream)?;
         opened.check_listed(&scanned)?;
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         // Another stream may have been quicker: all must read the same open file.
         Ok(Arc::clone(sources.entry(item).or_insert_with(|| Arc::new(opened))))
     }
 
-    fn open(&self, item: &ScannedItem) -> Result<OpenSource, Failure> {
+    fn open(&self, item: &ScannedItem, stream: u16) -> Result<OpenSource, Failure> {
         let opened = self.root(item)?.open_item(item)?;
-        Ok(if self.options.allow_growing { opened.may_grow_from(item.size) } else { opened })
+        if self.options.allow_growing {
+            let opened = opened.may_grow_from(item.size);
+            return opened.check_listed(item).map(|()| opened);
+        }
+        opened.settled(&self.clocks, &mut |time| self.rest(stream, time))
+    }
+
+    /// Lets so much time pass, for a source that a stream waits for; false when the transfer has ended.
+    fn rest(&self, stream: u16, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        let mut machine = self.lock();
+        machine.handle_source_rests(stream, until);
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || machine.outcome().is_some() {
+                return machine.outcome().is_none();
+            }
+            machine = self.changed.wait_timeout(machine, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     fn root(&self, item: &ScannedItem) -> Result<&SourceRoot, Failure> {
@@ -443,6 +558,13 @@ impl SendRun {
             }
         }
     }
+}
+
+/// Two readings differ, and no time has moved.
+fn changed_unseen() -> Failure {
+    let message = "changed while it was copied, and its times do not show it, as when a program writes to it through a mapping (mmap); run \
+                   the same command again when it rests";
+    failure(ErrorCode::SourceChanged, Side::Source, message)
 }
 
 /// One stream's thread.
@@ -510,7 +632,7 @@ impl StreamWork<'_> {
     }
 
     fn send_block(&mut self, job: BlockJob) -> io::Result<()> {
-        let source = match self.run.source_of(job.item) {
+        let source = match self.run.source_of(job.item, self.number) {
             Ok(source) => source,
             Err(why) => {
                 self.block_done(job, Err(why));
@@ -569,23 +691,8 @@ impl StreamWork<'_> {
 
     /// Reads a block that the receiver holds from an earlier attempt, and tells its digest.
     fn check_block(&mut self, job: BlockJob) {
-        let result = self.run.source_of(job.item).and_then(|source| {
-            let hole = job.sparse && source.is_hole(job.offset, u64::from(job.length));
-            let _reading = (!hole).then(|| source.begin(job.offset, job.length.into()));
-            let mut hasher = BlockHasher::new(self.run.options.digests, job.offset);
-            let mut read = 0;
-            while read < job.length as usize {
-                let slice = &mut self.slice[..(job.length as usize - read).min(SLICE_BYTES)];
-                if hole {
-                    slice.fill(0);
-                } else {
-                    source.read_at(job.offset + read as u64, slice)?;
-                }
-                hasher.update(slice);
-                read += slice.len();
-            }
-            Ok(hasher.finish(job.whole))
-        });
+        let source = self.run.source_of(job.item, self.number);
+        let result = source.and_then(|source| self.run.digest(&source, job, &mut self.slice));
         let now = Instant::now();
         self.run.tell(|machine| machine.handle_block_checked(now, self.number, job.item, job.offset, result));
     }
@@ -647,16 +754,19 @@ impl StreamWork<'_> {
     fn send_file(&mut self, item: &ScannedItem, target: &[u8]) -> io::Result<SentItem> {
         self.content.clear();
         let mut described = item.clone();
-        let (run, content) = (self.run, &mut self.content);
+        let twice = self.run.options.verify == Verify::Source;
+        let (run, stream, content) = (self.run, self.number, &mut self.content);
         let read = run.stages.wait_briefly(Waits::Storage, || {
-            run.open(item).and_then(|source| {
-                if let Some(stat) = source.stat() {
-                    described.mode = stat.mode;
-                    described.mtime = Some((stat.mtime.seconds, stat.mtime.nanos));
-                }
+            run.open(item, stream).and_then(|source| {
+                (described.mode, described.mtime) = source.attributes(item);
                 let most = item.size.filter(|_| source.stat().is_none()).unwrap_or(BUNDLED_FILE_BYTES_MAX);
                 source.read_whole(content, most as usize)?;
-                source.check_unchanged()
+                let same = !twice || source.stat().is_none() || {
+                    let mut second = Vec::with_capacity(content.len());
+                    source.read_whole(&mut second, most as usize)?;
+                    second == *content
+                };
+                source.check_unchanged().and_then(|()| if same { Ok(()) } else { Err(changed_unseen()) })
             })
         });
         if read.is_err() {
@@ -709,7 +819,7 @@ fn entry(kind: EntryKind, item: &ScannedItem, target: &[u8], size: usize) -> Ent
 mod tests {
     use std::sync::mpsc;
 
-    use carrack_core::request::{Digests, Durability, Existing, Verify};
+    use carrack_core::request::{Digests, Durability, Existing};
 
     use super::*;
     use crate::storage::source::RootKind;

@@ -55,7 +55,7 @@ fn nothing_outside_is_read_or_changed() {
     for path in WAYS_OUT {
         let sum = Sum { path: bytes(path), blake3: true, ..Sum::default() };
         let asks = [
-            Ask::List(List { path: bytes(path), recursive: true, itself: false }),
+            Ask::List(List { path: bytes(path), recursive: true, ..List::default() }),
             Ask::Sum(sum),
             Ask::MakeDirectory(MakeDirectory { path: bytes(&format!("{path}/made")), parents: false }),
             Ask::MakeDirectory(MakeDirectory { path: bytes(&format!("{path}/made/deep")), parents: true }),
@@ -111,7 +111,7 @@ fn links_that_lead_out_are_only_links() {
     let sandbox = Sandbox::new();
     with_links(&sandbox);
     let mut session = Session::start(&sandbox.root());
-    let list = List { path: b"".to_vec(), recursive: true, itself: false };
+    let list = List { path: b"".to_vec(), recursive: true, ..List::default() };
     let Ok(Tell::Page(page)) = session.request(Ask::List(list)) else { panic!() };
     assert!(page.entries.iter().all(|entry| entry.kind == 3), "{page:?}");
     assert_eq!(page.entries.len(), 4);

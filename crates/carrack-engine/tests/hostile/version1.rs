@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use carrack_core::report::{ErrorCode, ItemKind, Side};
-use carrack_core::request::{CopyOptions, Credential, Digests, Durability, Reach};
+use carrack_core::request::{CopyOptions, Credential, Digests, Durability, Reach, Verify};
 use carrack_core::tuning::BLOCK_BYTES;
 use carrack_core::wire::control::*;
 use carrack_core::wire::frame::{
@@ -120,6 +120,7 @@ fn what_the_version_before_cannot_do_is_refused() {
     let cases = [
         (CopyOptions { only: Some(vec![b"f".to_vec()]), ..CopyOptions::default() }, "--files-from"),
         (CopyOptions { allow_growing: true, ..CopyOptions::default() }, "--allow-growing"),
+        (CopyOptions { verify: Verify::Source, ..CopyOptions::default() }, "--verify source"),
     ];
     for (options, flag) in cases {
         let node = FakeNode::start(|node| {

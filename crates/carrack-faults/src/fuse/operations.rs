@@ -101,14 +101,14 @@ impl Operations {
     }
 
     fn describe(&self, number: u64, meta: &Metadata) -> FileAttr {
-        let nanos = if self.shared.features.whole_seconds { 0 } else { meta.mtime_nsec() };
+        let kept = |nanos| if self.shared.features.whole_seconds { 0 } else { nanos };
         FileAttr {
             ino: INodeNo(number),
             size: meta.len(),
             blocks: meta.blocks(),
             atime: time(meta.atime(), meta.atime_nsec()),
-            mtime: time(meta.mtime(), nanos),
-            ctime: time(meta.ctime(), meta.ctime_nsec()),
+            mtime: time(meta.mtime(), kept(meta.mtime_nsec())),
+            ctime: time(meta.ctime(), kept(meta.ctime_nsec())),
             crtime: UNIX_EPOCH,
             kind: FileType::from_std(meta.file_type()).unwrap_or(FileType::RegularFile),
             perm: (meta.permissions().mode() & 0o7777) as u16,

@@ -38,7 +38,7 @@ fn what() -> [Arg; 8] {
             "verify",
             "HOW",
             "wire: compare the digest of what the receiver wrote; disk: also of what storage \
-             gives back; none [default: wire]",
+             gives back; source: read the source once more as well, and compare; none [default: wire]",
         ),
         value(
             "digest",

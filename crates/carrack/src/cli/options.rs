@@ -278,6 +278,7 @@ fn parse_verify(text: &str) -> Result<Verify, String> {
     match text {
         "wire" => Ok(Verify::Wire),
         "disk" => Ok(Verify::Disk),
+        "source" => Ok(Verify::Source),
         "none" => Ok(Verify::None),
         _ => Err(format!("{text:?}: use wire, disk or none")),
     }

@@ -47,6 +47,7 @@ fn flags_reach_the_request() {
     assert_eq!(options("-u").existing, Existing::Older);
     assert_eq!(options("--verify disk").verify, Verify::Disk);
     assert_eq!(options("--verify=none").verify, Verify::None);
+    assert_eq!(options("--verify=source").verify, Verify::Source);
     assert_eq!(options("--encrypt none").encrypt, Encrypt::None);
     assert_eq!(options("--streams 8").streams, Some(8));
     assert_eq!(options("--streams auto").streams, None);
@@ -157,6 +158,7 @@ fn refused_with_a_usage_error() {
         ("--manifest - --json a b", "--manifest"),
         ("--digest none a b", "--digest none"),
         ("--digest none --verify disk a b", "--digest none"),
+        ("--digest none --verify source a b", "--digest none"),
         ("--digest none --verify none --manifest m a b", "--manifest"),
         ("--digest xxh128 --manifest m a b", "--digest xxh128 leaves out"),
         ("--digest blake3,xxh128 a b", "blake3 and xxh128"),

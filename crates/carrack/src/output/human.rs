@@ -154,6 +154,12 @@ fn verified(verify: Verify, report: &Report) -> String {
             format!("verified: {what} of what the receiver got{but}")
         }
         Verify::Wire => format!("verified: {what} of what the receiver wrote, before each name appeared{but}"),
+        Verify::Source if report.durable.is_none() => {
+            format!("verified: {what} of what the receiver got, and of the source read once more{but}")
+        }
+        Verify::Source => format!(
+            "verified: {what} of what the receiver wrote, and of the source read once more, before each name appeared{but}"
+        ),
         Verify::Disk => format!("verified: {what} of what storage gave back, before each name appeared{but}"),
         Verify::None => "verified: no, as asked (--verify none)".to_owned(),
     }
@@ -206,6 +212,12 @@ fn recovered(report: &Report) -> Option<String> {
         .map(|(number, what)| format!("{} {what}", count(*number)))
         .collect();
     (!told.is_empty()).then(|| format!("recovered: {}", told.join(", ")))
+}
+
+/// What stands in the source and is no part of it.
+pub fn left_out(report: &Report) -> Option<String> {
+    let count = counted(report.leftovers_skipped, "marker or part file", "markers and part files");
+    (report.leftovers_skipped > 0).then(|| format!("left out: {count} of other copies"))
 }
 
 /// What failed, told to the end even with `-q`.

@@ -68,6 +68,7 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
         "files_failed": report.files_failed,
         "files_vanished": report.files_vanished,
         "specials_skipped": report.specials_skipped,
+        "leftovers_skipped": report.leftovers_skipped,
         "failures": failures,
         "elapsed_seconds": seconds(report.elapsed),
         "moving_seconds": seconds(report.moving),
@@ -184,6 +185,7 @@ fn verify(how: Verify) -> &'static str {
     match how {
         Verify::Wire => "wire",
         Verify::Disk => "disk",
+        Verify::Source => "source",
         Verify::None => "none",
     }
 }

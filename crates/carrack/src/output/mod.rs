@@ -159,6 +159,9 @@ impl Output {
                 self.tell(&mut state, time, &line);
             }
         }
+        if self.options.verbose > 0 {
+            human::left_out(report).iter().for_each(|line| self.tell(&mut state, time, line));
+        }
         for line in human::failures(report) {
             state.screen.say(&line);
         }

@@ -15,7 +15,17 @@ pub(super) const LARGE: u64 = 2 << 20;
 
 pub(super) fn file(name: &str, size: Option<u64>) -> ScannedItem {
     let (path, mtime) = (name.as_bytes().to_vec(), Some((0, 0)));
-    ScannedItem { root: 0, path, kind: ItemKind::File, size, mode: 0o600, mtime, sparse: false, changed: None }
+    ScannedItem {
+        root: 0,
+        path,
+        kind: ItemKind::File,
+        size,
+        mode: 0o600,
+        mtime,
+        sparse: false,
+        changed: None,
+        file: None,
+    }
 }
 
 /// A sender with a large file (number 1), a bundle of two small ones (number 2) and two streams.
@@ -330,7 +340,7 @@ fn nothing_a_receiver_says_panics() {
     }
 }
 
-pub(super) fn finish(sender: &mut Sender, now: Instant, stream: u16, job: &Job) {
+fn finish(sender: &mut Sender, now: Instant, stream: u16, job: &Job) {
     match job {
         Job::Check(block) => {
             sender.handle_block_checked(now, stream, block.item, block.offset, Ok(BlockDigest::default()));

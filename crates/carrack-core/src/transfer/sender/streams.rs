@@ -168,6 +168,12 @@ impl Streams {
         *usual = Some(usual.map_or(took, |usual| (usual * 7 + took) / 8));
     }
 
+    /// What a stream carries and has not sent is not late before this moment: its source is waited for.
+    pub fn rest(&mut self, stream: u16, until: Instant) {
+        let carried = self.table.get_mut(&stream).into_iter().flat_map(|stream| &mut stream.carried);
+        carried.filter(|carried| !carried.sent).for_each(|carried| carried.since = carried.since.max(until));
+    }
+
     /// Takes units off the streams that carry them.
     pub fn forget(&mut self, which: impl Fn(Unit) -> bool) {
         for stream in self.table.values_mut() {

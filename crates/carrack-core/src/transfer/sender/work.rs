@@ -7,7 +7,7 @@ use super::offered::Compared;
 use super::streams::Carried;
 use super::{BlockJob, Bundle, Job, Next, Phase, Sender, SenderAction, SentItem};
 use crate::digest::BlockDigest;
-use crate::report::Failure;
+use crate::report::{Failure, FileDigests};
 use crate::transfer::Unit;
 use crate::wire::error_code::{ErrorCode, Side};
 use crate::wire::peer::PeerMessage;
@@ -186,6 +186,17 @@ impl Sender {
             Err(_) if !held => {}
             Err(failure) => self.abandon(number, failure),
         }
+    }
+
+    /// Size and digests of an offered item as it was read, for the one who reads it once more; and whether it has holes.
+    pub fn was_read(&self, number: u64) -> Option<(u64, FileDigests, bool)> {
+        let item = self.items.get(&number)?;
+        item.finish().map(|(size, digests)| (size, digests, item.scanned.sparse))
+    }
+
+    /// A stream waits until this moment for a source that has just changed. It is not slow.
+    pub fn handle_source_rests(&mut self, stream: u16, until: Instant) {
+        self.streams.rest(stream, until);
     }
 
     /// A stream has read a block that the receiver holds, as [`Job::Check`] asked. May be said after the stream was lost.

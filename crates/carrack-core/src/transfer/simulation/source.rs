@@ -95,7 +95,17 @@ impl Source {
         let mtime = Some((1, 2));
         let size_told = (kind == ItemKind::File).then_some(size);
         let changed = Some((-1000, 0));
-        let scanned = ScannedItem { root: 0, path, kind, size: size_told, mode: 0o644, mtime, sparse: false, changed };
+        let scanned = ScannedItem {
+            root: 0,
+            path,
+            kind,
+            size: size_told,
+            mode: 0o644,
+            mtime,
+            sparse: false,
+            changed,
+            file: None,
+        };
         self.items.push(SourceItem { scanned, size, version: 0, sizes: vec![size], gone: false });
     }
 

@@ -1,0 +1,237 @@
+//! Several sources of one copy that lead to the same name. The first source's item gets the name; one of a later source is a failed item
+//! before a byte of it goes. Two directories become one.
+//!
+//! Nothing is kept for each name: whether an earlier source has something under a name is looked up there, below its open directory.
+
+use std::collections::HashMap;
+use std::io;
+
+use carrack_core::path::{display_bytes, join, split_name};
+use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
+use carrack_core::selection::place;
+use carrack_sys::dir::{Kind, Links, Stat};
+
+use super::names::is_own;
+use super::source::{RootKind, SourceRoot};
+use super::walk::Found;
+use crate::error::{code_of, failure, io_failure};
+
+/// Sources of one copy, and which of them may lead to the same names.
+pub struct Overlaps<'a> {
+    roots: &'a [SourceRoot],
+    /// Numbers of those whose content goes straight into the destination.
+    contents: Vec<usize>,
+    /// The others by their names there, each with the first of its name.
+    named: HashMap<&'a [u8], usize>,
+}
+
+impl<'a> Overlaps<'a> {
+    /// Among these, in the order in which they are copied.
+    pub fn new(roots: &'a [SourceRoot]) -> Self {
+        let mut overlaps = Self { roots, contents: Vec::new(), named: HashMap::new() };
+        for (number, root) in roots.iter().enumerate() {
+            if root.target.is_empty() {
+                overlaps.contents.push(number);
+            } else {
+                overlaps.named.entry(&root.target).or_insert(number);
+            }
+        }
+        overlaps
+    }
+
+    /// What a walk has found, unless an earlier source has something else under the same name: then why it is not copied. A directory
+    /// that is there in both has the permissions and times of the first.
+    pub fn check(&self, found: Found) -> Found {
+        let Found::Item(mut item) = found else { return found };
+        match self.first(item.root as usize, &item.path, item.kind) {
+            Ok(None) => {}
+            Ok(Some(first)) => {
+                item.mode = first.mode;
+                item.mtime = Some((first.mtime.seconds, first.mtime.nanos));
+            }
+            Err(why) => return Found::Failure(item, why),
+        }
+        Found::Item(item)
+    }
+
+    /// Why an item of the last source is not copied, if an earlier one has something else under the same name. Of a source that is a file
+    /// the path says nothing.
+    pub fn refuses_of_last(&self, path: &[u8], kind: ItemKind) -> Option<Failure> {
+        let last = self.roots.len().checked_sub(1)?;
+        let path = if matches!(self.roots[last].kind, RootKind::Directory(_)) { path } else { b"" };
+        self.first(last, path, kind).err()
+    }
+
+    /// The directory of the first source that has one where this item goes, which is a directory then as well; `None` where no
+    /// earlier source has anything.
+    ///
+    /// # Errors
+    /// With [`ErrorCode::AlreadyExists`] where an earlier source has something and the two cannot become one, and those of the system.
+    pub fn first(&self, number: usize, path: &[u8], kind: ItemKind) -> Result<Option<Stat>, Failure> {
+        // Names differ unless a directory's content is among the sources.
+        let may = number > 0 && !self.contents.is_empty() && kind != ItemKind::Special;
+        let Some(root) = self.roots.get(number).filter(|_| may) else { return Ok(None) };
+        let target = place(&root.target, path);
+        let top = target.split(|&byte| byte == b'/').next().unwrap_or_default();
+        let named = self.named.get(top).copied().filter(|_| !target.is_empty());
+        let mut earlier: Vec<usize> = self.contents.iter().copied().chain(named).filter(|&one| one < number).collect();
+        earlier.sort_unstable();
+        for one in earlier {
+            let first = &self.roots[one];
+            let below = target.strip_prefix(&first.target[..]).unwrap_or_default();
+            let below = below.strip_prefix(b"/").unwrap_or(below);
+            match look(first, below) {
+                Ok(There::Nothing) => {}
+                Ok(There::Directory(stat)) if kind == ItemKind::Directory => return Ok(Some(stat)),
+                Ok(There::Directory(_) | There::Other) => {
+                    return Err(conflict((root, path), (first, below), &target));
+                }
+                Err(error) => {
+                    let what = format!("look whether {} is there as well", typed(first, below));
+                    return Err(io_failure(Side::Source, what, &error));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What a source has under a path.
+enum There {
+    /// Nothing that is copied.
+    Nothing,
+    Directory(Stat),
+    /// A file or a link: under the path, or where the path has a directory.
+    Other,
+}
+
+fn look(root: &SourceRoot, below: &[u8]) -> io::Result<There> {
+    let RootKind::Directory(top) = &root.kind else { return Ok(There::Other) };
+    let found = if below.is_empty() { top.stat_self() } else { top.stat(below, Links::Refuse) };
+    match found {
+        Ok(stat) if stat.kind == Kind::Dir => Ok(There::Directory(stat)),
+        Ok(stat) if matches!(stat.kind, Kind::File | Kind::Symlink) && !is_own(split_name(below).1, stat.kind) => {
+            Ok(There::Other)
+        }
+        Ok(_) => Ok(There::Nothing),
+        // Of a directory that may not be searched nothing is copied.
+        Err(error) => match code_of(&error) {
+            ErrorCode::NotFound | ErrorCode::PermissionDenied => Ok(There::Nothing),
+            ErrorCode::NotADirectory | ErrorCode::SymlinkRefused => Ok(There::Other),
+            _ => Err(error),
+        },
+    }
+}
+
+fn typed(root: &SourceRoot, path: &[u8]) -> String {
+    let top = root.typed.strip_suffix(b"/").filter(|top| !top.is_empty()).unwrap_or(&root.typed);
+    let whole = if path.is_empty() { top.to_vec() } else { join(top, path) };
+    display_bytes(&whole).to_string()
+}
+
+fn conflict(second: (&SourceRoot, &[u8]), first: (&SourceRoot, &[u8]), target: &[u8]) -> Failure {
+    let (second, first) = (typed(second.0, second.1), typed(first.0, first.1));
+    let message = format!(
+        "{second} and {first} would both become {}, and only the first source's is copied: rename one, or copy to different \
+         directories",
+        display_bytes(target)
+    );
+    failure(ErrorCode::AlreadyExists, Side::Source, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use carrack_sys::dir::Dir;
+
+    use super::*;
+    use crate::storage::walk::walk;
+
+    fn contents(place: &Path, name: &str) -> SourceRoot {
+        let kind = RootKind::Directory(Arc::new(Dir::open_ambient(&place.join(name)).unwrap()));
+        SourceRoot { kind, target: Vec::new(), typed: format!("{name}/").into_bytes() }
+    }
+
+    fn named(place: &Path, path: &str, target: &str) -> SourceRoot {
+        let whole = place.join(path);
+        let kind = if whole.is_dir() {
+            RootKind::Directory(Arc::new(Dir::open_ambient(&whole).unwrap()))
+        } else {
+            let (parent, name) = (whole.parent().unwrap(), whole.file_name().unwrap().as_encoded_bytes());
+            RootKind::Entry(Arc::new(Dir::open_ambient(parent).unwrap()), name.to_vec(), Links::Refuse)
+        };
+        SourceRoot { kind, target: target.as_bytes().to_vec(), typed: path.as_bytes().to_vec() }
+    }
+
+    /// What of the sources is refused, as `number of the source`, `path below it`, `typed path of the first`.
+    fn refused(roots: &[SourceRoot]) -> Vec<(u32, String, String)> {
+        let overlaps = Overlaps::new(roots);
+        let mut refused = Vec::new();
+        for (number, root) in roots.iter().enumerate() {
+            walk(number as u32, root, None, &mut |found| {
+                if let Found::Failure(item, why) = overlaps.check(found) {
+                    assert_eq!(why.code, ErrorCode::AlreadyExists, "{why:?}");
+                    let first = why.message.split(' ').nth(2).unwrap().to_string();
+                    refused.push((item.root, String::from_utf8(item.path).unwrap(), first));
+                }
+                true
+            });
+        }
+        refused.sort();
+        refused
+    }
+
+    #[test]
+    fn a_later_source_gives_way_wherever_an_earlier_one_has_something() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path();
+        for file in ["a/x", "a/d/f", "a/only", "a/t/u", "b/x", "b/d/f", "b/d/g", "b/only/f", "b/t", "c/d", "c/n"] {
+            let path = place.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, file).unwrap();
+        }
+        std::os::unix::fs::symlink("a", place.join("c/t")).unwrap();
+        let expected = |rows: &[(u32, &str, &str)]| -> Vec<(u32, String, String)> {
+            rows.iter().map(|(root, path, first)| (*root, (*path).into(), (*first).into())).collect()
+        };
+        let roots = [contents(place, "a"), contents(place, "b")];
+        let rows =
+            [(1, "d/f", "a/d/f"), (1, "only", "a/only"), (1, "only/f", "a/only/f"), (1, "t", "a/t"), (1, "x", "a/x")];
+        assert_eq!(refused(&roots), expected(&rows));
+        let roots =
+            [contents(place, "a"), named(place, "b/x", "x"), named(place, "b/d", "d"), named(place, "b/d/g", "g")];
+        assert_eq!(refused(&roots), expected(&[(1, "", "a/x"), (2, "f", "a/d/f")]));
+        let roots = [named(place, "b/d", "d"), named(place, "b/x", "t"), contents(place, "a"), contents(place, "c")];
+        let rows = [(2, "d/f", "b/d/f"), (2, "t", "b/x"), (2, "t/u", "b/x/u"), (3, "d", "b/d"), (3, "t", "b/x")];
+        assert_eq!(refused(&roots), expected(&rows));
+        // A link to a directory is no directory.
+        let roots = [contents(place, "c"), contents(place, "a")];
+        let rows = [(1, "d", "c/d"), (1, "d/f", "c/d/f"), (1, "t", "c/t"), (1, "t/u", "c/t/u")];
+        assert_eq!(refused(&roots), expected(&rows));
+        assert_eq!(refused(&[named(place, "a", "a"), named(place, "b", "b")]), expected(&[]));
+    }
+
+    #[test]
+    fn a_directory_of_two_sources_has_the_attributes_of_the_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path();
+        for (name, mode) in [("a/d", 0o750), ("b/d", 0o700), ("b/e", 0o711)] {
+            let path = place.join(name);
+            std::fs::create_dir_all(&path).unwrap();
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+        }
+        let roots = [contents(place, "a"), contents(place, "b")];
+        let overlaps = Overlaps::new(&roots);
+        let mut modes = Vec::new();
+        walk(1, &roots[1], None, &mut |found| {
+            if let Found::Item(item) = overlaps.check(found) {
+                modes.push((item.path, item.mode));
+            }
+            true
+        });
+        modes.sort();
+        assert_eq!(modes[1..], [(b"d".to_vec(), 0o750), (b"e".to_vec(), 0o711)]);
+    }
+}
