@@ -336,8 +336,11 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a secret is read through a link",
-        "crates/carrack-engine/src/own_files.rs",
-        ["directory.open_read(name, Links::Refuse)", "directory.open_read(name, Links::Beneath)"],
+        "crates/carrack-sys/src/file.rs",
+        [
+            "OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK",
+            "OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK",
+        ],
         TOKEN,
     ),
     mutation(

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use carrack_sys::dir::{Dir, Links};
+use carrack_sys::dir::Dir;
 
 use crate::error::describe;
 
@@ -25,13 +25,6 @@ fn base_directory(variable: &str, below_home: &str) -> PathBuf {
     let set = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from).join(below_home);
     set.unwrap_or_else(home).join("carrack")
-}
-
-/// The directory that holds a path, open, and the path's last name.
-fn parent(path: &Path) -> io::Result<(Dir, &[u8])> {
-    let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it names no file"))?;
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Ok((Dir::open_ambient(directory)?, name.as_bytes()))
 }
 
 /// Why a secret was not read.
@@ -56,12 +49,12 @@ pub fn read_secret(
     more: impl FnOnce(&std::fs::Metadata) -> Option<String>,
 ) -> Result<Vec<u8>, Unread> {
     let unfit = |error: io::Error| Unread::Unfit(describe(&error));
-    let opened = parent(path).and_then(|(directory, name)| directory.open_read(name, Links::Refuse));
-    let file: File = opened.map_err(|error| match error.raw_os_error() {
+    let file: File = carrack_sys::file::open_unfollowed(path).map_err(|error| match error.raw_os_error() {
         Some(carrack_sys::errno::ENOENT) => Unread::Absent,
         Some(carrack_sys::errno::ELOOP) => Unread::Foreign(
             "it is a symbolic link, and whoever made it chose where it leads: name the file itself".into(),
         ),
+        Some(carrack_sys::errno::EACCES) => Unread::Foreign(describe(&error)),
         _ => unfit(error),
     })?;
     let facts = file.metadata().map_err(unfit)?;
@@ -90,16 +83,15 @@ pub fn read_secret(
 }
 
 /// Writes a file that nobody else can read, and the directories above it. Whoever reads it sees the old or the new one, whole, also after a
-/// crash. A link at its place is followed, as whoever keeps configuration elsewhere wants it.
+/// crash.
 ///
 /// # Errors
 /// Those of the system calls; the old file is untouched then.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    if let Some(directory) = path.parent() {
-        make_private_directory(directory)?;
-    }
-    let (directory, name) = parent(&path)?;
+    let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it names no file"))?;
+    let above = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    make_private_directory(above)?;
+    let directory = Dir::open_ambient(above)?;
     let mut random = [0; 6];
     carrack_sys::host::random_bytes(&mut random)?;
     let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -108,7 +100,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let written = directory.create_new(&new).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()?;
-        directory.rename(&new, &directory, name)
+        directory.rename(&new, &directory, name.as_bytes())
     });
     if written.is_err() {
         let _ = directory.unlink(&new);

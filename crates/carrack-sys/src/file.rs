@@ -6,14 +6,22 @@
 
 use crate::dir::{Time, mode_bits, only_mtime};
 use crate::retry;
-use rustix::fs::{OFlags, SeekFrom};
+use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 /// Bytes that are looked at, and written, at once where a file system makes no holes.
 const ZEROED_AT_ONCE: usize = 256 << 10;
+
+/// Opens a file that the user named, or that may have been put there for the user: never through a link in its last name, never waiting for the
+/// writer of a FIFO. What it is the caller looks at.
+pub fn open_unfollowed(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    Ok(retry(|| rustix::fs::open(path, flags, Mode::empty()))?.into())
+}
 
 /// Reads once at `offset`: 0 is the end of the file, fewer than asked is no error.
 pub fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {

@@ -95,7 +95,9 @@ impl KnownNodes {
             Ok(())
         } else {
             let gap = if now.text.is_empty() || now.text.ends_with('\n') { "" } else { "\n" };
-            write_whole(&self.path, format!("{}{gap}{line}", now.text).as_bytes())
+            // Whoever keeps configuration elsewhere has a link here, and wants it followed.
+            let real = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+            write_whole(&real, format!("{}{gap}{line}", now.text).as_bytes())
         };
         drop(lock);
         match written {

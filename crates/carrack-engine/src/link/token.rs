@@ -17,7 +17,7 @@ use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::Credential;
 
 use crate::error::{describe, failure};
-use crate::own_files::{Unread, config_directory, make_private_directory, read_secret, write_whole};
+use crate::own_files::{Unread, config_directory, read_secret, write_whole};
 
 /// Why a file holds no token that anybody should be shown.
 type Unfit = String;
@@ -187,8 +187,7 @@ fn keep_in(directory: &Path, node: &NodeAddress, token: &[u8]) -> Result<PathBuf
     let path = directory.join(node.known_as());
     let token = check(token)
         .map_err(|why| failure(ErrorCode::Usage, Side::Command, format!("the token for {}: {why}", node.known_as())))?;
-    let written = make_private_directory(directory).and_then(|()| write_whole(&path, format!("{token}\n").as_bytes()));
-    written.map_err(|error| named(&path, "write", &error))?;
+    write_whole(&path, format!("{token}\n").as_bytes()).map_err(|error| named(&path, "write", &error))?;
     Ok(path)
 }
 

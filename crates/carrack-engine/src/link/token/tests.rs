@@ -135,6 +135,9 @@ fn found_files_of_others_are_passed_over_without_a_word() {
     fs::create_dir(&place).unwrap();
     nothing(&home, "a directory");
     fs::remove_dir(&place).unwrap();
+    symlink("nowhere", &place).unwrap();
+    nothing(&home, "a link to nowhere");
+    fs::remove_file(&place).unwrap();
     if carrack_sys::host::user_id() == 0 {
         let path = home.write(&format!("run/{}", own_name()), "of-another", 0o600);
         std::os::unix::fs::chown(&path, Some(4711), None).unwrap();
@@ -172,6 +175,12 @@ fn a_file_that_was_named_is_the_users_own_or_an_error() {
     symlink(&good, &link).unwrap();
     refused(&link, "symbolic link");
     refused(&home.path("absent"), "No such file");
+    // The directory may be one that cannot be listed.
+    let searched = home.write("searched/token", "word", 0o600);
+    fs::set_permissions(home.path("searched"), Permissions::from_mode(0o100)).unwrap();
+    let file = Credential::File(searched.into_os_string().into_vec());
+    assert_eq!(home.shown(&file), "word");
+    fs::set_permissions(home.path("searched"), Permissions::from_mode(0o700)).unwrap();
     refused(home.directory.path(), "no regular file");
     let fifo = home.path("fifo");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
@@ -197,6 +206,11 @@ fn kept_tokens_are_listed_by_node_and_replaced_whole() {
     for (host, token) in [("b", "one"), ("A.", "two\n"), ("b", "three")] {
         keep_in(&directory, &node(host), token.as_bytes()).unwrap();
     }
+    // A link is replaced, not followed: it would not be read.
+    fs::remove_file(directory.join("a:7420")).unwrap();
+    symlink(home.path("elsewhere"), directory.join("a:7420")).unwrap();
+    keep_in(&directory, &node("a"), b"four").unwrap();
+    assert!(!home.path("elsewhere").exists());
     assert_eq!(keep_in(&directory, &node("b"), b"two words").unwrap_err().code, ErrorCode::Usage);
     let found = kept_in(&directory).unwrap();
     assert_eq!(found.iter().map(|kept| &*kept.node).collect::<Vec<_>>(), ["a:7420", "b:7420"]);
