@@ -407,6 +407,12 @@ const MUTATIONS: &[Mutation] = &[
         FAULTS,
     ),
     mutation(
+        "it does not matter where the destination's path leads at the end",
+        "crates/carrack-engine/src/storage/tree.rs",
+        ["        self.check_path()?;\n", ""],
+        "-p carrack --test system destination::",
+    ),
+    mutation(
         "a directory that was exchanged gets the other's attributes",
         "crates/carrack-engine/src/storage/directories.rs",
         ["Ok(first == now || !found.file_system.keeps_inodes)", "Ok(first == now || found.file_system.keeps_inodes)"],

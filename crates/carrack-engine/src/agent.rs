@@ -743,7 +743,8 @@ impl Agent {
                 let directory = self.environment.place.make_dirs(path, durably).map_err(|error| named(&error))?;
                 let request = marker_request(role, options)?;
                 let tree = Tree::new(directory, request, options.durability).map_err(|error| named(&error))?;
-                Ok(Destination::Tree(tree))
+                let (place, path) = (self.environment.place.clone(), path.to_vec());
+                Ok(Destination::Tree(tree.found_by(move || place.stat(&path))))
             }
             // Not the library's standard output: that keeps a last line to itself, and swallows the error when it cannot be written.
             (1, true) => {

@@ -1,6 +1,7 @@
 //! A peer that breaks the protocol: each machine says so, never panics, and keeps its bounds.
 #![cfg(test)]
 
+mod directories;
 mod earlier_receiver;
 mod earlier_sender;
 mod receiver;
@@ -75,6 +76,7 @@ fn any_message(rng: &mut Rng) -> PeerMessage {
         8 => PeerMessage::Directories(vec![DirectoryAttributes { path: b"d".to_vec(), mode: 0, mtime: (0, 0) }]),
         9 if rng.chance(50) => PeerMessage::Finish,
         10 if rng.chance(50) => PeerMessage::Finished { durable: true, failures: vec![(b"d".to_vec(), failure())] },
+        10 => PeerMessage::DirectoriesFailed(vec![(b"d".to_vec(), failure())]),
         11 if rng.chance(20) => PeerMessage::Fail(failure()),
         12 => PeerMessage::Held {
             item,

@@ -27,7 +27,7 @@ use crate::wire::control::TransferOptions;
 use crate::wire::error_code::{ErrorCode, Side};
 use crate::wire::frame::Trailer;
 use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage, QueryItem};
-use crate::wire::{ProtocolError, VERSION_RESUME};
+use crate::wire::{ProtocolError, VERSION_DIRECTORIES_FAILED, VERSION_RESUME};
 use crate::{limits, tuning};
 
 /// What has to be done outside.
@@ -133,6 +133,8 @@ pub struct Receiver {
     directories_pending: u64,
     directory_failures: Vec<(Vec<u8>, Failure)>,
     directory_failure_bytes: usize,
+    /// Beyond what fits into the last message to a sender of a version before.
+    directory_failures_untold: u64,
     phase: Phase,
     bytes_landed: u64,
     files_published: u64,
@@ -165,7 +167,7 @@ impl Receiver {
     const BUNDLES_REMEMBERED: usize = 4 * limits::UNACKNOWLEDGED_BUNDLES;
     /// Answers that wait to be sent. Far more than an honest sender can be owed; one that asks and does not listen ends the transfer.
     const ACTIONS_WAITING: usize = 16_384;
-    /// Paths and texts of directories' failures in the last message, in bytes: it has to fit into one.
+    /// Paths and texts of directories' failures in one message, in bytes.
     const DIRECTORY_FAILURE_BYTES: usize = limits::MESSAGE_BYTES / 2;
 
     /// A receiver that has been offered nothing yet.
@@ -186,6 +188,7 @@ impl Receiver {
             directories_pending: 0,
             directory_failures: Vec::new(),
             directory_failure_bytes: 0,
+            directory_failures_untold: 0,
             phase: Phase::Receiving,
             bytes_landed: 0,
             files_published: 0,
@@ -272,6 +275,7 @@ impl Receiver {
             | PeerMessage::SendAgain { .. }
             | PeerMessage::Done { .. }
             | PeerMessage::BundleDone { .. }
+            | PeerMessage::DirectoriesFailed(_)
             | PeerMessage::Finished { .. } => {
                 return Err(ProtocolError::violation("the sender sent what only a receiver sends"));
             }
@@ -629,14 +633,30 @@ impl Receiver {
         assert!(self.directories_pending > 0, "only attributes that were to be set are");
         self.directories_pending -= 1;
         for (path, failure) in failures {
-            let bytes = path.len() + failure.message.len();
-            let room = self.directory_failure_bytes + bytes <= Self::DIRECTORY_FAILURE_BYTES;
-            if room && self.directory_failures.len() < limits::FAILURES_TOLD {
-                self.directory_failure_bytes += bytes;
-                self.directory_failures.push((path, failure));
+            // With what protobuf says of lengths and codes.
+            let bytes = path.len() + failure.message.len() + 32;
+            if self.directory_failure_bytes + bytes > Self::DIRECTORY_FAILURE_BYTES {
+                if self.options.version < VERSION_DIRECTORIES_FAILED {
+                    self.directory_failures_untold += 1;
+                    continue;
+                }
+                self.tell_directories_failed();
             }
+            self.directory_failure_bytes += bytes;
+            self.directory_failures.push((path, failure));
+        }
+        if self.options.version >= VERSION_DIRECTORIES_FAILED {
+            self.tell_directories_failed();
         }
         self.advance();
+    }
+
+    fn tell_directories_failed(&mut self) {
+        self.directory_failure_bytes = 0;
+        let failures = std::mem::take(&mut self.directory_failures);
+        if !failures.is_empty() && !self.has_ended() {
+            self.send(PeerMessage::DirectoriesFailed(failures));
+        }
     }
 
     /// After the sender's last word, once every directory has its attributes: sync.
@@ -650,7 +670,14 @@ impl Receiver {
     /// The answer to [`ReceiverAction::Sync`].
     pub fn handle_synced(&mut self, durable: bool) {
         if self.phase == Phase::Syncing {
-            let failures = std::mem::take(&mut self.directory_failures);
+            let mut failures = std::mem::take(&mut self.directory_failures);
+            if let (1.., Some((_, last))) = (self.directory_failures_untold, failures.last_mut()) {
+                let more = self.directory_failures_untold;
+                last.message = format!(
+                    "{}; and of {more} more directories that cannot be named to so old a program",
+                    last.message
+                );
+            }
             self.send(PeerMessage::Finished { durable, failures });
             self.phase = Phase::Finished;
         }

@@ -139,6 +139,8 @@ pub struct Sender {
     directories: DirectoryLog,
     /// Directories that could not be made: they have ended, and no attributes are set.
     directories_failed: BTreeSet<Vec<u8>>,
+    /// Directories whose attributes were told, and have not failed.
+    directories_told: u64,
     renewals: Renewals,
     actions: VecDeque<SenderAction>,
     /// Held blocks that are right and have not been confirmed: item, first, how many.
@@ -203,6 +205,7 @@ impl Sender {
             last_loss: None,
             directories: DirectoryLog::default(),
             directories_failed: BTreeSet::new(),
+            directories_told: 0,
             renewals: Renewals::default(),
             actions: VecDeque::new(),
             confirms: VecDeque::new(),
@@ -518,6 +521,7 @@ impl Sender {
             let made = |directory: &DirectoryAttributes| !self.directories_failed.contains(&directory.path);
             let page: Vec<_> = page.into_iter().filter(made).collect();
             if !page.is_empty() {
+                self.directories_told += page.len() as u64;
                 self.actions.push_back(SenderAction::Send(PeerMessage::Directories(page)));
             }
         }

@@ -76,9 +76,12 @@ pub enum PeerMessage {
     Finished {
         /// And has reached stable storage.
         durable: bool,
-        /// Directories whose permissions or times could not be set, and why.
+        /// Directories whose permissions or times could not be set, and why. From version 4 on none: see
+        /// [`PeerMessage::DirectoriesFailed`].
         failures: Vec<(Vec<u8>, Failure)>,
     },
+    /// Receiver (version 4): the permissions or times of these directories could not be set. Each that was told is named once at most.
+    DirectoriesFailed(Vec<(Vec<u8>, Failure)>),
     /// Either: the transfer cannot go on.
     Fail(Failure),
     /// Sender: this data stream is given up; what it carried and has not landed comes on another.
@@ -252,13 +255,12 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
                 .collect(),
         }),
         PeerMessage::Finish => Body::Finish(raw::Finish {}),
-        PeerMessage::Finished { durable, failures } => Body::Finished(raw::Finished {
-            durable,
-            failures: failures
-                .into_iter()
-                .map(|(path, failure)| raw::PathFailure { path, failure: Some(failure.into()) })
-                .collect(),
-        }),
+        PeerMessage::Finished { durable, failures } => {
+            Body::Finished(raw::Finished { durable, failures: failures_to_raw(failures) })
+        }
+        PeerMessage::DirectoriesFailed(failures) => {
+            Body::DirectoriesFailed(raw::DirectoriesFailed { failures: failures_to_raw(failures) })
+        }
         PeerMessage::Fail(failure) => Body::Fail(failure.into()),
         PeerMessage::StreamLost { stream } => Body::StreamLost(raw::StreamLost { stream: u32::from(stream) }),
         PeerMessage::Held { item, first, digests } => Body::Held(earlier::held(item, first, &digests)),
@@ -266,6 +268,21 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
         PeerMessage::Query { bundle, items } => Body::Query(earlier::query(bundle, items)),
         PeerMessage::Known { bundle, items } => Body::Known(earlier::known(bundle, items)),
     }
+}
+
+fn failures_to_raw(failures: Vec<(Vec<u8>, Failure)>) -> Vec<raw::PathFailure> {
+    failures.into_iter().map(|(path, failure)| raw::PathFailure { path, failure: Some(failure.into()) }).collect()
+}
+
+/// Of directories; the destination itself has no path.
+fn failures_from_raw(failures: Vec<raw::PathFailure>) -> Result<Vec<(Vec<u8>, Failure)>, ProtocolError> {
+    let checked = failures.into_iter().map(|entry| {
+        if !entry.path.is_empty() {
+            path::check_relative(&entry.path).map_err(|error| ProtocolError::path(&entry.path, error))?;
+        }
+        Ok((entry.path, entry.failure.map_or_else(unexplained, Failure::from)))
+    });
+    checked.collect()
 }
 
 fn result_to_raw(item: u64, result: ItemResult) -> raw::ItemResult {
@@ -334,14 +351,10 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
             PeerMessage::Directories(directories.list.into_iter().map(directory_from_raw).collect::<Result<_, _>>()?)
         }
         Body::Finish(_) => PeerMessage::Finish,
-        Body::Finished(finished) => PeerMessage::Finished {
-            durable: finished.durable,
-            failures: finished
-                .failures
-                .into_iter()
-                .map(|entry| (entry.path, entry.failure.map_or_else(unexplained, Failure::from)))
-                .collect(),
-        },
+        Body::Finished(finished) => {
+            PeerMessage::Finished { durable: finished.durable, failures: failures_from_raw(finished.failures)? }
+        }
+        Body::DirectoriesFailed(failed) => PeerMessage::DirectoriesFailed(failures_from_raw(failed.failures)?),
         Body::Fail(failure) => PeerMessage::Fail(failure.into()),
         Body::StreamLost(lost) => {
             let stream = u16::try_from(lost.stream);
@@ -441,7 +454,7 @@ pub(crate) mod raw {
 
     #[derive(Clone, PartialEq, prost::Message)]
     pub struct Peer {
-        #[prost(oneof = "Body", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17")]
+        #[prost(oneof = "Body", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18")]
         pub body: Option<Body>,
     }
 
@@ -481,6 +494,8 @@ pub(crate) mod raw {
         Query(Query),
         #[prost(message, tag = "17")]
         Known(Known),
+        #[prost(message, tag = "18")]
+        DirectoriesFailed(DirectoriesFailed),
     }
 
     #[derive(Clone, PartialEq, prost::Message)]
@@ -605,6 +620,12 @@ pub(crate) mod raw {
     }
 
     #[derive(Clone, PartialEq, prost::Message)]
+    pub struct DirectoriesFailed {
+        #[prost(message, repeated, tag = "1")]
+        pub failures: Vec<PathFailure>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
     pub struct PathFailure {
         #[prost(bytes = "vec", tag = "1")]
         pub path: Vec<u8>,
@@ -653,6 +674,7 @@ mod tests {
             PeerMessage::Directories(vec![DirectoryAttributes { path: b"d".to_vec(), mode: 0o755, mtime: (1, 2) }]),
             PeerMessage::Finish,
             PeerMessage::Finished { durable: true, failures: vec![(b"d".to_vec(), failure.clone())] },
+            PeerMessage::DirectoriesFailed(vec![(b"d/e".to_vec(), failure.clone()), (Vec::new(), failure.clone())]),
             PeerMessage::Fail(failure),
             PeerMessage::StreamLost { stream: 7 },
             PeerMessage::Held { item: 7, first: 3, digests: vec![digest, BlockDigest::default()] },
@@ -697,6 +719,12 @@ mod tests {
         assert!(offer(b"fine", u64::MAX).is_err());
         let directory = DirectoryAttributes { path: b"../..".to_vec(), mode: 0o777, mtime: (0, 0) };
         assert!(PeerMessage::decode(&PeerMessage::Directories(vec![directory]).encode()).is_err());
+        let failed = vec![(b"../..".to_vec(), unexplained())];
+        for message in
+            [PeerMessage::Finished { durable: true, failures: failed.clone() }, PeerMessage::DirectoriesFailed(failed)]
+        {
+            assert!(PeerMessage::decode(&message.encode()).is_err());
+        }
         assert!(PeerMessage::decode(&[0xff; 100]).is_err());
         assert!(PeerMessage::decode(&[]).is_err());
     }

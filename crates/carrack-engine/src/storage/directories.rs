@@ -351,6 +351,12 @@ impl Directories {
         }
     }
 
+    /// Whether what its path leads to now is the topmost directory, as far as that can be told.
+    pub fn is_root(&self, found: &io::Result<Stat>) -> bool {
+        let same = |found: &Stat| lock(&self.known).get(&key(b"")) == Some(&identity(found));
+        !self.root.file_system.keeps_inodes || found.as_ref().is_ok_and(same)
+    }
+
     /// Syncs every file system that something has been written to.
     ///
     /// # Errors

@@ -43,7 +43,11 @@ pub struct Tree {
     sync_each: AtomicBool,
     /// Numbers of part files where no marker counts them.
     next_part: AtomicU64,
+    /// What the path that was asked for leads to.
+    look: Option<Look>,
 }
+
+type Look = Box<dyn Fn() -> io::Result<Stat> + Send + Sync>;
 
 /// What a bundled file is, beside its bytes.
 pub struct SmallFile<'a> {
@@ -135,7 +139,25 @@ impl Tree {
             names: Arc::new(PartNames::new(tag)),
             sync_each: AtomicBool::new(false),
             next_part: AtomicU64::new(1),
+            look: None,
         })
+    }
+
+    /// The same, with a way to look what its path leads to at the end: a destination that was renamed away has been written to, and is
+    /// not what was asked for.
+    #[must_use]
+    pub fn found_by(self, look: impl Fn() -> io::Result<Stat> + Send + Sync + 'static) -> Self {
+        Self { look: Some(Box::new(look)), ..self }
+    }
+
+    fn check_path(&self) -> Result<(), Failure> {
+        let Some(look) = &self.look else { return Ok(()) };
+        if self.shared.directories.is_root(&look()) {
+            return Ok(());
+        }
+        let message = "the destination's path no longer leads to the directory that was written to: it was renamed or replaced while the \
+                       copy ran, and what was copied is wherever that directory is now";
+        Err(failure(ErrorCode::NotFound, Side::Destination, message))
     }
 
     /// Whether there is a marker, in which it is worth writing down what has been made durable.
@@ -503,8 +525,9 @@ impl Tree {
     /// with [`Durability::None`] it is not.
     ///
     /// # Errors
-    /// As [`Tree::sync_group`].
+    /// As [`Tree::sync_group`]; and when the destination is no longer where it was.
     pub fn sync_all(&self) -> Result<bool, Failure> {
+        self.check_path()?;
         if self.shared.durability == Durability::None {
             return Ok(false);
         }

@@ -275,8 +275,9 @@ fn through_a_link_made_before() {
         assert!(matches!(node.heard(), Some(PeerMessage::Answer { answer: Answer::Refuse(_), .. })));
         node.say(&directories(&[b"f/private", b"f"]));
         node.say(&PeerMessage::Finish);
-        let Some(PeerMessage::Finished { failures, .. }) = node.heard() else { panic!() };
+        let Some(PeerMessage::DirectoriesFailed(failures)) = node.heard() else { panic!() };
         assert_eq!(failures.len(), 2);
+        assert!(matches!(node.heard(), Some(PeerMessage::Finished { .. })));
         node.tell(0, Tell::Ended(Ended { symlinks: 1, ..Ended::default() }));
     });
     let report = pull(&node, "/f", &sandbox);

@@ -214,3 +214,52 @@ fn the_name_of_a_new_destination_is_synced_where_names_are_synced_one_by_one() {
     // Of the three that hold a new name, and of the one that the file has its name in.
     assert!(syncs >= 4, "{syncs} syncs of directories");
 }
+
+/// Somebody puts an empty directory in the place of the one that is being written to, or makes a link lead elsewhere.
+#[test]
+fn a_destination_that_is_renamed_away_meanwhile_is_an_error() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    let source = sandbox.write("src/file", tree::bytes(2 * MIB, 1));
+    for (destination, replaced) in
+        [("root/dst".to_string(), true), ("root/dst".into(), false), (node.at("dst"), true), ("root/link".into(), true)]
+    {
+        for name in ["root/dst", "root/other"] {
+            fs::create_dir_all(sandbox.path(name)).unwrap();
+        }
+        let link = sandbox.path("root/link");
+        std::os::unix::fs::symlink("dst", &link).unwrap();
+        let running = slow_copy(&sandbox, &source, &["src/", &destination, &node.token()]);
+        if destination.ends_with("link") {
+            std::os::unix::fs::symlink("other", sandbox.path("root/new")).unwrap();
+            fs::rename(sandbox.path("root/new"), &link).unwrap();
+        } else {
+            fs::rename(sandbox.path("root/dst"), sandbox.path("root/moved")).unwrap();
+            if replaced {
+                fs::create_dir(sandbox.path("root/dst")).unwrap();
+            }
+        }
+        running.end().failed_with(11, &["no longer leads to the directory that was written to"]);
+        for entry in fs::read_dir(sandbox.path("root")).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_symlink() { fs::remove_file(path).unwrap() } else { fs::remove_dir_all(path).unwrap() }
+        }
+    }
+}
+
+#[test]
+fn every_directory_whose_attributes_fail_is_counted_and_listed() {
+    const DIRECTORIES: usize = 300;
+    let sandbox = Sandbox::new();
+    for number in 0..DIRECTORIES {
+        fs::create_dir_all(sandbox.path(format!("in/d{number}"))).unwrap();
+    }
+    let inject = Inject::new().error("utimensat", "EIO", "1+");
+    let arguments = ["in/", "out", "--json", "--failed-list=list"];
+    let ran = ran(inject.around(sandbox.carrack().args(arguments)).output().unwrap());
+    assert_eq!(ran.code, 23, "{}", ran.stderr);
+    let listed = fs::read_to_string(sandbox.path("list")).unwrap();
+    let failed = ran.summary()["files_failed"].as_u64().unwrap();
+    assert!(failed >= DIRECTORIES as u64, "{failed}");
+    assert!(listed.lines().count() >= DIRECTORIES, "{}", listed.lines().count());
+}

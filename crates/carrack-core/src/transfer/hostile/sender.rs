@@ -340,7 +340,7 @@ fn nothing_a_receiver_says_panics() {
     }
 }
 
-fn finish(sender: &mut Sender, now: Instant, stream: u16, job: &Job) {
+pub(super) fn finish(sender: &mut Sender, now: Instant, stream: u16, job: &Job) {
     match job {
         Job::Check(block) => {
             sender.handle_block_checked(now, stream, block.item, block.offset, Ok(BlockDigest::default()));

@@ -40,6 +40,7 @@ impl Sender {
                 self.settle_bundle(bundle);
             }
             PeerMessage::Finished { durable, failures } => self.handle_finished(durable, failures)?,
+            PeerMessage::DirectoriesFailed(failures) => self.handle_directories_failed(failures)?,
             PeerMessage::Fail(failure) => self.phase = Phase::Failed(failure),
             PeerMessage::Held { item, first, digests } if self.recovers() => self.handle_held(item, first, &digests)?,
             PeerMessage::Known { bundle, items } if self.recovers() => self.handle_known(bundle, items)?,
@@ -187,14 +188,22 @@ impl Sender {
         if self.phase != Phase::Finishing {
             return Err(ProtocolError::violation("the receiver finished before the sender"));
         }
+        self.handle_directories_failed(failures)?;
+        self.totals.durable = durable;
+        self.phase = Phase::Finished;
+        Ok(())
+    }
+
+    fn handle_directories_failed(&mut self, failures: Vec<(Vec<u8>, Failure)>) -> Result<(), ProtocolError> {
+        let left = self.directories_told.checked_sub(failures.len() as u64);
+        self.directories_told = left
+            .ok_or_else(|| ProtocolError::violation("more directories failed at the receiver than it was told of"))?;
         for (path, failure) in failures {
             self.totals.failed += 1;
             let (kind, outcome) = (ItemKind::Directory, Outcome::Failed(failure));
             let report = ItemReport { path, kind, size: 0, digests: FileDigests::default(), outcome };
             self.actions.push_back(SenderAction::Report(Box::new(report)));
         }
-        self.totals.durable = durable;
-        self.phase = Phase::Finished;
         Ok(())
     }
 }

@@ -1,0 +1,115 @@
+//! Directories whose attributes fail: however many there are, each is told once, and counted once.
+#![cfg(test)]
+
+use std::time::Instant;
+
+use super::sender::finish;
+use super::*;
+use crate::limits;
+use crate::report::Outcome;
+use crate::transfer::ScannedItem;
+use crate::transfer::orders::options;
+use crate::transfer::receiver::{Receiver, ReceiverAction, ReceiverConfig};
+use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig};
+use crate::wire::control::TransferOptions;
+use crate::wire::{PROTOCOL_VERSION, VERSION_DIRECTORIES_FAILED};
+
+fn of_version(version: u32) -> TransferOptions {
+    TransferOptions { version, ..options(BLOCK) }
+}
+
+/// What a receiver says of so many directories, each of which fails for a reason of as many bytes as there may be.
+fn said(version: u32, count: usize) -> Vec<PeerMessage> {
+    let mut receiver = Receiver::new(ReceiverConfig { options: of_version(version), checkpoints: false });
+    receiver.handle_message(PeerMessage::Directories(Vec::new())).unwrap();
+    receiver.handle_message(PeerMessage::Finish).unwrap();
+    let message = "w".repeat(limits::ERROR_TEXT_BYTES);
+    let failed =
+        |number: usize| (format!("d/{number}").into_bytes(), Failure { message: message.clone(), ..failure() });
+    receiver.handle_directories_applied((0..count).map(failed).collect());
+    receiver.handle_synced(true);
+    let actions = std::iter::from_fn(|| receiver.poll_action());
+    actions.filter_map(|action| if let ReceiverAction::Send(message) = action { Some(message) } else { None }).collect()
+}
+
+/// A sender that has told of so many directories.
+fn told(count: usize) -> Sender {
+    let now = Instant::now();
+    let config = SenderConfig { options: of_version(PROTOCOL_VERSION), targets: vec![b"d".to_vec()], known: false };
+    let mut sender = Sender::new(config);
+    sender.handle_stream(0);
+    let work = |sender: &mut Sender| {
+        while let Next::Job(job) = sender.next_job(now, 0) {
+            finish(sender, now, 0, &job);
+            let Job::Bundle(bundle) = job else { panic!("{job:?}") };
+            let done = PeerMessage::BundleDone { bundle: bundle.id, exceptions: Vec::new() };
+            sender.handle_message(now, done).unwrap();
+        }
+    };
+    for number in 0..count {
+        let (path, kind) = (number.to_string().into_bytes(), ItemKind::Directory);
+        let mtime = Some((0, 0));
+        let item = ScannedItem {
+            root: 0,
+            path,
+            kind,
+            size: None,
+            mode: 0o755,
+            mtime,
+            sparse: false,
+            changed: None,
+            file: None,
+        };
+        sender.handle_item(now, item);
+        work(&mut sender);
+    }
+    sender.handle_scan_complete();
+    work(&mut sender);
+    while sender.poll_action().is_some() {}
+    sender
+}
+
+#[test]
+fn every_directory_that_fails_is_told_and_counted_once() {
+    const COUNT: usize = 3000;
+    let messages = said(PROTOCOL_VERSION, COUNT);
+    let mut sender = told(COUNT);
+    for message in messages {
+        let bytes = message.encode();
+        assert!(bytes.len() <= limits::MESSAGE_BYTES, "{}", bytes.len());
+        sender.handle_message(Instant::now(), PeerMessage::decode(&bytes).unwrap()).unwrap();
+    }
+    assert_eq!(sender.outcome(), Some(Ok(())));
+    assert_eq!(sender.totals().failed, COUNT as u64);
+    let mut reported: Vec<Vec<u8>> = std::iter::from_fn(|| sender.poll_action())
+        .filter_map(|action| if let SenderAction::Report(report) = action { Some(*report) } else { None })
+        .filter(|report| matches!(report.outcome, Outcome::Failed(_)))
+        .map(|report| report.path)
+        .collect();
+    reported.sort();
+    reported.dedup();
+    assert_eq!(reported.len(), COUNT);
+}
+
+#[test]
+fn to_a_program_of_a_version_before_as_many_are_told_as_fit_and_the_others_counted() {
+    let messages = said(VERSION_DIRECTORIES_FAILED - 1, 3000);
+    let [PeerMessage::Finished { durable: true, failures }] = &messages[..] else { panic!("{messages:?}") };
+    assert!(failures.len() > limits::FAILURES_TOLD, "{}", failures.len());
+    assert!(messages[0].encode().len() <= limits::MESSAGE_BYTES);
+    let more = format!("of {} more directories", 3000 - failures.len());
+    assert!(failures.last().is_some_and(|last| last.1.message.contains(&more)));
+}
+
+#[test]
+fn no_more_directories_fail_than_were_told() {
+    let now = Instant::now();
+    let failed = |count: usize| PeerMessage::DirectoriesFailed(vec![(b"d/0".to_vec(), failure()); count]);
+    let mut sender = told(2);
+    sender.handle_message(now, failed(2)).unwrap();
+    is_violation(sender.handle_message(now, failed(1)));
+    let finished = PeerMessage::Finished { durable: true, failures: vec![(b"d/0".to_vec(), failure())] };
+    is_violation(sender.handle_message(now, finished));
+    let mut early = Sender::new(SenderConfig { options: of_version(4), targets: vec![Vec::new()], known: false });
+    is_violation(early.handle_message(now, failed(1)));
+}
