@@ -392,6 +392,15 @@ const MUTATIONS: &[Mutation] = &[
         "-p carrack-engine --lib end::",
     ),
     mutation(
+        "who goes on talking holds a copy that has failed",
+        "crates/carrack-engine/src/copy/mod.rs",
+        [
+            "if patience.is_some_and(|patience| now >= patience)\n",
+            "if patience.is_some_and(|patience| now < patience && now > patience)\n",
+        ],
+        "-p carrack-engine --test hostile server::a_node_that_never_stops",
+    ),
+    mutation(
         "an attempt that comes too late is made",
         "crates/carrack-engine/src/link/dial.rs",
         ["if left.is_zero() || self.over.load(Ordering::Relaxed) {", "if left.is_zero() {"],

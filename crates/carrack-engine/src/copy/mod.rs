@@ -41,6 +41,9 @@ use tune::Tune;
 
 type Observer<'a> = &'a (dyn Fn(Event) + Send + Sync);
 
+/// After one end's failure: how long the other may say nothing, and half of how long it may take to end.
+const PATIENCE_AFTER_FAILURE: Duration = Duration::from_secs(5);
+
 /// Bytes of selected paths in one message, roughly.
 const SELECT_BYTES: usize = 128 << 10;
 
@@ -473,14 +476,15 @@ impl Copying<'_> {
     fn watch(&mut self, ends: &mut Ends, streams: &mut Streams) -> Result<(), Failure> {
         let mut waiting = vec![EndId::Source, EndId::Destination];
         let mut first_failure: Option<Failure> = None;
-        let mut heard = Instant::now();
+        let (mut heard, mut failed_at) = (Instant::now(), None);
         while !waiting.is_empty() {
             let working = waiting.contains(&EndId::Source) && first_failure.is_none();
             if working {
                 streams.work(ends, Instant::now())?;
             }
             // One side's failure reaches the other through the peer conversation; if it does not, the second does not hold us.
-            let patience = first_failure.is_some().then(|| heard + Duration::from_secs(5));
+            let patience =
+                failed_at.map(|at: Instant| (heard + PATIENCE_AFTER_FAILURE).min(at + 2 * PATIENCE_AFTER_FAILURE));
             let next = patience.or_else(|| if working { streams.due() } else { None });
             let incoming = match self.inbox.wait(next, &self.note, &|_| true) {
                 Ok(incoming) => incoming,
@@ -494,6 +498,12 @@ impl Copying<'_> {
                 Err(error) => return Err(first_failure.unwrap_or(error)),
             };
             let now = Instant::now();
+            // Nor does one that goes on talking.
+            if patience.is_some_and(|patience| now >= patience)
+                && let Some(first) = first_failure.take()
+            {
+                return Err(first);
+            }
             // Where the time goes is told for as long as an end is there, and a stream may be lost, whether or not anything gets anywhere.
             if !matches!(incoming.tell, Ok(Tell::Stages(_) | Tell::StreamLost(_))) {
                 heard = now;
@@ -512,6 +522,7 @@ impl Copying<'_> {
                 let sent_all = end == EndId::Source && failed.is_none() && first_failure.is_none();
                 let failed = failed.map(|failed| self.ended_by(ends, end, &waiting, failed));
                 first_failure = first_failure.or(failed);
+                failed_at = failed_at.or_else(|| first_failure.is_some().then_some(now));
                 if sent_all && !waiting.is_empty() {
                     // A receiver says that it has everything before its sender ends, so one whose sender has ended can only have
                     // a little left to do, which stopping it does not touch, however long that takes. If it has not, it fails now.

@@ -193,6 +193,32 @@ fn a_listener_does_not_aim_the_dialer() {
     assert_eq!(decoy.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "somebody came");
 }
 
+/// The receiver has failed, and the node goes on telling how it stands as if nothing had happened.
+#[test]
+fn a_node_that_never_stops_talking_does_not_hold_a_copy_that_failed() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_over = std::sync::Arc::clone(&over);
+    let node = FakeNode::start(move |node| {
+        let mut stream = node.begin();
+        bundle(&mut stream, 1, &[Entry::File(b"../f", b"planted")]);
+        // Six times what the command bears.
+        for _ in 0..6000 {
+            if is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                return;
+            }
+            node.tell(0, Tell::Progress(Progress::default()));
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("it was listened to for a minute");
+    });
+    let report = pull(&node, "/f", &sandbox);
+    over.store(true, std::sync::atomic::Ordering::Relaxed);
+    node.join();
+    assert_eq!(report.error.map(|error| error.code), Some(ErrorCode::BadPath));
+}
+
 #[test]
 fn hostile_names() {
     let _watch = Watch::start();
