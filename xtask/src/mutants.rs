@@ -497,6 +497,18 @@ const MUTATIONS: &[Mutation] = &[
         BINARY,
     ),
     mutation(
+        "what nobody takes is kept without a bound",
+        "crates/carrack-engine/src/backlog.rs",
+        ["while !held.ended && held.bytes > 0", "while !held.ended && held.bytes > usize::MAX - 1"],
+        ENGINE,
+    ),
+    mutation(
+        "a peer that is not listened to counts as silent",
+        "crates/carrack-engine/src/link/mux.rs",
+        ["!handing_on && heard.elapsed()", "(!handing_on || handing_on) && heard.elapsed()"],
+        ENGINE,
+    ),
+    mutation(
         "output that was not taken is success",
         "crates/carrack/src/output/lines.rs",
         [

@@ -46,6 +46,9 @@ pub const REQUESTS_WAITING: usize = 16;
 pub const WORDS_KEPT: usize = 64;
 /// Blocks, and bundles, that one message says have landed. Each takes 21 bytes at most; what landed while nobody could speak may be more.
 pub const LANDED_TOLD: usize = 16_384;
+/// What one end has said and the command has not taken yet, decoded, in bytes: the end waits for whoever reads the command's output.
+/// A message of the largest size fits.
+pub const UNHEARD_BYTES: usize = 4 << 20;
 /// Dials of one session at once, and addresses of one dial: each is a thread.
 pub const DIALS: usize = 8;
 /// Dials at once for a command in the same process, and so many more requests that wait. All connections of a far path's copy can be made

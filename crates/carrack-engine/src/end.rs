@@ -19,6 +19,7 @@ use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError};
 use carrack_sys::signal::{Stop, stop_requested};
 
 use crate::agent::{Agent, DataPort, Environment};
+use crate::backlog::{Backlog, Permit};
 use crate::error::{describe, failure};
 use crate::link::mux::MuxWriter;
 use crate::link::ssh::SshChild;
@@ -69,7 +70,7 @@ pub struct Incoming {
 
 /// What both ends say, in order of arrival.
 pub struct Inbox {
-    receiver: mpsc::Receiver<Incoming>,
+    receiver: mpsc::Receiver<(Incoming, Option<Permit>)>,
     sender: Words,
     kept: VecDeque<Incoming>,
     /// When the command gives up waiting for whatever it waits for.
@@ -77,12 +78,36 @@ pub struct Inbox {
 }
 
 /// Where the threads that read connections put what they read.
-pub type Words = mpsc::Sender<Incoming>;
+#[derive(Clone)]
+pub struct Words {
+    sender: mpsc::Sender<(Incoming, Option<Permit>)>,
+}
+
+impl Words {
+    /// Puts in what is not counted, as one's own words.
+    ///
+    /// # Errors
+    /// When nobody listens any more.
+    pub fn send(&self, incoming: Incoming) -> io::Result<()> {
+        self.sender.send((incoming, None)).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+/// What something that an end said takes in memory, roughly.
+fn weight(tell: &Tell, encoded: usize) -> usize {
+    let entries = match tell {
+        Tell::Items(items) => size_of_val(&items.list[..]),
+        Tell::Sums(sums) => size_of_val(&sums.list[..]),
+        Tell::Page(page) => size_of_val(&page.entries[..]),
+        _ => 0,
+    };
+    encoded + entries + size_of::<Incoming>()
+}
 
 impl Default for Inbox {
     fn default() -> Self {
         let (sender, receiver) = mpsc::channel();
-        Self { receiver, sender, kept: VecDeque::new(), end: None }
+        Self { receiver, sender: Words { sender }, kept: VecDeque::new(), end: None }
     }
 }
 
@@ -109,6 +134,8 @@ pub struct End {
     writer: MuxWriter,
     /// Where its words to the peer go.
     forward: Arc<Mutex<Option<MuxWriter>>>,
+    /// What it has said and nobody has taken.
+    backlog: Arc<Backlog>,
     next_request: u64,
     /// Asked before anybody waits for the answer, and not asked for since.
     early: Vec<(Ask, u64)>,
@@ -176,7 +203,7 @@ impl Inbox {
             let left = deadline
                 .map_or(Duration::from_millis(100), |deadline| deadline.saturating_duration_since(Instant::now()));
             match self.receiver.recv_timeout(left.min(Duration::from_millis(100))) {
-                Ok(incoming) => match incoming {
+                Ok((incoming, _)) => match incoming {
                     Incoming { tell: Ok(Tell::Note(text)), .. } => note(text),
                     Incoming { tell: Err(failure), .. } => return Err(failure),
                     incoming if wanted(&incoming) => return Ok(incoming),
@@ -205,7 +232,7 @@ impl Inbox {
         let mut found = self.kept.drain(..).find_map(refusal_of);
         let until = Instant::now() + REFUSAL_PATIENCE;
         while failed_sending && found.is_none() {
-            let said = self.receiver.recv_timeout(until.saturating_duration_since(Instant::now())).ok()?;
+            let (said, _) = self.receiver.recv_timeout(until.saturating_duration_since(Instant::now())).ok()?;
             if said.tell.is_err() {
                 break;
             }
@@ -269,6 +296,8 @@ impl End {
         note: &Note,
     ) -> Result<Self, Failure> {
         let forward = Arc::new(Mutex::new(None));
+        let backlog = Arc::new(Backlog::default());
+        let words = (words, Arc::clone(&backlog));
         let mut shown = Shown::default();
         let (name, writer, reached) = match location {
             Location::Ssh { host, .. } => {
@@ -300,6 +329,7 @@ impl End {
             reached,
             writer,
             forward,
+            backlog,
             next_request: 1,
             early: Vec::new(),
             looked_up: None,
@@ -312,7 +342,7 @@ impl End {
     fn open_here(
         id: EndId,
         forward: &Arc<Mutex<Option<MuxWriter>>>,
-        words: Words,
+        words: (Words, Arc<Backlog>),
     ) -> Result<(String, MuxWriter, Reached), Failure> {
         let lost = |error: io::Error| {
             failure(ErrorCode::ResourceLimit, Side::Command, format!("a socket pair: {}", describe(&error)))
@@ -550,6 +580,7 @@ impl End {
 
     /// Says good-bye and waits until everything of it in this process has ended.
     pub fn close(mut self) {
+        self.backlog.end();
         let _ = self.ask(Ask::Bye(Empty {}));
         match self.reached {
             Reached::Here(_, thread) => {
@@ -604,7 +635,7 @@ fn spawn_reader(
     writer: &MuxWriter,
     input: impl Read + Send + 'static,
     forward: &Arc<Mutex<Option<MuxWriter>>>,
-    words: Words,
+    (words, backlog): (Words, Arc<Backlog>),
 ) {
     let (writer, forward) = (writer.clone(), Arc::clone(forward));
     std::thread::spawn(move || {
@@ -615,7 +646,9 @@ fn spawn_reader(
             }
             let (request, tell) =
                 FromAgent::from_bytes(&payload).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-            words.send(Incoming { end: id, request, tell: Ok(tell) }).map_err(|_| io::ErrorKind::BrokenPipe.into())
+            let permit = backlog.hold(weight(&tell, payload.len()));
+            let said = (Incoming { end: id, request, tell: Ok(tell) }, Some(permit));
+            words.sender.send(said).map_err(|_| io::ErrorKind::BrokenPipe.into())
         };
         let why = match contain(Side::Command, "reading a control connection", || writer.read_all(input, read)) {
             Err(why) => why,

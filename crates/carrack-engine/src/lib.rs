@@ -11,6 +11,7 @@
 //! Plain threads and blocking calls throughout: streams are few, and a thread that waits in `write` is the simplest back-pressure.
 
 pub mod agent;
+mod backlog;
 pub mod copy;
 pub mod data;
 pub mod end;

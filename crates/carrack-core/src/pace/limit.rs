@@ -72,6 +72,8 @@ pub enum Stage {
     DestinationStorage,
     /// `--bwlimit`.
     RateLimit,
+    /// Whoever reads what the command says.
+    Reader,
 }
 
 impl Stage {
@@ -84,6 +86,7 @@ impl Stage {
             Self::DestinationProcessors => "destination-processors",
             Self::DestinationStorage => "destination-storage",
             Self::RateLimit => "rate-limit",
+            Self::Reader => "reader",
         }
     }
 
@@ -96,6 +99,7 @@ impl Stage {
             Self::DestinationProcessors => "the destination's processors",
             Self::DestinationStorage => "the destination's storage",
             Self::RateLimit => "--bwlimit",
+            Self::Reader => "whoever reads the output",
         }
     }
 }
@@ -105,8 +109,17 @@ impl Stage {
 pub struct Limit {
     /// The slowest stage.
     pub stage: Stage,
-    /// The part of their time that the streams of its side (of the network: of the side that waited less) spent on it, 0 to 1.
+    /// The part of their time that the streams of its side (of the network: of the side that waited less) spent on it, 0 to 1; of the
+    /// reader the part of the whole time.
     pub share: f64,
+}
+
+impl Limit {
+    /// What it is and how much, for a sentence.
+    pub fn words(&self) -> String {
+        let of = if self.stage == Stage::Reader { "the time" } else { "the streams' time" };
+        format!("{} ({:.0} % of {of})", self.stage.words(), self.share * 100.0)
+    }
 }
 
 /// Less than this in a stream's threads says nothing.
@@ -139,6 +152,12 @@ pub fn limit(sender: &StageTimes, receiver: &StageTimes) -> Option<Limit> {
 
 fn slower(side: &StageTimes, storage: Stage, processors: Stage) -> (Stage, f64) {
     if side.storage > side.work() { (storage, side.share(side.storage)) } else { (processors, side.share(side.work())) }
+}
+
+/// Whether it was the reader of what the command says that held a transfer back: for more than half of the time it was waited for.
+pub fn reader(waited: Duration, of: Duration) -> Option<Limit> {
+    let share = if of.is_zero() { 0.0 } else { (waited.as_secs_f64() / of.as_secs_f64()).min(1.0) };
+    (of >= BUSY_MIN && share > 0.5).then_some(Limit { stage: Stage::Reader, share })
 }
 
 /// Watches the rate, and says when it has fallen for good.
@@ -202,6 +221,10 @@ mod tests {
         let share = limit(&times(5, 85, 0), &times(80, 10, 0)).map(|limit| limit.share);
         assert!(share.is_some_and(|share| (share - 0.8).abs() < 1e-9), "{share:?}");
         assert_eq!(limit(&StageTimes::default(), &times(1, 1, 1)), None);
+        let seconds = Duration::from_secs;
+        assert_eq!(reader(seconds(8), seconds(10)).map(|limit| limit.stage), Some(Stage::Reader));
+        assert_eq!(reader(seconds(4), seconds(10)), None);
+        assert_eq!(reader(seconds(0), seconds(0)), None);
     }
 
     #[test]

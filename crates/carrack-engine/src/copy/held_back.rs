@@ -1,8 +1,8 @@
 //! What holds a copy back: both ends tell now and then where the time of their streams goes, and of both together it is known.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use carrack_core::pace::limit::{Limit, RateWatch, Stage, StageTimes, limit};
+use carrack_core::pace::limit::{self, Limit, RateWatch, Stage, StageTimes, limit};
 use carrack_core::tuning::STRETCH;
 
 use crate::end::EndId;
@@ -42,6 +42,8 @@ pub struct HeldBack {
     watch: RateWatch,
     /// Bytes that land together.
     unit: u64,
+    /// How long the reader of what the command says has been waited for: in the latest stretch, and before it.
+    reader: (Duration, Duration),
 }
 
 /// A rate is known from so many units on.
@@ -57,7 +59,13 @@ impl HeldBack {
             told: (false, false),
             watch: RateWatch::default(),
             unit: 0,
+            reader: (Duration::ZERO, Duration::ZERO),
         }
+    }
+
+    /// Whoever reads what the command says has been waited for.
+    pub fn read_in(&mut self, time: Duration) {
+        self.reader.0 += time;
     }
 
     /// A session begins: its ends count from nothing, and what lands comes in units of so many bytes, a block of each stream.
@@ -83,15 +91,17 @@ impl HeldBack {
         }
         let (times, bytes, _) = std::mem::replace(&mut self.stretch, (self.now, bytes_done, now));
         self.told = (false, false);
+        let waited = limit::reader(self.reader.0, Duration::from_secs_f64(seconds));
+        self.reader = (Duration::ZERO, self.reader.1 + self.reader.0);
         let rate = bytes_done.saturating_sub(bytes) as f64 / seconds;
         let usual = self.watch.fallen(rate)?;
-        let limit = self.now.since(&times).limit();
+        let limit = waited.or_else(|| self.now.since(&times).limit());
         let is_as_asked = limit.is_some_and(|limit| limit.stage == Stage::RateLimit);
         if is_as_asked || usual * seconds < UNITS * self.unit as f64 {
             return None;
         }
         let mb = |rate: f64| format!("{:.1}", rate / 1e6);
-        let why = limit.map(|limit| format!("; {}", words(&limit))).unwrap_or_default();
+        let why = limit.map(|limit| format!("; held back by {}", limit.words())).unwrap_or_default();
         Some(format!(
             "slower than before: {} MB/s over the last {seconds:.0} s, after {} MB/s{why}",
             mb(rate),
@@ -99,14 +109,15 @@ impl HeldBack {
         ))
     }
 
-    /// What held the whole copy back.
+    /// What held the streams back over the whole copy.
     pub fn overall(&self) -> Option<Limit> {
         self.before.plus(&self.now).limit()
     }
-}
 
-fn words(limit: &Limit) -> String {
-    format!("held back by {} ({:.0} % of the streams' time)", limit.stage.words(), limit.share * 100.0)
+    /// Whether it was rather the reader of what the command says that was waited for, of so much time.
+    pub fn reader(&self, of: Duration) -> Option<Limit> {
+        limit::reader(self.reader.0 + self.reader.1, of)
+    }
 }
 
 #[cfg(test)]
@@ -156,6 +167,24 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Whoever does not read is the cause, whatever the streams did meanwhile.
+    #[test]
+    fn a_reader_that_was_waited_for_is_the_cause() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let mut held = HeldBack::new(start);
+        for (at, bytes) in [(10, 2_000_000_000), (20, 4_000_000_000)] {
+            held.told(EndId::Source, times(at, 1, 0), bytes, after(at));
+            assert_eq!(held.told(EndId::Destination, times(at, at, 0), bytes, after(at)), None);
+        }
+        held.read_in(Duration::from_secs(9));
+        held.told(EndId::Source, times(21, 1, 0), 4_100_000_000, after(30));
+        let note = held.told(EndId::Destination, times(21, 21, 0), 4_100_000_000, after(30)).expect("much slower");
+        assert!(note.contains("held back by whoever reads the output (90 % of the time)"), "{note}");
+        assert_eq!(held.reader(Duration::from_secs(30)), None);
+        assert_eq!(held.reader(Duration::from_secs(12)).map(|limit| limit.stage), Some(Stage::Reader));
     }
 
     #[test]

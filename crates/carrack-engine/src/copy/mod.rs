@@ -278,6 +278,7 @@ impl Copying<'_> {
         }
         let result = self.watch(ends, &mut streams);
         self.report.moving += moving.elapsed();
+        self.report.limit = self.held_back.reader(self.report.moving).or(self.report.limit);
         result
     }
 
@@ -610,7 +611,10 @@ impl Copying<'_> {
         if let Outcome::Failed(failure) = &item.outcome {
             self.keep_failure(&item.path, failure);
         }
+        // Whoever reads of it may be slow: that is waited for here.
+        let began = Instant::now();
         (self.observer)(Event::Item(item));
+        self.held_back.read_in(began.elapsed());
     }
 
     fn ended(&mut self, end: EndId, ended: Ended) -> Option<Failure> {

@@ -20,6 +20,8 @@ struct Shared {
     started: Instant,
     /// Milliseconds after `started` at which the peer was last heard.
     heard_ms: AtomicU64,
+    /// What was heard is being handed on, which may take as long as whoever takes it likes: that is not the peer's silence.
+    handing_on: AtomicBool,
     /// Wakes whoever reads or writes, when the peer has been silent for too long.
     abort: Box<dyn Fn() + Send + Sync>,
     silent: AtomicBool,
@@ -33,6 +35,7 @@ impl MuxWriter {
             closed: AtomicBool::new(false),
             started: Instant::now(),
             heard_ms: AtomicU64::new(0),
+            handing_on: AtomicBool::new(false),
             abort,
             silent: AtomicBool::new(false),
         };
@@ -59,8 +62,7 @@ impl MuxWriter {
             let mut last_beat = Instant::now();
             while !shared.closed.load(Ordering::Relaxed) {
                 std::thread::park_timeout(Duration::from_millis(500));
-                let heard = shared.started + Duration::from_millis(shared.heard_ms.load(Ordering::Relaxed));
-                if heard.elapsed() > tuning::SILENCE {
+                if shared.is_silent() {
                     shared.silent.store(true, Ordering::Relaxed);
                     (shared.abort)();
                     return;
@@ -113,12 +115,30 @@ impl MuxWriter {
                 decode_header(header).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
             let mut payload = vec![0; length];
             input.read_exact(&mut payload)?;
-            let heard = u64::try_from(self.shared.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-            self.shared.heard_ms.store(heard, Ordering::Relaxed);
+            self.shared.hear();
             if length > 0 || channel != Channel::CONTROL {
-                each(channel, payload)?;
+                self.shared.handing_on.store(true, Ordering::Release);
+                let handed_on = each(channel, payload);
+                self.shared.hear();
+                self.shared.handing_on.store(false, Ordering::Release);
+                handed_on?;
             }
         }
+    }
+}
+
+impl Shared {
+    fn hear(&self) {
+        let heard = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.heard_ms.store(heard, Ordering::Relaxed);
+    }
+
+    /// Whether the peer has not been heard for too long.
+    fn is_silent(&self) -> bool {
+        // Looked at first: the moment of hearing is set before and after.
+        let handing_on = self.handing_on.load(Ordering::Acquire);
+        let heard = self.started + Duration::from_millis(self.heard_ms.load(Ordering::Relaxed));
+        !handing_on && heard.elapsed() > tuning::SILENCE
     }
 }
 
@@ -171,6 +191,27 @@ mod tests {
         };
         reader.read_all(far, collect).unwrap();
         assert_eq!(seen, [b"next"]);
+    }
+
+    /// What was heard may wait for as long as somebody reads slowly: meanwhile nobody listens, and nobody is silent.
+    #[test]
+    fn a_peer_is_not_silent_while_what_it_said_is_handed_on() {
+        let (near, far) = UnixStream::pair().unwrap();
+        MuxWriter::new(Box::new(near), Box::new(|| {})).send(Channel(0), b"one").unwrap();
+        let mut reader = MuxWriter::new(Box::new(io::sink()), Box::new(|| {}));
+        let shared = Arc::get_mut(&mut reader.shared).unwrap();
+        shared.started = shared.started.checked_sub(2 * tuning::SILENCE).unwrap();
+        assert!(reader.shared.is_silent());
+        let each = &mut |_, _| {
+            // As if it had taken long.
+            reader.shared.heard_ms.store(0, Ordering::Relaxed);
+            assert!(!reader.shared.is_silent());
+            Ok(())
+        };
+        reader.read_all(far, each).unwrap();
+        assert!(!reader.shared.is_silent());
+        reader.shared.heard_ms.store(0, Ordering::Relaxed);
+        assert!(reader.shared.is_silent());
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod sandbox;
 mod server;
 mod session;
 mod tamper;
+mod unread;
 mod version1;
 mod watch;
 mod wire;

@@ -185,7 +185,7 @@ fn streams(change: &Change) -> String {
 }
 
 fn limited(limit: Limit) -> String {
-    format!("limited by: {} ({:.0} % of the streams' time)", limit.stage.words(), limit.share * 100.0)
+    format!("limited by: {}", limit.words())
 }
 
 fn resumed(report: &Report) -> Option<String> {

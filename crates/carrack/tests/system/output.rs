@@ -191,6 +191,24 @@ fn nobody_who_does_not_read_holds_up_a_signal_or_a_deadline() {
     }
 }
 
+/// More is told than may wait: the copy waits for its reader, and goes on when it reads.
+#[test]
+fn a_reader_that_pauses_gets_everything() {
+    const FILES: usize = 30_000;
+    let sandbox = Sandbox::in_memory();
+    tree::many(&sandbox.path("tree"), FILES, 0);
+    let node = crate::support::node::Node::start(&sandbox, "root", &[]);
+    for (to, place) in [("there".to_owned(), "there"), (node.at("there"), "root/there")] {
+        let mut child = unread(&sandbox, &["tree/", &to, &node.token(), "--json", "--durable=none"], false);
+        let copied = || tree::walk(&sandbox.path(place)).len();
+        wait_until("as much as may be told and not read", || copied() > FILES / 3);
+        let mut text = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(ended(&mut child, "the copy"), Some(0));
+        assert_eq!(text.lines().filter(|line| line.contains(r#""type":"item""#)).count(), FILES, "{place}");
+    }
+}
+
 #[test]
 fn a_pipe_without_a_reader_is_waited_for_until_a_signal() {
     let sandbox = Sandbox::new();
