@@ -239,6 +239,18 @@ const MUTATIONS: &[Mutation] = &[
         "-p carrack-engine --lib link::ssh::tests",
     ),
     mutation(
+        "an agent gets its name before it is synced",
+        "crates/carrack-engine/src/link/bootstrap.rs",
+        ["hi ./$t agent --sync && mv -f $t $h", "mv -f $t $h && hi ./$h agent --sync"],
+        "-p carrack-engine --lib link::bootstrap::tests",
+    ),
+    mutation(
+        "a link that is looked through may lead above the root",
+        "crates/carrack-sys/src/dir/beneath.rs",
+        ["self.done.pop().ok_or(Errno::XDEV)?;", "self.done.pop();"],
+        SYS,
+    ),
+    mutation(
         "a digest is told of a file that changed meanwhile",
         "crates/carrack-engine/src/verbs.rs",
         ["            source.check_unchanged()?;\n            return Ok((offset", "            return Ok((offset"],

@@ -176,6 +176,15 @@ mod tests {
     }
 
     #[test]
+    fn script_names_nothing_that_was_not_compared_run_and_synced() {
+        let script = script("abc", &Reach::default(), Some(b"binary")).unwrap();
+        let place = |words: &str| script.find(words).unwrap_or_else(|| panic!("{words} is missing: {script}"));
+        let steps =
+            ["head -c $s 1<>$t", "same $t", "hi ./$t agent --sync", "mv -f $t $h", "&& go; rm -f $t"].map(place);
+        assert!(steps.is_sorted(), "{script}");
+    }
+
+    #[test]
     fn checksums_are_those_of_cksum() {
         for (bytes, sum) in [(&b""[..], 4_294_967_295), (b"123456789", 930_766_865)] {
             assert_eq!(posix_checksum(bytes), sum);
