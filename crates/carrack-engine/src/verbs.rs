@@ -23,6 +23,7 @@ use crate::storage;
 use crate::storage::collect::{Collected, Rules};
 use crate::storage::overlap::Overlaps;
 use crate::storage::place::Place;
+use crate::storage::settle::SourceClocks;
 use crate::storage::source::{RootKind, SourceRoot};
 use crate::storage::walk::Trail;
 
@@ -333,13 +334,13 @@ pub fn sum(place: &Place, sum: &Sum, send: &mut dyn FnMut(Sums) -> Result<(), Fa
     let digests = digests(sum.blake3, sum.xxh128, sum.adler32, sum.crc32c)
         .map_err(|error| protocol_failure(Side::Command, &error))?;
     let stat = place.stat(&sum.path).map_err(|error| named(&sum.path, "stat", &error))?;
-    let mut count = 0;
+    let (mut count, clocks) = (0, SourceClocks::default());
     if stat.kind != Kind::Dir {
         // Links named on the command line are followed, as far as the place allows.
         let message = Source { path: sum.path.clone(), ..Source::default() };
         let root = SourceRoot::open(place, &message)?;
         let name = sum.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        let result = digest(&root, Vec::new(), digests);
+        let result = digest(&root, Vec::new(), digests, &clocks);
         send(Sums { list: vec![summed(name.to_vec(), result)] })?;
         return Ok(1);
     }
@@ -350,7 +351,9 @@ pub fn sum(place: &Place, sum: &Sum, send: &mut dyn FnMut(Sums) -> Result<(), Fa
         for entry in page.entries {
             let result = match entry.failure {
                 Some(failure) => Err(failure.into()),
-                None if entry.kind == kind_number(ItemKind::File) => digest(&root, entry.path.clone(), digests),
+                None if entry.kind == kind_number(ItemKind::File) => {
+                    digest(&root, entry.path.clone(), digests, &clocks)
+                }
                 None => continue,
             };
             count += 1;
@@ -370,7 +373,12 @@ fn summed(path: Vec<u8>, result: Result<(u64, FileDigests), Failure>) -> Item {
 }
 
 /// Digests an item of a source, which must be the same at the end as at the beginning.
-fn digest(root: &SourceRoot, path: Vec<u8>, digests: Digests) -> Result<(u64, FileDigests), Failure> {
+fn digest(
+    root: &SourceRoot,
+    path: Vec<u8>,
+    digests: Digests,
+    clocks: &SourceClocks,
+) -> Result<(u64, FileDigests), Failure> {
     let item = ScannedItem {
         root: 0,
         path,
@@ -382,7 +390,11 @@ fn digest(root: &SourceRoot, path: Vec<u8>, digests: Digests) -> Result<(u64, Fi
         changed: None,
         file: None,
     };
-    let source = root.open_item(&item)?;
+    let mut rest = |time| {
+        std::thread::sleep(time);
+        true
+    };
+    let source = root.open_item(&item)?.settled(clocks, &mut rest)?;
     let mut hasher = BlockHasher::new(digests, 0);
     let mut slice = vec![0; SLICE_BYTES];
     let mut offset = 0;
