@@ -38,6 +38,8 @@ pub const VERSION_XXH128: u32 = 3;
 pub const VERSION_RETIRE: u32 = 3;
 /// From this version on a sender reads its sources once more when it is asked to.
 pub const VERSION_VERIFY_SOURCE: u32 = 4;
+/// From this version on a sender looks whether two of its sources have the same names.
+pub const VERSION_OVERLAPS: u32 = 4;
 /// From this version on a receiver tells of directories whose attributes failed in messages of their own, however many there are.
 pub const VERSION_DIRECTORIES_FAILED: u32 = 4;
 /// The oldest version still spoken.

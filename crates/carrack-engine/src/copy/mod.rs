@@ -27,7 +27,9 @@ use carrack_core::wire::control::{
     Ask, Begin, Empty, Ended, Item, List, Options, Paths, ReceiveRole, Role, SendRole, SessionKey, Tell,
     TransferOptions,
 };
-use carrack_core::wire::{PROTOCOL_VERSION, ProtocolError, VERSION_VERIFY_SOURCE, VERSION_XXH128};
+use carrack_core::wire::{
+    PROTOCOL_VERSION, ProtocolError, VERSION_OVERLAPS, VERSION_VERIFY_SOURCE, VERSION_XXH128, peer_text,
+};
 
 use crate::end::{End, EndId, Inbox, Incoming, NO_ANSWER, Note, stopped};
 use crate::error::failure;
@@ -248,6 +250,7 @@ impl Copying<'_> {
             return self.count(&plan, selection, &mut ends.source);
         }
         self.check_versions(ends)?;
+        check_overlaps(&plan, &ends.source)?;
         let told = forgeable(self.request).filter(|_| self.session == 0 && !ends.are_here());
         told.into_iter().for_each(|note| (self.observer)(Event::Note(note)));
         self.report.durable = (plan.sink == 0).then_some(false);
@@ -737,6 +740,20 @@ impl Copying<'_> {
             }
         }
     }
+}
+
+/// An older source end does not look whether two sources have the same names, and one would replace the other without a word.
+fn check_overlaps(plan: &Plan, source: &End) -> Result<(), Failure> {
+    let contents = plan.sources.iter().any(|source| source.target.is_empty());
+    if plan.sources.len() < 2 || !contents || plan.sink != 0 || source.welcome.version >= VERSION_OVERLAPS {
+        return Ok(());
+    }
+    let message = format!(
+        "{}: its carrack {} does not look whether several sources have the same names: update it, or copy them one after the other",
+        source.name,
+        peer_text(&source.welcome.program)
+    );
+    Err(failure(ErrorCode::VersionMismatch, Side::Source, message))
 }
 
 /// An end of the run, with what it was waiting for.

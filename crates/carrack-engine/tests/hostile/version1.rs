@@ -139,6 +139,33 @@ fn what_the_version_before_cannot_do_is_refused() {
     assert_eq!(sandbox.names(), Vec::<String>::new());
 }
 
+/// It would not see that two of its sources have the same names.
+#[test]
+fn sources_that_may_have_the_same_names_are_not_asked_of_the_version_before() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    for version in [1, 3] {
+        let node = FakeNode::start(move |node| {
+            (node.version, node.kind) = (version, Some(ItemKind::Directory));
+            while let Some((request, ask)) = node.next() {
+                let Some(answer) = node.honest(&ask) else { return };
+                node.tell(request, answer);
+            }
+        });
+        let destination = carrack_core::location::Location::Local(
+            [sandbox.root().as_os_str().as_encoded_bytes(), b"/there"].concat(),
+        );
+        let sources = vec![node.at("/a/"), node.at("/b")];
+        let options = CopyOptions::default();
+        let request = carrack_core::request::CopyRequest { sources, destination, options };
+        let error = carrack_engine::copy::copy(&request, &|_| {}).error.expect("it cannot do that");
+        node.join();
+        assert_eq!((error.code, error.side), (ErrorCode::VersionMismatch, Side::Source), "{error:?}");
+        assert!(error.message.contains("the same names"), "{error:?}");
+    }
+    assert_eq!(sandbox.names(), Vec::<String>::new());
+}
+
 /// An end that would not know the word for it would verify nothing.
 #[test]
 fn xxh128_is_asked_only_of_those_who_know_it() {
