@@ -128,6 +128,21 @@ const MUTATIONS: &[Mutation] = &[
         "-p carrack --test system torn::a_copy",
     ),
     mutation(
+        "a file that took another's name may have grown from it",
+        "crates/carrack-engine/src/storage/source.rs",
+        ["item.file.is_none_or(|file| file == (stat.device, stat.inode))", "item.file.is_none_or(|file| file.1 > 0)"],
+        "-p carrack-engine --lib storage::source",
+    ),
+    mutation(
+        "an older end may have sources with the same names",
+        "crates/carrack-engine/src/copy/mod.rs",
+        [
+            "plan.sink != 0 || source.welcome.version >= VERSION_OVERLAPS",
+            "plan.sink != 0 || source.welcome.version >= 1",
+        ],
+        "-p carrack-engine --test hostile version1::sources",
+    ),
+    mutation(
         "a large file gets its name before it is synced",
         "crates/carrack-engine/src/storage/part.rs",
         [

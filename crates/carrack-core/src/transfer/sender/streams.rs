@@ -220,3 +220,32 @@ impl Streams {
         Some(patience.saturating_mul(1 << self.cuts.min(Self::DOUBLINGS_MAX)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_that_waits_for_its_source_is_not_late() {
+        let start = Instant::now();
+        let mut streams = Streams::default();
+        let mut take = |stream, bundle| {
+            let (unit, since) = (Unit::Bundle(bundle), start);
+            streams.add(stream);
+            streams.take(stream, Carried { unit, since, sent: false, landed: false, once: false });
+        };
+        take(1, 10);
+        take(2, 20);
+        streams.sent(1, Unit::Bundle(10));
+        streams.landed(start + Duration::from_millis(1), Unit::Bundle(10));
+        let late = |streams: &Streams| streams.straggler(1).unwrap().0;
+        assert_eq!(late(&streams), start + tuning::STRAGGLER_AGE_MIN);
+        let until = start + tuning::WHOLE_SECONDS;
+        streams.rest(2, until);
+        assert_eq!(late(&streams), until + tuning::STRAGGLER_AGE_MIN);
+        // What has been sent is on its way, whatever its stream waits for.
+        streams.sent(2, Unit::Bundle(20));
+        streams.rest(2, until + tuning::WHOLE_SECONDS);
+        assert_eq!(late(&streams), until + tuning::STRAGGLER_AGE_MIN);
+    }
+}
