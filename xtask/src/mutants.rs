@@ -440,6 +440,12 @@ const MUTATIONS: &[Mutation] = &[
         FAULTS,
     ),
     mutation(
+        "what a file system did not keep is not noticed",
+        "crates/carrack-engine/src/storage/unkept.rs",
+        ["mtime.filter(|mtime| *mtime != kept)", "mtime.filter(|mtime| *mtime < kept)"],
+        "-p carrack --test system destination::",
+    ),
+    mutation(
         "it does not matter where the destination's path leads at the end",
         "crates/carrack-engine/src/storage/tree.rs",
         ["        self.check_path()?;\n", ""],

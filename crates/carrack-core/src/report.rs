@@ -170,6 +170,19 @@ pub struct Failure {
     pub message: String,
 }
 
+/// Attributes of one kind that a destination's file systems did not keep as they were set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unkept<T> {
+    /// Of so many items.
+    pub count: u64,
+    /// The first of them, relative to the destination directory; empty for that itself.
+    pub path: Vec<u8>,
+    /// What it was to be.
+    pub wanted: T,
+    /// What it is.
+    pub kept: T,
+}
+
 /// The end of a transfer.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
@@ -211,6 +224,10 @@ pub struct Report {
     pub files_resumed: u64,
     /// Bytes that an earlier attempt had brought, of whole and of unfinished files: not sent again.
     pub bytes_resumed: u64,
+    /// Permission bits that the destination did not keep.
+    pub unkept_permissions: Option<Unkept<u32>>,
+    /// Modification times that the destination did not keep, in seconds and nanoseconds.
+    pub unkept_times: Option<Unkept<(i64, u32)>>,
     /// What had to reach stable storage, and when, as asked.
     pub durability: Option<Durability>,
     /// What held the copy back, where both ends told and it took long enough to tell.

@@ -742,7 +742,8 @@ impl Agent {
                 let durably = options.durability != carrack_core::request::Durability::None;
                 let directory = self.environment.place.make_dirs(path, durably).map_err(|error| named(&error))?;
                 let request = marker_request(role, options)?;
-                let tree = Tree::new(directory, request, options.durability).map_err(|error| named(&error))?;
+                let tree = Tree::new(directory, role.targets.is_empty(), request, options.durability)
+                    .map_err(|error| named(&error))?;
                 let (place, path) = (self.environment.place.clone(), path.to_vec());
                 Ok(Destination::Tree(tree.found_by(move || place.stat(&path))))
             }

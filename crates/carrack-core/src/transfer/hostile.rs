@@ -75,6 +75,9 @@ fn any_message(rng: &mut Rng) -> PeerMessage {
         }
         8 => PeerMessage::Directories(vec![DirectoryAttributes { path: b"d".to_vec(), mode: 0, mtime: (0, 0) }]),
         9 if rng.chance(50) => PeerMessage::Finish,
+        9 if rng.chance(50) => {
+            PeerMessage::FinishContents(DirectoryAttributes { path: Vec::new(), mode: 0, mtime: (0, 0) })
+        }
         10 if rng.chance(50) => PeerMessage::Finished { durable: true, failures: vec![(b"d".to_vec(), failure())] },
         10 => PeerMessage::DirectoriesFailed(vec![(b"d".to_vec(), failure())]),
         11 if rng.chance(20) => PeerMessage::Fail(failure()),

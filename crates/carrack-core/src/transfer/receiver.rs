@@ -254,12 +254,11 @@ impl Receiver {
                 self.directories_pending += 1;
                 self.actions.push_back(ReceiverAction::ApplyDirectories(list));
             }
-            PeerMessage::Finish => {
-                let offers = !self.items.is_empty() || !self.waiting.is_empty();
-                if offers || self.bundles_to_commit > 0 || !self.looks.is_empty() {
-                    return Err(ProtocolError::violation("the sender finished before every item had ended"));
-                }
-                self.phase = Phase::Draining;
+            PeerMessage::Finish => self.handle_finish()?,
+            PeerMessage::FinishContents(contents) => {
+                self.handle_finish()?;
+                self.directories_pending += 1;
+                self.actions.push_back(ReceiverAction::ApplyDirectories(vec![contents]));
             }
             PeerMessage::Confirm { item, first, count } if self.recovers() => {
                 self.handle_confirm(item, first, count)?
@@ -281,6 +280,15 @@ impl Receiver {
             }
         }
         self.advance();
+        Ok(())
+    }
+
+    fn handle_finish(&mut self) -> Result<(), ProtocolError> {
+        let offers = !self.items.is_empty() || !self.waiting.is_empty();
+        if offers || self.bundles_to_commit > 0 || !self.looks.is_empty() {
+            return Err(ProtocolError::violation("the sender finished before every item had ended"));
+        }
+        self.phase = Phase::Draining;
         Ok(())
     }
 

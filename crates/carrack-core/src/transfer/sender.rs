@@ -139,6 +139,10 @@ pub struct Sender {
     directories: DirectoryLog,
     /// Directories that could not be made: they have ended, and no attributes are set.
     directories_failed: BTreeSet<Vec<u8>>,
+    /// Directories that could not be listed to their end: whoever owns them at the destination may go on there.
+    directories_unlisted: BTreeSet<Vec<u8>>,
+    /// Of the first directory whose contents are copied: what the destination itself is to have.
+    contents: Option<DirectoryAttributes>,
     /// Directories whose attributes were told, and have not failed.
     directories_told: u64,
     renewals: Renewals,
@@ -205,6 +209,8 @@ impl Sender {
             last_loss: None,
             directories: DirectoryLog::default(),
             directories_failed: BTreeSet::new(),
+            directories_unlisted: BTreeSet::new(),
+            contents: None,
             directories_told: 0,
             renewals: Renewals::default(),
             actions: VecDeque::new(),
@@ -273,12 +279,14 @@ impl Sender {
             }
             ItemKind::Directory => {
                 let target = self.target(&item);
+                let mtime = item.mtime.unwrap_or_default();
                 if target.is_empty() {
                     // The destination itself, which is there.
                     self.totals.directories += 1;
+                    self.contents.get_or_insert(DirectoryAttributes { path: target, mode: item.mode, mtime });
                     return;
                 }
-                self.directories.push(&target, item.mode, item.mtime.unwrap_or_default());
+                self.directories.push(&target, item.mode, mtime);
             }
             ItemKind::File | ItemKind::Symlink => {
                 self.progress.files_found += 1;
@@ -296,8 +304,17 @@ impl Sender {
     /// Something could not be scanned. `item` bears its root and path.
     pub fn handle_scan_failure(&mut self, item: &ScannedItem, failure: Failure) {
         if !self.has_ended() {
+            if item.kind == ItemKind::Directory {
+                self.directories_unlisted.insert(self.target(item));
+            }
             self.end_item(item, 0, FileDigests::default(), Outcome::Failed(failure));
         }
+    }
+
+    /// A directory that is not whole does not shut its owner out: whatever kept it from being listed, such as its permissions, may pass.
+    fn let_owner_in(&self, directory: DirectoryAttributes) -> DirectoryAttributes {
+        let unlisted = self.directories_unlisted.contains(&directory.path);
+        DirectoryAttributes { mode: directory.mode | if unlisted { 0o700 } else { 0 }, ..directory }
     }
 
     /// The scan has ended.
@@ -519,13 +536,16 @@ impl Sender {
                 break;
             }
             let made = |directory: &DirectoryAttributes| !self.directories_failed.contains(&directory.path);
-            let page: Vec<_> = page.into_iter().filter(made).collect();
+            let page: Vec<_> = page.into_iter().filter(made).map(|one| self.let_owner_in(one)).collect();
             if !page.is_empty() {
                 self.directories_told += page.len() as u64;
                 self.actions.push_back(SenderAction::Send(PeerMessage::Directories(page)));
             }
         }
-        self.actions.push_back(SenderAction::Send(PeerMessage::Finish));
+        let contents = self.contents.take().map(|contents| self.let_owner_in(contents));
+        self.directories_told += u64::from(contents.is_some());
+        let finish = contents.map_or(PeerMessage::Finish, PeerMessage::FinishContents);
+        self.actions.push_back(SenderAction::Send(finish));
         self.phase = Phase::Finishing;
     }
 

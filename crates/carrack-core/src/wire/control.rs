@@ -7,7 +7,9 @@
 use prost::Message as _;
 
 pub use super::options::{SessionKey, TransferOptions, digests};
-pub use super::status::{Ended, Item, Items, Progress, RawDigests, Stages, StreamLost, kind_from_number, kind_number};
+pub use super::status::{
+    Ended, Item, Items, Progress, RawDigests, RawUnkept, Stages, StreamLost, kind_from_number, kind_number,
+};
 pub use super::verbs::{Collect, Entry, List, MakeDirectory, Page, Remove, Rename, Sum, Sums};
 
 use super::{ProtocolError, decode, peer::raw::Failure as RawFailure};

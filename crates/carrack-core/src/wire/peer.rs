@@ -72,6 +72,9 @@ pub enum PeerMessage {
     Directories(Vec<DirectoryAttributes>),
     /// Sender: that was all.
     Finish,
+    /// Sender: that was all, and what was copied are the contents of a directory, whose permissions and time are these (version 4; to
+    /// one of a version before it is [`PeerMessage::Finish`]). The path is empty.
+    FinishContents(DirectoryAttributes),
     /// Receiver: everything is published.
     Finished {
         /// And has reached stable storage.
@@ -243,18 +246,13 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
             bundle,
             exceptions: exceptions.into_iter().map(|(index, result)| result_to_raw(u64::from(index), result)).collect(),
         }),
-        PeerMessage::Directories(list) => Body::Directories(raw::Directories {
-            list: list
-                .into_iter()
-                .map(|d| raw::Directory {
-                    path: d.path,
-                    mode: d.mode,
-                    mtime_seconds: d.mtime.0,
-                    mtime_nanos: d.mtime.1,
-                })
-                .collect(),
-        }),
-        PeerMessage::Finish => Body::Finish(raw::Finish {}),
+        PeerMessage::Directories(list) => {
+            Body::Directories(raw::Directories { list: list.into_iter().map(directory_to_raw).collect() })
+        }
+        PeerMessage::Finish => Body::Finish(raw::Finish { contents: None }),
+        PeerMessage::FinishContents(contents) => {
+            Body::Finish(raw::Finish { contents: Some(directory_to_raw(contents)) })
+        }
         PeerMessage::Finished { durable, failures } => {
             Body::Finished(raw::Finished { durable, failures: failures_to_raw(failures) })
         }
@@ -350,7 +348,10 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
         Body::Directories(directories) => {
             PeerMessage::Directories(directories.list.into_iter().map(directory_from_raw).collect::<Result<_, _>>()?)
         }
-        Body::Finish(_) => PeerMessage::Finish,
+        Body::Finish(raw::Finish { contents: None }) => PeerMessage::Finish,
+        Body::Finish(raw::Finish { contents: Some(directory) }) => {
+            PeerMessage::FinishContents(attributes_from_raw(raw::Directory { path: Vec::new(), ..directory })?)
+        }
         Body::Finished(finished) => {
             PeerMessage::Finished { durable: finished.durable, failures: failures_from_raw(finished.failures)? }
         }
@@ -391,8 +392,17 @@ fn offer_from_raw(offer: raw::Offer) -> Result<Offer, ProtocolError> {
     })
 }
 
+fn directory_to_raw(directory: DirectoryAttributes) -> raw::Directory {
+    let DirectoryAttributes { path, mode, mtime: (mtime_seconds, mtime_nanos) } = directory;
+    raw::Directory { path, mode, mtime_seconds, mtime_nanos }
+}
+
 fn directory_from_raw(directory: raw::Directory) -> Result<DirectoryAttributes, ProtocolError> {
     path::check_relative(&directory.path).map_err(|error| ProtocolError::path(&directory.path, error))?;
+    attributes_from_raw(directory)
+}
+
+fn attributes_from_raw(directory: raw::Directory) -> Result<DirectoryAttributes, ProtocolError> {
     if directory.mtime_nanos >= 1_000_000_000 {
         return Err(ProtocolError::violation("the peer sent a directory with an impossible time"));
     }
@@ -609,7 +619,10 @@ pub(crate) mod raw {
     }
 
     #[derive(Clone, PartialEq, prost::Message)]
-    pub struct Finish {}
+    pub struct Finish {
+        #[prost(message, optional, tag = "1")]
+        pub contents: Option<Directory>,
+    }
 
     #[derive(Clone, PartialEq, prost::Message)]
     pub struct Finished {
@@ -673,6 +686,7 @@ mod tests {
             },
             PeerMessage::Directories(vec![DirectoryAttributes { path: b"d".to_vec(), mode: 0o755, mtime: (1, 2) }]),
             PeerMessage::Finish,
+            PeerMessage::FinishContents(DirectoryAttributes { path: Vec::new(), mode: 0o2755, mtime: (-1, 2) }),
             PeerMessage::Finished { durable: true, failures: vec![(b"d".to_vec(), failure.clone())] },
             PeerMessage::DirectoriesFailed(vec![(b"d/e".to_vec(), failure.clone()), (Vec::new(), failure.clone())]),
             PeerMessage::Fail(failure),

@@ -139,9 +139,38 @@ pub struct Ended {
     /// Recovered: items sent again whole, because what was written was lost (version 2).
     #[prost(uint64, tag = "19")]
     pub items_again: u64,
+    /// Permission bits that the destination did not keep (4, told by the receiver).
+    #[prost(message, optional, tag = "20")]
+    pub unkept_permissions: Option<RawUnkept>,
+    /// Modification times that the destination did not keep (4, told by the receiver).
+    #[prost(message, optional, tag = "21")]
+    pub unkept_times: Option<RawUnkept>,
     /// Markers and part files of Carrack's own that the scan has left out (version 4).
     #[prost(uint64, tag = "24")]
     pub leftovers: u64,
+}
+
+/// See [`report::Unkept`]; permission bits stand in the place of seconds.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct RawUnkept {
+    /// Items.
+    #[prost(uint64, tag = "1")]
+    pub count: u64,
+    /// The first of them.
+    #[prost(bytes = "vec", tag = "2")]
+    pub path: Vec<u8>,
+    /// Seconds, or permission bits.
+    #[prost(sint64, tag = "3")]
+    pub wanted: i64,
+    /// Nanoseconds.
+    #[prost(uint32, tag = "4")]
+    pub wanted_nanos: u32,
+    /// Seconds, or permission bits.
+    #[prost(sint64, tag = "5")]
+    pub kept: i64,
+    /// Nanoseconds.
+    #[prost(uint32, tag = "6")]
+    pub kept_nanos: u32,
 }
 
 /// Where the time of one end's streams has gone, in nanoseconds: see [`crate::pace::limit::StageTimes`].
@@ -260,6 +289,40 @@ impl From<Item> for ItemReport {
             },
         }
     }
+}
+
+impl From<report::Unkept<(i64, u32)>> for RawUnkept {
+    fn from(unkept: report::Unkept<(i64, u32)>) -> Self {
+        let ((wanted, wanted_nanos), (kept, kept_nanos)) = (unkept.wanted, unkept.kept);
+        Self { count: unkept.count, path: unkept.path, wanted, wanted_nanos, kept, kept_nanos }
+    }
+}
+
+impl From<report::Unkept<u32>> for RawUnkept {
+    fn from(unkept: report::Unkept<u32>) -> Self {
+        let (wanted, kept) = (i64::from(unkept.wanted), i64::from(unkept.kept));
+        Self { count: unkept.count, path: unkept.path, wanted, kept, ..Self::default() }
+    }
+}
+
+impl From<RawUnkept> for report::Unkept<(i64, u32)> {
+    fn from(raw: RawUnkept) -> Self {
+        let nanos = |nanos: u32| nanos.min(999_999_999);
+        let (wanted, kept) = ((raw.wanted, nanos(raw.wanted_nanos)), (raw.kept, nanos(raw.kept_nanos)));
+        Self { count: raw.count, path: shown(raw.path), wanted, kept }
+    }
+}
+
+impl From<RawUnkept> for report::Unkept<u32> {
+    fn from(raw: RawUnkept) -> Self {
+        let mode = |bits: i64| (bits & 0o7777) as u32;
+        Self { count: raw.count, path: shown(raw.path), wanted: mode(raw.wanted), kept: mode(raw.kept) }
+    }
+}
+
+/// A path that is only shown; none instead of one that cannot be.
+fn shown(path: Vec<u8>) -> Vec<u8> {
+    if crate::path::check_relative(&path).is_ok() { path } else { Vec::new() }
 }
 
 impl From<StageTimes> for Stages {

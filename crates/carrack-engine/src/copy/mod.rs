@@ -226,6 +226,7 @@ impl Copying<'_> {
     /// A session tells everything itself.
     fn start_over(&mut self) {
         self.report.failures.clear();
+        (self.report.unkept_permissions, self.report.unkept_times) = (None, None);
         if self.request.options.dry_run {
             let report = &mut *self.report;
             (report.files, report.symlinks, report.directories, report.bytes) = (0, 0, 0, 0);
@@ -645,6 +646,8 @@ impl Copying<'_> {
         } else {
             add(&mut faults.streams_altered, ended.streams_altered);
             add(&mut faults.blocks_rotten, ended.blocks_rotten);
+            report.unkept_permissions = ended.unkept_permissions.map(Into::into);
+            report.unkept_times = ended.unkept_times.map(Into::into);
         }
         ended.failure.map(Failure::from)
     }

@@ -18,10 +18,14 @@ use carrack_sys::host;
 use super::descriptors::{open_directories_max, patiently};
 use super::names::Sameness;
 use super::part::time;
+use super::unkept::{Unkept, if_it_can};
 use crate::error::{failure, io_failure};
 
 /// Device and inode.
 pub type Identity = (u64, u64);
+
+/// Permissions of a directory, and which it is.
+pub type Had = (u32, Identity);
 
 /// By device and inode, the name that something of this session was given.
 pub type Names = HashMap<Identity, Vec<u8>>;
@@ -91,7 +95,7 @@ pub struct Directories {
     /// Where two names may be one: the directories of this session, and the names that they were made or found by.
     twins: Mutex<Names>,
     /// Permissions of directories before their owner was let in.
-    opened_up: Mutex<HashMap<Vec<u8>, (u32, Identity)>>,
+    opened_up: Mutex<HashMap<Vec<u8>, Had>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -244,17 +248,15 @@ impl Directories {
 
     /// A directory of this user's that is read-only gets its permissions back when its attributes are set, or at the end.
     fn let_owner_write(&self, dir: &Dir, path: &[u8], fresh: bool) -> io::Result<()> {
-        let stat = dir.stat_self()?;
-        let user = host::user_id();
-        if user == 0 || stat.uid != user || stat.mode & OWNERS == OWNERS {
-            return Ok(());
+        if let Some(had) = let_owner_write(dir)?.filter(|_| !fresh) {
+            lock(&self.opened_up).entry(path.to_vec()).or_insert(had);
         }
-        dir.set_own_mode(stat.mode | OWNERS)?;
-        if fresh {
-            return Ok(());
-        }
-        lock(&self.opened_up).entry(path.to_vec()).or_insert((stat.mode, identity(&stat)));
         Ok(())
+    }
+
+    /// What [`let_owner_write`] said of the topmost one.
+    pub fn root_had(&self, had: Option<Had>) {
+        lock(&self.opened_up).extend(had.map(|had| (Vec::new(), had)));
     }
 
     fn opened(&self, dir: Dir, fresh: bool) -> io::Result<OpenDir> {
@@ -299,11 +301,12 @@ impl Directories {
         if first == path { Ok(()) } else { Err(twin(path, first)) }
     }
 
-    /// Sets a directory's permissions and time, of the one that this session has written to and no other.
+    /// Sets a directory's permissions and time, of the one that this session has written to and no other; what it does not keep of them is
+    /// counted.
     ///
     /// # Errors
     /// When another one bears its name, and those of the file system.
-    pub fn set_attributes(&self, wanted: &DirectoryAttributes) -> Result<(), Failure> {
+    pub fn set_attributes(&self, wanted: &DirectoryAttributes, unkept: &Unkept) -> Result<(), Failure> {
         let path = &wanted.path[..];
         let fail = |error: io::Error| io_failure(Side::Destination, "set permissions and times", &error);
         if !lock(&self.known).contains_key(&key(path)) {
@@ -325,9 +328,11 @@ impl Directories {
         let had = lock(&self.opened_up).get(path).map_or(before.mode, |had| had.0);
         let mode = wanted.mode & MODE_MASK | had & !MODE_MASK;
         if mode != before.mode {
-            found.dir.set_own_mode(mode).map_err(fail)?;
+            if_it_can(found.dir.set_own_mode(mode)).map_err(fail)?;
         }
-        found.dir.set_own_times(time(wanted.mtime)).map_err(fail)?;
+        if_it_can(found.dir.set_own_times(time(wanted.mtime))).map_err(fail)?;
+        let now = found.dir.stat_self().map_err(fail)?;
+        unkept.look(|| path.to_vec(), Some(wanted.mode), Some(wanted.mtime), &now);
         lock(&self.opened_up).remove(path);
         if self.sync_names || found.file_system.syncs_alone() {
             found.dir.sync().map_err(fail)?;
@@ -368,6 +373,38 @@ impl Directories {
         let tops = others.filter_map(|met| met.top.as_ref());
         tops.chain([&self.root.dir]).try_for_each(Dir::sync_filesystem)
     }
+}
+
+/// Lets its owner write to a directory, if that is this user; the permissions that it had, if they were changed.
+///
+/// # Errors
+/// Those of the system.
+pub fn let_owner_write(dir: &Dir) -> io::Result<Option<Had>> {
+    let stat = dir.stat_self()?;
+    let user = host::user_id();
+    if user == 0 || stat.uid != user || stat.mode & OWNERS == OWNERS {
+        return Ok(None);
+    }
+    dir.set_own_mode(stat.mode | OWNERS)?;
+    Ok(Some((stat.mode, identity(&stat))))
+}
+
+/// Removes something of our own from a directory that may have its attributes already: it keeps them.
+///
+/// # Errors
+/// Those of the system.
+pub fn remove_unseen(dir: &Dir, name: &[u8]) -> io::Result<()> {
+    let before = dir.stat_self()?;
+    let mut removed = dir.unlink(name);
+    if removed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+        && let Some((mode, _)) = let_owner_write(dir)?
+    {
+        removed = dir.unlink(name);
+        let _ = dir.set_own_mode(mode);
+    }
+    // Refused where the directory is somebody else's, who then sees that something happened there.
+    let _ = dir.set_own_times(before.mtime);
+    removed
 }
 
 /// Of a path, for a table that need not hold it.

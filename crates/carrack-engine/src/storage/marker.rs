@@ -22,6 +22,7 @@ use carrack_core::tuning::MARKER_INTERVAL;
 use carrack_sys::dir::{Dir, Kind, Links, Stat, stat_file};
 use carrack_sys::{file, host};
 
+use super::directories::remove_unseen;
 use super::names::{marker_name, new_tag, tag_of};
 
 /// What a marker is asked for by.
@@ -159,7 +160,7 @@ fn remove_parts<'a>(root: &Dir, tag: Tag, parts: impl Iterator<Item = &'a Part>)
         tag_of(&part.part_name) == Some(tag)
             && root
                 .open_dir(split_name(&part.path).0, Links::Refuse)
-                .is_ok_and(|parent| parent.unlink(&part.part_name).is_ok())
+                .is_ok_and(|parent| remove_unseen(&parent, &part.part_name).is_ok())
     });
     removed.count() as u64
 }
@@ -405,7 +406,7 @@ impl Journal {
         state.left.clear();
         state.broken = true;
         // It may be gone already; there is nothing else to do about it.
-        let _ = self.root.unlink(&self.name);
+        let _ = remove_unseen(&self.root, &self.name);
         if whole {
             // Of other runs of the same copy, which crashed; those under way hold theirs.
             let others = (1..=MARKERS).map(|number| marker_name(self.key, number)).filter(|name| *name != self.name);
@@ -420,7 +421,7 @@ fn forget(root: &Dir, name: &[u8]) {
         if let Ok(Some(found)) = replay(&file) {
             remove_parts(root, found.tag, found.parts.values().map(|left| &left.part));
         }
-        let _ = root.unlink(name);
+        let _ = remove_unseen(root, name);
     }
 }
 

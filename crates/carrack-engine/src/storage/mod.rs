@@ -17,5 +17,6 @@ pub mod settle;
 pub mod source;
 pub mod synthetic;
 pub mod tree;
+mod unkept;
 pub mod walk;
 pub mod watch;

@@ -22,6 +22,7 @@ use super::directories::{Directories, Names, OpenDir, twin};
 use super::marker::SharedJournal;
 use super::names::PartName;
 use super::past_cache::WriteBehind;
+use super::unkept::{Unkept, if_it_can};
 use super::watch::Watch;
 use crate::data::hasher::BlockHasher;
 use crate::error::{failure, io_failure};
@@ -32,6 +33,7 @@ pub(super) struct Shared {
     pub journal: SharedJournal,
     pub durability: Durability,
     pub watch: Watch,
+    pub unkept: Unkept,
     /// Where two names may be one: files of this session by device and inode, and the names that they got.
     pub published: Mutex<Names>,
 }
@@ -61,6 +63,8 @@ pub(super) struct Source {
     pub kind: ItemKind,
     pub size: u64,
     pub mtime: Option<Moment>,
+    /// Permission bits, where they are to be set and are known.
+    pub mode: Option<u32>,
 }
 
 impl PartEntry {
@@ -106,6 +110,9 @@ impl PartEntry {
         if !matches!(named, Ok(true)) {
             self.remove();
             return named;
+        }
+        if let Some(stored) = &stored {
+            self.shared.unkept.look(|| self.path(), self.source.mode, self.source.mtime, stored);
         }
         if let (Some(journal), Some(stored)) = (&self.shared.journal, stored) {
             let Source { kind, mtime, .. } = self.source;
@@ -542,14 +549,9 @@ fn verify_stored(stored: &File, size: u64, expected: FileDigests) -> Result<(), 
 
 /// Permissions and times, set last.
 pub(super) fn finish_attributes(part: &File, mode: u32, mtime: Option<Moment>) -> io::Result<()> {
-    // A part file is made 0600; most have to be opened up, a private one is right already.
-    if mode != 0o600 {
-        file::set_mode(part, mode)?;
-    }
-    if let Some(mtime) = mtime {
-        file::set_times(part, time(mtime))?;
-    }
-    Ok(())
+    // Always: a part file is made 0600, but for what the umask takes away.
+    if_it_can(file::set_mode(part, mode))?;
+    mtime.map_or(Ok(()), |mtime| if_it_can(file::set_times(part, time(mtime))))
 }
 
 pub(super) fn time(mtime: Moment) -> Time {

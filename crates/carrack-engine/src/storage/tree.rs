@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::digest::{BlockDigest, block_count, block_length};
 use carrack_core::path::split_name;
-use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
+use carrack_core::report::{self, ErrorCode, Failure, FileDigests, ItemKind, Side};
 use carrack_core::request::{Digests, Durability, Existing};
 use carrack_core::transfer::marker::{self, Left, Moment, PublishedItem, published_key, unchanged};
 use carrack_core::tuning::{SMALL_FILE_BYTES, SYNC_ALL_PATIENCE};
@@ -25,13 +25,14 @@ use carrack_sys::dir::{Dir, Kind, Stat, stat_file};
 use carrack_sys::file;
 
 use super::descriptors::patiently;
-use super::directories::{AskNames, Directories, MODE_MASK, OpenDir};
+use super::directories::{AskNames, Directories, MODE_MASK, OpenDir, let_owner_write};
 use super::marker::{Journal, MarkerRequest};
 use super::names::{PartName, PartNames, Sameness, new_tag};
 use super::part::{
     PartEntry, PartFile, Shared, Source, Touched, check_twin, finish_attributes, may_replace, stat_entry, time,
 };
 use super::past_cache::WriteBehind;
+use super::unkept::Unkept;
 use super::watch::Watch;
 use crate::error::{failure, io_failure};
 
@@ -112,17 +113,21 @@ pub enum OpenedPart {
 }
 
 impl Tree {
-    /// Below this directory. Without a request, or where no marker can be kept, nothing can be resumed later.
+    /// Below this directory, which is itself the copy of one if `is_copied`: then its owner may write to it. Without a request, or where no marker can be kept, nothing can be resumed later.
     ///
     /// # Errors
     /// When the directory cannot be looked at.
-    pub fn new(root: Dir, request: Option<MarkerRequest>, durability: Durability) -> io::Result<Self> {
+    pub fn new(root: Dir, is_copied: bool, request: Option<MarkerRequest>, durability: Durability) -> io::Result<Self> {
+        // Before there is a marker in it.
+        let had = if is_copied { let_owner_write(&root)? } else { None };
         // Where a group's sync would prove nothing, files and names are synced one by one.
         let alone = durability == Durability::Group && !root.syncs_as_one();
         let durability = if alone { Durability::Each } else { durability };
         let journal = request.and_then(|request| Journal::open(&root, &request, durability)).map(Arc::new);
         let tag = journal.as_ref().map_or_else(new_tag, |journal| Ok(journal.tag()))?;
-        Self::with(root, journal, tag, durability, Box::new(move |dir| Sameness::ask(dir, tag)))
+        let tree = Self::with(root, journal, tag, durability, Box::new(move |dir| Sameness::ask(dir, tag)))?;
+        tree.shared.directories.root_had(had);
+        Ok(tree)
     }
 
     fn with(
@@ -133,9 +138,9 @@ impl Tree {
         ask: AskNames,
     ) -> io::Result<Self> {
         let directories = Directories::new(root, durability == Durability::Each, ask)?;
-        let (watch, published) = (Watch::default(), Mutex::default());
+        let (watch, published, unkept) = (Watch::default(), Mutex::default(), Unkept::default());
         Ok(Self {
-            shared: Arc::new(Shared { directories, journal, durability, watch, published }),
+            shared: Arc::new(Shared { directories, journal, durability, watch, unkept, published }),
             names: Arc::new(PartNames::new(tag)),
             sync_each: AtomicBool::new(false),
             next_part: AtomicU64::new(1),
@@ -178,7 +183,7 @@ impl Tree {
     /// Whether an item of a bundle was published by an earlier session, still stands there, and its source cannot have changed; then
     /// its digests, as far as they are wanted.
     pub fn known(&self, item: &QueryItem, wanted: Digests) -> Option<FileDigests> {
-        let source = Source { kind: item.kind, size: item.size, mtime: Some(item.mtime) };
+        let source = Source { kind: item.kind, size: item.size, mtime: Some(item.mtime), mode: None };
         self.known_source(&item.path, source, Some(item.changed), wanted)
     }
 
@@ -198,13 +203,14 @@ impl Tree {
             ItemKind::Symlink => there.kind == Kind::Symlink,
             _ => false,
         };
-        let Source { kind, size, mtime } = source;
+        let Source { kind, size, mtime, mode } = source;
         let stored_mtime = (there.mtime.seconds, there.mtime.nanos);
         let item = PublishedItem { kind, path, size, mtime, inode: there.inode, stored_mtime };
         let (digests, clock) = journal.known(&published_key(&item), wanted).filter(|_| whole)?;
         if !unchanged(mtime, changed, clock) {
             return None;
         }
+        self.shared.unkept.look(|| path.to_vec(), mode, mtime, &there);
         if directory.file_system.folds() {
             let mut published = self.shared.published.lock().unwrap_or_else(PoisonError::into_inner);
             published.insert((there.device, there.inode), path.to_vec());
@@ -255,7 +261,7 @@ impl Tree {
     /// Why it cannot be written; nothing is left behind.
     pub fn open_part(&self, offer: &Offer, options: &TransferOptions) -> Result<OpenedPart, Failure> {
         if let Some(size) = offer.size {
-            let source = Source { kind: ItemKind::File, size, mtime: offer.mtime };
+            let source = Source { kind: ItemKind::File, size, mtime: offer.mtime, mode: Some(offer.mode & MODE_MASK) };
             if let Some(digests) = self.known_source(&offer.path, source, offer.changed, options.digests) {
                 return Ok(OpenedPart::Present(digests));
             }
@@ -287,9 +293,11 @@ impl Tree {
         let created = directories.within(parent, "create the part file", |directory| {
             PartNames::make(&directory.dir, &part, |name| directory.dir.create_new(name))
         })?;
+        // What the umask may have taken away a later session needs.
+        let _ = file::set_mode(&created, 0o600);
         // Tells whoever collects leftovers that somebody is here; where there are no locks, its age has to tell.
         let _ = file::try_lock(&created);
-        let source = Source { kind: ItemKind::File, size, mtime: offer.mtime };
+        let source = Source { kind: ItemKind::File, size, mtime: offer.mtime, mode: Some(offer.mode & MODE_MASK) };
         let mut made = PartFile {
             file: created,
             entry: self.entry(&offer.path, part, source, options.existing),
@@ -362,7 +370,7 @@ impl Tree {
             journal.retaken(part.number, marker::Part { number, digests: options.digests, ..part.clone() });
         }
         let size = part.size;
-        let source = Source { kind: ItemKind::File, size, mtime: offer.mtime };
+        let source = Source { kind: ItemKind::File, size, mtime: offer.mtime, mode: Some(offer.mode & MODE_MASK) };
         let name = PartName::taken_up(part.part_name.clone());
         let part = PartFile {
             file: opened,
@@ -416,7 +424,8 @@ impl Tree {
             let make = |name: &[u8]| patiently(|| directory.dir.create_new(name));
             PartNames::make(&directory.dir, &part, make).map(|file| (file, directory.file_system.device))
         })?;
-        let source = Source { kind: ItemKind::File, size, mtime: Some(small.mtime) };
+        let mode = Some(small.mode & MODE_MASK);
+        let source = Source { kind: ItemKind::File, size, mtime: Some(small.mtime), mode };
         let made = Some((part_file, self.entry(small.path, part, source, existing)));
         drop(entered);
         Ok(Some(GrowingFile { made, device, path, end: 0, failed: None }))
@@ -488,7 +497,7 @@ impl Tree {
             let _ = directory.dir.set_times(&part.name, time(small.mtime));
             directory.dir.stat_at(&part.name)
         })?;
-        let source = Source { kind: ItemKind::Symlink, size: 0, mtime: Some(small.mtime) };
+        let source = Source { kind: ItemKind::Symlink, size: 0, mtime: Some(small.mtime), mode: None };
         let entry = self.entry(small.path, part, source, existing);
         entry.look(stat);
         Ok(Some(entry))
@@ -557,9 +566,15 @@ impl Tree {
         self.shared.directories.close_up();
     }
 
+    /// What file systems have not kept so far: permissions, and times.
+    pub fn unkept(&self) -> (Option<report::Unkept<u32>>, Option<report::Unkept<Moment>>) {
+        self.shared.unkept.so_far()
+    }
+
     /// Sets permissions and times, in this order, and tells what failed.
     pub fn apply_directories(&self, list: &[DirectoryAttributes]) -> Vec<(Vec<u8>, Failure)> {
-        let set = |one: &DirectoryAttributes| self.shared.directories.set_attributes(one).err();
+        let Shared { directories, unkept, .. } = &*self.shared;
+        let set = |one: &DirectoryAttributes| directories.set_attributes(one, unkept).err();
         list.iter().filter_map(|one| Some((one.path.clone(), set(one)?))).collect()
     }
 }

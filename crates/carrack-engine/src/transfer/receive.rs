@@ -172,6 +172,7 @@ impl ReceiveRun {
     fn check_expected(&self, message: &PeerMessage) -> Result<(), ProtocolError> {
         match message {
             PeerMessage::Offer(offer) => self.expected.check(&offer.path),
+            PeerMessage::FinishContents(_) => self.expected.check(b""),
             PeerMessage::Query { items, .. } => items.iter().try_for_each(|item| self.expected.check(&item.path)),
             PeerMessage::Directories(list) => {
                 list.iter().try_for_each(|one| self.expected.check(&one.path))?;
@@ -369,10 +370,13 @@ impl ReceiveRun {
     /// The last word to the command.
     fn tell_ended(&self, outcome: Result<(), Failure>) {
         let blocks_rotten = lock(&self.machine).blocks_rotten();
+        let (permissions, times) = self.tree().map(Tree::unkept).unwrap_or_default();
         (self.voice.command)(Tell::Ended(Ended {
             blocks_rotten,
             streams_altered: self.streams_altered.load(Ordering::Relaxed),
             failure: outcome.err().map(Into::into),
+            unkept_permissions: permissions.map(Into::into),
+            unkept_times: times.map(Into::into),
             ..Ended::default()
         }));
     }

@@ -196,7 +196,7 @@ fn a_pump_that_panics_at_any_word_leaves_nobody_waiting() {
             let _ = std::fs::remove_dir_all(&to);
             std::fs::create_dir(&to).unwrap();
             let source = RootKind::Directory(Arc::new(Dir::open_ambient(&from).unwrap()));
-            let tree = Tree::new(Dir::open_ambient(&to).unwrap(), None, Durability::None).unwrap();
+            let tree = Tree::new(Dir::open_ambient(&to).unwrap(), false, None, Durability::None).unwrap();
             let mut fuses = [Fuse::never(), Fuse::never()];
             fuses[panicking] = Fuse::at(touch);
             let ends = run(source, Destination::Tree(tree), fuses.clone());

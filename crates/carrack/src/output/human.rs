@@ -4,7 +4,7 @@
 use carrack_core::pace::limit::Limit;
 use carrack_core::pace::streams::Change;
 use carrack_core::path::display_bytes;
-use carrack_core::report::{Event, Failure, ItemReport, LinkReport, Outcome, Progress, Report, Side};
+use carrack_core::report::{Event, Failure, ItemReport, LinkReport, Outcome, Progress, Report, Side, Unkept};
 use carrack_core::request::{Durability, LinkKind, MainDigest, Verify};
 
 use super::format::{self, count, counted};
@@ -101,6 +101,7 @@ pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
         lines.extend(report.link.as_ref().map(|report| link(report, clear)));
         lines.extend(report.limit.map(limited));
         lines.extend(resumed(report));
+        lines.extend(unkept(report));
         lines.extend(recovered(report));
         lines.extend(report.durable.map(|durable| match durable {
             true => "durable: yes".to_owned(),
@@ -192,6 +193,21 @@ fn resumed(report: &Report) -> Option<String> {
     let (files, bytes) = (report.files_resumed, report.bytes_resumed);
     let there = format!("{}, {}", counted(files, "file", "files"), format::size_exact(bytes));
     (files > 0 || bytes > 0).then(|| format!("resumed: {there} were there from an earlier attempt"))
+}
+
+/// What the destination did not keep of permissions and times, with the first of each.
+fn unkept(report: &Report) -> Option<String> {
+    fn part<T>(kind: &str, unkept: &Unkept<T>, shown: impl Fn(&T) -> String) -> String {
+        let path = if unkept.path.is_empty() { b"." } else { &unkept.path[..] };
+        let (items, path) = (counted(unkept.count, "item", "items"), display_bytes(path));
+        format!("{kind} of {items} (first {path}: {} became {})", shown(&unkept.wanted), shown(&unkept.kept))
+    }
+    let mode = |mode: &u32| format!("{mode:04o}");
+    let permissions = report.unkept_permissions.as_ref().map(|unkept| part("permissions", unkept, mode));
+    let time = |&(seconds, nanos): &(i64, u32)| format::rfc3339_nanos(seconds, nanos);
+    let times = report.unkept_times.as_ref().map(|unkept| part("times", unkept, time));
+    let parts: Vec<String> = permissions.into_iter().chain(times).collect();
+    (!parts.is_empty()).then(|| format!("not kept by the destination: {}", parts.join(", ")))
 }
 
 fn recovered(report: &Report) -> Option<String> {

@@ -44,6 +44,17 @@ fn a_good_copy() {
 }
 
 #[test]
+fn what_the_destination_did_not_keep_is_told_with_an_example() {
+    use carrack_core::report::Unkept;
+    let permissions = Unkept { count: 1200, path: b"a/b".to_vec(), wanted: 0o640, kept: 0o755 };
+    let times = Unkept { count: 1, path: Vec::new(), wanted: (16_725_225_600, 0), kept: (15_032_385_535, 5) };
+    let unkept = Report { unkept_permissions: Some(permissions), unkept_times: Some(times), ..finished() };
+    let line = "not kept by the destination: permissions of 1,200 items (first a/b: 0640 became 0755), times of 1 item (first .: \
+                2500-01-01T00:00:00.000000000Z became 2446-05-10T22:38:55.000000005Z)";
+    assert!(report(&unkept, false).iter().any(|told| told == line), "{:?}", report(&unkept, false));
+}
+
+#[test]
 fn xxh128_is_not_taken_for_more_than_it_is() {
     let clear = LinkReport { cipher: "none".into(), ..link_report(LinkKind::Direct) };
     let said = |digest, verify, durable| {

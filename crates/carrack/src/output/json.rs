@@ -5,7 +5,9 @@
 use std::time::{Duration, SystemTime};
 
 use carrack_core::pace::streams::Change;
-use carrack_core::report::{Event, Failure, FileDigests, ItemKind, ItemReport, LinkReport, Outcome, Progress, Report};
+use carrack_core::report::{
+    Event, Failure, FileDigests, ItemKind, ItemReport, LinkReport, Outcome, Progress, Report, Unkept,
+};
 use carrack_core::request::{Durability, Encrypt, MainDigest, Verify};
 use serde_json::{Map, Value, json};
 
@@ -90,11 +92,23 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
         "files_resumed": report.files_resumed,
         "limited_by": report.limit.map(|limit| json!({ "stage": limit.stage.name(), "share": limit.share })),
         "bytes_resumed": report.bytes_resumed,
+        "unkept": {
+            "permissions": report.unkept_permissions.as_ref().map(|unkept| self::unkept(unkept, |mode| json!(format!("{mode:04o}")))),
+            "times": report.unkept_times.as_ref().map(|unkept| {
+                self::unkept(unkept, |&(seconds, nanos)| json!(format::rfc3339_nanos(seconds, nanos)))
+            }),
+        },
         "durability": report.durability.map(durability),
         "durable": report.durable,
         "error": report.error.as_ref().map(failure),
     });
     object("summary", time, fields)
+}
+
+/// How many items did not keep something, and the first of them.
+fn unkept<T>(unkept: &Unkept<T>, shown: impl Fn(&T) -> Value) -> Value {
+    let fields = json!({ "count": unkept.count, "wanted": shown(&unkept.wanted), "kept": shown(&unkept.kept) });
+    with_path(fields, &unkept.path)
 }
 
 /// A failure's fields.

@@ -263,3 +263,171 @@ fn every_directory_whose_attributes_fail_is_counted_and_listed() {
     assert!(failed >= DIRECTORIES as u64, "{failed}");
     assert!(listed.lines().count() >= DIRECTORIES, "{}", listed.lines().count());
 }
+
+/// Of a year that ext4 cannot hold: the file, the directory and the link are there, and nobody is told that their times are right.
+#[test]
+fn times_that_the_file_system_does_not_keep_are_told() {
+    let (memory, disk) = (Sandbox::in_memory(), Sandbox::new());
+    let far = "2500-01-01 00:00:00 UTC";
+    for name in ["small", "large", "d/inner"] {
+        memory.write(format!("in/{name}"), tree::bytes(if name == "large" { 2 * MIB } else { 10 }, 1));
+    }
+    std::os::unix::fs::symlink("small", memory.path("in/link")).unwrap();
+    for name in ["small", "large", "link", "d"] {
+        let mut touch = std::process::Command::new("touch");
+        crate::support::tool(touch.args(["-h", "-d", far]).arg(memory.path("in").join(name)));
+    }
+    let there = |name: &str| fs::symlink_metadata(memory.path("in").join(name)).unwrap().modified().unwrap();
+    let source = memory.path("in/").display().to_string() + "/";
+    let ran = disk.ok([&source, "out", "--json"]);
+    let kept =
+        |name: &&str| fs::symlink_metadata(disk.path("out").join(name)).unwrap().modified().unwrap() == there(name);
+    let clamped = ["small", "large", "link", "d"].iter().filter(|name| !kept(name)).count();
+    let told = &ran.summary()["unkept"];
+    assert_eq!(told["times"]["count"].as_u64().unwrap_or(0), clamped as u64, "{told}");
+    assert!(told["permissions"].is_null(), "{told}");
+    if clamped > 0 {
+        assert!(told["times"]["wanted"].as_str().unwrap().starts_with("2500-01-01T00:00:00"), "{told}");
+        let again = disk.ok([&source, "out2"]);
+        assert!(again.stderr.contains("not kept by the destination: times of 4 items (first "), "{}", again.stderr);
+    }
+    // Where all is kept nothing is said.
+    disk.write("plain/f", "x");
+    let plain = disk.ok(["plain/", "out3", "--json"]);
+    assert!(plain.summary()["unkept"]["times"].is_null() && !plain.stderr.contains("not kept"), "{}", plain.stdout);
+}
+
+/// FAT and SMB: files and directories come without them, and that is told.
+#[test]
+fn permissions_that_the_file_system_refuses_are_told_and_cost_no_file() {
+    for error in ["EPERM", "EOPNOTSUPP"] {
+        let sandbox = Sandbox::new();
+        sandbox.write("in/d/small", "content");
+        sandbox.write("in/large", tree::bytes(2 * MIB, 1));
+        for name in ["in/d/small", "in/large", "in/d"] {
+            fs::set_permissions(sandbox.path(name), Permissions::from_mode(0o751)).unwrap();
+        }
+        fs::create_dir(sandbox.path("out")).unwrap();
+        let inject = Inject::new().error("fchmod", error, "1+").error("fchmodat", error, "1+");
+        let ran = ran(inject.around(sandbox.carrack().args(["in/", "out", "--json"])).output().unwrap());
+        assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+        same_tree(&sandbox.path("in"), &sandbox.path("out"));
+        let told = &ran.summary()["unkept"]["permissions"];
+        assert_eq!((told["count"].as_u64(), told["wanted"].as_str()), (Some(3), Some("0751")), "{told}");
+    }
+}
+
+#[test]
+fn the_destination_of_a_directorys_contents_gets_its_permissions_and_time_as_with_rsync() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    sandbox.write("src/f", "content");
+    sandbox.write("other/g", "content");
+    fs::set_permissions(sandbox.path("src"), Permissions::from_mode(0o750)).unwrap();
+    let old = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    for name in ["src", "other"] {
+        fs::File::open(sandbox.path(name)).unwrap().set_modified(old).unwrap();
+    }
+    let attributes =
+        |name: &str| (mode(&sandbox.path(name)), fs::metadata(sandbox.path(name)).unwrap().modified().unwrap());
+    for (destination, place) in [("here".to_string(), "here"), (node.at("there"), "root/there")] {
+        // Of a destination that is new, of one that stands, and of several sources the first.
+        for sources in [&["src/"][..], &["src/"], &["src/", "other/"]] {
+            let arguments = sources.iter().map(ToString::to_string).chain([destination.clone(), node.token()]);
+            sandbox.ok(arguments);
+            assert_eq!(attributes(place), (0o750, old), "{sources:?} {destination}");
+            assert!(tree::walk(&sandbox.path(place)).iter().all(|path| !path.to_string_lossy().contains(".carrack-")));
+            fs::set_permissions(sandbox.path(place), Permissions::from_mode(0o700)).unwrap();
+        }
+        // What the source is put into is not the source.
+        sandbox.ok(["src", &destination, &node.token()]);
+        assert_eq!(mode(&sandbox.path(place)), 0o700);
+        assert_eq!(attributes(&format!("{place}/src")), (0o750, old));
+    }
+    crate::support::tool(
+        std::process::Command::new("rsync").args(["-a"]).arg(sandbox.path("src/")).arg(sandbox.path("rsync")),
+    );
+    sandbox.ok(["src/", "mine"]);
+    assert_eq!(attributes("mine"), attributes("rsync"));
+}
+
+/// One that is read-only becomes a destination that is, again and again.
+#[test]
+fn the_contents_of_a_read_only_directory_are_copied_again_and_again_by_a_user_without_rights() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    open_to_all(&sandbox);
+    sandbox.write("src/f", "content");
+    fs::create_dir(sandbox.path("out")).unwrap();
+    fs::set_permissions(sandbox.path("src"), Permissions::from_mode(0o555)).unwrap();
+    give(&sandbox, "src");
+    give(&sandbox, "out");
+    for round in 0..3 {
+        let ran = under(&sandbox, &NOBODY, &["src/", "out"]);
+        assert_eq!(ran.code, 0, "round {round}: {}", ran.stderr);
+        same_tree(&sandbox.path("src"), &sandbox.path("out"));
+        assert_eq!(mode(&sandbox.path("out")), 0o555);
+        sandbox.write("src/f", format!("content {round}"));
+    }
+}
+
+/// Whatever the user's umask takes away, what is copied has the source's permissions.
+#[test]
+fn a_umask_of_everything_changes_nothing() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    open_to_all(&sandbox);
+    for (name, size, mode) in [("small", 10, 0o600), ("d/large", 2 * MIB, 0o600), ("d/open", 10, 0o644)] {
+        sandbox.write(format!("src/{name}"), tree::bytes(size, 1));
+        fs::set_permissions(sandbox.path("src").join(name), Permissions::from_mode(mode)).unwrap();
+    }
+    fs::create_dir(sandbox.path("out")).unwrap();
+    give(&sandbox, "src");
+    give(&sandbox, "out");
+    let carrack = sandbox.carrack();
+    let line = format!("umask 0777; exec {} src out", carrack.get_program().display());
+    for (user, wrapper) in [("nobody", &NOBODY[..]), ("root", &["env"][..])] {
+        let mut command = std::process::Command::new(wrapper[0]);
+        command.args(&wrapper[1..]).args(["sh", "-c", &line]).current_dir(sandbox.path("."));
+        command.env_clear().envs(carrack.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let ran = ran(command.output().unwrap());
+        assert_eq!(ran.code, 0, "{user}: {}", ran.stderr);
+        for (name, expected) in [("small", 0o600), ("d/large", 0o600), ("d/open", 0o644), ("d", 0o755)] {
+            assert_eq!(mode(&sandbox.path("out/src").join(name)), expected, "{user}: {name}");
+        }
+        fs::remove_dir_all(sandbox.path("out/src")).unwrap();
+    }
+}
+
+/// What could not be listed is copied from the list of what failed, once it can be.
+#[test]
+fn a_directory_that_could_not_be_listed_is_copied_by_the_failed_list_later() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    open_to_all(&sandbox);
+    sandbox.write("src/closed/inner/f", "content");
+    fs::set_permissions(sandbox.path("src/closed"), Permissions::from_mode(0o000)).unwrap();
+    for name in ["out", "lists"] {
+        fs::create_dir(sandbox.path(name)).unwrap();
+        give(&sandbox, name);
+    }
+    give(&sandbox, "src");
+    let ran = under(&sandbox, &NOBODY, &["src", "out", "--failed-list=lists/failed"]);
+    ran.failed_with(23, &["src/closed", "ermission denied"]);
+    assert_eq!(mode(&sandbox.path("out/src/closed")) & 0o700, 0o700, "its owner may look and go on");
+    fs::set_permissions(sandbox.path("src/closed"), Permissions::from_mode(0o555)).unwrap();
+    // Also where an earlier program has left it shut.
+    for before in [0o700, 0o000] {
+        fs::set_permissions(sandbox.path("out/src/closed"), Permissions::from_mode(before)).unwrap();
+        let ran = under(&sandbox, &NOBODY, &["src", "out", "--files-from=lists/failed"]);
+        assert_eq!(ran.code, 0, "{before:o}: {}", ran.stderr);
+        same_tree(&sandbox.path("src"), &sandbox.path("out/src"));
+        assert_eq!(mode(&sandbox.path("out/src/closed")), 0o555);
+    }
+}

@@ -54,7 +54,8 @@ impl Sender {
             | PeerMessage::Abandon { .. }
             | PeerMessage::Directories(_)
             | PeerMessage::StreamLost { .. }
-            | PeerMessage::Finish => {
+            | PeerMessage::Finish
+            | PeerMessage::FinishContents(_) => {
                 return Err(ProtocolError::violation("the receiver sent what only a sender sends"));
             }
         }

@@ -41,7 +41,7 @@ fn request(clock: i64) -> MarkerRequest {
 
 /// A session into a directory, as the receiving end would begin it.
 fn session(directory: &Path, request: MarkerRequest, durability: Durability) -> Tree {
-    Tree::new(Dir::open_ambient(directory).unwrap(), Some(request), durability).unwrap()
+    Tree::new(Dir::open_ambient(directory).unwrap(), false, Some(request), durability).unwrap()
 }
 
 fn begin(directory: &Path) -> Tree {

@@ -96,3 +96,26 @@ fn what_is_no_permission_stays_as_it_was_at_the_destination() {
     assert_eq!(modes, [0o3750, 0o2711, 0o2770, 0o755]);
     assert_eq!(path("old").metadata().unwrap().mtime(), 700);
 }
+
+/// What nobody asks for again goes at the very end, when directories have their times, and may be read-only.
+#[test]
+fn a_part_file_that_goes_at_the_end_leaves_the_directorys_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("d");
+    let tree = begin(directory.path());
+    let part = fresh(&tree, &offer("d/f"));
+    write(&part, &[0]);
+    part.leave();
+    tree.finish(false);
+    assert_eq!(hidden(&path).len(), 1);
+    let tree = begin(directory.path());
+    tree.make_directory(b"d").unwrap();
+    let list = [attributes("d", 0o555), DirectoryAttributes { path: Vec::new(), ..attributes("", 0o750) }];
+    assert_eq!(tree.apply_directories(&list), []);
+    tree.finish(true);
+    assert_eq!((hidden(&path).len(), hidden(directory.path()).len()), (0, 0));
+    for (path, expected) in [(path.as_path(), 0o555), (directory.path(), 0o750)] {
+        let metadata = path.metadata().unwrap();
+        assert_eq!((metadata.mode() & 0o7777, metadata.mtime(), metadata.mtime_nsec()), (expected, 700, 8));
+    }
+}

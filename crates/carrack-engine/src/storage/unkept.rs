@@ -1,0 +1,55 @@
+//! What file systems do not keep of permissions and times: FAT and SMB know no permissions, ext4 no year 2500. It is looked at after it was
+//! set, counted, and told at the end; it fails nothing.
+
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use carrack_core::report;
+use carrack_core::transfer::marker::Moment;
+use carrack_sys::dir::Stat;
+
+use super::directories::MODE_MASK;
+
+/// What was not kept in one session, and an example of each kind.
+#[derive(Default)]
+pub struct Unkept {
+    permissions: Mutex<Option<report::Unkept<u32>>>,
+    times: Mutex<Option<report::Unkept<Moment>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn note<T>(so_far: &Mutex<Option<report::Unkept<T>>>, path: Vec<u8>, wanted: T, kept: T) {
+    lock(so_far).get_or_insert(report::Unkept { count: 0, path, wanted, kept }).count += 1;
+}
+
+impl Unkept {
+    /// Compares what was set with what is there.
+    pub fn look(&self, path: impl Fn() -> Vec<u8>, mode: Option<u32>, mtime: Option<Moment>, found: &Stat) {
+        let kept = (found.mtime.seconds, found.mtime.nanos);
+        if let Some(mode) = mode.filter(|mode| mode & MODE_MASK != found.mode & MODE_MASK) {
+            note(&self.permissions, path(), mode & MODE_MASK, found.mode & MODE_MASK);
+        }
+        if let Some(mtime) = mtime.filter(|mtime| *mtime != kept) {
+            note(&self.times, path(), mtime, kept);
+        }
+    }
+
+    /// What has not been kept so far: permissions, and times.
+    pub fn so_far(&self) -> (Option<report::Unkept<u32>>, Option<report::Unkept<Moment>>) {
+        (lock(&self.permissions).clone(), lock(&self.times).clone())
+    }
+}
+
+/// A file system that refuses to set permissions or times does not keep them, which [`Unkept::look`] then finds.
+///
+/// # Errors
+/// Any other.
+pub fn if_it_can(set: io::Result<()>) -> io::Result<()> {
+    match set {
+        Err(error) if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported) => Ok(()),
+        other => other,
+    }
+}
