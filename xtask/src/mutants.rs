@@ -542,6 +542,12 @@ const MUTATIONS: &[Mutation] = &[
         ENGINE,
     ),
     mutation(
+        "a stream within one process is cut off",
+        "crates/carrack-core/src/transfer/sender/streams.rs",
+        ["        self.kept = true;\n", "        self.kept = false;\n"],
+        "-p carrack-core --lib transfer::hostile",
+    ),
+    mutation(
         "output that was not taken is success",
         "crates/carrack/src/output/lines.rs",
         [

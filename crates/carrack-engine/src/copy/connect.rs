@@ -210,6 +210,7 @@ impl<'a> Connecting<'a> {
         if wanted != Some(LinkKind::Tunnel)
             && let Some(link) = self.connect(ends, inbox, wanted)?
         {
+            self.tell_unused_address(&link.offer, ends);
             return Ok(link.with_streams(request, plan, self.found, ends));
         }
         let because = self.last.as_ref().map(|failure| failure.message.clone()).unwrap_or_default();
@@ -224,6 +225,18 @@ impl<'a> Connecting<'a> {
         }
         let link = tunnel(self.key.id, ends, inbox, &self.note)?;
         Ok(Link { late: self.under_way(), ..link })
+    }
+
+    /// An address that was given and not used must not be passed over: it may have been the whole point.
+    fn tell_unused_address(&self, offer: &Offer, ends: &mut Ends) {
+        let Some(address) = &self.request.options.reach.data_address else { return };
+        let is_reverse = offer.kind == LinkKind::Reverse && self.request.options.reach.link.is_none();
+        if is_reverse && ends.get(other(offer.dialer)).is_here() {
+            let why = self.last.as_ref().map(|last| format!(" ({})", last.message)).unwrap_or_default();
+            (self.note)(format!(
+                "--data-address {address} did not answer{why}: data connections are made the other way round"
+            ));
+        }
     }
 
     /// Dials that have not been answered.

@@ -26,7 +26,7 @@ use crate::data::hasher::BlockHasher;
 use crate::data::path_watch::PathWatch;
 use crate::data::socket::Socket;
 use crate::data::stages::{Stages, Waits};
-use crate::data::stream::{Connection, OutStream};
+use crate::data::stream::{Connection, OutStream, Protection};
 use crate::data::traffic::TrafficCount;
 use crate::error::{failure, protocol_failure};
 use crate::panics::contain;
@@ -174,7 +174,13 @@ impl SendRun {
         }
         let number = connection.number;
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner).insert(number, Arc::clone(&connection.socket));
-        self.tell(|machine| machine.handle_stream(number));
+        let within_process = matches!(connection.protection, Protection::Memory);
+        self.tell(|machine| {
+            if within_process {
+                machine.handle_within_process();
+            }
+            machine.handle_stream(number);
+        });
         self.spawn("a data stream", move |run| {
             let mut stream = StreamWork {
                 run,

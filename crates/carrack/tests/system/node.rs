@@ -18,6 +18,19 @@ fn token(sandbox: &Sandbox, name: &str, text: &str, mode: u32) -> String {
     format!("--token-file={}", path.display())
 }
 
+/// It may have been the whole point of the command: that it is not used is told.
+#[test]
+fn a_data_address_that_does_not_answer_is_told() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a", "a");
+    let node = Node::start(&sandbox, "root", &[]);
+    // Nobody listens there.
+    let ran = sandbox.ok(["a", &node.at("b"), &node.token(), "--json", "--data-address=127.0.0.77"]);
+    assert_ne!(ran.summary()["link"]["kind"], "direct", "{}", ran.stdout);
+    let told = ran.stdout.lines().any(|line| line.contains(r#""type":"note""#) && line.contains("127.0.0.77"));
+    assert!(told, "{}", ran.stdout);
+}
+
 #[test]
 fn only_the_token_opens() {
     let sandbox = Sandbox::new();

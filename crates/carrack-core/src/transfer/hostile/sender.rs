@@ -213,6 +213,26 @@ fn what_only_senders_say_is_refused() {
     messages.into_iter().for_each(|message| is_violation(sender.handle_message(now, message)));
 }
 
+/// Within one process a stream that is late waits for a processor, or for `--bwlimit`: what would be cut off could not be made again.
+#[test]
+fn a_stream_within_one_process_is_never_cut_off() {
+    let now = Instant::now();
+    for within_process in [false, true] {
+        let mut sender = sender(now, Some(LARGE));
+        if within_process {
+            sender.handle_within_process();
+        }
+        accept(&mut sender, now);
+        assert_eq!(next_block(&mut sender, now, 0), 0);
+        sender.handle_block_sent(0, 1, 0, Ok((BLOCK, BlockDigest::default())));
+        sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
+        assert_eq!(next_block(&mut sender, now, 0), u64::from(BLOCK));
+        let later = now + Duration::from_secs(3600);
+        while matches!(sender.next_job(later, 1), Next::Job(_)) {}
+        assert_eq!(sender.totals().faults.stragglers > 0, !within_process);
+    }
+}
+
 /// A pipe that pauses is not a slow stream.
 #[test]
 fn a_stream_that_reads_a_pipe_is_never_cut_off() {

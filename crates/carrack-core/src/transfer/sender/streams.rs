@@ -22,6 +22,8 @@ pub(super) struct Streams {
     usual_bundle: Option<Duration>,
     /// Streams cut off so far for being slow.
     cuts: u32,
+    /// None is ever cut off.
+    kept: bool,
 }
 
 #[derive(Debug)]
@@ -190,10 +192,19 @@ impl Streams {
         std::mem::take(&mut stream.carried)
     }
 
+    /// They are all within one process, where no path is slower than another, and what is cut off is not made again: a stream that is late
+    /// there waits for a processor, or for the rate that was asked for.
+    pub fn keep_all(&mut self) {
+        self.kept = true;
+    }
+
     /// The stream, other than `idle`, that is to be cut off first, and when.
     ///
     /// None before something of the kind has landed, and never one that carries what cannot be read again.
     pub fn straggler(&self, idle: u16) -> Option<(Instant, u16)> {
+        if self.kept {
+            return None;
+        }
         let others = self.table.iter().filter(|(number, stream)| **number != idle && stream.alive);
         let replaceable = others.filter(|(_, stream)| stream.carried.iter().all(|carried| !carried.once));
         let late = replaceable.filter_map(|(&number, stream)| {

@@ -18,6 +18,11 @@ impl Sender {
         self.streams.add(stream);
     }
 
+    /// The streams are within one process: none of them is ever cut off for being slow.
+    pub fn handle_within_process(&mut self) {
+        self.streams.keep_all();
+    }
+
     /// Has so many streams end in good order, the last one never: they are given nothing more, and told [`Next::End`] when all that they
     /// carried has landed. Until then they are watched: what is lost with them goes down others, as from any stream. Says how many.
     pub fn retire(&mut self, count: usize) -> usize {
