@@ -47,6 +47,33 @@ const FAULTS: &str = "-p carrack --test system faults::";
 
 const MUTATIONS: &[Mutation] = &[
     mutation(
+        "a dialer in the clear says what was chosen for it",
+        "crates/carrack-engine/src/link/hello.rs",
+        ["rest.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);", "drop((rest, mask));"],
+        ENGINE,
+    ),
+    mutation(
+        "a node dials its own host",
+        "crates/carrack-engine/src/link/dial.rs",
+        ["(self.allow)(address)?;", ""],
+        "-p carrack-engine --test hostile command::",
+    ),
+    mutation(
+        "a node tells how a dial failed",
+        "crates/carrack-engine/src/agent.rs",
+        ["let why = if is_node && !refused {", "let why = if is_node && refused {"],
+        "-p carrack-engine --test hostile command::",
+    ),
+    mutation(
+        "strangers are cut off whoever came first",
+        "crates/carrack-engine/src/link/unproved.rs",
+        [
+            "max_by_key(|strangers| (strangers.len(), u64::MAX - age(strangers)))",
+            "max_by_key(|strangers| u64::MAX - age(strangers))",
+        ],
+        ENGINE,
+    ),
+    mutation(
         "every stream has large buffers",
         "crates/carrack-engine/src/data/stream.rs",
         [".filter(|&taken| taken <= limits::LARGE_BUFFER_BYTES);", ";"],

@@ -76,11 +76,10 @@ pub const KNOWN_NODES_BYTES: usize = 1 << 20;
 pub const SSH_MESSAGE_BYTES: u64 = 1024;
 /// Lines of it that are passed on in one session: what they are passed to may keep them.
 pub const SSH_MESSAGES: usize = 500;
-/// Connections to a node that have not yet said who they are: in all, and from one address.
-pub const UNAUTHENTICATED: usize = 512;
-/// See [`UNAUTHENTICATED`].
-pub const UNAUTHENTICATED_PER_ADDRESS: usize = 64;
-/// Control sessions of a node at once.
+/// Connections to one port that have not yet said who they are: each is a thread and 70 KB. Beyond, the oldest of the network that has the
+/// most has to go.
+pub const UNAUTHENTICATED: usize = 1024;
+/// Control sessions of a node at once. While so many are there, more may prove who they are, as many as [`UNAUTHENTICATED`], and are told.
 pub const SESSIONS: usize = 1024;
 /// Blocks whose digests fit into one message about what is held.
 pub const HELD_BLOCKS: usize = 16_384;

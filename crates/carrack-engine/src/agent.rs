@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use carrack_core::path::check_relative;
 use carrack_core::report::{ErrorCode, Failure, Side};
@@ -29,7 +29,7 @@ use crate::error::{describe, failure, io_failure, protocol_failure};
 use crate::host::host_id;
 use crate::link::listen::DataListener;
 use crate::link::mux::MuxWriter;
-use crate::link::{dial, hello, ssh};
+use crate::link::{dial, dial_rule, hello, ssh};
 use crate::node::NodeSessions;
 use crate::panics::contain;
 use crate::storage::destination::{Destination, Tree};
@@ -549,27 +549,48 @@ impl Agent {
         pin: [u8; 32],
         number: u16,
     ) -> Result<Tell, Failure> {
+        let timeout = Duration::from_millis(u64::from(ask.timeout_ms.clamp(1, 120_000)));
+        let deadline = Instant::now() + timeout;
+        // What a node dials its client has chosen: it is told nothing of what is there but that it is the copy's other end.
+        let rule = match &self.environment.data {
+            DataPort::Own => None,
+            DataPort::Shared(sessions) => Some(Arc::clone(sessions)),
+        };
+        let (is_node, asks) = (rule.is_some(), self.environment.peer_address.parse().ok());
+        let allow: dial::Allow = Arc::new(move |address| {
+            let checked = rule.as_ref().map_or(Ok(()), |sessions| sessions.dials.check(address, asks));
+            checked.map_err(|refused| io::Error::new(io::ErrorKind::PermissionDenied, refused))
+        });
         let connected = |round_trip: Duration| {
-            if ask.tell_connected {
+            if ask.tell_connected && !is_node {
                 let round_trip_us = u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX);
                 self.reply(request, Ok(Tell::Connected(Connected { round_trip_us })));
             }
         };
-        let addresses = &ask.addresses;
-        let timeout = Duration::from_millis(u64::from(ask.timeout_ms.clamp(1, 120_000)));
+        let addresses = (&ask.addresses[..], &allow);
         let dialed =
-            dial::dial(addresses, session, pin, number, ask.segment, timeout, &connected).map_err(|error| {
-                let tried = if addresses.is_empty() { "no address".to_string() } else { addresses.join(", ") };
-                failure(
-                    ErrorCode::ConnectFailed,
-                    Side::Link,
-                    format!("data connection to {tried}: {}", describe(&error)),
-                )
+            dial::dial_where(addresses, session, pin, number, ask.segment, timeout, &connected).map_err(|error| {
+                let tried = if ask.addresses.is_empty() { "no address".into() } else { ask.addresses.join(", ") };
+                let refused = error.get_ref().is_some_and(|inner| inner.is::<dial_rule::Refused>());
+                let why = if is_node && !refused {
+                    self.wait_until(deadline);
+                    "nobody who belongs to this copy answers there".into()
+                } else {
+                    describe(&error)
+                };
+                failure(ErrorCode::ConnectFailed, Side::Link, format!("data connection to {tried}: {why}"))
             })?;
         let round_trip_us = u64::try_from(dialed.round_trip.as_micros()).unwrap_or(u64::MAX);
         let told = Dialed { address: dialed.address.to_string(), cipher: dialed.cipher, round_trip_us };
         self.arrived(dialed.connection);
         Ok(Tell::Dialed(told))
+    }
+
+    /// Waits, unless the session ends.
+    fn wait_until(&self, moment: Instant) {
+        while Instant::now() < moment && !self.lock().left {
+            std::thread::park_timeout(moment.saturating_duration_since(Instant::now()).min(Duration::from_millis(50)));
+        }
     }
 
     /// Makes a data stream of a channel of the control connection.
@@ -623,7 +644,7 @@ impl Agent {
     fn greet_tunnel(&self, stream: UnixStream, session: &SessionKey, dials: bool) -> Result<Tell, Failure> {
         let socket = Arc::new(Socket::Unix(stream));
         let met = if dials {
-            hello::dial(socket, session, [0; 32], TUNNEL_NUMBER).map(|(connection, _)| connection)
+            hello::dial_inside(socket, session, TUNNEL_NUMBER)
         } else {
             // In the clear inside: the control connections that carry it are encrypted. The key is never shown.
             crate::link::tls::Key::generate()

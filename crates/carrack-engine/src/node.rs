@@ -1,14 +1,14 @@
 //! A node: one directory of this host, served on one TCP port to whoever shows its token.
 //!
 //! Control and data connections come to the same port and are told apart by ALPN (or, for data in the clear, by their first bytes).
-//! Each has one deadline from accept to having proved who it is, whatever it trickles, and there are bounds on how many may
-//! be unproved at once, in all and from one address. After that a control connection is an agent like any other, whose paths
+//! Each has one deadline from accept to having proved who it is, whatever it trickles, and there is a bound on how many may
+//! be unproved at once ([`crate::link::unproved`]). After that a control connection is an agent like any other, whose paths
 //! lead below the root and nowhere else.
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,12 +25,14 @@ use crate::agent::{self, Agent, DataPort, Environment};
 use crate::data::socket::Socket;
 use crate::data::stream::Connection;
 use crate::error::{failure, io_failure};
+use crate::link::dial_rule::{DialRule, Network};
 use crate::link::hello::{self, Accepted};
 use crate::link::listen::{Deadlines, bind_address};
 use crate::link::mux::MuxWriter;
 use crate::link::node_client::hex;
 use crate::link::tls::{Key, Tls};
 use crate::link::token::read_token;
+use crate::link::unproved::{self, Unproved};
 use crate::link::{dial, tls_duplex};
 use crate::own_files::state_directory;
 use crate::storage::place::Place;
@@ -45,6 +47,8 @@ pub struct ServeOptions {
     pub access: Access,
     /// Nothing may be changed.
     pub read_only: bool,
+    /// Networks that it may dial whatever else holds.
+    pub dial_to: Vec<Network>,
     /// Where its key is kept; `None` for the state directory.
     pub key_file: Option<PathBuf>,
     /// Called once, when connections are accepted.
@@ -82,13 +86,17 @@ pub struct NodeSessions {
     pub port: u16,
     /// Pin of the node's key.
     pub pin: [u8; 32],
+    /// Where the node dials for its clients.
+    pub dials: DialRule,
     open: Mutex<HashMap<[u8; 16], (SessionKey, Arrived)>>,
 }
 
 impl NodeSessions {
-    /// None yet, at this port and of the node with this key.
+    /// None yet, at the port where the node listens and of the node with this key.
     pub fn new(port: u16, pin: [u8; 32]) -> Self {
-        Self { port, pin, open: Mutex::default() }
+        let listens = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
+        let dials = DialRule { listens, only_who_asks: true, told: Vec::new() };
+        Self { port, pin, dials, open: Mutex::default() }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<[u8; 16], (SessionKey, Arrived)>> {
@@ -150,8 +158,7 @@ struct Node {
     key: Key,
     sessions: Arc<NodeSessions>,
     deadlines: Arc<Deadlines>,
-    /// Connections that have not proved who they are, by address, oldest first.
-    unproved: Mutex<HashMap<IpAddr, VecDeque<Arc<Socket>>>>,
+    unproved: Arc<Unproved>,
     controls: AtomicUsize,
     /// The agents at work, to be ended with the node.
     agents: Mutex<Vec<Weak<Agent>>>,
@@ -173,6 +180,8 @@ pub fn serve(options: ServeOptions) -> Result<(), Failure> {
         .or_else(|error| without_ipv6(options.listen).map_or(Err(error), bind_address))
         .map_err(|error| fail(format!("listen on {}", options.listen), &error))?;
     let address = listener.local_addr().map_err(|error| fail("listen".into(), &error))?;
+    let only_who_asks = options.read_only || token.is_none();
+    let dials = DialRule { listens: address, only_who_asks, told: options.dial_to };
     listener.set_nonblocking(true).map_err(|error| fail("listen".into(), &error))?;
     // As long as it is sure what a relative one means.
     let root_path = std::path::absolute(&options.root).unwrap_or_else(|_| options.root.clone());
@@ -181,10 +190,10 @@ pub fn serve(options: ServeOptions) -> Result<(), Failure> {
         root: Root { path: root_path, open: Mutex::new(Arc::new(root)) },
         read_only: options.read_only,
         token,
-        sessions: Arc::new(NodeSessions::new(address.port(), key.pin)),
+        sessions: Arc::new(NodeSessions { dials, ..NodeSessions::new(address.port(), key.pin) }),
         key,
         deadlines: Deadlines::start(),
-        unproved: Mutex::default(),
+        unproved: Arc::default(),
         controls: AtomicUsize::new(0),
         agents: Mutex::default(),
     });
@@ -212,21 +221,18 @@ impl Node {
                 continue;
             };
             let socket = Arc::new(Socket::Tcp(socket));
-            let Some(ticket) = Unproved::admit(self, peer.ip().to_canonical(), &socket) else {
-                continue;
-            };
+            let place = self.unproved.admit(peer.ip(), &socket);
             let node = Arc::clone(self);
             // Where no more threads are to be had the connection is closed, and the node goes on.
             let _ = std::thread::Builder::new().spawn(move || {
                 // Whoever does not prove to belong here learns nothing but that the connection ends.
-                let _ = node.meet(control, ticket);
+                let _ = node.meet(control, socket, place);
             });
         }
     }
 
-    fn meet(self: &Arc<Self>, control: TcpStream, ticket: Unproved) -> io::Result<()> {
+    fn meet(self: &Arc<Self>, control: TcpStream, socket: Arc<Socket>, place: unproved::Place) -> io::Result<()> {
         control.set_nonblocking(false)?;
-        let socket = Arc::clone(&ticket.socket);
         dial::tune(&socket);
         let met = self.deadlines.guard(&socket, tuning::AUTHENTICATE_TIMEOUT, || {
             match hello::accept_any(Arc::clone(&socket), &self.key)? {
@@ -237,7 +243,7 @@ impl Node {
                 Accepted::Control(_, tls) => self.greet(control, tls),
             }
         });
-        drop(ticket);
+        drop(place);
         match met? {
             Met::Data(connection, id) => {
                 if let Some(arrived) = self.sessions.arrived(&id) {
@@ -263,19 +269,20 @@ impl Node {
         let (mut reader, out) = tls_duplex::split(socket, tls)?;
         let end = out.end();
         let writer = MuxWriter::new(Box::new(out), Box::new(move || end.end()));
-        let session = Session::begin(self);
         let environment = Environment {
             place: Place::Beneath(self.root.now()),
             read_only: self.read_only,
             own_process: false,
             token: self.token,
-            busy: session.is_too_many,
+            busy: self.controls.load(Ordering::Relaxed) >= limits::SESSIONS,
             data: DataPort::Shared(Arc::clone(&self.sessions)),
             local_address,
             peer_address,
         };
         agent::greet(&mut reader, &writer, &environment)
             .map_err(|refusal| io::Error::new(io::ErrorKind::PermissionDenied, refusal.message))?;
+        // Who has not shown a token is no session, and takes nobody's place.
+        let session = Session::begin(self);
         Ok(Met::Control(reader, writer, Box::new(environment), session))
     }
 }
@@ -288,59 +295,18 @@ enum Met {
 /// A control session, counted while it exists.
 struct Session {
     node: Arc<Node>,
-    is_too_many: bool,
 }
 
 impl Session {
     fn begin(node: &Arc<Node>) -> Self {
-        let before = node.controls.fetch_add(1, Ordering::Relaxed);
-        Self { node: Arc::clone(node), is_too_many: before >= limits::SESSIONS }
+        node.controls.fetch_add(1, Ordering::Relaxed);
+        Self { node: Arc::clone(node) }
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
         self.node.controls.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// A connection that has not proved who it is, counted while it exists.
-struct Unproved {
-    node: Arc<Node>,
-    address: IpAddr,
-    socket: Arc<Socket>,
-}
-
-impl Unproved {
-    /// Where one address has as many as it may, the oldest of them has to go: it had the most time to say who it is, and an honest
-    /// one beside those that say nothing must be able to. `None` when there are too many of all addresses: the connection is closed.
-    fn admit(node: &Arc<Node>, address: IpAddr, socket: &Arc<Socket>) -> Option<Self> {
-        let mut unproved = node.unproved.lock().unwrap_or_else(PoisonError::into_inner);
-        let all: usize = unproved.values().map(VecDeque::len).sum();
-        let here = unproved.get(&address).map_or(0, VecDeque::len);
-        if all >= limits::UNAUTHENTICATED && here < limits::UNAUTHENTICATED_PER_ADDRESS {
-            return None;
-        }
-        let here = unproved.entry(address).or_default();
-        if here.len() >= limits::UNAUTHENTICATED_PER_ADDRESS
-            && let Some(oldest) = here.pop_front()
-        {
-            oldest.abort();
-        }
-        here.push_back(Arc::clone(socket));
-        Some(Self { node: Arc::clone(node), address, socket: Arc::clone(socket) })
-    }
-}
-
-impl Drop for Unproved {
-    fn drop(&mut self) {
-        let mut unproved = self.node.unproved.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(here) = unproved.get_mut(&self.address) {
-            here.retain(|socket| !Arc::ptr_eq(socket, &self.socket));
-            if here.is_empty() {
-                unproved.remove(&self.address);
-            }
-        }
     }
 }
 

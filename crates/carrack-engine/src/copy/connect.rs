@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use carrack_core::report::{ErrorCode, Failure, LinkReport, Side};
 use carrack_core::request::{CongestionControl, CopyRequest, Encrypt, LinkKind};
 use carrack_core::tuning::{FAR_RTT, LINK_STAGGER, LINK_TIMEOUT, SILENCE};
+use carrack_core::wire::VERSION_MASKED_HELLO;
 use carrack_core::wire::control::{Ask, Dial, Dialed, Listen, Listening, Paths, Session, SessionKey, Tell, Tunnel};
 use carrack_core::wire::mux::Channel;
 use carrack_core::{limits, pace};
@@ -264,6 +265,10 @@ impl<'a> Connecting<'a> {
 
     /// Asks one side to listen and the other to dial.
     fn offer(&mut self, ends: &mut Ends, inbox: &mut Inbox, kind: LinkKind, dialer: EndId) -> Result<(), Failure> {
+        if let Some(refused) = self.not_understood(ends, dialer) {
+            self.last = Some(refused);
+            return Ok(());
+        }
         let session = Some(self.key.to_message());
         let listen = listen(self.request, &self.key);
         let listener = ends.get(other(dialer));
@@ -289,6 +294,19 @@ impl<'a> Connecting<'a> {
         offer.requests.push(ends.get(dialer).ask(Ask::Dial(dial))?);
         self.offers.push(offer);
         Ok(())
+    }
+
+    /// Why what the dialer says first would mean nothing to the listener, if that is so.
+    fn not_understood(&self, ends: &mut Ends, dialer: EndId) -> Option<Failure> {
+        let masks = ends.get(dialer).welcome.version >= VERSION_MASKED_HELLO;
+        let listener = ends.get(other(dialer));
+        if self.key.encrypt == Encrypt::Tls || !masks || listener.welcome.version >= VERSION_MASKED_HELLO {
+            return None;
+        }
+        let (name, program) = (&listener.name, carrack_core::wire::peer_text(&listener.welcome.program));
+        let message =
+            format!("{name}: its carrack {program} is too old to be connected to with --encrypt none: update it");
+        Some(failure(ErrorCode::VersionMismatch, Side::Link, message))
     }
 
     /// TCP has connected the first: if that is a long way, the others need not wait until it is secured. Where nothing answers, one

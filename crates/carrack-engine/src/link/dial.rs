@@ -28,6 +28,9 @@ pub struct Dialed {
     pub round_trip: Duration,
 }
 
+/// Whether an address may be dialled, and why not.
+pub type Allow = Arc<dyn Fn(SocketAddr) -> io::Result<()> + Send + Sync>;
+
 /// Connects to one of `addresses` (`host:port`) and proves to belong to the session; with segments of at most `segment` bytes, if that
 /// is not 0. An address that does not answer is raced by
 /// the next after a quarter of a second. `connected` is told the round trip as soon as one has answered.
@@ -43,8 +46,25 @@ pub fn dial(
     timeout: Duration,
     connected: &dyn Fn(Duration),
 ) -> io::Result<Dialed> {
+    dial_where((addresses, &(Arc::new(|_| Ok(())) as Allow)), key, pin, number, segment, timeout, connected)
+}
+
+/// As [`dial`], to those addresses only that are allowed: asked once a name has been looked up.
+///
+/// # Errors
+/// As [`dial`]; and why an address is not allowed.
+pub fn dial_where(
+    (addresses, allow): (&[String], &Allow),
+    key: &SessionKey,
+    pin: [u8; 32],
+    number: u16,
+    segment: u32,
+    timeout: Duration,
+    connected: &dyn Fn(Duration),
+) -> io::Result<Dialed> {
     let deadline = Instant::now() + timeout;
-    let (socket, address) = connect_any_with(addresses, segment, deadline)?;
+    let trying = Trying { deadline, segment, over: Arc::default(), allow: Arc::clone(allow) };
+    let (socket, address) = connect_any_with(addresses, trying)?;
     if let Ok(facts) = carrack_sys::socket::tcp_facts(&socket) {
         connected(facts.rtt);
     }
@@ -100,11 +120,12 @@ type Attempt = Box<dyn FnOnce() -> Connected + Send>;
 /// # Errors
 /// The last address's; `TimedOut` when none has answered.
 pub fn connect_any(addresses: &[String], deadline: Instant) -> Connected {
-    connect_any_with(addresses, CONTROL_SEGMENT_BYTES, deadline)
+    let segment = CONTROL_SEGMENT_BYTES;
+    connect_any_with(addresses, Trying { deadline, segment, over: Arc::default(), allow: Arc::new(|_| Ok(())) })
 }
 
-fn connect_any_with(addresses: &[String], segment: u32, deadline: Instant) -> Connected {
-    let trying = Trying { deadline, segment, over: Arc::default() };
+fn connect_any_with(addresses: &[String], trying: Trying) -> Connected {
+    let deadline = trying.deadline;
     let all = trying.clone();
     let attempts = addresses.iter().cloned().map(|address| -> Attempt {
         let trying = trying.clone();
@@ -130,6 +151,7 @@ struct Trying {
     segment: u32,
     /// One of them has worked, or nobody waits any more.
     over: Arc<AtomicBool>,
+    allow: Allow,
 }
 
 impl Trying {
@@ -139,6 +161,7 @@ impl Trying {
         if left.is_zero() || self.over.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::TimedOut.into());
         }
+        (self.allow)(address)?;
         if self.segment == 0 {
             return Ok((TcpStream::connect_timeout(&address, left)?, address));
         }
@@ -266,19 +289,23 @@ mod tests {
         trickle.join().unwrap();
     }
 
+    fn any() -> Allow {
+        Arc::new(|_| Ok(()))
+    }
+
     #[test]
     fn an_attempt_that_comes_too_late_sends_nothing() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         listener.set_nonblocking(true).unwrap();
-        let late = Trying { deadline: Instant::now(), segment: 0, over: Arc::default() };
+        let late = Trying { deadline: Instant::now(), segment: 0, over: Arc::default(), allow: any() };
         let later = Instant::now() + Duration::from_secs(60);
-        let beaten = Trying { deadline: later, segment: 0, over: Arc::new(AtomicBool::new(true)) };
+        let beaten = Trying { deadline: later, segment: 0, over: Arc::new(AtomicBool::new(true)), allow: any() };
         for trying in [late, beaten] {
             assert_eq!(trying.connect(address).unwrap_err().kind(), io::ErrorKind::TimedOut);
             assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
         }
-        let won = Trying { deadline: later, segment: 0, over: Arc::default() };
+        let won = Trying { deadline: later, segment: 0, over: Arc::default(), allow: any() };
         assert!(won.connect(address).is_ok());
     }
 

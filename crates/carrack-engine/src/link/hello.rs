@@ -6,8 +6,12 @@
 //!
 //! On TLS the listener has proved itself already, by the key that the dialer was told to expect, and what nonces are for the
 //! handshake has done. So there (`carrack-data/2`) the dialer sends its MAC with its first words, over what ties them to this TLS
-//! connection, and data right behind: a round trip less. Whoever listens and does not know that is answered as before. In the clear, four bytes come first that no TLS
-//! connection starts with, and the keys of the frames' MACs are derived from the same words.
+//! connection, and data right behind: a round trip less. Whoever listens and does not know that is answered as before.
+//!
+//! In the clear, four bytes come first that no TLS connection starts with, and the keys of the frames' MACs are derived from the same
+//! words. Whoever has a node dial chooses the address, the session's identifier and the number, and could have the node say them to
+//! another service. So the dialer's nonce goes first, and they are masked by what is made of it: nobody can choose what goes out. Inside
+//! a control connection they come as they are, and of dialers before version 4.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -21,20 +25,52 @@ use crate::data::socket::Socket;
 use crate::data::stream::{Connection, Protection};
 
 /// What a connection in the clear starts with.
-pub const CLEAR_MAGIC: [u8; 4] = *b"CRK1";
+pub const CLEAR_MAGIC: [u8; 4] = *b"CRK2";
+/// The same where nothing is masked: inside a control connection, and of dialers before version 4.
+pub const CLEAR_MAGIC_PLAIN: [u8; 4] = *b"CRK1";
 const HELLO_BYTES: usize = 16 + 2 + 32;
+/// What nonce and the rest of a masked hello are told apart by.
+const NONCE_BYTES: usize = 32;
+/// Separates the mask from whatever else is made of a nonce.
+const MASK_CONTEXT: &str = "carrack 2026-11 mask of a data connection's hello in the clear";
 
 /// A connection whose handshake is under way.
 pub struct Wire {
     socket: Arc<Socket>,
     tls: Option<Box<Tls>>,
     early: Vec<u8>,
+    /// In the clear, between hosts.
+    masked: bool,
 }
 
 impl Wire {
     /// Over TLS, whose handshake is done, or in the clear.
     pub fn new(socket: Arc<Socket>, tls: Option<Tls>) -> Self {
-        Self { socket, tls: tls.map(Box::new), early: Vec::new() }
+        Self { socket, tls: tls.map(Box::new), early: Vec::new(), masked: false }
+    }
+
+    /// In the clear, after [`CLEAR_MAGIC`].
+    fn masked(socket: Arc<Socket>) -> Self {
+        Self { masked: true, ..Self::new(socket, None) }
+    }
+
+    fn write_hello(&mut self, hello: &[u8; HELLO_BYTES]) -> io::Result<()> {
+        if !self.masked {
+            return self.write_all(hello);
+        }
+        let mut masked = *hello;
+        masked.rotate_right(NONCE_BYTES);
+        mask(&mut masked);
+        self.write_all(&masked)
+    }
+
+    fn read_hello(&mut self, hello: &mut [u8; HELLO_BYTES]) -> io::Result<()> {
+        self.read_exact(hello)?;
+        if self.masked {
+            mask(hello);
+            hello.rotate_left(NONCE_BYTES);
+        }
+        Ok(())
     }
 
     fn read_exact(&mut self, out: &mut [u8]) -> io::Result<()> {
@@ -84,6 +120,13 @@ impl Wire {
     }
 }
 
+/// Masks what comes after the nonce, or takes the mask off.
+fn mask(hello: &mut [u8; HELLO_BYTES]) {
+    let (nonce, rest) = hello.split_at_mut(NONCE_BYTES);
+    let mask = blake3::derive_key(MASK_CONTEXT, nonce);
+    rest.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
+}
+
 /// Everything said, from which MACs and keys are made.
 struct Transcript {
     hello: [u8; HELLO_BYTES],
@@ -114,19 +157,28 @@ fn bound_mac(key: &SessionKey, hello: &[u8; HELLO_BYTES], binding: &[u8; 32]) ->
 /// # Errors
 /// Those of the socket; `PermissionDenied` when the listener does not prove who it is.
 pub fn dial(socket: Arc<Socket>, key: &SessionKey, pin: [u8; 32], number: u16) -> io::Result<(Connection, String)> {
-    let tls = match key.encrypt {
+    let wire = match key.encrypt {
         Encrypt::Tls => {
             let mut tls = Tls::client(Some(pin), &[ALPN_DATA, ALPN_DATA_ASKED])?;
             tls.handshake(&*socket)?;
-            Some(tls)
+            Wire::new(socket, Some(tls))
         }
         Encrypt::None => {
             (&*socket).write_all(&CLEAR_MAGIC)?;
-            None
+            Wire::masked(socket)
         }
     };
-    let cipher = tls.as_ref().map(Tls::cipher).unwrap_or_default();
-    Ok((introduce(Wire::new(socket, tls), key, number)?, cipher))
+    let cipher = wire.tls.as_ref().map(|tls| tls.cipher()).unwrap_or_default();
+    Ok((introduce(wire, key, number)?, cipher))
+}
+
+/// The same inside a control connection, in the clear: what goes out, goes to whoever chose it.
+///
+/// # Errors
+/// As [`dial`].
+pub fn dial_inside(socket: Arc<Socket>, key: &SessionKey, number: u16) -> io::Result<Connection> {
+    (&*socket).write_all(&CLEAR_MAGIC_PLAIN)?;
+    introduce(Wire::new(socket, None), key, number)
 }
 
 /// Says what the connection belongs to, and proves it.
@@ -140,7 +192,7 @@ fn introduce(mut wire: Wire, key: &SessionKey, number: u16) -> io::Result<Connec
         wire.write_all(&[&transcript.hello[..], mac.as_bytes()].concat())?;
         return Ok(wire.into_connection(number, [0; 32]));
     }
-    wire.write_all(&transcript.hello)?;
+    wire.write_hello(&transcript.hello)?;
     let mut answer = [0; 64];
     wire.read_exact(&mut answer)?;
     transcript.listener_nonce.copy_from_slice(&answer[..32]);
@@ -161,7 +213,7 @@ fn introduce(mut wire: Wire, key: &SessionKey, number: u16) -> io::Result<Connec
 /// dialer does not know its secret.
 pub fn answer(mut wire: Wire, session: &dyn Fn(&[u8; 16]) -> Option<SessionKey>) -> io::Result<(Connection, [u8; 16])> {
     let mut transcript = Transcript { hello: [0; HELLO_BYTES], listener_nonce: [0; 32] };
-    wire.read_exact(&mut transcript.hello)?;
+    wire.read_hello(&mut transcript.hello)?;
     let id: [u8; 16] = transcript.hello[..16].try_into().map_err(io::Error::other)?;
     let refused = |why: &'static str| io::Error::new(io::ErrorKind::PermissionDenied, why);
     let key = session(&id).ok_or_else(|| refused("no such session"))?;
@@ -227,6 +279,8 @@ pub fn accept_any(socket: Arc<Socket>, tls_key: &Key) -> io::Result<Accepted> {
         let mut rest = [0; 3];
         (&*socket).read_exact(&mut rest)?;
         return if rest == CLEAR_MAGIC[1..] {
+            Ok(Accepted::Data(Wire::masked(socket)))
+        } else if rest == CLEAR_MAGIC_PLAIN[1..] {
             Ok(Accepted::Data(Wire::new(socket, None)))
         } else {
             Err(io::ErrorKind::InvalidData.into())
@@ -247,6 +301,7 @@ pub fn accept_any(socket: Arc<Socket>, tls_key: &Key) -> io::Result<Accepted> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
 
     use super::*;
@@ -285,6 +340,43 @@ mod tests {
             let (connection, id) = accepted.unwrap();
             assert_eq!((connection.number, id), (3, [1; 16]));
         }
+    }
+
+    /// As whoever is dialled sees it: nothing of what the client of a dialling node has chosen, twice the same.
+    #[test]
+    fn a_dialer_in_the_clear_says_nothing_that_was_chosen() {
+        let chosen = *b"\r\nFLUSHALL\r\nxxxx";
+        let key = SessionKey { id: chosen, ..key(Encrypt::None) };
+        let number = u16::from_be_bytes(*b"\r\n");
+        let said: Vec<Vec<u8>> = (0..2)
+            .map(|_| {
+                let (near, mut far) = UnixStream::pair().unwrap();
+                let key = key.clone();
+                let dialer = std::thread::spawn(move || dial(Arc::new(Socket::Unix(near)), &key, [0; 32], number));
+                let mut said = vec![0; CLEAR_MAGIC.len() + HELLO_BYTES];
+                far.read_exact(&mut said).unwrap();
+                // Whatever is answered by who does not know the secret, nothing more is said.
+                far.write_all(&[7; 64]).unwrap();
+                assert!(dialer.join().unwrap().is_err());
+                assert_eq!(far.read(&mut [0; 1]).unwrap(), 0);
+                said
+            })
+            .collect();
+        for said in &said {
+            assert!(!said.windows(4).any(|window| chosen.windows(4).any(|part| part == window)), "{said:?}");
+        }
+        assert_eq!(said[0][..4], said[1][..4]);
+        let same = said[0][4..].iter().zip(&said[1][4..]).filter(|(a, b)| a == b).count();
+        assert!(same < HELLO_BYTES / 4, "{same} bytes are the same twice");
+    }
+
+    /// Of an earlier release, and inside a control connection.
+    #[test]
+    fn a_plain_hello_is_understood() {
+        let ours = key(Encrypt::None);
+        let plain = |socket: Arc<Socket>, _| Ok((dial_inside(socket, &ours, 3)?, String::new()));
+        let (dialed, accepted) = meet_with(plain, key(Encrypt::None));
+        assert_eq!((dialed.unwrap().0.number, accepted.unwrap().0.number), (3, 3));
     }
 
     #[test]

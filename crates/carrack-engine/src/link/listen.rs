@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use carrack_core::tuning;
 use carrack_core::wire::control::SessionKey;
-use carrack_core::{limits, tuning};
 use socket2::{Domain, Socket as RawSocket, Type};
 
 use super::hello;
 use super::tls::Key;
+use super::unproved::Unproved;
 use crate::data::socket::Socket;
 use crate::data::stream::Connection;
 
@@ -96,11 +97,6 @@ impl Deadlines {
         self.lock().insert(ticket.number, (Instant::now() + limit, Arc::clone(socket)));
         work()
     }
-
-    /// Connections that have not said who they are.
-    pub fn pending(&self) -> usize {
-        self.lock().len()
-    }
 }
 
 /// A socket's place among those that are watched; given back by a panic, too, or the socket would stay open.
@@ -167,28 +163,29 @@ fn accept_loop<F: Fn(Connection) + Send + Sync + 'static>(
     arrived: &Arc<F>,
 ) {
     let deadlines = Deadlines::start();
+    let unproved = Arc::<Unproved>::default();
     loop {
         let accepted = listener.accept();
         if stopped.load(Ordering::Relaxed) {
             return;
         }
-        let Ok((socket, _)) = accepted else {
+        let Ok((socket, peer)) = accepted else {
             // Out of descriptors, or a connection gone already: let others finish.
             std::thread::park_timeout(Duration::from_millis(20));
             continue;
         };
-        if deadlines.pending() >= limits::UNAUTHENTICATED {
-            continue;
-        }
         let socket = Arc::new(Socket::Tcp(socket));
+        let place = unproved.admit(peer.ip(), &socket);
         super::dial::tune(&socket);
         let (key, session, arrived, deadlines) =
             (key.clone(), session.clone(), Arc::clone(arrived), Arc::clone(&deadlines));
-        std::thread::spawn(move || {
+        // Where no more threads are to be had the connection is closed, and the others go on.
+        let _ = std::thread::Builder::new().spawn(move || {
             let wanted = session.id;
             let find = move |id: &[u8; 16]| (*id == wanted).then(|| session.clone());
             let greeted = deadlines
                 .guard(&socket, tuning::AUTHENTICATE_TIMEOUT, || hello::accept(Arc::clone(&socket), &key, &find));
+            drop(place);
             // Whoever does not prove to belong here learns nothing more than that the connection closes.
             if let Ok((connection, _)) = greeted {
                 arrived(connection);

@@ -2,6 +2,7 @@
 
 mod bootstrap;
 pub mod dial;
+pub mod dial_rule;
 pub mod hello;
 pub mod known_nodes;
 pub mod listen;
@@ -13,3 +14,4 @@ pub mod ssh;
 pub mod tls;
 pub mod tls_duplex;
 pub mod token;
+pub mod unproved;

@@ -1,9 +1,12 @@
 //! A hostile command: requests that lead out of the root, options out of bounds, roles that are not a stranger's, and asking twice.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 
 use carrack_core::report::{ErrorCode, Failure};
 use carrack_core::wire::control::*;
+use carrack_engine::link::dial_rule::DialRule;
 
 use crate::sandbox::Sandbox;
 use crate::session::{Session, options, receive_into};
@@ -263,4 +266,77 @@ fn more_streams_are_to_end_than_there_are() {
     session.assert_alive();
     session.leave().unwrap();
     sandbox.assert_untouched();
+}
+
+/// What a node that is asked to dial an address says of it.
+fn dialed(session: &mut Session, address: std::net::SocketAddr, encrypt: bool) -> Failure {
+    // Words of a protocol that takes a line for a command.
+    let key = Some(carrack_core::wire::control::Session {
+        id: b"\r\nFLUSHALL\r\nxxxx".to_vec(),
+        secret: vec![2; 32],
+        encrypt,
+    });
+    let addresses = vec![address.to_string()];
+    let dial = Dial { session: key, addresses, pin: vec![3; 32], count: 1, timeout_ms: 300, ..Dial::default() };
+    session.request(Ask::Dial(Dial { first: 0x0d0a, tell_connected: true, ..dial })).expect_err("nobody is there")
+}
+
+/// A port that is closed, one that is silent, one that answers with something else, and one that hangs up: a client that has its node
+/// knock there learns of none which it is, and the service hears nothing that the client chose.
+#[test]
+fn a_node_tells_nothing_of_what_it_dials() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let listens = "127.0.0.1:1".parse().unwrap();
+    let dials = DialRule { listens, only_who_asks: false, told: Vec::new() };
+    let mut session = Session::at_node(&sandbox.root(), dials);
+    let listener = || TcpListener::bind("127.0.0.1:0").unwrap();
+    let closed = listener().local_addr().unwrap();
+    let (silent, speaking, leaving) = (listener(), listener(), listener());
+    let places = [silent.local_addr().unwrap(), speaking.local_addr().unwrap(), leaving.local_addr().unwrap()];
+    let service = std::thread::spawn(move || {
+        let mut heard = Vec::new();
+        for _ in 0..2 {
+            let (mut socket, _) = speaking.accept().unwrap();
+            drop(leaving.accept().unwrap());
+            socket.write_all(b"220 here\r\n").unwrap();
+            let mut words = Vec::new();
+            let _ = socket.read_to_end(&mut words);
+            heard.push(words);
+        }
+        heard
+    });
+    for encrypt in [true, false] {
+        let mut said = Vec::new();
+        for address in [closed, places[0], places[1], places[2]] {
+            let failure = dialed(&mut session, address, encrypt);
+            assert_eq!(failure.code, ErrorCode::ConnectFailed, "{failure:?}");
+            said.push(failure.message.replace(&address.to_string(), "ADDRESS"));
+        }
+        said.dedup();
+        assert_eq!(said, ["data connection to ADDRESS: nobody who belongs to this copy answers there"]);
+    }
+    session.assert_alive();
+    session.leave().unwrap();
+    let heard = service.join().unwrap();
+    assert!(heard.iter().all(|words| !words.is_empty()));
+    assert!(!heard.iter().flat_map(|words| words.windows(4)).any(|word| word == b"FLUS" || word == b"\r\nFL"));
+}
+
+#[test]
+fn a_node_does_not_dial_its_own_host() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    for only_who_asks in [false, true] {
+        let dials = DialRule { listens: "[::]:7420".parse().unwrap(), only_who_asks, told: Vec::new() };
+        let mut session = Session::at_node(&sandbox.root(), dials);
+        let failure = dialed(&mut session, address, false);
+        assert!(failure.message.contains("--dial-to"), "{failure:?}");
+        session.assert_alive();
+        session.leave().unwrap();
+    }
+    assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
 }

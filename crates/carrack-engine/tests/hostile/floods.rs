@@ -92,6 +92,23 @@ fn requests() {
     session.leave().unwrap();
 }
 
+/// More than may be there at once, none of which says a word: whoever knows the secret gets through, from the same address.
+#[test]
+fn silent_connections_to_a_data_port() {
+    let _watch = Watch::memory();
+    if carrack_sys::host::raise_open_files_limit() < 4000 {
+        return println!("skipped: too few descriptors");
+    }
+    let sandbox = Sandbox::new();
+    let mut session = Session::start(&sandbox.root());
+    let (port, _) = session.listen();
+    let connect = |_| std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let silent: Vec<_> = (0..limits::UNAUTHENTICATED + 100).map(connect).collect();
+    assert!(session.connection(0).is_ok());
+    session.leave().unwrap();
+    drop(silent);
+}
+
 #[test]
 fn data_connections() {
     let _watch = Watch::memory();

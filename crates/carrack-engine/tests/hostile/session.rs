@@ -17,7 +17,9 @@ use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN};
 use carrack_engine::agent::{self, DataPort, Environment};
 use carrack_engine::data::stream::{Connection, OutStream};
 use carrack_engine::link::dial;
+use carrack_engine::link::dial_rule::DialRule;
 use carrack_engine::link::mux::MuxWriter;
+use carrack_engine::node::NodeSessions;
 use carrack_engine::storage::place::Place;
 use carrack_sys::dir::Dir;
 
@@ -96,12 +98,26 @@ impl Session {
         session
     }
 
+    /// A greeted session with an agent as a node has it, which dials by these rules.
+    pub fn at_node(root: &Path, dials: DialRule) -> Self {
+        let mut sessions = NodeSessions::new(1, [0; 32]);
+        sessions.dials = dials;
+        let mut session = Self::unheard_at(root, DataPort::Shared(Arc::new(sessions)));
+        session.hear_again();
+        assert!(matches!(session.request(hello()), Ok(Tell::Welcome(_))));
+        session
+    }
+
     /// From now on what the agent says is read.
     pub fn hear_again(&self) {
         let _ = self.ears.send(());
     }
 
     fn unheard(root: &Path) -> Self {
+        Self::unheard_at(root, DataPort::Own)
+    }
+
+    fn unheard_at(root: &Path, data: DataPort) -> Self {
         let (socket, theirs) = UnixStream::pair().unwrap();
         let environment = Environment {
             place: Place::Beneath(Arc::new(Dir::open_ambient(root).unwrap())),
@@ -109,7 +125,7 @@ impl Session {
             own_process: false,
             token: None,
             busy: false,
-            data: DataPort::Own,
+            data,
             local_address: String::new(),
             peer_address: String::new(),
         };

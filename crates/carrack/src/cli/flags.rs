@@ -76,6 +76,19 @@ impl<'a> Flags<'a> {
         self.given(name).map(|given| given.parse(parser)).transpose()
     }
 
+    /// All values of a flag that may be given several times, through their parser; each may be a list with commas, as the variable's is.
+    ///
+    /// # Errors
+    /// As [`Flags::parse`].
+    pub fn parse_all<T>(&self, name: &str, parser: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, CommandError> {
+        let typed = self.matches.try_get_many::<OsString>(name).ok().flatten();
+        let of_flag = |value: &OsString| Given { origin: format!("--{name}"), value: value.as_bytes().to_vec() };
+        let given: Vec<Given> =
+            typed.map_or_else(|| self.given(name).into_iter().collect(), |values| values.map(of_flag).collect());
+        let lists = given.iter().map(|given| given.parse(|list| list.split(',').map(&parser).collect()));
+        Ok(lists.collect::<Result<Vec<Vec<T>>, _>>()?.into_iter().flatten().collect())
+    }
+
     /// The locations of a positional argument, in order.
     ///
     /// # Errors

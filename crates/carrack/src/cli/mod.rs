@@ -151,6 +151,14 @@ fn serve() -> Command {
         )
         .arg(flag("anonymous", None, "Ask nobody who they are: whoever reaches the port reads and writes"))
         .arg(flag("read-only", None, "Nothing may be written"))
+        .arg(
+            value(
+                "dial-to",
+                "CIDR",
+                "Data connections may also be made to this network: loopback, or this host's [repeatable]",
+            )
+            .action(ArgAction::Append),
+        )
         .arg(value("key-file", "FILE", "The node's private key [default: one is made and kept]"))
         .arg(flag("json", None, "Say where it listens as JSON"))
 }

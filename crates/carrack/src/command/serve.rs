@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use carrack_core::path::display_bytes;
+use carrack_engine::link::dial_rule::Network;
 use carrack_engine::node::{Access, NodeFacts, ServeOptions, serve};
 use serde_json::{Value, json};
 
@@ -36,6 +37,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
             None => Access::Generated,
         },
         read_only: flags.has("read-only"),
+        dial_to: flags.parse_all("dial-to", Network::parse)?,
         key_file: path("key-file"),
         ready: Box::new(move |facts| announce(facts, anonymous, json)),
     };

@@ -469,3 +469,14 @@ fn a_root_that_was_replaced_is_served_without_a_restart() {
     put("fourth");
     assert_eq!(std::fs::read_dir(sandbox.path("root")).unwrap().count(), 1);
 }
+
+#[test]
+fn networks_to_dial_are_networks() {
+    let sandbox = Sandbox::new();
+    for networks in ["10.0.0.0/33", "everywhere", "10.0.0.0/8,", ""] {
+        let flag = format!("--dial-to={networks}");
+        sandbox.run(["serve", "--root=.", &flag]).failed_with(2, &["--dial-to", "is not a network"]);
+    }
+    let node = Node::start(&sandbox, "root", &["--dial-to", "10.0.0.0/8,fd00::/8", "--dial-to", "192.0.2.1"]);
+    sandbox.ok(["ls", &node.at(""), &node.token()]);
+}

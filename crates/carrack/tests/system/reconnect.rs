@@ -18,7 +18,7 @@ const RATE: &str = "--bwlimit=8MB";
 const LARGE_BYTES: usize = 24 << 20;
 
 /// What a client's first words name in its data connections, with TLS and in the clear.
-const DATA_WORDS: [&[u8]; 2] = [b"carrack-data/1", b"CRK1"];
+const DATA_WORDS: [&[u8]; 2] = [b"carrack-data/1", b"CRK2"];
 
 /// What a connection is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
