@@ -47,6 +47,18 @@ const FAULTS: &str = "-p carrack --test system faults::";
 
 const MUTATIONS: &[Mutation] = &[
     mutation(
+        "elements of lists are not counted before they are decoded",
+        "crates/carrack-core/src/wire/fields.rs",
+        ["if count > most {", "if count > most && bytes.is_empty() {"],
+        CORE,
+    ),
+    mutation(
+        "what is kept of an end's words has no bound in bytes",
+        "crates/carrack-engine/src/end.rs",
+        ["&& self.kept_bytes + bytes <= limits::WORDS_KEPT_BYTES", ""],
+        ENGINE,
+    ),
+    mutation(
         "a dialer in the clear says what was chosen for it",
         "crates/carrack-engine/src/link/hello.rs",
         ["rest.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);", "drop((rest, mask));"],

@@ -2,6 +2,18 @@
 
 /// One control message, encoded, in bytes.
 pub const MESSAGE_BYTES: usize = 1 << 20;
+/// Memory that one field of a decoded message takes, in bytes, beside what it holds: more than the largest element of any list.
+pub const FIELD_BYTES: usize = 256;
+/// Fields of one request that hold more than a number: each source of a command has three, and a name may look as if it had some more.
+pub const REQUEST_FIELDS: usize = 5 * SOURCES;
+/// The same of one answer: a page's entry, or an item, has five.
+pub const ANSWER_FIELDS: usize = 64 << 10;
+/// The same of one message of the peer conversation: attributes of directories, of which 128 KiB go together, have two for each.
+pub const PEER_FIELDS: usize = 128 << 10;
+/// Bytes of requests that wait while another is carried out.
+pub const REQUEST_BYTES_WAITING: usize = 4 << 20;
+/// What ends have said out of turn and a command keeps until it asks for it, in bytes once it is decoded.
+pub const WORDS_KEPT_BYTES: usize = 32 << 20;
 /// One frame of a multiplexed control connection, in bytes.
 pub const MUX_FRAME_BYTES: usize = MESSAGE_BYTES + 64;
 /// A path relative to the root of a transfer, in bytes: its length is two bytes on the wire. Longer than `PATH_MAX`: every

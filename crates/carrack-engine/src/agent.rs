@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak, mpsc};
 use std::time::{Duration, Instant};
 
@@ -199,6 +200,8 @@ pub fn serve(input: impl Read + Send + 'static, writer: MuxWriter, environment: 
 pub struct Agent {
     environment: Environment,
     writer: MuxWriter,
+    /// Of the requests that wait.
+    waiting_bytes: AtomicUsize,
     state: Mutex<State>,
 }
 
@@ -245,7 +248,7 @@ impl State {
 impl Agent {
     /// An agent that speaks over this connection.
     pub fn new(writer: MuxWriter, environment: Environment) -> Arc<Self> {
-        Arc::new(Self { environment, writer, state: Mutex::default() })
+        Arc::new(Self { environment, writer, waiting_bytes: AtomicUsize::new(0), state: Mutex::default() })
     }
 
     /// See [`greet`].
@@ -281,6 +284,7 @@ impl Agent {
         });
         let broken = loop {
             let Ok(payload) = work.recv() else { break self.lock().broken.take() };
+            self.waiting_bytes.fetch_sub(payload.len(), Ordering::Relaxed);
             match ToAgent::from_bytes(&payload) {
                 Ok((_, Ask::Bye(_))) => break None,
                 Ok((request, ask)) => {
@@ -304,16 +308,21 @@ impl Agent {
     /// Called by the thread that reads the connection: it must not wait for the connection.
     fn take_frame(&self, channel: Channel, payload: Vec<u8>, requests: &mpsc::SyncSender<Vec<u8>>) -> io::Result<()> {
         match channel {
-            Channel::CONTROL => requests.try_send(payload).map_err(|refused| match refused {
-                mpsc::TrySendError::Full(_) => io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    ProtocolError::violation(format!(
-                        "the peer sent more requests than the {} that may wait",
-                        limits::REQUESTS_WAITING
-                    )),
-                ),
-                mpsc::TrySendError::Disconnected(_) => io::ErrorKind::BrokenPipe.into(),
-            }),
+            Channel::CONTROL => {
+                let too_many = || {
+                    let (count, bytes) = (limits::REQUESTS_WAITING, limits::REQUEST_BYTES_WAITING);
+                    let what = format!("the peer sent more requests than the {count}, of {bytes} bytes, that may wait");
+                    io::Error::new(io::ErrorKind::InvalidData, ProtocolError::violation(what))
+                };
+                let waiting = self.waiting_bytes.fetch_add(payload.len(), Ordering::Relaxed);
+                if waiting > 0 && waiting + payload.len() > limits::REQUEST_BYTES_WAITING {
+                    return Err(too_many());
+                }
+                requests.try_send(payload).map_err(|refused| match refused {
+                    mpsc::TrySendError::Full(_) => too_many(),
+                    mpsc::TrySendError::Disconnected(_) => io::ErrorKind::BrokenPipe.into(),
+                })
+            }
             Channel::PEER => {
                 let running = self.lock().running.clone();
                 if let Some(running) = running {

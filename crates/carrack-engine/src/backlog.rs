@@ -44,6 +44,13 @@ impl Backlog {
     }
 }
 
+impl Permit {
+    /// How many.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 impl Drop for Permit {
     fn drop(&mut self) {
         let mut held = self.backlog.held.lock().unwrap_or_else(PoisonError::into_inner);

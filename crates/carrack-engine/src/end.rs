@@ -72,7 +72,9 @@ pub struct Incoming {
 pub struct Inbox {
     receiver: mpsc::Receiver<(Incoming, Option<Permit>)>,
     sender: Words,
-    kept: VecDeque<Incoming>,
+    /// With the bytes that each takes.
+    kept: VecDeque<(Incoming, usize)>,
+    kept_bytes: usize,
     /// When the command gives up waiting for whatever it waits for.
     end: Option<Instant>,
 }
@@ -107,7 +109,7 @@ fn weight(tell: &Tell, encoded: usize) -> usize {
 impl Default for Inbox {
     fn default() -> Self {
         let (sender, receiver) = mpsc::channel();
-        Self { receiver, sender: Words { sender }, kept: VecDeque::new(), end: None }
+        Self { receiver, sender: Words { sender }, kept: VecDeque::new(), kept_bytes: 0, end: None }
     }
 }
 
@@ -184,11 +186,10 @@ impl Inbox {
         note: &Note,
         wanted: &dyn Fn(&Incoming) -> bool,
     ) -> Result<Incoming, Failure> {
-        if let Some(place) = self.kept.iter().position(wanted) {
-            return self
-                .kept
-                .remove(place)
-                .ok_or_else(|| failure(ErrorCode::Internal, Side::Command, "a message was lost"));
+        if let Some(place) = self.kept.iter().position(|(kept, _)| wanted(kept))
+            && let Some(kept) = self.take_kept(place)
+        {
+            return Ok(kept);
         }
         // What was told before the deadline is taken behind it, and no more than that: who goes on telling other things does not move it.
         let mut late = 0;
@@ -203,11 +204,15 @@ impl Inbox {
             let left = deadline
                 .map_or(Duration::from_millis(100), |deadline| deadline.saturating_duration_since(Instant::now()));
             match self.receiver.recv_timeout(left.min(Duration::from_millis(100))) {
-                Ok((incoming, _)) => match incoming {
+                Ok((incoming, permit)) => match incoming {
                     Incoming { tell: Ok(Tell::Note(text)), .. } => note(text),
                     Incoming { tell: Err(failure), .. } => return Err(failure),
                     incoming if wanted(&incoming) => return Ok(incoming),
-                    incoming if self.makes_room_for(&incoming) => self.kept.push_back(incoming),
+                    incoming if self.makes_room_for(&incoming, permit.as_ref().map_or(0, Permit::bytes)) => {
+                        let bytes = permit.map_or(0, |permit| permit.bytes());
+                        self.kept_bytes += bytes;
+                        self.kept.push_back((incoming, bytes));
+                    }
                     incoming => {
                         let what = format!("the {} sends answers that nobody asked for", incoming.end.side());
                         return Err(failure(ErrorCode::ProtocolViolation, Side::Link, what));
@@ -229,7 +234,8 @@ impl Inbox {
     /// Which end refused its greeting, and how. Whoever refuses closes the connection, and that may be noticed before the words are read: by
     /// `failed_sending`, or by what was said of the other end.
     pub fn refusal(&mut self, failed_sending: bool) -> Option<(EndId, Failure)> {
-        let mut found = self.kept.drain(..).find_map(refusal_of);
+        self.kept_bytes = 0;
+        let mut found = self.kept.drain(..).find_map(|(kept, _)| refusal_of(kept));
         let until = Instant::now() + REFUSAL_PATIENCE;
         while failed_sending && found.is_none() {
             let (said, _) = self.receiver.recv_timeout(until.saturating_duration_since(Instant::now())).ok()?;
@@ -242,7 +248,7 @@ impl Inbox {
     }
 
     /// Whether something may be kept. How an end stands is told several times a second, asked or not: of that the newest counts.
-    fn makes_room_for(&mut self, incoming: &Incoming) -> bool {
+    fn makes_room_for(&mut self, incoming: &Incoming, bytes: usize) -> bool {
         let status = |word: &Incoming| match word.tell {
             Ok(Tell::Progress(_)) => Some((word.end, "progress")),
             Ok(Tell::Stages(_)) => Some((word.end, "stages")),
@@ -250,11 +256,17 @@ impl Inbox {
         };
         let same = |word: &Incoming| word.request == incoming.request && status(word) == status(incoming);
         if status(incoming).is_some()
-            && let Some(place) = self.kept.iter().position(same)
+            && let Some(place) = self.kept.iter().position(|(kept, _)| same(kept))
         {
-            self.kept.remove(place);
+            self.take_kept(place);
         }
-        self.kept.len() < limits::WORDS_KEPT
+        self.kept.len() < limits::WORDS_KEPT && self.kept_bytes + bytes <= limits::WORDS_KEPT_BYTES
+    }
+
+    fn take_kept(&mut self, place: usize) -> Option<Incoming> {
+        let (kept, bytes) = self.kept.remove(place)?;
+        self.kept_bytes -= bytes;
+        Some(kept)
     }
 }
 
@@ -758,6 +770,26 @@ mod tests {
         inbox.share().send(closed()).unwrap();
         assert_eq!(inbox.refusal(true).map(|(end, _)| end), Some(EndId::Destination));
         assert!(inbox.refusal(true).is_none() && inbox.refusal(false).is_none());
+    }
+
+    /// A few words can be as large as many.
+    #[test]
+    fn what_nobody_asked_for_is_kept_within_bounds_of_bytes() {
+        const BYTES: usize = limits::WORDS_KEPT_BYTES / 4;
+        let mut inbox = Inbox::default();
+        let words = inbox.share();
+        let put = || {
+            let permit = Arc::new(Backlog::default()).hold(BYTES);
+            words.sender.send((word(EndId::Source, 0, Tell::Items(Items::default())), Some(permit))).unwrap();
+        };
+        (0..4).for_each(|_| put());
+        let why = inbox.wait(Some(Instant::now()), &quiet(), &|word| word.request == 7).err();
+        assert_eq!(why.map(|failure| failure.code), Some(ErrorCode::Silence));
+        // What is taken makes room again.
+        inbox.wait(None, &quiet(), &|_| true).unwrap();
+        (0..2).for_each(|_| put());
+        let refused = inbox.wait(None, &quiet(), &|word| word.request == 7).err().map(|failure| failure.code);
+        assert_eq!((refused, inbox.kept.len()), (Some(ErrorCode::ProtocolViolation), 4));
     }
 
     #[test]

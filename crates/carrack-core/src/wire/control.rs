@@ -485,7 +485,7 @@ impl ToAgent {
     /// # Errors
     /// When it cannot be read or asks nothing that is known.
     pub fn from_bytes(bytes: &[u8]) -> Result<(u64, Ask), ProtocolError> {
-        let message: Self = decode(bytes, "a request")?;
+        let message: Self = decode(bytes, "a request", crate::limits::REQUEST_FIELDS)?;
         let ask = message.ask.ok_or_else(|| ProtocolError::violation("the peer sent a request of unknown type"))?;
         Ok((message.request, ask))
     }
@@ -502,7 +502,7 @@ impl FromAgent {
     /// # Errors
     /// When it cannot be read or says nothing that is known.
     pub fn from_bytes(bytes: &[u8]) -> Result<(u64, Tell), ProtocolError> {
-        let message: Self = decode(bytes, "an answer")?;
+        let message: Self = decode(bytes, "an answer", crate::limits::ANSWER_FIELDS)?;
         let tell = message.tell.ok_or_else(|| ProtocolError::violation("the peer sent an answer of unknown type"))?;
         Ok((message.request, tell))
     }

@@ -19,6 +19,7 @@ pub mod bounds;
 pub mod control;
 mod earlier;
 pub mod error_code;
+pub mod fields;
 pub mod frame;
 pub mod mux;
 mod options;
@@ -77,11 +78,12 @@ impl fmt::Display for ProtocolError {
 
 impl std::error::Error for ProtocolError {}
 
-/// Decodes one protobuf message whose length has been checked against [`crate::limits::MESSAGE_BYTES`].
-fn decode<M: prost::Message + Default>(bytes: &[u8], what: &str) -> Result<M, ProtocolError> {
+/// Decodes one protobuf message of at most [`crate::limits::MESSAGE_BYTES`], and of at most so many fields.
+fn decode<M: prost::Message + Default>(bytes: &[u8], what: &str, fields: usize) -> Result<M, ProtocolError> {
     if bytes.len() > crate::limits::MESSAGE_BYTES {
         return Err(ProtocolError::violation(format!("the peer sent {what} of {} bytes", bytes.len())));
     }
+    fields::check(bytes, what, fields)?;
     M::decode(bytes)
         .map_err(|error| ProtocolError::violation(format!("the peer sent {what} that cannot be read: {error}")))
 }

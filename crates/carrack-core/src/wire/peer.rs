@@ -199,7 +199,7 @@ impl PeerMessage {
     /// # Errors
     /// When the message cannot be read, or says what no peer may say.
     pub fn decode(bytes: &[u8]) -> Result<Self, ProtocolError> {
-        let message: raw::Peer = decode(bytes, "a peer message")?;
+        let message: raw::Peer = decode(bytes, "a peer message", crate::limits::PEER_FIELDS)?;
         match message.body {
             Some(body) => from_raw(body),
             None => Err(ProtocolError::violation("the peer sent a message of unknown type")),

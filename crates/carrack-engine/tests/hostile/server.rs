@@ -480,6 +480,21 @@ fn a_receiver_may_end_long_after_its_sender() {
     assert_eq!((report.error, report.files, report.durable), (None, 1, Some(true)));
 }
 
+/// Two bytes each, and two hundred in memory.
+#[test]
+fn items_that_are_nothing() {
+    let _watch = Watch::memory();
+    let sandbox = Sandbox::new();
+    // Made as bytes: as items they would be the memory that they must not be.
+    let items = [0x0a, 0].repeat(500_000);
+    let message = [&[0x62, 0xc0, 0x84, 0x3d][..], &items].concat();
+    let failure = failed_pull(&sandbox, move |node| {
+        let _stream = node.begin();
+        (0..10).for_each(|_| node.payload(Channel::CONTROL, &message));
+    });
+    assert_told(&failure, ErrorCode::ProtocolViolation, "an answer of 500001 parts");
+}
+
 /// What it makes up about items is bounded, and never becomes a path that is used.
 #[test]
 fn items_that_never_were() {
