@@ -358,14 +358,23 @@ fn check_not_itself(
     // A node tells paths below its root, wherever that is: of two ends with other roots, what a directory is says more than its path.
     let same_paths = ends.source.has_paths_of(&ends.destination);
     let becomes_destination = plan.directory != request.destination.path().unwrap_or_default();
-    for ((location, facts), source) in request.sources.iter().zip(facts).zip(&plan.sources) {
+    let target_of = |source: &Source| match becomes_destination {
+        true => there.resolved.clone(),
+        false => join_typed(&there.resolved, &source.target),
+    };
+    let slashes = there.resolved.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/').map(|(place, _)| place);
+    let above = slashes.map(|place| there.resolved[..place].to_vec());
+    let way = [b"/".to_vec()].into_iter().chain(above).chain([there.resolved.clone()]).collect::<Vec<_>>();
+    let way = standing(&way, &mut ends.destination, inbox, note)?;
+    let targets = plan.sources.iter().map(target_of).collect::<Vec<_>>();
+    let at_targets = standing(&targets, &mut ends.destination, inbox, note)?;
+    let all = request.sources.iter().zip(facts).zip(targets).zip(at_targets);
+    for (((location, facts), target), at_target) in all {
         let Some(facts) = facts else { continue };
-        let target =
-            if becomes_destination { there.resolved.clone() } else { join_typed(&there.resolved, &source.target) };
-        let below = same_paths && is_below(&target, &facts.resolved);
         // By what it is, too: the same directory may be mounted in several places.
-        let met = below || meets(&target, facts, &mut ends.destination, inbox, note)?;
-        let same_file = kind(facts) == Some(ItemKind::File) && (met || is_same(facts, there));
+        let below = same_paths && is_below(&target, &facts.resolved);
+        let met = below || is_same(facts, &at_target) || way.iter().any(|one| is_same(facts, one));
+        let same_file = kind(facts) == Some(ItemKind::File) && met;
         let inside = kind(facts) == Some(ItemKind::Directory) && met;
         let same_path = same_paths && target == facts.resolved;
         if same_file || same_path || inside {
@@ -378,20 +387,18 @@ fn check_not_itself(
     Ok(())
 }
 
-/// Whether what another end of the host knows stands on the way to a path of this end, or there.
-fn meets(path: &[u8], known: &PathFacts, end: &mut End, inbox: &mut Inbox, note: &Note) -> Result<bool, Failure> {
-    let slashes = path.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/').map(|(place, _)| place);
-    let above = slashes.map(|place| path[..place].to_vec());
-    let paths: Vec<Vec<u8>> = [b"/".to_vec()].into_iter().chain(above).chain([path.to_vec()]).collect();
+/// What stands at paths of an end; of what may not be looked at nothing is known.
+fn standing(paths: &[Vec<u8>], end: &mut End, inbox: &mut Inbox, note: &Note) -> Result<Vec<PathFacts>, Failure> {
+    let mut found = Vec::with_capacity(paths.len());
     for portion in paths.chunks(INSPECTED_AT_ONCE) {
-        // What may not be looked at is not known to be the same.
+        let known = found.len() + portion.len();
         let answer = end.request_or_refusal(inbox, note, Ask::Inspect(Paths { paths: portion.to_vec() }))?;
-        let Ok(Tell::Inspected(inspected)) = answer else { continue };
-        if inspected.facts.iter().any(|facts| is_same(known, facts)) {
-            return Ok(true);
+        if let Ok(Tell::Inspected(inspected)) = answer {
+            found.extend(inspected.facts.into_iter().take(portion.len()));
         }
+        found.resize(known, PathFacts::default());
     }
-    Ok(false)
+    Ok(found)
 }
 
 /// Whether two are one file, or one directory, of one host.
