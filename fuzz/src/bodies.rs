@@ -214,7 +214,18 @@ fn failure() -> Failure {
 
 fn scanned(name: &str, kind: ItemKind, size: Option<u64>) -> ScannedItem {
     let (path, mtime) = (name.as_bytes().to_vec(), Some((0, 0)));
-    ScannedItem { root: 0, path, kind, size, mode: 0o600, mtime, sparse: false, changed: None, file: None }
+    ScannedItem {
+        root: 0,
+        path,
+        kind,
+        size,
+        mode: 0o600,
+        mtime,
+        sparse: false,
+        changed: None,
+        file: None,
+        fingerprint: None,
+    }
 }
 
 impl Both {
@@ -248,7 +259,7 @@ impl Both {
             scanned("large", ItemKind::File, Some(20 * u64::from(BLOCK) + 5)),
             scanned("pipe", ItemKind::File, None),
         ];
-        let old = ScannedItem { changed: Some((0, 0)), ..scanned("old", ItemKind::File, Some(9)) };
+        let old = ScannedItem { fingerprint: Some([1; 16]), ..scanned("old", ItemKind::File, Some(9)) };
         items.into_iter().chain([old]).for_each(|item| sender.handle_item(now, item));
         let writing = [None; STREAMS as usize];
         let sending = std::array::from_fn(|_| Some(None));

@@ -110,6 +110,48 @@ const MUTATIONS: &[Mutation] = &[
         "-p carrack-engine --test hostile server::",
     ),
     mutation(
+        "another inode is taken for the same source",
+        "crates/carrack-engine/src/storage/identity.rs",
+        ["put(&stat.inode.to_le_bytes());", "put(&0u64.to_le_bytes());"],
+        "-p carrack-engine --lib storage::identity",
+    ),
+    mutation(
+        "a source that has just changed is known by its times",
+        "crates/carrack-engine/src/storage/identity.rs",
+        ["(settled && shows_changes(stat, found)).then(", "shows_changes(stat, found).then("],
+        "-p carrack-engine --lib storage::identity",
+    ),
+    mutation(
+        "a part file is believed whatever was done to it",
+        "crates/carrack-engine/src/storage/tree.rs",
+        ["if claim.sure && comparable && untouched && !damaged {", "if claim.sure && comparable && !damaged {"],
+        "-p carrack-engine --lib storage::tree",
+    ),
+    mutation(
+        "a part file counts as it was left once, though more was written to it",
+        "crates/carrack-core/src/transfer/marker.rs",
+        ["                left.identity = None;\n", ""],
+        "-p carrack-core --lib transfer::marker",
+    ),
+    mutation(
+        "what was published is not read back with --verify disk",
+        "crates/carrack-engine/src/storage/known.rs",
+        ["(verify == Verify::Disk || !self.ground", "(!self.ground"],
+        "-p carrack-engine --lib storage::tree::tests::known",
+    ),
+    mutation(
+        "what was published is known without a digest",
+        "crates/carrack-engine/src/storage/known.rs",
+        ["filter(|_| wanted.main.is_some())", "filter(|_| true)"],
+        "-p carrack-engine --lib storage::tree::tests::known",
+    ),
+    mutation(
+        "a node is known by its address",
+        "crates/carrack-engine/src/end.rs",
+        ["Some(pin) => [b\"node \", &pin[..]].concat(),", "Some(_) => [b\"node \", name.as_bytes()].concat(),"],
+        "-p carrack-engine --lib end::",
+    ),
+    mutation(
         "a block's digest is not compared",
         "crates/carrack-core/src/transfer/receiver.rs",
         ["if self.options.digests.main.is_some() && ours.main != trailer.digest.main {", "if ours.main.is_empty() {"],

@@ -228,6 +228,13 @@ pub struct Report {
     pub unkept_permissions: Option<Unkept<u32>>,
     /// Modification times that the destination did not keep, in seconds and nanoseconds.
     pub unkept_times: Option<Unkept<(i64, u32)>>,
+    /// Part files that an earlier attempt had left and that might have been altered since: they were read again before they counted.
+    pub parts_reread: u64,
+    /// Bytes of them.
+    pub bytes_reread: u64,
+    /// With `--verify disk`, files that storage was not read for: it is memory, or an older destination did not read what an earlier attempt
+    /// had published.
+    pub files_not_read_back: u64,
     /// What had to reach stable storage, and when, as asked.
     pub durability: Option<Durability>,
     /// What held the copy back, where both ends told and it took long enough to tell.

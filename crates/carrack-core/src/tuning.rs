@@ -109,6 +109,9 @@ pub const SYNC_ALL_PATIENCE: Duration = Duration::from_secs(1);
 pub const MARKER_INTERVAL: Duration = Duration::from_secs(1);
 /// Or after this many bytes, whichever is first.
 pub const MARKER_BYTES: u64 = 256 << 20;
+/// What the coarsest file systems take for one moment (FAT two seconds, ext3 and many servers one): a file that last changed so short a time ago
+/// may change once more, and its times not tell.
+pub const CHANGE_TIME_GRAIN: Duration = Duration::from_secs(2);
 /// Attempts in a row that get nowhere before a copy is given up (`--retries`). With the pauses between them a quarter of an hour: a
 /// network that is away for ten minutes costs nobody a transfer.
 pub const RETRIES: u32 = 40;

@@ -90,7 +90,9 @@ fn frame_seeds() {
     for (name, kind, size) in
         [("file", EntryKind::File, 5), ("link", EntryKind::Symlink, 6), ("directory", EntryKind::Directory, 0)]
     {
-        let entry = EntryHeader { kind, path_bytes: 3, mode: 0o644, size, mtime_seconds: -5, mtime_nanos: 7 };
+        let (mtime_seconds, mtime_nanos) = (-5, 7);
+        let fingerprinted = kind == EntryKind::Symlink;
+        let entry = EntryHeader { kind, fingerprinted, path_bytes: 3, mode: 0o644, size, mtime_seconds, mtime_nanos };
         keep("frame", name, &[&[4], &entry.encode()[..], b"a/b"].concat());
     }
     keep("frame", "trailer", &[&[10], &Trailer { whole: true, digest }.encode()[..]].concat());
@@ -136,8 +138,8 @@ fn offer(item: u64, size: Option<u64>) -> PeerMessage {
 }
 
 fn named_offer(item: u64, path: &[u8], size: Option<u64>) -> PeerMessage {
-    let (path, mtime, changed) = (path.to_vec(), Some((-5, 9)), Some((-4, 8)));
-    PeerMessage::Offer(Offer { item, path, size, mode: 0o640, mtime, sparse: true, changed })
+    let (path, mtime, fingerprint) = (path.to_vec(), Some((-5, 9)), Some([8; 16]));
+    PeerMessage::Offer(Offer { item, path, size, mode: 0o640, mtime, sparse: true, fingerprint })
 }
 
 /// What the bodies take for something that happens on a stream or a disk.
@@ -154,8 +156,8 @@ fn held(item: u64, first: u64, count: usize) -> PeerMessage {
 }
 
 fn query(bundle: u64, path: &[u8]) -> PeerMessage {
-    let (mtime, changed) = ((1, 2), (3, 4));
-    let item = QueryItem { index: 0, path: path.to_vec(), kind: ItemKind::File, size: 9, mtime, changed };
+    let (mtime, fingerprint) = ((1, 2), Some([3; 16]));
+    let item = QueryItem { index: 0, path: path.to_vec(), kind: ItemKind::File, size: 9, mtime, fingerprint };
     PeerMessage::Query { bundle, items: vec![item] }
 }
 
@@ -271,9 +273,8 @@ fn marker_seeds() {
     let digests = Digests { crc32c: true, ..Digests::BLAKE3 };
     let digest = BlockDigest { main: [9; 32], adler32: 1, crc32c: 5 };
     let (path, part_name) = (b"d/f".to_vec(), b".f.carrack-01234567-1.part".to_vec());
-    let (size, mtime, changed) = (300_000, Some((-5, 9)), Some((7, 0)));
-    let part = Part { number: 1, path, part_name, size, mtime, changed, block_bytes: 1 << 16, digests };
-    let session = |boot| Record::Session(Session { boot, durability: Durability::Group, source_clock: 1_700_000_000 });
+    let part = Part { number: 1, path, part_name, size: 300_000, block_bytes: 1 << 16, digests };
+    let session = |boot| Record::Session(Session { boot, durability: Durability::Group });
     let records = [
         session([7; 16]),
         Record::Part(part),
@@ -281,9 +282,11 @@ fn marker_seeds() {
         Record::Published(vec![Published { key: [3; 16], digests: digest.as_file(digests) }]),
         session([8; 16]),
         Record::Blocks { part: 1, first: 3, digests: vec![digest; 2] },
+        Record::Left { part: 1, identity: [6; 16] },
         Record::Dropped { part: 1 },
     ];
-    for (name, count) in [("session", 1), ("blocks", 3), ("published", 4), ("sessions", 6), ("dropped", 7)] {
+    let prefixes = [("session", 1), ("blocks", 3), ("published", 4), ("sessions", 6), ("left", 7), ("dropped", 8)];
+    for (name, count) in prefixes {
         let (mut bytes, mut chain) = Chain::begin(*b"01234567");
         let mut sealed_anew = Vec::new();
         for record in &records[..count] {

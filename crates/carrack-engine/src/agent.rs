@@ -34,6 +34,7 @@ use crate::link::{dial, dial_rule, hello, ssh};
 use crate::node::NodeSessions;
 use crate::panics::contain;
 use crate::storage::destination::{Destination, Tree};
+use crate::storage::identity::machine;
 use crate::storage::marker::MarkerRequest;
 use crate::storage::pipe::FifoWriter;
 use crate::storage::place::Place;
@@ -125,6 +126,7 @@ pub fn greet(input: &mut impl Read, writer: &MuxWriter, environment: &Environmen
             version: *version,
             program: env!("CARGO_PKG_VERSION").into(),
             host_id: host_id(),
+            machine: machine_told(environment),
             processors: u32::try_from(carrack_sys::host::cpu_count()).unwrap_or(1),
             local_address: environment.local_address.clone(),
             peer_address: environment.peer_address.clone(),
@@ -136,6 +138,14 @@ pub fn greet(input: &mut impl Read, writer: &MuxWriter, environment: &Environmen
     let message = FromAgent { request, tell: Some(tell) };
     writer.send(Channel::CONTROL, &message.to_bytes()).map_err(|error| io_failure(Side::Link, "welcome", &error))?;
     answer.map(|_| ())
+}
+
+/// A node is known by its key, and need not say more of its host to whoever asks.
+fn machine_told(environment: &Environment) -> Vec<u8> {
+    match environment.data {
+        DataPort::Own => machine().to_vec(),
+        DataPort::Shared(_) => Vec::new(),
+    }
 }
 
 fn read_hello(input: &mut impl Read) -> io::Result<(u64, Hello)> {
@@ -730,7 +740,7 @@ impl Agent {
                 self.may_change()?;
                 let destination = self.destination(&role, &options)?;
                 if let Destination::Tree(tree) = &destination {
-                    known = tree.known_count();
+                    known = tree.known_count(options.digests);
                 }
                 Running::Receive(ReceiveRun::start(options, destination, Expected::new(role.targets), voice))
             }
@@ -823,7 +833,7 @@ fn marker_request(role: &ReceiveRole, options: &TransferOptions) -> Result<Optio
         let what = format!("the peer sent a marker's key of {} bytes", role.marker.len());
         protocol_failure(Side::Link, &ProtocolError::violation(what))
     })?;
-    Ok(Some(MarkerRequest { key, anew: role.anew, source_clock: role.source_clock }))
+    Ok(Some(MarkerRequest { key, anew: role.anew }))
 }
 
 /// Where a client's connection came from and went to, for a node's agent.

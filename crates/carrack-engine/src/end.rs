@@ -574,6 +574,13 @@ impl End {
         matches!(self.reached, Reached::Here(..))
     }
 
+    /// Tells the machine whose files it has from all others, also after a reboot: a later run of the same copy finds by it what this one has
+    /// left. Whoever answers at the same address with another key is another.
+    pub fn machine(&self) -> Vec<u8> {
+        let pin = if let Reached::Node(_, pin) = &self.reached { Some(pin) } else { None };
+        machine(pin, &self.welcome.machine, &self.name)
+    }
+
     /// Whether it has the same files as another.
     pub fn shares_host(&self, other: &Self) -> bool {
         !self.welcome.host_id.trim().is_empty() && self.welcome.host_id == other.welcome.host_id
@@ -634,6 +641,16 @@ fn told_first(mut found: Vec<SocketAddr>, told: &str, port: u16) -> Vec<String> 
         }
     };
     found.into_iter().map(with_port).collect()
+}
+
+/// See [`End::machine`].
+fn machine(pin: Option<&[u8; 32]>, told: &[u8], name: &str) -> Vec<u8> {
+    match pin {
+        Some(pin) => [b"node ", &pin[..]].concat(),
+        None if !told.is_empty() => [b"machine ", told].concat(),
+        // A program before version 4 does not say.
+        None => [b"name ", name.as_bytes()].concat(),
+    }
 }
 
 /// Ends ssh at once, so that a thread waiting for it wakes up.
@@ -697,6 +714,17 @@ mod tests {
 
     fn quiet() -> Note {
         Arc::new(|_| {})
+    }
+
+    #[test]
+    fn machine_is_told_by_its_key_or_by_itself_and_by_its_name_only_before_version_4() {
+        let (one, other) = ([1; 32], [2; 32]);
+        assert_ne!(machine(Some(&one), &[], "host:1"), machine(Some(&other), &[], "host:1"));
+        assert_eq!(machine(Some(&one), &[9], "host:1"), machine(Some(&one), &[8], "host:2"));
+        assert_ne!(machine(None, &[1; 32], "host"), machine(None, &[2; 32], "host"));
+        assert_eq!(machine(None, &[1; 32], "host"), machine(None, &[1; 32], "user@host"));
+        assert_ne!(machine(None, &[], "host"), machine(None, &[], "other"));
+        assert_ne!(machine(None, &one, ""), machine(Some(&one), &[], ""));
     }
 
     /// Over a slow path much time may pass until somebody listens, and ends tell several times a second how they stand.

@@ -345,7 +345,12 @@ pub fn sum(place: &Place, sum: &Sum, send: &mut dyn FnMut(Sums) -> Result<(), Fa
         return Ok(1);
     }
     let top = place.dir(&sum.path).map_err(|error| named(&sum.path, "open", &error))?;
-    let root = SourceRoot { kind: RootKind::Directory(Arc::new(top)), target: Vec::new(), typed: sum.path.clone() };
+    let root = SourceRoot {
+        kind: RootKind::Directory(Arc::new(top)),
+        target: Vec::new(),
+        typed: sum.path.clone(),
+        grounds: Default::default(),
+    };
     let listing = List { path: sum.path.clone(), recursive: true, ..List::default() };
     list(place, &listing, &mut |page| {
         for entry in page.entries {
@@ -389,6 +394,7 @@ fn digest(
         sparse: false,
         changed: None,
         file: None,
+        fingerprint: None,
     };
     let mut rest = |time| {
         std::thread::sleep(time);

@@ -122,6 +122,18 @@ pub fn clock() -> crate::dir::Time {
     crate::dir::Time { seconds: now.tv_sec, nanos: u32::try_from(now.tv_nsec).unwrap_or(0) }
 }
 
+/// Tells this machine from all others, also after a reboot; containers may share it with their host, and clones with each other. Where the
+/// system has no such number, its name has to do.
+pub fn machine_id() -> String {
+    let read = |path: &str| std::fs::read_to_string(path).map(|text| text.trim().to_string());
+    let first = |paths: &[&str], fits: fn(&String) -> bool| paths.iter().filter_map(|path| read(path).ok()).find(fits);
+    // "uninitialized", or nothing, is what an image has before its first boot.
+    let is_number = |id: &String| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    first(&["/etc/machine-id", "/var/lib/dbus/machine-id"], is_number)
+        .or_else(|| first(&["/proc/sys/kernel/hostname", "/etc/hostname"], |name| !name.is_empty()))
+        .unwrap_or_default()
+}
+
 /// Seconds since 1970 by this host's clock, as files' times are kept; negative before.
 pub fn clock_seconds() -> i64 {
     rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec
@@ -170,6 +182,7 @@ mod tests {
         assert!(peak_memory_bytes() > 100_000);
         assert!(cpu_seconds() >= 0.0);
         assert_eq!(boot_id(), boot_id());
+        assert_eq!(machine_id(), machine_id());
         assert_eq!(boot_id() != [0; 16], std::path::Path::new("/proc/sys/kernel/random/boot_id").exists());
         let limit = raise_open_files_limit();
         assert!(limit > 2 && limit == raise_open_files_limit());

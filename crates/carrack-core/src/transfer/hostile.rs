@@ -46,7 +46,7 @@ fn digests(rng: &mut Rng) -> FileDigests {
 
 fn question(index: u32) -> QueryItem {
     let path = format!("small{index}").into_bytes();
-    QueryItem { index, path, kind: ItemKind::File, size: 5, mtime: (0, 0), changed: (0, 0) }
+    QueryItem { index, path, kind: ItemKind::File, size: 5, mtime: (0, 0), fingerprint: Some([1; 16]) }
 }
 
 /// Any message, with numbers small enough to hit what there is.

@@ -5,8 +5,10 @@
 //! behind all of those that were written before it. Replay ends at the first record that is cut short or altered, and believes
 //! nothing behind it. Whatever bytes it is given, it never panics and keeps no more than `limits.rs` says.
 //!
-//! Change list. Format 1: the first. Since then parts and published items may have XXH3-128 in the place of BLAKE3, with a bit of its own:
-//! who does not know that bit takes the record for damage, and sends again what it told of.
+//! Change list:
+//! 1. The first.
+//! 2. A published item is found by its source's fingerprint and by the identity of its file at the destination; a part file's identity is
+//!    written down when its session leaves it (*left*). Size and times of a part's source, and the source's clock, are gone.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +17,12 @@ use crate::limits;
 use crate::path::check_relative;
 use crate::report::{FileDigests, ItemKind};
 use crate::request::{Digests, Durability, MainDigest};
+use crate::transfer::Fingerprint;
 use crate::tuning::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN};
 use crate::wire::control::kind_number;
 
 /// The version of the format that is written, and the only one that is read.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 /// Magic, version, tag, checksum.
 pub const HEADER_BYTES: usize = 8 + 4 + TAG_BYTES + 4;
 /// Hexadecimal digits that tell the part files of one marker from all others.
@@ -69,6 +72,13 @@ pub enum Record {
         /// The part's number.
         part: u64,
     },
+    /// A session has ended in good order and has left a part file. Claims that follow take this back.
+    Left {
+        /// The part's number.
+        part: u64,
+        /// The file as it was left.
+        identity: Fingerprint,
+    },
 }
 
 /// One session of a run.
@@ -78,8 +88,6 @@ pub struct Session {
     pub boot: [u8; 16],
     /// What was synced.
     pub durability: Durability,
-    /// The source's clock when it began, in seconds since 1970.
-    pub source_clock: i64,
 }
 
 /// A part file, and the source that it is a part of.
@@ -93,10 +101,6 @@ pub struct Part {
     pub part_name: Vec<u8>,
     /// Bytes of the source.
     pub size: u64,
-    /// Of the source.
-    pub mtime: Option<Moment>,
-    /// When the source last changed, by its own clock.
-    pub changed: Option<Moment>,
     /// Bytes of a block.
     pub block_bytes: u32,
     /// What the digests of its blocks hold.
@@ -119,26 +123,18 @@ pub struct PublishedItem<'a> {
     pub kind: ItemKind,
     /// Relative to the destination.
     pub path: &'a [u8],
-    /// Bytes; 0 of a link.
-    pub size: u64,
     /// Of the source.
-    pub mtime: Option<Moment>,
-    /// Of the file at the destination: another file of the same size and time is not it.
-    pub inode: u64,
-    /// As the destination keeps it: some keep whole seconds.
-    pub stored_mtime: Moment,
+    pub source: Fingerprint,
+    /// Of the file that bears the name at the destination.
+    pub stored: Fingerprint,
 }
 
 /// What an item is found by among those published.
 pub fn published_key(item: &PublishedItem<'_>) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
-    let moment = |moment: Moment| [moment.0.to_le_bytes().as_slice(), &moment.1.to_le_bytes()].concat();
     hasher.update(&kind_number(item.kind).to_le_bytes());
-    hasher.update(&item.size.to_le_bytes());
-    hasher.update(&[u8::from(item.mtime.is_some())]);
-    hasher.update(&moment(item.mtime.unwrap_or_default()));
-    hasher.update(&item.inode.to_le_bytes());
-    hasher.update(&moment(item.stored_mtime));
+    hasher.update(&item.source);
+    hasher.update(&item.stored);
     // Last, because its length is not told.
     hasher.update(item.path);
     let mut key = [0; 16];
@@ -181,12 +177,15 @@ impl Chain {
             Record::Session(session) => self.seal(out, KIND_SESSION, |out| {
                 out.extend_from_slice(&session.boot);
                 out.push(durability_number(session.durability));
-                out.extend_from_slice(&session.source_clock.to_le_bytes());
             }),
             Record::Part(part) => self.seal(out, KIND_PART, |out| put_part(out, part)),
             Record::Dropped { part } => {
                 self.seal(out, KIND_DROPPED, |out| out.extend_from_slice(&part.to_le_bytes()));
             }
+            Record::Left { part, identity } => self.seal(out, KIND_LEFT, |out| {
+                out.extend_from_slice(&part.to_le_bytes());
+                out.extend_from_slice(identity);
+            }),
         }
     }
 
@@ -213,6 +212,7 @@ const KIND_PART: u8 = 2;
 const KIND_BLOCKS: u8 = 3;
 const KIND_PUBLISHED: u8 = 4;
 const KIND_DROPPED: u8 = 5;
+const KIND_LEFT: u8 = 6;
 
 fn durability_number(durability: Durability) -> u8 {
     match durability {
@@ -251,12 +251,6 @@ fn put_part(out: &mut Vec<u8>, part: &Part) {
     out.extend_from_slice(&part.size.to_le_bytes());
     out.extend_from_slice(&part.block_bytes.to_le_bytes());
     out.push(digest_bits(part.digests));
-    for moment in [part.mtime, part.changed] {
-        out.push(u8::from(moment.is_some()));
-        let (seconds, nanos) = moment.unwrap_or_default();
-        out.extend_from_slice(&seconds.to_le_bytes());
-        out.extend_from_slice(&nanos.to_le_bytes());
-    }
     // Neither is longer than a path may be, which fits.
     out.extend_from_slice(&(part.part_name.len() as u16).to_le_bytes());
     out.extend_from_slice(&part.part_name);
@@ -289,14 +283,6 @@ impl<'a> Payload<'a> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    fn flag(&mut self) -> Option<bool> {
-        match self.byte()? {
-            0 => Some(false),
-            1 => Some(true),
-            _ => None,
-        }
-    }
-
     fn digests(&mut self) -> Option<Digests> {
         let bits = self.byte()?;
         let has = |bit: u8| bits & bit != 0;
@@ -307,12 +293,6 @@ impl<'a> Payload<'a> {
             _ => return None,
         };
         Some(Digests { main, adler32: has(2), crc32c: has(4) })
-    }
-
-    fn moment(&mut self) -> Option<Option<Moment>> {
-        let present = self.flag()?;
-        let moment = (self.array().map(i64::from_le_bytes)?, self.u32()?);
-        Some(present.then_some(moment))
     }
 
     fn digest(&mut self) -> Option<BlockDigest> {
@@ -335,8 +315,7 @@ fn decode(kind: u8, payload: &[u8]) -> Option<Record> {
                 2 => Durability::None,
                 _ => return None,
             };
-            let source_clock = i64::from_le_bytes(payload.array()?);
-            payload.ended(Record::Session(Session { boot, durability, source_clock }))
+            payload.ended(Record::Session(Session { boot, durability }))
         }
         KIND_PART => decode_part(payload).map(Record::Part),
         KIND_BLOCKS => {
@@ -354,6 +333,10 @@ fn decode(kind: u8, payload: &[u8]) -> Option<Record> {
             let part = payload.u64()?;
             payload.ended(Record::Dropped { part })
         }
+        KIND_LEFT => {
+            let (part, identity) = (payload.u64()?, payload.array()?);
+            payload.ended(Record::Left { part, identity })
+        }
         _ => None,
     }
 }
@@ -368,14 +351,13 @@ fn decode_published(payload: &mut Payload<'_>) -> Option<Published> {
 fn decode_part(mut payload: Payload<'_>) -> Option<Part> {
     let (number, size, block_bytes) = (payload.u64()?, payload.u64()?, payload.u32()?);
     let digests = payload.digests()?;
-    let (mtime, changed) = (payload.moment()?, payload.moment()?);
     let name_bytes = u16::from_le_bytes(payload.array()?);
     let part_name = payload.bytes(usize::from(name_bytes))?.to_vec();
     let path = payload.0.to_vec();
     let fits = block_bytes.is_power_of_two() && (BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&block_bytes);
     let named = check_relative(&path).is_ok() && check_relative(&part_name).is_ok() && !part_name.contains(&b'/');
     let fits = fits && named && size <= limits::FILE_BYTES && number < u64::MAX;
-    fits.then_some(Part { number, path, part_name, size, mtime, changed, block_bytes, digests })
+    fits.then_some(Part { number, path, part_name, size, block_bytes, digests })
 }
 
 /// What an item that was published is known by.
@@ -384,7 +366,6 @@ struct Known {
     key: [u8; 16],
     digest: BlockDigest,
     digests: Digests,
-    session: u32,
 }
 
 /// Blocks of a part, as one record claimed them.
@@ -400,8 +381,8 @@ struct Run {
 pub struct Left {
     /// As it was written down.
     pub part: Part,
-    /// The source's clock when the session began that made it.
-    pub source_clock: i64,
+    /// The part file as the last session left it; `None` where that had no time to say so, or said more after it.
+    pub identity: Option<Fingerprint>,
     runs: Vec<Run>,
 }
 
@@ -446,7 +427,8 @@ pub struct Replay {
     chain: Chain,
     bytes: u64,
     damaged: bool,
-    sessions: Vec<Session>,
+    sessions: usize,
+    session: Option<Session>,
     parts: BTreeMap<u64, Left>,
     blocks: usize,
     known: Vec<Known>,
@@ -462,7 +444,8 @@ impl Replay {
             chain: Chain(0),
             bytes: 0,
             damaged: false,
-            sessions: Vec::new(),
+            sessions: 0,
+            session: None,
             parts: BTreeMap::new(),
             blocks: 0,
             known: Vec::new(),
@@ -517,19 +500,19 @@ impl Replay {
 
     /// Whether the record can be what was written.
     fn take(&mut self, record: Record) -> bool {
-        let session = self.sessions.last().copied();
-        match (record, session) {
+        match (record, self.session) {
             (Record::Session(session), _) => {
-                self.sessions.push(session);
-                return self.sessions.len() <= limits::MARKER_SESSIONS;
+                self.session = Some(session);
+                self.sessions += 1;
+                return self.sessions <= limits::MARKER_SESSIONS;
             }
             (_, None) => return false,
-            (Record::Part(part), Some(session)) => {
+            (Record::Part(part), Some(_)) => {
                 if part.number <= self.last_part || self.parts.len() >= limits::MARKER_PARTS {
                     return false;
                 }
                 self.last_part = part.number;
-                let left = Left { part, source_clock: session.source_clock, runs: Vec::new() };
+                let left = Left { part, identity: None, runs: Vec::new() };
                 self.parts.insert(left.part.number, left);
             }
             (Record::Blocks { part, first, digests }, Some(session)) => {
@@ -541,6 +524,7 @@ impl Replay {
                 if !fits || digests.is_empty() || end.is_none_or(|end| end > count) {
                     return false;
                 }
+                left.identity = None;
                 // More than is kept is sent again.
                 self.blocks += digests.len();
                 if self.blocks <= limits::MARKER_BLOCKS {
@@ -552,8 +536,7 @@ impl Replay {
                 let sure = session.boot == self.boot && self.boot != [0; 16];
                 if sure || session.durability != Durability::None {
                     let room = limits::KNOWN_ITEMS.saturating_sub(self.known.len());
-                    let number = self.sessions.len() as u32 - 1;
-                    self.known.extend(items.iter().take(room).map(|item| Known::new(item, number)));
+                    self.known.extend(items.iter().take(room).map(Known::new));
                 }
             }
             (Record::Dropped { part }, Some(_)) => {
@@ -561,6 +544,10 @@ impl Replay {
                     self.blocks -= left.runs.iter().map(|run| run.digests.len()).sum::<usize>().min(self.blocks);
                 }
             }
+            (Record::Left { part, identity }, Some(_)) => match self.parts.get_mut(&part) {
+                Some(left) => left.identity = Some(identity),
+                None => return part <= self.last_part,
+            },
         }
         true
     }
@@ -579,15 +566,14 @@ impl Replay {
             damaged: self.damaged || rest > 0,
             parts: self.parts,
             last_part: self.last_part,
-            sessions: self.sessions,
             known: self.known,
         })
     }
 }
 
 impl Known {
-    fn new(item: &Published, session: u32) -> Self {
-        Self { key: item.key, digest: item.digests.as_block(), digests: item.digests.kinds(), session }
+    fn new(item: &Published) -> Self {
+        Self { key: item.key, digest: item.digests.as_block(), digests: item.digests.kinds() }
     }
 }
 
@@ -606,7 +592,6 @@ pub struct Replayed {
     pub parts: BTreeMap<u64, Left>,
     /// The highest number that a part file has had.
     pub last_part: u64,
-    sessions: Vec<Session>,
     known: Vec<Known>,
 }
 
@@ -616,23 +601,11 @@ impl Replayed {
         self.known.len() as u64
     }
 
-    /// What was written of an item with this key, if it has all the digests wanted, and the source's clock when the session began
-    /// that published it.
-    pub fn known(&self, key: &[u8; 16], wanted: Digests) -> Option<(FileDigests, i64)> {
+    /// What was written of an item with this key, if it has all the digests wanted.
+    pub fn known(&self, key: &[u8; 16], wanted: Digests) -> Option<FileDigests> {
         let place = self.known.binary_search_by_key(key, |known| known.key).ok()?;
         let known = &self.known[place];
-        let digests = known.digest.as_file(known.digests).covering(wanted)?;
-        let session = self.sessions.get(known.session as usize)?;
-        Some((digests, session.source_clock))
-    }
-}
-
-/// Whether a source cannot have changed since a session that began at `clock` by the source's own clock: it last changed well before.
-/// Two seconds are what the coarsest file system rounds a time by. A source without any time is always the same.
-pub fn unchanged(mtime: Option<Moment>, changed: Option<Moment>, clock: i64) -> bool {
-    match changed {
-        Some((seconds, _)) => seconds < clock.saturating_sub(2),
-        None => mtime.is_none(),
+        known.digest.as_file(known.digests).covering(wanted)
     }
 }
 

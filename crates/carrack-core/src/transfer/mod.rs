@@ -24,7 +24,8 @@
 //! What has landed is brought to stable storage now and then and written down in the **marker** (*checkpoint*). The next attempt's
 //! receiver tells which blocks of an offered file are **held**; the sender reads them, sends nothing, and *confirms* those that are
 //! what its source has. Only then have they landed. So a claim of what the source does not have costs a block. Small items
-//! are asked about before they are bundled, and those **known** to be published end at once.
+//! are asked about before they are bundled, and those **known** to be published end at once: those whose source has the same
+//! **fingerprint** as then, and whose file at the destination is the one that got the name then, untouched.
 //!
 //! # What is lost
 //!
@@ -70,7 +71,13 @@ pub struct ScannedItem {
     pub changed: Option<(i64, u32)>,
     /// Device and inode, where that tells it from another file that takes its name.
     pub file: Option<(u64, u64)>,
+    /// What a later session knows it by; `None` where nothing tells that it is still the same.
+    pub fingerprint: Option<Fingerprint>,
 }
+
+/// What tells one state of one file from all others, as the host says that has the file: opaque to everybody else. Of two only equality
+/// counts, and equality means that nothing of the file has changed.
+pub type Fingerprint = [u8; 16];
 
 /// Identifies a unit of sending and acknowledging.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

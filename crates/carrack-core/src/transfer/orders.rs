@@ -39,7 +39,7 @@ pub(super) fn options_v2(block_bytes: u32) -> TransferOptions {
 
 pub(super) fn offer(item: u64, size: Option<u64>) -> PeerMessage {
     let path = format!("file{item}").into_bytes();
-    PeerMessage::Offer(Offer { item, path, size, mode: 0o644, mtime: None, sparse: false, changed: None })
+    PeerMessage::Offer(Offer { item, path, size, mode: 0o644, mtime: None, sparse: false, fingerprint: None })
 }
 
 /// What a bug may do to a block on its way. Its digest is made of what it then is, so that the block alone looks right.

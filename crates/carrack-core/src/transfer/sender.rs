@@ -363,7 +363,7 @@ impl Sender {
                 mode: scanned.mode,
                 mtime: scanned.mtime,
                 sparse: scanned.sparse,
-                changed: scanned.changed,
+                fingerprint: self.fingerprint(&scanned),
             })));
             self.items.insert(number, Offered::new(scanned, attempt, &self.config.options));
         }

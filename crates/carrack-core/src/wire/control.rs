@@ -187,6 +187,9 @@ pub struct Welcome {
     /// The congestion control that the host gives to connections; empty where it is not known. Who does not know this field does without.
     #[prost(string, tag = "8")]
     pub congestion: String,
+    /// Tells the machine from all others, also after a reboot: 32 bytes, or none from a node, which is known by its key (version 4).
+    #[prost(bytes = "vec", tag = "12")]
+    pub machine: Vec<u8>,
 }
 
 /// Paths to inspect.
@@ -461,7 +464,7 @@ pub struct ReceiveRole {
     /// What an earlier attempt has left under that key is not used, but removed (version 2).
     #[prost(bool, tag = "5")]
     pub anew: bool,
-    /// The source's clock when the session began, in seconds since 1970 (version 2).
+    /// The source's clock when the session began, in seconds since 1970 (versions 2 and 3; a receiver of version 4 goes by fingerprints).
     #[prost(sint64, tag = "6")]
     pub source_clock: i64,
 }

@@ -6,6 +6,7 @@ use super::control::{RawDigests, kind_from_number, kind_number};
 use super::peer::PeerMessage;
 use crate::digest::BlockDigest;
 use crate::report::{FileDigests, ItemKind};
+use crate::transfer::Fingerprint;
 use crate::{limits, path};
 
 /// A small item that may be at the receiver already.
@@ -21,8 +22,8 @@ pub struct QueryItem {
     pub size: u64,
     /// Modification time.
     pub mtime: (i64, u32),
-    /// When the source's content or attributes last changed, by the source's clock.
-    pub changed: (i64, u32),
+    /// What the source is known by (version 4); an older sender gives none.
+    pub fingerprint: Option<Fingerprint>,
 }
 
 /// Blocks that are there, as a message.
@@ -118,9 +119,27 @@ fn item_to_raw(item: QueryItem) -> RawQueryItem {
         size: item.size,
         mtime_seconds: item.mtime.0,
         mtime_nanos: item.mtime.1,
-        changed_seconds: item.changed.0,
-        changed_nanos: item.changed.1,
+        changed_seconds: item.fingerprint.map_or(NEVER_OLD, |fingerprint| changed_for_older(&fingerprint)),
+        fingerprint: item.fingerprint.map(|fingerprint| fingerprint.to_vec()),
     }
+}
+
+/// A time of change, in seconds since 1970, that no clock has reached: a receiver before version 4 takes what changed then for changed
+/// since any session.
+const NEVER_OLD: i64 = 1 << 62;
+
+/// Where a receiver before version 4 looks for the time of the source's last change. It takes up a part file where that is equal, and
+/// believes that something published is still the same where it is old, which this never is: an older receiver would believe too much.
+pub(super) fn changed_for_older(fingerprint: &Fingerprint) -> i64 {
+    let number = fingerprint[..8].iter().fold(0i64, |number, &byte| (number << 8) | i64::from(byte));
+    NEVER_OLD | (number & (NEVER_OLD - 1))
+}
+
+/// A fingerprint from a message.
+pub(super) fn fingerprint(bytes: Option<Vec<u8>>) -> Result<Option<Fingerprint>, ProtocolError> {
+    let wrong =
+        |bytes: Vec<u8>| ProtocolError::violation(format!("the peer sent a fingerprint of {} bytes", bytes.len()));
+    bytes.map(|bytes| bytes.try_into().map_err(wrong)).transpose()
 }
 
 fn item_from_raw(item: RawQueryItem) -> Result<QueryItem, ProtocolError> {
@@ -128,7 +147,7 @@ fn item_from_raw(item: RawQueryItem) -> Result<QueryItem, ProtocolError> {
     let kind = kind_from_number(item.kind).filter(|kind| matches!(kind, ItemKind::File | ItemKind::Symlink));
     let kind =
         kind.ok_or_else(|| ProtocolError::violation("the peer asked about something that is no file or link"))?;
-    if item.mtime_nanos >= 1_000_000_000 || item.changed_nanos >= 1_000_000_000 {
+    if item.mtime_nanos >= 1_000_000_000 {
         return Err(ProtocolError::violation("the peer asked about an item with an impossible time"));
     }
     Ok(QueryItem {
@@ -137,7 +156,7 @@ fn item_from_raw(item: RawQueryItem) -> Result<QueryItem, ProtocolError> {
         kind,
         size: item.size,
         mtime: (item.mtime_seconds, item.mtime_nanos),
-        changed: (item.changed_seconds, item.changed_nanos),
+        fingerprint: fingerprint(item.fingerprint)?,
     })
 }
 
@@ -184,10 +203,11 @@ pub struct RawQueryItem {
     pub mtime_seconds: i64,
     #[prost(uint32, tag = "6")]
     pub mtime_nanos: u32,
+    /// For receivers before version 4; its nanoseconds, 8, are no more.
     #[prost(sint64, tag = "7")]
     pub changed_seconds: i64,
-    #[prost(uint32, tag = "8")]
-    pub changed_nanos: u32,
+    #[prost(bytes = "vec", optional, tag = "9")]
+    pub fingerprint: Option<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -204,4 +224,26 @@ pub struct KnownItem {
     pub index: u32,
     #[prost(message, optional, tag = "2")]
     pub digests: Option<RawDigests>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_receiver_believes_no_published_item_and_compares_parts_by_the_fingerprint() {
+        let (one, other) = (changed_for_older(&[0xff; 16]), changed_for_older(&[0xfe; 16]));
+        assert!(one >= NEVER_OLD && other >= NEVER_OLD && one != other);
+        assert_eq!(one, changed_for_older(&[0xff; 16]));
+        assert!(changed_for_older(&[0; 16]) >= NEVER_OLD);
+    }
+
+    #[test]
+    fn a_fingerprint_has_its_length() {
+        assert_eq!(fingerprint(None), Ok(None));
+        assert_eq!(fingerprint(Some(vec![5; 16])), Ok(Some([5; 16])));
+        for length in [0, 1, 15, 17, 1000] {
+            assert!(fingerprint(Some(vec![5; length])).is_err(), "{length}");
+        }
+    }
 }

@@ -144,7 +144,7 @@ mod tests {
             kind: crate::report::ItemKind::File,
             size: 1,
             mtime: (1, 1),
-            changed: (1, 1),
+            fingerprint: Some([1; 16]),
         };
         let items = (0..limits::BUNDLE_ITEMS).map(asked).collect();
         assert!(PeerMessage::decode(&PeerMessage::Query { bundle: 1, items }.encode()).is_ok());

@@ -2,18 +2,19 @@
 //!
 //! A stream is a row of frames, each a [`Header`] of 24 bytes and what it announces:
 //! - a **block**: `length` bytes of the item `id` from `offset` on, then a [`Trailer`]. With [`FLAG_HOLE`] no bytes: all are zero.
-//! - a **bundle**: `length` entries; each an [`EntryHeader`] of 24 bytes, its path, for a symbolic link its target; for a
-//!   file its content and a trailer.
+//! - a **bundle**: `length` entries; each an [`EntryHeader`] of 24 bytes, with [`FLAG_FINGERPRINT`] its source's fingerprint of 16 bytes
+//!   (version 4), its path, for a symbolic link its target; for a file its content and a trailer.
 //! - the **end**: nothing more on this stream.
 //!
 //! Integers are big-endian. On a stream without TLS a MAC of 16 bytes ([`MAC_BYTES`]) follows each header, each entry's header
-//! with its path and target, and each trailer: keyed BLAKE3 over a count of MACs so far and the bytes. The trailer's digest covers
+//! with its fingerprint, path and target, and each trailer: keyed BLAKE3 over a count of MACs so far and the bytes. The trailer's digest covers
 //! the content. A header is acted upon only after its MAC has been checked, so nobody on the path can inject, alter, repeat
 //! or reorder anything.
 
 use super::ProtocolError;
 use crate::digest::{BlockDigest, is_main_of};
 use crate::request::Digests;
+use crate::transfer::Fingerprint;
 use crate::{limits, path};
 
 /// Bytes of a header.
@@ -29,6 +30,10 @@ pub const MAC_BYTES: usize = 16;
 pub const FLAG_HOLE: u8 = 1;
 /// The block is the whole file: its digest is finished as BLAKE3 finishes a root.
 pub const FLAG_WHOLE: u8 = 2;
+/// A bundle's entry: its source's fingerprint precedes the path.
+pub const FLAG_FINGERPRINT: u8 = 1;
+/// Bytes of a fingerprint.
+pub const FINGERPRINT_BYTES: usize = size_of::<Fingerprint>();
 
 /// Announces what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +136,8 @@ pub enum EntryKind {
 pub struct EntryHeader {
     /// What it is.
     pub kind: EntryKind,
+    /// The source's fingerprint follows, before the path. Of version 4 on, and never for a directory.
+    pub fingerprinted: bool,
     /// Bytes of the path that follows.
     pub path_bytes: u16,
     /// Permission bits (07777).
@@ -152,6 +159,7 @@ impl EntryHeader {
             EntryKind::Directory => 2,
             EntryKind::Symlink => 3,
         };
+        bytes[1] = flag(self.fingerprinted, FLAG_FINGERPRINT);
         bytes[2..4].copy_from_slice(&self.path_bytes.to_be_bytes());
         bytes[4..8].copy_from_slice(&self.mode.to_be_bytes());
         bytes[8..12].copy_from_slice(&self.size.to_be_bytes());
@@ -163,7 +171,7 @@ impl EntryHeader {
     /// From bytes.
     ///
     /// # Errors
-    /// On an unknown kind and on sizes beyond their bound. The path itself is checked by [`check_entry_path`].
+    /// On an unknown kind or flag and on sizes beyond their bound. The path itself is checked by [`check_entry_path`].
     pub fn decode(bytes: &[u8; ENTRY_HEADER_BYTES]) -> Result<Self, ProtocolError> {
         let size = be_u32(&bytes[8..12]);
         let (kind, most) = match bytes[0] {
@@ -175,13 +183,15 @@ impl EntryHeader {
             }
         };
         let mtime_nanos = be_u32(&bytes[20..24]);
-        if u64::from(size) > most || mtime_nanos >= 1_000_000_000 || bytes[1] != 0 {
+        let flags = if kind == EntryKind::Directory { 0 } else { FLAG_FINGERPRINT };
+        if u64::from(size) > most || mtime_nanos >= 1_000_000_000 || bytes[1] & !flags != 0 {
             return Err(ProtocolError::violation(format!(
                 "the peer sent a bundle entry of {size} bytes with time {mtime_nanos} ns"
             )));
         }
         Ok(Self {
             kind,
+            fingerprinted: bytes[1] & FLAG_FINGERPRINT != 0,
             path_bytes: u16::from_be_bytes([bytes[2], bytes[3]]),
             mode: be_u32(&bytes[4..8]) & 0o7777,
             size,
@@ -271,10 +281,11 @@ mod tests {
         }
 
         #[test]
-        fn entries_come_back(kind in 1u8..4, path_bytes: u16, mode in 0u32..0o10000, size in 0u32..4096, mtime_seconds: i64, mtime_nanos in 0u32..1_000_000_000) {
+        fn entries_come_back(kind in 1u8..4, fingerprinted: bool, path_bytes: u16, mode in 0u32..0o10000, size in 0u32..4096, mtime_seconds: i64, mtime_nanos in 0u32..1_000_000_000) {
             let kind = [EntryKind::File, EntryKind::Directory, EntryKind::Symlink][usize::from(kind) - 1];
             let size = if kind == EntryKind::Directory { 0 } else { size };
-            let header = EntryHeader { kind, path_bytes, mode, size, mtime_seconds, mtime_nanos };
+            let fingerprinted = fingerprinted && kind != EntryKind::Directory;
+            let header = EntryHeader { kind, fingerprinted, path_bytes, mode, size, mtime_seconds, mtime_nanos };
             prop_assert_eq!(EntryHeader::decode(&header.encode()), Ok(header));
         }
 
@@ -319,6 +330,11 @@ mod tests {
         }
         assert!(Header::decode(&[9; HEADER_BYTES], BLOCK).is_err());
         assert!(EntryHeader::decode(&[0xff; ENTRY_HEADER_BYTES]).is_err());
+        for (kind, flags) in [(1, 2), (2, 1), (3, 0x81)] {
+            let mut entry = [0; ENTRY_HEADER_BYTES];
+            (entry[0], entry[1]) = (kind, flags);
+            assert!(EntryHeader::decode(&entry).is_err(), "{kind} {flags}");
+        }
         assert!(Trailer::decode(&[0xff; TRAILER_BYTES], Digests::NONE).is_err());
     }
 }

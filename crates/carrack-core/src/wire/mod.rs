@@ -12,8 +12,9 @@
 //! 3. XXH3-128 in the place of BLAKE3 (`Options`, `Sum`, digests of items; trailers, `Held` and `Complete` carry its 16 bytes and zeros);
 //!    how far a dial goes, before its answer (`Connected`); streams that end in good order while a transfer runs (`Retire`), and what
 //!    streams carry (in `Stages`).
-//! 4. A dialer in the clear masks its first words. Optional fields are marked (4) where it is defined and in docs/protocol.md: what an end of a version before does not say is absent, and means what it
-//!    meant then.
+//! 4. A dialer in the clear masks its first words. Fingerprints of sources, in `Offer`, `Query` and the entries of bundles. Optional fields are
+//!    marked (4) where they are defined and in docs/protocol.md: what an end of a version before does not say is absent, and means what
+//!    it meant then.
 
 pub mod bounds;
 pub mod control;
@@ -45,6 +46,8 @@ pub const VERSION_OVERLAPS: u32 = 4;
 pub const VERSION_DIRECTORIES_FAILED: u32 = 4;
 /// From this version on a dialer in the clear masks its first words, which an older listener does not understand.
 pub const VERSION_MASKED_HELLO: u32 = 4;
+/// From this version on a source's fingerprint travels with each file and link of a bundle.
+pub const VERSION_FINGERPRINT: u32 = 4;
 /// The oldest version still spoken.
 pub const PROTOCOL_VERSION_MIN: u32 = 1;
 

@@ -12,6 +12,7 @@ use super::error_code::{ErrorCode, Side};
 use super::{ProtocolError, decode, peer_text};
 use crate::digest::BlockDigest;
 use crate::report::{Failure, FileDigests};
+use crate::transfer::Fingerprint;
 use crate::{limits, path};
 
 /// One message between sender and receiver.
@@ -142,9 +143,8 @@ pub struct Offer {
     pub mtime: Option<(i64, u32)>,
     /// Whether the source has holes worth keeping: the destination is then not preallocated.
     pub sparse: bool,
-    /// When the source's content or attributes last changed, by the source's clock (version 2). `None` for a source that is always
-    /// the same, or that cannot be read again.
-    pub changed: Option<(i64, u32)>,
+    /// What the source is known by in a later session (version 4); `None` where nothing tells that it is still the same.
+    pub fingerprint: Option<Fingerprint>,
 }
 
 /// The answer to an offer.
@@ -218,8 +218,8 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
             mtime_seconds: offer.mtime.map(|time| time.0),
             mtime_nanos: offer.mtime.map_or(0, |time| time.1),
             sparse: offer.sparse,
-            changed_seconds: offer.changed.map(|time| time.0),
-            changed_nanos: offer.changed.map_or(0, |time| time.1),
+            changed_seconds: offer.fingerprint.map(|fingerprint| earlier::changed_for_older(&fingerprint)),
+            fingerprint: offer.fingerprint.map(|fingerprint| fingerprint.to_vec()),
         }),
         PeerMessage::Answer { item, answer } => Body::Answer(raw::ItemResult {
             item,
@@ -371,10 +371,7 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
 
 fn offer_from_raw(offer: raw::Offer) -> Result<Offer, ProtocolError> {
     path::check_relative(&offer.path).map_err(|error| ProtocolError::path(&offer.path, error))?;
-    if offer.size.is_some_and(|size| size > limits::FILE_BYTES)
-        || offer.mtime_nanos >= 1_000_000_000
-        || offer.changed_nanos >= 1_000_000_000
-        || offer.item == 0
+    if offer.size.is_some_and(|size| size > limits::FILE_BYTES) || offer.mtime_nanos >= 1_000_000_000 || offer.item == 0
     {
         return Err(ProtocolError::violation(format!(
             "the peer offered a file of {:?} bytes, number {}",
@@ -388,7 +385,7 @@ fn offer_from_raw(offer: raw::Offer) -> Result<Offer, ProtocolError> {
         mode: offer.mode & 0o7777,
         mtime: offer.mtime_seconds.map(|seconds| (seconds, offer.mtime_nanos)),
         sparse: offer.sparse,
-        changed: offer.changed_seconds.map(|seconds| (seconds, offer.changed_nanos)),
+        fingerprint: earlier::fingerprint(offer.fingerprint)?,
     })
 }
 
@@ -524,10 +521,11 @@ pub(crate) mod raw {
         pub mtime_nanos: u32,
         #[prost(bool, tag = "7")]
         pub sparse: bool,
+        /// For receivers before version 4; its nanoseconds, 9, are no more.
         #[prost(sint64, optional, tag = "8")]
         pub changed_seconds: Option<i64>,
-        #[prost(uint32, tag = "9")]
-        pub changed_nanos: u32,
+        #[prost(bytes = "vec", optional, tag = "10")]
+        pub fingerprint: Option<Vec<u8>>,
     }
 
     #[derive(Clone, PartialEq, prost::Message)]
@@ -667,7 +665,7 @@ mod tests {
                 mode: 0o640,
                 mtime: Some((-5, 999_999_999)),
                 sparse: true,
-                changed: Some((-1, 5)),
+                fingerprint: Some([7; 16]),
             }),
             PeerMessage::Answer { item: 7, answer: Answer::Refuse(failure.clone()) },
             PeerMessage::Answer { item: 7, answer: Answer::Accept },
@@ -701,7 +699,7 @@ mod tests {
                     kind: ItemKind::Symlink,
                     size: 0,
                     mtime: (-1, 2),
-                    changed: (3, 4),
+                    fingerprint: Some([1; 16]),
                 }],
             },
             PeerMessage::Known { bundle: 9, items: vec![(4, digest.as_file(all))] },
@@ -722,7 +720,7 @@ mod tests {
                 mode: 0,
                 mtime: None,
                 sparse: false,
-                changed: None,
+                fingerprint: None,
             };
             PeerMessage::decode(&PeerMessage::Offer(offer).encode())
         };

@@ -148,6 +148,15 @@ pub struct Ended {
     /// Markers and part files of Carrack's own that the scan has left out (version 4).
     #[prost(uint64, tag = "24")]
     pub leftovers: u64,
+    /// Part files of an earlier attempt that were read again before they were believed (version 4, told by the receiver).
+    #[prost(uint64, tag = "30")]
+    pub parts_reread: u64,
+    /// Bytes of them.
+    #[prost(uint64, tag = "31")]
+    pub bytes_reread: u64,
+    /// With `--verify disk`, files that lie where nothing can be read back past the cache (version 4, told by the receiver).
+    #[prost(uint64, tag = "32")]
+    pub files_not_read_back: u64,
 }
 
 /// See [`report::Unkept`]; permission bits stand in the place of seconds.

@@ -28,7 +28,8 @@ use carrack_core::wire::control::{
     TransferOptions,
 };
 use carrack_core::wire::{
-    PROTOCOL_VERSION, ProtocolError, VERSION_OVERLAPS, VERSION_VERIFY_SOURCE, VERSION_XXH128, peer_text,
+    PROTOCOL_VERSION, ProtocolError, VERSION_FINGERPRINT, VERSION_OVERLAPS, VERSION_VERIFY_SOURCE, VERSION_XXH128,
+    peer_text,
 };
 
 use crate::end::{End, EndId, Inbox, Incoming, NO_ANSWER, Note, stopped};
@@ -578,7 +579,7 @@ impl Copying<'_> {
             }
             Tell::Items(_) => return Err(misbehaved(ends, end, "told of items, which only the other side does")),
             Tell::StreamLost(lost) if end == EndId::Source => streams.lost(lost, Instant::now()),
-            Tell::Ended(ended) => return Ok(Some((end, self.ended(end, ended)))),
+            Tell::Ended(ended) => return Ok(Some((end, self.ended(ends, end, ended)))),
             _ => {}
         }
         Ok(None)
@@ -621,7 +622,7 @@ impl Copying<'_> {
         self.held_back.read_in(began.elapsed());
     }
 
-    fn ended(&mut self, end: EndId, ended: Ended) -> Option<Failure> {
+    fn ended(&mut self, ends: &Ends, end: EndId, ended: Ended) -> Option<Failure> {
         let report = &mut *self.report;
         let faults = &mut report.faults;
         if end == EndId::Source {
@@ -637,6 +638,9 @@ impl Copying<'_> {
             report.files_resumed = ended.resumed_files;
             report.bytes_resumed = ended.resumed_bytes;
             report.durable = report.durable.map(|_| ended.durable);
+            if report.verify == Some(Verify::Disk) && ends.destination.welcome.version < VERSION_FINGERPRINT {
+                report.files_not_read_back = ended.resumed_files;
+            }
             // Faults add up over the sessions of a run.
             add(&mut faults.digest_mismatches, ended.mismatches);
             add(&mut faults.resent_after_loss, ended.resent);
@@ -648,6 +652,9 @@ impl Copying<'_> {
             add(&mut faults.blocks_rotten, ended.blocks_rotten);
             report.unkept_permissions = ended.unkept_permissions.map(Into::into);
             report.unkept_times = ended.unkept_times.map(Into::into);
+            add(&mut report.parts_reread, ended.parts_reread);
+            add(&mut report.bytes_reread, ended.bytes_reread);
+            report.files_not_read_back = report.files_not_read_back.max(ended.files_not_read_back);
         }
         ended.failure.map(Failure::from)
     }

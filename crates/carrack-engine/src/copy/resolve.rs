@@ -128,8 +128,7 @@ fn marker(request: &CopyRequest, source: &End, facts: &[Option<PathFacts>], plan
         hasher.update(bytes);
     };
     // A path here is another on another host, though nobody names either.
-    let host = if source.is_here() { &source.welcome.host_id } else { &source.name };
-    add(host.as_bytes());
+    add(&source.machine());
     for ((location, facts), source) in request.sources.iter().zip(facts).zip(&plan.sources) {
         match facts {
             Some(facts) => add(&facts.resolved),

@@ -257,7 +257,7 @@ mod tests {
     }
 
     fn marker(directory: &Path, key: u8) -> Journal {
-        let request = MarkerRequest { key: [key; 8], anew: false, source_clock: 0 };
+        let request = MarkerRequest { key: [key; 8], anew: false };
         Journal::open(&Dir::open_ambient(directory).unwrap(), &request, Durability::Group).unwrap()
     }
 
@@ -393,7 +393,7 @@ mod tests {
             assert_eq!(run(directory.path(), 0, 400 * 24 * HOUR, false), Vec::<String>::new());
             // Nor does a copy under the same key write it over, or begin anew without it.
             for anew in [false, true] {
-                let request = MarkerRequest { key: [1; 8], anew, source_clock: 0 };
+                let request = MarkerRequest { key: [1; 8], anew };
                 let journal = Journal::open(&Dir::open_ambient(directory.path()).unwrap(), &request, Durability::Group);
                 journal.unwrap().finish(true);
             }

@@ -4,11 +4,12 @@ use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
 use carrack_core::digest::BlockDigest;
-use carrack_core::report::{ErrorCode, Failure, FileDigests, Side};
+use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_core::wire::control::TransferOptions;
 use carrack_core::wire::peer::Offer;
 
+pub use super::known::Standing;
 pub use super::part::{PartEntry, PartFile};
 pub use super::tree::{OpenedPart, SmallFile, Tree};
 use crate::error::{failure, io_failure};
@@ -35,18 +36,18 @@ impl Destination {
         Self::Sequential(Mutex::new(Sequential { out, position: 0 }))
     }
 
-    /// Makes the place where an offered file grows, or says why not.
+    /// Makes the place where an offered file grows, or says why not. See [`Tree::open_part`].
     ///
     /// # Errors
     /// Why it cannot be written.
-    pub fn open_part(&self, offer: &Offer, options: &TransferOptions) -> Result<Opening, Failure> {
+    pub fn open_part(&self, offer: &Offer, options: &TransferOptions, believe: bool) -> Result<Opening, Failure> {
         Ok(match self {
-            Self::Tree(tree) => match tree.open_part(offer, options)? {
+            Self::Tree(tree) => match tree.open_part(offer, options, believe)? {
                 OpenedPart::Fresh(part) => Opening::Fresh(Part::File(Box::new(part))),
                 OpenedPart::Resumed { part, held, doubtful } => {
                     Opening::Resumed { part: Part::File(Box::new(part)), held, doubtful }
                 }
-                OpenedPart::Present(digests) => Opening::Present(digests),
+                OpenedPart::Present(standing) => Opening::Present(standing),
                 OpenedPart::Keep => Opening::Keep,
             },
             Self::Null => Opening::Fresh(Part::Null),
@@ -116,8 +117,8 @@ pub enum Opening {
         /// Indexes of blocks that may be there.
         doubtful: Vec<u64>,
     },
-    /// An earlier session has published it.
-    Present(FileDigests),
+    /// See [`OpenedPart::Present`].
+    Present(Standing),
 }
 
 /// Where an offered file grows.

@@ -16,6 +16,7 @@ use carrack_sys::errno::ESTALE;
 use carrack_sys::host;
 
 use super::descriptors::{open_directories_max, patiently};
+use super::identity::Ground;
 use super::names::Sameness;
 use super::part::time;
 use super::unkept::{Unkept, if_it_can};
@@ -43,6 +44,8 @@ const OWNERS: u32 = 0o700;
 pub struct FileSystem {
     /// By which its files are known.
     pub device: u64,
+    /// What the identities of its files are made of.
+    pub ground: Ground,
     /// Which names are one name there.
     pub names: Sameness,
     /// See [`Dir::keeps_inodes`].
@@ -54,7 +57,7 @@ pub struct FileSystem {
 impl FileSystem {
     fn look(dir: &Dir, device: u64, ask: &AskNames, may_keep: bool) -> io::Result<Self> {
         let top = (may_keep && dir.syncs_as_one()).then(|| dir.try_clone()).transpose()?;
-        Ok(Self { device, names: ask(dir), keeps_inodes: dir.keeps_inodes(), top })
+        Ok(Self { device, ground: Ground::new(device, dir), names: ask(dir), keeps_inodes: dir.keeps_inodes(), top })
     }
 
     /// Whether two different names can be one there.

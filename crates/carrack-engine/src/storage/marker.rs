@@ -15,6 +15,7 @@ use carrack_core::limits;
 use carrack_core::path::split_name;
 use carrack_core::report::FileDigests;
 use carrack_core::request::{Digests, Durability};
+use carrack_core::transfer::Fingerprint;
 use carrack_core::transfer::marker::{
     Chain, HEADER_BYTES, Left, Part, Published, Record, Replay, Replayed, Session, Tag, may_be_marker,
 };
@@ -32,8 +33,6 @@ pub struct MarkerRequest {
     pub key: [u8; limits::MARKER_KEY_BYTES],
     /// What was left under the key is removed, not used.
     pub anew: bool,
-    /// The source's clock, in seconds since 1970.
-    pub source_clock: i64,
 }
 
 /// Markers of one key: so many runs of one and the same copy may go at once and be resumed.
@@ -211,7 +210,7 @@ impl Journal {
                 (tag, header, chain, 0)
             }
         };
-        let session = Session { boot: host::boot_id(), durability, source_clock: request.source_clock };
+        let session = Session { boot: host::boot_id(), durability };
         chain.append(&Record::Session(session), &mut bytes);
         // What is behind the last good record would make all that is written now count for nothing.
         file.set_len(end)?;
@@ -260,7 +259,7 @@ impl Journal {
     }
 
     /// See [`Replayed::known`].
-    pub fn known(&self, key: &[u8; 16], wanted: Digests) -> Option<(FileDigests, i64)> {
+    pub fn known(&self, key: &[u8; 16], wanted: Digests) -> Option<FileDigests> {
         self.found.as_ref()?.known(key, wanted)
     }
 
@@ -318,6 +317,14 @@ impl Journal {
         let mut state = self.lock();
         let part = state.retaken.remove(&part).map_or(part, |(before, _)| before);
         self.append(&mut state, &[Record::Dropped { part }]);
+    }
+
+    /// Writes down what a part file is that stays for the next session: what it claims of it is believed for as long as it is just that.
+    pub fn left(&self, part: u64, identity: Fingerprint) {
+        let mut state = self.lock();
+        // No claims of the new number have been written: those of the old one are what stays.
+        let part = state.retaken.get(&part).map_or(part, |(before, _)| *before);
+        self.append(&mut state, &[Record::Left { part, identity }]);
     }
 
     /// Writes down blocks that have reached stable storage, and waits until that has too. Tells whether they now count.

@@ -151,7 +151,7 @@ mod tests {
 
     fn contents(place: &Path, name: &str) -> SourceRoot {
         let kind = RootKind::Directory(Arc::new(Dir::open_ambient(&place.join(name)).unwrap()));
-        SourceRoot { kind, target: Vec::new(), typed: format!("{name}/").into_bytes() }
+        SourceRoot { kind, target: Vec::new(), typed: format!("{name}/").into_bytes(), grounds: Default::default() }
     }
 
     fn named(place: &Path, path: &str, target: &str) -> SourceRoot {
@@ -162,7 +162,12 @@ mod tests {
             let (parent, name) = (whole.parent().unwrap(), whole.file_name().unwrap().as_encoded_bytes());
             RootKind::Entry(Arc::new(Dir::open_ambient(parent).unwrap()), name.to_vec(), Links::Refuse)
         };
-        SourceRoot { kind, target: target.as_bytes().to_vec(), typed: path.as_bytes().to_vec() }
+        SourceRoot {
+            kind,
+            target: target.as_bytes().to_vec(),
+            typed: path.as_bytes().to_vec(),
+            grounds: Default::default(),
+        }
     }
 
     /// What of the sources is refused, as `number of the source`, `path below it`, `typed path of the first`.

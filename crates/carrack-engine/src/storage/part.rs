@@ -11,6 +11,7 @@ use carrack_core::digest::{BlockDigest, block_count, block_length};
 use carrack_core::path::join;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
 use carrack_core::request::{Digests, Durability, Existing};
+use carrack_core::transfer::Fingerprint;
 use carrack_core::transfer::marker::{Moment, Published, PublishedItem, TAKEN_BACK, published_key};
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_sys::bulk::Pipe;
@@ -19,6 +20,7 @@ use carrack_sys::{dir, file};
 
 use super::descriptors::patiently;
 use super::directories::{Directories, Names, OpenDir, twin};
+use super::identity::Ground;
 use super::marker::SharedJournal;
 use super::names::PartName;
 use super::past_cache::WriteBehind;
@@ -36,6 +38,17 @@ pub(super) struct Shared {
     pub unkept: Unkept,
     /// Where two names may be one: files of this session by device and inode, and the names that they got.
     pub published: Mutex<Names>,
+    /// Files that have got their names, or kept them, where nothing can be read back past the cache.
+    pub in_memory: AtomicU64,
+}
+
+impl Shared {
+    /// A file, or a link, has got its name on this file system, or keeps it.
+    pub fn count_in_memory(&self, kind: ItemKind, ground: &Ground) {
+        if kind == ItemKind::File && ground.is_in_memory() {
+            self.in_memory.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// The name that something written will get.
@@ -65,6 +78,8 @@ pub(super) struct Source {
     pub mtime: Option<Moment>,
     /// Permission bits, where they are to be set and are known.
     pub mode: Option<u32>,
+    /// What a later session knows it by.
+    pub fingerprint: Option<Fingerprint>,
 }
 
 impl PartEntry {
@@ -101,10 +116,10 @@ impl PartEntry {
     /// Those of the system, something that is not replaced, and a name that is another item's of this copy. Without its name the part is
     /// removed.
     pub fn publish(&self) -> Result<bool, Failure> {
-        self.publish_as(self.source.size, self.digests)
+        self.publish_as(self.digests)
     }
 
-    fn publish_as(&self, size: u64, digests: FileDigests) -> Result<bool, Failure> {
+    fn publish_as(&self, digests: FileDigests) -> Result<bool, Failure> {
         let stored = *self.stored.lock().unwrap_or_else(PoisonError::into_inner);
         let named = self.rename(stored.as_ref());
         if !matches!(named, Ok(true)) {
@@ -114,11 +129,9 @@ impl PartEntry {
         if let Some(stored) = &stored {
             self.shared.unkept.look(|| self.path(), self.source.mode, self.source.mtime, stored);
         }
-        if let (Some(journal), Some(stored)) = (&self.shared.journal, stored) {
-            let Source { kind, mtime, .. } = self.source;
-            let (path, stored_mtime) = (self.path(), (stored.mtime.seconds, stored.mtime.nanos));
-            let item = PublishedItem { kind, path: &path, size, mtime, inode: stored.inode, stored_mtime };
-            journal.published(Published { key: published_key(&item), digests });
+        if let Some(directory) = self.shared.directories.find(&self.parent) {
+            self.shared.count_in_memory(self.source.kind, &directory.file_system.ground);
+            self.write_down(&directory, stored, digests);
         }
         let each = self.shared.durability == Durability::Each;
         let group = self.shared.durability == Durability::Group;
@@ -126,6 +139,25 @@ impl PartEntry {
             if each || (group && directory.file_system.syncs_alone()) { directory.dir.sync() } else { Ok(()) }
         })?;
         Ok(true)
+    }
+
+    /// Has the marker tell of what has got its name: it need not be sent again for as long as its source and what stands there are what
+    /// they are now.
+    fn write_down(&self, directory: &OpenDir, written: Option<dir::Stat>, digests: FileDigests) {
+        let Source { kind, fingerprint, .. } = self.source;
+        let (Some(journal), Some(source), Some(written)) = (&self.shared.journal, fingerprint, written) else { return };
+        if kind == ItemKind::File && digests.main().is_none() {
+            return;
+        }
+        // Looked at once more: a rename moves the time of the last change. Somebody may have put something else there by now.
+        let Ok(Some(stat)) = stat_entry(&directory.dir, &self.name) else { return };
+        let known_by = |stat: &dir::Stat| (stat.device, stat.inode, stat.size, stat.mtime);
+        if let Some(stored) =
+            directory.file_system.ground.identity(&stat).filter(|_| known_by(&stat) == known_by(&written))
+        {
+            let item = PublishedItem { kind, path: &self.path(), source, stored };
+            journal.published(Published { key: published_key(&item), digests });
+        }
     }
 
     /// What stands at the name is looked at again here: what was there when the copy of it began may have been a long time ago.
@@ -193,6 +225,8 @@ pub(super) fn stat_entry(dir: &Dir, name: &[u8]) -> io::Result<Option<dir::Stat>
 }
 
 const RENAME: &str = "rename to its name";
+/// What a part file that is left bears: long ago, so that whoever writes to it gives it another, and even, for file systems that keep no odd seconds.
+const SEALED: Time = Time { seconds: 1_000_000_000, nanos: 0 };
 
 /// Whether an item may take the place of what stands at its name: `false` when that is to be kept.
 ///
@@ -305,6 +339,11 @@ impl Touched {
 }
 
 impl PartFile {
+    /// Bytes of a block.
+    pub fn block_length(&self, index: u64) -> u64 {
+        block_length(index, self.entry.source.size, self.block_bytes)
+    }
+
     fn fail(what: &str) -> impl Fn(io::Error) -> Failure {
         move |error| io_failure(Side::Destination, what, &error)
     }
@@ -456,10 +495,26 @@ impl PartFile {
     pub fn leave(&self) {
         match &self.entry.shared.journal {
             Some(journal) if self.claimed.load(Ordering::Relaxed) > 0 && !self.void.load(Ordering::Acquire) => {
+                if let (Some(number), Some(identity)) = (self.number, self.seal()) {
+                    journal.left(number, identity);
+                }
                 journal.keep();
             }
             _ => self.remove(),
         }
+    }
+
+    /// Gives it a modification time that no write leaves as it is, however coarse the clock, and says what it is then; `None` where that
+    /// would not show what happens to it.
+    fn seal(&self) -> Option<Fingerprint> {
+        file::set_times(&self.file, SEALED).ok()?;
+        let stat = dir::stat_file(&self.file).ok()?;
+        let directory = self.entry.shared.directories.find(&self.entry.parent)?;
+        directory
+            .file_system
+            .ground
+            .identity(&stat)
+            .filter(|_| stat.mtime == SEALED && directory.file_system.ground.shows_changes(&stat))
     }
 
     /// Removes it.
@@ -506,12 +561,12 @@ impl PartFile {
         verify_stored(&self.file, size, expected)
     }
 
-    /// Gives it its name; `false` when what has come to stand there is to be kept. `size` and `digests` are what it has been found to be.
+    /// Gives it its name; `false` when what has come to stand there is to be kept. `digests` are what it has been found to be.
     ///
     /// # Errors
     /// As [`PartEntry::publish`].
-    pub fn publish(&self, size: u64, digests: FileDigests) -> Result<bool, Failure> {
-        let published = self.entry.publish_as(size, digests);
+    pub fn publish(&self, digests: FileDigests) -> Result<bool, Failure> {
+        let published = self.entry.publish_as(digests);
         self.dropped();
         published
     }

@@ -7,13 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use carrack_core::report::{ErrorCode, Failure, Side};
-use carrack_core::transfer::ScannedItem;
+use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_core::wire::control::Source as SourceMessage;
 use carrack_sys::dir::{Dir, Kind, Links, Stat, Time};
+use carrack_sys::host::clock_seconds;
 use carrack_sys::standard::{self, Patient};
 use carrack_sys::{dir, file};
 
 use super::descriptors::patiently;
+use super::identity::{Ground, Grounds};
 use super::past_cache::ReadAhead;
 use super::place::Place;
 use super::settle::{SourceClocks, settle};
@@ -28,6 +30,8 @@ pub struct SourceRoot {
     pub target: Vec<u8>,
     /// For messages: the path as typed.
     pub typed: Vec<u8>,
+    /// The file systems that have been met below it.
+    pub grounds: Grounds,
 }
 
 /// What a source is.
@@ -68,7 +72,7 @@ impl SourceRoot {
                 }
             }
         };
-        Ok(Self { kind, target: message.target.clone(), typed: path.clone() })
+        Ok(Self { kind, target: message.target.clone(), typed: path.clone(), grounds: Grounds::default() })
     }
 
     /// A file named on the command line: its links lead anywhere the user may go, or anywhere below a node's root.
@@ -95,17 +99,25 @@ impl SourceRoot {
                 return Ok(OpenSource {
                     content: Content::Stdin(Mutex::new(Sequential { input, carry: None })),
                     stat: None,
+                    ground: None,
                     prefix: None,
                     ahead: ReadAhead::NONE,
                 });
             }
             RootKind::Zero(_) => {
-                return Ok(OpenSource { content: Content::Zero, stat: None, prefix: None, ahead: ReadAhead::NONE });
+                return Ok(OpenSource {
+                    content: Content::Zero,
+                    stat: None,
+                    ground: None,
+                    prefix: None,
+                    ahead: ReadAhead::NONE,
+                });
             }
             RootKind::Random(seed) => {
                 return Ok(OpenSource {
                     content: Content::Random(*seed),
                     stat: None,
+                    ground: None,
                     prefix: None,
                     ahead: ReadAhead::NONE,
                 });
@@ -117,14 +129,16 @@ impl SourceRoot {
             io::ErrorKind::NotFound => failure(ErrorCode::SourceVanished, Side::Source, "vanished after it was listed"),
             _ => io_failure(Side::Source, "open", &error),
         })?;
+        let now = clock_seconds();
         let stat = dir::stat_file(&file).map_err(|error| io_failure(Side::Source, "stat", &error))?;
+        let ground = Some((self.grounds.of(stat.device, &file), now));
         if stat.kind != Kind::File {
             return Err(failure(ErrorCode::SourceChanged, Side::Source, "is no longer a regular file"));
         }
         // It was opened so that a FIFO in its place could not hang us; it is a file, and files are read waiting.
         file::clear_nonblock(&file).map_err(|error| io_failure(Side::Source, "open", &error))?;
         let ahead = ReadAhead::new(&file, stat.size);
-        Ok(OpenSource { content: Content::File(file), stat: Some(stat), prefix: None, ahead })
+        Ok(OpenSource { content: Content::File(file), stat: Some(stat), ground, prefix: None, ahead })
     }
 }
 
@@ -132,6 +146,8 @@ impl SourceRoot {
 pub struct OpenSource {
     content: Content,
     stat: Option<Stat>,
+    /// What it is on, and when it was opened.
+    ground: Option<(Ground, i64)>,
     /// It may grow: so many bytes of it are copied, as many as it had when it was listed.
     prefix: Option<u64>,
     ahead: ReadAhead,
@@ -181,6 +197,12 @@ impl OpenSource {
         }
     }
 
+    /// What a later session knows it by, as it was when it was looked at; `None` where nothing would tell that it has changed since.
+    pub fn fingerprint(&self) -> Option<Fingerprint> {
+        let (stat, (ground, opened)) = (self.stat.as_ref()?, self.ground?);
+        ground.fingerprint(stat, opened)
+    }
+
     /// It may grow from now on, and may have grown since it was listed: what was there then is what is copied.
     pub fn may_grow_from(mut self, listed: Option<u64>) -> Self {
         self.prefix = listed.filter(|_| self.stat.is_some());
@@ -196,12 +218,14 @@ impl OpenSource {
             return Ok(());
         };
         let same_time = |listed: Option<(i64, u32)>, now: Time| listed.is_none_or(|at| at == (now.seconds, now.nanos));
+        // Another file may have the same times, where a clock is coarse.
+        let same_file = item.fingerprint.zip(self.fingerprint()).is_none_or(|(listed, now)| listed == now);
         let is_same = if self.prefix.is_some() {
             // The same file, and not another that has taken its name.
             stat.size >= size && item.file.is_none_or(|file| file == (stat.device, stat.inode))
         } else {
             // The change time as well: whoever puts another file in its place may give it the same modification time.
-            stat.size == size && same_time(item.mtime, stat.mtime) && same_time(item.changed, stat.ctime)
+            stat.size == size && same_time(item.mtime, stat.mtime) && same_time(item.changed, stat.ctime) && same_file
         };
         if is_same { Ok(()) } else { Err(changed("after it was listed", size, stat.size)) }
     }
@@ -445,7 +469,7 @@ mod tests {
     /// A directory as a source, and what a walk finds of its file `name`.
     fn listed(place: &Path, name: &str) -> (SourceRoot, ScannedItem) {
         let kind = RootKind::Directory(Arc::new(Dir::open_ambient(place).unwrap()));
-        let root = SourceRoot { kind, target: Vec::new(), typed: Vec::new() };
+        let root = SourceRoot { kind, target: Vec::new(), typed: Vec::new(), grounds: Grounds::default() };
         let mut found = None;
         walk(0, &root, None, &mut |one| {
             if let Found::Item(item) = one
@@ -589,7 +613,7 @@ mod tests {
             let (place, name) = path.rsplit_once('/').unwrap();
             let parent = Arc::new(Dir::open_ambient(Path::new(place)).unwrap());
             let kind = RootKind::Entry(parent, name.into(), Links::Refuse);
-            let root = SourceRoot { kind, target: Vec::new(), typed: Vec::new() };
+            let root = SourceRoot { kind, target: Vec::new(), typed: Vec::new(), grounds: Grounds::default() };
             let mut item = None;
             walk(0, &root, None, &mut |found| {
                 if let Found::Item(found) = found {

@@ -17,15 +17,17 @@ use carrack_core::digest::{BlockDigest, block_count, block_length};
 use carrack_core::path::split_name;
 use carrack_core::report::{self, ErrorCode, Failure, FileDigests, ItemKind, Side};
 use carrack_core::request::{Digests, Durability, Existing};
-use carrack_core::transfer::marker::{self, Left, Moment, PublishedItem, published_key, unchanged};
+use carrack_core::transfer::Fingerprint;
+use carrack_core::transfer::marker::{self, Left, Moment};
 use carrack_core::tuning::{SMALL_FILE_BYTES, SYNC_ALL_PATIENCE};
 use carrack_core::wire::control::TransferOptions;
-use carrack_core::wire::peer::{DirectoryAttributes, Offer, QueryItem};
-use carrack_sys::dir::{Dir, Kind, Stat, stat_file};
-use carrack_sys::file;
+use carrack_core::wire::peer::{DirectoryAttributes, Offer};
+use carrack_sys::dir::{Dir, Kind, Stat, Time, stat_file};
+use carrack_sys::{file, host};
 
 use super::descriptors::patiently;
 use super::directories::{AskNames, Directories, MODE_MASK, OpenDir, let_owner_write};
+use super::known::Standing;
 use super::marker::{Journal, MarkerRequest};
 use super::names::{PartName, PartNames, Sameness, new_tag};
 use super::part::{
@@ -38,7 +40,7 @@ use crate::error::{failure, io_failure};
 
 /// Files below a directory.
 pub struct Tree {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     names: Arc<PartNames>,
     /// Whether syncing everything at once takes too long here.
     sync_each: AtomicBool,
@@ -58,6 +60,8 @@ pub struct SmallFile<'a> {
     pub mode: u32,
     /// Modification time.
     pub mtime: (i64, u32),
+    /// What a later session knows the source by.
+    pub fingerprint: Option<Fingerprint>,
     /// What was computed over what arrived.
     pub digests: FileDigests,
     /// It is to be read back before it gets its name.
@@ -108,8 +112,9 @@ pub enum OpenedPart {
         /// Indexes of blocks that may be there: [`PartFile::rehash`] tells, in its own time.
         doubtful: Vec<u64>,
     },
-    /// An earlier session has published it, and its source has not changed since.
-    Present(FileDigests),
+    /// An earlier session has published it, and its source has not changed since. It may have to be read before it is believed:
+    /// [`Standing::needs_reading`].
+    Present(Standing),
 }
 
 impl Tree {
@@ -140,7 +145,15 @@ impl Tree {
         let directories = Directories::new(root, durability == Durability::Each, ask)?;
         let (watch, published, unkept) = (Watch::default(), Mutex::default(), Unkept::default());
         Ok(Self {
-            shared: Arc::new(Shared { directories, journal, durability, watch, unkept, published }),
+            shared: Arc::new(Shared {
+                directories,
+                journal,
+                durability,
+                watch,
+                unkept,
+                published,
+                in_memory: AtomicU64::new(0),
+            }),
             names: Arc::new(PartNames::new(tag)),
             sync_each: AtomicBool::new(false),
             next_part: AtomicU64::new(1),
@@ -170,52 +183,9 @@ impl Tree {
         self.shared.journal.is_some()
     }
 
-    /// Items that earlier sessions published, as far as the marker tells: worth asking for by [`Tree::known`].
-    pub fn known_count(&self) -> u64 {
-        self.shared.journal.as_ref().map_or(0, |journal| journal.known_count())
-    }
-
     /// What a user should know of calls to the file system that have not returned: each once. To be asked every now and then.
     pub fn stalled(&self, now: Instant, after: Duration) -> Vec<String> {
         self.shared.watch.stalled(now, after)
-    }
-
-    /// Whether an item of a bundle was published by an earlier session, still stands there, and its source cannot have changed; then
-    /// its digests, as far as they are wanted.
-    pub fn known(&self, item: &QueryItem, wanted: Digests) -> Option<FileDigests> {
-        let source = Source { kind: item.kind, size: item.size, mtime: Some(item.mtime), mode: None };
-        self.known_source(&item.path, source, Some(item.changed), wanted)
-    }
-
-    fn known_source(
-        &self,
-        path: &[u8],
-        source: Source,
-        changed: Option<Moment>,
-        wanted: Digests,
-    ) -> Option<FileDigests> {
-        let journal = self.shared.journal.as_ref().filter(|journal| journal.known_count() > 0)?;
-        let (parent, name) = split_name(path);
-        let directory = self.shared.directories.find(parent)?;
-        let there = stat_entry(&directory.dir, name).ok()??;
-        let whole = match source.kind {
-            ItemKind::File => there.kind == Kind::File && there.size == source.size,
-            ItemKind::Symlink => there.kind == Kind::Symlink,
-            _ => false,
-        };
-        let Source { kind, size, mtime, mode } = source;
-        let stored_mtime = (there.mtime.seconds, there.mtime.nanos);
-        let item = PublishedItem { kind, path, size, mtime, inode: there.inode, stored_mtime };
-        let (digests, clock) = journal.known(&published_key(&item), wanted).filter(|_| whole)?;
-        if !unchanged(mtime, changed, clock) {
-            return None;
-        }
-        self.shared.unkept.look(|| path.to_vec(), mode, mtime, &there);
-        if directory.file_system.folds() {
-            let mut published = self.shared.published.lock().unwrap_or_else(PoisonError::into_inner);
-            published.insert((there.device, there.inode), path.to_vec());
-        }
-        Some(digests)
     }
 
     /// Whether an item may go to its name: `false` when what is there is to be kept.
@@ -255,16 +225,15 @@ impl Tree {
     }
 
     /// Makes the part file of an offered file, or takes up the one that an earlier session left of it. What that left and does not
-    /// fit what is offered now is removed.
+    /// fit what is offered now is removed. Unless told to `believe`, what an earlier session published does not count.
     ///
     /// # Errors
     /// Why it cannot be written; nothing is left behind.
-    pub fn open_part(&self, offer: &Offer, options: &TransferOptions) -> Result<OpenedPart, Failure> {
-        if let Some(size) = offer.size {
-            let source = Source { kind: ItemKind::File, size, mtime: offer.mtime, mode: Some(offer.mode & MODE_MASK) };
-            if let Some(digests) = self.known_source(&offer.path, source, offer.changed, options.digests) {
-                return Ok(OpenedPart::Present(digests));
-            }
+    pub fn open_part(&self, offer: &Offer, options: &TransferOptions, believe: bool) -> Result<OpenedPart, Failure> {
+        if let Some(fingerprint) = offer.fingerprint.filter(|_| believe && offer.size.is_some())
+            && let Some(standing) = self.find_published(&offer.path, ItemKind::File, fingerprint, options.digests)
+        {
+            return Ok(OpenedPart::Present(standing));
         }
         if !self.may_write(&offer.path, offer.mtime, options.existing)? {
             return Ok(OpenedPart::Keep);
@@ -297,7 +266,13 @@ impl Tree {
         let _ = file::set_mode(&created, 0o600);
         // Tells whoever collects leftovers that somebody is here; where there are no locks, its age has to tell.
         let _ = file::try_lock(&created);
-        let source = Source { kind: ItemKind::File, size, mtime: offer.mtime, mode: Some(offer.mode & MODE_MASK) };
+        let source = Source {
+            kind: ItemKind::File,
+            size,
+            mtime: offer.mtime,
+            mode: Some(offer.mode & MODE_MASK),
+            fingerprint: offer.fingerprint,
+        };
         let mut made = PartFile {
             file: created,
             entry: self.entry(&offer.path, part, source, options.existing),
@@ -327,8 +302,6 @@ impl Tree {
                 path: offer.path.clone(),
                 part_name: made.entry.part.name.clone(),
                 size,
-                mtime: offer.mtime,
-                changed: offer.changed,
                 block_bytes: options.block_bytes,
                 digests: options.digests,
             });
@@ -337,15 +310,12 @@ impl Tree {
         Ok(made)
     }
 
-    /// The part file that an earlier session left, if it is of the same source in the same blocks. Its blocks are compared with the
-    /// source again by the sender; here it is about whether that is worth it.
+    /// The part file that an earlier session left, if it is of a source of the same size in the same blocks. Whether that source has
+    /// changed since does not matter: the sender compares each block with what it has now. Whether the part file has, does.
     fn resume(&self, journal: &Journal, left: &Left, offer: &Offer, options: &TransferOptions) -> Option<OpenedPart> {
         let part = &left.part;
-        let untouched = (offer.changed.is_some() && offer.changed == part.changed)
-            || unchanged(offer.mtime, offer.changed, left.source_clock);
-        let same = offer.size == Some(part.size) && offer.mtime == part.mtime && untouched;
         // Without digests nothing can be compared.
-        if !same || part.block_bytes != options.block_bytes || options.digests.main.is_none() {
+        if offer.size != Some(part.size) || part.block_bytes != options.block_bytes || options.digests.main.is_none() {
             return None;
         }
         let (parent, _) = split_name(&offer.path);
@@ -356,12 +326,17 @@ impl Tree {
         if !ours || stat.size > part.size {
             return None;
         }
-        let (held, doubtful) = believed(journal.damaged(), left, &opened, &stat, options.digests);
+        let untouched = left.identity.is_some() && left.identity == directory.file_system.ground.identity(&stat);
+        let (held, doubtful) = believed((journal.damaged(), untouched), left, &opened, &stat, options.digests);
         if held.is_empty() && doubtful.is_empty() {
             return None;
         }
         if stat.size < part.size {
             opened.set_len(part.size).ok()?;
+        }
+        if offer.mtime.is_none() {
+            // It gets no other, and that of a part file that was left is no file's time.
+            file::set_times(&opened, Time { seconds: host::clock_seconds(), nanos: 0 }).ok()?;
         }
         let _ = file::try_lock(&opened);
         let mut number = part.number;
@@ -370,7 +345,13 @@ impl Tree {
             journal.retaken(part.number, marker::Part { number, digests: options.digests, ..part.clone() });
         }
         let size = part.size;
-        let source = Source { kind: ItemKind::File, size, mtime: offer.mtime, mode: Some(offer.mode & MODE_MASK) };
+        let source = Source {
+            kind: ItemKind::File,
+            size,
+            mtime: offer.mtime,
+            mode: Some(offer.mode & MODE_MASK),
+            fingerprint: offer.fingerprint,
+        };
         let name = PartName::taken_up(part.part_name.clone());
         let part = PartFile {
             file: opened,
@@ -425,7 +406,8 @@ impl Tree {
             PartNames::make(&directory.dir, &part, make).map(|file| (file, directory.file_system.device))
         })?;
         let mode = Some(small.mode & MODE_MASK);
-        let source = Source { kind: ItemKind::File, size, mtime: Some(small.mtime), mode };
+        let source =
+            Source { kind: ItemKind::File, size, mtime: Some(small.mtime), mode, fingerprint: small.fingerprint };
         let made = Some((part_file, self.entry(small.path, part, source, existing)));
         drop(entered);
         Ok(Some(GrowingFile { made, device, path, end: 0, failed: None }))
@@ -497,7 +479,8 @@ impl Tree {
             let _ = directory.dir.set_times(&part.name, time(small.mtime));
             directory.dir.stat_at(&part.name)
         })?;
-        let source = Source { kind: ItemKind::Symlink, size: 0, mtime: Some(small.mtime), mode: None };
+        let mtime = Some(small.mtime);
+        let source = Source { kind: ItemKind::Symlink, size: 0, mtime, mode: None, fingerprint: small.fingerprint };
         let entry = self.entry(small.path, part, source, existing);
         entry.look(stat);
         Ok(Some(entry))
@@ -550,6 +533,11 @@ impl Tree {
         self.shared.durability != Durability::Group || self.sync_each.load(Ordering::Relaxed)
     }
 
+    /// Files that have got their names, or kept them, where nothing can be read back past the cache.
+    pub fn files_in_memory(&self) -> u64 {
+        self.shared.in_memory.load(Ordering::Relaxed)
+    }
+
     /// To be called when a group has got its names: the marker then tells of them.
     pub fn written_down(&self) {
         if let Some(journal) = &self.shared.journal {
@@ -579,9 +567,10 @@ impl Tree {
     }
 }
 
-/// What a part file holds by its marker: blocks that are there, and those that have to be looked at.
+/// What a part file holds by its marker: blocks that are there, and those that have to be looked at. `untouched`: it is the very file that
+/// the last session left, and nothing has been written to it since.
 fn believed(
-    damaged: bool,
+    (damaged, untouched): (bool, bool),
     left: &Left,
     opened: &std::fs::File,
     stat: &Stat,
@@ -593,7 +582,7 @@ fn believed(
     let (mut held, mut doubtful) = (Vec::new(), Vec::new());
     for claim in left.claims().into_iter().filter(|claim| end(claim.index) <= stat.size) {
         // Behind the damage a claim may have been taken back.
-        if claim.sure && comparable && !damaged {
+        if claim.sure && comparable && untouched && !damaged {
             held.push((claim.index, claim.digest));
         } else {
             doubtful.push(claim.index);

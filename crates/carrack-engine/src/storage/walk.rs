@@ -10,10 +10,12 @@ use carrack_core::limits;
 use carrack_core::path::join;
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
 use carrack_core::selection::{Selected, Selection, place};
-use carrack_core::transfer::ScannedItem;
+use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_sys::dir::{Dir, Entry, Kind, Links, Stat};
+use carrack_sys::host::clock_seconds;
 
 use super::descriptors::patiently;
+use super::identity::{Ground, Grounds, of_synthetic};
 use super::names::is_own;
 use super::source::{RootKind, SourceRoot};
 use crate::error::{failure, io_failure};
@@ -40,7 +42,7 @@ pub fn walk(
     if covers == Selected::No || (covers == Selected::Above && !is_directory) {
         return;
     }
-    let item = |path: &[u8], kind, size| ScannedItem {
+    let item = |path: &[u8], kind, size, fingerprint| ScannedItem {
         root: number,
         path: path.to_vec(),
         kind,
@@ -50,31 +52,42 @@ pub fn walk(
         sparse: false,
         changed: None,
         file: None,
+        fingerprint,
     };
     match &root.kind {
         RootKind::Directory(directory) => {
-            let mut walk = Walk { number, root: directory, target: &root.target, selection, each };
+            let mut walk =
+                Walk { number, root: directory, target: &root.target, grounds: &root.grounds, selection, each };
             walk.run();
         }
         RootKind::Entry(parent, name, links) => {
+            let now = clock_seconds();
             let found = match parent.stat(name, *links) {
-                Ok(stat) => Found::Item(scanned(number, Vec::new(), &stat)),
-                Err(error) => Found::Failure(item(b"", ItemKind::File, None), stat_failure(&error)),
+                Ok(stat) => Found::Item(scanned(number, Vec::new(), &stat, ground_of(root, parent), now)),
+                Err(error) => Found::Failure(item(b"", ItemKind::File, None, None), stat_failure(&error)),
             };
             each(found);
         }
         RootKind::Stdin => {
-            each(Found::Item(item(b"", ItemKind::File, None)));
+            each(Found::Item(item(b"", ItemKind::File, None, None)));
         }
-        RootKind::Zero(size) | RootKind::Random(size) => {
-            each(Found::Item(item(b"", ItemKind::File, Some(*size))));
+        RootKind::Zero(size) => {
+            each(Found::Item(item(b"", ItemKind::File, Some(*size), Some(of_synthetic("zero", *size)))));
+        }
+        RootKind::Random(size) => {
+            each(Found::Item(item(b"", ItemKind::File, Some(*size), Some(of_synthetic("random", *size)))));
         }
         #[cfg(test)]
         RootKind::Panics(size) => {
             assert!(*size > 0, "a source that panics was listed");
-            each(Found::Item(item(b"", ItemKind::File, Some(*size))));
+            each(Found::Item(item(b"", ItemKind::File, Some(*size), None)));
         }
     }
+}
+
+/// The file system of a directory that holds a source; nothing is said of one that cannot be asked.
+fn ground_of(root: &SourceRoot, directory: &Dir) -> Option<Ground> {
+    directory.stat_self().ok().map(|stat| root.grounds.of(stat.device, directory))
 }
 
 /// What stands now where an item was found that changed while it was read.
@@ -82,21 +95,23 @@ pub fn walk(
 /// # Errors
 /// With [`ErrorCode::SourceVanished`] when nothing does, and [`ErrorCode::SourceChanged`] when it is something of another kind.
 pub fn look_again(root: &SourceRoot, item: &ScannedItem) -> Result<ScannedItem, Failure> {
+    let now = clock_seconds();
     let stat = match &root.kind {
         RootKind::Directory(top) => {
             let (parent, name) = carrack_core::path::split_name(&item.path);
-            patiently(|| top.open_dir(parent, Links::Refuse)).and_then(|directory| directory.stat_at(name))
+            patiently(|| top.open_dir(parent, Links::Refuse))
+                .and_then(|directory| Ok((directory.stat_at(name)?, ground_of(root, &directory))))
         }
-        RootKind::Entry(parent, name, links) => parent.stat(name, *links),
+        RootKind::Entry(parent, name, links) => parent.stat(name, *links).map(|stat| (stat, ground_of(root, parent))),
         RootKind::Stdin | RootKind::Zero(_) | RootKind::Random(_) => return Ok(item.clone()),
         #[cfg(test)]
         RootKind::Panics(_) => return Ok(item.clone()),
     };
-    let stat = stat.map_err(|error| match error.kind() {
+    let (stat, ground) = stat.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => failure(ErrorCode::SourceVanished, Side::Source, "vanished while it was copied"),
         _ => io_failure(Side::Source, "stat", &error),
     })?;
-    let found = scanned(item.root, item.path.clone(), &stat);
+    let found = scanned(item.root, item.path.clone(), &stat, ground, now);
     if found.kind != item.kind {
         return Err(failure(ErrorCode::SourceChanged, Side::Source, "is something else than when it was listed"));
     }
@@ -133,13 +148,14 @@ pub fn missing<'a>(roots: &'a [SourceRoot], selection: &'a Selection) -> impl It
             sparse: false,
             changed: None,
             file: None,
+            fingerprint: None,
         };
         Some(Found::Failure(item, failure(ErrorCode::NotFound, Side::Source, "is not there (--files-from names it)")))
     })
 }
 
-/// As an item of a transfer.
-fn scanned(root: u32, path: Vec<u8>, stat: &Stat) -> ScannedItem {
+/// As an item of a transfer, looked at when the clock said `now`.
+fn scanned(root: u32, path: Vec<u8>, stat: &Stat, ground: Option<Ground>, now: i64) -> ScannedItem {
     let (kind, size) = match stat.kind {
         Kind::File => (ItemKind::File, Some(stat.size)),
         Kind::Dir => (ItemKind::Directory, None),
@@ -151,7 +167,9 @@ fn scanned(root: u32, path: Vec<u8>, stat: &Stat) -> ScannedItem {
     let changed = Some((stat.ctime.seconds, stat.ctime.nanos));
     let mtime = Some((stat.mtime.seconds, stat.mtime.nanos));
     let file = Some((stat.device, stat.inode));
-    ScannedItem { root, path, kind, size, mode: stat.mode, mtime, sparse, changed, file }
+    let lasts = matches!(kind, ItemKind::File | ItemKind::Symlink);
+    let fingerprint = ground.filter(|_| lasts).and_then(|ground| ground.fingerprint(stat, now));
+    ScannedItem { root, path, kind, size, mode: stat.mode, mtime, sparse, changed, file, fingerprint }
 }
 
 fn stat_failure(error: &io::Error) -> Failure {
@@ -167,6 +185,7 @@ struct Walk<'a> {
     number: u32,
     root: &'a Dir,
     target: &'a [u8],
+    grounds: &'a Grounds,
     selection: Option<&'a mut Selection>,
     each: &'a mut dyn FnMut(Found) -> bool,
 }
@@ -174,7 +193,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn run(&mut self) {
         match self.root.stat_self() {
-            Ok(stat) if !(self.each)(Found::Item(scanned(self.number, Vec::new(), &stat))) => {
+            Ok(stat) if !(self.each)(Found::Item(scanned(self.number, Vec::new(), &stat, None, 0))) => {
                 return;
             }
             _ => {}
@@ -206,19 +225,20 @@ impl Walk<'_> {
             sparse: false,
             changed: None,
             file: None,
+            fingerprint: None,
         };
         (self.each)(Found::Failure(item, why))
     }
 
     fn directory(&mut self, path: &[u8], waiting: &mut Vec<Vec<u8>>, trail: &mut Trail) -> io::Result<bool> {
         let directory = patiently(|| self.root.open_dir(path, Links::Refuse))?;
-        trail.enter(path, &directory)?;
+        let ground = self.grounds.of(trail.enter(path, &directory)?.device, &directory);
         let mut entries = patiently(|| directory.entries())?;
         let mut batch = Vec::new();
         while entries.next_batch(&mut batch)? {
             batch.sort_unstable_by_key(|entry: &Entry| entry.inode);
             for entry in batch.drain(..) {
-                if !self.entry(&directory, path, &entry, waiting) {
+                if !self.entry((&directory, ground), path, &entry, waiting) {
                     return Ok(false);
                 }
             }
@@ -226,7 +246,13 @@ impl Walk<'_> {
         Ok(true)
     }
 
-    fn entry(&mut self, directory: &Dir, path: &[u8], entry: &Entry, waiting: &mut Vec<Vec<u8>>) -> bool {
+    fn entry(
+        &mut self,
+        (directory, ground): (&Dir, Ground),
+        path: &[u8],
+        entry: &Entry,
+        waiting: &mut Vec<Vec<u8>>,
+    ) -> bool {
         let full = join(path, &entry.name);
         if self.selection.as_ref().is_some_and(|selection| selection.covers(&join(self.target, &full)) == Selected::No)
         {
@@ -237,13 +263,14 @@ impl Walk<'_> {
             let message = format!("is deeper than {} bytes of path: not entered", limits::PATH_BYTES);
             return self.fail(path, ItemKind::Directory, failure(ErrorCode::NameTooLong, Side::Source, message));
         }
+        let now = clock_seconds();
         match directory.stat_at(&entry.name) {
             Ok(stat) if is_own(&entry.name, stat.kind) => {
                 covered(&mut self.selection, self.target, &full);
                 (self.each)(Found::Own)
             }
             Ok(stat) => {
-                let item = scanned(self.number, full, &stat);
+                let item = scanned(self.number, full, &stat, Some(ground), now);
                 let covers = covered(&mut self.selection, self.target, &item.path);
                 if covers != Selected::Wanted && item.kind != ItemKind::Directory {
                     return true;
@@ -266,11 +293,11 @@ impl Walk<'_> {
 pub struct Trail(Vec<(u64, u64)>);
 
 impl Trail {
-    /// Enters a directory, `path` below the top.
+    /// Enters a directory, `path` below the top, and says what it is.
     ///
     /// # Errors
     /// When it is one of those above it, and those of the system.
-    pub fn enter(&mut self, path: &[u8], directory: &Dir) -> io::Result<()> {
+    pub fn enter(&mut self, path: &[u8], directory: &Dir) -> io::Result<Stat> {
         let stat = directory.stat_self()?;
         let depth = if path.is_empty() { 0 } else { 1 + path.iter().filter(|&&byte| byte == b'/').count() };
         self.0.truncate(depth);
@@ -280,7 +307,7 @@ impl Trail {
             return Err(io::Error::new(io::ErrorKind::Unsupported, what));
         }
         self.0.push(identity);
-        Ok(())
+        Ok(stat)
     }
 }
 
@@ -291,21 +318,29 @@ fn listing_failure(error: &io::Error) -> Failure {
     }
 }
 
-/// Reads a link's target.
+/// Reads a link's target, and says what the link is known by that has it: one that is exchanged has another.
 ///
 /// # Errors
 /// Those of the system.
-pub fn link_target(root: &SourceRoot, path: &[u8]) -> Result<Vec<u8>, Failure> {
+pub fn link_target(root: &SourceRoot, path: &[u8]) -> Result<(Vec<u8>, Option<Fingerprint>), Failure> {
     let RootKind::Directory(top) = &root.kind else {
         return Err(failure(ErrorCode::Internal, Side::Source, "a link outside a directory"));
     };
     let (parent, name) = carrack_core::path::split_name(path);
     let directory = patiently(|| top.open_dir(parent, Links::Refuse));
-    let target = directory.and_then(|directory| directory.read_link(name)).map_err(|error| stat_failure(&error))?;
+    let read = |directory: Dir| {
+        let now = clock_seconds();
+        let before = directory.stat_at(name)?;
+        let target = directory.read_link(name)?;
+        let same = directory.stat_at(name)? == before;
+        let ground = ground_of(root, &directory).filter(|_| same);
+        Ok((target, ground.and_then(|ground| ground.fingerprint(&before, now))))
+    };
+    let (target, fingerprint) = directory.and_then(read).map_err(|error| stat_failure(&error))?;
     if target.len() > limits::LINK_TARGET_BYTES {
         return Err(failure(ErrorCode::NameTooLong, Side::Source, "its target is too long"));
     }
-    Ok(target)
+    Ok((target, fingerprint))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use carrack_core::tuning::{SILENCE, SLICE_BYTES, STAGES_INTERVAL};
 use carrack_core::wire::bounds::Expected;
 use carrack_core::wire::control::{Ended, Tell, TransferOptions};
 use carrack_core::wire::frame::{
-    self, ENTRY_HEADER_BYTES, EntryHeader, EntryKind, HEADER_BYTES, Header, TRAILER_BYTES, Trailer,
+    self, ENTRY_HEADER_BYTES, EntryHeader, EntryKind, FINGERPRINT_BYTES, HEADER_BYTES, Header, TRAILER_BYTES, Trailer,
 };
 use carrack_core::wire::peer::{DirectoryAttributes, ItemResult, Offer, PeerMessage};
 use carrack_core::wire::{ProtocolError, VERSION_RESUME};
@@ -57,6 +57,10 @@ pub struct ReceiveRun {
     stages: Arc<Stages>,
     /// Streams that ended because what came over them had been altered.
     streams_altered: AtomicU64,
+    /// Part files of earlier sessions that were read again before they were believed, and how many bytes of them.
+    reread: (AtomicU64, AtomicU64),
+    /// Items that an earlier session published, read back and found to be something else: offers to be opened again, and their numbers.
+    disbelieved: Mutex<(VecDeque<Offer>, HashSet<u64>)>,
     voice: Voice,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -113,6 +117,8 @@ impl ReceiveRun {
             sockets: Mutex::default(),
             stages: Arc::default(),
             streams_altered: AtomicU64::new(0),
+            reread: Default::default(),
+            disbelieved: Mutex::default(),
             voice,
             threads: Mutex::default(),
         });
@@ -284,10 +290,12 @@ impl ReceiveRun {
     /// Makes the part files that there are descriptors for. The rest waits until one of those that are open is published or
     /// discarded: the sender sends no block before its offer is answered.
     fn open_waiting(self: &Arc<Self>, offers: &mut VecDeque<Offer>) {
+        offers.extend(lock(&self.disbelieved).0.drain(..));
         while lock(&self.parts).len() < self.parts_max
             && let Some(offer) = offers.pop_front()
         {
-            let opened = self.destination.open_part(&offer, &self.options);
+            let believe = !lock(&self.disbelieved).1.contains(&offer.item);
+            let opened = self.destination.open_part(&offer, &self.options, believe);
             let ran_out = matches!(&opened, Err(failure) if failure.code == ErrorCode::ResourceLimit);
             if ran_out && !lock(&self.parts).is_empty() {
                 return offers.push_front(offer);
@@ -301,7 +309,10 @@ impl ReceiveRun {
                     lock(&self.parts).insert(offer.item, Arc::new(part));
                     Opened::Ready
                 }
-                Ok(Opening::Present(digests)) => Opened::Present(digests),
+                Ok(Opening::Present(standing)) => {
+                    self.look_at_published(offer, standing);
+                    continue;
+                }
                 Ok(Opening::Keep) => Opened::Keep,
                 Err(failure) => Opened::Refused(failure),
             };
@@ -371,8 +382,12 @@ impl ReceiveRun {
     fn tell_ended(&self, outcome: Result<(), Failure>) {
         let blocks_rotten = lock(&self.machine).blocks_rotten();
         let (permissions, times) = self.tree().map(Tree::unkept).unwrap_or_default();
+        let in_memory = self.tree().filter(|_| self.options.verify == Verify::Disk).map_or(0, Tree::files_in_memory);
         (self.voice.command)(Tell::Ended(Ended {
             blocks_rotten,
+            parts_reread: self.reread.0.load(Ordering::Relaxed),
+            bytes_reread: self.reread.1.load(Ordering::Relaxed),
+            files_not_read_back: in_memory,
             streams_altered: self.streams_altered.load(Ordering::Relaxed),
             failure: outcome.err().map(Into::into),
             unkept_permissions: permissions.map(Into::into),
@@ -461,7 +476,7 @@ impl ReceiveRun {
         let read_back = self.options.verify == Verify::Disk && self.options.version < VERSION_RESUME;
         let verify = || if read_back { part.verify(size, digests) } else { Ok(()) };
         part.finish(size).and_then(|()| verify()).inspect_err(|_| part.remove())?;
-        part.publish(size, digests)
+        part.publish(digests)
     }
 
     /// What was written is of no use. Where storage has lost it, writing it again to another place may help.
@@ -650,13 +665,17 @@ impl StreamWork<'_> {
         self.input.peek(&mut header)?;
         let entry = EntryHeader::decode(&header)?;
         let target_bytes = if entry.kind == EntryKind::Symlink { entry.size as usize } else { 0 };
-        let mut named = vec![0; usize::from(entry.path_bytes) + target_bytes];
+        let fingerprint_bytes = if entry.fingerprinted { FINGERPRINT_BYTES } else { 0 };
+        let mut named = vec![0; fingerprint_bytes + usize::from(entry.path_bytes) + target_bytes];
         self.input.meta_after(&header, &mut named)?;
+        let (fingerprint, named) = named.split_at(fingerprint_bytes);
         let (path, target) = named.split_at(usize::from(entry.path_bytes));
         frame::check_entry_path(path)?;
         self.run.expected.check(path)?;
         let mtime = (entry.mtime_seconds, entry.mtime_nanos);
-        let small = SmallFile { path, mode: entry.mode, mtime, digests: FileDigests::default(), read_back: false };
+        let fingerprint = fingerprint.try_into().ok();
+        let digests = FileDigests::default();
+        let small = SmallFile { path, mode: entry.mode, mtime, fingerprint, digests, read_back: false };
         let existing = self.run.options.existing;
         let tree = self.run.tree().filter(|_| keep);
         let written = match entry.kind {

@@ -17,6 +17,7 @@ use carrack_core::transfer::sender::{
     BlockJob, Bundle, Job, Next, Sender, SenderAction, SenderConfig, SenderTotals, SentItem,
 };
 use carrack_core::tuning::{BUNDLED_FILE_BYTES_MAX, PROGRESS_INTERVAL, SLICE_BYTES, STAGES_INTERVAL};
+use carrack_core::wire::VERSION_FINGERPRINT;
 use carrack_core::wire::control::{Ended, Items, StreamLost, Tell, TransferOptions};
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
 use carrack_core::wire::peer::PeerMessage;
@@ -547,6 +548,20 @@ impl SendRun {
         }
     }
 
+    fn entry(&self, kind: EntryKind, item: &ScannedItem, target: &[u8], size: usize) -> EntryHeader {
+        let (mtime_seconds, mtime_nanos) = item.mtime.unwrap_or_default();
+        let lasts = kind != EntryKind::Directory && self.options.version >= VERSION_FINGERPRINT;
+        EntryHeader {
+            kind,
+            fingerprinted: lasts && item.fingerprint.is_some(),
+            path_bytes: target.len() as u16,
+            mode: item.mode,
+            size: size as u32,
+            mtime_seconds,
+            mtime_nanos,
+        }
+    }
+
     fn root(&self, item: &ScannedItem) -> Result<&SourceRoot, Failure> {
         self.roots
             .get(item.root as usize)
@@ -747,7 +762,7 @@ impl StreamWork<'_> {
                 ItemKind::File => self.send_file(item, &target)?,
                 ItemKind::Symlink => self.send_link(item, &target)?,
                 ItemKind::Directory | ItemKind::Special => {
-                    self.out.meta(&[&entry(EntryKind::Directory, item, &target, 0).encode(), &target])?;
+                    self.out.meta(&[&self.run.entry(EntryKind::Directory, item, &target, 0).encode(), &target])?;
                     SentItem { size: 0, digest: BlockDigest::default(), failure: None }
                 }
             });
@@ -767,6 +782,10 @@ impl StreamWork<'_> {
                 (described.mode, described.mtime) = source.attributes(item);
                 let most = item.size.filter(|_| source.stat().is_none()).unwrap_or(BUNDLED_FILE_BYTES_MAX);
                 source.read_whole(content, most as usize)?;
+                // Of what grows, a part is copied: that is not what is known by it.
+                if let Some(stat) = source.stat() {
+                    described.fingerprint = source.fingerprint().filter(|_| stat.size == content.len() as u64);
+                }
                 let same = !twice || source.stat().is_none() || {
                     let mut second = Vec::with_capacity(content.len());
                     source.read_whole(&mut second, most as usize)?;
@@ -782,7 +801,8 @@ impl StreamWork<'_> {
         let mut hasher = BlockHasher::new(self.run.options.digests, 0);
         hasher.update(&self.content);
         let digest = hasher.finish(true);
-        self.out.meta(&[&entry(EntryKind::File, &described, target, self.content.len()).encode(), target])?;
+        let header = self.run.entry(EntryKind::File, &described, target, self.content.len());
+        self.out.meta(&[&header.encode(), fingerprint_of(&header, &described), target])?;
         self.out.payload(&self.content)?;
         self.out.meta(&[&Trailer { whole: read.is_ok(), digest }.encode()])?;
         Ok(SentItem { size: self.content.len() as u64, digest, failure: read.err() })
@@ -792,16 +812,15 @@ impl StreamWork<'_> {
         let leads_to = self.run.root(item).and_then(|root| walk::link_target(root, &item.path));
         // A link that cannot be read is sent as an empty file that is not whole: the receiver drops it.
         match leads_to {
-            Ok(leads_to) => {
-                self.out.meta(&[
-                    &entry(EntryKind::Symlink, item, target, leads_to.len()).encode(),
-                    target,
-                    &leads_to,
-                ])?;
+            Ok((leads_to, fingerprint)) => {
+                let described = ScannedItem { fingerprint, ..item.clone() };
+                let header = self.run.entry(EntryKind::Symlink, &described, target, leads_to.len());
+                self.out.meta(&[&header.encode(), fingerprint_of(&header, &described), target, &leads_to])?;
                 Ok(SentItem { size: 0, digest: BlockDigest::default(), failure: None })
             }
             Err(why) => {
-                self.out.meta(&[&entry(EntryKind::File, item, target, 0).encode(), target])?;
+                let described = ScannedItem { fingerprint: None, ..item.clone() };
+                self.out.meta(&[&self.run.entry(EntryKind::File, &described, target, 0).encode(), target])?;
                 self.out.meta(&[&Trailer { whole: false, digest: BlockDigest::default() }.encode()])?;
                 Ok(SentItem { size: 0, digest: BlockDigest::default(), failure: Some(why) })
             }
@@ -809,16 +828,9 @@ impl StreamWork<'_> {
     }
 }
 
-fn entry(kind: EntryKind, item: &ScannedItem, target: &[u8], size: usize) -> EntryHeader {
-    let (mtime_seconds, mtime_nanos) = item.mtime.unwrap_or_default();
-    EntryHeader {
-        kind,
-        path_bytes: target.len() as u16,
-        mode: item.mode,
-        size: size as u32,
-        mtime_seconds,
-        mtime_nanos,
-    }
+/// What precedes the path of an entry, if its header says so.
+fn fingerprint_of<'a>(header: &EntryHeader, item: &'a ScannedItem) -> &'a [u8] {
+    item.fingerprint.as_ref().filter(|_| header.fingerprinted).map_or(&[], |fingerprint| fingerprint)
 }
 
 #[cfg(test)]
@@ -855,7 +867,12 @@ mod tests {
             }),
             command: Arc::new(|_| {}),
         };
-        let root = SourceRoot { kind: RootKind::Zero(5 << 20), target: b"zeros".to_vec(), typed: Vec::new() };
+        let root = SourceRoot {
+            kind: RootKind::Zero(5 << 20),
+            target: b"zeros".to_vec(),
+            typed: Vec::new(),
+            grounds: Default::default(),
+        };
         let run = SendRun::start(options, vec![root], None, false, voice);
         let early = hear.recv_timeout(Duration::from_millis(200));
         run.look_for_sources();

@@ -108,7 +108,7 @@ fn run(source: RootKind, destination: Destination, fuses: [Fuse; 2]) -> [Option<
     let expected = Expected::new([b"item".to_vec()]);
     let receiver =
         Running::Receive(receive::ReceiveRun::start(options(streams), destination, expected, receiver_voice));
-    let root = SourceRoot { kind: source, target: b"item".to_vec(), typed: Vec::new() };
+    let root = SourceRoot { kind: source, target: b"item".to_vec(), typed: Vec::new(), grounds: Default::default() };
     let sender_voice = voice(Side::Source, &fuses[0], &to_receiver);
     let sender = Running::Send(send::SendRun::start(options(streams), vec![root], None, false, sender_voice));
     sender.started();

@@ -40,8 +40,8 @@ fn assert_violation(failure: &Failure, what: &str) {
 }
 
 fn question(index: u32, path: &[u8]) -> QueryItem {
-    let (kind, size, mtime, changed) = (ItemKind::File, 5, (1, 0), (1, 0));
-    QueryItem { index, path: path.to_vec(), kind, size, mtime, changed }
+    let (kind, size, mtime, fingerprint) = (ItemKind::File, 5, (1, 0), Some([1; 16]));
+    QueryItem { index, path: path.to_vec(), kind, size, mtime, fingerprint }
 }
 
 #[test]

@@ -54,7 +54,10 @@ fn of_entries_and_trailers() {
     let _watch = Watch::memory();
     let sandbox = Sandbox::new();
     let bundle = Header::Bundle { bundle: 1, entries: 1 }.encode();
-    let entry = |kind| EntryHeader { kind, path_bytes: 1, mode: 0, size: 0, mtime_seconds: 0, mtime_nanos: 0 }.encode();
+    let entry = |kind| {
+        EntryHeader { kind, fingerprinted: false, path_bytes: 1, mode: 0, size: 0, mtime_seconds: 0, mtime_nanos: 0 }
+            .encode()
+    };
     for kind in [EntryKind::File, EntryKind::Directory, EntryKind::Symlink] {
         for (field, what) in [
             (0..1, "a bundle entry of unknown kind 255"),
@@ -102,7 +105,15 @@ fn of_a_path_that_does_not_come() {
     let mut stream = session.stream(0);
     stream.meta(&[&Header::Bundle { bundle: 1, entries: 1 }.encode()]).unwrap();
     let (kind, path_bytes) = (EntryKind::Symlink, u16::MAX);
-    let entry = EntryHeader { kind, path_bytes, mode: u32::MAX, size: 4096, mtime_seconds: -1, mtime_nanos: 0 };
+    let entry = EntryHeader {
+        kind,
+        fingerprinted: false,
+        path_bytes,
+        mode: u32::MAX,
+        size: 4096,
+        mtime_seconds: -1,
+        mtime_nanos: 0,
+    };
     stream.meta(&[&entry.encode()]).unwrap();
     stream.flush().unwrap();
     stream.socket().abort();

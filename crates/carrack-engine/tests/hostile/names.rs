@@ -204,7 +204,6 @@ fn times_at_the_ends_of_what_can_be_counted() {
         let mut offered = offer(2, large, Some(5));
         if let PeerMessage::Offer(offer) = &mut offered {
             offer.mtime = Some(mtime);
-            offer.changed = Some(mtime);
         }
         session.say(&offered);
         assert_eq!(session.heard(), PeerMessage::Answer { item: 2, answer: Answer::Accept });

@@ -44,8 +44,8 @@ fn unknown_types() {
 }
 
 fn question(index: u32, path: &[u8]) -> QueryItem {
-    let (kind, size, mtime, changed) = (ItemKind::File, 5, (1, 0), (1, 0));
-    QueryItem { index, path: path.to_vec(), kind, size, mtime, changed }
+    let (kind, size, mtime, fingerprint) = (ItemKind::File, 5, (1, 0), Some([1; 16]));
+    QueryItem { index, path: path.to_vec(), kind, size, mtime, fingerprint }
 }
 
 /// Of an earlier attempt a sender may speak only where both sides know of such things; and of its answers only a receiver.
@@ -168,7 +168,8 @@ fn wrong_digests_get_no_name() {
     assert_eq!(session.heard(), PeerMessage::Done { item: 1, result: ItemResult::Mismatch });
     stream.meta(&[&Header::Bundle { bundle: 2, entries: 1 }.encode()]).unwrap();
     let (kind, path_bytes) = (EntryKind::File, 1);
-    let entry = EntryHeader { kind, path_bytes, mode: 0o600, size: 5, mtime_seconds: 0, mtime_nanos: 0 };
+    let entry =
+        EntryHeader { kind, fingerprinted: false, path_bytes, mode: 0o600, size: 5, mtime_seconds: 0, mtime_nanos: 0 };
     stream.meta(&[&entry.encode(), b"s"]).unwrap();
     stream.payload(b"bytes").unwrap();
     stream.meta(&[&crate::wire::trailer_of(b"other").encode()]).unwrap();

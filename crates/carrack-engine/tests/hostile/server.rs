@@ -248,8 +248,8 @@ fn hostile_names() {
 
 /// Whether an earlier attempt has brought it.
 fn question(path: &[u8]) -> PeerMessage {
-    let (kind, size, mtime, changed) = (ItemKind::File, 5, (1, 0), (1, 0));
-    let item = QueryItem { index: 0, path: path.to_vec(), kind, size, mtime, changed };
+    let (kind, size, mtime, fingerprint) = (ItemKind::File, 5, (1, 0), Some([1; 16]));
+    let item = QueryItem { index: 0, path: path.to_vec(), kind, size, mtime, fingerprint };
     PeerMessage::Query { bundle: 1, items: vec![item] }
 }
 

@@ -15,7 +15,16 @@ pub enum Entry<'a> {
 fn header(kind: EntryKind, path: &[u8], size: usize, mtime: (i64, u32)) -> EntryHeader {
     let path_bytes = u16::try_from(path.len()).unwrap();
     // All the bits that give rights, too.
-    EntryHeader { kind, path_bytes, mode: 0o7777, size: size as u32, mtime_seconds: mtime.0, mtime_nanos: mtime.1 }
+    let fingerprinted = false;
+    EntryHeader {
+        kind,
+        fingerprinted,
+        path_bytes,
+        mode: 0o7777,
+        size: size as u32,
+        mtime_seconds: mtime.0,
+        mtime_nanos: mtime.1,
+    }
 }
 
 pub fn trailer_of(content: &[u8]) -> Trailer {
@@ -68,7 +77,7 @@ pub fn offer(item: u64, path: &[u8], size: Option<u64>) -> PeerMessage {
         mode: 0o777,
         mtime: Some((1, 0)),
         sparse: false,
-        changed: None,
+        fingerprint: None,
     })
 }
 

@@ -10,12 +10,14 @@
 
 mod beneath;
 mod entries;
+mod file_system;
 mod name;
 mod stat;
 #[cfg(test)]
 mod tests;
 
 pub use entries::{Entries, Entry};
+pub use file_system::{ChangeTimes, FileSystem, file_system};
 pub(crate) use stat::only_mtime;
 pub use stat::{Kind, Stat, Time, stat_file, stat_path};
 
@@ -175,8 +177,7 @@ impl Dir {
 }
 
 fn stat_entry(at: BorrowedFd<'_>, name: &[u8]) -> io::Result<Stat> {
-    let raw = retry(|| rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW))?;
-    Ok(Stat::new(&raw))
+    stat::stat_at(at, name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
 /// Changing things.

@@ -1,10 +1,11 @@
 //! What the file system says about one file, in the program's own types.
 
 use crate::retry;
-use rustix::fd::AsFd;
-use rustix::fs::{FileType, Timespec};
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::{AtFlags, FileType, Timespec};
 use rustix::io::Errno;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// What a directory entry is.
@@ -77,6 +78,8 @@ pub struct Stat {
     pub mtime: Time,
     /// When content or metadata last changed.
     pub ctime: Time,
+    /// When it was made; `None` where the file system, or the system, does not say.
+    pub born: Option<Time>,
     /// The file system it is on.
     pub device: u64,
     /// Its number there.
@@ -102,6 +105,7 @@ impl Stat {
             mode: raw.st_mode as u32 & 0o7777,
             mtime: time(raw.st_mtime as i64, raw.st_mtime_nsec as u64),
             ctime: time(raw.st_ctime as i64, raw.st_ctime_nsec as u64),
+            born: None,
             device: raw.st_dev as u64,
             inode: raw.st_ino as u64,
             links: raw.st_nlink as u64,
@@ -110,16 +114,92 @@ impl Stat {
             blocks_512: raw.st_blocks as u64,
         }
     }
+
+    #[cfg(target_os = "linux")]
+    fn of_statx(raw: &rustix::fs::Statx) -> Stat {
+        let time = |time: rustix::fs::StatxTimestamp| Time { seconds: time.tv_sec, nanos: time.tv_nsec };
+        let has_born = rustix::fs::StatxFlags::from_bits_retain(raw.stx_mask).contains(rustix::fs::StatxFlags::BTIME);
+        Stat {
+            kind: FileType::from_raw_mode(raw.stx_mode.into()).into(),
+            size: raw.stx_size,
+            mode: u32::from(raw.stx_mode) & 0o7777,
+            mtime: time(raw.stx_mtime),
+            ctime: time(raw.stx_ctime),
+            born: has_born.then(|| time(raw.stx_btime)),
+            device: rustix::fs::makedev(raw.stx_dev_major, raw.stx_dev_minor),
+            inode: raw.stx_ino,
+            links: raw.stx_nlink.into(),
+            uid: raw.stx_uid,
+            gid: raw.stx_gid,
+            blocks_512: raw.stx_blocks,
+        }
+    }
+}
+
+/// Looks at one name, or with [`AtFlags::EMPTY_PATH`] and none at what is open.
+#[cfg(target_os = "linux")]
+pub(super) fn stat_at(at: BorrowedFd<'_>, name: &[u8], flags: AtFlags) -> io::Result<Stat> {
+    use rustix::fs::StatxFlags;
+    let mask = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    // As the older calls: looking at a place does not mount it.
+    let flags = flags | AtFlags::NO_AUTOMOUNT;
+    match retry(|| rustix::fs::statx(at, name, flags, mask)) {
+        Ok(raw) => Ok(Stat::of_statx(&raw)),
+        // Linux before 4.11, and containers that do not let it through.
+        Err(Errno::NOSYS | Errno::PERM) => stat_at_without_born(at, name, flags),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// See the other.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn stat_at(at: BorrowedFd<'_>, name: &[u8], flags: AtFlags) -> io::Result<Stat> {
+    stat_at_without_born(at, name, flags)
+}
+
+fn stat_at_without_born(at: BorrowedFd<'_>, name: &[u8], flags: AtFlags) -> io::Result<Stat> {
+    let raw =
+        if name.is_empty() { retry(|| rustix::fs::fstat(at))? } else { retry(|| rustix::fs::statat(at, name, flags))? };
+    Ok(Stat::new(&raw))
 }
 
 /// Looks at a path the user named, in the whole file system: for roots, not for what is below one.
 pub fn stat_path(path: &Path, follow: bool) -> io::Result<Stat> {
-    let raw = if follow { retry(|| rustix::fs::stat(path))? } else { retry(|| rustix::fs::lstat(path))? };
-    Ok(Stat::new(&raw))
+    if path.as_os_str().is_empty() {
+        return Err(Errno::NOENT.into());
+    }
+    let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+    stat_at(rustix::fs::CWD, path.as_os_str().as_bytes(), flags)
 }
 
 /// Looks at what is open.
 pub fn stat_file(file: impl AsFd) -> io::Result<Stat> {
-    let raw = retry(|| rustix::fs::fstat(file.as_fd()))?;
-    Ok(Stat::new(&raw))
+    #[cfg(target_os = "linux")]
+    let flags = AtFlags::EMPTY_PATH;
+    #[cfg(not(target_os = "linux"))]
+    let flags = AtFlags::empty();
+    stat_at(file.as_fd(), b"", flags)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_of_looking_say_the_same_but_for_the_birth() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("f"), "content").unwrap();
+        std::os::unix::fs::symlink("f", directory.path().join("l")).unwrap();
+        let open = std::fs::File::open(directory.path()).unwrap();
+        for name in [&b"f"[..], b"l", b""] {
+            let flags = if name.is_empty() { AtFlags::EMPTY_PATH } else { AtFlags::SYMLINK_NOFOLLOW };
+            let (new, old) = (stat_at(open.as_fd(), name, flags), stat_at_without_born(open.as_fd(), name, flags));
+            let (new, old) = (new.unwrap(), old.unwrap());
+            assert_eq!(Stat { born: None, ..new }, old);
+        }
+        let missing = stat_at(open.as_fd(), b"missing", AtFlags::SYMLINK_NOFOLLOW).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        assert_eq!(stat_path(Path::new(""), true).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
 }

@@ -102,6 +102,7 @@ pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
         lines.extend(report.limit.map(limited));
         lines.extend(resumed(report));
         lines.extend(unkept(report));
+        lines.extend(reread(report));
         lines.extend(recovered(report));
         lines.extend(report.durable.map(|durable| match durable {
             true => "durable: yes".to_owned(),
@@ -161,6 +162,12 @@ fn verified(verify: Verify, report: &Report) -> String {
         Verify::Source => format!(
             "verified: {what} of what the receiver wrote, and of the source read once more, before each name appeared{but}"
         ),
+        // Storage is not said to have given back what it was not asked for.
+        Verify::Disk if report.files_not_read_back > 0 => format!(
+            "verified: {what} of what the receiver wrote, before each name appeared{but}; storage gave it back but for {}, which {}",
+            counted(report.files_not_read_back, "file", "files"),
+            "could not be read past the cache, or had been published by an earlier attempt and was not read again"
+        ),
         Verify::Disk => format!("verified: {what} of what storage gave back, before each name appeared{but}"),
         Verify::None => "verified: no, as asked (--verify none)".to_owned(),
     }
@@ -208,6 +215,12 @@ fn unkept(report: &Report) -> Option<String> {
     let times = report.unkept_times.as_ref().map(|unkept| part("times", unkept, time));
     let parts: Vec<String> = permissions.into_iter().chain(times).collect();
     (!parts.is_empty()).then(|| format!("not kept by the destination: {}", parts.join(", ")))
+}
+
+fn reread(report: &Report) -> Option<String> {
+    let (parts, bytes) = (report.parts_reread, format::size_exact(report.bytes_reread));
+    let parts = (parts > 0).then(|| counted(parts, "unfinished file", "unfinished files"))?;
+    Some(format!("read again: {parts} of an earlier attempt, {bytes}, because they may have been altered since"))
 }
 
 fn recovered(report: &Report) -> Option<String> {

@@ -98,6 +98,9 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
                 self::unkept(unkept, |&(seconds, nanos)| json!(format::rfc3339_nanos(seconds, nanos)))
             }),
         },
+        "parts_reread": report.parts_reread,
+        "bytes_reread": report.bytes_reread,
+        "files_not_read_back": report.files_not_read_back,
         "durability": report.durability.map(durability),
         "durable": report.durable,
         "error": report.error.as_ref().map(failure),

@@ -14,6 +14,7 @@ mod faults;
 mod firewall;
 mod growth;
 mod held_back;
+mod identity;
 mod kill;
 mod limits;
 mod link;

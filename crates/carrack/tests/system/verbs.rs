@@ -337,7 +337,7 @@ fn marker(sandbox: &Sandbox, path: &str, tag: [u8; 8]) -> File {
     use carrack_core::request::Durability;
     use carrack_core::transfer::marker::{Chain, Record, Session};
     let (mut bytes, mut chain) = Chain::begin(tag);
-    let session = Session { boot: [1; 16], durability: Durability::Group, source_clock: 0 };
+    let session = Session { boot: [1; 16], durability: Durability::Group };
     chain.append(&Record::Session(session), &mut bytes);
     let path = sandbox.write(path, bytes);
     fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();

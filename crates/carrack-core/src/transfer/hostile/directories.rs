@@ -59,6 +59,7 @@ fn told(count: usize) -> Sender {
             sparse: false,
             changed: None,
             file: None,
+            fingerprint: None,
         };
         sender.handle_item(now, item);
         work(&mut sender);

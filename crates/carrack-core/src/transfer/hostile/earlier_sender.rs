@@ -206,10 +206,10 @@ fn questions_are_few_and_only_what_is_asked_about_waits() {
     let mut sender = recovering(now, Some(LARGE));
     said(&mut sender);
     let mut asked = 1;
-    let changed = Some((0, 0));
+    let fingerprint = Some([1; 16]);
     for number in 0..80 * 256 {
         assert!(sender.wants_items() || asked == limits::QUERIES);
-        sender.handle_item(now, ScannedItem { changed, ..file(&format!("f{number}"), Some(0)) });
+        sender.handle_item(now, ScannedItem { fingerprint, ..file(&format!("f{number}"), Some(0)) });
         asked += said(&mut sender).iter().filter(|message| matches!(message, PeerMessage::Query { .. })).count();
     }
     assert_eq!(asked, limits::QUERIES);

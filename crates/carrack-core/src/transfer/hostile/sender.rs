@@ -25,6 +25,7 @@ pub(super) fn file(name: &str, size: Option<u64>) -> ScannedItem {
         sparse: false,
         changed: None,
         file: None,
+        fingerprint: None,
     }
 }
 
@@ -49,10 +50,10 @@ pub(super) fn recovering(now: Instant, size: Option<u64>) -> Sender {
     let mut sender = Sender::new(SenderConfig { options: options_v2(BLOCK), targets: vec![Vec::new()], known: true });
     sender.handle_stream(0);
     sender.handle_stream(1);
-    let changed = Some((0, 0));
-    sender.handle_item(now, ScannedItem { changed, ..file("large", size) });
-    sender.handle_item(now, ScannedItem { changed, ..file("a", Some(3)) });
-    sender.handle_item(now, ScannedItem { changed, ..file("b", Some(4)) });
+    let fingerprint = Some([1; 16]);
+    sender.handle_item(now, ScannedItem { fingerprint, ..file("large", size) });
+    sender.handle_item(now, ScannedItem { fingerprint, ..file("a", Some(3)) });
+    sender.handle_item(now, ScannedItem { fingerprint, ..file("b", Some(4)) });
     sender.handle_scan_complete();
     sender
 }

@@ -16,8 +16,8 @@ fn digest(seed: u64) -> BlockDigest {
     BlockDigest { main: *blake3::hash(&seed.to_le_bytes()).as_bytes(), adler32: seed as u32, crc32c: !seed as u32 }
 }
 
-fn session(boot: [u8; 16], durability: Durability, source_clock: i64) -> Record {
-    Record::Session(Session { boot, durability, source_clock })
+fn session(boot: [u8; 16], durability: Durability) -> Record {
+    Record::Session(Session { boot, durability })
 }
 
 fn part(number: u64, blocks: u64) -> Part {
@@ -27,8 +27,6 @@ fn part(number: u64, blocks: u64) -> Part {
         path: format!("directory/file{number}").into_bytes(),
         part_name: format!(".file{number}.carrack-0123abcd-{number}.part").into_bytes(),
         size: blocks * u64::from(block_bytes) - 5,
-        mtime: Some((1_000, 5)),
-        changed: Some((2_000, 6)),
         block_bytes,
         digests: ALL,
     }
@@ -45,8 +43,7 @@ fn published(seed: u64) -> Record {
 
 fn key(seed: u64) -> [u8; 16] {
     let path = seed.to_le_bytes();
-    let item =
-        PublishedItem { kind: ItemKind::File, path: &path, size: 1, mtime: None, inode: 5, stored_mtime: (1, 2) };
+    let item = PublishedItem { kind: ItemKind::File, path: &path, source: [1; 16], stored: [2; 16] };
     published_key(&item)
 }
 
@@ -63,7 +60,7 @@ fn write(records: &[Record]) -> (Vec<u8>, Vec<usize>) {
 
 fn story() -> Vec<Record> {
     vec![
-        session(BOOT, Durability::Group, 3_000),
+        session(BOOT, Durability::Group),
         Record::Part(part(1, 9)),
         Record::Part(part(2, 3)),
         blocks(1, 0, 4),
@@ -71,11 +68,13 @@ fn story() -> Vec<Record> {
         blocks(1, 6, 2),
         blocks(2, 1, 2),
         Record::Dropped { part: 2 },
-        session(OTHER_BOOT, Durability::None, 4_000),
+        Record::Left { part: 1, identity: [4; 16] },
+        session(OTHER_BOOT, Durability::None),
         Record::Part(part(5, 2)),
         blocks(5, 0, 1),
         blocks(1, 3, 2),
         published(20),
+        Record::Left { part: 5, identity: [5; 16] },
     ]
 }
 
@@ -90,15 +89,16 @@ fn what_was_written_is_read() {
     assert_eq!((found.tag, found.damaged, found.last_part), (TAG, false, 5));
     assert_eq!(found.parts.keys().copied().collect::<Vec<_>>(), [1, 5]);
     let left = &found.parts[&1];
-    assert_eq!((&left.part, left.source_clock), (&part(1, 9), 3_000));
+    assert_eq!((&left.part, left.identity), (&part(1, 9), None), "more was claimed after it was left");
+    assert_eq!(found.parts[&5].identity, Some([5; 16]));
     let claims: Vec<(u64, bool)> = left.claims().iter().map(|claim| (claim.index, claim.sure)).collect();
     assert_eq!(claims, [(0, true), (1, true), (2, true), (3, false), (4, false), (6, true), (7, true)]);
     assert!(left.claims().iter().all(|claim| claim.digest == digest(1 << 32 | claim.index)));
-    assert_eq!(found.known(&key(10), ALL), Some((digest(10).as_file(ALL), 3_000)));
+    assert_eq!(found.known(&key(10), ALL), Some(digest(10).as_file(ALL)));
     // Nothing of the other boot was synced.
     assert_eq!((found.known(&key(20), ALL), found.known_count()), (None, 2));
     let there = truth(&story(), OTHER_BOOT);
-    assert_eq!(there.known(&key(20), ALL), Some((digest(20).as_file(ALL), 4_000)));
+    assert_eq!(there.known(&key(20), ALL), Some(digest(20).as_file(ALL)));
     assert!(there.known(&key(10), ALL).is_some(), "synced, whatever the boot");
     assert!(truth(&story(), [0; 16]).parts[&1].claims().iter().all(|claim| !claim.sure));
 }
@@ -180,7 +180,7 @@ fn records_moved_or_left_out_do_not_count() {
 
 #[test]
 fn what_cannot_have_been_written_ends_it() {
-    let begin = session(BOOT, Durability::Group, 0);
+    let begin = session(BOOT, Durability::Group);
     let bad_parts = [
         Part { path: b"../x".to_vec(), ..part(1, 2) },
         Part { part_name: b"a/b".to_vec(), ..part(1, 2) },
@@ -208,8 +208,8 @@ fn what_cannot_have_been_written_ends_it() {
 fn digests_that_were_not_computed_do_not_serve() {
     let only = Digests::BLAKE3;
     let item = Published { key: key(1), digests: digest(1).as_file(only) };
-    let found = truth(&[session(BOOT, Durability::Group, 9), Record::Published(vec![item])], BOOT);
-    assert_eq!(found.known(&key(1), only), Some((digest(1).as_file(only), 9)));
+    let found = truth(&[session(BOOT, Durability::Group), Record::Published(vec![item])], BOOT);
+    assert_eq!(found.known(&key(1), only), Some(digest(1).as_file(only)));
     assert_eq!(found.known(&key(1), ALL), None);
     assert_eq!(found.known(&key(2), only), None);
 }
@@ -218,14 +218,14 @@ fn digests_that_were_not_computed_do_not_serve() {
 fn xxh128_has_its_own_bit_and_nothing_behind_it() {
     const XXH128: Digests = Digests { crc32c: true, ..Digests::XXH128 };
     let short = BlockDigest { main: from_xxh128([5; 16]), adler32: 0, crc32c: 7 };
-    let begin = session(BOOT, Durability::Group, 9);
+    let begin = session(BOOT, Durability::Group);
     let made = Record::Part(Part { digests: XXH128, ..part(1, 2) });
     let claim = |main| Record::Blocks { part: 1, first: 0, digests: vec![BlockDigest { main, ..short }] };
     let names = Record::Published(vec![Published { key: key(1), digests: short.as_file(XXH128) }]);
     let found = truth(&[begin.clone(), made.clone(), claim(short.main), names], BOOT);
     assert_eq!((found.damaged, found.parts[&1].part.digests), (false, XXH128));
     assert_eq!(found.parts[&1].claims()[0].digest, short);
-    assert_eq!(found.known(&key(1), XXH128), Some((short.as_file(XXH128), 9)));
+    assert_eq!(found.known(&key(1), XXH128), Some(short.as_file(XXH128)));
     assert_eq!(found.known(&key(1), Digests::BLAKE3), None);
     let taken_back = truth(&[begin.clone(), made.clone(), claim(short.main), claim(TAKEN_BACK)], BOOT);
     assert!(taken_back.parts[&1].claims().is_empty());
@@ -245,7 +245,7 @@ fn xxh128_has_its_own_bit_and_nothing_behind_it() {
 #[test]
 fn what_is_kept_has_a_bound() {
     let size = limits::MARKER_BLOCKS as u64 + 1 + limits::HELD_BLOCKS as u64;
-    let mut records = vec![session(BOOT, Durability::Group, 0), Record::Part(part(1, size))];
+    let mut records = vec![session(BOOT, Durability::Group), Record::Part(part(1, size))];
     for first in (0..size).step_by(limits::HELD_BLOCKS) {
         let count = (size - first).min(limits::HELD_BLOCKS as u64) as usize;
         records.push(Record::Blocks { part: 1, first, digests: vec![digest(0); count] });
@@ -256,14 +256,14 @@ fn what_is_kept_has_a_bound() {
     let many: Vec<Published> = (0..limits::KNOWN_ITEMS as u64 + 100)
         .map(|seed| Published { key: u128::from(seed).to_be_bytes(), digests: FileDigests::default() })
         .collect();
-    let found = truth(&[session(BOOT, Durability::Group, 0), Record::Published(many)], BOOT);
+    let found = truth(&[session(BOOT, Durability::Group), Record::Published(many)], BOOT);
     assert_eq!((found.known_count(), found.damaged), (limits::KNOWN_ITEMS as u64, false));
 }
 
 #[test]
 fn long_claims_are_cut_into_records() {
     let count = limits::HELD_BLOCKS as u64 + 7;
-    let found = truth(&[session(BOOT, Durability::Group, 0), Record::Part(part(1, count)), blocks(1, 0, count)], BOOT);
+    let found = truth(&[session(BOOT, Durability::Group), Record::Part(part(1, count)), blocks(1, 0, count)], BOOT);
     let claims = found.parts[&1].claims();
     assert_eq!(claims.len() as u64, count);
     assert!(
@@ -272,32 +272,54 @@ fn long_claims_are_cut_into_records() {
 }
 
 #[test]
-fn a_source_that_may_have_changed_is_not_trusted() {
-    for (mtime, changed, clock, same) in [
-        (Some((1, 0)), Some((97, 999_999_999)), 100, true),
-        (Some((1, 0)), Some((98, 0)), 100, false),
-        (Some((1, 0)), Some((500, 0)), 100, false),
-        (Some((1, 0)), None, 100, false),
-        (None, None, 100, true),
-        (None, Some((500, 0)), 100, false),
-        (None, Some((0, 0)), i64::MIN, false),
-    ] {
-        assert_eq!(unchanged(mtime, changed, clock), same, "{mtime:?} {changed:?} {clock}");
-    }
+fn a_part_is_as_it_was_left_until_more_is_claimed_of_it() {
+    let begin = session(BOOT, Durability::Group);
+    let left = |part, byte| Record::Left { part, identity: [byte; 16] };
+    let made = Record::Part(part(1, 9));
+    let identity = |records: &[Record]| truth(records, BOOT).parts[&1].identity;
+    let mut records = vec![begin.clone(), made, blocks(1, 0, 2)];
+    assert_eq!(identity(&records), None, "killed");
+    records.push(left(1, 1));
+    assert_eq!(identity(&records), Some([1; 16]));
+    records.push(begin);
+    assert_eq!(identity(&records), Some([1; 16]));
+    records.push(Record::Blocks { part: 1, first: 1, digests: vec![BlockDigest { main: TAKEN_BACK, ..digest(0) }] });
+    assert_eq!(identity(&records), None, "written over");
+    records.push(left(1, 2));
+    assert_eq!(identity(&records), Some([2; 16]));
+    // Of a part that is gone nothing is kept, and one that never was cannot be left.
+    let gone = [&records[..], &[Record::Dropped { part: 1 }, left(1, 3)]].concat();
+    assert!(!truth(&gone, BOOT).damaged);
+    let never = replay(&write(&[&records[..], &[left(2, 3)]].concat()).0, BOOT).unwrap();
+    assert!(never.damaged && never.parts[&1].identity == Some([2; 16]));
+}
+
+#[test]
+fn published_key_tells_every_part_of_an_item_apart() {
+    let item = PublishedItem { kind: ItemKind::File, path: b"a", source: [1; 16], stored: [2; 16] };
+    let others = [
+        PublishedItem { kind: ItemKind::Symlink, ..item },
+        PublishedItem { path: b"b", ..item },
+        PublishedItem { source: [3; 16], ..item },
+        PublishedItem { stored: [3; 16], ..item },
+        PublishedItem { source: [2; 16], stored: [1; 16], ..item },
+    ];
+    assert_eq!(published_key(&item), published_key(&item.clone()));
+    assert!(others.iter().all(|other| published_key(other) != published_key(&item)));
 }
 
 proptest! {
     #[test]
     fn any_story_survives_any_damage(
-        steps in proptest::collection::vec((0u8..6, 0u64..40, 1u64..9), 0..60),
+        steps in proptest::collection::vec((0u8..7, 0u64..40, 1u64..9), 0..60),
         cut in any::<proptest::sample::Index>(),
         flips in proptest::collection::vec((any::<proptest::sample::Index>(), 1u8..), 0..3),
     ) {
-        let mut records = vec![session(BOOT, Durability::Group, 5)];
+        let mut records = vec![session(BOOT, Durability::Group)];
         let mut parts = Vec::new();
         for (step, a, b) in steps {
             match step {
-                0 => records.push(session(if a % 2 == 0 { BOOT } else { OTHER_BOOT }, Durability::Each, b as i64)),
+                0 => records.push(session(if a % 2 == 0 { BOOT } else { OTHER_BOOT }, Durability::Each)),
                 1 => {
                     parts.push(parts.len() as u64 + 1);
                     records.push(Record::Part(part(parts.len() as u64, 50)));
@@ -307,6 +329,10 @@ proptest! {
                 5 if !parts.is_empty() => {
                     let gone = parts[a as usize % parts.len()];
                     records.push(Record::Dropped { part: gone });
+                }
+                6 if !parts.is_empty() => {
+                    let identity = [b as u8; 16];
+                    records.push(Record::Left { part: parts[a as usize % parts.len()], identity });
                 }
                 _ => {}
             }

@@ -6,7 +6,8 @@ use super::bundles::Asked;
 use super::{Sender, SenderAction};
 use crate::limits;
 use crate::report::{FileDigests, ItemKind, Outcome};
-use crate::transfer::ScannedItem;
+use crate::request::Verify;
+use crate::transfer::{Fingerprint, ScannedItem};
 use crate::wire::ProtocolError;
 use crate::wire::peer::{PeerMessage, QueryItem};
 
@@ -14,7 +15,7 @@ impl Sender {
     /// Bytes of a question, roughly: it has to fit into a message, whatever the paths. What does not fit is sent unasked.
     const QUERY_BYTES: usize = limits::MESSAGE_BYTES / 2;
     /// Of an item in a question, besides its path.
-    const QUERY_ITEM_BYTES: usize = 64;
+    const QUERY_ITEM_BYTES: usize = 96;
 
     /// Asks as much as may be asked at once. Only what waits for its own answer waits.
     pub(super) fn ask_more(&mut self) {
@@ -40,15 +41,20 @@ impl Sender {
         }
     }
 
-    /// `None` for what is always sent: directories, and sources that have no times to tell whether they have changed.
+    /// `None` for what is always sent: directories, and sources that nothing tells to be still the same.
     fn question(&self, index: u32, item: &ScannedItem) -> Option<QueryItem> {
         let size = match item.kind {
             ItemKind::File => item.size?,
             ItemKind::Symlink => 0,
             ItemKind::Directory | ItemKind::Special => return None,
         };
-        let (mtime, changed) = (item.mtime?, item.changed?);
-        Some(QueryItem { index, path: self.target(item), kind: item.kind, size, mtime, changed })
+        let (mtime, fingerprint) = (item.mtime?, Some(self.fingerprint(item)?));
+        Some(QueryItem { index, path: self.target(item), kind: item.kind, size, mtime, fingerprint })
+    }
+
+    /// What an item is known by. With `--verify source` none is believed: what its times do not tell is to be found.
+    pub(super) fn fingerprint(&self, item: &ScannedItem) -> Option<Fingerprint> {
+        item.fingerprint.filter(|_| self.config.options.verify != Verify::Source)
     }
 
     /// The answer: what is known has ended, the rest is sent.

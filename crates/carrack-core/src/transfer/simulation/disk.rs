@@ -6,6 +6,7 @@ use super::source::whole_blake3;
 use super::store::Store;
 use crate::digest::block_count;
 use crate::limits;
+use crate::transfer::Fingerprint;
 use crate::wire::peer::Offer;
 
 #[derive(Debug, Default)]
@@ -28,6 +29,7 @@ pub struct Part {
     /// In the store.
     pub file: u64,
     pub mtime: Option<(i64, u32)>,
+    pub fingerprint: Option<Fingerprint>,
     pub publishing: bool,
     pub checkpointing: bool,
 }
@@ -39,6 +41,7 @@ pub struct Entry {
     pub path: Vec<u8>,
     pub size: u64,
     pub mtime: Option<(i64, u32)>,
+    pub fingerprint: Option<Fingerprint>,
     /// `None` when the source could not be read.
     pub content: Option<u64>,
     /// It could not be read because it was being changed.
@@ -48,7 +51,8 @@ pub struct Entry {
 
 impl Part {
     pub fn new(file: u64, offer: &Offer) -> Self {
-        Self { path: offer.path.clone(), file, mtime: offer.mtime, publishing: false, checkpointing: false }
+        let Offer { mtime, fingerprint, .. } = *offer;
+        Self { path: offer.path.clone(), file, mtime, fingerprint, publishing: false, checkpointing: false }
     }
 }
 

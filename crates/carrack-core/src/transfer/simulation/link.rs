@@ -340,6 +340,7 @@ impl World {
             path: item.path.clone(),
             size,
             mtime,
+            fingerprint: self.source.fingerprint(number, self.second()),
             content,
             changing: changing && !gone,
             altered: false,

@@ -59,7 +59,8 @@ impl Row {
         if self.mutant == Some(Mutant::PublishUnchecked) {
             (plan.options.verify, plan.rot) = (Verify::Disk, 300);
         }
-        let empty = Source { items: Vec::new(), block_bytes: self.source.block_bytes };
+        self.source.ignores_changes = self.mutant == Some(Mutant::ChangeIgnored);
+        let empty = Source { items: Vec::new(), block_bytes: self.source.block_bytes, ignores_changes: false };
         let source = std::mem::replace(&mut self.source, empty);
         let mut world = World::session(plan, source, std::mem::take(&mut self.store), self.clock);
         world.play();

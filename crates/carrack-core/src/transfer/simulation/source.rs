@@ -5,7 +5,7 @@ use blake3::hazmat::{self, Mode};
 use super::plan::{Plan, Rng, mix};
 use crate::digest::{BlockDigest, XXH128_BYTES, block_count, block_length};
 use crate::report::ItemKind;
-use crate::transfer::ScannedItem;
+use crate::transfer::{Fingerprint, ScannedItem};
 use crate::tuning;
 
 /// The digests of content of this number, wherever it stands: as long as an XXH3-128, so that it can be one of either kind.
@@ -53,11 +53,16 @@ pub struct SourceItem {
 pub struct Source {
     pub items: Vec<SourceItem>,
     pub block_bytes: u32,
+    /// A mutant: the time of the last change is not looked at.
+    pub ignores_changes: bool,
 }
+
+/// Seconds that the coarsest of clocks takes for one moment.
+const GRAIN: i64 = 2;
 
 impl Source {
     pub fn new(plan: &Plan, rng: &mut Rng) -> Self {
-        let mut source = Self { items: Vec::new(), block_bytes: plan.options.block_bytes };
+        let mut source = Self { items: Vec::new(), block_bytes: plan.options.block_bytes, ignores_changes: false };
         let mut directory = String::new();
         let large_every = plan.small_items / plan.large_files.max(1) + 1;
         let (mut small, mut large) = (plan.small_items, plan.large_files);
@@ -95,6 +100,7 @@ impl Source {
         let mtime = Some((1, 2));
         let size_told = (kind == ItemKind::File).then_some(size);
         let changed = Some((-1000, 0));
+        let fingerprint = None;
         let scanned = ScannedItem {
             root: 0,
             path,
@@ -105,6 +111,7 @@ impl Source {
             sparse: false,
             changed,
             file: None,
+            fingerprint,
         };
         self.items.push(SourceItem { scanned, size, version: 0, sizes: vec![size], gone: false });
     }
@@ -122,6 +129,26 @@ impl Source {
         if let Some(item) = self.items.last_mut().filter(|_| unsized_source) {
             item.scanned.size = None;
         }
+    }
+
+    /// An item as a scan finds it at this second of the source's clock.
+    pub fn scanned(&self, item: usize, second: i64) -> ScannedItem {
+        ScannedItem { fingerprint: self.fingerprint(item, second), ..self.items[item].scanned.clone() }
+    }
+
+    /// What an item is known by at this second: nothing if it may change once more within what its times tell apart.
+    pub fn fingerprint(&self, item: usize, second: i64) -> Option<Fingerprint> {
+        let scanned = &self.items[item].scanned;
+        let (changed, mtime) = (scanned.changed?, scanned.mtime.unwrap_or_default());
+        let changed = if self.ignores_changes { (i64::MIN, 0) } else { changed };
+        // What ends when it ends cannot be read again.
+        if changed.0 >= second - GRAIN || scanned.kind == ItemKind::File && scanned.size.is_none() {
+            return None;
+        }
+        let size = scanned.size.unwrap_or(u64::MAX);
+        let state = [item as u64, size, changed.0 as u64, changed.1.into(), mtime.0 as u64, mtime.1.into()];
+        let number = state.into_iter().fold(0, |number, part| mix(number ^ part));
+        Some((u128::from(number) << 64 | u128::from(mix(!number))).to_be_bytes())
     }
 
     /// Another content, and nothing of it to be seen.

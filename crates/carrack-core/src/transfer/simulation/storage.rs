@@ -5,27 +5,19 @@ use std::collections::BTreeSet;
 use super::disk::{Entry, Part};
 use super::plan::Mutant;
 use super::source::digest_of;
-use super::store::{Record, Stamp, Standing};
+use super::store::{Record, Standing};
 use super::world::{World, failure};
 use crate::digest::BlockDigest;
 use crate::report::{FileDigests, ItemKind};
 use crate::request::{Durability, Verify};
+use crate::transfer::Fingerprint;
 use crate::transfer::receiver::Opened;
 use crate::wire::error_code::ErrorCode;
 use crate::wire::peer::{DirectoryAttributes, ItemResult, Offer, QueryItem};
 
-/// Seconds by which a source's times may be behind its clock.
-const MARGIN: i64 = 2;
-
 impl World {
     fn durable(&self) -> bool {
         self.plan.options.durability != Durability::None
-    }
-
-    /// The rule by which something of an earlier session may be used.
-    fn unchanged(&self, stamp: Stamp, now: Stamp, changed: Option<(i64, u32)>, clock: i64) -> bool {
-        let looked = self.plan.mutant != Some(Mutant::ChangeIgnored);
-        stamp == now && (!looked || changed.is_some_and(|(seconds, _)| seconds < clock - MARGIN))
     }
 
     pub fn open(&mut self, offer: Offer) {
@@ -40,17 +32,14 @@ impl World {
     }
 
     fn open_part(&mut self, offer: Offer) -> Opened {
-        let changed = offer.changed;
-        if let Some(stamp) = offer.size.map(|size| (size, offer.mtime))
-            && let Some(digests) = self.present(&offer.path, ItemKind::File, stamp, changed)
-        {
+        if let Some(digests) = self.present(&offer.path, ItemKind::File, offer.fingerprint) {
             self.verdict.present += 1;
             self.known.insert(offer.path);
             return Opened::Present(digests);
         }
-        let stamp = (offer.size.unwrap_or(0), offer.mtime);
         if let Some(part) = self.found.parts.remove(&offer.path) {
-            if offer.size.is_some() && self.unchanged(part.stamp, stamp, changed, part.clock) {
+            // Whatever has become of the source: each block is compared.
+            if offer.size == Some(part.size) {
                 let blocks: Vec<_> = part.blocks.iter().map(|(&index, &(digest, _))| (index, digest)).collect();
                 self.note_right(&offer.path, &blocks);
                 self.verdict.resumed += 1;
@@ -62,7 +51,8 @@ impl World {
         }
         let file = self.store.create();
         if self.plan.resumes {
-            self.store.append(Record::Part { file, path: offer.path.clone(), stamp }, self.durable());
+            let size = offer.size.unwrap_or(0);
+            self.store.append(Record::Part { file, path: offer.path.clone(), size }, self.durable());
         }
         self.disk.parts.insert(offer.item, Part::new(file, &offer));
         Opened::Ready
@@ -90,19 +80,17 @@ impl World {
     }
 
     /// What an earlier session has published, if it may be used and is still there.
-    fn present(&self, path: &[u8], kind: ItemKind, stamp: Stamp, changed: Option<(i64, u32)>) -> Option<FileDigests> {
+    fn present(&self, path: &[u8], kind: ItemKind, fingerprint: Option<Fingerprint>) -> Option<FileDigests> {
         let found = self.found.published.get(path)?;
-        let standing = self.store.standing(path)?;
-        let there = standing.inode == found.inode && standing.size == stamp.0 && standing.mtime == stamp.1;
-        let usable = found.kind == kind && there && self.unchanged(found.stamp, stamp, changed, found.clock);
-        usable.then_some(found.digests)
+        let there = self.store.standing(path)?.inode == found.inode;
+        let same = found.kind == kind && fingerprint == Some(found.source);
+        (same && there).then_some(found.digests)
     }
 
     pub fn look(&mut self, bundle: u64, items: Vec<QueryItem>) {
         let mut known = Vec::new();
         for item in items {
-            let stamp = (item.size, Some(item.mtime));
-            if let Some(digests) = self.present(&item.path, item.kind, stamp, Some(item.changed)) {
+            if let Some(digests) = self.present(&item.path, item.kind, item.fingerprint) {
                 known.push((item.index, digests));
                 self.known.insert(item.path);
                 self.verdict.known += 1;
@@ -220,7 +208,7 @@ impl World {
         if self.step() {
             return;
         }
-        self.write_down(part.path, ItemKind::File, (size, mtime), digests);
+        self.write_down(part.path, ItemKind::File, part.fingerprint, digests);
         self.receiver.handle_published(number, result);
     }
 
@@ -232,11 +220,11 @@ impl World {
         }
     }
 
-    fn write_down(&mut self, path: Vec<u8>, kind: ItemKind, stamp: Stamp, digests: FileDigests) {
-        if self.plan.resumes {
+    fn write_down(&mut self, path: Vec<u8>, kind: ItemKind, source: Option<Fingerprint>, digests: FileDigests) {
+        if let Some(source) = source.filter(|_| self.plan.resumes) {
             // A rename that a power cut undoes leaves another file there, which may be of the same size and time.
             let inode = self.store.standing(&path).map_or(0, |standing| standing.inode);
-            self.store.append(Record::Published { path, kind, stamp, inode, digests }, self.durable());
+            self.store.append(Record::Published { path, kind, source, inode, digests }, self.durable());
         }
     }
 
@@ -270,11 +258,11 @@ impl World {
             }
             self.publish_entry(entry, kind, &mut published);
         }
-        for (path, kind, stamp, digests) in published {
+        for (path, kind, source, digests) in published {
             if self.step() {
                 return;
             }
-            self.write_down(path, kind, stamp, digests);
+            self.write_down(path, kind, source, digests);
         }
         self.receiver.handle_committed(bundle, exceptions);
     }
@@ -283,7 +271,7 @@ impl World {
         &mut self,
         entry: Entry,
         kind: ItemKind,
-        published: &mut Vec<(Vec<u8>, ItemKind, Stamp, FileDigests)>,
+        published: &mut Vec<(Vec<u8>, ItemKind, Option<Fingerprint>, FileDigests)>,
     ) {
         let digest = digest_of(entry.content.expect("what was dropped is not published"));
         if kind == ItemKind::Directory {
@@ -299,7 +287,7 @@ impl World {
             ItemKind::File => digest.as_file(self.plan.options.digests),
             _ => FileDigests::default(),
         };
-        published.push((entry.path, kind, (size, mtime), digests));
+        published.push((entry.path, kind, entry.fingerprint, digests));
     }
 
     pub fn apply_directories(&mut self, list: Vec<DirectoryAttributes>) {

@@ -11,6 +11,7 @@ use super::plan::Rng;
 use super::source::digest_of;
 use crate::digest::BlockDigest;
 use crate::report::{FileDigests, ItemKind};
+use crate::transfer::Fingerprint;
 
 /// Content of what was torn.
 pub const TORN: u64 = !7;
@@ -60,20 +61,16 @@ struct Marker {
     synced: usize,
 }
 
-/// What a source was when the marker was told of it.
-pub type Stamp = (u64, Option<(i64, u32)>);
-
 #[derive(Clone, Debug)]
 pub enum Record {
     Session {
         boot: u64,
         durable: bool,
-        clock: i64,
     },
     Part {
         file: u64,
         path: Vec<u8>,
-        stamp: Stamp,
+        size: u64,
     },
     /// Without a digest: the claim is taken back.
     Blocks {
@@ -83,7 +80,7 @@ pub enum Record {
     Published {
         path: Vec<u8>,
         kind: ItemKind,
-        stamp: Stamp,
+        source: Fingerprint,
         inode: u64,
         digests: FileDigests,
     },
@@ -102,8 +99,7 @@ pub struct Found {
 #[derive(Clone, Debug)]
 pub struct FoundPart {
     pub file: u64,
-    pub stamp: Stamp,
-    pub clock: i64,
+    pub size: u64,
     /// Claim, and the boot that it was made in.
     pub blocks: BTreeMap<u64, (BlockDigest, u64)>,
 }
@@ -111,8 +107,7 @@ pub struct FoundPart {
 #[derive(Clone, Debug)]
 pub struct FoundName {
     pub kind: ItemKind,
-    pub stamp: Stamp,
-    pub clock: i64,
+    pub source: Fingerprint,
     pub inode: u64,
     pub digests: FileDigests,
 }
@@ -197,10 +192,10 @@ impl Store {
         self.files.get(&file).is_some_and(|file| file.cells.values().all(|cell| cell.durable == cell.cached))
     }
 
-    pub fn start_session(&mut self, durable: bool, clock: i64) {
+    pub fn start_session(&mut self, durable: bool) {
         let boot = self.boot;
         self.marker.get_or_insert_default();
-        self.append(Record::Session { boot, durable, clock }, durable);
+        self.append(Record::Session { boot, durable }, durable);
         self.sync_marker();
     }
 
@@ -302,15 +297,15 @@ impl Store {
     /// digested anew. `None` when there is no marker.
     pub fn replay(&mut self) -> Found {
         let mut found = Found::default();
-        let (mut boot, mut durable, mut clock) = (0, false, 0);
+        let (mut boot, mut durable) = (0, false);
         let mut paths = BTreeMap::new();
         let records = self.marker.as_ref().map_or(&[][..], |marker| &marker.records);
         for record in records.iter().cloned() {
             match record {
-                Record::Session { boot: b, durable: d, clock: c } => (boot, durable, clock) = (b, d, c),
-                Record::Part { file, path, stamp } => {
+                Record::Session { boot: b, durable: d } => (boot, durable) = (b, d),
+                Record::Part { file, path, size } => {
                     paths.insert(file, path.clone());
-                    found.parts.insert(path, FoundPart { file, stamp, clock, blocks: BTreeMap::new() });
+                    found.parts.insert(path, FoundPart { file, size, blocks: BTreeMap::new() });
                 }
                 Record::Blocks { file, blocks } => {
                     let part = paths.get(&file).and_then(|path| found.parts.get_mut(path));
@@ -322,8 +317,8 @@ impl Store {
                         };
                     }
                 }
-                Record::Published { path, kind, stamp, inode, digests } if boot == self.boot || durable => {
-                    found.published.insert(path, FoundName { kind, stamp, clock, inode, digests });
+                Record::Published { path, kind, source, inode, digests } if boot == self.boot || durable => {
+                    found.published.insert(path, FoundName { kind, source, inode, digests });
                 }
                 Record::Published { .. } => {}
                 Record::Dropped { file } => found.parts.retain(|_, part| part.file != file),

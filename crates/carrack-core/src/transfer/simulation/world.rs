@@ -140,7 +140,7 @@ impl World {
         let mut found = Found::default();
         if plan.resumes {
             found = store.replay();
-            store.start_session(plan.options.durability != Durability::None, clock_base);
+            store.start_session(plan.options.durability != Durability::None);
         }
         let known = !found.published.is_empty();
         let config = SenderConfig { options: plan.options, targets: vec![Vec::new()], known };
@@ -305,9 +305,14 @@ impl World {
         }
     }
 
+    /// By the source's clock.
+    pub fn second(&self) -> i64 {
+        self.clock_base + self.clock.as_secs() as i64
+    }
+
     fn change_source(&mut self, item: usize) {
         if self.plan.resumes {
-            let second = self.clock_base + self.clock.as_secs() as i64;
+            let second = self.second();
             self.source.change(item, second, &mut self.rng);
             self.held_right.retain(|&(other, _)| other != item);
         } else {
@@ -341,7 +346,8 @@ impl World {
                 let vanished = Failure { code: ErrorCode::SourceVanished, side: Side::Source, message: "gone".into() };
                 self.sender.handle_scan_failure(&item.scanned, vanished);
             } else {
-                self.sender.handle_item(now, item.scanned.clone());
+                let found = self.source.scanned(self.scanned - 1, self.second());
+                self.sender.handle_item(now, found);
             }
         }
         let most = if self.rng.chance(50) { 30 } else { 1 };
@@ -465,9 +471,10 @@ impl World {
     }
 
     fn rescan(&mut self, before: &ScannedItem, attempt: u32) {
-        let item = &self.source.items[self.source.find(&before.path)];
+        let number = self.source.find(&before.path);
+        let item = &self.source.items[number];
         let vanished = Failure { code: ErrorCode::SourceVanished, side: Side::Source, message: "gone".into() };
-        let found = if item.gone { Err(vanished) } else { Ok(item.scanned.clone()) };
+        let found = if item.gone { Err(vanished) } else { Ok(self.source.scanned(number, self.second())) };
         let now = self.now();
         self.sender.handle_rescanned(now, before, attempt, found);
     }

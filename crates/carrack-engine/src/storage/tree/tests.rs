@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod directories;
+mod known;
 mod names;
 
 use std::os::unix::fs::MetadataExt;
@@ -11,12 +12,12 @@ use std::path::Path;
 use carrack_core::request::Verify;
 use carrack_core::tuning::BLOCK_BYTES_MIN;
 use carrack_core::wire::PROTOCOL_VERSION;
+use carrack_core::wire::peer::QueryItem;
 
 use super::*;
 use crate::data::hasher::BlockHasher;
 
 const BLOCK: usize = BLOCK_BYTES_MIN as usize;
-const CLOCK: i64 = 1_000_000;
 const BLAKE3: Digests = Digests::BLAKE3;
 
 fn options() -> TransferOptions {
@@ -35,8 +36,8 @@ fn options() -> TransferOptions {
     }
 }
 
-fn request(clock: i64) -> MarkerRequest {
-    MarkerRequest { key: [5; 8], anew: false, source_clock: clock }
+fn request() -> MarkerRequest {
+    MarkerRequest { key: [5; 8], anew: false }
 }
 
 /// A session into a directory, as the receiving end would begin it.
@@ -45,7 +46,7 @@ fn session(directory: &Path, request: MarkerRequest, durability: Durability) -> 
 }
 
 fn begin(directory: &Path) -> Tree {
-    session(directory, request(CLOCK), Durability::Group)
+    session(directory, request(), Durability::Group)
 }
 
 /// The content of block `index` of a file.
@@ -59,7 +60,7 @@ fn digest(index: u64, whole: bool) -> BlockDigest {
     hasher.finish(whole)
 }
 
-/// Four blocks, last changed long before the first session.
+/// Four blocks.
 fn offer(path: &str) -> Offer {
     Offer {
         item: 1,
@@ -68,12 +69,12 @@ fn offer(path: &str) -> Offer {
         mode: 0o640,
         mtime: Some((500, 7)),
         sparse: false,
-        changed: Some((600, 8)),
+        fingerprint: Some([6; 16]),
     }
 }
 
 fn fresh(tree: &Tree, offer: &Offer) -> PartFile {
-    match tree.open_part(offer, &options()).unwrap() {
+    match tree.open_part(offer, &options(), true).unwrap() {
         OpenedPart::Fresh(part) => part,
         OpenedPart::Keep => panic!("kept"),
         OpenedPart::Resumed { held, .. } => panic!("resumed with {} blocks", held.len()),
@@ -82,7 +83,7 @@ fn fresh(tree: &Tree, offer: &Offer) -> PartFile {
 }
 
 fn resumed(tree: &Tree, offer: &Offer) -> (PartFile, Vec<(u64, BlockDigest)>, Vec<u64>) {
-    match tree.open_part(offer, &options()).unwrap() {
+    match tree.open_part(offer, &options(), true).unwrap() {
         OpenedPart::Resumed { part, held, doubtful } => (part, held, doubtful),
         OpenedPart::Fresh(_) => panic!("started over"),
         OpenedPart::Keep | OpenedPart::Present(_) => panic!("not opened"),
@@ -126,7 +127,14 @@ fn cut_off(directory: &Path) {
 
 fn small<'a>(path: &'a str, content: &[u8]) -> SmallFile<'a> {
     let digests = FileDigests { blake3: Some(*blake3::hash(content).as_bytes()), ..FileDigests::default() };
-    SmallFile { path: path.as_bytes(), mode: 0o600, mtime: (300, 4), digests, read_back: false }
+    SmallFile {
+        path: path.as_bytes(),
+        mode: 0o600,
+        mtime: (300, 4),
+        fingerprint: Some([3; 16]),
+        digests,
+        read_back: false,
+    }
 }
 
 fn put_small(tree: &Tree, path: &str, content: &[u8]) -> PartEntry {
@@ -134,7 +142,14 @@ fn put_small(tree: &Tree, path: &str, content: &[u8]) -> PartEntry {
 }
 
 fn query(path: &str, kind: ItemKind, size: usize) -> QueryItem {
-    QueryItem { index: 0, path: path.as_bytes().to_vec(), kind, size: size as u64, mtime: (300, 4), changed: (301, 0) }
+    QueryItem {
+        index: 0,
+        path: path.as_bytes().to_vec(),
+        kind,
+        size: size as u64,
+        mtime: (300, 4),
+        fingerprint: Some([3; 16]),
+    }
 }
 
 #[test]
@@ -148,7 +163,7 @@ fn what_was_synced_is_held_and_the_rest_is_not() {
     assert_eq!((indexes(&held), doubtful), (vec![0, 1, 3], vec![]));
     write(&part, &[2]);
     part.finish(4 * BLOCK as u64).unwrap();
-    part.publish(4 * BLOCK as u64, FileDigests::default()).unwrap();
+    part.publish(FileDigests::default()).unwrap();
     tree.finish(true);
     assert_eq!(hidden(directory.path()), Vec::<String>::new());
     let whole: Vec<u8> = (0..4).flat_map(block).collect();
@@ -167,8 +182,10 @@ fn a_session_that_was_killed_leaves_as_much() {
     // Nothing is left or finished: the process is gone.
     drop((part, tree));
     let tree = begin(directory.path());
-    let (_, held, doubtful) = resumed(&tree, &offer("d/f"));
-    assert_eq!((indexes(&held), doubtful), (vec![2], vec![]));
+    let (part, held, doubtful) = resumed(&tree, &offer("d/f"));
+    // Who was killed could not say how it left it.
+    assert_eq!((held, &doubtful[..]), (vec![], &[2][..]));
+    assert_eq!(indexes(&part.rehash(&doubtful)), [2]);
 }
 
 #[test]
@@ -192,16 +209,23 @@ fn what_nobody_asks_for_again_goes_at_the_end() {
     assert_eq!(hidden(directory.path()), Vec::<String>::new());
 }
 
+/// Whatever has become of the source, each block is compared with what it has now; only another size leaves nothing to compare.
 #[test]
-fn another_source_starts_over_and_the_old_part_goes() {
-    let changed_later = Some((CLOCK - 1, 0));
-    let others: [(&str, Offer); 7] = [
-        ("size", Offer { size: Some(5 * BLOCK as u64), ..offer("f") }),
+fn a_part_is_taken_up_for_a_source_of_its_size_and_no_other() {
+    let same: [(&str, Offer); 4] = [
+        ("the same", offer("f")),
         ("mtime", Offer { mtime: Some((500, 6)), ..offer("f") }),
-        ("no mtime", Offer { mtime: None, ..offer("f") }),
-        ("changed", Offer { changed: changed_later, ..offer("f") }),
-        ("changed just then", Offer { changed: Some((CLOCK - 2, 0)), ..offer("f") }),
-        ("no change time", Offer { changed: None, ..offer("f") }),
+        ("fingerprint", Offer { fingerprint: Some([7; 16]), ..offer("f") }),
+        ("nothing to know it by", Offer { mtime: None, fingerprint: None, ..offer("f") }),
+    ];
+    for (what, same) in same {
+        let directory = tempfile::tempdir().unwrap();
+        cut_off(directory.path());
+        let (_, held, doubtful) = resumed(&begin(directory.path()), &same);
+        assert_eq!((indexes(&held), doubtful), (vec![0, 1, 3], vec![]), "{what}");
+    }
+    let others: [(&str, Offer); 2] = [
+        ("size", Offer { size: Some(5 * BLOCK as u64), ..offer("f") }),
         ("no size", Offer { size: None, ..offer("f") }),
     ];
     for (what, other) in others {
@@ -215,31 +239,105 @@ fn another_source_starts_over_and_the_old_part_goes() {
     cut_off(directory.path());
     let tree = begin(directory.path());
     let blocks = TransferOptions { block_bytes: 2 * BLOCK_BYTES_MIN, ..options() };
-    assert!(matches!(tree.open_part(&offer("f"), &blocks).unwrap(), OpenedPart::Fresh(_)));
+    assert!(matches!(tree.open_part(&offer("f"), &blocks, true).unwrap(), OpenedPart::Fresh(_)));
+}
+
+/// The part file that a session left in a directory.
+fn left_part(directory: &Path) -> std::path::PathBuf {
+    directory.join(hidden(directory).into_iter().find(|name| name.ends_with(".part")).unwrap())
+}
+
+/// Whatever is done to a part file after its session, its blocks are digested as they are then.
+#[test]
+fn a_part_that_was_altered_since_it_was_left_is_read_again() {
+    type Change = fn(&Path);
+    let open = |part: &Path| std::fs::File::options().write(true).open(part).unwrap();
+    let changes: [(&str, Change); 4] = [
+        ("a byte", |part| {
+            file::write_all_at(&std::fs::File::options().write(true).open(part).unwrap(), b"!", 7).unwrap()
+        }),
+        ("a byte, and the time put back", |part| {
+            let times = std::fs::metadata(part).unwrap().modified().unwrap();
+            let file = std::fs::File::options().write(true).open(part).unwrap();
+            // However coarse the clock is, it goes on.
+            let before = stat_file(&file).unwrap().ctime;
+            while stat_file(&file).unwrap().ctime == before {
+                file::write_all_at(&file, b"!", 7).unwrap();
+                file.set_modified(times).unwrap();
+            }
+        }),
+        ("cut and filled with a hole", |part| {
+            let file = std::fs::File::options().write(true).open(part).unwrap();
+            file.set_len(5).unwrap();
+            file.set_len(4 * BLOCK as u64).unwrap();
+        }),
+        ("another file in its place", |part| {
+            let mut content = std::fs::read(part).unwrap();
+            content[7] = b'!';
+            let times = std::fs::metadata(part).unwrap().modified().unwrap();
+            let other = part.with_file_name("other");
+            std::fs::write(&other, content).unwrap();
+            std::fs::File::options().write(true).open(&other).unwrap().set_modified(times).unwrap();
+            std::fs::rename(&other, part).unwrap();
+        }),
+    ];
+    for (what, change) in changes {
+        let directory = tempfile::tempdir().unwrap();
+        cut_off(directory.path());
+        let part = left_part(directory.path());
+        assert!(open(&part).metadata().unwrap().len() == 4 * BLOCK as u64);
+        change(&part);
+        let (part, held, doubtful) = resumed(&begin(directory.path()), &offer("f"));
+        assert_eq!((held, &doubtful[..]), (vec![], &[0, 1, 3][..]), "{what}");
+        let found = part.rehash(&doubtful);
+        assert!(found.iter().any(|(index, _)| *index == 0), "{what}");
+        assert!(!found.contains(&(0, digest(0, false))), "{what}: told as it is, not as it was claimed");
+    }
+}
+
+/// A destination that was copied, marker and part files together.
+#[test]
+fn a_part_that_was_copied_elsewhere_is_read_again() {
+    let directory = tempfile::tempdir().unwrap();
+    cut_off(directory.path());
+    let copy = tempfile::tempdir().unwrap();
+    for name in hidden(directory.path()) {
+        let (from, to) = (directory.path().join(&name), copy.path().join(&name));
+        std::fs::copy(&from, &to).unwrap();
+        let times = std::fs::metadata(&from).unwrap().modified().unwrap();
+        std::fs::File::options().write(true).open(&to).unwrap().set_modified(times).unwrap();
+    }
+    let (_, held, doubtful) = resumed(&begin(copy.path()), &offer("f"));
+    assert_eq!((held, doubtful), (vec![], vec![0, 1, 3]));
+    assert_eq!(indexes(&resumed(&begin(directory.path()), &offer("f")).1), [0, 1, 3]);
+}
+
+/// A write through a mapping moves no time there.
+#[test]
+fn a_part_in_memory_is_always_read_again() {
+    let Ok(directory) = tempfile::tempdir_in("/dev/shm") else { return };
+    cut_off(directory.path());
+    let (part, held, doubtful) = resumed(&begin(directory.path()), &offer("f"));
+    assert_eq!((held, &doubtful[..]), (vec![], &[0, 1, 3][..]));
+    assert_eq!(indexes(&part.rehash(&doubtful)), [0, 1, 3]);
 }
 
 #[test]
-fn a_source_without_any_time_is_always_the_same() {
+fn a_file_without_a_time_does_not_get_that_of_a_part_that_was_left() {
     let directory = tempfile::tempdir().unwrap();
-    let synthetic = Offer { mtime: None, changed: None, ..offer("zeros") };
+    let synthetic = Offer { mtime: None, ..offer("zeros") };
     let tree = begin(directory.path());
     let part = fresh(&tree, &synthetic);
-    write(&part, &[1]);
+    write(&part, &[0, 1, 2, 3]);
     part.leave();
     tree.finish(false);
-    assert_eq!(indexes(&resumed(&begin(directory.path()), &synthetic).1), [1]);
-}
-
-#[test]
-fn a_source_that_changed_at_the_same_moment_as_before_has_not_changed() {
-    let directory = tempfile::tempdir().unwrap();
-    let recent = Offer { changed: Some((CLOCK + 5, 0)), ..offer("f") };
     let tree = begin(directory.path());
-    let part = fresh(&tree, &recent);
-    write(&part, &[1]);
-    part.leave();
-    tree.finish(false);
-    assert_eq!(indexes(&resumed(&begin(directory.path()), &recent).1), [1]);
+    let (part, held, _) = resumed(&tree, &synthetic);
+    assert_eq!(indexes(&held), [0, 1, 2, 3]);
+    part.finish(4 * BLOCK as u64).unwrap();
+    part.publish(FileDigests::default()).unwrap();
+    let now = carrack_sys::host::clock_seconds();
+    assert!(directory.path().join("zeros").metadata().unwrap().mtime() > now - 1000);
 }
 
 #[test]
@@ -266,7 +364,9 @@ fn blocks_of_another_boot_or_other_digests_are_read_again() {
     drop(tree);
     let tree = begin(directory.path());
     let more = TransferOptions { digests: Digests { crc32c: true, ..BLAKE3 }, ..options() };
-    let OpenedPart::Resumed { held, doubtful, .. } = tree.open_part(&offer("f"), &more).unwrap() else { panic!() };
+    let OpenedPart::Resumed { held, doubtful, .. } = tree.open_part(&offer("f"), &more, true).unwrap() else {
+        panic!()
+    };
     assert_eq!((held, doubtful), (vec![], vec![0, 1, 3]));
 }
 
@@ -275,7 +375,7 @@ fn set_boot(path: &Path) {
     use carrack_core::transfer::marker::{Chain, Record, Session, replay};
     let found = replay(&std::fs::read(path).unwrap(), carrack_sys::host::boot_id()).unwrap();
     let (mut bytes, mut chain) = Chain::begin(found.tag);
-    let session = Session { boot: [0xee; 16], durability: Durability::Group, source_clock: CLOCK };
+    let session = Session { boot: [0xee; 16], durability: Durability::Group };
     chain.append(&Record::Session(session), &mut bytes);
     for left in found.parts.values() {
         chain.append(&Record::Part(left.part.clone()), &mut bytes);
@@ -315,7 +415,7 @@ fn whatever_is_cut_off_a_marker_the_rest_resumes() {
         }
         std::fs::write(marker(copy.path()), &bytes[..length]).unwrap();
         let tree = begin(copy.path());
-        match tree.open_part(&offer("f"), &options()).unwrap() {
+        match tree.open_part(&offer("f"), &options(), true).unwrap() {
             OpenedPart::Fresh(_) => {}
             OpenedPart::Resumed { part, held, doubtful } => {
                 indexes(&held);
@@ -358,7 +458,7 @@ fn a_marker_gets_no_other_file_removed() {
     std::fs::write(directory.path().join("precious"), "kept").unwrap();
     std::fs::write(directory.path().join(".precious.carrack-ffffffff-1.part"), "kept").unwrap();
     let (mut bytes, mut chain) = Chain::begin(*b"00000000");
-    let session = Session { boot: [0; 16], durability: Durability::Group, source_clock: CLOCK };
+    let session = Session { boot: [0; 16], durability: Durability::Group };
     chain.append(&Record::Session(session), &mut bytes);
     for (number, name) in [(1, "precious"), (2, ".precious.carrack-ffffffff-1.part")] {
         chain.append(
@@ -367,8 +467,6 @@ fn a_marker_gets_no_other_file_removed() {
                 path: b"f".to_vec(),
                 part_name: name.as_bytes().to_vec(),
                 size: 4 * BLOCK as u64,
-                mtime: Some((500, 7)),
-                changed: Some((600, 8)),
                 block_bytes: BLOCK_BYTES_MIN,
                 digests: BLAKE3,
             }),
@@ -388,9 +486,9 @@ fn a_marker_gets_no_other_file_removed() {
 fn anew_removes_all_that_was_left_under_the_key() {
     let directory = tempfile::tempdir().unwrap();
     cut_off(directory.path());
-    let anew = MarkerRequest { anew: true, ..request(CLOCK) };
+    let anew = MarkerRequest { anew: true, ..request() };
     let tree = session(directory.path(), anew, Durability::Group);
-    assert_eq!((tree.known_count(), hidden(directory.path()).len()), (0, 1));
+    assert_eq!((tree.known_count(BLAKE3), hidden(directory.path()).len()), (0, 1));
     drop(fresh(&tree, &offer("f")));
 }
 
@@ -420,7 +518,7 @@ fn the_lock_is_free_as_soon_as_its_session_is_gone() {
     write(&fresh(&one, &offer("f")), &[0]);
     let waiting = std::thread::spawn({
         let path = directory.path().to_path_buf();
-        move || indexes(&resumed(&begin(&path), &offer("f")).1)
+        move || resumed(&begin(&path), &offer("f")).2
     });
     drop(one);
     assert_eq!(waiting.join().unwrap(), [0]);
@@ -452,18 +550,17 @@ fn published_items_are_known_while_they_stand() {
     tree.written_down();
     drop((one, two, link, tree));
     let tree = begin(directory.path());
-    assert_eq!(tree.known_count(), 3);
+    assert_eq!(tree.known_count(BLAKE3), 3);
     let digests = FileDigests { blake3: Some(*blake3::hash(b"1").as_bytes()), ..FileDigests::default() };
-    let known = |item: QueryItem| tree.known(&item, BLAKE3);
+    let known = |item: QueryItem| tree.known(&item, &options(), &|| false);
     assert_eq!(known(query("one", ItemKind::File, 1)), Some(digests));
-    assert!(tree.known(&query("link", ItemKind::Symlink, 0), Digests::NONE).is_some());
+    assert!(known(query("link", ItemKind::Symlink, 0)).is_some());
     for other in [
-        query("one", ItemKind::File, 2),
         query("one", ItemKind::Symlink, 0),
         query("three", ItemKind::File, 1),
         query("elsewhere/one", ItemKind::File, 1),
-        QueryItem { mtime: (300, 5), ..query("one", ItemKind::File, 1) },
-        QueryItem { changed: (CLOCK - 1, 0), ..query("one", ItemKind::File, 1) },
+        QueryItem { fingerprint: Some([4; 16]), ..query("one", ItemKind::File, 1) },
+        QueryItem { fingerprint: None, ..query("one", ItemKind::File, 1) },
     ] {
         assert_eq!(known(other.clone()), None, "{other:?}");
     }
@@ -486,15 +583,15 @@ fn a_large_file_that_was_published_is_present() {
     write(&part, &[0, 1, 2, 3]);
     let digests = FileDigests { blake3: Some([9; 32]), ..FileDigests::default() };
     part.finish(4 * BLOCK as u64).unwrap();
-    part.publish(4 * BLOCK as u64, digests).unwrap();
+    part.publish(digests).unwrap();
     tree.finish(false);
     drop((part, tree));
     let tree = begin(directory.path());
-    let opened = tree.open_part(&offer("f"), &options()).unwrap();
-    assert!(matches!(opened, OpenedPart::Present(found) if found == digests));
+    let opened = tree.open_part(&offer("f"), &options(), true).unwrap();
+    assert!(matches!(opened, OpenedPart::Present(found) if found.digests == digests));
     let kept = TransferOptions { existing: Existing::Keep, ..options() };
-    let recent = Offer { changed: Some((CLOCK, 0)), ..offer("f") };
-    assert!(matches!(tree.open_part(&recent, &kept).unwrap(), OpenedPart::Keep));
+    let recent = Offer { fingerprint: None, ..offer("f") };
+    assert!(matches!(tree.open_part(&recent, &kept, true).unwrap(), OpenedPart::Keep));
     drop(fresh(&tree, &recent));
 }
 
@@ -510,7 +607,7 @@ fn what_was_digested_otherwise_is_read_again_or_comes_again() {
     for (first, second) in [(&options(), &xxh128), (&xxh128, &options())] {
         let directory = tempfile::tempdir().unwrap();
         let tree = begin(directory.path());
-        let OpenedPart::Fresh(part) = tree.open_part(&offer("f"), first).unwrap() else { panic!() };
+        let OpenedPart::Fresh(part) = tree.open_part(&offer("f"), first, true).unwrap() else { panic!() };
         [0, 2].iter().for_each(|&index| part.write(index * BLOCK as u64, &block(index)).unwrap());
         let blocks = [0, 2].map(|index| of(first.digests, index));
         assert_eq!(part.checkpoint(&blocks, true).unwrap(), Vec::<u64>::new());
@@ -526,9 +623,9 @@ fn what_was_digested_otherwise_is_read_again_or_comes_again() {
         tree.finish(false);
         drop((entry, part, tree));
         let tree = begin(directory.path());
-        assert_eq!(tree.known(&query("one", ItemKind::File, 1), second.digests), None);
-        assert_eq!(tree.known(&query("one", ItemKind::File, 1), first.digests), Some(digests));
-        let opened = tree.open_part(&offer("f"), second).unwrap();
+        assert_eq!(tree.known(&query("one", ItemKind::File, 1), second, &|| false), None);
+        assert_eq!(tree.known(&query("one", ItemKind::File, 1), first, &|| false), Some(digests));
+        let opened = tree.open_part(&offer("f"), second, true).unwrap();
         let OpenedPart::Resumed { part, held, doubtful } = opened else { panic!() };
         assert_eq!((held, &doubtful[..]), (vec![], &[0, 2][..]));
         assert_eq!(part.rehash(&doubtful), [0, 2].map(|index| of(second.digests, index)));
@@ -537,8 +634,8 @@ fn what_was_digested_otherwise_is_read_again_or_comes_again() {
         drop((part, tree));
         // What was claimed since is believed, and so is what has got its name.
         let tree = begin(directory.path());
-        assert_eq!(tree.known(&query("one", ItemKind::File, 1), first.digests), Some(digests));
-        let OpenedPart::Resumed { part, held, doubtful } = tree.open_part(&offer("f"), second).unwrap() else {
+        assert_eq!(tree.known(&query("one", ItemKind::File, 1), first, &|| false), Some(digests));
+        let OpenedPart::Resumed { part, held, doubtful } = tree.open_part(&offer("f"), second, true).unwrap() else {
             panic!()
         };
         assert_eq!((&held[..], doubtful), (&[0, 2].map(|index| of(second.digests, index))[..], vec![]));
@@ -547,13 +644,17 @@ fn what_was_digested_otherwise_is_read_again_or_comes_again() {
         drop((part, tree));
         // A run that only looked with the other one again, and ended before anything was digested, has taken nothing away.
         let tree = begin(directory.path());
-        let OpenedPart::Resumed { part, doubtful, .. } = tree.open_part(&offer("f"), first).unwrap() else { panic!() };
+        let OpenedPart::Resumed { part, doubtful, .. } = tree.open_part(&offer("f"), first, true).unwrap() else {
+            panic!()
+        };
         assert_eq!(doubtful, [0, 2]);
         part.leave();
         tree.finish(false);
         drop((part, tree));
         let tree = begin(directory.path());
-        let OpenedPart::Resumed { part, held, .. } = tree.open_part(&offer("f"), second).unwrap() else { panic!() };
+        let OpenedPart::Resumed { part, held, .. } = tree.open_part(&offer("f"), second, true).unwrap() else {
+            panic!()
+        };
         assert_eq!(held.len(), 2);
         part.leave();
         tree.finish(false);
@@ -561,7 +662,7 @@ fn what_was_digested_otherwise_is_read_again_or_comes_again() {
         // And without any digest nothing of it is taken up.
         let none = TransferOptions { digests: Digests::NONE, ..options() };
         let tree = begin(directory.path());
-        assert!(matches!(tree.open_part(&offer("f"), &none).unwrap(), OpenedPart::Fresh(_)));
+        assert!(matches!(tree.open_part(&offer("f"), &none, true).unwrap(), OpenedPart::Fresh(_)));
     }
 }
 
@@ -570,7 +671,7 @@ fn xxh128_finds_what_rots() {
     let directory = tempfile::tempdir().unwrap();
     let tree = begin(directory.path());
     let xxh128 = TransferOptions { digests: Digests::XXH128, ..options() };
-    let OpenedPart::Fresh(part) = tree.open_part(&offer("f"), &xxh128).unwrap() else { panic!() };
+    let OpenedPart::Fresh(part) = tree.open_part(&offer("f"), &xxh128, true).unwrap() else { panic!() };
     [0, 1].iter().for_each(|&index| part.write(index * BLOCK as u64, &block(index)).unwrap());
     let blocks = [0, 1].map(|index| {
         let mut hasher = BlockHasher::new(Digests::XXH128, index * BLOCK as u64);
@@ -589,7 +690,7 @@ fn xxh128_finds_what_rots() {
 #[test]
 fn what_is_not_synced_counts_until_the_next_boot_only() {
     let directory = tempfile::tempdir().unwrap();
-    let tree = session(directory.path(), request(CLOCK), Durability::None);
+    let tree = session(directory.path(), request(), Durability::None);
     assert_eq!(tree.sync_all(), Ok(false));
     put_small(&tree, "one", b"1").publish().unwrap();
     let part = fresh(&tree, &offer("f"));
@@ -598,7 +699,7 @@ fn what_is_not_synced_counts_until_the_next_boot_only() {
     tree.finish(false);
     drop((part, tree));
     let tree = begin(directory.path());
-    assert!(tree.known(&query("one", ItemKind::File, 1), BLAKE3).is_some());
+    assert!(tree.known(&query("one", ItemKind::File, 1), &options(), &|| false).is_some());
     assert_eq!(indexes(&resumed(&tree, &offer("f")).1), [0]);
 }
 
@@ -663,7 +764,7 @@ fn a_small_file_is_read_back_before_it_gets_its_name() {
 fn what_was_not_synced_by_itself_waits_for_its_group_whatever_is_decided_later() {
     let directory = tempfile::tempdir().unwrap();
     for durability in [Durability::Group, Durability::Each, Durability::None] {
-        let tree = session(directory.path(), request(CLOCK), durability);
+        let tree = session(directory.path(), request(), durability);
         let write = |name: &str| tree.write_small(&small(name, b"1"), Existing::Replace, b"1").unwrap().unwrap();
         let before = write("before");
         tree.sync_each.store(true, Ordering::Relaxed);
@@ -766,7 +867,7 @@ fn a_large_file_is_a_twin_too() {
     let tree = folding(directory.path());
     put_small(&tree, "f", b"first").publish().unwrap();
     std::fs::hard_link(directory.path().join("f"), directory.path().join("F")).unwrap();
-    let refused = tree.open_part(&offer("F"), &options()).err().unwrap();
+    let refused = tree.open_part(&offer("F"), &options(), true).err().unwrap();
     assert_eq!(refused.code, ErrorCode::AlreadyExists);
     assert_eq!(std::fs::read(directory.path().join("F")).unwrap(), b"first");
 }

@@ -1,6 +1,7 @@
 //! What a receiving end does beside its pump, because it may take long: making part files durable and having the marker claim them,
 //! looking at what earlier sessions published, and reading again what they left.
 
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -12,10 +13,10 @@ use carrack_core::request::Verify;
 use carrack_core::transfer::receiver::Opened;
 use carrack_core::tuning::STALLED_AFTER;
 use carrack_core::wire::control::Tell;
-use carrack_core::wire::peer::QueryItem;
+use carrack_core::wire::peer::{Offer, QueryItem};
 
 use super::{COMMITS_WAITING, Commit, ReceiveRun, lock};
-use crate::storage::destination::Part;
+use crate::storage::destination::{Part, Standing};
 
 /// Blocks that are read again before it is looked whether anybody still wants to know.
 const REHASHED_AT_ONCE: usize = 16;
@@ -79,7 +80,8 @@ impl ReceiveRun {
     }
 
     fn look(&self, look: &Look) {
-        let found = |item: &QueryItem| Some((item.index, self.tree()?.known(item, self.options.digests)?));
+        let over = || lock(&self.machine).outcome().is_some();
+        let found = |item: &QueryItem| Some((item.index, self.tree()?.known(item, &self.options, &over)?));
         let known: Vec<(u32, FileDigests)> = look.items.iter().filter_map(found).collect();
         self.tell(|machine| machine.handle_looked(look.bundle, known));
     }
@@ -100,13 +102,44 @@ impl ReceiveRun {
         }
         self.spawn("reading again what was left", move |run| {
             let Part::File(part) = &*part else { return };
+            run.reread.0.fetch_add(1, Ordering::Relaxed);
             for some in doubtful.chunks(REHASHED_AT_ONCE) {
                 if lock(&run.machine).outcome().is_some() {
                     return;
                 }
-                held.extend(part.rehash(some));
+                let read = part.rehash(some);
+                run.reread
+                    .1
+                    .fetch_add(read.iter().map(|(index, _)| part.block_length(*index)).sum(), Ordering::Relaxed);
+                held.extend(read);
             }
             run.taken_up(item, held);
+        });
+    }
+
+    /// An earlier session has published the file: it is believed at once, or once it has been read back. One that is something else by now
+    /// is opened again, like one that nobody ever published.
+    pub(super) fn look_at_published(self: &std::sync::Arc<Self>, offer: Offer, standing: Standing) {
+        let Some(tree) = self.tree() else { return };
+        if !standing.needs_reading(self.options.verify) {
+            let digests = tree.believe(&offer.path, &standing, Some(offer.mode), offer.mtime);
+            return self.tell(|machine| machine.handle_opened(offer.item, Opened::Present(digests)));
+        }
+        self.spawn("reading back what was published", move |run| {
+            let Some(tree) = run.tree() else { return };
+            let over = || lock(&run.machine).outcome().is_some();
+            let block_bytes = Some(run.options.block_bytes);
+            if tree.is_still_the_same(&offer.path, &standing, block_bytes, &run.options, &over) {
+                let digests = tree.believe(&offer.path, &standing, Some(offer.mode), offer.mtime);
+                return run.tell(|machine| machine.handle_opened(offer.item, Opened::Present(digests)));
+            }
+            {
+                let (offers, numbers) = &mut *lock(&run.disbelieved);
+                numbers.insert(offer.item);
+                offers.push_back(offer);
+            }
+            // The pump opens it.
+            run.tell(|_| ());
         });
     }
 

@@ -18,10 +18,10 @@ fn whole(tree: &Tree, kind: &str, existing: Existing) -> Box<dyn Fn() -> Result<
         _ => {
             let options = TransferOptions { existing, ..options() };
             let offer = Offer { size: Some(3), ..offer("f") };
-            let OpenedPart::Fresh(part) = tree.open_part(&offer, &options).unwrap() else { panic!() };
+            let OpenedPart::Fresh(part) = tree.open_part(&offer, &options, true).unwrap() else { panic!() };
             part.write(0, b"new").unwrap();
             part.finish(3).unwrap();
-            Box::new(move || part.publish(3, FileDigests::default()))
+            Box::new(move || part.publish(FileDigests::default()))
         }
     }
 }

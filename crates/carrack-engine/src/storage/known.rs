@@ -1,0 +1,167 @@
+//! What an earlier session published and need not be sent again: its source is what it was, and at its name stands the very file that it
+//! became, untouched. Where the file system cannot prove the latter, or storage is to be read anyway, the file is read again first.
+
+use std::fs::File;
+use std::sync::PoisonError;
+
+use carrack_core::digest::{FileTree, block_count, block_length};
+use carrack_core::path::split_name;
+use carrack_core::report::{FileDigests, ItemKind};
+use carrack_core::request::{Digests, Verify};
+use carrack_core::transfer::Fingerprint;
+use carrack_core::transfer::marker::{Moment, PublishedItem, published_key};
+use carrack_core::tuning::SLICE_BYTES;
+use carrack_core::wire::control::TransferOptions;
+use carrack_core::wire::peer::QueryItem;
+use carrack_sys::dir::{Kind, Links, Stat, stat_file};
+use carrack_sys::file;
+
+use super::descriptors::patiently;
+use super::directories::{MODE_MASK, OpenDir};
+use super::identity::Ground;
+use super::part::stat_entry;
+use super::tree::Tree;
+use crate::data::hasher::BlockHasher;
+
+/// A file or link that an earlier session published, as it stands there.
+pub struct Standing {
+    /// Its digests, as far as they are wanted.
+    pub digests: FileDigests,
+    kind: ItemKind,
+    stat: Stat,
+    ground: Ground,
+    /// Two names may be one there.
+    folds: bool,
+}
+
+impl Standing {
+    /// Whether it has to be read before it is believed.
+    pub fn needs_reading(&self, verify: Verify) -> bool {
+        // What a link says cannot be changed, only replaced.
+        self.kind == ItemKind::File && (verify == Verify::Disk || !self.ground.proves_content(&self.stat))
+    }
+}
+
+impl Tree {
+    /// Items that earlier sessions published, as far as the marker tells: worth asking for by [`Tree::known`]. None without a digest by
+    /// which they could be proved.
+    pub fn known_count(&self, wanted: Digests) -> u64 {
+        self.shared.journal.as_ref().filter(|_| wanted.main.is_some()).map_or(0, |journal| journal.known_count())
+    }
+
+    /// Whether an item of a bundle need not be sent; then its digests. May take long, unless `stop` says that nobody wants to know any
+    /// more.
+    pub fn known(&self, item: &QueryItem, options: &TransferOptions, stop: &dyn Fn() -> bool) -> Option<FileDigests> {
+        let standing = self.find_published(&item.path, item.kind, item.fingerprint?, options.digests)?;
+        let is_same = !standing.needs_reading(options.verify)
+            || self.is_still_the_same(&item.path, &standing, None, options, stop);
+        is_same.then(|| self.believe(&item.path, &standing, None, Some(item.mtime)))
+    }
+
+    /// What an earlier session published of an item and still stands at its name.
+    pub(super) fn find_published(
+        &self,
+        path: &[u8],
+        kind: ItemKind,
+        source: Fingerprint,
+        wanted: Digests,
+    ) -> Option<Standing> {
+        if self.known_count(wanted) == 0 {
+            return None;
+        }
+        let (parent, name) = split_name(path);
+        let directory = self.shared.directories.find(parent)?;
+        let stat = stat_entry(&directory.dir, name).ok()??;
+        let (expected, wanted) = match kind {
+            ItemKind::File => (Kind::File, wanted),
+            ItemKind::Symlink => (Kind::Symlink, Digests::NONE),
+            _ => return None,
+        };
+        let stored = directory.file_system.ground.identity(&stat).filter(|_| stat.kind == expected)?;
+        let key = published_key(&PublishedItem { kind, path, source, stored });
+        let digests = self.shared.journal.as_ref()?.known(&key, wanted)?;
+        Some(Standing {
+            digests,
+            kind,
+            stat,
+            ground: directory.file_system.ground,
+            folds: directory.file_system.folds(),
+        })
+    }
+
+    /// It stays, and is this copy's. `mode` and `mtime` are what it is to have, as far as they are known.
+    pub fn believe(&self, path: &[u8], standing: &Standing, mode: Option<u32>, mtime: Option<Moment>) -> FileDigests {
+        self.shared.unkept.look(|| path.to_vec(), mode.map(|mode| mode & MODE_MASK), mtime, &standing.stat);
+        if standing.folds {
+            let mut published = self.shared.published.lock().unwrap_or_else(PoisonError::into_inner);
+            published.insert((standing.stat.device, standing.stat.inode), path.to_vec());
+        }
+        self.shared.count_in_memory(standing.kind, &standing.ground);
+        standing.digests
+    }
+
+    /// Reads what stands there, with `--verify disk` past the cache. `block_bytes` is told of a file that travels in blocks: its digest is
+    /// made of theirs.
+    pub fn is_still_the_same(
+        &self,
+        path: &[u8],
+        standing: &Standing,
+        block_bytes: Option<u32>,
+        options: &TransferOptions,
+        stop: &dyn Fn() -> bool,
+    ) -> bool {
+        let (parent, name) = split_name(path);
+        let open = |directory: &OpenDir| patiently(|| directory.dir.open_read(name, Links::Refuse));
+        let Ok(opened) = self.shared.directories.within(parent, "open to read back", open) else { return false };
+        let is_it = || {
+            let now = stat_file(&opened).ok().and_then(|stat| standing.ground.identity(&stat));
+            now.is_some() && now == standing.ground.identity(&standing.stat)
+        };
+        // Only what has reached storage is let go of by the cache.
+        let past_cache = || {
+            options.verify != Verify::Disk
+                || file::sync_data(&opened).and_then(|()| file::drop_cache(&opened, 0, 0)).is_ok()
+        };
+        let read = || {
+            let _entered = self.shared.watch.enter("read back", &path.into());
+            read_digests(&opened, standing.stat.size, options.digests, block_bytes, stop)
+        };
+        is_it() && past_cache() && read() == Some(standing.digests) && is_it()
+    }
+}
+
+/// The digests of a file as it can be read; `None` when it cannot be, or nobody wants to know any more.
+fn read_digests(
+    opened: &File,
+    size: u64,
+    wanted: Digests,
+    block_bytes: Option<u32>,
+    stop: &dyn Fn() -> bool,
+) -> Option<FileDigests> {
+    let Some(block_bytes) = block_bytes else {
+        return Some(read_range(opened, 0, size, wanted, stop)?.finish(true).as_file(wanted));
+    };
+    let mut tree = FileTree::new(block_bytes, wanted);
+    let count = block_count(size, block_bytes);
+    for index in 0..count {
+        let (start, length) = (index * u64::from(block_bytes), block_length(index, size, block_bytes));
+        tree.insert(index, length, read_range(opened, start, length, wanted, stop)?.finish(count == 1));
+    }
+    tree.finish(size)
+}
+
+fn read_range(opened: &File, start: u64, length: u64, wanted: Digests, stop: &dyn Fn() -> bool) -> Option<BlockHasher> {
+    let mut hasher = BlockHasher::new(wanted, start);
+    let mut slice = vec![0; SLICE_BYTES.min(usize::try_from(length).unwrap_or(SLICE_BYTES))];
+    let mut done = 0;
+    while done < length {
+        let want = (length - done).min(SLICE_BYTES as u64) as usize;
+        let read = file::read_full_at(opened, &mut slice[..want], start + done).ok()?;
+        if read < want || stop() {
+            return None;
+        }
+        hasher.update(&slice[..want]);
+        done += want as u64;
+    }
+    Some(hasher)
+}

@@ -1,0 +1,119 @@
+//! What an earlier session published: when it is believed, and when it is read first.
+
+use super::*;
+
+/// Publishes a file, with digests that are not of its content where that is `wrong`.
+fn published(directory: &Path, path: &str, content: &[u8], wrong: bool) {
+    let tree = begin(directory);
+    let told = if wrong { b"something else" } else { content };
+    let small = SmallFile { digests: small(path, told).digests, ..small(path, content) };
+    let entry = tree.write_small(&small, Existing::Replace, content).unwrap().unwrap();
+    tree.sync_all().unwrap();
+    entry.publish().unwrap();
+    tree.finish(false);
+}
+
+fn with(verify: Verify) -> TransferOptions {
+    TransferOptions { verify, ..options() }
+}
+
+/// As if the content had changed and no time had shown it.
+#[test]
+fn a_published_file_is_read_back_where_that_was_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    published(directory.path(), "right", b"content", false);
+    published(directory.path(), "wrong", b"content", true);
+    let tree = begin(directory.path());
+    let known = |path, verify| tree.known(&query(path, ItemKind::File, 7), &with(verify), &|| false).is_some();
+    assert!(known("right", Verify::Wire) && known("wrong", Verify::Wire));
+    assert!(known("right", Verify::Disk) && !known("wrong", Verify::Disk));
+    assert!(tree.known(&query("right", ItemKind::File, 7), &with(Verify::Disk), &|| true).is_none(), "nobody waits");
+}
+
+#[test]
+fn a_published_file_in_memory_is_always_read() {
+    let Ok(directory) = tempfile::tempdir_in("/dev/shm") else { return };
+    published(directory.path(), "right", b"content", false);
+    published(directory.path(), "wrong", b"content", true);
+    let tree = begin(directory.path());
+    let known = |path| tree.known(&query(path, ItemKind::File, 7), &options(), &|| false).is_some();
+    assert!(known("right") && !known("wrong"));
+    assert_eq!(tree.files_in_memory(), 1);
+}
+
+#[test]
+fn a_large_published_file_is_read_back_block_by_block() {
+    for digests in [BLAKE3, Digests::XXH128] {
+        let directory = tempfile::tempdir().unwrap();
+        let options = TransferOptions { digests, verify: Verify::Disk, ..options() };
+        let mut whole = carrack_core::digest::FileTree::new(BLOCK_BYTES_MIN, digests);
+        let tree = begin(directory.path());
+        let OpenedPart::Fresh(part) = tree.open_part(&offer("f"), &options, true).unwrap() else { panic!() };
+        for index in 0..4 {
+            part.write(index * BLOCK as u64, &block(index)).unwrap();
+            let mut hasher = BlockHasher::new(digests, index * BLOCK as u64);
+            hasher.update(&block(index));
+            whole.insert(index, BLOCK as u64, hasher.finish(false));
+        }
+        let found = whole.finish(4 * BLOCK as u64).unwrap();
+        part.finish(4 * BLOCK as u64).unwrap();
+        part.publish(found).unwrap();
+        tree.finish(false);
+        drop((part, tree));
+        let tree = begin(directory.path());
+        let OpenedPart::Present(standing) = tree.open_part(&offer("f"), &options, true).unwrap() else { panic!() };
+        assert!(standing.needs_reading(Verify::Disk) && !standing.needs_reading(Verify::Wire));
+        let same = |block_bytes| tree.is_still_the_same(b"f", &standing, Some(block_bytes), &options, &|| false);
+        assert!(same(BLOCK_BYTES_MIN));
+        // A sum of other blocks' digests is another; the file is then sent again.
+        assert_eq!(same(2 * BLOCK_BYTES_MIN), digests == BLAKE3);
+        assert!(matches!(tree.open_part(&offer("f"), &options, false).unwrap(), OpenedPart::Fresh(_)));
+    }
+}
+
+#[test]
+fn nothing_is_known_without_a_digest() {
+    let directory = tempfile::tempdir().unwrap();
+    published(directory.path(), "one", b"content", false);
+    let tree = begin(directory.path());
+    let none = TransferOptions { digests: Digests { adler32: true, ..Digests::NONE }, ..with(Verify::None) };
+    assert_eq!((tree.known_count(none.digests), tree.known_count(BLAKE3)), (0, 1));
+    assert_eq!(tree.known(&query("one", ItemKind::File, 7), &none, &|| false), None);
+}
+
+/// The same file under its name, but not the same any more.
+#[test]
+fn a_published_file_is_not_known_once_anything_was_done_to_it() {
+    type Change = fn(&Path);
+    let changes: [(&str, Change); 4] = [
+        ("content, and the time put back", |file| {
+            let times = std::fs::metadata(file).unwrap().modified().unwrap();
+            std::fs::write(file, "CONTENT").unwrap();
+            std::fs::File::options().write(true).open(file).unwrap().set_modified(times).unwrap();
+        }),
+        ("another name of it", |file| std::fs::hard_link(file, file.with_file_name("other")).unwrap()),
+        ("moved away and back", |file| {
+            let away = file.with_file_name("away");
+            std::fs::rename(file, &away).unwrap();
+            std::fs::rename(&away, file).unwrap();
+        }),
+        ("a copy of it", |file| {
+            let copy = file.with_file_name("copy");
+            std::fs::copy(file, &copy).unwrap();
+            std::fs::rename(&copy, file).unwrap();
+        }),
+    ];
+    for (what, change) in changes {
+        let directory = tempfile::tempdir().unwrap();
+        published(directory.path(), "one", b"content", false);
+        let file = directory.path().join("one");
+        let before = stat_file(std::fs::File::open(&file).unwrap()).unwrap().ctime;
+        while stat_file(std::fs::File::open(&file).unwrap()).unwrap().ctime == before {
+            // However coarse the clock is, it goes on.
+            change(&file);
+            let _ = std::fs::remove_file(file.with_file_name("other"));
+        }
+        let tree = begin(directory.path());
+        assert_eq!(tree.known(&query("one", ItemKind::File, 7), &options(), &|| false), None, "{what}");
+    }
+}

@@ -1,0 +1,232 @@
+//! What an earlier attempt left is used only if both the source and what was left are what they were. Whatever has been exchanged, altered,
+//! mounted or moved meanwhile: what a name gets is what its source has.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::process::Command;
+
+use carrack_faults::proxy::Proxy;
+
+use crate::support::node::Node;
+use crate::support::process::signal;
+use crate::support::running::Running;
+use crate::support::{Sandbox, is_root, ran, same_tree, tool, tree, wait_until};
+
+const MIB: usize = 1 << 20;
+/// Slow enough to be stopped in its midst.
+const SLOW: [&str; 3] = ["--bwlimit=12M", "--streams=2", "--retries=0"];
+const BLOCK: &str = "--block=256K";
+
+/// Waits until a file's change time is so old that a session that begins now takes it for settled.
+fn wait_until_settled(path: &Path) {
+    let changed = fs::metadata(path).unwrap().ctime();
+    wait_until("the change time is old", || carrack_sys::host::clock_seconds() > changed + 3);
+}
+
+/// Starts a copy, and stops it by a signal as soon as something is so.
+fn interrupt(command: &mut Command, how: &str, what: &str, so: impl FnMut() -> bool) {
+    let running = Running::start(command.args(SLOW));
+    wait_until(what, so);
+    signal(running.id(), how);
+    assert_ne!(running.end().code, 0, "it was done before it was to be stopped");
+}
+
+/// What is still on its way when the rest has come.
+fn tail(sandbox: &Sandbox, tree: &str) {
+    sandbox.write(format!("{tree}/b/tail"), tree::bytes(40 * MIB, 3));
+}
+
+/// A small and a large file, and another directory with other content of the same sizes and times.
+fn twins(sandbox: &Sandbox, one: &str, other: &str) {
+    for (name, size) in [("small", 3000), ("large", 3 * MIB)] {
+        let first = sandbox.write(format!("{one}/{name}"), tree::bytes(size, 1));
+        let second = sandbox.write(format!("{other}/{name}"), tree::bytes(size, 2));
+        let time = fs::metadata(first).unwrap().modified().unwrap();
+        File::options().write(true).open(second).unwrap().set_modified(time).unwrap();
+    }
+}
+
+fn holds_data_at(path: &Path, offset: u64) -> bool {
+    let mut found = [0; 4096];
+    File::open(path).is_ok_and(|file| file.read_exact_at(&mut found, offset).is_ok()) && found != [0; 4096]
+}
+
+/// Whether the part file in a directory has come so far.
+fn has_come(sandbox: &Sandbox, below: &str, offset: usize) -> bool {
+    sandbox.parts(below).iter().any(|part| holds_data_at(part, offset as u64))
+}
+
+/// Both files of [`twins`] have their names, and some of what follows them has come.
+fn are_there<'a>(sandbox: &'a Sandbox, to: &'a str) -> impl FnMut() -> bool + 'a {
+    let named = move |name: &str| sandbox.path(to).join("a").join(name).exists();
+    move || named("small") && named("large") && has_come(sandbox, to, 3 * MIB)
+}
+
+#[test]
+fn directories_exchanged_between_two_attempts_are_noticed() {
+    for digest in ["--digest=blake3", "--digest=xxh128"] {
+        let sandbox = Sandbox::new();
+        tail(&sandbox, "tree");
+        twins(&sandbox, "tree/a", "spare");
+        wait_until_settled(&sandbox.path("spare/large"));
+        let command = ["--json", BLOCK, digest, "tree/a", "tree/b", "to/"];
+        interrupt(sandbox.carrack().args(command), "TERM", "a is there", are_there(&sandbox, "to"));
+        fs::rename(sandbox.path("tree/a"), sandbox.path("gone")).unwrap();
+        fs::rename(sandbox.path("spare"), sandbox.path("tree/a")).unwrap();
+        let summary = sandbox.ok(command).summary();
+        same_tree(&sandbox.path("tree"), &sandbox.path("to"));
+        assert_eq!(summary["files_resumed"], 0, "{summary}");
+        assert!(summary["bytes_resumed"].as_u64() > Some(0), "{summary}");
+    }
+}
+
+#[test]
+fn what_was_published_and_is_the_same_is_not_sent_again() {
+    let sandbox = Sandbox::new();
+    tail(&sandbox, "tree");
+    twins(&sandbox, "tree/a", "spare");
+    std::os::unix::fs::symlink("small", sandbox.path("tree/a/link")).unwrap();
+    wait_until_settled(&sandbox.path("spare/large"));
+    for verify in ["wire", "disk", "none"] {
+        let (flag, to) = (format!("--verify={verify}"), format!("to-{verify}"));
+        let command = ["--json", BLOCK, &flag, "tree/a", "tree/b", &to];
+        interrupt(sandbox.carrack().args(command), "TERM", "a is there", are_there(&sandbox, &to));
+        let summary = sandbox.ok(command).summary();
+        same_tree(&sandbox.path("tree"), &sandbox.path(&to));
+        let known = summary["files_resumed"].as_u64().unwrap();
+        // What was verified by nothing cannot be compared with anything.
+        assert!(if verify == "none" { known == 0 } else { known == 3 }, "{verify}: {summary}");
+        assert_eq!((&summary["files_not_read_back"], &summary["parts_reread"]), (&0.into(), &0.into()), "{verify}");
+    }
+}
+
+#[test]
+fn a_file_system_mounted_in_place_of_another_is_noticed() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    twins(&sandbox, "one", "two");
+    tail(&sandbox, "tree");
+    fs::create_dir(sandbox.path("tree/a")).unwrap();
+    wait_until_settled(&sandbox.path("tree/b/tail"));
+    // In a mount namespace that goes with the command.
+    let with = |what: &str, command: &Command| {
+        let mut mounted = Command::new("unshare");
+        mounted.current_dir(sandbox.path(".")).env_clear();
+        mounted.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        mounted.args(["-m", "sh", "-c", "mount --bind \"$0\" tree/a && exec \"$@\"", what]);
+        mounted.arg(command.get_program()).args(command.get_args());
+        mounted
+    };
+    let mut command = sandbox.carrack();
+    command.args(["--json", BLOCK, "tree/a", "tree/b", "to/"]);
+    interrupt(&mut with("one", &command), "TERM", "a is there", are_there(&sandbox, "to"));
+    let done = ran(with("two", &command).output().unwrap());
+    assert_eq!((done.code, &done.summary()["files_resumed"]), (0, &0.into()), "{}", done.stderr);
+    same_tree(&sandbox.path("two"), &sandbox.path("to/a"));
+    // Another namespace, the same copy: it goes on.
+    assert!(done.summary()["bytes_resumed"].as_u64() > Some(0), "{}", done.stdout);
+}
+
+#[test]
+fn another_node_at_the_same_address_is_another_source() {
+    let sandbox = Sandbox::new();
+    ["one/tree", "two/tree"].iter().for_each(|tree| tail(&sandbox, tree));
+    twins(&sandbox, "one/tree/a", "two/tree/a");
+    wait_until_settled(&sandbox.path("two/tree/a/large"));
+    let nodes = ["one", "two"].map(|root| Node::start(&sandbox, root, &[]));
+    let proxy = Proxy::start(nodes[0].address.parse().unwrap());
+    let command = |node: &Node| {
+        let mut command = sandbox.carrack();
+        let at = |path| format!("carrack://{}/{path}", proxy.address());
+        command.args(["--json", BLOCK, &node.token(), &at("tree/a"), &at("tree/b"), "to/"]);
+        command
+    };
+    interrupt(&mut command(&nodes[0]), "TERM", "a is there", are_there(&sandbox, "to"));
+    proxy.retarget(nodes[1].address.parse().unwrap());
+    // Its user has been told, and takes the new key.
+    fs::remove_dir_all(sandbox.path("home")).unwrap();
+    fs::create_dir(sandbox.path("home")).unwrap();
+    let done = ran(command(&nodes[1]).output().unwrap());
+    assert_eq!((done.code, &done.summary()["files_resumed"]), (0, &0.into()), "{}", done.stderr);
+    same_tree(&sandbox.path("two/tree/a"), &sandbox.path("to/a"));
+}
+
+#[test]
+fn a_part_file_altered_between_two_attempts_is_read_again() {
+    let sandbox = Sandbox::new();
+    sandbox.write("f", tree::bytes(32 * MIB, 1));
+    for way in ["TERM", "KILL"] {
+        let command = ["--json", BLOCK, "f", &format!("{way}/")];
+        interrupt(sandbox.carrack().args(command), way, "some of it is there", || has_come(&sandbox, way, 14 * MIB));
+        let part = sandbox.parts(way).remove(0);
+        let file = File::options().read(true).write(true).open(part).unwrap();
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, 100).unwrap();
+        file.write_all_at(&[!byte[0]], 100).unwrap();
+        let summary = sandbox.ok(command).summary();
+        assert_eq!(summary["parts_reread"], 1, "{summary}");
+        assert!(summary["bytes_reread"].as_u64() > Some(MIB as u64), "{summary}");
+        assert!(summary["bytes_resumed"].as_u64() > Some(MIB as u64), "{summary}");
+        assert!(fs::read(sandbox.path("f")).unwrap() == fs::read(sandbox.path(format!("{way}/f"))).unwrap(), "{way}");
+    }
+}
+
+#[test]
+fn a_part_of_an_older_source_costs_what_has_changed() {
+    let sandbox = Sandbox::new();
+    let source = sandbox.write("f", tree::bytes(32 * MIB, 1));
+    let command = ["--json", BLOCK, "f", "to/"];
+    interrupt(sandbox.carrack().args(command), "TERM", "some of it is there", || has_come(&sandbox, "to", 14 * MIB));
+    File::options().write(true).open(&source).unwrap().write_all_at(b"changed", MIB as u64).unwrap();
+    let summary = sandbox.ok(command).summary();
+    assert!(summary["bytes_resumed"].as_u64() > Some(4 * MIB as u64), "{summary}");
+    assert!(fs::read(source).unwrap() == fs::read(sandbox.path("to/f")).unwrap());
+}
+
+/// Another program copies the destination while it is being written, and the copy is gone on with.
+#[test]
+fn a_destination_that_was_copied_meanwhile_is_not_believed() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tree/f", tree::bytes(40 * MIB, 1));
+    fs::create_dir(sandbox.path("other")).unwrap();
+    let markers = || {
+        let found = tree::walk(&sandbox.path("to")).into_iter();
+        found.filter(|path| path.to_string_lossy().ends_with(".marker")).collect::<Vec<_>>()
+    };
+    let copy = |from: &Path| {
+        tool(Command::new("cp").arg("-a").arg(from).arg(sandbox.path("other/")));
+    };
+    let mut length = 0;
+    interrupt(sandbox.carrack().args([BLOCK, "tree/", "to"]), "TERM", "more is claimed than was copied", || {
+        let now = markers().first().and_then(|marker| fs::metadata(marker).ok()).map_or(0, |marker| marker.len());
+        if length == 0 && has_come(&sandbox, "to", 4 * MIB) {
+            copy(&sandbox.parts("to")[0]);
+            length = now;
+        }
+        length > 0 && now > length + 400
+    });
+    copy(&markers()[0]);
+    let summary = sandbox.ok(["--json", BLOCK, "tree/", "other"]).summary();
+    assert_eq!(summary["parts_reread"], 1, "{summary}");
+    same_tree(&sandbox.path("tree"), &sandbox.path("other"));
+}
+
+/// Nothing there can be read past the cache: nobody is told that storage gave it back.
+#[test]
+fn what_memory_holds_is_not_called_read_back_from_storage() {
+    let sandbox = Sandbox::in_memory();
+    if !sandbox.path(".").starts_with("/dev/shm") {
+        return;
+    }
+    sandbox.write("tree/small", "small");
+    sandbox.write("tree/large", tree::bytes(2 * MIB, 1));
+    let done = sandbox.ok(["--verify=disk", "tree/", "to"]);
+    assert!(done.stderr.contains("storage gave it back but for 2 files"), "{}", done.stderr);
+    let summary = sandbox.ok(["--json", "--verify=disk", "tree/", "again"]).summary();
+    assert_eq!(summary["files_not_read_back"], 2, "{summary}");
+    let summary = sandbox.ok(["--json", "tree/", "wire"]).summary();
+    assert_eq!(summary["files_not_read_back"], 0, "{summary}");
+}
