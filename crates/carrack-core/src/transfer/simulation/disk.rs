@@ -30,6 +30,8 @@ pub struct Part {
     pub file: u64,
     pub mtime: Option<(i64, u32)>,
     pub fingerprint: Option<Fingerprint>,
+    /// Made by this session: nobody else has written to it.
+    pub fresh: bool,
     pub publishing: bool,
     pub checkpointing: bool,
 }
@@ -50,9 +52,9 @@ pub struct Entry {
 }
 
 impl Part {
-    pub fn new(file: u64, offer: &Offer) -> Self {
+    pub fn new(file: u64, offer: &Offer, fresh: bool) -> Self {
         let Offer { mtime, fingerprint, .. } = *offer;
-        Self { path: offer.path.clone(), file, mtime, fingerprint, publishing: false, checkpointing: false }
+        Self { path: offer.path.clone(), file, mtime, fingerprint, fresh, publishing: false, checkpointing: false }
     }
 }
 

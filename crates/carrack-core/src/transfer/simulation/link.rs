@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::disk::Entry;
 use super::plan::Mutant;
 use super::source::digest_of;
+use super::store::{TORN, ZEROS};
 use super::world::{Event, World};
 use crate::digest::BlockDigest;
 use crate::report::{Failure, ItemKind};
@@ -65,13 +66,25 @@ struct Frame {
 
 #[derive(Clone, Debug)]
 pub enum Content {
-    Block { item: u64, offset: u64, length: u32, whole: bool, content: Option<u64> },
-    Bundle { id: u64, entries: Vec<Entry> },
+    /// A hole carries no content.
+    Block {
+        item: u64,
+        offset: u64,
+        length: u32,
+        whole: bool,
+        hole: bool,
+        content: Option<u64>,
+    },
+    Bundle {
+        id: u64,
+        entries: Vec<Entry>,
+    },
 }
 
 impl Content {
     fn bytes(&self) -> u64 {
         match self {
+            Self::Block { hole: true, .. } => 0,
             Self::Block { length, .. } => u64::from(*length),
             Self::Bundle { entries, .. } => entries.iter().map(|entry| 100 + entry.size).sum(),
         }
@@ -145,7 +158,15 @@ impl World {
                 if let Job::Bundle(bundle) = &job {
                     self.bundles_out.insert(bundle.id);
                 }
-                let delay = self.disk_delay();
+                let rest = match &job {
+                    Job::Block(block) | Job::Check(block) => self.rest(block.item),
+                    Job::Bundle(_) => Duration::ZERO,
+                };
+                if !rest.is_zero() {
+                    let until = self.now() + rest;
+                    self.sender.handle_source_rests(stream, until);
+                }
+                let delay = rest + self.disk_delay();
                 self.enter(stream, Sending::Reading(job), delay);
             }
             Next::Wait(None) => {}
@@ -210,7 +231,7 @@ impl World {
         if let (Job::Block(block), Content::Block { length, .. }) = (&job, &content)
             && block.unsized_source
         {
-            let read = self.sender.scanned(block.item).map(|scanned| self.source.find(&scanned.path));
+            let read = self.sender.scanned(block.item).map(|scanned| self.source.number(scanned));
             let end = read.is_some_and(|item| block.offset + u64::from(*length) == self.source.items[item].size);
             self.sender.handle_read(block.item, block.offset, *length, end);
         }
@@ -240,9 +261,10 @@ impl World {
         }
         let index = block.offset / u64::from(self.plan.options.block_bytes);
         let fails = self.rng.chance(self.plan.read_failure) && self.rng.chance(300);
+        let opens = self.open_source(block.item);
         let result = match self.plan.mutant {
             Some(Mutant::ConfirmUnread) => Ok(self.told_held.get(&(block.item, index)).copied().unwrap_or_default()),
-            _ => match self.read_block(block, fails) {
+            _ => match self.read_block(block, fails || !opens) {
                 Content::Block { content: Some(content), .. } => Ok(digest_of(content)),
                 _ => Err(self.unread(block.item)),
             },
@@ -312,7 +334,10 @@ impl World {
     fn read(&mut self, job: &Job) -> Content {
         let fails = self.rng.chance(self.plan.read_failure) && self.rng.chance(300);
         match job {
-            Job::Check(block) | Job::Block(block) => self.read_block(block, fails),
+            Job::Check(block) | Job::Block(block) => {
+                let opens = self.open_source(block.item);
+                self.read_block(block, fails || !opens)
+            }
             Job::Bundle(bundle) => {
                 let entries = bundle.items.iter().map(|item| self.read_entry(item)).collect();
                 Content::Bundle { id: bundle.id, entries }
@@ -321,7 +346,7 @@ impl World {
     }
 
     fn read_entry(&mut self, item: &ScannedItem) -> Entry {
-        let number = self.source.find(&item.path);
+        let number = self.source.number(item);
         // Of a directory nothing is read.
         let gone = self.source.items[number].gone || self.rng.chance(self.plan.read_failure);
         let source = &self.source.items[number];
@@ -349,7 +374,7 @@ impl World {
 
     fn read_block(&self, block: &BlockJob, fails: bool) -> Content {
         let index = block.offset / u64::from(self.plan.options.block_bytes);
-        let item = self.sender.scanned(block.item).map(|scanned| self.source.find(&scanned.path));
+        let item = self.sender.scanned(block.item).map(|scanned| self.source.number(scanned));
         // Of a source that has another length by now, what is asked for may not be there.
         let resized = item.is_some_and(|item| {
             self.plan.resumes
@@ -369,13 +394,15 @@ impl World {
                 offset: block.offset,
                 length: block.length,
                 whole: block.whole,
+                hole: false,
                 content,
             };
         }
         let length = item.map_or(block.length, |item| self.source.block_length(item, index));
         let whole = item.map_or(block.whole, |item| self.source.blocks(item) == 1);
         assert!(block.unsized_source || item.is_none() || (length, whole) == (block.length, block.whole));
-        Content::Block { item: block.item, offset: block.offset, length, whole, content }
+        let hole = block.sparse && content == Some(ZEROS);
+        Content::Block { item: block.item, offset: block.offset, length, whole, hole, content }
     }
 
     fn report(&mut self, stream: u16, job: &Job, content: &Content) {
@@ -481,12 +508,12 @@ impl World {
         };
         let begin = match *content {
             Content::Bundle { id, .. } => self.receiver.begin_bundle(stream, id),
-            Content::Block { item, offset, length, whole, .. } => {
+            Content::Block { item, offset, length, whole, hole, .. } => {
                 let begin = self.receiver.begin_block(stream, item, offset, length, whole);
                 let begin = begin.expect("the sender keeps to the protocol");
                 if begin == Begin::Write {
                     self.disk.begin(stream, item, offset);
-                    self.begin_in_store(item, offset);
+                    self.begin_in_store(item, offset, hole);
                 }
                 begin
             }
@@ -503,14 +530,26 @@ impl World {
         !matches!(begin, Begin::WaitFor(_))
     }
 
-    fn begin_in_store(&mut self, item: u64, offset: u64) {
+    fn begin_in_store(&mut self, item: u64, offset: u64, hole: bool) {
         let index = offset / u64::from(self.plan.options.block_bytes);
         let part = &self.disk.parts[&item];
         if self.plan.resumes {
             let number = self.source.find(&part.path);
             assert!(!self.held_right.contains(&(number, index)), "block {index} of {number} was held, and comes again");
         }
-        self.store.begin(part.file, index, self.plan.mutant != Some(Mutant::ClaimKept));
+        let file = part.file;
+        self.store.begin(file, index, self.plan.mutant != Some(Mutant::ClaimKept));
+        if !self.is_hole_there(item, index, hole) {
+            // From here on it is neither what it was nor what it will be.
+            self.store.write(file, index, TORN);
+        }
+    }
+
+    /// A hole need not be written where nothing has been since this session made the file.
+    fn is_hole_there(&self, item: u64, index: u64, hole: bool) -> bool {
+        let part = &self.disk.parts[&item];
+        let untouched = part.fresh && !self.store.is_written(part.file, index);
+        hole && (untouched || self.plan.mutant == Some(Mutant::HoleNotWritten))
     }
 
     /// The receiver's thread has written a frame.
@@ -527,8 +566,8 @@ impl World {
         match frame.content {
             _ if !write => {}
             Content::Bundle { id, entries } => self.bundle_written(stream, id, entries),
-            Content::Block { item, offset, length, content, .. } => {
-                self.block_written(stream, item, offset, length, content)
+            Content::Block { item, offset, length, content, hole, .. } => {
+                self.block_written(stream, item, offset, length, (content, hole))
             }
         }
         self.disk.end(stream);
@@ -548,13 +587,14 @@ impl World {
         }
     }
 
-    fn block_written(&mut self, stream: u16, item: u64, offset: u64, length: u32, content: Option<u64>) {
+    fn block_written(&mut self, stream: u16, item: u64, offset: u64, length: u32, came: (Option<u64>, bool)) {
+        let (content, hole) = came;
         if self.rng.chance(self.plan.write_failure) && self.rng.chance(300) {
             let failure = Failure { code: ErrorCode::NoSpace, side: Side::Destination, message: "full".into() };
             self.forget_right(item);
             return self.receiver.handle_write_failed(stream, item, failure);
         }
-        let altered = self.rng.chance(self.plan.corruption);
+        let altered = self.rng.chance(self.plan.corruption) && !hole;
         let (index, swapped) = (offset / u64::from(self.plan.options.block_bytes), content.map(|content| content ^ 1));
         let misplaced = self.plan.mutant.filter(|_| self.rng.chance(100) && self.disk.parts.contains_key(&item));
         let arrived = if misplaced == Some(Mutant::SwappedOnTheWay) { swapped } else { content };
@@ -576,7 +616,9 @@ impl World {
         self.verdict.misplaced += u64::from(misplaced.is_some());
         let on_disk = if misplaced == Some(Mutant::SwappedOnDisk) { swapped } else { Some(arrived) };
         let file = part.file;
-        if let Some(content) = on_disk {
+        let is_there = self.is_hole_there(item, index, hole);
+        self.verdict.holes += u64::from(hole && !is_there);
+        if let Some(content) = on_disk.filter(|_| !is_there) {
             self.store.write(file, index, content);
         }
         // It may have been refused for being another than before.

@@ -64,6 +64,24 @@ pub enum Mutant {
     PublishUnchecked,
     /// That a source has changed since it was published is not looked at.
     ChangeIgnored,
+    /// A hole that comes for a part file is not written: it is taken for granted that nothing stands there.
+    HoleNotWritten,
+    /// Another file of the same name, size and times is taken for the one that was published.
+    IdentityIgnored,
+    /// A file of another host is taken for this one's, where all else is the same.
+    HostIgnored,
+    /// What changed just now is known by its times, though it may change again before these move.
+    FreshBelieved,
+    /// A source is opened and read though it changed just now.
+    NotSettled,
+    /// What is opened need not be what was listed.
+    ListingBelieved,
+    /// What the marker claims is believed of a part file that somebody else has altered.
+    PartBelieved,
+    /// What was published is believed to stand under its name, whatever stands there.
+    NameBelieved,
+    /// Of two sources with one name both are sent.
+    TwinsSent,
 }
 
 /// Who stops in the middle of a session.

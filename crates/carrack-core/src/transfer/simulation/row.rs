@@ -20,13 +20,23 @@ struct Row {
     clock: i64,
     verdict: Verdict,
     mutant: Option<Mutant>,
+    /// Sources change all the time, and sessions follow each other at once: within what a clock takes for one moment.
+    hectic: bool,
 }
 
 pub fn run(seed: u64, mutant: Option<Mutant>) -> Verdict {
     let mut rng = Rng::new(seed ^ 0x726f_7773);
     let plan = Plan::of_row(seed);
     let source = Source::new(&plan, &mut rng);
-    let mut row = Row { rng, source, store: Store::default(), clock: 0, verdict: Verdict::default(), mutant };
+    let mut row = Row {
+        rng,
+        source,
+        store: Store::default(),
+        clock: 0,
+        verdict: Verdict::default(),
+        mutant,
+        hectic: seed % 4 == 3 || matches!(mutant, Some(Mutant::FreshBelieved | Mutant::NotSettled)),
+    };
     row.stand_before();
     let disturbed = 1 + row.rng.below(4);
     for session in 0..=disturbed {
@@ -56,12 +66,14 @@ impl Row {
     /// One session; whether it ended with everything as it is at the source.
     fn session(&mut self, mut plan: Plan, last: bool) -> bool {
         plan.mutant = self.mutant;
+        if self.hectic && !last {
+            plan.source_change = 300;
+        }
         if self.mutant == Some(Mutant::PublishUnchecked) {
             (plan.options.verify, plan.rot) = (Verify::Disk, 300);
         }
-        self.source.ignores_changes = self.mutant == Some(Mutant::ChangeIgnored);
-        let empty = Source { items: Vec::new(), block_bytes: self.source.block_bytes, ignores_changes: false };
-        let source = std::mem::replace(&mut self.source, empty);
+        self.source.mutant = self.mutant;
+        let source = std::mem::take(&mut self.source);
         let mut world = World::session(plan, source, std::mem::take(&mut self.store), self.clock);
         world.play();
         world.finish();
@@ -91,7 +103,7 @@ impl Row {
                 ItemKind::File => item.scanned.size.is_some(),
                 kind => kind == ItemKind::Symlink,
             };
-            let copied = copied && !item.gone;
+            let copied = copied && !item.gone && !item.twin;
             let standing = self.store.standing(&item.scanned.path);
             copied
                 && standing
@@ -105,7 +117,7 @@ impl Row {
     /// Under a name is what was there before, or what some version of its source was. Only where nothing was synced, by the user's wish, may
     /// a power cut leave something else.
     fn check_names(&self) {
-        for (number, item) in self.source.items.iter().enumerate() {
+        for (number, item) in self.source.items.iter().enumerate().filter(|(_, item)| !item.twin) {
             let Some(standing) = self.store.standing(&item.scanned.path) else { continue };
             let whole =
                 standing.torn || is_foreign(standing) || self.source.is_version(number, standing.size, standing.blake3);
@@ -113,16 +125,38 @@ impl Row {
         }
     }
 
-    /// Time goes by: sources change, power fails, another command copies to the same names.
+    /// Time goes by, or none: sources change and are exchanged, power fails, others copy to the same names and alter what is there.
     fn between(&mut self) {
-        self.clock += self.rng.below(60) as i64;
-        let changes = if self.rng.chance(400) { 300 } else { 0 };
+        let (pause, often) = if self.hectic { (1, 1000) } else { (60, 400) };
+        self.clock += self.rng.below(pause) as i64;
+        let changes = if self.rng.chance(often) { 300 } else { 0 };
+        let exchanges = if self.rng.chance(200) { 300 } else { 0 };
         for item in 0..self.source.items.len() {
-            if self.source.items[item].scanned.kind != ItemKind::Directory && self.rng.chance(changes) {
+            let is_file = self.source.items[item].scanned.kind != ItemKind::Directory;
+            if is_file && self.rng.chance(changes) {
                 self.source.change(item, self.clock, &mut self.rng);
                 self.verdict.changes += 1;
             }
+            if is_file && self.rng.chance(exchanges) {
+                self.source.exchange(item, &mut self.rng);
+                self.verdict.exchanges += 1;
+            }
         }
+        if self.rng.chance(60) {
+            self.source.exchange_host();
+            self.verdict.hosts += 1;
+        }
+        self.others_write();
+        if self.rng.chance(150) {
+            self.verdict.power_cuts += 1;
+            self.store.power_cut(&mut self.rng);
+            self.check_names();
+        }
+        self.clock += self.rng.below(pause) as i64;
+    }
+
+    /// What others do at the destination.
+    fn others_write(&mut self) {
         if self.rng.chance(200) {
             for item in &self.source.items {
                 if self.rng.chance(200) && item.scanned.kind == ItemKind::File {
@@ -131,12 +165,18 @@ impl Row {
             }
             self.store.sync_names();
         }
-        if self.rng.chance(150) {
-            self.verdict.power_cuts += 1;
-            self.store.power_cut(&mut self.rng);
-            self.check_names();
+        if self.rng.chance(200) {
+            self.verdict.altered += self.store.alter_parts(&mut self.rng);
+            // As it was, but for content: what an editor does that puts times back.
+            for item in &self.source.items {
+                if let Some(standing) =
+                    self.store.standing(&item.scanned.path).cloned().filter(|_| self.rng.chance(300))
+                {
+                    self.store.rename(&item.scanned.path, Standing { blake3: digest_of(77).main, ..standing });
+                }
+            }
+            self.store.sync_names();
         }
-        self.clock += self.rng.below(60) as i64;
     }
 }
 

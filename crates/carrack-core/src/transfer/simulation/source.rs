@@ -2,7 +2,8 @@
 
 use blake3::hazmat::{self, Mode};
 
-use super::plan::{Plan, Rng, mix};
+use super::plan::{Mutant, Plan, Rng, mix};
+use super::store::ZEROS;
 use crate::digest::{BlockDigest, XXH128_BYTES, block_count, block_length};
 use crate::report::ItemKind;
 use crate::transfer::{Fingerprint, ScannedItem};
@@ -42,27 +43,63 @@ pub struct SourceItem {
     pub scanned: ScannedItem,
     /// Bytes, whether or not the scan could see that.
     pub size: u64,
-    /// Counts up with each change.
+    /// Which of its states it is in now: another has another content.
     pub version: u64,
-    /// Bytes of each version.
-    sizes: Vec<u64>,
+    states: Vec<State>,
+    inode: u64,
+    /// A later source of the same name: it is no item of its own, and never to be copied.
+    pub twin: bool,
     pub gone: bool,
 }
 
-#[derive(Debug)]
+/// What a source was at some time.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    size: u64,
+    inode: u64,
+    stat: Stat,
+}
+
+/// What a file system shows of a file: size, and when it was written and last changed.
+pub type Stat = (Option<u64>, Option<(i64, u32)>, Option<(i64, u32)>);
+
+impl SourceItem {
+    /// As it is now.
+    pub fn stat(&self) -> Stat {
+        (self.scanned.size, self.scanned.mtime, self.scanned.changed)
+    }
+
+    /// Whether it has ever been anything else.
+    pub fn has_changed(&self) -> bool {
+        self.states.len() > 1
+    }
+}
+
+#[derive(Debug, Default)]
 pub struct Source {
     pub items: Vec<SourceItem>,
     pub block_bytes: u32,
-    /// A mutant: the time of the last change is not looked at.
-    pub ignores_changes: bool,
+    pub mutant: Option<Mutant>,
+    /// Blocks of large files may be holes.
+    holes: bool,
+    /// Seconds that its clock takes for one moment; 0 when it tells nanoseconds.
+    grain: i64,
+    last_inode: u64,
+    /// Which host the files are on.
+    host: u64,
 }
 
 /// Seconds that the coarsest of clocks takes for one moment.
-const GRAIN: i64 = 2;
+pub const GRAIN: i64 = 2;
+/// Changed before all else, by every clock.
+const LONG_AGO: Option<(i64, u32)> = Some((-1000, 0));
 
 impl Source {
     pub fn new(plan: &Plan, rng: &mut Rng) -> Self {
-        let mut source = Self { items: Vec::new(), block_bytes: plan.options.block_bytes, ignores_changes: false };
+        let mut source = Self { block_bytes: plan.options.block_bytes, ..Self::default() };
+        if plan.resumes {
+            (source.holes, source.grain) = (plan.seed.is_multiple_of(2), (plan.seed / 2 % 3) as i64);
+        }
         let mut directory = String::new();
         let large_every = plan.small_items / plan.large_files.max(1) + 1;
         let (mut small, mut large) = (plan.small_items, plan.large_files);
@@ -93,14 +130,28 @@ impl Source {
                 _ => source.add(path("f"), ItemKind::File, rng.below(50_000)),
             }
         }
+        if plan.resumes && plan.seed.is_multiple_of(5) {
+            source.add_twins();
+        }
         source
+    }
+
+    /// Another source has some of the same names.
+    fn add_twins(&mut self) {
+        for number in 0..self.items.len() {
+            let ScannedItem { path, kind, size, .. } = self.items[number].scanned.clone();
+            if kind == ItemKind::File && size.is_some() && number % 3 == 0 {
+                self.add(path, kind, self.items[number].size);
+                let twin = self.items.last_mut().expect("it has been added");
+                (twin.scanned.root, twin.twin) = (1, true);
+            }
+        }
     }
 
     fn add(&mut self, path: Vec<u8>, kind: ItemKind, size: u64) {
         let mtime = Some((1, 2));
         let size_told = (kind == ItemKind::File).then_some(size);
-        let changed = Some((-1000, 0));
-        let fingerprint = None;
+        let (changed, fingerprint) = (LONG_AGO, None);
         let scanned = ScannedItem {
             root: 0,
             path,
@@ -113,7 +164,17 @@ impl Source {
             file: None,
             fingerprint,
         };
-        self.items.push(SourceItem { scanned, size, version: 0, sizes: vec![size], gone: false });
+        self.last_inode += 1;
+        let (inode, twin, gone) = (self.last_inode, false, false);
+        self.items.push(SourceItem { scanned, size, version: 0, states: Vec::new(), inode, twin, gone });
+        self.note(self.items.len() - 1);
+    }
+
+    /// An item has come into a new state: its content is what it never was.
+    fn note(&mut self, item: usize) {
+        let item = &mut self.items[item];
+        item.version = item.states.len() as u64;
+        item.states.push(State { size: item.size, inode: item.inode, stat: item.stat() });
     }
 
     fn add_large(&mut self, path: Vec<u8>, rng: &mut Rng) {
@@ -126,8 +187,11 @@ impl Source {
         };
         let least = if unsized_source { 0 } else { tuning::BUNDLED_FILE_BYTES_MAX + 1 };
         self.add(path, ItemKind::File, size.max(least));
-        if let Some(item) = self.items.last_mut().filter(|_| unsized_source) {
-            item.scanned.size = None;
+        let holes = self.holes;
+        let item = self.items.last_mut().expect("it has been added");
+        match unsized_source {
+            true => item.scanned.size = None,
+            false => item.scanned.sparse = holes,
         }
     }
 
@@ -139,34 +203,88 @@ impl Source {
     /// What an item is known by at this second: nothing if it may change once more within what its times tell apart.
     pub fn fingerprint(&self, item: usize, second: i64) -> Option<Fingerprint> {
         let scanned = &self.items[item].scanned;
-        let (changed, mtime) = (scanned.changed?, scanned.mtime.unwrap_or_default());
-        let changed = if self.ignores_changes { (i64::MIN, 0) } else { changed };
+        let believed = matches!(self.mutant, Some(Mutant::FreshBelieved | Mutant::ChangeIgnored));
         // What ends when it ends cannot be read again.
-        if changed.0 >= second - GRAIN || scanned.kind == ItemKind::File && scanned.size.is_none() {
+        if !(believed || self.is_settled(item, second)) || scanned.kind == ItemKind::File && scanned.size.is_none() {
             return None;
         }
-        let size = scanned.size.unwrap_or(u64::MAX);
-        let state = [item as u64, size, changed.0 as u64, changed.1.into(), mtime.0 as u64, mtime.1.into()];
+        Some(self.fingerprint_of(item, self.items[item].inode, self.items[item].stat()))
+    }
+
+    fn fingerprint_of(&self, item: usize, inode: u64, (size, mtime, changed): Stat) -> Fingerprint {
+        let seen = |ignored: Mutant, what: u64| if self.mutant == Some(ignored) { 0 } else { what };
+        let (mtime, changed) = (mtime.unwrap_or_default(), changed.unwrap_or_default());
+        let state = [
+            item as u64,
+            size.unwrap_or(u64::MAX),
+            mtime.0 as u64,
+            mtime.1.into(),
+            seen(Mutant::ChangeIgnored, changed.0 as u64),
+            seen(Mutant::ChangeIgnored, changed.1.into()),
+            seen(Mutant::IdentityIgnored, inode),
+            seen(Mutant::HostIgnored, self.host),
+        ];
         let number = state.into_iter().fold(0, |number, part| mix(number ^ part));
-        Some((u128::from(number) << 64 | u128::from(mix(!number))).to_be_bytes())
+        (u128::from(number) << 64 | u128::from(mix(!number))).to_be_bytes()
+    }
+
+    /// Whether the item had this content when it had this fingerprint.
+    pub fn had(&self, item: usize, fingerprint: Fingerprint, size: u64, blake3: [u8; 32]) -> bool {
+        let states = self.items[item].states.iter().enumerate();
+        let mut of_it = states.filter(|(_, state)| self.fingerprint_of(item, state.inode, state.stat) == fingerprint);
+        of_it.any(|(version, state)| state.size == size && self.blake3_of(item, version as u64, size) == blake3)
+    }
+
+    /// Whether it would show if an item were changed at this second, or later.
+    pub fn is_settled(&self, item: usize, second: i64) -> bool {
+        self.items[item].scanned.changed.is_none_or(|changed| changed.0 < second - GRAIN)
     }
 
     /// Another content, and nothing of it to be seen.
     pub fn change_content(&mut self, item: usize) {
-        let item = &mut self.items[item];
-        item.version += 1;
-        item.sizes.push(item.size);
+        self.note(item);
+    }
+
+    /// Another file of the same size, of long ago, has come to the name: its directory was exchanged, another one mounted. Or one that was
+    /// there before is back.
+    pub fn exchange(&mut self, number: usize, rng: &mut Rng) {
+        let item = &mut self.items[number];
+        let back = item.states.iter().rposition(|state| state.inode != item.inode).filter(|_| rng.chance(300));
+        if let Some(back) = back {
+            let State { size, inode, stat } = item.states[back];
+            (item.version, item.size, item.inode) = (back as u64, size, inode);
+            (item.scanned.size, item.scanned.mtime, item.scanned.changed) = stat;
+            return;
+        }
+        self.last_inode += 1;
+        (item.inode, item.scanned.changed) = (self.last_inode, LONG_AGO);
+        self.note(number);
+    }
+
+    /// All of it lies on another host from now on, where it looks the same.
+    pub fn exchange_host(&mut self) {
+        self.host += 1;
+        let files = |kind| matches!(kind, ItemKind::File | ItemKind::Symlink);
+        let items: Vec<usize> = (0..self.items.len()).filter(|&item| files(self.items[item].scanned.kind)).collect();
+        for item in items {
+            // No file of before comes back.
+            let SourceItem { states, inode, .. } = &mut self.items[item];
+            states.iter_mut().for_each(|state| state.inode = *inode);
+            self.note(item);
+        }
     }
 
     /// Another content, at this second of the source's clock. What the file system shows of it, besides that it changed, may be
     /// the same.
     pub fn change(&mut self, item: usize, second: i64, rng: &mut Rng) {
         let block = u64::from(self.block_bytes);
+        let number = item;
         let item = &mut self.items[item];
-        item.version += 1;
-        item.scanned.changed = Some((second, rng.below(1_000_000_000) as u32));
+        let nanos = rng.below(1_000_000_000) as u32;
+        let changed = if self.grain == 0 { (second, nanos) } else { (second - second.rem_euclid(self.grain), 0) };
+        item.scanned.changed = Some(changed);
         if rng.chance(500) {
-            item.scanned.mtime = Some((second, 0));
+            item.scanned.mtime = Some((changed.0, 0));
         }
         if let Some(size) = item.scanned.size.as_mut().filter(|_| rng.chance(300)) {
             item.size = if *size <= tuning::BUNDLED_FILE_BYTES_MAX && rng.chance(700) {
@@ -176,10 +294,19 @@ impl Source {
             };
             *size = item.size;
         }
-        item.sizes.push(item.size);
+        self.note(number);
     }
 
-    /// The number of an item's path, which is unique.
+    /// The number of an item.
+    pub fn number(&self, scanned: &ScannedItem) -> usize {
+        let twin = |item: &SourceItem| item.twin && item.scanned.path == scanned.path;
+        match scanned.root {
+            0 => self.find(&scanned.path),
+            _ => self.items.iter().position(twin).expect("a twin of the second root"),
+        }
+    }
+
+    /// The number of a path's first item.
     pub fn find(&self, path: &[u8]) -> usize {
         let number = path.iter().rposition(|byte| !byte.is_ascii_digit()).map_or(0, |place| place + 1);
         let number: usize = String::from_utf8_lossy(&path[number..]).parse().expect("names end in their number");
@@ -189,16 +316,19 @@ impl Source {
 
     /// A block as it is now.
     pub fn block(&self, item: usize, index: u64) -> u64 {
-        block_at(item, self.items[item].version, index)
+        self.block_of(item, self.items[item].version, index)
+    }
+
+    fn block_of(&self, item: usize, version: u64, index: u64) -> u64 {
+        let block = mix(mix((item as u64) << 20 | index).wrapping_add(version));
+        if self.items[item].scanned.sparse && mix(!block).is_multiple_of(4) { ZEROS } else { block }
     }
 
     /// Whether this is what some version of the item was.
     pub fn is_version(&self, item: usize, size: u64, blake3: [u8; 32]) -> bool {
-        let versions = 0..=self.items[item].version;
-        versions.rev().any(|version| {
-            let had = self.items[item].sizes[version as usize];
-            had == size && self.blake3_of(item, version, had) == blake3
-        })
+        let states = self.items[item].states.iter().enumerate().rev();
+        let mut of_this_size = states.filter(|(_, state)| state.size == size);
+        of_this_size.any(|(version, state)| self.blake3_of(item, version as u64, state.size) == blake3)
     }
 
     /// Whether this is what the item is now.
@@ -213,7 +343,7 @@ impl Source {
         if scanned.kind != ItemKind::File || bundled {
             return digest_of(content_at(item, version)).main;
         }
-        let blocks = (0..block_count(size, self.block_bytes)).map(|index| block_at(item, version, index));
+        let blocks = (0..block_count(size, self.block_bytes)).map(|index| self.block_of(item, version, index));
         whole_blake3(&blocks.collect::<Vec<u64>>(), size, self.block_bytes)
     }
 
@@ -229,10 +359,6 @@ impl Source {
     pub fn content(&self, item: usize) -> u64 {
         content_at(item, self.items[item].version)
     }
-}
-
-fn block_at(item: usize, version: u64, index: u64) -> u64 {
-    mix(mix((item as u64) << 20 | index).wrapping_add(version))
 }
 
 fn content_at(item: usize, version: u64) -> u64 {

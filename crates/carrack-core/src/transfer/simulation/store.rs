@@ -15,12 +15,18 @@ use crate::transfer::Fingerprint;
 
 /// Content of what was torn.
 pub const TORN: u64 = !7;
+/// Content of a hole, and of what was never written.
+pub const ZEROS: u64 = !5;
+/// Content of what somebody else wrote.
+const FOREIGN: u64 = !77;
 
 #[derive(Debug, Default)]
 pub struct Store {
     boot: u64,
     last_file: u64,
     last_inode: u64,
+    /// Counts every write.
+    writes: u64,
     /// Under each name the standings since the last sync, the visible one last.
     pub names: BTreeMap<Vec<u8>, Vec<Option<Standing>>>,
     pub files: BTreeMap<u64, PartFile>,
@@ -46,6 +52,8 @@ pub struct Standing {
 #[derive(Debug, Default)]
 pub struct PartFile {
     cells: BTreeMap<u64, Cell>,
+    /// What tells that it is the file that it was, untouched: which write was the last.
+    identity: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -86,6 +94,11 @@ pub enum Record {
     },
     Dropped {
         file: u64,
+    },
+    /// The file as a session in good order has left it.
+    Left {
+        file: u64,
+        identity: u64,
     },
 }
 
@@ -133,17 +146,18 @@ impl Store {
     }
 
     fn cell(&mut self, file: u64, index: u64) -> &mut Cell {
+        self.writes += 1;
         let file = self.files.get_mut(&file).expect("what is written is there");
+        file.identity = self.writes;
         file.cells.entry(index).or_default()
     }
 
-    /// A block is being written: from here on it is neither what it was nor what it will be.
+    /// A block is about to be written.
     pub fn begin(&mut self, file: u64, index: u64, withdraw: bool) {
         if withdraw {
             self.withdraw(file, index);
         }
         assert!(!self.claims.contains_key(&(file, index)), "a block that the marker claims is written over");
-        self.write(file, index, TORN);
     }
 
     /// Takes a claim back.
@@ -158,9 +172,40 @@ impl Store {
         (cell.cached, cell.dirty) = (Some(content), true);
     }
 
-    /// As it can be read.
+    /// As it can be read; what was never written is there too. `None` when there is no such file.
     pub fn read(&self, file: u64, index: u64) -> Option<u64> {
-        self.files.get(&file)?.cells.get(&index)?.cached
+        let cell = self.files.get(&file)?.cells.get(&index);
+        Some(cell.and_then(|cell| cell.cached).unwrap_or(ZEROS))
+    }
+
+    /// Whether a block has ever been written.
+    pub fn is_written(&self, file: u64, index: u64) -> bool {
+        self.files.get(&file).is_some_and(|file| file.cells.contains_key(&index))
+    }
+
+    /// The marker tells how a part file was left.
+    pub fn left(&mut self, file: u64) {
+        if let Some(identity) = self.files.get(&file).map(|file| file.identity) {
+            self.append(Record::Left { file, identity }, false);
+        }
+    }
+
+    /// Somebody else writes to part files, makes holes in them, replaces them, or puts older copies in their place. Says how many.
+    pub fn alter_parts(&mut self, rng: &mut Rng) -> u64 {
+        let mut altered = 0;
+        for file in self.files.values_mut() {
+            if rng.chance(500) {
+                continue;
+            }
+            (self.writes, file.identity) = (self.writes + 1, self.writes + 1);
+            let (how, share) = (rng.below(3), [200, 1000][rng.below(2) as usize]);
+            for cell in file.cells.values_mut().filter(|_| rng.chance(share)) {
+                let content = [Some(FOREIGN), None, cell.cached][how as usize];
+                (cell.cached, cell.durable, cell.dirty) = (content, content, false);
+                altered += 1;
+            }
+        }
+        altered
     }
 
     /// Storage gives back something else from now on.
@@ -214,7 +259,7 @@ impl Store {
                 }
             }
             Record::Dropped { file } => self.claims.retain(|&(other, _), _| other != file),
-            Record::Session { .. } | Record::Part { .. } | Record::Published { .. } => {}
+            Record::Session { .. } | Record::Part { .. } | Record::Published { .. } | Record::Left { .. } => {}
         }
     }
 
@@ -223,8 +268,8 @@ impl Store {
         let cell = self.files.get(&file).and_then(|file| file.cells.get(&index)).copied().unwrap_or_default();
         let there = if durable { cell.durable } else { cell.cached };
         assert_eq!(
-            there.map(digest_of).as_ref(),
-            Some(digest),
+            digest_of(there.unwrap_or(ZEROS)),
+            *digest,
             "the marker claims block {index} of part {file}, which is not there (durable: {durable})"
         );
     }
@@ -293,10 +338,11 @@ impl Store {
         self.claims.clear();
     }
 
-    /// What the marker says, as a receiver reads it when it starts. Claims of another boot are not believed: what is in the part file is
-    /// digested anew. `None` when there is no marker.
-    pub fn replay(&mut self) -> Found {
+    /// What the marker says, as a receiver reads it when it starts. Claims of another boot, and of a part file that is not as a session has
+    /// left it, are not believed: what is in the part file is digested anew. `believed` is a mutant that does.
+    pub fn replay(&mut self, believed: bool) -> Found {
         let mut found = Found::default();
+        let mut left = BTreeMap::new();
         let (mut boot, mut durable) = (0, false);
         let mut paths = BTreeMap::new();
         let records = self.marker.as_ref().map_or(&[][..], |marker| &marker.records);
@@ -308,6 +354,7 @@ impl Store {
                     found.parts.insert(path, FoundPart { file, size, blocks: BTreeMap::new() });
                 }
                 Record::Blocks { file, blocks } => {
+                    left.remove(&file);
                     let part = paths.get(&file).and_then(|path| found.parts.get_mut(path));
                     let Some(part) = part.filter(|part| part.file == file) else { continue };
                     for (index, digest) in blocks {
@@ -322,16 +369,17 @@ impl Store {
                 }
                 Record::Published { .. } => {}
                 Record::Dropped { file } => found.parts.retain(|_, part| part.file != file),
+                Record::Left { file, identity } => _ = left.insert(file, identity),
             }
         }
         found.parts.retain(|_, part| self.files.contains_key(&part.file));
         for part in found.parts.values_mut() {
-            let cells = &self.files[&part.file].cells;
-            let there = |index: &u64| cells.get(index).and_then(|cell| cell.cached);
-            part.blocks.retain(|index, (_, made)| *made == self.boot || there(index).is_some());
+            let file = &self.files[&part.file];
+            let untouched = believed || left.get(&part.file) == Some(&file.identity);
             for (index, (digest, made)) in &mut part.blocks {
-                if *made != self.boot {
-                    *digest = digest_of(there(index).unwrap_or(TORN));
+                if *made != self.boot || !untouched {
+                    let there = file.cells.get(index).and_then(|cell| cell.cached);
+                    *digest = digest_of(there.unwrap_or(ZEROS));
                 }
             }
         }

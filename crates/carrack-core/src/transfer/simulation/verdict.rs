@@ -6,6 +6,7 @@ use super::link::Receiving;
 use super::world::World;
 use crate::report::{ItemKind, ItemReport, Outcome};
 use crate::request::{Durability, MainDigest};
+use crate::wire::error_code::ErrorCode;
 
 /// Counts of what happened in one run, or in many.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +47,12 @@ pub struct Verdict {
     pub all_lost: u64,
     pub rows_whole: u64,
     pub retired: u64,
+    pub holes: u64,
+    pub exchanges: u64,
+    pub hosts: u64,
+    pub altered: u64,
+    pub rests: u64,
+    pub twins: u64,
 }
 
 impl Verdict {
@@ -87,6 +94,12 @@ impl Verdict {
             all_lost: self.all_lost + other.all_lost,
             rows_whole: self.rows_whole + other.rows_whole,
             retired: self.retired + other.retired,
+            holes: self.holes + other.holes,
+            exchanges: self.exchanges + other.exchanges,
+            hosts: self.hosts + other.hosts,
+            altered: self.altered + other.altered,
+            rests: self.rests + other.rests,
+            twins: self.twins + other.twins,
         }
     }
 
@@ -111,7 +124,7 @@ impl Verdict {
     }
 
     /// What some thousand rows of sessions must have seen.
-    pub fn named_in_rows(&self) -> [(&'static str, u64); 18] {
+    pub fn named_in_rows(&self) -> [(&'static str, u64); 24] {
         [
             ("a crash of the receiver", self.crashes),
             ("a power cut", self.power_cuts),
@@ -131,6 +144,12 @@ impl Verdict {
             ("a moment without streams", self.all_lost),
             ("a row that ended whole", self.rows_whole),
             ("a stream that ended as it was asked to", self.retired),
+            ("a hole that came for what had been written", self.holes),
+            ("a source exchanged for another", self.exchanges),
+            ("another host in place of the source's", self.hosts),
+            ("a block of a part file altered by somebody else", self.altered),
+            ("a source that was let rest before it was read", self.rests),
+            ("a second source of the same name", self.twins),
         ]
     }
 }
@@ -169,12 +188,19 @@ impl World {
         assert!(self.disk.parts.is_empty() && self.disk.bundles.is_empty() && self.disk.opening.is_empty());
         assert!(self.disk.directories.is_empty(), "directories without attributes: {:?}", self.disk.directories);
         let mut reports: BTreeMap<Vec<u8>, ItemReport> = BTreeMap::new();
+        let mut counted = [0; 6];
+        let is_twin = |report: &ItemReport| matches!(&report.outcome, Outcome::Failed(why) if why.code == ErrorCode::AlreadyExists);
         for report in std::mem::take(&mut self.reports) {
+            if is_twin(&report) {
+                counted[4] += 1;
+                self.verdict.twins += 1;
+                continue;
+            }
             let earlier = reports.insert(report.path.clone(), report);
             assert!(earlier.is_none(), "an item has ended twice: {earlier:?}");
         }
-        let mut counted = [0; 6];
-        for item in 0..self.source.items.len() {
+        let items = self.source.items.len();
+        for item in (0..items).filter(|&item| !self.source.items[item].twin).collect::<Vec<_>>() {
             let scanned = &self.source.items[item].scanned;
             let unseen = self.unseen.contains(&item);
             match reports.remove(&scanned.path) {
@@ -208,7 +234,7 @@ impl World {
         let times = self.disk.published.get(&report.path).copied().unwrap_or(0);
         // Sent again because two copies differed, of a source that changed or could not be read twice: then the last may fail
         // where an earlier one did not.
-        let fickle = source.version > 0 || self.plan.read_failure > 0 || self.plan.source_change > 0;
+        let fickle = source.has_changed() || self.plan.read_failure > 0 || self.plan.source_change > 0;
         assert!(times <= 1 || fickle, "{:?} was published {times} times", source.scanned);
         self.verdict.republished += u64::from(times > 1);
         match &report.outcome {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::disk::Disk;
 use super::link::Stream;
 use super::plan::{Crash, Mutant, Plan, Rng};
-use super::source::Source;
+use super::source::{GRAIN, Source, Stat};
 use super::store::{Found, Store};
 use super::verdict::Verdict;
 use crate::digest::BlockDigest;
@@ -99,6 +99,8 @@ pub struct World {
     pub sources_closed: BTreeSet<u64>,
     /// The version of each offered source when it was offered.
     pub opened_as: BTreeMap<u64, (usize, u64)>,
+    /// Of each offered source that has been opened: its item, and what it looked like then.
+    pub opened: BTreeMap<u64, (usize, Stat)>,
     pub reports: Vec<ItemReport>,
     pub aborted: bool,
     pub verdict: Verdict,
@@ -139,11 +141,11 @@ impl World {
         let rng = Rng::new(!plan.seed.rotate_left(7));
         let mut found = Found::default();
         if plan.resumes {
-            found = store.replay();
+            found = store.replay(plan.mutant == Some(Mutant::PartBelieved));
             store.start_session(plan.options.durability != Durability::None);
         }
         let known = !found.published.is_empty();
-        let config = SenderConfig { options: plan.options, targets: vec![Vec::new()], known };
+        let config = SenderConfig { options: plan.options, targets: vec![Vec::new(); 2], known };
         let checkpoints = plan.resumes && plan.mutant != Some(Mutant::PublishUnchecked);
         let mut world = Self {
             sender: Sender::new(config),
@@ -164,6 +166,7 @@ impl World {
             offers_out: BTreeSet::new(),
             sources_closed: BTreeSet::new(),
             opened_as: BTreeMap::new(),
+            opened: BTreeMap::new(),
             reports: Vec::new(),
             aborted: false,
             verdict: Verdict { transfers: 1, ..Verdict::default() },
@@ -313,7 +316,12 @@ impl World {
     fn change_source(&mut self, item: usize) {
         if self.plan.resumes {
             let second = self.second();
-            self.source.change(item, second, &mut self.rng);
+            // What is open stays what it is, whatever becomes of the name.
+            let is_open = self.opened.values().any(|&(open, _)| open == item);
+            match !is_open && self.rng.chance(200) {
+                true => self.source.exchange(item, &mut self.rng),
+                false => self.source.change(item, second, &mut self.rng),
+            }
             self.held_right.retain(|&(other, _)| other != item);
         } else {
             self.source.change_content(item);
@@ -338,6 +346,10 @@ impl World {
                 return self.sender.handle_scan_complete();
             };
             self.scanned += 1;
+            if item.twin && self.plan.mutant != Some(Mutant::TwinsSent) {
+                self.sender.handle_scan_failure(&item.scanned, failure(ErrorCode::AlreadyExists));
+                continue;
+            }
             if self.plan.resumes && item.gone && item.scanned.kind != ItemKind::Directory {
                 self.unseen.insert(self.scanned - 1);
                 continue;
@@ -471,7 +483,7 @@ impl World {
     }
 
     fn rescan(&mut self, before: &ScannedItem, attempt: u32) {
-        let number = self.source.find(&before.path);
+        let number = self.source.number(before);
         let item = &self.source.items[number];
         let vanished = Failure { code: ErrorCode::SourceVanished, side: Side::Source, message: "gone".into() };
         let found = if item.gone { Err(vanished) } else { Ok(self.source.scanned(number, self.second())) };
@@ -481,9 +493,48 @@ impl World {
 
     fn check_source(&mut self, number: u64) {
         let (item, version) = self.opened_as[&number];
-        let changed = self.source.items[item].version != version;
+        let now = &self.source.items[item];
+        // Where times tell, they alone do.
+        let opened = self.opened.remove(&number);
+        let changed = opened.map_or(now.version != version, |(_, stat)| now.stat() != stat);
         let failure = Failure { code: ErrorCode::SourceChanged, side: Side::Source, message: "changed".into() };
         self.sender.handle_source_checked(number, if changed { Err(failure) } else { Ok(()) });
+    }
+
+    /// The source of an offered item is opened with the first of its blocks; false when it is not what was listed, or is being changed.
+    pub fn open_source(&mut self, number: u64) -> bool {
+        let Some(scanned) = self.sender.scanned(number).filter(|scanned| self.plan.resumes && scanned.size.is_some())
+        else {
+            return true;
+        };
+        if self.opened.contains_key(&number) {
+            return true;
+        }
+        let (item, second) = (self.source.number(scanned), self.second());
+        let now = self.source.items[item].stat();
+        let listed = (scanned.size, scanned.mtime) == (now.0, now.1)
+            && scanned.fingerprint.is_none_or(|listed| self.source.fingerprint(item, second) == Some(listed));
+        let settled = self.source.is_settled(item, second) || self.plan.mutant == Some(Mutant::NotSettled);
+        let opens = settled && (listed || self.plan.mutant == Some(Mutant::ListingBelieved));
+        if opens {
+            self.opened.insert(number, (item, now));
+        }
+        opens
+    }
+
+    /// How long a stream lets a source rest before it opens it: until a change would show.
+    pub fn rest(&mut self, number: u64) -> Duration {
+        let Some(scanned) = self.sender.scanned(number).filter(|scanned| self.plan.resumes && scanned.size.is_some())
+        else {
+            return Duration::ZERO;
+        };
+        let changed = self.source.items[self.source.number(scanned)].scanned.changed;
+        let skipped = self.opened.contains_key(&number) || self.plan.mutant == Some(Mutant::NotSettled);
+        let Some((changed, _)) = changed.filter(|_| !skipped) else { return Duration::ZERO };
+        let settled = u64::try_from(changed + GRAIN + 1 - self.clock_base).unwrap_or(0);
+        let rest = Duration::from_secs(settled).saturating_sub(self.clock);
+        self.verdict.rests += u64::from(!rest.is_zero());
+        rest
     }
 
     fn act_for_receiver(&mut self, action: ReceiverAction) {
