@@ -112,6 +112,24 @@ impl Image {
         run(Command::new("mount").args(["-o", &format!("remount,{options}")]).arg(&self.at)).unwrap();
     }
 
+    /// Changes the inodes of an ext4 as no system call does, while it is not mounted: each is a path below the file system's root, a field and
+    /// a value in the words of `debugfs`.
+    pub fn set_inode_fields(&mut self, fields: &[(PathBuf, &str, String)]) {
+        run(Command::new("sync").arg("-f").arg(&self.at)).unwrap();
+        run(Command::new("umount").arg(&self.at)).unwrap();
+        self.mounted = false;
+        // Another mount namespace may keep the file system itself: a copy is nobody's yet.
+        let copy = self.snapshot(&self.file.with_extension("offline.img"));
+        copy.repair();
+        let words = |(path, field, value): &(PathBuf, &str, String)| {
+            format!("set_inode_field \"/{}\" {field} {value}\n", path.display())
+        };
+        let script = self.file.with_extension("debugfs");
+        std::fs::write(&script, fields.iter().map(words).collect::<String>()).unwrap();
+        run(Command::new("debugfs").args(["-w", "-f"]).arg(&script).arg(&copy.file)).unwrap();
+        *self = copy.mount(&self.at);
+    }
+
     /// Bytes that a user may still write.
     pub fn free_bytes(&self) -> u64 {
         let all = rustix::fs::statvfs(&self.at).unwrap();
@@ -123,11 +141,19 @@ impl Snapshot {
     /// Mounts it at a directory, made if it is not there, after its kind's own repair: what a machine does as it comes back.
     pub fn open(&self, at: &Path) -> Image {
         std::fs::create_dir_all(at).unwrap();
+        self.repair();
+        self.mount(at)
+    }
+
+    fn repair(&self) {
         if self.kind == Kind::Ext4 {
             // 1: errors were there and have been mended. The others replay their logs as they are mounted.
             let done = Command::new("e2fsck").args(["-fy"]).arg(&self.file).output().unwrap();
             assert!(done.status.code().is_some_and(|code| code <= 1), "{}", String::from_utf8_lossy(&done.stdout));
         }
+    }
+
+    fn mount(&self, at: &Path) -> Image {
         // The original may still be mounted: XFS would refuse a second one of the same name.
         let options = if self.kind == Kind::Xfs { "loop,nouuid" } else { "loop" };
         mount(self.kind, &self.file, at, options).unwrap();
