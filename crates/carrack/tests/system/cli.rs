@@ -8,7 +8,8 @@ use serde_json::Value;
 use crate::support::node::Node;
 use crate::support::{Sandbox, same_tree, tool, tree};
 
-const VERBS: [&str; 11] = ["copy", "gc", "ls", "stat", "mkdir", "mv", "rm", "sum", "serve", "completions", "man"];
+const VERBS: [&str; 12] =
+    ["copy", "gc", "ls", "stat", "mkdir", "mv", "rm", "sum", "serve", "token", "completions", "man"];
 
 /// Every line must be an object with the fields that all have; the last, and only that, a summary.
 fn objects(text: &str) -> Vec<Value> {
@@ -277,6 +278,7 @@ fn completions_and_manual_pages_know_every_verb() {
     pages.sort();
     let mut expected: Vec<String> =
         VERBS.iter().map(|verb| format!("carrack-{verb}.1")).chain(["carrack.1".to_string()]).collect();
+    expected.extend(["add", "list", "rm"].map(|verb| format!("carrack-token-{verb}.1")));
     expected.sort();
     assert_eq!(pages, expected);
     for page in pages {
