@@ -21,6 +21,7 @@ use crate::output::{self, format, json as objects};
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+    carrack_sys::host::give_memory_back();
     let path = |name: &str| flags.path(name).map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
     let root = path("root")
         .ok_or_else(|| CommandError::usage("serve needs --root DIR: what is not below it cannot be reached"))?;
