@@ -10,6 +10,7 @@ mod crash;
 mod destination;
 mod disk;
 mod durability;
+mod extremes;
 mod fast;
 mod faults;
 mod firewall;

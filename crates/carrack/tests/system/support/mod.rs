@@ -4,6 +4,8 @@ pub mod netns;
 pub mod node;
 pub mod process;
 pub mod running;
+pub mod schema;
+pub mod speaker;
 pub mod sshd;
 pub mod tree;
 
