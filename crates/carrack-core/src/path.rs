@@ -99,7 +99,7 @@ pub fn display_bytes(bytes: &[u8]) -> DisplayBytes<'_> {
 }
 
 /// Whether a terminal does other with a character than show it: C0, DEL and C1 (which may be obeyed even in UTF-8), ends of lines and
-/// paragraphs, and whatever is not seen ([`is_invisible`]).
+/// paragraphs, and whatever is not seen (`unicode`).
 pub fn drives_terminal(character: char) -> bool {
     character.is_control() || matches!(character, '\u{2028}' | '\u{2029}') || is_invisible(character)
 }
