@@ -25,6 +25,8 @@ pub const NAME_BYTES: usize = 255;
 pub const LINK_TARGET_BYTES: usize = 4096;
 /// Text of an error from the peer, in bytes.
 pub const ERROR_TEXT_BYTES: usize = 2048;
+/// Notes for a person that wait for whoever shows them: each has at most [`ERROR_TEXT_BYTES`], or is a line of ssh's.
+pub const NOTES_WAITING: usize = 64;
 /// Data connections of one transfer.
 pub const STREAMS: u16 = 256;
 /// Buffers for whole slices of all receiving streams of a process, in bytes: 150 streams have them. A stream beyond handles a TLS record at a

@@ -84,8 +84,8 @@ pub const STRAGGLER_AGE_MIN: Duration = Duration::from_millis(500);
 pub const TICK: Duration = Duration::from_millis(20);
 /// The same where it shows none: FAT counts by two seconds, ext3 and many servers by one; and a tick.
 pub const WHOLE_SECONDS: Duration = Duration::from_millis(2020);
-/// What changed so long ago is not being written by a call that began then: one call writes 2 GiB at most.
-pub const SETTLED_AFTER: Duration = Duration::from_secs(10);
+/// What changed so long ago is not being written by a call that began then: one call writes 2 GiB at most, at 4 MB/s or faster.
+pub const SETTLED_AFTER: Duration = Duration::from_secs(600);
 /// How often a file that changes again while its last change becomes old is looked at; where that takes [`WHOLE_SECONDS`], once.
 pub const RESTS_MAX: u32 = 5;
 

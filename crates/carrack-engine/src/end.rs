@@ -15,7 +15,7 @@ use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::{Credential, Reach};
 use carrack_core::wire::control::{Ask, Empty, FromAgent, Hello, Tell, ToAgent, Welcome};
 use carrack_core::wire::mux::Channel;
-use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError};
+use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError, peer_text};
 use carrack_sys::signal::{Stop, stop_requested};
 
 use crate::agent::{Agent, DataPort, Environment};
@@ -101,6 +101,7 @@ fn weight(tell: &Tell, encoded: usize) -> usize {
         Tell::Items(items) => size_of_val(&items.list[..]),
         Tell::Sums(sums) => size_of_val(&sums.list[..]),
         Tell::Page(page) => size_of_val(&page.entries[..]),
+        Tell::Inspected(inspected) => size_of_val(&inspected.facts[..]),
         _ => 0,
     };
     encoded + entries + size_of::<Incoming>()
@@ -205,7 +206,7 @@ impl Inbox {
                 .map_or(Duration::from_millis(100), |deadline| deadline.saturating_duration_since(Instant::now()));
             match self.receiver.recv_timeout(left.min(Duration::from_millis(100))) {
                 Ok((incoming, permit)) => match incoming {
-                    Incoming { tell: Ok(Tell::Note(text)), .. } => note(text),
+                    Incoming { tell: Ok(Tell::Note(text)), .. } => note(peer_text(&text)),
                     Incoming { tell: Err(failure), .. } => return Err(failure),
                     incoming if wanted(&incoming) => return Ok(incoming),
                     incoming if self.makes_room_for(&incoming, permit.as_ref().map_or(0, Permit::bytes)) => {

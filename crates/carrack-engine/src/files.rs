@@ -1,5 +1,6 @@
 //! The verbs of a file manager on any kind of location: an agent is brought up there and asked.
 
+use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::path::check_relative;
 use carrack_core::report::{Event, Failure, FileDigests, ItemKind, ItemReport, Outcome};
@@ -69,8 +70,9 @@ impl Files {
         reach: &Reach,
         observer: &(dyn Fn(Event) + Send + Sync),
     ) -> Result<Self, Failure> {
-        let (notes, told) = std::sync::mpsc::channel();
-        let note: Note = Arc::new(move |text| drop(notes.send(text)));
+        // Nobody reads them before the end is open: what is too much is not told.
+        let (notes, told) = std::sync::mpsc::sync_channel(limits::NOTES_WAITING);
+        let note: Note = Arc::new(move |text| drop(notes.try_send(text)));
         let mut inbox = Inbox::default();
         let opened = End::open(EndId::Source, location, credential, reach, inbox.share(), &note).and_then(|mut end| {
             match end.welcomed(&mut inbox, reach, &note) {

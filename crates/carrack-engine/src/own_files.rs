@@ -23,7 +23,9 @@ pub fn state_directory() -> PathBuf {
 
 fn base_directory(variable: &str, below_home: &str) -> PathBuf {
     let set = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from).join(below_home);
+    // One that is relative would lead into whatever directory the command is run in.
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    let home = || home.unwrap_or_else(|| PathBuf::from("/")).join(below_home);
     set.unwrap_or_else(home).join("carrack")
 }
 

@@ -12,7 +12,7 @@ pub use super::status::{
 };
 pub use super::verbs::{Collect, Entry, List, MakeDirectory, Page, Remove, Rename, Sum, Sums};
 
-use super::{ProtocolError, decode, peer::raw::Failure as RawFailure};
+use super::{ProtocolError, decode, fields, peer::raw::Failure as RawFailure};
 
 /// From the command to an agent.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -488,7 +488,7 @@ impl ToAgent {
     /// # Errors
     /// When it cannot be read or asks nothing that is known.
     pub fn from_bytes(bytes: &[u8]) -> Result<(u64, Ask), ProtocolError> {
-        let message: Self = decode(bytes, "a request", crate::limits::REQUEST_FIELDS)?;
+        let message: Self = decode(bytes, "a request", fields::REQUEST)?;
         let ask = message.ask.ok_or_else(|| ProtocolError::violation("the peer sent a request of unknown type"))?;
         Ok((message.request, ask))
     }
@@ -505,7 +505,7 @@ impl FromAgent {
     /// # Errors
     /// When it cannot be read or says nothing that is known.
     pub fn from_bytes(bytes: &[u8]) -> Result<(u64, Tell), ProtocolError> {
-        let message: Self = decode(bytes, "an answer", crate::limits::ANSWER_FIELDS)?;
+        let message: Self = decode(bytes, "an answer", fields::ANSWER)?;
         let tell = message.tell.ok_or_else(|| ProtocolError::violation("the peer sent an answer of unknown type"))?;
         Ok((message.request, tell))
     }

@@ -4,21 +4,28 @@
 use super::ProtocolError;
 use crate::limits;
 
-/// Messages in messages: an answer, its list, an element, its failure, and two more for what comes later.
-const DEPTH: u32 = 6;
-
-/// Bytes that a message takes at most once it is decoded.
-pub fn weight(bytes: &[u8]) -> usize {
-    bytes.len() + count(bytes, DEPTH) * limits::FIELD_BYTES
+/// What a kind of message may have, and how deep its lists lie. Names and texts are not looked into: their bytes are their owner's choice,
+/// and may look like fields.
+#[derive(Clone, Copy)]
+pub struct Most {
+    fields: usize,
+    depth: u32,
 }
+
+/// A request: what is asked, a role, its sources, their fields.
+pub const REQUEST: Most = Most { fields: limits::REQUEST_FIELDS, depth: 3 };
+/// An answer: what is told, a list, its elements' fields.
+pub const ANSWER: Most = Most { fields: limits::ANSWER_FIELDS, depth: 2 };
+/// A message of the peer conversation: its body, a list, its elements' fields.
+pub const PEER: Most = Most { fields: limits::PEER_FIELDS, depth: 2 };
 
 /// Refuses a message with more fields than any honest one has.
 ///
 /// # Errors
 /// Then.
-pub fn check(bytes: &[u8], what: &str, most: usize) -> Result<(), ProtocolError> {
-    let count = count(bytes, DEPTH);
-    if count > most {
+pub fn check(bytes: &[u8], what: &str, most: Most) -> Result<(), ProtocolError> {
+    let count = count(bytes, most.depth);
+    if count > most.fields {
         return Err(ProtocolError::violation(format!("the peer sent {what} of {count} parts")));
     }
     Ok(())
@@ -150,11 +157,25 @@ mod tests {
         assert!(PeerMessage::decode(&PeerMessage::Query { bundle: 1, items }.encode()).is_ok());
     }
 
+    /// Every byte of these names looks like a field, and a directory may be full of them.
+    #[test]
+    fn names_that_look_like_fields_are_not_counted() {
+        for byte in [b's', b'+', b'{', b'r'] {
+            let path = vec![byte; limits::NAME_BYTES];
+            let items = Items { list: vec![Item { path: path.clone(), ..Item::default() }; 2000] };
+            let entries = vec![Entry { path: path.clone(), ..Entry::default() }; limits::PAGE_ENTRIES];
+            for tell in [Tell::Items(items), Tell::Page(Page { entries })] {
+                let said = FromAgent { request: 1, tell: Some(tell) }.to_bytes();
+                assert!(FromAgent::from_bytes(&said).is_ok(), "{byte}");
+            }
+            let item = |index| field(2, &[vec![0x08, (index & 0x7f) as u8], field(2, &path)].concat());
+            let query: Vec<u8> = [vec![0x08, 1], (0..3000).flat_map(item).collect()].concat();
+            assert!(check(&field(14, &query), "a query", PEER).is_ok(), "{byte}");
+        }
+    }
+
     #[test]
     fn memory_is_foreseen() {
-        let items = FromAgent { request: 0, tell: Some(Tell::Items(Items { list: vec![Item::default(); 100] })) };
-        let weight = weight(&items.to_bytes());
-        assert!(weight >= 100 * size_of::<Item>(), "{weight}");
         assert!(size_of::<Item>() <= limits::FIELD_BYTES && size_of::<Entry>() <= limits::FIELD_BYTES);
         assert!(size_of::<PathFacts>() <= limits::FIELD_BYTES && size_of::<Source>() <= limits::FIELD_BYTES);
     }

@@ -82,7 +82,7 @@ impl fmt::Display for ProtocolError {
 impl std::error::Error for ProtocolError {}
 
 /// Decodes one protobuf message of at most [`crate::limits::MESSAGE_BYTES`], and of at most so many fields.
-fn decode<M: prost::Message + Default>(bytes: &[u8], what: &str, fields: usize) -> Result<M, ProtocolError> {
+fn decode<M: prost::Message + Default>(bytes: &[u8], what: &str, fields: fields::Most) -> Result<M, ProtocolError> {
     if bytes.len() > crate::limits::MESSAGE_BYTES {
         return Err(ProtocolError::violation(format!("the peer sent {what} of {} bytes", bytes.len())));
     }

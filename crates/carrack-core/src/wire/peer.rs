@@ -9,7 +9,7 @@ pub use super::earlier::QueryItem;
 use super::control::RawDigests;
 use super::earlier;
 use super::error_code::{ErrorCode, Side};
-use super::{ProtocolError, decode, peer_text};
+use super::{ProtocolError, decode, fields, peer_text};
 use crate::digest::BlockDigest;
 use crate::report::{Failure, FileDigests};
 use crate::transfer::Fingerprint;
@@ -199,7 +199,7 @@ impl PeerMessage {
     /// # Errors
     /// When the message cannot be read, or says what no peer may say.
     pub fn decode(bytes: &[u8]) -> Result<Self, ProtocolError> {
-        let message: raw::Peer = decode(bytes, "a peer message", crate::limits::PEER_FIELDS)?;
+        let message: raw::Peer = decode(bytes, "a peer message", fields::PEER)?;
         match message.body {
             Some(body) => from_raw(body),
             None => Err(ProtocolError::violation("the peer sent a message of unknown type")),

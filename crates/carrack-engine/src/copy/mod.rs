@@ -86,10 +86,10 @@ pub fn copy(request: &CopyRequest, observer: Observer<'_>) -> Report {
     let result = std::thread::scope(|scope| {
         // Notes come from the threads that read ssh's messages; they are handed on from here, in order. A thread that still waits for
         // a host when the run has ended must not hold it up: its notes go nowhere.
-        let (sender, notes) = mpsc::channel::<String>();
+        let (sender, notes) = mpsc::sync_channel::<String>(limits::NOTES_WAITING);
         scope.spawn(move || notes.iter().for_each(|text| observer(Event::Note(text))));
         let sender = Arc::new(Mutex::new(Some(sender)));
-        let lock = |sender: &Mutex<Option<mpsc::Sender<String>>>| {
+        let lock = |sender: &Mutex<Option<mpsc::SyncSender<String>>>| {
             sender.lock().unwrap_or_else(PoisonError::into_inner).clone()
         };
         let notes = Arc::clone(&sender);

@@ -214,7 +214,7 @@ impl Drop for LookUp {
 /// works. The others end by themselves.
 fn race(attempts: impl Iterator<Item = Attempt>, deadline: Instant) -> Connected {
     let mut attempts = attempts.peekable();
-    let mut last = io::Error::new(io::ErrorKind::InvalidInput, "no address to connect to");
+    let mut last = None;
     let (sender, results) = mpsc::channel();
     let mut waiting = 0;
     loop {
@@ -224,14 +224,18 @@ fn race(attempts: impl Iterator<Item = Attempt>, deadline: Instant) -> Connected
             std::thread::spawn(move || sender.send(attempt()));
         }
         if waiting == 0 {
-            return Err(last);
+            return Err(last.unwrap_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no address to connect to")));
         }
         let left = deadline.saturating_duration_since(Instant::now());
         let is_last = attempts.peek().is_none();
         match results.recv_timeout(if is_last { left } else { left.min(Duration::from_millis(250)) }) {
             Ok(Ok(connected)) => return Ok(connected),
             Ok(Err(error)) => {
-                last = error;
+                // That one may not be dialled must not outrun what became of another: its time would tell.
+                let refused = error.get_ref().is_some_and(|inner| inner.is::<super::dial_rule::Refused>());
+                if last.is_none() || !refused {
+                    last = Some(error);
+                }
                 waiting -= 1;
             }
             Err(_) if Instant::now() >= deadline => {

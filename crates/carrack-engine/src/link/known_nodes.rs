@@ -138,7 +138,10 @@ fn unusable(path: &Path, why: &str) -> Failure {
 fn read(path: &Path) -> Result<String, String> {
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+        // A link that leads nowhere is a list that cannot be read now.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && std::fs::symlink_metadata(path).is_err() => {
+            return Ok(String::new());
+        }
         Err(error) => return Err(describe(&error)),
     };
     let regular = file.metadata().map_err(|error| describe(&error))?.is_file();

@@ -514,7 +514,7 @@ impl PartFile {
             .file_system
             .ground
             .identity(&stat)
-            .filter(|_| stat.mtime == SEALED && directory.file_system.ground.shows_changes(&stat))
+            .filter(|_| stat.mtime == SEALED && directory.file_system.ground.proves_content(&stat))
     }
 
     /// Removes it.

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use carrack_core::digest::{BlockDigest, FileTree, block_count, block_length};
+use carrack_core::limits;
 use carrack_core::pace::RateLimit;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
 use carrack_core::request::Verify;
@@ -38,6 +39,8 @@ use crate::storage::walk::{self, Found};
 
 /// Items told to the command in one message.
 const ITEMS_PER_MESSAGE: usize = 500;
+/// What an item takes in a message beside its path and its failure's text, at most: digests and numbers.
+const ITEM_BYTES: usize = 256;
 /// How often a stream that waits looks whether its connection is still there.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// Found items handed to the machine at once.
@@ -444,7 +447,14 @@ impl SendRun {
     fn tell_command(&self, progress: Tell, items: &mut Vec<carrack_core::wire::control::Item>) {
         (self.voice.command)(progress);
         while !items.is_empty() {
-            let rest = items.split_off(items.len().min(ITEMS_PER_MESSAGE));
+            // As many as surely fit into one message.
+            let mut bytes = 0;
+            let fits = items.iter().take(ITEMS_PER_MESSAGE).take_while(|item| {
+                bytes += item.path.len() + item.failure.as_ref().map_or(0, |why| why.message.len()) + ITEM_BYTES;
+                bytes <= limits::MESSAGE_BYTES
+            });
+            let fits = fits.count().max(1);
+            let rest = items.split_off(fits);
             let list = std::mem::replace(items, rest);
             (self.voice.command)(Tell::Items(Items { list }));
         }

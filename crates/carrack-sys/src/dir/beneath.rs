@@ -8,10 +8,10 @@
 //! Invariant: nothing outside the root is opened, whoever renames things meanwhile. The walk never
 //! asks the kernel for `..`: a directory moved away under us would lead up another tree.
 
-use super::{Kind, Links, Stat, name, stat_file};
+use super::{Kind, Links, Stat, name, stat_entry, stat_file};
 use crate::retry;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::io;
 
@@ -209,7 +209,7 @@ fn pass(at: BorrowedFd<'_>, part: &[u8]) -> Result<Met, Errno> {
 }
 
 fn glance(at: BorrowedFd<'_>, part: &[u8]) -> Result<Met, Errno> {
-    let stat = Stat::new(&retry(|| rustix::fs::statat(at, part, AtFlags::SYMLINK_NOFOLLOW))?);
+    let stat = stat_entry(at, part).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     if stat.kind != Kind::Symlink {
         return Ok(Met::There(stat));
     }

@@ -90,6 +90,9 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
     }
     let default = CopyOptions::default();
     let verify = flags.parse("verify", parse_verify)?.unwrap_or(default.verify);
+    if verify == Verify::Source && takes_stdin {
+        return Err(CommandError::usage("--verify source reads the source twice, and standard input can be read once"));
+    }
     let encrypt = flags.parse("encrypt", parse_encrypt)?.unwrap_or(default.encrypt);
     let digest = copied_digests(flags, verify, encrypt)?.unwrap_or(default.digest);
     if output.manifest.is_some() && digest.main != Some(MainDigest::Blake3) {

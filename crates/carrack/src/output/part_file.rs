@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek, Write};
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::format;
@@ -164,7 +165,7 @@ fn spool() -> io::Result<File> {
     let mut random = [0; 8];
     carrack_sys::host::random_bytes(&mut random)?;
     let path = std::env::temp_dir().join(format!("carrack-output-{}", format::hex(&random)));
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
     fs::remove_file(&path)?;
     Ok(file)
 }

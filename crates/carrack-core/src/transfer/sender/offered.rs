@@ -13,6 +13,7 @@ use crate::request::Digests;
 use crate::transfer::ranges::Ranges;
 use crate::transfer::{BLOCKS_AHEAD, ScannedItem};
 use crate::wire::control::TransferOptions;
+use crate::wire::{VERSION_FINGERPRINT, VERSION_RESUME};
 
 #[derive(Debug)]
 pub(super) struct Offered {
@@ -24,6 +25,8 @@ pub(super) struct Offered {
     pub abandoned: Option<Failure>,
     /// Known from the start, or since the source ended.
     pub size: Option<u64>,
+    /// Whether holes may be told as such.
+    holes: bool,
     /// Before this, blocks have been taken, or are held.
     next_block: u64,
     /// Blocks to send again, or that turned out not to be held.
@@ -70,6 +73,8 @@ impl Offered {
             accepted: false,
             abandoned: None,
             size: scanned.size,
+            // A receiver that resumes and is of a version before 4 takes a part of an earlier session for zeros.
+            holes: !(VERSION_RESUME..VERSION_FINGERPRINT).contains(&options.version),
             scanned,
             next_block: 0,
             again: BTreeSet::new(),
@@ -183,7 +188,7 @@ impl Offered {
             length: self.length(index) as u32,
             whole: self.blocks() == Some(1),
             unsized_source: self.size.is_none(),
-            sparse: self.scanned.sparse,
+            sparse: self.scanned.sparse && self.holes,
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::request::{Digests, Durability, Existing, MainDigest, Verify};
 use crate::wire::control::TransferOptions;
-use crate::wire::{VERSION_RESUME, VERSION_XXH128};
+use crate::wire::VERSION_FINGERPRINT;
 
 /// SplitMix64: small, and good enough to choose faults with.
 #[derive(Debug)]
@@ -223,7 +223,7 @@ impl Plan {
         plan.resumes = true;
         plan.redials = true;
         let main = if seed % 3 == 1 { MainDigest::Xxh128 } else { MainDigest::Blake3 };
-        plan.options.version = if main == MainDigest::Xxh128 { VERSION_XXH128 } else { VERSION_RESUME };
+        plan.options.version = VERSION_FINGERPRINT;
         plan.options.digests.main = Some(main);
         plan.options.block_bytes = 64 << (10 + rng.below(3));
         plan.options.durability = match rng.below(4) {
