@@ -125,8 +125,8 @@ mod tests {
         let rest = |device, seconds, after: Duration| clocks.rest(&stat(device, seconds, 5), 0, now + after);
         assert_eq!(rest(1, 3600, Duration::ZERO), Rest::Young(TICK));
         assert_eq!(rest(1, 3600, TICK), Rest::Writing);
-        assert_eq!(rest(1, 3500, TICK), Rest::Settled);
-        assert_eq!(rest(1, 3700, TICK), Rest::Young(TICK));
+        assert_eq!(rest(1, 2900, TICK), Rest::Settled);
+        assert_eq!(rest(1, 4300, TICK), Rest::Young(TICK));
         assert_eq!(rest(1, 3600, TICK), Rest::Settled);
         assert_eq!(rest(2, 3600, 2 * TICK), Rest::Young(TICK));
     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::request::{Digests, Durability, Existing, MainDigest, Verify};
-use crate::wire::control::TransferOptions;
 use crate::wire::VERSION_FINGERPRINT;
+use crate::wire::control::TransferOptions;
 
 /// SplitMix64: small, and good enough to choose faults with.
 #[derive(Debug)]
