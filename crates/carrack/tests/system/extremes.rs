@@ -369,14 +369,16 @@ impl<'a> Trials<'a> {
     }
 
     fn run(&self, scene: Scene, channel: Channel, variant: &Variant) {
-        let fake = Fake::new();
+        let (fake, program) = (Fake::new(), std::fs::canonicalize(crate::support::program()).unwrap());
         let mut running = Running::start(&mut self.command(scene, &fake));
         let (ran, said, peak) = std::thread::scope(|scope| {
             let play = scope.spawn(|| fake.play(scene, channel, variant));
             let (mut peak, start) = (0, Instant::now());
             while running.is_running() {
-                // Its peak is read while it is there: it only grows.
-                peak = peak_resident(running.id()).unwrap_or(0).max(peak);
+                // Its peak is read while it is there: it only grows. Before it runs the program, its memory is this test's.
+                if std::fs::read_link(format!("/proc/{}/exe", running.id())).is_ok_and(|exe| exe == program) {
+                    peak = peak_resident(running.id()).unwrap_or(0).max(peak);
+                }
                 if start.elapsed() > PATIENCE {
                     signal(running.id(), "KILL");
                 }

@@ -63,7 +63,7 @@ fn a_host_without_the_program_gets_it_once() {
     assert_eq!(cached[0], far.cache.join(format!("carrack/agent-{}", &program[..32])));
 
     // One that was cut short, or altered since, is not trusted for its name alone: it does not speak, and is replaced.
-    std::fs::write(&cached[0], "#!/bin/sh\nexit 1\n").unwrap();
+    wait_until("the agent before has ended", || std::fs::write(&cached[0], "#!/bin/sh\nexit 1\n").is_ok());
     let third = sandbox.ok([&far.rsh, "tree/", &at(&sandbox, "far", "third")]);
     assert!(third.stderr.contains(SENDING), "{}", third.stderr);
     assert_eq!(b3sum(&far.cached()[0]), program);
@@ -243,7 +243,8 @@ fn a_program_in_the_cache_that_is_empty_altered_or_hangs_is_replaced() {
     let contents =
         [Vec::new(), good[..good.len() / 2].to_vec(), vec![0; good.len()], zeros_at_the_end, hangs_short, hangs];
     for (number, content) in contents.iter().enumerate() {
-        std::fs::write(&cached, content).unwrap();
+        // The agent of the copy before may still be ending: a program that runs cannot be written to.
+        wait_until("it can be written to", || std::fs::write(&cached, content).is_ok());
         assert!(copy(&format!("there-{number}")), "{number}");
         assert!(std::fs::read(&cached).unwrap() == good, "{number}");
     }
