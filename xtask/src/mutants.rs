@@ -49,7 +49,7 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "elements of lists are not counted before they are decoded",
         "crates/carrack-core/src/wire/fields.rs",
-        ["if count > most.fields {", "if count > most && bytes.is_empty() {"],
+        ["if count > most.fields {", "if count > most.fields && bytes.is_empty() {"],
         CORE,
     ),
     mutation(
