@@ -11,9 +11,9 @@ SETTLE_SECONDS = 3
 class Cgroup:
     """All that a measurement starts, on both sides, lives in one cgroup, whose CPU time is exact."""
 
-    def __init__(self):
+    def __init__(self, suffix=""):
         for base, self.v2 in (("/sys/fs/cgroup", True), ("/sys/fs/cgroup/unified", True), ("/sys/fs/cgroup/cpuacct", False)):
-            self.dir = pathlib.Path(base, f"carrack-bench-{os.getpid()}")
+            self.dir = pathlib.Path(base, f"carrack-bench-{os.getpid()}{suffix}")
             self.name = "cgroup v2" if self.v2 else "cgroup v1 cpuacct"
             if os.path.exists(base + ("/cgroup.controllers" if self.v2 else "/cpuacct.usage_user")) and os.access(base, os.W_OK):
                 self.dir.mkdir()

@@ -38,8 +38,10 @@ def fill(template, fields):
 
 # ---- The stage: directories and processes
 class Bench:
-    def __init__(self, options):
-        self.options, self.started = options, time.monotonic()
+    """One binary of Carrack with servers of its own. `other` is the stage of another binary: its sources and its links serve both."""
+
+    def __init__(self, options, carrack, other=None):
+        self.options, self.original, self.other, self.started = options, carrack, other, time.monotonic()
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="carrack-bench.", dir=options.dir))
         self.logs, self.on_disk = self.work / "logs", None
         self.places, self.client = {}, None
@@ -47,14 +49,14 @@ class Bench:
 
     def open(self):
         try:
-            self.cpu_time = accounting.Cgroup()
+            self.cpu_time = accounting.Cgroup("-before" if self.other else "")
         except OSError as error:
             print(f"note: {error}: CPU seconds are those of {self.cpu_time.name}", file=sys.stderr)
         for path in (self.work / "data", self.logs, self.work / "bin"):
             path.mkdir()
         # A copy: a build meanwhile changes nothing.
         self.carrack = self.work / "bin/carrack"
-        shutil.copy(self.options.carrack, self.carrack)
+        shutil.copy(self.original, self.carrack)
         self.environment = self.make_environment()
 
     def make_environment(self):
@@ -78,10 +80,12 @@ class Bench:
                 self.on_disk = pathlib.Path(tempfile.mkdtemp(prefix="carrack-bench.", dir=self.options.disk_dir))
                 data = self.on_disk / "data"
                 data.mkdir()
+            elif name == "far" and self.other:
+                link = self.other.place(name).link
             elif name == "far":
                 link = far_link.Link(self.options.link, self.logs / "link")
-                for host, address in ((link.near, link.near_address), (link.far, link.address)):
-                    (self.work / f"{host}.hosts").write_text(f"{servers.LOOPBACK} localhost\n{address} {os.uname().nodename}\n")
+            for host, address in ((link.near, link.near_address), (link.far, link.address)) if link else ():
+                (self.work / f"{host}.hosts").write_text(f"{servers.LOOPBACK} localhost\n{address} {os.uname().nodename}\n")
             self.places[name] = servers.Place(self, name, data, link)
         return self.places[name]
 
@@ -143,6 +147,8 @@ class Bench:
         if compared and not result["fault"]:
             result["fault"] = workloads.difference(source, target, shape, check)
         result["compared"] = check and compared
+        if self.options.before:
+            remove(place.out)  # two stages would need twice the room
         return result
 
     def timed(self, place, peer, command):
@@ -175,6 +181,8 @@ class Bench:
             self.client.wait()
         for place in self.places.values():
             place.close()
+            if place.link and not self.other:
+                place.link.close()
         self.cpu_time.close()
         for path in filter(None, (self.work, self.on_disk)):
             remove(path)
@@ -220,7 +228,8 @@ def session(bench):
         "memory_bytes": memory("MemTotal"), "congestion_control": default_congestion_control(),
         "cpu_time_from": bench.cpu_time.name, "directory": bench.options.dir, "push": bench.options.push, "versions": versions,
         "commit": (said_by("git", "rev-parse", "--short=12", "HEAD") or "unknown") + (" with changes" if changed else ""),
-        "carrack_sha256": hashlib.sha256(bench.carrack.read_bytes()).hexdigest()}
+        "carrack_sha256": hashlib.sha256(bench.carrack.read_bytes()).hexdigest(),
+        **({"before": said_by(bench.options.before, "--version")} if bench.options.before else {})}
 
 
 # ---- The command
@@ -234,7 +243,7 @@ def usable(place, workload, chosen):
     return found
 
 
-def measure(bench, options):
+def measure(bench, before, options):
     options.out.mkdir(parents=True, exist_ok=True)
     host, healthy = session(bench), True
     with open(options.out / "raw.jsonl", "a", encoding="utf-8") as raw:
@@ -246,24 +255,31 @@ def measure(bench, options):
             except OSError as error:
                 print(f"note: {name} is left out: {error}", file=sys.stderr)
                 continue
-            found = usable(place, workload, options.chosen[name])
+            stages = [(bench, "", usable(place, workload, options.chosen[name]))]
+            if before:
+                own = {peer: made for peer, made in options.chosen[name].items() if peer.startswith("carrack")}
+                stages.insert(0, (before, "-before", usable(before.place(workload.place), workload, own)))
             source = None if workload.kinds == ("memory",) else bench.source(place, shape)
             cells = workload.quick_cells if options.quick else workload.cells
             left_out = set()
             for number in range(options.runs or workload.runs):  # interleaved, so that a change of the host's mood hits all alike
-                for cell, (peer, command) in itertools.product(cells, found.items()):
-                    if (cell, peer) in left_out:
+                # Who comes first takes turns, too.
+                turns = stages if number % 2 == 0 else stages[::-1]
+                for cell, kind, (stage, suffix, found) in itertools.product(cells, options.chosen[name], turns):
+                    peer = kind + suffix
+                    if kind not in found or (cell, peer) in left_out:
                         continue
                     if cell:
                         place.link.set(cell)
-                    result = bench.run(place, peer, command, shape, source, check=number == 0)
+                    result = stage.run(stage.place(workload.place), peer, found[kind], shape, source, check=number == 0)
                     where = {"session": host["session"], "workload": name, "link": cell and str(cell), "run": number + 1}
                     print(json.dumps({"type": "run", **where, **result}), file=raw, flush=True)
                     print(line(name, cell, number + 1, result), file=sys.stderr, flush=True)
                     if result["fault"]:
                         healthy = False
                         left_out.add((cell, peer))
-            remove(place.out)
+            for stage, _, _ in stages:
+                remove(stage.place(workload.place).out)
             later = options.workloads[position + 1:]
             if source and all((options.shapes[w], WORKLOADS[w].place == "disk") != (shape, place.name == "disk") for w in later):
                 remove(source)
@@ -290,7 +306,7 @@ def minutes(options, name):
     cells = workload.quick_cells if options.quick else workload.cells
     able = [peer for peer, (needs, _) in options.chosen[name].items() if not any(servers.missing(need) for need in needs)]
     seconds = sum(seen.get((name, cell and str(cell), peer), guess(cell)) + 1 for cell in cells for peer in able)
-    return (seconds * (options.runs or workload.runs) + 10) / 60
+    return (seconds * (options.runs or workload.runs) * (2 if options.before else 1) + 10) / 60
 
 
 def announce(options):
@@ -320,12 +336,15 @@ def arguments():
     parser.add_argument("--disk-dir", default=str(ROOT / "target"), help="where those of `disk` go [%(default)s]")
     parser.add_argument("--out", type=pathlib.Path, help="where results go [bench/results; target/bench-quick with --quick]")
     parser.add_argument("--carrack", type=pathlib.Path, default=ROOT / "target/release/carrack", help="the binary [%(default)s]")
+    parser.add_argument("--before", type=pathlib.Path, metavar="FILE",
+                        help="another binary: each of Carrack's runs is made with both in turn, and the ratios are told")
     parser.add_argument("--link", type=pathlib.Path, default=ROOT / "target/release/carrack-link", help="what makes the link [%(default)s]")
     parser.add_argument("--timeout", type=float, default=600, help="of one run, in seconds [%(default)s]")
     parser.add_argument("--list", action="store_true", help="name the workloads, the peers and their commands")
     options = parser.parse_args()
     options.runs = options.runs or (1 if options.quick else None)
-    options.out = options.out or ROOT / ("target/bench-quick" if options.quick else "bench/results")
+    usual = "bench/results/before" if options.before else "bench/results"
+    options.out = options.out or ROOT / ("target/bench-quick" if options.quick else usual)
     unknown = [f"workload {w}" for w in options.workloads if w not in WORKLOADS] + [f"peer {p}" for p in options.peers or () if p not in PEERS]
     plain = all(re.fullmatch(r"[\w./+-]+", path) for path in (options.dir, options.disk_dir))
     if unknown or not plain or not all("=" in peer for peer in options.peer):
@@ -370,13 +389,16 @@ def main():
         return 0
     announce(options)
     on_signals(stop)
-    bench = Bench(options)
+    bench = Bench(options, options.carrack)
+    before = options.before and Bench(options, options.before, bench)
     try:
-        bench.open()
-        healthy = measure(bench, options)
+        for stage in filter(None, (bench, before)):
+            stage.open()
+        healthy = measure(bench, before, options)
     finally:
         on_signals(signal.SIG_IGN)
-        bench.close()
+        for stage in filter(None, (before, bench)):
+            stage.close()
     report.report(options.out, options.workloads)
     return 0 if healthy else 1
 

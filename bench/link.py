@@ -1,11 +1,13 @@
 """Two hosts with a long way between them: the network namespaces that `carrack-link` makes and joins."""
 import os
+import pathlib
 import shutil
 import subprocess
 
 import workloads
 
 CLOSE_SECONDS = 10
+ALLOWED = pathlib.Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 
 
 class Link:
@@ -24,9 +26,13 @@ class Link:
         except ValueError:
             self.close()
             raise OSError(f"carrack-link: {log.read_text(errors='replace').strip()}") from None
+        # A namespace takes only what the host allows to everybody; put back at the end.
+        self.allowed = ALLOWED.read_text()
 
     def set(self, cell):
         """The kernel takes the congestion control for each connection as it is made, on either side."""
+        if cell.congestion not in ALLOWED.read_text().split():
+            ALLOWED.write_text(f"{self.allowed.strip()} {cell.congestion}")
         for host in (self.near, self.far):
             choose = f"echo {cell.congestion} > /proc/sys/net/ipv4/tcp_congestion_control"
             subprocess.run(["ip", "netns", "exec", host, "sh", "-c", choose], check=True)
@@ -34,6 +40,8 @@ class Link:
         self.process.stdin.flush()
 
     def close(self):
+        if hasattr(self, "allowed") and ALLOWED.read_text() != self.allowed:
+            ALLOWED.write_text(self.allowed)
         self.process.stdin.close()  # asks it to end
         try:
             self.process.wait(CLOSE_SECONDS)

@@ -71,7 +71,7 @@ def table(workload, host, runs):
         if good:
             cells.update(figures(good))
         lines.append(f"| {' | '.join(cells.get(name) or '' for name in columns)} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + beside(runs)
 
 
 def figures(good):
@@ -87,6 +87,36 @@ def figures(good):
         if values:
             found[f"{what} cached %"] = f"{statistics.median(values):.0f}"
     return found
+
+
+def beside(runs):
+    """How Carrack's runs compare with those of the binary given by --before: the medians' ratios, and how far the runs lie apart."""
+    found, lines = groups(runs), []
+    for (link, peer), mine in found.items():
+        earlier = found.get((link, peer + "-before"))
+        pair = [[r for r in several or () if not r["fault"]] for several in (mine, earlier)]
+        if not all(pair):
+            continue
+        cells = [f"{link + ': ' if link else ''}{peer}"]
+        for measure in (lambda r: r["seconds"], cpu):
+            now, then = ([measure(r) for r in several] for several in pair)
+            middle = statistics.median(then)
+            # Half of what lies between the quartiles, of both: what chance alone moves a median by, roughly.
+            apart = max((quartiles(values)[1] - quartiles(values)[0]) / 2 / middle for values in (now, then))
+            cells += [f"{middle:.3g}", f"{statistics.median(now):.3g}", f"{statistics.median(now) / middle:.3f}", f"± {100 * apart:.0f} %"]
+        lines.append(f"| {' | '.join(cells)} |")
+    if not lines:
+        return ""
+    head = ["", "| peer | seconds before | after | ratio | spread | CPU-s before | after | ratio | spread |", "|---" + "|--:" * 8 + "|"]
+    return "\n".join([*head, *lines]) + "\n"
+
+
+def quartiles(values):
+    """The lower and the upper one; of two or three values, the least and the most."""
+    if len(values) < 4:
+        return min(values), max(values)
+    low, _, high = statistics.quantiles(values, n=4)
+    return low, high
 
 
 def chart(results):

@@ -183,8 +183,6 @@ xrootd.chksum crc32c
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        if self.link:
-            self.link.close()
         if self.made_run_sshd:
             os.rmdir("/run/sshd")
 
