@@ -36,9 +36,9 @@ const CORE: &str = "-p carrack-core --lib";
 const SIMULATION: &str = "-p carrack-core --lib simulation";
 const SYS: &str = "-p carrack-sys --lib";
 const ENGINE: &str = "-p carrack-engine --lib";
-const TOKEN: &str = "-p carrack-engine --lib link::token::";
-const KNOWN_NODES: &str = "-p carrack-engine --lib link::known_nodes::";
-const DIAL: &str = "-p carrack-engine --lib link::dial::";
+const TOKEN: &str = "-p carrack-engine --lib control::token::";
+const KNOWN_NODES: &str = "-p carrack-engine --lib control::known_nodes::";
+const DIAL: &str = "-p carrack-engine --lib data::dial::";
 const HOSTILE: &str = "-p carrack-engine --test hostile";
 const BINARY: &str = "-p carrack --bin carrack";
 const DISK: &str = "-p carrack --test system disk::";
@@ -60,13 +60,13 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a dialer in the clear says what was chosen for it",
-        "crates/carrack-engine/src/link/hello.rs",
+        "crates/carrack-engine/src/data/hello.rs",
         ["rest.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);", "drop((rest, mask));"],
         ENGINE,
     ),
     mutation(
         "a node dials its own host",
-        "crates/carrack-engine/src/link/dial.rs",
+        "crates/carrack-engine/src/data/dial.rs",
         ["(self.allow)(address)?;", ""],
         "-p carrack-engine --test hostile command::",
     ),
@@ -78,7 +78,7 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "strangers are cut off whoever came first",
-        "crates/carrack-engine/src/link/unproved.rs",
+        "crates/carrack-engine/src/net/unproved.rs",
         [
             "max_by_key(|strangers| (strangers.len(), u64::MAX - age(strangers)))",
             "max_by_key(|strangers| u64::MAX - age(strangers))",
@@ -93,13 +93,13 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a TLS client may give out tickets",
-        "crates/carrack-engine/src/link/records.rs",
+        "crates/carrack-engine/src/net/records.rs",
         ["(NEW_SESSION_TICKET, Kernel::Client(_)) =>", "(NEW_SESSION_TICKET, _) =>"],
         ENGINE,
     ),
     mutation(
         "TLS records may come in the midst of a handshake message",
-        "crates/carrack-engine/src/link/records.rs",
+        "crates/carrack-engine/src/net/records.rs",
         ["if kind != HANDSHAKE && !self.unfinished.is_empty() {", "if kind != HANDSHAKE && self.closed {"],
         ENGINE,
     ),
@@ -312,33 +312,33 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "an agent is run from a directory that others may write to",
-        "crates/carrack-engine/src/link/bootstrap.rs",
+        "crates/carrack-engine/src/control/bootstrap.rs",
         ["own \\\"$1\\\" && cd \\\"$1\\\" 2>/dev/null && own .;", "cd \\\"$1\\\" 2>/dev/null;"],
         "-p carrack --test system ssh::where_the_cache_does_not_do",
     ),
     mutation(
         "an agent in a cache is run whatever it holds",
-        "crates/carrack-engine/src/link/bootstrap.rs",
+        "crates/carrack-engine/src/control/bootstrap.rs",
         ["own $h && same $h &&", "own $h &&"],
         "-p carrack --test system ssh::a_program_in_the_cache",
     ),
     mutation(
         "a host may ask for the program again and again",
-        "crates/carrack-engine/src/link/ssh.rs",
+        "crates/carrack-engine/src/control/ssh.rs",
         ["(NEED_LINE, Some(_)) if sent =>", "(NEED_LINE, Some(_)) if sent && rest.is_empty() =>"],
         "-p carrack --test system ssh::a_host_is_given_the_program_once",
     ),
     mutation(
         "a line on ssh's standard error is as long as it likes",
-        "crates/carrack-engine/src/link/ssh.rs",
+        "crates/carrack-engine/src/control/ssh.rs",
         ["lines.by_ref().take(limits::SSH_MESSAGE_BYTES)", "lines.by_ref().take(u64::MAX)"],
-        "-p carrack-engine --lib link::ssh::tests",
+        "-p carrack-engine --lib control::ssh::tests",
     ),
     mutation(
         "an agent gets its name before it is synced",
-        "crates/carrack-engine/src/link/bootstrap.rs",
+        "crates/carrack-engine/src/control/bootstrap.rs",
         ["hi ./$t agent --sync && mv -f $t $h", "mv -f $t $h && hi ./$h agent --sync"],
-        "-p carrack-engine --lib link::bootstrap::tests",
+        "-p carrack-engine --lib control::bootstrap::tests",
     ),
     mutation(
         "a link that is looked through may lead above the root",
@@ -414,25 +414,25 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "any key is the pinned one",
-        "crates/carrack-engine/src/link/tls.rs",
+        "crates/carrack-engine/src/net/tls.rs",
         ["Some(pin) if pin != shown => {", "Some(pin) if pin != shown && shown.is_empty() => {"],
         ENGINE,
     ),
     mutation(
         "a node may show any key",
-        "crates/carrack-engine/src/link/node_client.rs",
+        "crates/carrack-engine/src/control/node_client.rs",
         ["(Some(expected), _) if expected == pin => {}", "(Some(expected), _) if expected.len() == pin.len() => {}"],
         "-p carrack --test system node::",
     ),
     mutation(
         "a token that was found goes to a node at a first meeting",
-        "crates/carrack-engine/src/link/token.rs",
+        "crates/carrack-engine/src/control/token.rs",
         ["        if was_pinned {\n", "        if was_pinned || !token.is_empty() {\n"],
         TOKEN,
     ),
     mutation(
         "a token that was found goes to each of several nodes",
-        "crates/carrack-engine/src/link/token.rs",
+        "crates/carrack-engine/src/control/token.rs",
         ["if *credential == Credential::Kept {", "if *credential == Credential::File(Vec::new()) {"],
         TOKEN,
     ),
@@ -453,13 +453,13 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a second name of a file is as good as its first",
-        "crates/carrack-engine/src/link/token.rs",
+        "crates/carrack-engine/src/control/token.rs",
         ["&& facts.nlink() == 1;", "&& facts.nlink() > 0;"],
         TOKEN,
     ),
     mutation(
         "a list of known nodes that cannot be read is an empty one",
-        "crates/carrack-engine/src/link/known_nodes.rs",
+        "crates/carrack-engine/src/control/known_nodes.rs",
         [
             "let pins = parse(&text).map_err(|why| unusable(&path, &why))?;",
             "let pins = parse(&text).unwrap_or_default();",
@@ -468,13 +468,13 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a node met a moment ago counts as pinned",
-        "crates/carrack-engine/src/link/known_nodes.rs",
+        "crates/carrack-engine/src/control/known_nodes.rs",
         ["let was_pinned = met.is_none() && ", "let was_pinned = "],
         KNOWN_NODES,
     ),
     mutation(
         "whoever trickles holds a dial",
-        "crates/carrack-engine/src/link/dial.rs",
+        "crates/carrack-engine/src/data/dial.rs",
         [
             "let result = WATCH.guard(socket, left, handshake);",
             "let result = WATCH.guard(socket, 100 * left, handshake);",
@@ -507,7 +507,7 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "an attempt that comes too late is made",
-        "crates/carrack-engine/src/link/dial.rs",
+        "crates/carrack-engine/src/data/dial.rs",
         ["if left.is_zero() || self.over.load(Ordering::Relaxed) {", "if left.is_zero() {"],
         DIAL,
     ),
@@ -618,7 +618,7 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a peer that is not listened to counts as silent",
-        "crates/carrack-engine/src/link/mux.rs",
+        "crates/carrack-engine/src/net/mux.rs",
         ["!handing_on && heard.elapsed()", "(!handing_on || handing_on) && heard.elapsed()"],
         ENGINE,
     ),

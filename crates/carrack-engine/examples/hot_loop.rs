@@ -16,9 +16,9 @@ use carrack_core::tuning::{BLOCK_BYTES, SLICE_BYTES};
 use carrack_core::wire::frame::{HEADER_BYTES, Header, TRAILER_BYTES, Trailer};
 use carrack_engine::data::hasher::BlockHasher;
 use carrack_engine::data::mac::Mac;
-use carrack_engine::data::socket::Socket;
 use carrack_engine::data::stream::{Connection, InStream, OutStream, Protection};
-use carrack_engine::link::tls::{ALPN_DATA, Key, Tls};
+use carrack_engine::net::socket::Socket;
+use carrack_engine::net::tls::{ALPN_DATA, Key, Tls};
 use carrack_sys::file::{read_full_at, write_all_at};
 
 fn main() -> io::Result<()> {

@@ -1,5 +1,5 @@
 //! What encryption costs on a data stream, by three ways of driving the same TLS 1.3: rustls' buffered interface, its handshake with
-//! records by `link::records` as Carrack's streams use it, and no TLS at all. Memory to memory over a loopback TCP connection, one thread a side.
+//! records by `net::records` as Carrack's streams use it, and no TLS at all. Memory to memory over a loopback TCP connection, one thread a side.
 //!
 //!     cargo run --release --example tls_cost [GIB] [ROUNDS]
 //!
@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use carrack_core::tuning::SLICE_BYTES;
-use carrack_engine::data::socket::Socket;
 use carrack_engine::data::stream::{Connection, InStream, OutStream, Protection};
-use carrack_engine::link::tls::{ALPN_DATA, Key, Tls, client_config, nameless, server_config};
+use carrack_engine::net::socket::Socket;
+use carrack_engine::net::tls::{ALPN_DATA, Key, Tls, client_config, nameless, server_config};
 use rustls::{ClientConnection, ServerConnection};
 
 #[derive(Clone, Copy, PartialEq)]
@@ -27,7 +27,7 @@ impl Way {
     fn name(self) -> &'static str {
         match self {
             Self::Buffered => "TLS, rustls buffered",
-            Self::Records => "TLS, records by link::records (Carrack)",
+            Self::Records => "TLS, records by net::records (Carrack)",
             Self::Clear => "no TLS",
         }
     }

@@ -24,13 +24,15 @@ use carrack_sys::dir::{Kind, stat_file};
 use carrack_sys::file::clear_nonblock;
 use carrack_sys::standard::Patient;
 
-use crate::data::socket::Socket;
+use crate::control::ssh;
+use crate::data::listen::DataListener;
 use crate::data::stream::Connection;
+use crate::data::{dial, hello};
 use crate::error::{describe, failure, io_failure, protocol_failure};
 use crate::host::host_id;
-use crate::link::listen::DataListener;
-use crate::link::mux::MuxWriter;
-use crate::link::{dial, dial_rule, hello, ssh};
+use crate::net::dial_rule;
+use crate::net::mux::MuxWriter;
+use crate::net::socket::Socket;
 use crate::node::NodeSessions;
 use crate::panics::contain;
 use crate::storage::destination::{Destination, Tree};
@@ -666,7 +668,7 @@ impl Agent {
             hello::dial_inside(socket, session, TUNNEL_NUMBER)
         } else {
             // In the clear inside: the control connections that carry it are encrypted. The key is never shown.
-            crate::link::tls::Key::generate()
+            crate::net::tls::Key::generate()
                 .and_then(|key| hello::accept(socket, &key, &|id| (*id == session.id).then(|| session.clone())))
                 .map(|met| met.0)
         };

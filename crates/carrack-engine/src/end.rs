@@ -20,11 +20,12 @@ use carrack_sys::signal::{Stop, stop_requested};
 
 use crate::agent::{Agent, DataPort, Environment};
 use crate::backlog::{Backlog, Permit};
+use crate::control::ssh::SshChild;
+use crate::control::token::Shown;
+use crate::control::{node_client, ssh};
 use crate::error::{describe, failure};
-use crate::link::mux::MuxWriter;
-use crate::link::ssh::SshChild;
-use crate::link::token::Shown;
-use crate::link::{node_client, ssh, tls_duplex};
+use crate::net::mux::MuxWriter;
+use crate::net::tls_duplex;
 use crate::panics::contain;
 use crate::storage::place::Place;
 

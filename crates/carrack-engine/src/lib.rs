@@ -4,21 +4,22 @@
 //!   introduces them to each other and watches;
 //! - an end is an *agent* ([`agent`]): in this process, at the far side of an ssh session, or in a node ([`node`]). All three run the
 //!   same code and speak the same messages;
-//! - [`link`] makes connections, [`data`] moves bytes over them, [`storage`] reads and writes files, `transfer` ties the
-//!   three to the two machines of the core;
+//! - [`net`] has sockets and TLS, [`data`] the streams of frames over them, [`control`] reaches agents over ssh and at nodes, [`storage`]
+//!   reads and writes files, `transfer` ties them to the two machines of the core;
 //! - [`files`] are the verbs of a file manager.
 //!
 //! Plain threads and blocking calls throughout: streams are few, and a thread that waits in `write` is the simplest back-pressure.
 
 pub mod agent;
 mod backlog;
+pub mod control;
 pub mod copy;
 pub mod data;
 pub mod end;
 pub mod error;
 pub mod files;
 pub mod host;
-pub mod link;
+pub mod net;
 pub mod node;
 pub mod own_files;
 mod panics;

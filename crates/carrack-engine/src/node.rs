@@ -2,7 +2,7 @@
 //!
 //! Control and data connections come to the same port and are told apart by ALPN (or, for data in the clear, by their first bytes).
 //! Each has one deadline from accept to having proved who it is, whatever it trickles, and there is a bound on how many may
-//! be unproved at once ([`crate::link::unproved`]). After that a control connection is an agent like any other, whose paths
+//! be unproved at once ([`crate::net::unproved`]). After that a control connection is an agent like any other, whose paths
 //! lead below the root and nowhere else.
 
 use std::collections::HashMap;
@@ -22,18 +22,19 @@ use carrack_sys::dir::{Dir, Stat};
 use carrack_sys::signal::stop_requested;
 
 use crate::agent::{self, Agent, DataPort, Environment};
-use crate::data::socket::Socket;
+use crate::control::node_client::hex;
+use crate::control::token::read_token;
+use crate::data::dial;
+use crate::data::hello::{self, Accepted};
+use crate::data::listen::{Deadlines, bind_address};
 use crate::data::stream::Connection;
 use crate::error::{failure, io_failure};
-use crate::link::dial_rule::{DialRule, Network};
-use crate::link::hello::{self, Accepted};
-use crate::link::listen::{Deadlines, bind_address};
-use crate::link::mux::MuxWriter;
-use crate::link::node_client::hex;
-use crate::link::tls::{Key, Tls};
-use crate::link::token::read_token;
-use crate::link::unproved::{self, Unproved};
-use crate::link::{dial, tls_duplex};
+use crate::net::dial_rule::{DialRule, Network};
+use crate::net::mux::MuxWriter;
+use crate::net::socket::Socket;
+use crate::net::tls::{Key, Tls};
+use crate::net::tls_duplex;
+use crate::net::unproved::{self, Unproved};
 use crate::own_files::state_directory;
 use crate::storage::place::Place;
 

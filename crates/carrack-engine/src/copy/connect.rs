@@ -20,10 +20,10 @@ use carrack_core::{limits, pace};
 
 use super::Ends;
 use super::resolve::Plan;
-use crate::data::socket::Socket;
 use crate::data::stream::{Connection, Protection};
 use crate::end::{End, EndId, Inbox, Incoming, Note, Reached};
 use crate::error::failure;
+use crate::net::socket::Socket;
 
 /// Data connections of a reverse link are numbered from here, so that a direct one of the same session never has the number of one.
 const REVERSE_FIRST: u32 = 1 << 15;

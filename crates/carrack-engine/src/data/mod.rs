@@ -1,9 +1,11 @@
-//! The data path: authenticated streams of frames, and the digests of what they carry.
+//! Data connections: made, accepted and tied to their session; streams of frames over them, and the digests of what they carry.
 
+pub mod dial;
 pub mod hasher;
+pub mod hello;
+pub mod listen;
 pub mod mac;
 pub mod path_watch;
-pub mod socket;
 pub mod stages;
 pub mod stream;
 pub mod traffic;

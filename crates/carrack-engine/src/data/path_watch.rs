@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use carrack_sys::socket::TcpFacts;
 
-use super::socket::Socket;
+use crate::net::socket::Socket;
 
 /// How often connections are looked at.
 const INTERVAL: Duration = Duration::from_millis(500);

@@ -11,9 +11,9 @@ use carrack_core::wire::frame::MAC_BYTES;
 use carrack_sys::bulk::{self, Pipe};
 
 use super::mac::Mac;
-use super::socket::Socket;
 use super::stages::{Stages, Waits};
-use crate::link::tls::{Opened, RECORD_BYTES_MAX, Tls};
+use crate::net::socket::Socket;
+use crate::net::tls::{Opened, RECORD_BYTES_MAX, Tls};
 
 /// How a stream's bytes are protected.
 pub enum Protection {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use carrack_sys::socket::{TcpFacts, tcp_facts};
 
-use super::socket::Socket;
+use crate::net::socket::Socket;
 
 /// Sums over connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

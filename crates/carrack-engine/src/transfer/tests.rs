@@ -17,8 +17,8 @@ use carrack_core::wire::control::Ended;
 use carrack_sys::dir::Dir;
 
 use super::*;
-use crate::data::socket::Socket;
 use crate::data::stream::Protection;
+use crate::net::socket::Socket;
 use crate::storage::destination::{Destination, Tree};
 use crate::storage::source::{RootKind, SourceRoot};
 

@@ -12,12 +12,12 @@ use carrack_core::wire::PROTOCOL_VERSION;
 use carrack_core::wire::control::*;
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::peer::PeerMessage;
-use carrack_engine::data::socket::Socket;
+use carrack_engine::data::hello;
 use carrack_engine::data::stream::{Connection, OutStream};
-use carrack_engine::link::hello;
-use carrack_engine::link::mux::MuxWriter;
-use carrack_engine::link::tls::{Key, Tls};
-use carrack_engine::link::tls_duplex::{self, DuplexReader};
+use carrack_engine::net::mux::MuxWriter;
+use carrack_engine::net::socket::Socket;
+use carrack_engine::net::tls::{Key, Tls};
+use carrack_engine::net::tls_duplex::{self, DuplexReader};
 
 use crate::sandbox::Sandbox;
 

@@ -384,8 +384,8 @@ fn nodes_that_are_none() {
     }
     // Another key than the one typed.
     let mut node = FakeNode::raw(|socket, key| {
-        let mut tls = carrack_engine::link::tls::Tls::server(&key).unwrap();
-        let _ = tls.handshake(&carrack_engine::data::socket::Socket::Tcp(socket));
+        let mut tls = carrack_engine::net::tls::Tls::server(&key).unwrap();
+        let _ = tls.handshake(&carrack_engine::net::socket::Socket::Tcp(socket));
     });
     node.node.pin = Some([7; 32]);
     let report = pull(&node, "/f", &sandbox);

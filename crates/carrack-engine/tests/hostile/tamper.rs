@@ -10,8 +10,8 @@ use carrack_core::report::{ErrorCode, Failure};
 use carrack_core::request::Encrypt;
 use carrack_core::wire::control::*;
 use carrack_core::wire::frame::{HEADER_BYTES, MAC_BYTES, TRAILER_BYTES};
+use carrack_engine::data::dial;
 use carrack_engine::data::stream::Connection;
-use carrack_engine::link::dial;
 
 use crate::sandbox::Sandbox;
 use crate::session::{BLOCK, Session, options, receive_into, xxh128};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use carrack_core::path::display_bytes;
-use carrack_engine::link::dial_rule::Network;
+use carrack_engine::net::dial_rule::Network;
 use carrack_engine::node::{Access, NodeFacts, ServeOptions, serve};
 use serde_json::{Value, json};
 

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use carrack_core::limits;
 use carrack_core::location::NodeAddress;
 use carrack_core::path::display_bytes;
-use carrack_engine::link::token;
+use carrack_engine::control::token;
 use clap::ArgMatches;
 use serde_json::json;
 

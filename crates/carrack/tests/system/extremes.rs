@@ -14,9 +14,9 @@ use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
 use carrack_core::wire::PROTOCOL_VERSION;
 use carrack_core::wire::control::*;
 use carrack_core::wire::mux::Channel;
-use carrack_engine::data::socket::Socket;
-use carrack_engine::link::hello;
-use carrack_engine::link::tls::Key;
+use carrack_engine::data::hello;
+use carrack_engine::net::socket::Socket;
+use carrack_engine::net::tls::Key;
 
 use crate::support::Sandbox;
 use crate::support::node::Node;

@@ -1,7 +1,7 @@
 //! An ssh session with an agent at its far end.
 //!
 //! The user's own `ssh` is started, with their configuration, keys, jump hosts and prompts. What it runs is a line of POSIX shell
-//! (`link::bootstrap`) that looks for an agent and otherwise asks for the binary, receives it through the same session, and keeps it.
+//! (`control::bootstrap`) that looks for an agent and otherwise asks for the binary, receives it through the same session, and keeps it.
 //! Paths never go through the remote shell: they travel in the protocol.
 //!
 //! Whatever a login shell prints before is skipped: the agent's first line bears a nonce that was made for this session. All that the far
@@ -23,8 +23,8 @@ use carrack_core::request::Reach;
 use carrack_core::wire::PROTOCOL_VERSION;
 
 use super::bootstrap::{FAILED_LINE, MISSING_LINE, NEED_LINE, script};
-use super::dial::look_up;
 use super::refusals;
+use crate::data::dial::look_up;
 use crate::end::stopped;
 use crate::error::{describe, failure};
 

@@ -19,10 +19,10 @@ use std::sync::Arc;
 use carrack_core::request::Encrypt;
 use carrack_core::wire::control::SessionKey;
 
-use super::tls::{ALPN_DATA, ALPN_DATA_ASKED, Key, Opened, Tls};
 use crate::data::mac::Mac;
-use crate::data::socket::Socket;
 use crate::data::stream::{Connection, Protection};
+use crate::net::socket::Socket;
+use crate::net::tls::{ALPN_DATA, ALPN_DATA_ASKED, Key, Opened, Tls};
 
 /// What a connection in the clear starts with.
 pub const CLEAR_MAGIC: [u8; 4] = *b"CRK2";
@@ -293,7 +293,7 @@ pub fn accept_any(socket: Arc<Socket>, tls_key: &Key) -> io::Result<Accepted> {
     if matches!(tls.alpn(), Some(ALPN_DATA | ALPN_DATA_ASKED)) {
         return Ok(Accepted::Data(Wire::new(socket, Some(tls))));
     }
-    if tls.alpn() == Some(super::tls::ALPN_CONTROL) {
+    if tls.alpn() == Some(crate::net::tls::ALPN_CONTROL) {
         return Ok(Accepted::Control(socket, Box::new(tls)));
     }
     Err(io::Error::new(io::ErrorKind::InvalidData, "the peer names no protocol that is spoken here"))

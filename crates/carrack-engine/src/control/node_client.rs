@@ -9,13 +9,13 @@ use carrack_core::location::NodeAddress;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::{Credential, Reach};
 
-use super::dial::{connect_any, tune, within};
 use super::known_nodes::{Expected, KnownNodes};
 use super::refusals;
-use super::tls::{ALPN_CONTROL, Tls};
 use super::token::{self, Shown};
-use crate::data::socket::Socket;
+use crate::data::dial::{connect_any, tune, within};
 use crate::error::{describe, failure};
+use crate::net::socket::Socket;
+use crate::net::tls::{ALPN_CONTROL, Tls};
 
 /// A control connection to a node, before the first message.
 pub struct NodeConnection {

@@ -13,8 +13,8 @@ use socket2::{Domain, Socket as RawSocket, Type};
 
 use super::hello;
 use super::listen::Deadlines;
-use crate::data::socket::Socket;
 use crate::data::stream::Connection;
+use crate::net::socket::Socket;
 
 /// A data connection made.
 pub struct Dialed {
@@ -232,7 +232,7 @@ fn race(attempts: impl Iterator<Item = Attempt>, deadline: Instant) -> Connected
             Ok(Ok(connected)) => return Ok(connected),
             Ok(Err(error)) => {
                 // That one may not be dialled must not outrun what became of another: its time would tell.
-                let refused = error.get_ref().is_some_and(|inner| inner.is::<super::dial_rule::Refused>());
+                let refused = error.get_ref().is_some_and(|inner| inner.is::<crate::net::dial_rule::Refused>());
                 if last.is_none() || !refused {
                     last = Some(error);
                 }

@@ -13,10 +13,10 @@ use carrack_core::wire::control::SessionKey;
 use socket2::{Domain, Socket as RawSocket, Type};
 
 use super::hello;
-use super::tls::Key;
-use super::unproved::Unproved;
-use crate::data::socket::Socket;
 use crate::data::stream::Connection;
+use crate::net::socket::Socket;
+use crate::net::tls::Key;
+use crate::net::unproved::Unproved;
 
 /// Binds the first free port of a range (or any), on IPv6 and IPv4 together where the host has both.
 ///

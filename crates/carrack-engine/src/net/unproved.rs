@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use carrack_core::limits;
 
-use crate::data::socket::Socket;
+use crate::net::socket::Socket;
 
 /// The strangers of one port.
 #[derive(Default)]

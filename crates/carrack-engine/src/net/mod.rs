@@ -1,0 +1,9 @@
+//! Sockets, TLS, and the multiplexed control connection: bytes, before anybody knows which session they belong to.
+
+pub mod dial_rule;
+pub mod mux;
+mod records;
+pub mod socket;
+pub mod tls;
+pub mod tls_duplex;
+pub mod unproved;
