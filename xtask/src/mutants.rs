@@ -66,7 +66,7 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a node dials its own host",
-        "crates/carrack-engine/src/data/dial.rs",
+        "crates/carrack-engine/src/net/connect.rs",
         ["(self.allow)(address)?;", ""],
         "-p carrack-engine --test hostile command::",
     ),
@@ -474,7 +474,7 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "whoever trickles holds a dial",
-        "crates/carrack-engine/src/data/dial.rs",
+        "crates/carrack-engine/src/net/deadlines.rs",
         [
             "let result = WATCH.guard(socket, left, handshake);",
             "let result = WATCH.guard(socket, 100 * left, handshake);",
@@ -507,9 +507,9 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "an attempt that comes too late is made",
-        "crates/carrack-engine/src/data/dial.rs",
+        "crates/carrack-engine/src/net/connect.rs",
         ["if left.is_zero() || self.over.load(Ordering::Relaxed) {", "if left.is_zero() {"],
-        DIAL,
+        "-p carrack-engine --lib net::connect::",
     ),
     mutation(
         "a source that changed meanwhile is no fault",

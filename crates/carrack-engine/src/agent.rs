@@ -26,14 +26,15 @@ use carrack_sys::standard::Patient;
 
 use crate::control::ssh;
 use crate::data::listen::DataListener;
+use crate::data::sessions::NodeSessions;
 use crate::data::stream::Connection;
 use crate::data::{dial, hello};
 use crate::error::{describe, failure, io_failure, protocol_failure};
 use crate::host::host_id;
+use crate::net::connect::Allow;
 use crate::net::dial_rule;
 use crate::net::mux::MuxWriter;
 use crate::net::socket::Socket;
-use crate::node::NodeSessions;
 use crate::panics::contain;
 use crate::storage::destination::{Destination, Tree};
 use crate::storage::identity::machine;
@@ -578,7 +579,7 @@ impl Agent {
             DataPort::Shared(sessions) => Some(Arc::clone(sessions)),
         };
         let (is_node, asks) = (rule.is_some(), self.environment.peer_address.parse().ok());
-        let allow: dial::Allow = Arc::new(move |address| {
+        let allow: Allow = Arc::new(move |address| {
             let checked = rule.as_ref().map_or(Ok(()), |sessions| sessions.dials.check(address, asks));
             checked.map_err(|refused| io::Error::new(io::ErrorKind::PermissionDenied, refused))
         });

@@ -16,7 +16,6 @@ use carrack_core::request::{Credential, Reach};
 use carrack_core::wire::control::{Ask, Empty, FromAgent, Hello, Tell, ToAgent, Welcome};
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError, peer_text};
-use carrack_sys::signal::{Stop, stop_requested};
 
 use crate::agent::{Agent, DataPort, Environment};
 use crate::backlog::{Backlog, Permit};
@@ -27,6 +26,7 @@ use crate::error::{describe, failure};
 use crate::net::mux::MuxWriter;
 use crate::net::tls_duplex;
 use crate::panics::contain;
+use crate::stop::stopped;
 use crate::storage::place::Place;
 
 /// How long the last words of an end that has closed its connection may take to be read.
@@ -278,22 +278,6 @@ fn refusal_of(said: Incoming) -> Option<(EndId, Failure)> {
         Ok(Tell::Failed(refusal)) if said.request == 1 => Some((said.end, refusal.into())),
         _ => None,
     }
-}
-
-/// Whether the user, or the system, wants the command to stop.
-pub fn stopped() -> Option<Failure> {
-    stop_requested().map(|stop| match stop {
-        Stop::Interrupt => failure(
-            ErrorCode::Interrupted,
-            Side::Command,
-            "interrupted; run the same command again to copy what is missing",
-        ),
-        Stop::Terminate => failure(
-            ErrorCode::Terminated,
-            Side::Command,
-            "terminated; run the same command again to copy what is missing",
-        ),
-    })
 }
 
 impl End {

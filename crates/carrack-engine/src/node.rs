@@ -5,8 +5,6 @@
 //! be unproved at once ([`crate::net::unproved`]). After that a control connection is an agent like any other, whose paths
 //! lead below the root and nowhere else.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -16,7 +14,6 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use carrack_core::report::{ErrorCode, Failure, Side};
-use carrack_core::wire::control::SessionKey;
 use carrack_core::{limits, tuning};
 use carrack_sys::dir::{Dir, Stat};
 use carrack_sys::signal::stop_requested;
@@ -24,11 +21,13 @@ use carrack_sys::signal::stop_requested;
 use crate::agent::{self, Agent, DataPort, Environment};
 use crate::control::node_client::hex;
 use crate::control::token::read_token;
-use crate::data::dial;
 use crate::data::hello::{self, Accepted};
-use crate::data::listen::{Deadlines, bind_address};
+use crate::data::sessions::NodeSessions;
 use crate::data::stream::Connection;
 use crate::error::{failure, io_failure};
+use crate::net::bind::bind_address;
+use crate::net::connect::tune;
+use crate::net::deadlines::Deadlines;
 use crate::net::dial_rule::{DialRule, Network};
 use crate::net::mux::MuxWriter;
 use crate::net::socket::Socket;
@@ -76,58 +75,6 @@ pub struct NodeFacts {
     pub token_file: Option<PathBuf>,
     /// What it serves.
     pub root: PathBuf,
-}
-
-/// What takes a session's data connections.
-type Arrived = Arc<dyn Fn(Connection) + Send + Sync>;
-
-/// The sessions that expect data connections on a node's port.
-pub struct NodeSessions {
-    /// The port.
-    pub port: u16,
-    /// Pin of the node's key.
-    pub pin: [u8; 32],
-    /// Where the node dials for its clients.
-    pub dials: DialRule,
-    open: Mutex<HashMap<[u8; 16], (SessionKey, Arrived)>>,
-}
-
-impl NodeSessions {
-    /// None yet, at the port where the node listens and of the node with this key.
-    pub fn new(port: u16, pin: [u8; 32]) -> Self {
-        let listens = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
-        let dials = DialRule { listens, only_who_asks: true, told: Vec::new() };
-        Self { port, pin, dials, open: Mutex::default() }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<[u8; 16], (SessionKey, Arrived)>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Expects connections of this session. One that is expected already keeps its owner: then false.
-    #[must_use]
-    pub fn insert(&self, key: SessionKey, arrived: Arrived) -> bool {
-        match self.lock().entry(key.id) {
-            Entry::Occupied(_) => false,
-            Entry::Vacant(place) => {
-                place.insert((key, arrived));
-                true
-            }
-        }
-    }
-
-    /// Expects no more.
-    pub fn remove(&self, id: &[u8; 16]) {
-        self.lock().remove(id);
-    }
-
-    fn key(&self, id: &[u8; 16]) -> Option<SessionKey> {
-        self.lock().get(id).map(|(key, _)| key.clone())
-    }
-
-    fn arrived(&self, id: &[u8; 16]) -> Option<Arrived> {
-        self.lock().get(id).map(|(_, arrived)| Arc::clone(arrived))
-    }
 }
 
 /// The directory that is served.
@@ -182,7 +129,8 @@ pub fn serve(options: ServeOptions) -> Result<(), Failure> {
         .map_err(|error| fail(format!("listen on {}", options.listen), &error))?;
     let address = listener.local_addr().map_err(|error| fail("listen".into(), &error))?;
     let only_who_asks = options.read_only || token.is_none();
-    let dials = DialRule { listens: address, only_who_asks, told: options.dial_to };
+    let mut sessions = NodeSessions::new(address.port(), key.pin);
+    sessions.dials = DialRule { listens: address, only_who_asks, told: options.dial_to };
     listener.set_nonblocking(true).map_err(|error| fail("listen".into(), &error))?;
     // As long as it is sure what a relative one means.
     let root_path = std::path::absolute(&options.root).unwrap_or_else(|_| options.root.clone());
@@ -191,7 +139,7 @@ pub fn serve(options: ServeOptions) -> Result<(), Failure> {
         root: Root { path: root_path, open: Mutex::new(Arc::new(root)) },
         read_only: options.read_only,
         token,
-        sessions: Arc::new(NodeSessions { dials, ..NodeSessions::new(address.port(), key.pin) }),
+        sessions: Arc::new(sessions),
         key,
         deadlines: Deadlines::start(),
         unproved: Arc::default(),
@@ -234,7 +182,7 @@ impl Node {
 
     fn meet(self: &Arc<Self>, control: TcpStream, socket: Arc<Socket>, place: unproved::Place) -> io::Result<()> {
         control.set_nonblocking(false)?;
-        dial::tune(&socket);
+        tune(&socket);
         let met = self.deadlines.guard(&socket, tuning::AUTHENTICATE_TIMEOUT, || {
             match hello::accept_any(Arc::clone(&socket), &self.key)? {
                 Accepted::Data(wire) => {

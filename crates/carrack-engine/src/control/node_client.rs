@@ -12,8 +12,9 @@ use carrack_core::request::{Credential, Reach};
 use super::known_nodes::{Expected, KnownNodes};
 use super::refusals;
 use super::token::{self, Shown};
-use crate::data::dial::{connect_any, tune, within};
 use crate::error::{describe, failure};
+use crate::net::connect::{connect_any, tune};
+use crate::net::deadlines::within;
 use crate::net::socket::Socket;
 use crate::net::tls::{ALPN_CONTROL, Tls};
 

@@ -24,9 +24,9 @@ use carrack_core::wire::PROTOCOL_VERSION;
 
 use super::bootstrap::{FAILED_LINE, MISSING_LINE, NEED_LINE, script};
 use super::refusals;
-use crate::data::dial::look_up;
-use crate::end::stopped;
 use crate::error::{describe, failure};
+use crate::net::connect::look_up;
+use crate::stop::stopped;
 
 /// How the agent announces itself, followed by the nonce, the protocol version and the program's version.
 pub const AGENT_LINE: &str = "carrack-agent";

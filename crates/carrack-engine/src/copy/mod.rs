@@ -32,8 +32,9 @@ use carrack_core::wire::{
     peer_text,
 };
 
-use crate::end::{End, EndId, Inbox, Incoming, NO_ANSWER, Note, stopped};
+use crate::end::{End, EndId, Inbox, Incoming, NO_ANSWER, Note};
 use crate::error::failure;
+use crate::stop::stopped;
 use crate::storage::names::is_own_path;
 use attempts::{Attempts, jittered};
 use connect::Connecting;

@@ -6,6 +6,7 @@ pub mod hello;
 pub mod listen;
 pub mod mac;
 pub mod path_watch;
+pub mod sessions;
 pub mod stages;
 pub mod stream;
 pub mod traffic;

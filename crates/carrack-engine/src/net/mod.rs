@@ -1,5 +1,8 @@
 //! Sockets, TLS, and the multiplexed control connection: bytes, before anybody knows which session they belong to.
 
+pub mod bind;
+pub mod connect;
+pub mod deadlines;
 pub mod dial_rule;
 pub mod mux;
 mod records;

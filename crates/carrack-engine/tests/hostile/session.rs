@@ -16,10 +16,10 @@ use carrack_core::wire::peer::PeerMessage;
 use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN};
 use carrack_engine::agent::{self, DataPort, Environment};
 use carrack_engine::data::dial;
+use carrack_engine::data::sessions::NodeSessions;
 use carrack_engine::data::stream::{Connection, OutStream};
 use carrack_engine::net::dial_rule::DialRule;
 use carrack_engine::net::mux::MuxWriter;
-use carrack_engine::node::NodeSessions;
 use carrack_engine::storage::place::Place;
 use carrack_sys::dir::Dir;
 

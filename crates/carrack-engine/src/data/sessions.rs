@@ -1,0 +1,65 @@
+//! Which sessions expect data connections on a node's one port.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use carrack_core::wire::control::SessionKey;
+
+use super::stream::Connection;
+use crate::net::dial_rule::DialRule;
+
+/// What takes a session's data connections.
+pub type Arrived = Arc<dyn Fn(Connection) + Send + Sync>;
+
+/// The sessions that expect data connections on a node's port.
+pub struct NodeSessions {
+    /// The port.
+    pub port: u16,
+    /// Pin of the node's key.
+    pub pin: [u8; 32],
+    /// Where the node dials for its clients.
+    pub dials: DialRule,
+    open: Mutex<HashMap<[u8; 16], (SessionKey, Arrived)>>,
+}
+
+impl NodeSessions {
+    /// None yet, at the port where the node listens and of the node with this key.
+    pub fn new(port: u16, pin: [u8; 32]) -> Self {
+        let listens = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
+        let dials = DialRule { listens, only_who_asks: true, told: Vec::new() };
+        Self { port, pin, dials, open: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 16], (SessionKey, Arrived)>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Expects connections of this session. One that is expected already keeps its owner: then false.
+    #[must_use]
+    pub fn insert(&self, key: SessionKey, arrived: Arrived) -> bool {
+        match self.lock().entry(key.id) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(place) => {
+                place.insert((key, arrived));
+                true
+            }
+        }
+    }
+
+    /// Expects no more.
+    pub fn remove(&self, id: &[u8; 16]) {
+        self.lock().remove(id);
+    }
+
+    /// The key of a session that expects connections.
+    pub fn key(&self, id: &[u8; 16]) -> Option<SessionKey> {
+        self.lock().get(id).map(|(key, _)| key.clone())
+    }
+
+    /// What takes a session's connections.
+    pub fn arrived(&self, id: &[u8; 16]) -> Option<Arrived> {
+        self.lock().get(id).map(|(_, arrived)| Arc::clone(arrived))
+    }
+}

@@ -1,0 +1,226 @@
+//! Making connections: to the first of several addresses that answers, each name looked up when its turn comes, all under one deadline.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use carrack_core::{limits, tuning};
+use socket2::{Domain, Socket as RawSocket, Type};
+
+use super::socket::Socket;
+
+/// Whether an address may be dialled, and why not.
+pub type Allow = Arc<dyn Fn(SocketAddr) -> io::Result<()> + Send + Sync>;
+
+/// What every data socket gets. Failures cost speed, not correctness.
+pub fn tune(socket: &Socket) {
+    if let Socket::Tcp(tcp) = socket {
+        let _ = tcp.set_nodelay(true);
+        // Unacknowledged data for this long means that nobody is there, whatever TCP's own patience. The side that only reads has sent
+        // nothing that could be acknowledged: it asks.
+        let _ = carrack_sys::socket::set_user_timeout(tcp, tuning::STREAM_SILENCE);
+        let _ = carrack_sys::socket::set_keep_alive(tcp, tuning::HEARTBEAT);
+    }
+}
+
+/// Segments of a control connection, in bytes: what goes through every tunnel in use. A path that loses larger packets without a word
+/// would hold it up for ever, and it carries little; so it is not left to be found out, as with data connections.
+const CONTROL_SEGMENT_BYTES: u32 = 1200;
+
+/// What a connection attempt comes to.
+pub type Connected = io::Result<(TcpStream, SocketAddr)>;
+/// One way to try.
+type Attempt = Box<dyn FnOnce() -> Connected + Send>;
+
+/// Makes a control connection to the first of `host:port` addresses that answers before the deadline. A name is looked up only when its turn comes: a name
+/// server that does not answer must not hold up an address that needs none.
+///
+/// # Errors
+/// The last address's; `TimedOut` when none has answered.
+pub fn connect_any(addresses: &[String], deadline: Instant) -> Connected {
+    let segment = CONTROL_SEGMENT_BYTES;
+    connect_any_with(addresses, Trying { deadline, segment, over: Arc::default(), allow: Arc::new(|_| Ok(())) })
+}
+
+/// As [`connect_any`], to those addresses only that are allowed (asked once a name has been looked up), and with segments of at most `segment`
+/// bytes, if that is not 0.
+///
+/// # Errors
+/// As [`connect_any`]; and why an address is not allowed.
+pub fn connect_allowed(addresses: &[String], segment: u32, deadline: Instant, allow: &Allow) -> Connected {
+    connect_any_with(addresses, Trying { deadline, segment, over: Arc::default(), allow: Arc::clone(allow) })
+}
+
+fn connect_any_with(addresses: &[String], trying: Trying) -> Connected {
+    let deadline = trying.deadline;
+    let all = trying.clone();
+    let attempts = addresses.iter().cloned().map(|address| -> Attempt {
+        let trying = trying.clone();
+        Box::new(move || {
+            let found = look_up(&address)?;
+            let each = trying.clone();
+            let connect = |address| -> Attempt {
+                let trying = each.clone();
+                Box::new(move || trying.connect(address))
+            };
+            race(found.into_iter().map(connect), trying.deadline)
+        })
+    });
+    let connected = race(attempts, deadline);
+    all.over.store(true, Ordering::Relaxed);
+    connected
+}
+
+/// What the attempts of one dial have in common.
+#[derive(Clone)]
+struct Trying {
+    deadline: Instant,
+    segment: u32,
+    /// One of them has worked, or nobody waits any more.
+    over: Arc<AtomicBool>,
+    allow: Allow,
+}
+
+impl Trying {
+    /// A look-up cannot be broken off. When it comes to its end after its dial, no packet goes out any more.
+    fn connect(&self, address: SocketAddr) -> Connected {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() || self.over.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        (self.allow)(address)?;
+        if self.segment == 0 {
+            return Ok((TcpStream::connect_timeout(&address, left)?, address));
+        }
+        let socket = RawSocket::new(Domain::for_address(address), Type::STREAM, None)?;
+        // A system that cannot bound them only does not help against such a path.
+        let _ = carrack_sys::socket::set_largest_segment(&socket, self.segment);
+        socket.connect_timeout(&address.into(), left)?;
+        Ok((socket.into(), address))
+    }
+}
+
+/// Look-ups of names that are under way in this process, those included that nobody waits for any more.
+static LOOK_UPS: AtomicUsize = AtomicUsize::new(0);
+
+/// The addresses of `host:port`.
+///
+/// # Errors
+/// Those of the resolver; `ResourceBusy` when it has not answered to [`limits::LOOK_UPS`] others.
+pub fn look_up(address: &str) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(literal) = address.parse() {
+        return Ok(vec![literal]);
+    }
+    let _place = LookUp::begin()?;
+    let mut found: Vec<SocketAddr> = address.to_socket_addrs()?.take(limits::DIAL_ADDRESSES).collect();
+    found.dedup();
+    Ok(found)
+}
+
+/// A look-up's place among those that are under way.
+struct LookUp;
+
+impl LookUp {
+    fn begin() -> io::Result<Self> {
+        let place = Self;
+        if LOOK_UPS.fetch_add(1, Ordering::Relaxed) >= limits::LOOK_UPS {
+            let what = "the name server has not answered to many others: use an address instead of a name";
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, what));
+        }
+        Ok(place)
+    }
+}
+
+impl Drop for LookUp {
+    fn drop(&mut self) {
+        LOOK_UPS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Starts one attempt after the other, each with a quarter of a second's advantage over the next (RFC 8305), and takes the first that
+/// works. The others end by themselves.
+fn race(attempts: impl Iterator<Item = Attempt>, deadline: Instant) -> Connected {
+    let mut attempts = attempts.peekable();
+    let mut last = None;
+    let (sender, results) = mpsc::channel();
+    let mut waiting = 0;
+    loop {
+        if let Some(attempt) = attempts.next() {
+            let sender = sender.clone();
+            waiting += 1;
+            std::thread::spawn(move || sender.send(attempt()));
+        }
+        if waiting == 0 {
+            return Err(last.unwrap_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no address to connect to")));
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        let is_last = attempts.peek().is_none();
+        match results.recv_timeout(if is_last { left } else { left.min(Duration::from_millis(250)) }) {
+            Ok(Ok(connected)) => return Ok(connected),
+            Ok(Err(error)) => {
+                // That one may not be dialled must not outrun what became of another: its time would tell.
+                let refused = error.get_ref().is_some_and(|inner| inner.is::<super::dial_rule::Refused>());
+                if last.is_none() || !refused {
+                    last = Some(error);
+                }
+                waiting -= 1;
+            }
+            Err(_) if Instant::now() >= deadline => {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "nobody answers there"));
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_address_does_not_hide_a_live_one() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let live = listener.local_addr().unwrap();
+        // A port that was free a moment ago refuses at once.
+        let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(5);
+        let (_, address) = connect_any(&[dead.to_string(), live.to_string()], deadline).unwrap();
+        assert_eq!(address, live);
+        let error = connect_any(&[dead.to_string()], deadline).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        assert!(connect_any(&[], deadline).is_err());
+        assert!(connect_any(&["no.such.host.invalid:1".into()], deadline).is_err());
+    }
+
+    fn any() -> Allow {
+        Arc::new(|_| Ok(()))
+    }
+
+    #[test]
+    fn an_attempt_that_comes_too_late_sends_nothing() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let late = Trying { deadline: Instant::now(), segment: 0, over: Arc::default(), allow: any() };
+        let later = Instant::now() + Duration::from_secs(60);
+        let beaten = Trying { deadline: later, segment: 0, over: Arc::new(AtomicBool::new(true)), allow: any() };
+        for trying in [late, beaten] {
+            assert_eq!(trying.connect(address).unwrap_err().kind(), io::ErrorKind::TimedOut);
+            assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        }
+        let won = Trying { deadline: later, segment: 0, over: Arc::default(), allow: any() };
+        assert!(won.connect(address).is_ok());
+    }
+
+    #[test]
+    fn look_ups_that_no_name_server_answers_are_bounded() {
+        let held: Vec<_> = std::iter::from_fn(|| LookUp::begin().ok()).collect();
+        assert!(held.len() <= limits::LOOK_UPS);
+        assert_eq!(look_up("localhost:1").unwrap_err().kind(), io::ErrorKind::ResourceBusy);
+        assert_eq!(look_up("127.0.0.1:1").unwrap(), ["127.0.0.1:1".parse().unwrap()]);
+        drop(held);
+        assert!(look_up("localhost:1").is_ok());
+    }
+}
