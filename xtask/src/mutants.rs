@@ -72,7 +72,7 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a node tells how a dial failed",
-        "crates/carrack-engine/src/agent.rs",
+        "crates/carrack-engine/src/agent/dial.rs",
         ["let why = if is_node && !refused {", "let why = if is_node && refused {"],
         "-p carrack-engine --test hostile command::",
     ),
@@ -348,13 +348,13 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a digest is told of a file that changed meanwhile",
-        "crates/carrack-engine/src/verbs.rs",
+        "crates/carrack-engine/src/agent/verbs.rs",
         ["            source.check_unchanged()?;\n            return Ok((offset", "            return Ok((offset"],
         "-p carrack --test system verbs::no_digest_is_told",
     ),
     mutation(
         "a rename between hard links does nothing",
-        "crates/carrack-engine/src/verbs.rs",
+        "crates/carrack-engine/src/agent/verbs.rs",
         ["Names::Links => return from_dir.unlink(&from_name).map_err(fail),", "Names::Links => return Ok(()),"],
         "-p carrack --test system verbs::renaming_one_hard_link",
     ),

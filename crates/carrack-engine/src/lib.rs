@@ -26,4 +26,3 @@ mod panics;
 mod stop;
 pub mod storage;
 mod transfer;
-mod verbs;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use carrack_core::wire::control::{Empty, List};
 use carrack_sys::dir::Dir;

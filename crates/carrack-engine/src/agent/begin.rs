@@ -1,0 +1,179 @@
+//! The beginning of a transfer: its sources or its destination are opened, and what was connected before is handed to it.
+
+use std::io;
+use std::sync::Arc;
+
+use carrack_core::limits;
+use carrack_core::path::check_relative;
+use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::wire::bounds::Expected;
+use carrack_core::wire::control::{Begin, FromAgent, Paths, ReceiveRole, Role, TransferOptions};
+use carrack_core::wire::mux::Channel;
+use carrack_core::wire::{ProtocolError, VERSION_RESUME};
+use carrack_sys::dir::{Kind, stat_file};
+use carrack_sys::file::clear_nonblock;
+use carrack_sys::standard::Patient;
+
+use super::Agent;
+use crate::error::{failure, io_failure, protocol_failure};
+use crate::storage::destination::{Destination, Tree};
+use crate::storage::marker::MarkerRequest;
+use crate::storage::pipe::FifoWriter;
+use crate::storage::source::SourceRoot;
+use crate::transfer::receive::ReceiveRun;
+use crate::transfer::send::SendRun;
+use crate::transfer::{Running, Voice};
+
+impl Agent {
+    /// Adds to what the next transfer sends, and counts all of it.
+    pub(super) fn select(&self, paths: Paths) -> Result<u64, Failure> {
+        let mut state = self.lock();
+        let selection = state.selection.get_or_insert_default();
+        for path in paths.paths {
+            if let Err(error) = check_relative(&path) {
+                return Err(protocol_failure(Side::Link, &ProtocolError::path(&path, error)));
+            }
+            selection.add(path);
+            let (count, bytes) = selection.size();
+            if count > limits::SELECTED_PATHS || bytes > limits::SELECTED_BYTES {
+                let what =
+                    format!("more than {} paths, or {} bytes of them", limits::SELECTED_PATHS, limits::SELECTED_BYTES);
+                return Err(failure(ErrorCode::ProtocolViolation, Side::Link, format!("the peer selected {what}")));
+            }
+        }
+        Ok(selection.size().0 as u64)
+    }
+
+    /// Starts a transfer; of a receiving one, how many items it knows from earlier sessions.
+    pub(super) fn begin(self: &Arc<Self>, begin: Begin) -> Result<u64, Failure> {
+        let options =
+            begin.options.as_ref().ok_or_else(|| ProtocolError::violation("the peer began a transfer without options"));
+        let options =
+            options.and_then(TransferOptions::from_message).map_err(|error| protocol_failure(Side::Link, &error))?;
+        if self.lock().running.is_some() {
+            return Err(failure(
+                ErrorCode::ProtocolViolation,
+                Side::Link,
+                "the peer began a second transfer in one session",
+            ));
+        }
+        let voice = self.voice();
+        let mut known = 0;
+        let running = match begin.role {
+            Some(Role::Send(role)) => {
+                if role.sources.len() > limits::SOURCES
+                    || role.sources.iter().any(|source| source.synthetic != 0 && !self.environment.own_process)
+                {
+                    return Err(failure(
+                        ErrorCode::ProtocolViolation,
+                        Side::Link,
+                        "the peer asked for sources that it may not ask for",
+                    ));
+                }
+                let roots = role
+                    .sources
+                    .iter()
+                    .map(|source| SourceRoot::open(&self.environment.place, source))
+                    .collect::<Result<Vec<_>, _>>()?;
+                let selection = self.lock().selection.take();
+                Running::Send(SendRun::start(options, roots, selection, role.known, voice))
+            }
+            Some(Role::Receive(role)) => {
+                self.may_change()?;
+                let destination = self.destination(&role, &options)?;
+                if let Destination::Tree(tree) = &destination {
+                    known = tree.known_count(options.digests);
+                }
+                Running::Receive(ReceiveRun::start(options, destination, Expected::new(role.targets), voice))
+            }
+            None => {
+                return Err(failure(
+                    ErrorCode::ProtocolViolation,
+                    Side::Link,
+                    "the peer began a transfer without a role",
+                ));
+            }
+        };
+        let waiting = {
+            let mut state = self.lock();
+            state.running = Some(running.clone());
+            std::mem::take(&mut state.waiting)
+        };
+        running.started();
+        for connection in waiting {
+            running.add_stream(connection);
+        }
+        Ok(known)
+    }
+
+    fn voice(self: &Arc<Self>) -> Voice {
+        let (peer, command) = (self.writer.clone(), self.writer.clone());
+        Voice {
+            peer: Arc::new(move |message| peer.send(Channel::PEER, &message.encode())),
+            command: Arc::new(move |tell| {
+                let _ = command.send(Channel::CONTROL, &FromAgent { request: 0, tell: Some(tell) }.to_bytes());
+            }),
+        }
+    }
+
+    fn destination(self: &Arc<Self>, role: &ReceiveRole, options: &TransferOptions) -> Result<Destination, Failure> {
+        let (path, sink) = (&role.directory[..], role.sink);
+        let named = |error: &io::Error| io_failure(Side::Destination, carrack_core::path::display_bytes(path), error);
+        match (sink, self.environment.own_process) {
+            (0, _) => {
+                let durably = options.durability != carrack_core::request::Durability::None;
+                let directory = self.environment.place.make_dirs(path, durably).map_err(|error| named(&error))?;
+                let request = marker_request(role, options)?;
+                let tree = Tree::new(directory, role.targets.is_empty(), request, options.durability)
+                    .map_err(|error| named(&error))?;
+                let (place, path) = (self.environment.place.clone(), path.to_vec());
+                Ok(Destination::Tree(tree.found_by(move || place.stat(&path))))
+            }
+            // Not the library's standard output: that keeps a last line to itself, and swallows the error when it cannot be written.
+            (1, true) => {
+                let out = carrack_sys::standard::output();
+                let out = out.map_err(|error| io_failure(Side::Destination, "standard output", &error))?;
+                let agent = Arc::downgrade(self);
+                let is_over = move || agent.upgrade().is_none_or(|agent| agent.lock().left);
+                Ok(Destination::sequential(Box::new(Patient::new(out, is_over))))
+            }
+            (2, _) => Ok(Destination::Null),
+            (3, _) => {
+                let (parent, name) = self.environment.place.parent(path).map_err(|error| named(&error))?;
+                if parent.stat_at(&name).map_err(|error| named(&error))?.kind == Kind::Fifo {
+                    let agent = Arc::downgrade(self);
+                    let is_over = move || agent.upgrade().is_none_or(|agent| agent.lock().left);
+                    let fifo = FifoWriter::new(parent, name, Box::new(is_over));
+                    return Ok(Destination::sequential(Box::new(fifo)));
+                }
+                let file = parent.open_write(&name).map_err(|error| named(&error))?;
+                if stat_file(&file).map_err(|error| named(&error))?.kind == Kind::File {
+                    let what = format!(
+                        "{}: is a regular file: only devices and FIFOs are written in place",
+                        carrack_core::path::display_bytes(path)
+                    );
+                    return Err(failure(ErrorCode::Unsupported, Side::Destination, what));
+                }
+                clear_nonblock(&file).map_err(|error| named(&error))?;
+                Ok(Destination::sequential(Box::new(file)))
+            }
+            _ => Err(failure(
+                ErrorCode::ProtocolViolation,
+                Side::Link,
+                format!("the peer asked for a destination of unknown kind {sink}"),
+            )),
+        }
+    }
+}
+
+/// What a receiver's marker is found by, where it is to have one.
+fn marker_request(role: &ReceiveRole, options: &TransferOptions) -> Result<Option<MarkerRequest>, Failure> {
+    if role.marker.is_empty() || options.version < VERSION_RESUME {
+        return Ok(None);
+    }
+    let key = role.marker.as_slice().try_into().map_err(|_| {
+        let what = format!("the peer sent a marker's key of {} bytes", role.marker.len());
+        protocol_failure(Side::Link, &ProtocolError::violation(what))
+    })?;
+    Ok(Some(MarkerRequest { key, anew: role.anew }))
+}

@@ -1,0 +1,102 @@
+//! The first exchange of a control connection, before its peer is known.
+
+use std::io::{self, Read};
+
+use carrack_core::limits;
+use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::wire::control::{Ask, FromAgent, Hello, Tell, ToAgent, Welcome};
+use carrack_core::wire::mux::{Channel, HEADER_BYTES, decode_header};
+use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError};
+
+use super::{DataPort, Environment};
+use crate::error::{failure, io_failure};
+use crate::host::host_id;
+use crate::net::mux::MuxWriter;
+use crate::storage::identity::machine;
+
+/// The first exchange: versions, and the token where one is wanted.
+///
+/// # Errors
+/// When the connection ends, breaks the protocol, or does not show the token; the peer has been told.
+pub fn greet(input: &mut impl Read, writer: &MuxWriter, environment: &Environment) -> Result<(), Failure> {
+    let (request, hello) = read_hello(input).map_err(|error| io_failure(Side::Link, "first message", &error))?;
+    let answer = check_hello(&hello, environment);
+    let tell = match &answer {
+        Ok(version) => Tell::Welcome(Welcome {
+            version: *version,
+            program: env!("CARGO_PKG_VERSION").into(),
+            host_id: host_id(),
+            machine: machine_told(environment),
+            processors: u32::try_from(carrack_sys::host::cpu_count()).unwrap_or(1),
+            local_address: environment.local_address.clone(),
+            peer_address: environment.peer_address.clone(),
+            clock_seconds: carrack_sys::host::clock_seconds(),
+            congestion: carrack_sys::host::default_congestion_control(),
+        }),
+        Err(failure) => Tell::Failed(failure.clone().into()),
+    };
+    let message = FromAgent { request, tell: Some(tell) };
+    writer.send(Channel::CONTROL, &message.to_bytes()).map_err(|error| io_failure(Side::Link, "welcome", &error))?;
+    answer.map(|_| ())
+}
+
+/// A node is known by its key, and need not say more of its host to whoever asks.
+fn machine_told(environment: &Environment) -> Vec<u8> {
+    match environment.data {
+        DataPort::Own => machine().to_vec(),
+        DataPort::Shared(_) => Vec::new(),
+    }
+}
+
+fn read_hello(input: &mut impl Read) -> io::Result<(u64, Hello)> {
+    // Before the peer is known its first message may be a token's length, not a megabyte.
+    const FIRST_BYTES_MAX: usize = 16 << 10;
+    let bad = |error: ProtocolError| io::Error::new(io::ErrorKind::InvalidData, error);
+    loop {
+        let mut header = [0; HEADER_BYTES];
+        input.read_exact(&mut header)?;
+        let (channel, length) = decode_header(header).map_err(bad)?;
+        if length > FIRST_BYTES_MAX || channel != Channel::CONTROL {
+            return Err(bad(ProtocolError::violation(format!(
+                "the peer's first message has {length} bytes on channel {}",
+                channel.0
+            ))));
+        }
+        let mut payload = vec![0; length];
+        input.read_exact(&mut payload)?;
+        if length == 0 {
+            continue;
+        }
+        return match ToAgent::from_bytes(&payload).map_err(bad)? {
+            (request, Ask::Hello(hello)) => Ok((request, hello)),
+            _ => Err(bad(ProtocolError::violation("the peer's first message is not a greeting"))),
+        };
+    }
+}
+
+fn check_hello(hello: &Hello, environment: &Environment) -> Result<u32, Failure> {
+    if let Some(token) = environment.token
+        && blake3::hash(hello.token.as_bytes()) != token
+    {
+        let what = if hello.token.is_empty() { "no token was shown" } else { "the token is not this node's" };
+        let message =
+            format!("{what}: name the file with the node's token by --token-file, or keep it by `carrack token add`");
+        return Err(failure(ErrorCode::AuthenticationFailed, Side::Link, message));
+    }
+    if environment.busy {
+        let message =
+            format!("serves {} sessions already, which is as many as it takes; try again later", limits::SESSIONS);
+        return Err(failure(ErrorCode::Busy, Side::Link, message));
+    }
+    if hello.oldest > PROTOCOL_VERSION || hello.newest < PROTOCOL_VERSION_MIN {
+        let message = format!(
+            "the command (carrack {}) speaks protocol {} to {}, this side (carrack {}) {PROTOCOL_VERSION_MIN} to {PROTOCOL_VERSION}: update the older one",
+            carrack_core::wire::peer_text(&hello.program),
+            hello.oldest,
+            hello.newest,
+            env!("CARGO_PKG_VERSION")
+        );
+        return Err(failure(ErrorCode::VersionMismatch, Side::Link, message));
+    }
+    Ok(PROTOCOL_VERSION.min(hello.newest))
+}

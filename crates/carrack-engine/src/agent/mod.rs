@@ -1,0 +1,354 @@
+//! One end's servant: does what the command asks, on files and connections of its own host. The same code at the far side of an ssh
+//! session, in a node, and in the command's own process.
+
+mod begin;
+mod dial;
+mod greeting;
+mod stdio;
+mod tunnel;
+mod verbs;
+
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
+
+use carrack_core::limits;
+use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::selection::Selection;
+use carrack_core::wire::ProtocolError;
+use carrack_core::wire::bounds::check_ask;
+use carrack_core::wire::control::{Ask, Counted, FromAgent, Tell, ToAgent};
+use carrack_core::wire::mux::Channel;
+
+use crate::data::listen::DataListener;
+use crate::data::sessions::NodeSessions;
+use crate::data::stream::Connection;
+use crate::error::{failure, io_failure, protocol_failure};
+use crate::net::mux::MuxWriter;
+use crate::net::socket::Socket;
+use crate::panics::contain;
+use crate::storage::place::Place;
+use crate::transfer::Running;
+pub use greeting::greet;
+pub use stdio::run_stdio;
+
+/// What an agent may do, and with what.
+pub struct Environment {
+    /// Where paths lead.
+    pub place: Place,
+    /// Nothing may be changed.
+    pub read_only: bool,
+    /// Standard streams and synthetic sources are this process's: only in the command itself.
+    pub own_process: bool,
+    /// BLAKE3 of the bearer token that a client must show; `None` where the connection itself is proof.
+    pub token: Option<blake3::Hash>,
+    /// No more sessions can be taken: the greeting is answered by that.
+    pub busy: bool,
+    /// How data connections are accepted.
+    pub data: DataPort,
+    /// The address that the control connection reached.
+    pub local_address: String,
+    /// The address that it came from.
+    pub peer_address: String,
+}
+
+/// How data connections are accepted.
+pub enum DataPort {
+    /// On a port opened for the session.
+    Own,
+    /// On a node's one port.
+    Shared(Arc<NodeSessions>),
+}
+
+/// Serves a greeted connection until it ends. Everything that runs is ended then, and what is unfinished removed.
+pub fn serve(input: impl Read + Send + 'static, writer: MuxWriter, environment: Environment) {
+    Agent::new(writer, environment).run(input);
+}
+
+/// An agent at work.
+pub struct Agent {
+    environment: Environment,
+    writer: MuxWriter,
+    /// Of the requests that wait.
+    waiting_bytes: AtomicUsize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    running: Option<Running>,
+    /// Data connections that came before the transfer began.
+    waiting: Vec<Connection>,
+    listener: Option<DataListener>,
+    session: Option<[u8; 16]>,
+    /// Where frames of tunnelled streams go.
+    tunnels: HashMap<u16, UnixStream>,
+    /// What is to be sent of the next transfer's sources.
+    selection: Option<Selection>,
+    /// Dials under way.
+    dials: usize,
+    /// Data connections, and the numbers that they have had.
+    connections: Vec<Weak<Socket>>,
+    numbers: HashSet<u16>,
+    /// Why the connection is read no more, if it is more than its end: how the peer broke the protocol.
+    broken: Option<Failure>,
+    /// The connection has ended: nothing is to be started any more.
+    left: bool,
+}
+
+impl State {
+    /// Each connection is a thread and its buffers: a peer gets as many as were named as the most that a transfer has.
+    fn count_connection(&mut self, connection: &Connection) -> Result<(), ProtocolError> {
+        self.connections.retain(|socket| socket.strong_count() > 0);
+        // Twice: of those that were lost and made again, this side may not know yet that they are dead.
+        if self.connections.len() >= 2 * usize::from(limits::STREAMS) {
+            let what = format!("the peer made more than {} data connections", 2 * limits::STREAMS);
+            return Err(ProtocolError::violation(what));
+        }
+        if !self.numbers.insert(connection.number) {
+            let what = format!("the peer made data connection {} twice", connection.number);
+            return Err(ProtocolError::violation(what));
+        }
+        self.connections.push(Arc::downgrade(&connection.socket));
+        Ok(())
+    }
+}
+
+impl Agent {
+    /// An agent that speaks over this connection.
+    pub fn new(writer: MuxWriter, environment: Environment) -> Arc<Self> {
+        Arc::new(Self { environment, writer, waiting_bytes: AtomicUsize::new(0), state: Mutex::default() })
+    }
+
+    /// See [`greet`].
+    ///
+    /// # Errors
+    /// As [`greet`].
+    pub fn greet(&self, input: &mut impl Read) -> Result<(), Failure> {
+        greet(input, &self.writer, &self.environment)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does what comes until the connection ends.
+    pub fn run(self: &Arc<Self>, input: impl Read + Send + 'static) {
+        let dials = if self.environment.own_process { limits::OWN_DIALS } else { 0 };
+        let (requests, work) = mpsc::sync_channel(limits::REQUESTS_WAITING + dials);
+        let reader = Arc::clone(self);
+        std::thread::spawn(move || {
+            let read = contain(Side::Link, "reading the control connection", || {
+                reader.writer.read_all(input, &mut |channel, payload| reader.take_frame(channel, payload, &requests))
+            });
+            let violation = |error: io::Error| {
+                error.downcast::<ProtocolError>().ok().map(|error| protocol_failure(Side::Link, &error))
+            };
+            reader.lock().broken = match read {
+                Ok(ended) => ended.err().and_then(violation),
+                Err(why) => Some(why),
+            };
+            // Only now do the requests end.
+            drop(requests);
+        });
+        let broken = loop {
+            let Ok(payload) = work.recv() else { break self.lock().broken.take() };
+            self.waiting_bytes.fetch_sub(payload.len(), Ordering::Relaxed);
+            match ToAgent::from_bytes(&payload) {
+                Ok((_, Ask::Bye(_))) => break None,
+                Ok((request, ask)) => {
+                    let answer =
+                        || self.answer(request, ask).into_iter().for_each(|answer| self.reply(request, answer));
+                    if let Err(why) = contain(Side::Link, "a request", answer) {
+                        self.reply(request, Err(why.clone()));
+                        // What it has left half done is not built upon.
+                        break Some(why);
+                    }
+                }
+                Err(error) => break Some(protocol_failure(Side::Link, &error)),
+            }
+        };
+        if let Some(why) = broken {
+            self.reply(0, Err(why));
+        }
+        self.leave();
+    }
+
+    /// Called by the thread that reads the connection: it must not wait for the connection.
+    fn take_frame(&self, channel: Channel, payload: Vec<u8>, requests: &mpsc::SyncSender<Vec<u8>>) -> io::Result<()> {
+        match channel {
+            Channel::CONTROL => {
+                let too_many = || {
+                    let (count, bytes) = (limits::REQUESTS_WAITING, limits::REQUEST_BYTES_WAITING);
+                    let what = format!("the peer sent more requests than the {count}, of {bytes} bytes, that may wait");
+                    io::Error::new(io::ErrorKind::InvalidData, ProtocolError::violation(what))
+                };
+                let waiting = self.waiting_bytes.fetch_add(payload.len(), Ordering::Relaxed);
+                if waiting > 0 && waiting + payload.len() > limits::REQUEST_BYTES_WAITING {
+                    return Err(too_many());
+                }
+                requests.try_send(payload).map_err(|refused| match refused {
+                    mpsc::TrySendError::Full(_) => too_many(),
+                    mpsc::TrySendError::Disconnected(_) => io::ErrorKind::BrokenPipe.into(),
+                })
+            }
+            Channel::PEER => {
+                let running = self.lock().running.clone();
+                if let Some(running) = running {
+                    running.handle_peer(&payload);
+                }
+                Ok(())
+            }
+            Channel(number) => {
+                let tunnel = self.lock().tunnels.get(&number).map(UnixStream::try_clone);
+                if let Some(Ok(mut tunnel)) = tunnel
+                    && tunnel.write_all(&payload).is_err()
+                {
+                    // A stream that has ended takes no more, nor one that has lost a part; the transfer knows by itself.
+                    let _ = tunnel.shutdown(Shutdown::Both);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn reply(&self, request: u64, answer: Result<Tell, Failure>) {
+        let tell = answer.unwrap_or_else(|failure| Tell::Failed(failure.into()));
+        let mut bytes = FromAgent { request, tell: Some(tell) }.to_bytes();
+        if bytes.len() > limits::MESSAGE_BYTES {
+            let what =
+                format!("the answer has {} bytes, more than a message may have: ask for less at once", bytes.len());
+            let refusal = failure(ErrorCode::ResourceLimit, Side::Link, what);
+            bytes = FromAgent { request, tell: Some(Tell::Failed(refusal.into())) }.to_bytes();
+        }
+        // A connection that is gone takes no answer.
+        let _ = self.writer.send(Channel::CONTROL, &bytes);
+    }
+
+    /// Ends what runs, and the connection.
+    pub fn leave(&self) {
+        // Whatever becomes of the work, a connection that nobody reads any more is not kept alive.
+        let _ = contain(Side::Link, "the end of a session", || self.end_work("the control connection has ended"));
+        self.writer.close();
+    }
+
+    /// Ends what runs, and removes what is unfinished.
+    fn end_work(&self, why: &str) {
+        let (running, listener, tunnels) = {
+            let mut state = self.lock();
+            if let (DataPort::Shared(sessions), Some(session)) = (&self.environment.data, state.session.take()) {
+                sessions.remove(&session);
+            }
+            state.waiting.clear();
+            state.left = true;
+            (state.running.take(), state.listener.take(), std::mem::take(&mut state.tunnels))
+        };
+        drop(listener);
+        for tunnel in tunnels.values() {
+            let _ = tunnel.shutdown(Shutdown::Both);
+        }
+        if let Some(running) = running {
+            running.cancel(failure(ErrorCode::ConnectionLost, Side::Link, why));
+            running.join();
+        }
+    }
+
+    /// `None` when the answer comes later.
+    fn answer(self: &Arc<Self>, request: u64, ask: Ask) -> Option<Result<Tell, Failure>> {
+        let place = &self.environment.place;
+        let done = |count| Tell::Done(Counted { count });
+        if let Err(error) = check_ask(&ask) {
+            return Some(Err(protocol_failure(Side::Link, &error)));
+        }
+        Some(match ask {
+            Ask::Hello(_) => Err(failure(ErrorCode::ProtocolViolation, Side::Link, "the peer greeted twice")),
+            Ask::Inspect(paths) => Ok(verbs::inspect(place, &paths)),
+            Ask::Listen(listen) => self.listen(&listen),
+            Ask::Dial(dial) => return self.start_dialing(request, dial),
+            Ask::Tunnel(tunnel) => return self.start_tunnel(request, &tunnel),
+            Ask::Begin(begin) => self.begin(begin).map(done),
+            Ask::Cancel(_) => {
+                let running = self.lock().running.clone();
+                if let Some(running) = running {
+                    running.cancel(failure(ErrorCode::Interrupted, Side::Command, "the command was stopped"));
+                }
+                Ok(done(0))
+            }
+            Ask::List(list) => verbs::list(place, &list, &mut |page| self.page(request, Tell::Page(page))).map(done),
+            Ask::Sum(sum) => verbs::sum(place, &sum, &mut |sums| self.page(request, Tell::Sums(sums))).map(done),
+            Ask::MakeDirectory(make) => {
+                self.may_change().and_then(|()| verbs::make_directory(place, &make)).map(|()| done(1))
+            }
+            Ask::Rename(rename) => self.may_change().and_then(|()| verbs::rename(place, &rename)).map(|()| done(1)),
+            Ask::Remove(remove) => {
+                let removed = self
+                    .may_change()
+                    .and_then(|()| verbs::remove(place, &remove, &mut |page| self.page(request, Tell::Page(page))));
+                removed.map(done)
+            }
+            Ask::Select(paths) => self.select(paths).map(done),
+            Ask::Collect(collect) => {
+                let collected = self
+                    .may_change()
+                    .and_then(|()| verbs::collect(place, &collect, &mut |page| self.page(request, Tell::Page(page))));
+                collected.map(done)
+            }
+            Ask::Retire(retire) => {
+                Ok(done(self.lock().running.clone().map_or(0, |running| running.retire(retire.count))))
+            }
+            Ask::Bye(_) => return None,
+        })
+    }
+
+    /// Sends a part of an answer, and waits while the connection is full.
+    fn page(&self, request: u64, tell: Tell) -> Result<(), Failure> {
+        let sent = self.writer.send(Channel::CONTROL, &FromAgent { request, tell: Some(tell) }.to_bytes());
+        sent.map_err(|error| io_failure(Side::Link, "answer", &error))
+    }
+
+    fn may_change(&self) -> Result<(), Failure> {
+        if self.environment.read_only {
+            return Err(failure(
+                ErrorCode::NodeReadOnly,
+                Side::Destination,
+                "the node serves for reading only (--read-only)",
+            ));
+        }
+        Ok(())
+    }
+
+    /// A data connection has proved to belong here.
+    pub fn arrived(&self, connection: Connection) {
+        let (running, refused) = {
+            let mut state = self.lock();
+            if state.left {
+                return;
+            }
+            let refused = state.count_connection(&connection).err();
+            match (&state.running, refused) {
+                (Some(running), refused) => (running.clone(), refused),
+                // Before a transfer has begun there is nothing to end: it is closed.
+                (None, Some(_)) => return,
+                (None, None) => return state.waiting.push(connection),
+            }
+        };
+        match refused {
+            Some(error) => running.cancel(protocol_failure(Side::Link, &error)),
+            None => running.add_stream(connection),
+        }
+    }
+}
+
+/// Where a client's connection came from and went to, for a node's agent.
+pub fn addresses(socket: &std::net::TcpStream) -> (String, String) {
+    let plain = |address: io::Result<SocketAddr>| {
+        address.map(|address| address.ip().to_canonical().to_string()).unwrap_or_default()
+    };
+    (plain(socket.local_addr()), plain(socket.peer_addr()))
+}
+
+#[cfg(test)]
+mod tests;

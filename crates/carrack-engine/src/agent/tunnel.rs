@@ -1,0 +1,92 @@
+//! Tunnels: data streams that go through the control connection, where no other way is open.
+
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::wire::control::{Dialed, SessionKey, Tell, Tunnel};
+use carrack_core::wire::mux::Channel;
+use carrack_core::{limits, tuning};
+
+use super::Agent;
+use crate::data::hello;
+use crate::error::{failure, io_failure, protocol_failure};
+use crate::net::socket::Socket;
+use crate::panics::contain;
+
+/// The number of the data connection inside a tunnel: a direct one of the same session, made after all, has another.
+const TUNNEL_NUMBER: u16 = 512;
+
+impl Agent {
+    /// Makes a data stream of a channel of the control connection.
+    pub(super) fn start_tunnel(self: &Arc<Self>, request: u64, tunnel: &Tunnel) -> Option<Result<Tell, Failure>> {
+        let session = match SessionKey::from_message(tunnel.session.as_ref()) {
+            Ok(session) => session,
+            Err(error) => return Some(Err(protocol_failure(Side::Link, &error))),
+        };
+        let channel = u16::try_from(tunnel.channel).ok().filter(|&channel| channel >= Channel::FIRST_TUNNEL.0);
+        let Some(channel) = channel else {
+            return Some(Err(failure(
+                ErrorCode::ProtocolViolation,
+                Side::Link,
+                format!("the peer asked for channel {} as a tunnel", tunnel.channel),
+            )));
+        };
+        let (stream, pump) = match self.open_tunnel(channel) {
+            Ok(opened) => opened,
+            Err(refusal) => return Some(Err(refusal)),
+        };
+        let agent = Arc::clone(self);
+        std::thread::spawn(move || agent.pump_tunnel(Channel(channel), pump));
+        let (agent, dials) = (Arc::clone(self), tunnel.dial);
+        std::thread::spawn(move || {
+            let greeted = contain(Side::Link, "opening a tunnel", || agent.greet_tunnel(stream, &session, dials));
+            agent.reply(request, greeted.unwrap_or_else(Err));
+        });
+        None
+    }
+
+    /// The stream's end, and the one that is pumped to and from the connection.
+    fn open_tunnel(&self, channel: u16) -> Result<(UnixStream, UnixStream), Failure> {
+        let mut state = self.lock();
+        let refused = |what| Err(failure(ErrorCode::ProtocolViolation, Side::Link, what));
+        if state.tunnels.contains_key(&channel) {
+            return refused(format!("the peer asked for tunnel channel {channel} twice"));
+        }
+        if state.tunnels.len() >= limits::TUNNELS {
+            return refused(format!("the peer asked for more tunnels than the {} of a session", limits::TUNNELS));
+        }
+        let opened = (|| {
+            let (stream, pump) = UnixStream::pair()?;
+            // The thread that reads the connection writes here: a stream that takes nothing for so long must not keep it for ever.
+            pump.set_write_timeout(Some(tuning::SILENCE))?;
+            state.tunnels.insert(channel, pump.try_clone()?);
+            Ok((stream, pump))
+        })();
+        opened.map_err(|error: io::Error| io_failure(Side::Link, "tunnel", &error))
+    }
+
+    fn greet_tunnel(&self, stream: UnixStream, session: &SessionKey, dials: bool) -> Result<Tell, Failure> {
+        let socket = Arc::new(Socket::Unix(stream));
+        let met = if dials {
+            hello::dial_inside(socket, session, TUNNEL_NUMBER)
+        } else {
+            // In the clear inside: the control connections that carry it are encrypted. The key is never shown.
+            crate::net::tls::Key::generate()
+                .and_then(|key| hello::accept(socket, &key, &|id| (*id == session.id).then(|| session.clone())))
+                .map(|met| met.0)
+        };
+        self.arrived(met.map_err(|error| io_failure(Side::Link, "tunnel", &error))?);
+        Ok(Tell::Dialed(Dialed::default()))
+    }
+
+    fn pump_tunnel(&self, channel: Channel, mut from: UnixStream) {
+        let mut buffer = vec![0; 256 << 10];
+        while let Ok(read) = from.read(&mut buffer) {
+            if read == 0 || self.writer.send(channel, &buffer[..read]).is_err() {
+                return;
+            }
+        }
+    }
+}
