@@ -23,7 +23,7 @@ usage: cargo xtask <chore>
 
   layers             who may import whom; what the core may touch; where unsafe may stand
   tidy               lengths of files and functions, headers, whitespace, banned words, tests named in docs
-  packages           how many third-party packages the binary links, and that none is banned
+  packages           how many third-party packages each build of the program links, and that none is banned
   man DIR            write the manual pages into DIR
   completions DIR    write the shells' completions into DIR
 

@@ -1,5 +1,5 @@
-//! What the binary links: few packages, none of the banned ones. Read from `cargo tree`, for the
-//! host's own target, so that packages for other systems do not count.
+//! What each build of the program links: few packages, none of the banned ones. Read from `cargo tree`, for the host's own target, so
+//! that packages for other systems do not count.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -8,34 +8,62 @@ use std::process::Command;
 
 use crate::{Finding, cargo, output};
 
-/// Third-party packages, build scripts' included; each one is somebody to trust.
-const PACKAGES_MAX: usize = 60;
+/// A way to build the program, and what it may link.
+struct Build {
+    /// How a person calls it.
+    name: &'static str,
+    /// What chooses its features.
+    features: &'static [&'static str],
+    /// Third-party packages, build scripts' included; each one is somebody to trust.
+    packages_max: usize,
+    /// Packages that may not be linked, each with its reason.
+    banned: &'static [&'static [Banned]],
+}
 
-/// Packages that may not be linked, each with its reason.
-const BANNED: &[(&str, &str)] = &[
+/// A package and why it may not be linked.
+type Banned = (&'static str, &'static str);
+
+const BUILDS: &[Build] = &[
+    // What is sent to hosts that have none.
+    Build {
+        name: "slim",
+        features: &["--no-default-features"],
+        packages_max: 60,
+        banned: &[BANNED, BANNED_FROM_DATA_PATH],
+    },
+    Build { name: "full", features: &[], packages_max: 280, banned: &[BANNED] },
+];
+
+const BANNED: &[Banned] = &[
     ("ring", "one crypto provider: aws-lc-rs"),
     ("openssl-sys", "one crypto provider: aws-lc-rs"),
     ("native-tls", "one TLS: rustls"),
     ("rsa", "not constant-time"),
-    ("async-std", "the data path is plain threads"),
-    ("tokio", "the data path is plain threads"),
+    ("async-std", "no longer maintained"),
 ];
 
+const BANNED_FROM_DATA_PATH: &[Banned] = &[("tokio", "the data path is plain threads")];
+
 pub fn check(root: &Path) -> Result<Vec<Finding>, String> {
-    let found = third_party(&tree(root, &host()?)?);
-    println!("{} third-party packages of at most {PACKAGES_MAX}", found.len());
-    Ok(judge(&found))
+    let host = host()?;
+    let mut findings = Vec::new();
+    for build in BUILDS {
+        let found = third_party(&tree(root, &host, build.features)?);
+        println!("{} build: {} third-party packages of at most {}", build.name, found.len(), build.packages_max);
+        findings.extend(judge(build, &found));
+    }
+    Ok(findings)
 }
 
-fn judge(found: &BTreeSet<String>) -> Vec<Finding> {
+fn judge(build: &Build, found: &BTreeSet<String>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut add = |what: String| findings.push(Finding::new("Cargo.lock", 1, what));
-    if found.len() > PACKAGES_MAX {
-        add(format!("{} third-party packages of at most {PACKAGES_MAX}", found.len()));
+    let mut add = |what: String| findings.push(Finding::new("Cargo.lock", 1, format!("{} build: {what}", build.name)));
+    if found.len() > build.packages_max {
+        add(format!("{} third-party packages of at most {}", found.len(), build.packages_max));
     }
     for package in found {
         let name = package.split(' ').next().unwrap_or_default();
-        if let Some((_, reason)) = BANNED.iter().find(|(banned, _)| *banned == name) {
+        if let Some((_, reason)) = build.banned.concat().iter().find(|(banned, _)| *banned == name) {
             add(format!("{package} is banned: {reason}"));
         }
     }
@@ -50,10 +78,10 @@ fn host() -> Result<String, String> {
 }
 
 /// What `cargo tree` prints; from the network only when the packages are not all here yet.
-fn tree(root: &Path, host: &str) -> Result<String, String> {
+fn tree(root: &Path, host: &str, features: &[&str]) -> Result<String, String> {
     let tree = |more: &[&str]| {
         let args = "tree -p carrack -e normal,build --prefix none --locked --target".split(' ');
-        output(cargo().current_dir(root).args(args).arg(host).args(more))
+        output(cargo().current_dir(root).args(args).arg(host).args(features).args(more))
     };
     tree(&["--offline"]).or_else(|_| tree(&[]))
 }
@@ -77,11 +105,14 @@ mod tests {
     }
 
     #[test]
-    fn too_many_or_banned_fails() {
+    fn judge_counts_packages_and_finds_banned_ones() {
         let many = |count| (0..count).map(|n| format!("p{n} v1.0.0")).collect::<BTreeSet<_>>();
-        assert!(judge(&many(PACKAGES_MAX)).is_empty());
-        assert_eq!(judge(&many(PACKAGES_MAX + 1)).len(), 1);
-        let banned = ["ring v0.17.0", "ring-buffer v1.0.0", "tokio v1.0.0"];
-        assert_eq!(judge(&banned.map(str::to_owned).into()).len(), 2);
+        let banned: BTreeSet<String> = ["ring v0.17.0", "ring-buffer v1.0.0", "tokio v1.0.0"].map(str::to_owned).into();
+        for build in BUILDS {
+            assert!(judge(build, &many(build.packages_max)).is_empty());
+            assert_eq!(judge(build, &many(build.packages_max + 1)).len(), 1);
+            let findings = judge(build, &banned);
+            assert_eq!(findings.len(), if build.name == "slim" { 2 } else { 1 }, "{findings:?}");
+        }
     }
 }

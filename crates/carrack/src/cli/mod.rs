@@ -67,8 +67,7 @@ pub fn command() -> Command {
 
 /// The tree without what only programs call.
 pub fn people_command() -> Command {
-    let verbs =
-        [copy_flags::copy(), ls(), stat(), mkdir(), mv(), rm(), sum(), gc(), token(), serve(), completions(), man()];
+    let verbs = [copy_flags::copy(), ls(), stat(), mkdir(), mv(), rm(), sum(), gc(), token(), serve()];
     Command::new("carrack")
         .version(version())
         .about(ABOUT)
@@ -80,6 +79,15 @@ pub fn people_command() -> Command {
         .arg_required_else_help(true)
         .disable_help_subcommand(false)
         .subcommands(verbs)
+        .subcommands(terminal_verbs())
+}
+
+/// Verbs that only a person at a terminal needs.
+fn terminal_verbs() -> Vec<Command> {
+    #[cfg(feature = "terminal")]
+    return vec![completions(), man()];
+    #[cfg(not(feature = "terminal"))]
+    Vec::new()
 }
 
 fn ls() -> Command {
@@ -188,12 +196,14 @@ fn token() -> Command {
         .subcommands([add, rm, list])
 }
 
+#[cfg(feature = "terminal")]
 fn completions() -> Command {
     Command::new("completions")
         .about("Print a completion script for a shell")
         .arg(Arg::new("shell").value_name("SHELL").value_parser(["bash", "zsh", "fish"]).required(true))
 }
 
+#[cfg(feature = "terminal")]
 fn man() -> Command {
     Command::new("man")
         .about("Print the manual page, or write one for each verb into DIR")

@@ -1,11 +1,13 @@
 //! The verbs, one file each. A verb takes its flags and answers with an exit code, or with the error that ended it.
 
 mod agent;
+#[cfg(feature = "terminal")]
 mod completions;
 mod copy;
 mod entry;
 mod gc;
 mod ls;
+#[cfg(feature = "terminal")]
 mod man;
 mod mkdir;
 mod mv;
@@ -74,7 +76,9 @@ fn dispatch(verb: &str, matches: &ArgMatches, flags: &Flags) -> Result<u8, Comma
         "serve" => serve::run(flags),
         "token" => token::run(matches),
         "agent" => agent::run(matches),
+        #[cfg(feature = "terminal")]
         "completions" => completions::run(matches),
+        #[cfg(feature = "terminal")]
         "man" => man::run(flags),
         _ => Err(CommandError::usage(format!("{verb} is not a verb"))),
     }

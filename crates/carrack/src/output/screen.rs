@@ -1,13 +1,18 @@
 //! What is seen while a copy runs: a bar on a terminal, else a line now and then. Always on standard error.
 
+#[cfg(feature = "terminal")]
+mod bar;
+#[cfg(not(feature = "terminal"))]
+#[path = "screen/no_bar.rs"]
+mod bar;
+
 use std::collections::VecDeque;
-use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use carrack_core::report::Progress;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
-use super::{format, human, stream};
+use super::{format, human};
+use bar::Bar;
 
 /// Whether a bar is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +25,6 @@ pub enum BarChoice {
     Never,
 }
 
-/// A person's eye follows no more.
-const DRAWS_PER_SECOND: u8 = 10;
 /// The rate shown is over this long: shorter flickers, longer hides a stall.
 const RATE_WINDOW: Duration = Duration::from_secs(5);
 /// Samples kept for it, whatever the engine's pace.
@@ -34,7 +37,7 @@ pub struct Screen {
 }
 
 enum Kind {
-    Bar(ProgressBar),
+    Bar(Bar),
     /// A line when `next` has come, then every so often.
     Lines {
         every: Duration,
@@ -44,18 +47,18 @@ enum Kind {
 }
 
 impl Screen {
-    /// A bar or lines, as chosen; `lines` says whether lines may replace a bar where none can be drawn.
+    /// A bar or lines, as chosen; `lines` says whether lines may replace a bar where none can be drawn, which is everywhere for a program
+    /// without the feature `terminal`.
     pub fn new(choice: BarChoice, lines: bool, every: Duration, now: Instant) -> Self {
-        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let kind = match choice {
-            BarChoice::Always => {
-                Kind::Bar(bar(ProgressDrawTarget::term_like_with_hz(Box::new(Ansi), DRAWS_PER_SECOND)))
-            }
-            BarChoice::Terminal if io::stderr().is_terminal() && !dumb => {
-                Kind::Bar(bar(ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND)))
-            }
-            BarChoice::Terminal if lines && !every.is_zero() => Kind::Lines { every, next: now + every },
-            BarChoice::Terminal | BarChoice::Never => Kind::Still,
+        let bar = match choice {
+            BarChoice::Always => Bar::anywhere(),
+            BarChoice::Terminal => Bar::on_terminal(),
+            BarChoice::Never => None,
+        };
+        let kind = match bar {
+            Some(bar) => Kind::Bar(bar),
+            None if choice != BarChoice::Never && lines && !every.is_zero() => Kind::Lines { every, next: now + every },
+            None => Kind::Still,
         };
         Self { kind, meter: Meter::default() }
     }
@@ -75,7 +78,7 @@ impl Screen {
         let text = human::progress(counts, self.meter.rate());
         let due = match &mut self.kind {
             Kind::Bar(bar) => {
-                draw(bar, counts, &text);
+                bar.draw(counts, &text);
                 false
             }
             Kind::Lines { every, next } if now >= *next => {
@@ -92,31 +95,9 @@ impl Screen {
     /// Takes the bar away: what is said from now on stays.
     pub fn end(&self) {
         if let Kind::Bar(bar) = &self.kind {
-            bar.finish_and_clear();
+            bar.end();
         }
     }
-}
-
-fn bar(target: ProgressDrawTarget) -> ProgressBar {
-    // No colours, so that NO_COLOR has nothing to turn off.
-    let style = ProgressStyle::with_template("[{bar:10}] {wide_msg}");
-    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
-    ProgressBar::with_draw_target(Some(1), target).with_style(style)
-}
-
-fn draw(bar: &ProgressBar, counts: &Progress, text: &str) {
-    // A tree of empty files has no bytes to count.
-    let (done, found) = match counts.bytes_found {
-        0 => (counts.files_done, counts.files_found),
-        bytes => (counts.bytes_done, bytes),
-    };
-    // Each of these may draw, as often as the terminal is allowed to: the words first.
-    bar.set_message(text.to_owned());
-    bar.update(|state| {
-        // A bar of no length would be full.
-        state.set_len(found.max(1));
-        state.set_pos(done.min(found));
-    });
 }
 
 /// Bytes a second over the last few seconds.
@@ -139,61 +120,6 @@ impl Meter {
     fn rate(&self) -> Option<f64> {
         let (first, last) = (self.samples.front()?, self.samples.back()?);
         format::per_second(last.1.saturating_sub(first.1), last.0.saturating_duration_since(first.0))
-    }
-}
-
-/// Standard error taken for a terminal although it does not say that it is one (`-P`).
-#[derive(Debug)]
-struct Ansi;
-
-impl Ansi {
-    fn put(text: &str) -> io::Result<()> {
-        stream::say(text);
-        Ok(())
-    }
-
-    /// A cursor movement; by zero it would move by one.
-    fn go(by: usize, direction: char) -> io::Result<()> {
-        if by == 0 { Ok(()) } else { Self::put(&format!("\x1b[{by}{direction}")) }
-    }
-}
-
-impl TermLike for Ansi {
-    fn width(&self) -> u16 {
-        let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-        columns.filter(|columns| *columns > 0).unwrap_or(80)
-    }
-
-    fn move_cursor_up(&self, by: usize) -> io::Result<()> {
-        Self::go(by, 'A')
-    }
-
-    fn move_cursor_down(&self, by: usize) -> io::Result<()> {
-        Self::go(by, 'B')
-    }
-
-    fn move_cursor_right(&self, by: usize) -> io::Result<()> {
-        Self::go(by, 'C')
-    }
-
-    fn move_cursor_left(&self, by: usize) -> io::Result<()> {
-        Self::go(by, 'D')
-    }
-
-    fn write_line(&self, text: &str) -> io::Result<()> {
-        Self::put(&format!("{text}\n"))
-    }
-
-    fn write_str(&self, text: &str) -> io::Result<()> {
-        Self::put(text)
-    }
-
-    fn clear_line(&self) -> io::Result<()> {
-        Self::put("\r\x1b[2K")
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -1,0 +1,116 @@
+//! A bar, drawn by `indicatif`, with the counts beside it.
+
+use std::io::{self, IsTerminal};
+
+use carrack_core::report::Progress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
+
+use super::super::stream;
+
+/// A person's eye follows no more.
+const DRAWS_PER_SECOND: u8 = 10;
+
+/// A bar on standard error.
+pub struct Bar(ProgressBar);
+
+impl Bar {
+    /// A bar on a terminal; `None` where standard error is none, or one that cannot draw.
+    pub fn on_terminal() -> Option<Self> {
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let draws = io::stderr().is_terminal() && !dumb;
+        draws.then(|| Self::new(ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND)))
+    }
+
+    /// A bar on standard error, whatever that is.
+    pub fn anywhere() -> Option<Self> {
+        Some(Self::new(ProgressDrawTarget::term_like_with_hz(Box::new(Ansi), DRAWS_PER_SECOND)))
+    }
+
+    fn new(target: ProgressDrawTarget) -> Self {
+        // No colours, so that NO_COLOR has nothing to turn off.
+        let style = ProgressStyle::with_template("[{bar:10}] {wide_msg}");
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
+        Self(ProgressBar::with_draw_target(Some(1), target).with_style(style))
+    }
+
+    /// Shows counts, and `text` beside the bar.
+    pub fn draw(&self, counts: &Progress, text: &str) {
+        // A tree of empty files has no bytes to count.
+        let (done, found) = match counts.bytes_found {
+            0 => (counts.files_done, counts.files_found),
+            bytes => (counts.bytes_done, bytes),
+        };
+        // Each of these may draw, as often as the terminal is allowed to: the words first.
+        self.0.set_message(text.to_owned());
+        self.0.update(|state| {
+            // A bar of no length would be full.
+            state.set_len(found.max(1));
+            state.set_pos(done.min(found));
+        });
+    }
+
+    /// Calls `print` while the bar is away.
+    pub fn suspend(&self, print: impl FnOnce()) {
+        self.0.suspend(print);
+    }
+
+    /// Takes the bar away.
+    pub fn end(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Standard error taken for a terminal although it does not say that it is one (`-P`).
+#[derive(Debug)]
+struct Ansi;
+
+impl Ansi {
+    fn put(text: &str) -> io::Result<()> {
+        stream::say(text);
+        Ok(())
+    }
+
+    /// A cursor movement; by zero it would move by one.
+    fn go(by: usize, direction: char) -> io::Result<()> {
+        if by == 0 { Ok(()) } else { Self::put(&format!("\x1b[{by}{direction}")) }
+    }
+}
+
+impl TermLike for Ansi {
+    fn width(&self) -> u16 {
+        let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        columns.filter(|columns| *columns > 0).unwrap_or(80)
+    }
+
+    fn move_cursor_up(&self, by: usize) -> io::Result<()> {
+        Self::go(by, 'A')
+    }
+
+    fn move_cursor_down(&self, by: usize) -> io::Result<()> {
+        Self::go(by, 'B')
+    }
+
+    fn move_cursor_right(&self, by: usize) -> io::Result<()> {
+        Self::go(by, 'C')
+    }
+
+    fn move_cursor_left(&self, by: usize) -> io::Result<()> {
+        Self::go(by, 'D')
+    }
+
+    fn write_line(&self, text: &str) -> io::Result<()> {
+        Self::put(&format!("{text}\n"))
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        Self::put(text)
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        Self::put("\r\x1b[2K")
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        Ok(())
+    }
+}

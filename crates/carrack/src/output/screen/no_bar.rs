@@ -1,0 +1,33 @@
+//! In place of [`bar`](super::bar) in a program without the feature `terminal`: there is no bar.
+
+use carrack_core::report::Progress;
+
+/// A bar that cannot be made.
+pub enum Bar {}
+
+impl Bar {
+    /// None.
+    pub fn on_terminal() -> Option<Self> {
+        None
+    }
+
+    /// None.
+    pub fn anywhere() -> Option<Self> {
+        None
+    }
+
+    /// Never called.
+    pub fn draw(&self, _: &Progress, _: &str) {
+        match *self {}
+    }
+
+    /// Never called.
+    pub fn suspend(&self, _: impl FnOnce()) {
+        match *self {}
+    }
+
+    /// Never called.
+    pub fn end(&self) {
+        match *self {}
+    }
+}
