@@ -14,6 +14,7 @@ test: ## everything that must hold before a change goes in; the tests come last
 	bash tests/install-needs.sh
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy -p carrack --all-targets --no-default-features --locked -- -D warnings
 	cargo xtask layers
 	cargo xtask tidy
 	cargo xtask packages
