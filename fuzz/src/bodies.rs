@@ -427,7 +427,7 @@ impl Both {
         }
         while let Some(action) = self.sender.poll_action() {
             match action {
-                SenderAction::CheckSource(item) => self.sender.handle_source_checked(item, Ok(())),
+                SenderAction::CheckSource(item) => self.sender.handle_source_checked(item, Ok(None)),
                 SenderAction::AbortStream(stream) => self.loses(stream),
                 SenderAction::Rescan { scanned, attempt } => {
                     self.sender.handle_rescanned(self.now, &scanned, attempt, Ok(scanned.clone()));

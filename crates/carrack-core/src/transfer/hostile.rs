@@ -4,6 +4,7 @@
 mod directories;
 mod earlier_receiver;
 mod earlier_sender;
+mod read_twice;
 mod receiver;
 mod retired;
 mod sender;

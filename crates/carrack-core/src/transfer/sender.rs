@@ -94,7 +94,8 @@ pub struct SentItem {
 pub enum SenderAction {
     /// Send this to the receiver.
     Send(PeerMessage),
-    /// See whether the item's source is still what it was when it was opened, and say so by [`Sender::handle_source_checked`].
+    /// See whether the item's source is still what it was when it was opened, with [`crate::request::Verify::Source`] by reading it a
+    /// second time, and say so by [`Sender::handle_source_checked`].
     CheckSource(u64),
     /// The item's source is not needed any more.
     CloseSource(u64),
@@ -376,19 +377,23 @@ impl Sender {
         item.filter(|item| !ended && item.abandoned.is_none())
     }
 
-    /// The answer to [`SenderAction::CheckSource`].
-    pub fn handle_source_checked(&mut self, number: u64, result: Result<(), Failure>) {
+    /// The answer to [`SenderAction::CheckSource`]: the digests of a second reading, `None` of a source that is not read twice.
+    ///
+    /// The receiver is told the digests that are compared here, and publishes nothing else: a block that goes again, and is read
+    /// again for that, while the second reading goes on or after it, must be what both readings have seen.
+    pub fn handle_source_checked(&mut self, number: u64, result: Result<Option<FileDigests>, Failure>) {
         let Some(item) = self.active(number) else {
             return;
         };
         match (result, item.finish()) {
             (Err(failure), _) => self.abandon(number, failure),
-            (Ok(()), Some((size, digests))) => {
+            (Ok(Some(second)), Some((_, first))) if second != first => self.abandon(number, changed_unseen()),
+            (Ok(_), Some((size, digests))) => {
                 (item.completed, item.digests) = (true, digests);
                 let message = PeerMessage::Complete { item: number, size, digest: digests.main() };
                 self.actions.push_back(SenderAction::Send(message));
             }
-            (Ok(()), None) => {
+            (Ok(_), None) => {
                 let message = "what was read is not as long as the source".to_string();
                 self.abandon(number, Failure { code: ErrorCode::SourceChanged, side: Side::Source, message });
             }
@@ -601,6 +606,13 @@ fn bundled_end(unread: &Option<Failure>, result: ItemResult, doubtful: bool) -> 
         (ItemResult::Published, None) => BundledEnd::Ended(Outcome::Published),
         (ItemResult::Mismatch | ItemResult::Dropped, None) => BundledEnd::Again,
     }
+}
+
+/// Two readings differ, and no time has moved.
+pub fn changed_unseen() -> Failure {
+    let message = "changed while it was copied, and its times do not show it, as when a program writes to it through a mapping (mmap); run \
+                   the same command again when it rests";
+    Failure { code: ErrorCode::SourceChanged, side: Side::Source, message: message.into() }
 }
 
 fn mismatch() -> Failure {

@@ -123,6 +123,7 @@ fn mutants_of_the_driver_are_caught() {
         Mutant::PartBelieved,
         Mutant::NameBelieved,
         Mutant::TwinsSent,
+        Mutant::SecondReadingSkipped,
     ];
     for mutant in mutants {
         let fails = |&seed: &u64| std::panic::catch_unwind(|| row::run(seed, Some(mutant))).is_err();

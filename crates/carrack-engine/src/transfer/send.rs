@@ -15,7 +15,7 @@ use carrack_core::request::Verify;
 use carrack_core::selection::Selection;
 use carrack_core::transfer::ScannedItem;
 use carrack_core::transfer::sender::{
-    BlockJob, Bundle, Job, Next, Sender, SenderAction, SenderConfig, SenderTotals, SentItem,
+    BlockJob, Bundle, Job, Next, Sender, SenderAction, SenderConfig, SenderTotals, SentItem, changed_unseen,
 };
 use carrack_core::tuning::{BUNDLED_FILE_BYTES_MAX, PROGRESS_INTERVAL, SLICE_BYTES, STAGES_INTERVAL};
 use carrack_core::wire::VERSION_FINGERPRINT;
@@ -380,24 +380,24 @@ impl SendRun {
             let was_read = machine.was_read(item);
             drop(machine);
             let source = self.sources.lock().unwrap_or_else(PoisonError::into_inner).get(&item).cloned();
-            let result = source.map_or(Ok(()), |source| {
-                let same = was_read.map_or(Ok(true), |was_read| self.reads_the_same(&source, was_read, &mut slice));
+            let result = source.zip(was_read).map_or(Ok(None), |(source, was_read)| {
+                let second = self.second_reading(&source, was_read, &mut slice);
                 // The times tell more of what has happened, if they tell.
-                source.check_unchanged().and_then(|()| if same? { Ok(()) } else { Err(changed_unseen()) })
+                source.check_unchanged().and(second)
             });
             self.tell(|machine| machine.handle_source_checked(item, result));
         }
     }
 
-    /// Whether a source gives the same content once more, as far as it can be read twice.
-    fn reads_the_same(
+    /// The digests of a source that is read a second time; `None` where it cannot be, and when the transfer has ended meanwhile.
+    fn second_reading(
         &self,
         source: &OpenSource,
-        (size, digests, sparse): (u64, FileDigests, bool),
+        (size, sparse): (u64, bool),
         slice: &mut [u8],
-    ) -> Result<bool, Failure> {
+    ) -> Result<Option<FileDigests>, Failure> {
         if source.stat().is_none() {
-            return Ok(true);
+            return Ok(None);
         }
         let block_bytes = self.options.block_bytes;
         let mut tree = FileTree::new(block_bytes, self.options.digests);
@@ -408,10 +408,10 @@ impl SendRun {
                 BlockJob { item: 0, offset, length: length as u32, whole: blocks == 1, unsized_source: false, sparse };
             tree.insert(index, length, self.digest(source, job, slice)?);
             if self.lock().outcome().is_some() {
-                return Ok(true);
+                return Ok(None);
             }
         }
-        Ok(tree.finish(size) == Some(digests))
+        Ok(tree.finish(size))
     }
 
     /// Reads a block and sends nothing.
@@ -472,7 +472,7 @@ impl SendRun {
             }
             SenderAction::CheckSource(item) => {
                 let source = self.sources.lock().unwrap_or_else(PoisonError::into_inner).get(&item).cloned();
-                let result = source.map_or(Ok(()), |source| source.check_unchanged());
+                let result = source.map_or(Ok(()), |source| source.check_unchanged()).map(|()| None);
                 self.tell(|machine| machine.handle_source_checked(item, result));
             }
             SenderAction::CloseSource(item) => {
@@ -589,13 +589,6 @@ impl SendRun {
             }
         }
     }
-}
-
-/// Two readings differ, and no time has moved.
-fn changed_unseen() -> Failure {
-    let message = "changed while it was copied, and its times do not show it, as when a program writes to it through a mapping (mmap); run \
-                   the same command again when it rests";
-    failure(ErrorCode::SourceChanged, Side::Source, message)
 }
 
 /// One stream's thread.

@@ -350,7 +350,7 @@ fn nothing_a_receiver_says_panics() {
             }
             while let Some(action) = sender.poll_action() {
                 match action {
-                    SenderAction::CheckSource(item) => sender.handle_source_checked(item, Ok(())),
+                    SenderAction::CheckSource(item) => sender.handle_source_checked(item, Ok(None)),
                     SenderAction::Rescan { scanned, attempt } => {
                         sender.handle_rescanned(now, &scanned, attempt, Ok(scanned.clone()));
                     }

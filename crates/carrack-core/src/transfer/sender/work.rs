@@ -7,7 +7,7 @@ use super::offered::Compared;
 use super::streams::Carried;
 use super::{BlockJob, Bundle, Job, Next, Phase, Sender, SenderAction, SentItem};
 use crate::digest::BlockDigest;
-use crate::report::{Failure, FileDigests};
+use crate::report::Failure;
 use crate::transfer::Unit;
 use crate::wire::error_code::{ErrorCode, Side};
 use crate::wire::peer::PeerMessage;
@@ -193,10 +193,10 @@ impl Sender {
         }
     }
 
-    /// Size and digests of an offered item as it was read, for the one who reads it once more; and whether it has holes.
-    pub fn was_read(&self, number: u64) -> Option<(u64, FileDigests, bool)> {
+    /// Size of an offered item that has been read to its end, for the one who reads it a second time; and whether it has holes.
+    pub fn was_read(&self, number: u64) -> Option<(u64, bool)> {
         let item = self.items.get(&number)?;
-        item.finish().map(|(size, digests)| (size, digests, item.scanned.sparse))
+        item.finish().map(|(size, _)| (size, item.scanned.sparse))
     }
 
     /// A stream waits until this moment for a source that has just changed. It is not slow.

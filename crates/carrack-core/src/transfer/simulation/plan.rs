@@ -82,6 +82,8 @@ pub enum Mutant {
     NameBelieved,
     /// Of two sources with one name both are sent.
     TwinsSent,
+    /// What the second reading gives is not looked at: the first one's digests are handed over instead.
+    SecondReadingSkipped,
 }
 
 /// Who stops in the middle of a session.
@@ -263,12 +265,20 @@ impl Plan {
         plan.directory_failure = harm(&mut rng, 300);
         plan.sync_failure = harm(&mut rng, 200);
         plan.rot = if plan.options.verify == Verify::Disk { harm(&mut rng, 200) } else { 0 };
+        if seed % 7 == 6 {
+            plan.read_twice();
+        }
         plan.blackout = rng.chance(100).then(|| rng.up_to(Duration::from_millis(300)));
         plan.abort = (!last && rng.chance(100)).then(|| rng.up_to(Duration::from_secs(5)));
         let who = [Crash::Receiver, Crash::Sender, Crash::Power][rng.below(3) as usize];
         let steps = 1 << (3 + rng.below(9));
         plan.crash = (!last && rng.chance(800)).then(|| (rng.below(steps), who));
         plan
+    }
+
+    /// Sources are read twice, and change without a trace.
+    pub fn read_twice(&mut self) {
+        (self.options.verify, self.rot) = (Verify::Source, 0);
     }
 
     /// A run with nothing else wrong, and files large enough to have blocks to swap.

@@ -72,6 +72,9 @@ impl Row {
         if self.mutant == Some(Mutant::PublishUnchecked) {
             (plan.options.verify, plan.rot) = (Verify::Disk, 300);
         }
+        if self.mutant == Some(Mutant::SecondReadingSkipped) {
+            plan.read_twice();
+        }
         self.source.mutant = self.mutant;
         let source = std::mem::take(&mut self.source);
         let mut world = World::session(plan, source, std::mem::take(&mut self.store), self.clock);

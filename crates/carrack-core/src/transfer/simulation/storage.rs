@@ -207,6 +207,9 @@ impl World {
             return;
         }
         self.check_content(&part.path, size, on_disk);
+        if let Some(second) = self.read_twice.get(&number).filter(|_| self.plan.mutant.is_none()) {
+            assert_eq!(digests, *second, "item {number} gets its name and is not what the second reading saw");
+        }
         let wanted = self.plan.options.digests;
         assert_eq!(digests.kinds(), wanted);
         assert!(digests.blake3.is_none_or(|digest| digest == on_disk));

@@ -53,6 +53,7 @@ pub struct Verdict {
     pub altered: u64,
     pub rests: u64,
     pub twins: u64,
+    pub read_twice: u64,
 }
 
 impl Verdict {
@@ -100,6 +101,7 @@ impl Verdict {
             altered: self.altered + other.altered,
             rests: self.rests + other.rests,
             twins: self.twins + other.twins,
+            read_twice: self.read_twice + other.read_twice,
         }
     }
 
@@ -124,7 +126,7 @@ impl Verdict {
     }
 
     /// What some thousand rows of sessions must have seen.
-    pub fn named_in_rows(&self) -> [(&'static str, u64); 24] {
+    pub fn named_in_rows(&self) -> [(&'static str, u64); 25] {
         [
             ("a crash of the receiver", self.crashes),
             ("a power cut", self.power_cuts),
@@ -150,6 +152,7 @@ impl Verdict {
             ("a block of a part file altered by somebody else", self.altered),
             ("a source that was let rest before it was read", self.rests),
             ("a second source of the same name", self.twins),
+            ("a source that was read twice", self.read_twice),
         ]
     }
 }

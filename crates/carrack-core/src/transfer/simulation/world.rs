@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use super::disk::Disk;
 use super::link::Stream;
 use super::plan::{Crash, Mutant, Plan, Rng};
-use super::source::{GRAIN, Source, Stat};
+use super::source::{GRAIN, Source, Stat, digest_of};
 use super::store::{Found, Store};
 use super::verdict::Verdict;
-use crate::digest::BlockDigest;
+use crate::digest::{BlockDigest, FileTree, block_count, block_length};
 use crate::limits;
 use crate::report::{Failure, FileDigests, ItemKind, ItemReport};
-use crate::request::Durability;
+use crate::request::{Durability, Verify};
 use crate::transfer::ScannedItem;
 use crate::transfer::receiver::{Receiver, ReceiverAction, ReceiverConfig};
 use crate::transfer::sender::{Sender, SenderAction, SenderConfig};
@@ -38,6 +38,8 @@ pub enum Event {
     ToReceiver(PeerMessage),
     SourceChanged(usize),
     Checked(u64),
+    /// The next block of a second reading, and what was read of it before.
+    ReadAgain(u64, Vec<BlockDigest>),
     Opened(Offer),
     Published(u64, FileDigests, u64),
     Committed(u64),
@@ -101,6 +103,8 @@ pub struct World {
     pub opened_as: BTreeMap<u64, (usize, u64)>,
     /// Of each offered source that has been opened: its item, and what it looked like then.
     pub opened: BTreeMap<u64, (usize, Stat)>,
+    /// What second readings gave of offered sources.
+    pub read_twice: BTreeMap<u64, FileDigests>,
     pub reports: Vec<ItemReport>,
     pub aborted: bool,
     pub verdict: Verdict,
@@ -167,6 +171,7 @@ impl World {
             sources_closed: BTreeSet::new(),
             opened_as: BTreeMap::new(),
             opened: BTreeMap::new(),
+            read_twice: BTreeMap::new(),
             reports: Vec::new(),
             aborted: false,
             verdict: Verdict { transfers: 1, ..Verdict::default() },
@@ -285,7 +290,8 @@ impl World {
                 self.receiver.handle_message(message).expect("the sender keeps to the protocol")
             }
             Event::SourceChanged(item) => self.change_source(item),
-            Event::Checked(number) => self.check_source(number),
+            Event::Checked(number) => self.check_source(number, None),
+            Event::ReadAgain(number, read) => self.read_again(number, read),
             Event::Opened(offer) => self.open(offer),
             Event::Published(item, digests, size) => self.publish(item, digests, size),
             Event::Committed(bundle) => self.commit(bundle),
@@ -318,7 +324,9 @@ impl World {
             let second = self.second();
             // What is open stays what it is, whatever becomes of the name.
             let is_open = self.opened.values().any(|&(open, _)| open == item);
+            let unseen = self.plan.options.verify == Verify::Source && self.rng.chance(700);
             match !is_open && self.rng.chance(200) {
+                _ if unseen => self.source.change_content(item),
                 true => self.source.exchange(item, &mut self.rng),
                 false => self.source.change(item, second, &mut self.rng),
             }
@@ -416,7 +424,8 @@ impl World {
             }
             SenderAction::CheckSource(number) => {
                 let delay = self.disk_delay();
-                self.after(delay, Event::Checked(number));
+                let twice = self.plan.options.verify == Verify::Source;
+                self.after(delay, if twice { Event::ReadAgain(number, Vec::new()) } else { Event::Checked(number) });
             }
             SenderAction::CloseSource(number) => {
                 assert!(self.sources_closed.insert(number), "the source of item {number} is closed twice");
@@ -491,14 +500,37 @@ impl World {
         self.sender.handle_rescanned(now, before, attempt, found);
     }
 
-    fn check_source(&mut self, number: u64) {
+    /// One block more of a second reading; at the end its digests are handed over, as the engine does.
+    fn read_again(&mut self, number: u64, mut read: Vec<BlockDigest>) {
+        let (Some((size, _)), true) = (self.sender.was_read(number), self.opened.contains_key(&number)) else {
+            return self.check_source(number, None);
+        };
+        let (item, wanted) = (self.opened_as[&number].0, self.plan.options.digests);
+        read.push(digest_of(self.source.block(item, read.len() as u64)));
+        let block_bytes = self.plan.options.block_bytes;
+        if (read.len() as u64) < block_count(size, block_bytes) {
+            let delay = self.disk_delay();
+            return self.after(delay, Event::ReadAgain(number, read));
+        }
+        let mut tree = FileTree::new(block_bytes, wanted);
+        for (index, digest) in (0..).zip(read) {
+            tree.insert(index, block_length(index, size, block_bytes), digest);
+        }
+        let digests = tree.finish(size).expect("all of it has been read");
+        self.read_twice.insert(number, digests);
+        self.verdict.read_twice += 1;
+        let skipped = self.plan.mutant == Some(Mutant::SecondReadingSkipped);
+        self.check_source(number, (!skipped).then_some(digests));
+    }
+
+    fn check_source(&mut self, number: u64, second: Option<FileDigests>) {
         let (item, version) = self.opened_as[&number];
         let now = &self.source.items[item];
         // Where times tell, they alone do.
         let opened = self.opened.remove(&number);
         let changed = opened.map_or(now.version != version, |(_, stat)| now.stat() != stat);
         let failure = Failure { code: ErrorCode::SourceChanged, side: Side::Source, message: "changed".into() };
-        self.sender.handle_source_checked(number, if changed { Err(failure) } else { Ok(()) });
+        self.sender.handle_source_checked(number, if changed { Err(failure) } else { Ok(second) });
     }
 
     /// The source of an offered item is opened with the first of its blocks; false when it is not what was listed, or is being changed.
