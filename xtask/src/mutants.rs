@@ -202,13 +202,19 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "a block that goes again need not be what the second reading saw",
         "crates/carrack-core/src/transfer/receiver/incoming.rs",
-        [".filter(|digests| digests.main() == theirs)", ".filter(|digests| digests.main().is_some() == theirs.is_some())"],
+        [
+            ".filter(|digests| digests.main() == theirs)",
+            ".filter(|digests| digests.main().is_some() == theirs.is_some())",
+        ],
         "-p carrack-core --lib transfer::hostile::read_twice",
     ),
     mutation(
         "a source is not read a second time",
         "crates/carrack-engine/src/transfer/send.rs",
-        ["if source.stat().is_none() {\n            return Ok(None);", "if source.stat().is_some() {\n            return Ok(None);"],
+        [
+            "if source.stat().is_none() {\n            return Ok(None);",
+            "if source.stat().is_some() {\n            return Ok(None);",
+        ],
         "-p carrack --test system torn::a_change",
     ),
     mutation(
