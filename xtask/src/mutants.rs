@@ -54,7 +54,7 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "what is kept of an end's words has no bound in bytes",
-        "crates/carrack-engine/src/end.rs",
+        "crates/carrack-engine/src/end/inbox.rs",
         ["&& self.kept_bytes + bytes <= limits::WORDS_KEPT_BYTES", ""],
         ENGINE,
     ),
@@ -105,7 +105,7 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a source that ends early leaves the destination waiting",
-        "crates/carrack-engine/src/copy/mod.rs",
+        "crates/carrack-engine/src/copy/watch.rs",
         ["ends.destination.ask(Ask::Cancel(Empty {}))?;", "heard = now;"],
         "-p carrack-engine --test hostile server::",
     ),
@@ -147,7 +147,7 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a node is known by its address",
-        "crates/carrack-engine/src/end.rs",
+        "crates/carrack-engine/src/end/mod.rs",
         ["Some(pin) => [b\"node \", &pin[..]].concat(),", "Some(_) => [b\"node \", name.as_bytes()].concat(),"],
         "-p carrack-engine --lib end::",
     ),
@@ -231,7 +231,7 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "an older end may have sources with the same names",
-        "crates/carrack-engine/src/copy/mod.rs",
+        "crates/carrack-engine/src/copy/open.rs",
         [
             "plan.sink != 0 || source.welcome.version >= VERSION_OVERLAPS",
             "plan.sink != 0 || source.welcome.version >= 1",
@@ -510,13 +510,13 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "who floods moves a deadline",
-        "crates/carrack-engine/src/end.rs",
+        "crates/carrack-engine/src/end/inbox.rs",
         ["if late > limits::WORDS_KEPT {", "if late > usize::MAX - 1 {"],
         "-p carrack-engine --lib end::",
     ),
     mutation(
         "who goes on talking holds a copy that has failed",
-        "crates/carrack-engine/src/copy/mod.rs",
+        "crates/carrack-engine/src/copy/watch.rs",
         [".min(at + 2 * PATIENCE_AFTER_FAILURE)", ".min(at + 200 * PATIENCE_AFTER_FAILURE)"],
         "-p carrack-engine --test hostile server::a_node_that_never_stops",
     ),
@@ -603,7 +603,7 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a source may tell of any item",
-        "crates/carrack-engine/src/copy/mod.rs",
+        "crates/carrack-engine/src/copy/watch.rs",
         ["        self.expected.check(&item.path)\n", "        Ok(())\n"],
         "-p carrack-engine --test hostile server::items",
     ),

@@ -11,7 +11,6 @@
 //! Plain threads and blocking calls throughout: streams are few, and a thread that waits in `write` is the simplest back-pressure.
 
 pub mod agent;
-mod backlog;
 pub mod control;
 pub mod copy;
 pub mod data;

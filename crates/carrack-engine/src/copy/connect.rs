@@ -18,7 +18,7 @@ use carrack_core::wire::control::{Ask, Dial, Dialed, Listen, Listening, Paths, S
 use carrack_core::wire::mux::Channel;
 use carrack_core::{limits, pace};
 
-use super::Ends;
+use super::ends::{Ends, other};
 use super::resolve::Plan;
 use crate::data::stream::{Connection, Protection};
 use crate::end::{End, EndId, Inbox, Incoming, Note, Reached};
@@ -59,33 +59,6 @@ pub struct More {
     pub numbers: Range<u32>,
     /// Dials that may be under way at once.
     pub at_once: usize,
-}
-
-impl Ends {
-    /// One of them.
-    pub(super) fn get(&mut self, id: EndId) -> &mut End {
-        match id {
-            EndId::Source => &mut self.source,
-            EndId::Destination => &mut self.destination,
-        }
-    }
-
-    /// Whether both are in this process.
-    pub(super) fn are_here(&self) -> bool {
-        self.source.is_here() && self.destination.is_here()
-    }
-
-    /// Who dials in a direct link.
-    fn dialer(&self) -> EndId {
-        if self.destination.is_here() { EndId::Destination } else { EndId::Source }
-    }
-}
-
-fn other(id: EndId) -> EndId {
-    match id {
-        EndId::Source => EndId::Destination,
-        EndId::Destination => EndId::Source,
-    }
 }
 
 /// A new one.

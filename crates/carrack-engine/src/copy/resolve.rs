@@ -14,7 +14,7 @@ use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
 use carrack_core::request::CopyRequest;
 use carrack_core::wire::control::{Ask, PathFacts, Paths, Source, Tell, kind_from_number};
 
-use super::Ends;
+use super::ends::Ends;
 use crate::end::{End, Inbox, Note};
 use crate::error::failure;
 

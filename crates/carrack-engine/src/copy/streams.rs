@@ -8,9 +8,9 @@ use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::tuning::{LINK_TIMEOUT, RETRY_PAUSE_MAX, SILENCE};
 use carrack_core::wire::control::{Ask, Dial, Retire, SessionKey, StreamLost, Tell};
 
-use super::Ends;
 use super::attempts::{jittered, longest_pause};
 use super::connect::{Link, More};
+use super::ends::Ends;
 use crate::end::{EndId, Incoming, Note};
 use crate::error::failure;
 

@@ -10,8 +10,8 @@ use carrack_core::request::CopyRequest;
 use carrack_core::wire::VERSION_RETIRE;
 use carrack_core::wire::control::Stages;
 
-use super::Ends;
 use super::connect::Link;
+use super::ends::Ends;
 use super::streams::Streams;
 use crate::end::EndId;
 

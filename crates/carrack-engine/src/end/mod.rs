@@ -1,24 +1,23 @@
 //! The command's view of one end: an agent somewhere, reached in one of three ways, that is asked and answers.
 
-use std::collections::VecDeque;
+mod backlog;
+mod inbox;
+
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::{Credential, Reach};
 use carrack_core::wire::control::{Ask, Empty, FromAgent, Hello, Tell, ToAgent, Welcome};
 use carrack_core::wire::mux::Channel;
-use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError, peer_text};
+use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError};
 
 use crate::agent::{Agent, DataPort, Environment};
-use crate::backlog::{Backlog, Permit};
 use crate::control::ssh::SshChild;
 use crate::control::token::Shown;
 use crate::control::{node_client, ssh};
@@ -26,94 +25,14 @@ use crate::error::{describe, failure};
 use crate::net::mux::MuxWriter;
 use crate::net::tls_duplex;
 use crate::panics::contain;
-use crate::stop::stopped;
 use crate::storage::place::Place;
 
-/// How long the last words of an end that has closed its connection may take to be read.
-const REFUSAL_PATIENCE: Duration = Duration::from_secs(1);
+use backlog::Backlog;
+use inbox::weight;
+pub use inbox::{EndId, Inbox, Incoming, NO_ANSWER, Note, Words};
+
 /// How long the look-up of a host's addresses may take longer than everything before the first question that needs them.
 const LOOK_UP_PATIENCE: Duration = Duration::from_secs(1);
-
-/// For a person to read.
-pub type Note = Arc<dyn Fn(String) + Send + Sync>;
-
-/// Which end something came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndId {
-    /// Where the bytes come from.
-    Source,
-    /// Where they go.
-    Destination,
-}
-
-impl EndId {
-    /// The side that a user sees.
-    pub fn side(self) -> Side {
-        match self {
-            Self::Source => Side::Source,
-            Self::Destination => Side::Destination,
-        }
-    }
-}
-
-/// What is said when a deadline passes.
-pub const NO_ANSWER: &str = "no answer in time";
-
-/// Something that an end said.
-pub struct Incoming {
-    /// Which.
-    pub end: EndId,
-    /// The request that it answers; 0 for none.
-    pub request: u64,
-    /// What; an error when the connection has ended.
-    pub tell: Result<Tell, Failure>,
-}
-
-/// What both ends say, in order of arrival.
-pub struct Inbox {
-    receiver: mpsc::Receiver<(Incoming, Option<Permit>)>,
-    sender: Words,
-    /// With the bytes that each takes.
-    kept: VecDeque<(Incoming, usize)>,
-    kept_bytes: usize,
-    /// When the command gives up waiting for whatever it waits for.
-    end: Option<Instant>,
-}
-
-/// Where the threads that read connections put what they read.
-#[derive(Clone)]
-pub struct Words {
-    sender: mpsc::Sender<(Incoming, Option<Permit>)>,
-}
-
-impl Words {
-    /// Puts in what is not counted, as one's own words.
-    ///
-    /// # Errors
-    /// When nobody listens any more.
-    pub fn send(&self, incoming: Incoming) -> io::Result<()> {
-        self.sender.send((incoming, None)).map_err(|_| io::ErrorKind::BrokenPipe.into())
-    }
-}
-
-/// What something that an end said takes in memory, roughly.
-fn weight(tell: &Tell, encoded: usize) -> usize {
-    let entries = match tell {
-        Tell::Items(items) => size_of_val(&items.list[..]),
-        Tell::Sums(sums) => size_of_val(&sums.list[..]),
-        Tell::Page(page) => size_of_val(&page.entries[..]),
-        Tell::Inspected(inspected) => size_of_val(&inspected.facts[..]),
-        _ => 0,
-    };
-    encoded + entries + size_of::<Incoming>()
-}
-
-impl Default for Inbox {
-    fn default() -> Self {
-        let (sender, receiver) = mpsc::channel();
-        Self { receiver, sender: Words { sender }, kept: VecDeque::new(), kept_bytes: 0, end: None }
-    }
-}
 
 /// How an end is reached.
 pub enum Reached {
@@ -147,137 +66,6 @@ pub struct End {
     looked_up: Option<mpsc::Receiver<Vec<SocketAddr>>>,
     /// What to do if a node refuses the token that it was shown, or that it was shown none.
     credential_hint: Option<String>,
-}
-
-impl Inbox {
-    /// Nothing is waited for any longer than until `end`, if there is one.
-    pub fn until(end: Option<Instant>) -> Self {
-        Self { end, ..Self::default() }
-    }
-
-    /// Whether nothing is to be waited for any more: the command is told to stop, or its time is over.
-    ///
-    /// # Errors
-    /// Then.
-    pub fn check(&self) -> Result<(), Failure> {
-        if let Some(stop) = stopped() {
-            return Err(stop);
-        }
-        match self.end {
-            Some(end) if Instant::now() >= end => Err(failure(
-                ErrorCode::DeadlinePassed,
-                Side::Command,
-                "the time given by --deadline is over; run the same command again to go on from here",
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    /// For another end to put its words into.
-    pub fn share(&self) -> Words {
-        self.sender.clone()
-    }
-
-    /// Waits for something that `wanted` takes; the rest is kept for later.
-    ///
-    /// # Errors
-    /// When a connection ends, the command is told to stop or its time is over, or the deadline passes ([`ErrorCode::Silence`]).
-    pub fn wait(
-        &mut self,
-        deadline: Option<Instant>,
-        note: &Note,
-        wanted: &dyn Fn(&Incoming) -> bool,
-    ) -> Result<Incoming, Failure> {
-        if let Some(place) = self.kept.iter().position(|(kept, _)| wanted(kept))
-            && let Some(kept) = self.take_kept(place)
-        {
-            return Ok(kept);
-        }
-        // What was told before the deadline is taken behind it, and no more than that: who goes on telling other things does not move it.
-        let mut late = 0;
-        loop {
-            self.check()?;
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                late += 1;
-            }
-            if late > limits::WORDS_KEPT {
-                return Err(failure(ErrorCode::Silence, Side::Link, NO_ANSWER));
-            }
-            let left = deadline
-                .map_or(Duration::from_millis(100), |deadline| deadline.saturating_duration_since(Instant::now()));
-            match self.receiver.recv_timeout(left.min(Duration::from_millis(100))) {
-                Ok((incoming, permit)) => match incoming {
-                    Incoming { tell: Ok(Tell::Note(text)), .. } => note(peer_text(&text)),
-                    Incoming { tell: Err(failure), .. } => return Err(failure),
-                    incoming if wanted(&incoming) => return Ok(incoming),
-                    incoming if self.makes_room_for(&incoming, permit.as_ref().map_or(0, Permit::bytes)) => {
-                        let bytes = permit.map_or(0, |permit| permit.bytes());
-                        self.kept_bytes += bytes;
-                        self.kept.push_back((incoming, bytes));
-                    }
-                    incoming => {
-                        let what = format!("the {} sends answers that nobody asked for", incoming.end.side());
-                        return Err(failure(ErrorCode::ProtocolViolation, Side::Link, what));
-                    }
-                },
-                Err(RecvTimeoutError::Timeout) if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
-                    return Err(failure(ErrorCode::Silence, Side::Link, NO_ANSWER));
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(failure(ErrorCode::Internal, Side::Command, "nobody is left to answer"));
-                }
-            }
-        }
-    }
-}
-
-impl Inbox {
-    /// Which end refused its greeting, and how. Whoever refuses closes the connection, and that may be noticed before the words are read: by
-    /// `failed_sending`, or by what was said of the other end.
-    pub fn refusal(&mut self, failed_sending: bool) -> Option<(EndId, Failure)> {
-        self.kept_bytes = 0;
-        let mut found = self.kept.drain(..).find_map(|(kept, _)| refusal_of(kept));
-        let until = Instant::now() + REFUSAL_PATIENCE;
-        while failed_sending && found.is_none() {
-            let (said, _) = self.receiver.recv_timeout(until.saturating_duration_since(Instant::now())).ok()?;
-            if said.tell.is_err() {
-                break;
-            }
-            found = refusal_of(said);
-        }
-        found
-    }
-
-    /// Whether something may be kept. How an end stands is told several times a second, asked or not: of that the newest counts.
-    fn makes_room_for(&mut self, incoming: &Incoming, bytes: usize) -> bool {
-        let status = |word: &Incoming| match word.tell {
-            Ok(Tell::Progress(_)) => Some((word.end, "progress")),
-            Ok(Tell::Stages(_)) => Some((word.end, "stages")),
-            _ => None,
-        };
-        let same = |word: &Incoming| word.request == incoming.request && status(word) == status(incoming);
-        if status(incoming).is_some()
-            && let Some(place) = self.kept.iter().position(|(kept, _)| same(kept))
-        {
-            self.take_kept(place);
-        }
-        self.kept.len() < limits::WORDS_KEPT && self.kept_bytes + bytes <= limits::WORDS_KEPT_BYTES
-    }
-
-    fn take_kept(&mut self, place: usize) -> Option<Incoming> {
-        let (kept, bytes) = self.kept.remove(place)?;
-        self.kept_bytes -= bytes;
-        Some(kept)
-    }
-}
-
-/// The greeting is each end's first question.
-fn refusal_of(said: Incoming) -> Option<(EndId, Failure)> {
-    match said.tell {
-        Ok(Tell::Failed(refusal)) if said.request == 1 => Some((said.end, refusal.into())),
-        _ => None,
-    }
 }
 
 impl End {
@@ -690,17 +478,7 @@ fn spawn_reader(
 
 #[cfg(test)]
 mod tests {
-    use carrack_core::wire::control::{Counted, Items, Progress, Stages};
-
     use super::*;
-
-    fn word(end: EndId, request: u64, tell: Tell) -> Incoming {
-        Incoming { end, request, tell: Ok(tell) }
-    }
-
-    fn quiet() -> Note {
-        Arc::new(|_| {})
-    }
 
     #[test]
     fn machine_is_told_by_its_key_or_by_itself_and_by_its_name_only_before_version_4() {
@@ -713,30 +491,6 @@ mod tests {
         assert_ne!(machine(None, &one, ""), machine(Some(&one), &[], ""));
     }
 
-    /// Over a slow path much time may pass until somebody listens, and ends tell several times a second how they stand.
-    #[test]
-    fn how_ends_stand_does_not_fill_the_inbox() {
-        let mut inbox = Inbox::default();
-        let words = inbox.share();
-        for count in 0..1000 {
-            for end in [EndId::Source, EndId::Destination] {
-                let progress = Progress { files_done: count, ..Progress::default() };
-                words.send(word(end, 0, Tell::Progress(progress))).unwrap();
-                words.send(word(end, 0, Tell::Stages(Stages { busy_ns: count, ..Stages::default() }))).unwrap();
-            }
-        }
-        words.send(word(EndId::Source, 7, Tell::Done(Counted::default()))).unwrap();
-        assert!(inbox.wait(None, &quiet(), &|word| word.request == 7).is_ok());
-        for _ in 0..4 {
-            let kept = inbox.wait(None, &quiet(), &|_| true).unwrap().tell;
-            assert!(matches!(
-                kept,
-                Ok(Tell::Progress(Progress { files_done: 999, .. }) | Tell::Stages(Stages { busy_ns: 999, .. }))
-            ));
-        }
-        assert!(inbox.kept.is_empty());
-    }
-
     #[test]
     fn a_host_is_where_its_name_leads_and_not_where_it_says() {
         let found = || ["10.0.0.1:0", "[2001:db8::1]:0"].map(|address| address.parse().unwrap()).to_vec();
@@ -744,76 +498,5 @@ mod tests {
         assert_eq!(told_first(found(), "2001:db8::1", 5000), ["[2001:db8::1]:5000", "10.0.0.1:5000"]);
         assert_eq!(told_first(found(), "::ffff:10.0.0.1", 5000)[0], "10.0.0.1:5000");
         assert!(told_first(Vec::new(), "192.168.7.7", 5000).is_empty());
-    }
-
-    /// An end that never stops telling how it stands must not keep another question's deadline from passing.
-    #[test]
-    fn an_end_that_floods_does_not_move_a_deadline() {
-        let mut inbox = Inbox::default();
-        for _ in 0..1000 {
-            inbox.share().send(word(EndId::Source, 0, Tell::Stages(Stages::default()))).unwrap();
-        }
-        let why = inbox.wait(Some(Instant::now()), &quiet(), &|word| word.request == 7).err();
-        assert_eq!(why.map(|failure| failure.code), Some(ErrorCode::Silence));
-        assert!(inbox.receiver.try_iter().count() > 900, "it was listened to until it had said all");
-        // What was said in time is still heard.
-        inbox.share().send(word(EndId::Source, 0, Tell::Stages(Stages::default()))).unwrap();
-        inbox.share().send(word(EndId::Source, 7, Tell::Done(Counted::default()))).unwrap();
-        assert!(inbox.wait(Some(Instant::now()), &quiet(), &|word| word.request == 7).is_ok());
-    }
-
-    #[test]
-    fn a_refusal_is_found_behind_what_came_of_it() {
-        let refused = || Tell::Failed(failure(ErrorCode::AuthenticationFailed, Side::Link, "no token").into());
-        let closed = || Incoming {
-            end: EndId::Destination,
-            request: 0,
-            tell: Err(failure(ErrorCode::ConnectionLost, Side::Link, "")),
-        };
-        // The other end was waited for, and its connection heard of first.
-        let mut inbox = Inbox::default();
-        inbox.share().send(word(EndId::Destination, 1, refused())).unwrap();
-        inbox.share().send(closed()).unwrap();
-        assert!(inbox.wait(None, &quiet(), &|word| word.end == EndId::Source).is_err());
-        let (end, why) = inbox.refusal(false).unwrap();
-        assert_eq!((end, why.code), (EndId::Destination, ErrorCode::AuthenticationFailed));
-        // Nothing could be sent any more, and its words have not been read.
-        let mut inbox = Inbox::default();
-        inbox.share().send(word(EndId::Source, 2, Tell::Done(Counted::default()))).unwrap();
-        inbox.share().send(word(EndId::Destination, 1, refused())).unwrap();
-        inbox.share().send(closed()).unwrap();
-        assert_eq!(inbox.refusal(true).map(|(end, _)| end), Some(EndId::Destination));
-        assert!(inbox.refusal(true).is_none() && inbox.refusal(false).is_none());
-    }
-
-    /// A few words can be as large as many.
-    #[test]
-    fn what_nobody_asked_for_is_kept_within_bounds_of_bytes() {
-        const BYTES: usize = limits::WORDS_KEPT_BYTES / 4;
-        let mut inbox = Inbox::default();
-        let words = inbox.share();
-        let put = || {
-            let permit = Arc::new(Backlog::default()).hold(BYTES);
-            words.sender.send((word(EndId::Source, 0, Tell::Items(Items::default())), Some(permit))).unwrap();
-        };
-        (0..4).for_each(|_| put());
-        let why = inbox.wait(Some(Instant::now()), &quiet(), &|word| word.request == 7).err();
-        assert_eq!(why.map(|failure| failure.code), Some(ErrorCode::Silence));
-        // What is taken makes room again.
-        inbox.wait(None, &quiet(), &|_| true).unwrap();
-        (0..2).for_each(|_| put());
-        let refused = inbox.wait(None, &quiet(), &|word| word.request == 7).err().map(|failure| failure.code);
-        assert_eq!((refused, inbox.kept.len()), (Some(ErrorCode::ProtocolViolation), 4));
-    }
-
-    #[test]
-    fn what_nobody_asked_for_is_kept_within_bounds() {
-        let mut inbox = Inbox::default();
-        let words = inbox.share();
-        for _ in 0..=limits::WORDS_KEPT {
-            words.send(word(EndId::Source, 0, Tell::Items(Items::default()))).unwrap();
-        }
-        let refused = inbox.wait(None, &quiet(), &|word| word.request == 7).err().map(|failure| failure.code);
-        assert_eq!(refused, Some(ErrorCode::ProtocolViolation));
     }
 }

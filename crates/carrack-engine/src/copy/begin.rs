@@ -1,0 +1,122 @@
+//! The transfer's beginning: what is selected, and what each side is told.
+
+use carrack_core::path::display_bytes;
+use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::request::{Durability, Verify};
+use carrack_core::selection::Selection;
+use carrack_core::wire::control::{Ask, Begin, Options, Paths, ReceiveRole, Role, SendRole, Tell, TransferOptions};
+
+use super::Copying;
+use super::ends::Ends;
+use super::resolve::Plan;
+use crate::error::failure;
+
+/// Bytes of selected paths in one message, roughly.
+const SELECT_BYTES: usize = 128 << 10;
+
+impl Copying<'_> {
+    /// What `--files-from` chose, if it was given.
+    pub(super) fn selection(&self, plan: &Plan) -> Result<Option<Selection>, Failure> {
+        let Some(only) = &self.request.options.only else { return Ok(None) };
+        let mut selection = Selection::default();
+        for path in only {
+            let is_named = |target: &[u8]| {
+                target.is_empty() || path.strip_prefix(target).is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
+            };
+            if !plan.sources.iter().any(|source| is_named(&source.target)) {
+                let message = format!(
+                    "--files-from names {}, which is not among what would be copied: its paths are relative to the destination, as the report \
+                     names them",
+                    display_bytes(path)
+                );
+                return Err(failure(ErrorCode::Usage, Side::Command, message));
+            }
+            selection.add(path.clone());
+        }
+        Ok(Some(selection))
+    }
+
+    fn select(&mut self, selection: Option<&Selection>, ends: &mut Ends) -> Result<(), Failure> {
+        let Some(selection) = selection else { return Ok(()) };
+        let (mut page, mut bytes) = (Vec::new(), 0);
+        let mut pages = Vec::new();
+        for path in selection.paths() {
+            if bytes > SELECT_BYTES {
+                pages.push(std::mem::take(&mut page));
+                bytes = 0;
+            }
+            bytes += path.len() + 8;
+            page.push(path.to_vec());
+        }
+        pages.push(page);
+        for paths in pages {
+            ends.source.request(&mut self.inbox, &self.note, Ask::Select(Paths { paths }))?;
+        }
+        Ok(())
+    }
+
+    /// Has the receiver begin, and does not wait for its answer: over a long path it comes while the data connection is made.
+    pub(super) fn begin_receiving(&mut self, plan: &Plan, ends: &mut Ends) -> Result<u64, Failure> {
+        if plan.in_order {
+            // Whoever reads a FIFO meets its end when this session ends, whether or not anything came.
+            self.spent = plan.once();
+        }
+        let options = &self.request.options;
+        // Of the second reading of a source the receiver knows nothing, whatever its version.
+        let verify = if options.verify == Verify::Source { Verify::Wire } else { options.verify };
+        let message = self.transfer_options(plan, ends, verify);
+        let mut receive = ReceiveRole {
+            directory: plan.directory.clone(),
+            sink: plan.sink,
+            targets: plan.targets(),
+            ..ReceiveRole::default()
+        };
+        if ends.version() >= 2 {
+            receive.marker = plan.marker.clone();
+            // A later session of this run goes on from where this run stood.
+            receive.anew = !options.resume && self.session == 0;
+            receive.source_clock = ends.source.welcome.clock_seconds;
+        }
+        ends.destination.ask(Ask::Begin(Begin { options: Some(message), role: Some(Role::Receive(receive)) }))
+    }
+
+    /// Has the sender begin, once the receiver has: what the sender says must find somebody.
+    pub(super) fn begin_sending(
+        &mut self,
+        plan: &Plan,
+        selection: Option<&Selection>,
+        begun: u64,
+        ends: &mut Ends,
+    ) -> Result<(), Failure> {
+        self.select(selection, ends)?;
+        // From here on bytes may be taken, and written, that there are only once.
+        self.spent = plan.once();
+        let began = ends.destination.answer(&mut self.inbox, &self.note, begun)?;
+        let known = ends.version() >= 2 && matches!(began, Tell::Done(counted) if counted.count > 0);
+        let role = Role::Send(SendRole { sources: plan.sources.clone(), known });
+        let verify = self.request.options.verify;
+        let begin = Begin { options: Some(self.transfer_options(plan, ends, verify)), role: Some(role) };
+        ends.source.request(&mut self.inbox, &self.note, Ask::Begin(begin)).map(|_| ())
+    }
+
+    fn transfer_options(&self, plan: &Plan, ends: &Ends, verify: Verify) -> Options {
+        let options = &self.request.options;
+        let version = ends.version();
+        let transfer = TransferOptions {
+            block_bytes: plan.block_bytes,
+            digests: options.digest,
+            verify,
+            existing: options.existing,
+            rate_limit: options.rate_limit,
+            congestion: options.congestion,
+            item_events: options.item_events,
+            // How many there will be is settled by the first connection, which may not be there yet; no end has to know.
+            streams: options.streams.unwrap_or(1),
+            version,
+            durability: if version >= 2 { options.durability } else { Durability::Group },
+            allow_growing: options.allow_growing,
+        };
+        let message = transfer.to_message(self.key.id);
+        if version >= 2 { message } else { Options { version: 0, ..message } }
+    }
+}

@@ -1,0 +1,89 @@
+//! A dry run: what would be copied is counted.
+
+use carrack_core::report::{Failure, ItemKind};
+use carrack_core::selection::{Selected, Selection, place};
+use carrack_core::wire::control::{Ask, List, Tell};
+
+use super::Copying;
+use super::resolve::Plan;
+use super::watch::add;
+use crate::end::End;
+use crate::storage::names::is_own_path;
+
+impl Copying<'_> {
+    /// Counts what would be copied.
+    pub(super) fn count(
+        &mut self,
+        plan: &Plan,
+        mut selection: Option<Selection>,
+        source: &mut End,
+    ) -> Result<(), Failure> {
+        if selection.is_none() {
+            self.report.directories = plan.directories;
+        }
+        for (number, wanted) in plan.sources.iter().enumerate() {
+            let mut covers = |path: &[u8]| {
+                let path = place(&wanted.target, path);
+                selection.as_mut().map_or(Selected::Wanted, |selection| {
+                    selection.found(&path);
+                    selection.covers(&path)
+                })
+            };
+            let root = covers(b"");
+            if wanted.synthetic != 0 {
+                if root == Selected::Wanted {
+                    add(&mut self.report.files, 1);
+                    add(&mut self.report.bytes, wanted.size);
+                }
+                continue;
+            }
+            if root == Selected::No {
+                continue;
+            }
+            // An older source end does not look whether two sources have the same names.
+            let sources = plan.overlapping(number);
+            let list = List { path: wanted.path.clone(), recursive: true, sources, ..List::default() };
+            let request = source.ask(Ask::List(list))?;
+            while let Tell::Page(page) = source.answer(&mut self.inbox, &self.note, request)? {
+                for entry in page.entries {
+                    let kind = carrack_core::wire::control::kind_from_number(entry.kind);
+                    // Of a source that is a file the listing names the file, not a path below it.
+                    let is_root = plan.files.contains(&wanted.target);
+                    match if is_root { root } else { covers(&entry.path) } {
+                        Selected::Wanted => {}
+                        Selected::Above if kind == Some(ItemKind::Directory) => {}
+                        Selected::Above | Selected::No => continue,
+                    }
+                    if let Some(failure) = entry.failure {
+                        self.failed(place(&wanted.target, if is_root { b"" } else { &entry.path }), failure.into());
+                        continue;
+                    }
+                    if !is_root && is_own_path(&entry.path, kind) {
+                        add(&mut self.report.leftovers_skipped, 1);
+                        continue;
+                    }
+                    match kind {
+                        Some(ItemKind::File) => {
+                            add(&mut self.report.files, 1);
+                            add(&mut self.report.bytes, entry.size);
+                        }
+                        Some(ItemKind::Directory) => add(&mut self.report.directories, 1),
+                        Some(ItemKind::Symlink) => add(&mut self.report.symlinks, 1),
+                        _ => {
+                            add(&mut self.report.specials_skipped, 1);
+                            add(&mut self.report.files_failed, 1);
+                        }
+                    }
+                }
+            }
+        }
+        add(&mut self.report.files_failed, selection.map_or(0, |selection| selection.missing().count() as u64));
+        Ok(())
+    }
+
+    /// Something that a dry run has found would fail.
+    fn failed(&mut self, path: Vec<u8>, failure: Failure) {
+        add(&mut self.report.files_failed, 1);
+        self.keep_failure(&path, &failure);
+    }
+}

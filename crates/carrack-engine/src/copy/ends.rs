@@ -1,0 +1,74 @@
+//! The two ends of a copy, as all of its parts see them.
+
+use carrack_core::report::{ErrorCode, Failure};
+use carrack_core::wire::PROTOCOL_VERSION;
+
+use crate::end::{End, EndId};
+use crate::error::failure;
+
+/// The two ends of a copy.
+pub struct Ends {
+    /// Where the bytes come from.
+    pub source: End,
+    /// Where they go.
+    pub destination: End,
+}
+
+impl Ends {
+    /// Says good-bye to both.
+    pub fn close(self) {
+        self.source.close();
+        self.destination.close();
+    }
+
+    /// Processors of the smaller host.
+    pub fn processors(&self) -> usize {
+        self.source.welcome.processors.min(self.destination.welcome.processors) as usize
+    }
+
+    /// The protocol that both speak.
+    pub fn version(&self) -> u32 {
+        self.source.welcome.version.min(self.destination.welcome.version).clamp(1, PROTOCOL_VERSION)
+    }
+
+    /// One of them.
+    pub fn get(&mut self, id: EndId) -> &mut End {
+        match id {
+            EndId::Source => &mut self.source,
+            EndId::Destination => &mut self.destination,
+        }
+    }
+
+    /// Whether both are in this process.
+    pub fn are_here(&self) -> bool {
+        self.source.is_here() && self.destination.is_here()
+    }
+
+    /// Who dials in a direct link.
+    pub fn dialer(&self) -> EndId {
+        if self.destination.is_here() { EndId::Destination } else { EndId::Source }
+    }
+}
+
+/// The end across.
+pub fn other(id: EndId) -> EndId {
+    match id {
+        EndId::Source => EndId::Destination,
+        EndId::Destination => EndId::Source,
+    }
+}
+
+/// An end that did what it may not do.
+pub fn misbehaved(ends: &Ends, id: EndId, what: &str) -> Failure {
+    let failed = failure(ErrorCode::ProtocolViolation, id.side(), format!("the {} {what}", id.side()));
+    name_end(ends, id, failed)
+}
+
+/// A failure, with the name of the host that it is of.
+pub fn name_end(ends: &Ends, id: EndId, mut failure: Failure) -> Failure {
+    let end = if id == EndId::Source { &ends.source } else { &ends.destination };
+    if !end.is_here() && !failure.message.starts_with(&end.name) {
+        failure.message = format!("{}: {}", end.name, failure.message);
+    }
+    failure
+}

@@ -1,0 +1,131 @@
+//! The beginning of a session: both ends are brought up, and must know what is asked of them.
+
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use carrack_core::location::Location;
+use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::request::{Durability, MainDigest, Verify};
+use carrack_core::wire::{VERSION_OVERLAPS, VERSION_VERIFY_SOURCE, VERSION_XXH128, peer_text};
+
+use super::ends::Ends;
+use super::resolve::Plan;
+use super::{Copying, connect, resolve};
+use crate::end::{End, EndId};
+use crate::error::failure;
+
+impl Copying<'_> {
+    /// Both ends at once: two ssh logins cost the time of one. Whoever hangs, the run can end meanwhile.
+    pub(super) fn open_ends(&mut self) -> Result<Ends, Failure> {
+        let options = &self.request.options;
+        let first =
+            self.request.sources.first().ok_or_else(|| failure(ErrorCode::Usage, Side::Command, "nothing to copy"))?;
+        if let Some(other) = self.request.sources.iter().find(|location| !same_host(first, location)) {
+            let message = format!("{first} and {other} are on different hosts: copy from one host at a time");
+            return Err(failure(ErrorCode::Usage, Side::Command, message));
+        }
+        let (sender, opened) = mpsc::channel();
+        let (for_source, for_destination) = self.request.credentials();
+        let places = [
+            (EndId::Source, place_of(first), for_source),
+            (EndId::Destination, place_of(&self.request.destination), for_destination),
+        ];
+        for (id, place, credential) in places {
+            let (sender, words, note, reach) =
+                (sender.clone(), self.inbox.share(), Arc::clone(&self.note), options.reach.clone());
+            std::thread::spawn(move || {
+                if let Err(unwanted) = sender.send((id, End::open(id, &place, &credential, &reach, words, &note)))
+                    && let (_, Ok(end)) = unwanted.0
+                {
+                    end.close();
+                }
+            });
+        }
+        drop(sender);
+        let (mut source, mut destination) = (None, None);
+        while source.is_none() || destination.is_none() {
+            match opened.recv_timeout(Duration::from_millis(50)) {
+                Ok((EndId::Source, end)) => source = Some(end),
+                Ok((EndId::Destination, end)) => destination = Some(end),
+                Err(RecvTimeoutError::Timeout) => self.inbox.check()?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(failure(ErrorCode::Internal, Side::Command, "a thread ended early"));
+                }
+            }
+        }
+        let (source, destination) = match (source, destination) {
+            (Some(Ok(source)), Some(Ok(destination))) => (source, destination),
+            (Some(Err(why)), other) | (other, Some(Err(why))) => {
+                if let Some(Ok(end)) = other {
+                    end.close();
+                }
+                return Err(why);
+            }
+            _ => return Err(failure(ErrorCode::Internal, Side::Command, "an end was not opened")),
+        };
+        let mut ends = Ends { source, destination };
+        let asked = self.ask_early(&mut ends);
+        let has_failed = asked.is_err();
+        let (inbox, reach) = (&mut self.inbox, &self.request.options.reach);
+        let greeted = asked
+            .and_then(|()| ends.source.welcomed(inbox, reach, &self.note))
+            .and_then(|()| ends.destination.welcomed(inbox, reach, &self.note));
+        let Err(why) = greeted else { return Ok(ends) };
+        let refusal = inbox.refusal(has_failed).map(|(end, refusal)| ends.get(end).refused(refusal));
+        ends.close();
+        Err(refusal.unwrap_or(why))
+    }
+
+    /// What will be asked whatever the ends say of themselves goes out right behind the greeting.
+    fn ask_early(&mut self, ends: &mut Ends) -> Result<(), Failure> {
+        if self.plan.is_none() {
+            resolve::ask_early(self.request, ends)?;
+        }
+        self.key = connect::session_key(self.request.options.encrypt)?;
+        if self.request.options.dry_run { Ok(()) } else { connect::ask_early(self.request, &self.key, ends) }
+    }
+
+    /// What an end of the version before cannot do is refused, not left out.
+    pub(super) fn check_versions(&self, ends: &Ends) -> Result<(), Failure> {
+        let options = &self.request.options;
+        let xxh128 = options.digest.main == Some(MainDigest::Xxh128);
+        let wanted = [
+            (&ends.source, options.only.is_some(), 2, "--files-from"),
+            (&ends.source, options.allow_growing, 2, "--allow-growing"),
+            (&ends.destination, options.durability == Durability::Each, 2, "--durable each"),
+            (&ends.source, options.verify == Verify::Source, VERSION_VERIFY_SOURCE, "--verify source"),
+            (&ends.source, xxh128, VERSION_XXH128, "--digest xxh128"),
+            (&ends.destination, xxh128, VERSION_XXH128, "--digest xxh128"),
+        ];
+        let mut asked = wanted.into_iter().filter(|&(_, is_asked, ..)| is_asked);
+        asked.try_for_each(|(end, _, version, flag)| end.check_knows(version, flag))
+    }
+}
+
+/// An older source end does not look whether two sources have the same names, and one would replace the other without a word.
+pub(super) fn check_overlaps(plan: &Plan, source: &End) -> Result<(), Failure> {
+    let contents = plan.sources.iter().any(|source| source.target.is_empty());
+    if plan.sources.len() < 2 || !contents || plan.sink != 0 || source.welcome.version >= VERSION_OVERLAPS {
+        return Ok(());
+    }
+    let message = format!(
+        "{}: its carrack {} does not look whether several sources have the same names: update it, or copy them one after the other",
+        source.name,
+        peer_text(&source.welcome.program)
+    );
+    Err(failure(ErrorCode::VersionMismatch, Side::Source, message))
+}
+
+/// The place where an agent is needed for a location: synthetic ones are in this process.
+fn place_of(location: &Location) -> Location {
+    if location.is_remote() { location.clone() } else { Location::Local(Vec::new()) }
+}
+
+fn same_host(a: &Location, b: &Location) -> bool {
+    match (a, b) {
+        (Location::Ssh { host: a, .. }, Location::Ssh { host: b, .. }) => a == b,
+        (Location::Node { node: a, .. }, Location::Node { node: b, .. }) => a == b,
+        _ => !a.is_remote() && !b.is_remote(),
+    }
+}

@@ -1,0 +1,215 @@
+//! A session at work: what the ends tell is passed on and counted, until both have ended.
+
+use std::time::{Duration, Instant};
+
+use carrack_core::limits;
+use carrack_core::pace::limit::Stage;
+use carrack_core::pace::streams::Change;
+use carrack_core::path::check_relative;
+use carrack_core::report::{ErrorCode, Event, Failure, ItemFailure, ItemReport, Outcome, Progress};
+use carrack_core::request::{LinkKind, Verify};
+use carrack_core::wire::control::{Ask, Empty, Ended, Item, Tell};
+use carrack_core::wire::{ProtocolError, VERSION_FINGERPRINT};
+
+use super::Copying;
+use super::ends::{Ends, misbehaved, name_end};
+use super::streams::Streams;
+use super::tune::Tune;
+use crate::end::{EndId, Incoming, NO_ANSWER};
+
+/// After one end's failure: how long the other may say nothing, and half of how long it may take to end.
+const PATIENCE_AFTER_FAILURE: Duration = Duration::from_secs(5);
+
+impl Copying<'_> {
+    /// Passes on what the ends tell, until both have ended, and keeps the streams up.
+    pub(super) fn watch(&mut self, ends: &mut Ends, streams: &mut Streams) -> Result<(), Failure> {
+        let mut waiting = vec![EndId::Source, EndId::Destination];
+        let mut first_failure: Option<Failure> = None;
+        let (mut heard, mut failed_at) = (Instant::now(), None);
+        while !waiting.is_empty() {
+            let working = waiting.contains(&EndId::Source) && first_failure.is_none();
+            if working {
+                streams.work(ends, Instant::now())?;
+            }
+            // One side's failure reaches the other through the peer conversation; if it does not, the second does not hold us.
+            let patience =
+                failed_at.map(|at: Instant| (heard + PATIENCE_AFTER_FAILURE).min(at + 2 * PATIENCE_AFTER_FAILURE));
+            let next = patience.or_else(|| if working { streams.due() } else { None });
+            let incoming = match self.inbox.wait(next, &self.note, &|_| true) {
+                Ok(incoming) => incoming,
+                Err(error) if error.code == ErrorCode::Silence && error.message == NO_ANSWER => {
+                    match (patience, first_failure.take()) {
+                        (Some(patience), Some(first)) if Instant::now() >= patience => return Err(first),
+                        (_, first) => first_failure = first,
+                    }
+                    continue;
+                }
+                Err(error) => return Err(first_failure.unwrap_or(error)),
+            };
+            let now = Instant::now();
+            // Nor does one that goes on talking.
+            if patience.is_some_and(|patience| now >= patience)
+                && let Some(first) = first_failure.take()
+            {
+                return Err(first);
+            }
+            // Where the time goes is told for as long as an end is there, and a stream may be lost, whether or not anything gets anywhere.
+            if !matches!(incoming.tell, Ok(Tell::Stages(_) | Tell::StreamLost(_))) {
+                heard = now;
+            }
+            if incoming.request != 0 {
+                streams.answered(incoming, &self.note, now);
+                continue;
+            }
+            // A stream's end may be told a moment after the transfer's.
+            let late = matches!(incoming.tell, Ok(Tell::StreamLost(_)));
+            if !waiting.contains(&incoming.end) && first_failure.is_none() && !late {
+                return Err(misbehaved(ends, incoming.end, "went on after it had said that all had ended"));
+            }
+            if let Some((end, failed)) = self.told(ends, incoming, streams)? {
+                waiting.retain(|waiting| *waiting != end);
+                let sent_all = end == EndId::Source && failed.is_none() && first_failure.is_none();
+                let failed = failed.map(|failed| self.ended_by(ends, end, &waiting, failed));
+                first_failure = first_failure.or(failed);
+                failed_at = failed_at.or_else(|| first_failure.is_some().then_some(now));
+                if sent_all && !waiting.is_empty() {
+                    // A receiver says that it has everything before its sender ends, so one whose sender has ended can only have
+                    // a little left to do, which stopping it does not touch, however long that takes. If it has not, it fails now.
+                    ends.destination.ask(Ask::Cancel(Empty {}))?;
+                }
+            }
+        }
+        first_failure.map_or(Ok(()), Err)
+    }
+
+    /// Names whose failure it was. A receiver that had to be stopped, because its sender was through, was waiting for the sender.
+    fn ended_by(&self, ends: &Ends, end: EndId, waiting: &[EndId], failed: Failure) -> Failure {
+        if end == EndId::Destination && waiting.is_empty() && failed.code == ErrorCode::Interrupted {
+            return misbehaved(ends, EndId::Source, "said that all had ended before the other side had");
+        }
+        name_end(ends, end, failed)
+    }
+
+    /// Passes on what an end told unasked; which it is, if that was its last word, and how it ended.
+    fn told(
+        &mut self,
+        ends: &Ends,
+        incoming: Incoming,
+        streams: &mut Streams,
+    ) -> Result<Option<(EndId, Option<Failure>)>, Failure> {
+        let end = incoming.end;
+        match incoming.tell? {
+            Tell::Failed(refusal) => return Err(name_end(ends, end, refusal.into())),
+            Tell::Progress(progress) if end == EndId::Source => {
+                let progress = Progress::from(progress);
+                self.advanced(&progress, streams);
+                (self.observer)(Event::Progress(progress));
+            }
+            Tell::Stages(stages) => {
+                let change = self.tune.as_mut().and_then(|tune| tune.told(end, stages, streams));
+                change.into_iter().for_each(|change| self.streams_change(change));
+                let note = self.held_back.told(end, stages.into(), self.furthest.1, Instant::now());
+                note.into_iter().for_each(|note| (self.observer)(Event::Note(note)));
+                // Within a process there is none: each side then waits for the other's turn on the processors.
+                let memory = self.report.link.as_ref().is_some_and(|link| link.kind == LinkKind::Memory);
+                let overall = self.held_back.overall();
+                self.report.limit = overall.filter(|limit| !(memory && limit.stage == Stage::Network));
+            }
+            Tell::Items(items) if end == EndId::Source => {
+                let refused = |error| ends.source.misbehaved(&error);
+                items.list.iter().try_for_each(|item| self.check_item(item)).map_err(refused)?;
+                items.list.into_iter().for_each(|item| self.item(item.into()));
+            }
+            Tell::Items(_) => return Err(misbehaved(ends, end, "told of items, which only the other side does")),
+            Tell::StreamLost(lost) if end == EndId::Source => streams.lost(lost, Instant::now()),
+            Tell::Ended(ended) => return Ok(Some((end, self.ended(ends, end, ended)))),
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn streams_change(&mut self, change: Change) {
+        self.found = self.tune.as_ref().map(Tune::best);
+        self.report.link.iter_mut().for_each(|link| link.streams = change.streams);
+        (self.observer)(Event::Streams(change));
+    }
+
+    fn advanced(&mut self, progress: &Progress, streams: &mut Streams) {
+        self.tune.iter_mut().for_each(|tune| tune.advanced(progress));
+        let (files, bytes) = (progress.files_done, progress.bytes_done);
+        streams.advanced((files, bytes));
+        let further = (self.furthest.0.max(files), self.furthest.1.max(bytes));
+        if further != self.furthest {
+            self.furthest = further;
+            self.attempts.gained();
+        }
+    }
+
+    /// An item's path goes into lists that other commands read: it must be one that was to be copied. What has no path of its own, the
+    /// content of a directory, can only have failed.
+    fn check_item(&self, item: &Item) -> Result<(), ProtocolError> {
+        if item.path.is_empty() && matches!(ItemReport::from(item.clone()).outcome, Outcome::Failed(_)) {
+            return Ok(());
+        }
+        check_relative(&item.path).map_err(|error| ProtocolError::path(&item.path, error))?;
+        self.expected.check(&item.path)
+    }
+
+    fn item(&mut self, item: ItemReport) {
+        if let Outcome::Failed(failure) = &item.outcome {
+            self.keep_failure(&item.path, failure);
+        }
+        // Whoever reads of it may be slow: that is waited for here.
+        let began = Instant::now();
+        (self.observer)(Event::Item(item));
+        self.held_back.read_in(began.elapsed());
+    }
+
+    fn ended(&mut self, ends: &Ends, end: EndId, ended: Ended) -> Option<Failure> {
+        let report = &mut *self.report;
+        let faults = &mut report.faults;
+        if end == EndId::Source {
+            report.files = ended.files;
+            report.symlinks = ended.symlinks;
+            report.directories = ended.directories;
+            report.bytes = ended.bytes;
+            report.files_kept = ended.kept;
+            report.files_failed = ended.failed;
+            report.files_vanished = ended.vanished;
+            report.specials_skipped = ended.specials;
+            report.leftovers_skipped = ended.leftovers;
+            report.files_resumed = ended.resumed_files;
+            report.bytes_resumed = ended.resumed_bytes;
+            report.durable = report.durable.map(|_| ended.durable);
+            if report.verify == Some(Verify::Disk) && ends.destination.welcome.version < VERSION_FINGERPRINT {
+                report.files_not_read_back = ended.resumed_files;
+            }
+            // Faults add up over the sessions of a run.
+            add(&mut faults.digest_mismatches, ended.mismatches);
+            add(&mut faults.resent_after_loss, ended.resent);
+            add(&mut faults.stragglers, ended.stragglers);
+            add(&mut faults.streams_lost, ended.streams_lost);
+            add(&mut faults.items_again, ended.items_again);
+        } else {
+            add(&mut faults.streams_altered, ended.streams_altered);
+            add(&mut faults.blocks_rotten, ended.blocks_rotten);
+            report.unkept_permissions = ended.unkept_permissions.map(Into::into);
+            report.unkept_times = ended.unkept_times.map(Into::into);
+            add(&mut report.parts_reread, ended.parts_reread);
+            add(&mut report.bytes_reread, ended.bytes_reread);
+            report.files_not_read_back = report.files_not_read_back.max(ended.files_not_read_back);
+        }
+        ended.failure.map(Failure::from)
+    }
+
+    pub(super) fn keep_failure(&mut self, path: &[u8], failure: &Failure) {
+        if self.report.failures.len() < limits::FAILURES_TOLD {
+            self.report.failures.push(ItemFailure { path: path.to_vec(), failure: failure.clone() });
+        }
+    }
+}
+
+/// What a peer counts may be any number.
+pub(super) fn add(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
+}
