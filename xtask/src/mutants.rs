@@ -554,6 +554,18 @@ const MUTATIONS: &[Mutation] = &[
         "-p carrack-engine --lib storage::tree::tests::directories",
     ),
     mutation(
+        "a single directory in which names are one is like the others",
+        "crates/carrack-engine/src/storage/directories.rs",
+        ["Ok(true) => return true,\n", "Ok(true) => {}\n"],
+        "-p carrack --test system storage::two_names",
+    ),
+    mutation(
+        "names differ where nobody could tell whether they do",
+        "crates/carrack-engine/src/storage/directories.rs",
+        ["names.get().is_none_or(|names| names.any())", "names.get().is_some_and(|names| names.any())"],
+        "-p carrack-engine --lib storage::tree::tests::names",
+    ),
+    mutation(
         "only the destination's own file system is synced at the end",
         "crates/carrack-engine/src/storage/directories.rs",
         ["tops.chain([&self.root.dir]).try_for_each", "tops.take(0).chain([&self.root.dir]).try_for_each"],

@@ -85,6 +85,9 @@ pub struct Features {
     pub rename_refuses: bool,
     /// `a` and `A` are one name.
     pub folds_case: bool,
+    /// `a` and `A` are one name in directories of this name and all below them, and only there. `FS_IOC_GETFLAGS` says of each directory
+    /// which it is, as after `chattr +F` on ext4.
+    pub folds_case_in: Option<&'static str>,
     /// Names are stored decomposed, as on some file systems of macOS; Latin letters only.
     pub decomposes: bool,
     /// Times of modification and change are cut to whole seconds.

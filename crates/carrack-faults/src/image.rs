@@ -66,6 +66,12 @@ impl Image {
         Self::made(directory, name, Kind::Ext4, mib, &["-I", "128"])
     }
 
+    /// The same of ext4, in which single directories can be made to take upper and lower case for one (`chattr +F`). Not every kernel
+    /// mounts it.
+    pub fn of_folding_directories(directory: &Path, name: &str, mib: u64) -> Option<Self> {
+        Self::made(directory, name, Kind::Ext4, mib, &["-O", "casefold"])
+    }
+
     fn made(directory: &Path, name: &str, kind: Kind, mib: u64, more: &[&str]) -> Option<Self> {
         if !crate::can_mount("a file system in a file") {
             return None;

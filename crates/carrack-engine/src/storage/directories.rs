@@ -6,7 +6,8 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use carrack_core::path::{display_bytes, split_name};
 use carrack_core::report::{ErrorCode, Failure, Side};
@@ -31,8 +32,14 @@ pub type Had = (u32, Identity);
 /// By device and inode, the name that something of this session was given.
 pub type Names = HashMap<Identity, Vec<u8>>;
 
-/// Finds out which names are one in a directory.
-pub type AskNames = Box<dyn Fn(&Dir) -> Sameness + Send + Sync>;
+/// Finds out which names are one on the file system of a directory; `None` where this directory cannot tell.
+pub type AskNames = Box<dyn Fn(&Dir) -> Option<Sameness> + Send + Sync>;
+
+/// Asks in one directory at a time: two threads that ask in the same one would take each other's file away.
+struct Asks {
+    names: AskNames,
+    alone: Mutex<()>,
+}
 
 /// Set-user-id, set-group-id and sticky bits are not a peer's to give, nor to take.
 pub const MODE_MASK: u32 = 0o777;
@@ -46,8 +53,10 @@ pub struct FileSystem {
     pub device: u64,
     /// What the identities of its files are made of.
     pub ground: Ground,
-    /// Which names are one name there.
-    pub names: Sameness,
+    /// Which names are one name there, wherever a directory does not say that it is an exception; not set before a directory has told.
+    names: OnceLock<Sameness>,
+    /// The file system does not say of a directory whether names are one there.
+    is_silent: AtomicBool,
     /// See [`Dir::keeps_inodes`].
     keeps_inodes: bool,
     /// A directory by which all of it is synced at once; none where names have to be synced one by one.
@@ -55,14 +64,35 @@ pub struct FileSystem {
 }
 
 impl FileSystem {
-    fn look(dir: &Dir, device: u64, ask: &AskNames, may_keep: bool) -> io::Result<Self> {
+    fn look(dir: &Dir, device: u64, may_keep: bool) -> io::Result<Self> {
         let top = (may_keep && dir.syncs_as_one()).then(|| dir.try_clone()).transpose()?;
-        Ok(Self { device, ground: Ground::new(device, dir), names: ask(dir), keeps_inodes: dir.keeps_inodes(), top })
+        let (names, is_silent) = (OnceLock::new(), AtomicBool::new(false));
+        Ok(Self { device, ground: Ground::new(device, dir), names, is_silent, keeps_inodes: dir.keeps_inodes(), top })
     }
 
-    /// Whether two different names can be one there.
-    pub fn folds(&self) -> bool {
-        self.names.any()
+    /// Whether a directory says that names are one in it. A directory that does not say so is like the others of its file system. One
+    /// after the other is asked about those until one can tell: a directory that nothing can be written to cannot.
+    fn is_exception(&self, dir: &Dir, ask: &Asks) -> bool {
+        if !self.is_silent.load(Ordering::Relaxed) {
+            match dir.folds_names() {
+                Ok(true) => return true,
+                Ok(false) => {}
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                    self.is_silent.store(true, Ordering::Relaxed);
+                }
+                // Not known of this one: what is done where names are one harms nowhere.
+                Err(_) => return true,
+            }
+        }
+        if self.names.get().is_none() {
+            let _alone = lock(&ask.alone);
+            if self.names.get().is_none()
+                && let Some(found) = (ask.names)(dir)
+            {
+                self.names.get_or_init(|| found);
+            }
+        }
+        false
     }
 
     /// Whether names have to be synced one by one, because nobody syncs all of them.
@@ -79,6 +109,20 @@ pub struct OpenDir {
     pub file_system: Arc<FileSystem>,
     /// Made by this transfer: nothing can stand in the way there.
     pub fresh: bool,
+    /// Names are one here, whatever they are elsewhere on the file system.
+    is_exception: bool,
+}
+
+impl OpenDir {
+    fn new(dir: Dir, file_system: Arc<FileSystem>, fresh: bool, ask: &Asks) -> Self {
+        let is_exception = file_system.is_exception(&dir, ask);
+        Self { dir, file_system, fresh, is_exception }
+    }
+
+    /// Whether two different names can be one here. Where that is not known they can: a conflict is what turns out to be one file.
+    pub fn folds(&self) -> bool {
+        self.is_exception || self.file_system.names.get().is_none_or(|names| names.any())
+    }
 }
 
 /// A directory and those below it. Whoever needs one asks for it by its path each time: held by what waits to be published, open
@@ -90,7 +134,7 @@ pub struct Directories {
     open_max: usize,
     /// The name of a directory is synced before anything gets a name in it.
     sync_names: bool,
-    ask: AskNames,
+    ask: Asks,
     /// By device, the file systems that have been met.
     file_systems: Mutex<HashMap<u64, Arc<FileSystem>>>,
     /// By the digest of its path, what each directory of this session is.
@@ -115,11 +159,12 @@ impl Directories {
     /// # Errors
     /// When it cannot be looked at.
     pub fn new(root: Dir, sync_names: bool, ask: AskNames) -> io::Result<Self> {
+        let ask = Asks { names: ask, alone: Mutex::default() };
         let stat = root.stat_self()?;
-        let file_system = Arc::new(FileSystem::look(&root, stat.device, &ask, true)?);
+        let file_system = Arc::new(FileSystem::look(&root, stat.device, true)?);
         let file_systems = HashMap::from([(stat.device, Arc::clone(&file_system))]);
         Ok(Self {
-            root: Arc::new(OpenDir { dir: root, file_system, fresh: false }),
+            root: Arc::new(OpenDir::new(root, file_system, false, &ask)),
             open: Mutex::default(),
             open_max: open_directories_max(),
             sync_names,
@@ -264,20 +309,22 @@ impl Directories {
 
     fn opened(&self, dir: Dir, fresh: bool) -> io::Result<OpenDir> {
         let device = dir.stat_self()?.device;
+        let file_system = self.file_system(&dir, device)?;
+        Ok(OpenDir::new(dir, file_system, fresh, &self.ask))
+    }
+
+    fn file_system(&self, dir: &Dir, device: u64) -> io::Result<Arc<FileSystem>> {
         let mut met = lock(&self.file_systems);
-        let file_system = match met.get(&device) {
-            Some(met) => Arc::clone(met),
-            None => {
-                // Each keeps a descriptor. Beyond, names are synced one by one.
-                let may_keep = met.len() < self.open_max;
-                let found = Arc::new(FileSystem::look(&dir, device, &self.ask, may_keep)?);
-                if may_keep {
-                    met.insert(device, Arc::clone(&found));
-                }
-                found
-            }
-        };
-        Ok(OpenDir { dir, file_system, fresh })
+        if let Some(met) = met.get(&device) {
+            return Ok(Arc::clone(met));
+        }
+        // Each keeps a descriptor. Beyond, names are synced one by one.
+        let may_keep = met.len() < self.open_max;
+        let found = Arc::new(FileSystem::look(dir, device, may_keep)?);
+        if may_keep {
+            met.insert(device, Arc::clone(&found));
+        }
+        Ok(found)
     }
 
     /// Whether a directory is the one that was first made or found by its name in this session; if it is the first, it is written down.
@@ -294,7 +341,7 @@ impl Directories {
 
     /// Two directories of one copy must not become one.
     fn check_twin(&self, found: &OpenDir, path: &[u8]) -> Result<(), Failure> {
-        if !found.file_system.folds() {
+        if !found.folds() {
             return Ok(());
         }
         let stat =

@@ -80,13 +80,7 @@ impl Tree {
         let stored = directory.file_system.ground.identity(&stat).filter(|_| stat.kind == expected)?;
         let key = published_key(&PublishedItem { kind, path, source, stored });
         let digests = self.shared.journal.as_ref()?.known(&key, wanted)?;
-        Some(Standing {
-            digests,
-            kind,
-            stat,
-            ground: directory.file_system.ground,
-            folds: directory.file_system.folds(),
-        })
+        Some(Standing { digests, kind, stat, ground: directory.file_system.ground, folds: directory.folds() })
     }
 
     /// It stays, and is this copy's. `mode` and `mtime` are what it is to have, as far as they are known.

@@ -89,8 +89,9 @@ impl Sameness {
         self.case || self.forms
     }
 
-    /// Asks a directory's file system, by a file that is there for a moment. Where none can be made nothing can be written either.
-    pub fn ask(dir: &Dir, tag: Tag) -> Self {
+    /// Asks a directory's file system, by a file that is there for a moment. `None` where that cannot be found out here: nothing can be
+    /// written to the directory, or looking fails.
+    pub fn ask(dir: &Dir, tag: Tag) -> Option<Self> {
         let name = |letters: &str| [b".", letters.as_bytes(), MIDDLE, &tag, b"-0", PART_END].concat();
         let probe = name("A\u{e9}");
         // One that an earlier session of the run could not take away any more says nothing of itself, and stays if nobody else does.
@@ -98,14 +99,16 @@ impl Sameness {
             io::ErrorKind::AlreadyExists => dir.unlink(&probe).and_then(|()| dir.create_new(&probe)),
             _ => Err(error),
         });
-        let Ok(made) = made.and_then(|file| carrack_sys::dir::stat_file(&file)) else {
-            return Self::default();
+        drop(made.ok()?);
+        // No other file has such a name, so whatever is found is the one that was made.
+        let finds = |letters| match dir.stat_at(&name(letters)) {
+            Ok(_) => Some(true),
+            Err(error) => (error.kind() == io::ErrorKind::NotFound).then_some(false),
         };
-        let finds = |letters| dir.stat_at(&name(letters)).is_ok_and(|found| found.inode == made.inode);
-        let same = Self { case: finds("a\u{e9}"), forms: finds("Ae\u{301}") };
+        let (case, forms) = (finds("a\u{e9}"), finds("Ae\u{301}"));
         // What cannot be removed is collected later, as any part file.
         let _ = dir.unlink(&probe);
-        same
+        Some(Self { case: case?, forms: forms? })
     }
 }
 
@@ -284,7 +287,7 @@ mod tests {
         let root = Dir::open_ambient(directory.path()).unwrap();
         let probe = ".A\u{e9}.carrack-0badcafe-0.part";
         drop(root.create_new(probe.as_bytes()).unwrap());
-        assert_eq!(Sameness::ask(&root, *b"0badcafe"), Sameness::default());
+        assert_eq!(Sameness::ask(&root, *b"0badcafe"), Some(Sameness::default()));
         assert!(root.stat_at(probe.as_bytes()).is_err());
     }
 
@@ -299,7 +302,7 @@ mod tests {
     fn the_file_system_is_asked_and_nothing_is_left() {
         let directory = tempfile::tempdir().unwrap();
         let dir = Dir::open_ambient(directory.path()).unwrap();
-        let same = Sameness::ask(&dir, TAG);
+        let same = Sameness::ask(&dir, TAG).unwrap();
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
         std::fs::write(directory.path().join("B"), "").unwrap();
         assert_eq!(same.case, directory.path().join("b").exists());

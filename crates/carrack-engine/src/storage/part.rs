@@ -164,7 +164,7 @@ impl PartEntry {
     fn rename(&self, stored: Option<&dir::Stat>) -> Result<bool, Failure> {
         let shared = &self.shared;
         // From looking at the name to having it: no other item of this copy may get it in between.
-        let folds = shared.directories.get(&self.parent)?.file_system.folds();
+        let folds = shared.directories.get(&self.parent)?.folds();
         let mut published = folds.then(|| shared.published.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some(published) = &published {
             let there =

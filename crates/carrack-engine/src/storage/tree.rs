@@ -193,7 +193,7 @@ impl Tree {
         let (parent, name) = split_name(path);
         let look = |directory: &OpenDir| {
             // In a directory that this session made nothing is in the way, but what it put there itself.
-            let empty = directory.fresh && !directory.file_system.folds();
+            let empty = directory.fresh && !directory.folds();
             if empty { Ok(None) } else { stat_entry(&directory.dir, name) }
         };
         let there = self.shared.directories.within(parent, "stat", look)?;
@@ -205,7 +205,7 @@ impl Tree {
 
     /// Whether two different names can be one in a directory.
     fn folds(&self, directory: &[u8]) -> Result<bool, Failure> {
-        Ok(self.shared.directories.get(directory)?.file_system.folds())
+        Ok(self.shared.directories.get(directory)?.folds())
     }
 
     fn entry(&self, path: &[u8], part: PartName, source: Source, existing: Existing) -> PartEntry {

@@ -10,17 +10,20 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{
-    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, LockOwner,
-    OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen,
-    ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, IoctlFlags,
+    LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
+    ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 use rustix::fs::{AtFlags, CWD, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 
-use super::tree::{Tree, stored};
+use super::tree::{Tree, folds_here, stored};
 use super::{Call, Fault, Shared};
 
 /// Names and attributes are asked for each time.
 const NOT_KEPT: Duration = Duration::ZERO;
+
+/// `FS_CASEFOLD_FL`, among the flags that `FS_IOC_GETFLAGS` gives.
+const CASEFOLD: u32 = 0x4000_0000;
 
 type Listing = Vec<(u64, FileType, OsString)>;
 
@@ -488,6 +491,28 @@ impl Filesystem for Operations {
     fn releasedir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
         self.lock().listings.remove(&handle.0);
         reply.ok();
+    }
+
+    fn ioctl(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        _: IoctlFlags,
+        command: u32,
+        _: &[u8],
+        _: u32,
+        reply: ReplyIoctl,
+    ) {
+        let features = &self.shared.features;
+        // The lower bytes are the call's: the rest is the size of what it gives, which differs.
+        let is_getflags = command & 0xffff == u32::from_be_bytes([0, 0, b'f', 1]);
+        if features.folds_case_in.is_none() || !is_getflags {
+            reply.error(Errno::ENOTTY);
+            return;
+        }
+        let flags = if folds_here(&self.path(number), features) { CASEFOLD } else { 0 };
+        reply.ioctl(0, &flags.to_ne_bytes());
     }
 
     fn statfs(&self, _: &Request, number: INodeNo, reply: ReplyStatfs) {

@@ -140,3 +140,16 @@ fn file_systems_differ() {
     assert!(two.path("caf\u{e9}").exists());
     assert!(!carrack_sys::file::preallocate(&file, 4096).unwrap());
 }
+
+#[test]
+fn one_directory_folds_names_and_says_so() {
+    let Some(scene) = scene(Features { folds_case_in: Some("folds"), ..Features::default() }) else { return };
+    for (directory, is_one) in [("plain", false), ("folds", true), ("folds/below", true)] {
+        fs::create_dir(scene.path(directory)).unwrap();
+        fs::write(scene.path(directory).join("name"), b"1").unwrap();
+        assert_eq!(scene.path(directory).join("NAME").exists(), is_one, "{directory}");
+        let open = fs::File::open(scene.path(directory)).unwrap();
+        let flags = rustix::fs::ioctl_getflags(&open).unwrap().bits();
+        assert_eq!(flags, if is_one { 0x4000_0000 } else { 0 }, "{directory}");
+    }
+}

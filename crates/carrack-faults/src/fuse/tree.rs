@@ -69,7 +69,7 @@ impl Tree {
 /// Where the backing directory keeps a name.
 pub fn stored(parent: &Path, name: &OsStr, features: &Features) -> PathBuf {
     let name = if features.decomposes { decomposed(name) } else { name.to_os_string() };
-    if features.folds_case {
+    if features.folds_case || folds_here(parent, features) {
         let folded = name.to_string_lossy().to_lowercase();
         for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
             if entry.file_name().to_string_lossy().to_lowercase() == folded {
@@ -78,6 +78,11 @@ pub fn stored(parent: &Path, name: &OsStr, features: &Features) -> PathBuf {
         }
     }
     parent.join(name)
+}
+
+/// Whether upper and lower case are one in this directory, because of its name or that of one above.
+pub fn folds_here(directory: &Path, features: &Features) -> bool {
+    features.folds_case_in.is_some_and(|name| directory.iter().any(|part| part == name))
 }
 
 /// The canonical decomposition of the Latin letters of ISO 8859-1; other characters stay.

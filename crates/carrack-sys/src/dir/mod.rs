@@ -343,6 +343,29 @@ impl Dir {
         true
     }
 
+    /// Whether upper and lower case, and the forms of a letter, are one in this directory, where the file system decides that for each
+    /// directory and says so (`chattr +F` on ext4, f2fs, tmpfs). A directory made in it is as it is.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::Unsupported`] where the file system says nothing of its directories, and those of the system.
+    pub fn folds_names(&self) -> io::Result<bool> {
+        #[cfg(target_os = "linux")]
+        {
+            /// `FS_CASEFOLD_FL`, for which rustix has no name.
+            const CASEFOLD: u32 = 0x4000_0000;
+            match retry(|| rustix::fs::ioctl_getflags(&self.fd)) {
+                Ok(flags) => Ok(flags.bits() & CASEFOLD != 0),
+                // The last two are answers of a container that lets no such call through.
+                Err(Errno::NOTTY | Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL | Errno::PERM | Errno::ACCESS) => {
+                    Err(io::ErrorKind::Unsupported.into())
+                }
+                Err(error) => Err(error.into()),
+            }
+        }
+        #[cfg(not(target_os = "linux"))]
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Sets the permissions of the directory itself (the low 12 bits of `mode`).
     pub fn set_own_mode(&self, mode: u32) -> io::Result<()> {
         let mode = mode_bits(mode);

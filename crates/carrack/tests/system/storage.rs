@@ -1,10 +1,13 @@
 //! File systems that cannot do everything, or that fail at the last moment: system calls that strace makes fail.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
+use carrack_faults::image::Image;
 use carrack_faults::strace::Inject;
 
-use crate::support::{Ran, Sandbox, ran, same_tree, tree};
+use crate::support::{Ran, Sandbox, ran, same_tree, tool, tree};
 
 const MIB: usize = 1 << 20;
 
@@ -91,6 +94,92 @@ fn two_names_that_are_one_at_the_destination_are_told() {
             let kept = std::fs::read(disk.path().join(one)).unwrap();
             assert!(contents.iter().any(|(_, content)| *content == kept), "{one}: {} bytes", kept.len());
             assert!(sandbox.parts("backing").is_empty());
+        }
+    }
+}
+
+/// Two names that are one in the directory `folds` of a disk and in those below it, and two elsewhere. The first gets its name, the second
+/// is an item error; what goes elsewhere is not held up.
+fn assert_twins_are_told(sandbox: &Sandbox, disk: &Path) {
+    for (round, size) in [10, (1 << 20) + 1].into_iter().enumerate() {
+        let to = disk.join(format!("to{round}"));
+        let names = ["folds/name", "folds/below/name", "folds/new/name"];
+        for (seed, name) in names.iter().chain(&["plain/name"]).enumerate() {
+            let twin = name.replace("/name", "/NAME");
+            sandbox.write(format!("tree/{name}"), tree::bytes(size, 2 * seed as u64));
+            sandbox.write(format!("tree/{twin}"), tree::bytes(size, 2 * seed as u64 + 1));
+        }
+        let ran = sandbox.run(["tree/", to.to_str().unwrap()]);
+        ran.failed_with(23, &["failed: destination: ", "the same name as"]);
+        assert_eq!(ran.stderr.matches("failed: ").count(), names.len(), "{}", ran.stderr);
+        same_tree(&sandbox.path("tree/plain"), &to.join("plain"));
+        for name in names {
+            let from = sandbox.path("tree").join(name);
+            let contents = [fs::read(&from).unwrap(), fs::read(from.with_file_name("NAME")).unwrap()];
+            assert!(contents.contains(&fs::read(to.join(name)).unwrap()), "{name}");
+        }
+    }
+}
+
+#[test]
+fn two_names_that_are_one_in_a_single_directory_are_told() {
+    use carrack_faults::fuse::{FaultFs, Features};
+    if !carrack_faults::can_mount("a FUSE file system") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    for name in ["backing/to0/folds/below", "backing/to1/folds/below", "disk"] {
+        fs::create_dir_all(sandbox.path(name)).unwrap();
+    }
+    let features = Features { folds_case_in: Some("folds"), ..Features::default() };
+    let disk = FaultFs::mount(&sandbox.path("backing"), &sandbox.path("disk"), features).unwrap();
+    assert_twins_are_told(&sandbox, disk.path());
+}
+
+#[test]
+fn two_names_that_are_one_in_a_single_directory_of_ext4_are_told() {
+    let sandbox = Sandbox::new();
+    let Some(disk) = Image::of_folding_directories(&sandbox.path(""), "disk", 64) else { return };
+    for round in ["to0", "to1"] {
+        let folds = disk.path().join(round).join("folds");
+        fs::create_dir_all(&folds).unwrap();
+        tool(Command::new("chattr").arg("+F").arg(&folds));
+        fs::create_dir(folds.join("below")).unwrap();
+    }
+    assert_twins_are_told(&sandbox, disk.path());
+}
+
+/// Where it cannot be found out whether two names are one, both that are and those that are not come out right.
+#[test]
+fn two_names_that_are_one_are_told_where_nothing_said_so_before() {
+    use carrack_faults::fuse::{Call, Errno, Fault, FaultFs, Features, When};
+    if !carrack_faults::can_mount("a FUSE file system") {
+        return;
+    }
+    for folds_case in [true, false] {
+        for size in [10, (1 << 20) + 1] {
+            let sandbox = Sandbox::new();
+            sandbox.write("tree/d/same", tree::bytes(size, 1));
+            sandbox.write("tree/d/Same", tree::bytes(size, 2));
+            for name in ["backing", "disk"] {
+                fs::create_dir(sandbox.path(name)).unwrap();
+            }
+            let features = Features { folds_case, ..Features::default() };
+            let disk = FaultFs::mount(&sandbox.path("backing"), &sandbox.path("disk"), features).unwrap();
+            // The file that asks.
+            disk.fault_on(".A\u{e9}.carrack-", Call::Create, When::Always, Fault::Fail(Errno::ACCESS));
+            let ran = sandbox.run(["tree/", "disk"]);
+            assert!(disk.hits() > 0);
+            if folds_case {
+                ran.failed_with(23, &["failed: destination: ", "the same name as"]);
+                let kept = fs::read(disk.path().join("d/same")).unwrap();
+                assert!(
+                    ["same", "Same"].iter().any(|name| fs::read(sandbox.path("tree/d").join(name)).unwrap() == kept)
+                );
+            } else {
+                assert_eq!(ran.code, 0, "{}", ran.stderr);
+                same_tree(&sandbox.path("tree"), disk.path());
+            }
         }
     }
 }

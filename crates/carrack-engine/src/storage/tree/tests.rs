@@ -835,7 +835,7 @@ fn folding(directory: &Path) -> Tree {
     use crate::storage::names::Sameness;
     let same = Sameness { case: true, forms: false };
     let root = Dir::open_ambient(directory).unwrap();
-    Tree::with(root, None, *b"0a1b2c3d", Durability::Group, Box::new(move |_| same)).unwrap()
+    Tree::with(root, None, *b"0a1b2c3d", Durability::Group, Box::new(move |_| Some(same))).unwrap()
 }
 
 #[test]

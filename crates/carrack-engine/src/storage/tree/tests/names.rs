@@ -100,3 +100,29 @@ fn what_is_never_replaced_is_not_replaced_when_it_appears_meanwhile() {
         }
     }
 }
+
+/// Which names are one is asked in one directory after the other until one can tell. Until then names are taken to be one.
+#[test]
+fn a_directory_that_cannot_tell_whether_names_are_one_leaves_that_to_the_next() {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
+
+    use crate::storage::names::Sameness;
+    let directory = tempfile::tempdir().unwrap();
+    let asked = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&asked);
+    let ask = move |_: &Dir| (count.fetch_add(1, Ordering::Relaxed) == 2).then(Sameness::default);
+    let root = Dir::open_ambient(directory.path()).unwrap();
+    let tree = Tree::with(root, None, *b"0a1b2c3d", Durability::Group, Box::new(ask)).unwrap();
+    let folds = |path: &[u8]| tree.shared.directories.get(path).unwrap().folds();
+    assert!(folds(b"") && folds(b"d") && folds(b""));
+    put_small(&tree, "d/a", b"a").publish().unwrap();
+    put_small(&tree, "d/A", b"A").publish().unwrap();
+    std::fs::hard_link(directory.path().join("d/a"), directory.path().join("d/twin")).unwrap();
+    let twin = tree.write_small(&small("d/twin", b"t"), Existing::Replace, b"t");
+    assert_eq!(twin.err().map(|failure| failure.code), Some(ErrorCode::AlreadyExists));
+    assert!(!folds(b"e") && !folds(b"d") && !folds(b"") && !folds(b"f"));
+    assert_eq!(asked.load(Ordering::Relaxed), 3, "nobody is asked any more");
+    let read = |name: &str| std::fs::read(directory.path().join(name)).unwrap();
+    assert_eq!((read("d/a"), read("d/A")), (b"a".to_vec(), b"A".to_vec()));
+}
