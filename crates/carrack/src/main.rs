@@ -9,6 +9,10 @@ mod error;
 mod exit;
 mod output;
 
+#[cfg(test)]
+#[path = "../tests/system/support/golden.rs"]
+mod golden;
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -274,3 +274,6 @@ pub fn say(line: &str) {
 #[cfg(test)]
 #[path = "output_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod golden_tests;

@@ -14,6 +14,7 @@ mod extremes;
 mod fast;
 mod faults;
 mod firewall;
+mod golden;
 mod growth;
 mod held_back;
 mod identity;

@@ -333,7 +333,7 @@ fn a_large_directory_is_listed_as_it_is_read() {
 }
 
 /// A marker with this tag, as a session leaves it.
-fn marker(sandbox: &Sandbox, path: &str, tag: [u8; 8]) -> File {
+pub fn marker(sandbox: &Sandbox, path: &str, tag: [u8; 8]) -> File {
     use carrack_core::request::Durability;
     use carrack_core::transfer::marker::{Chain, Record, Session};
     let (mut bytes, mut chain) = Chain::begin(tag);

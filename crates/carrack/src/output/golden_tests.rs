@@ -1,0 +1,202 @@
+//! Golden files of what cannot be had from the program at will: every event and report as text and as JSON, and the table of error codes.
+
+use std::fmt::Write;
+use std::time::{Duration, SystemTime};
+
+use carrack_core::pace::limit::{Limit, Stage};
+use carrack_core::pace::streams::{Change, Reason};
+use carrack_core::report::{
+    ErrorCode, Event, Failure, Faults, FileDigests, ItemFailure, ItemKind, ItemReport, LinkReport, Outcome, Progress,
+    Report, Side, Unkept,
+};
+use carrack_core::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};
+use serde_json::Value;
+
+use super::{human, json};
+use crate::error::CommandError;
+use crate::exit;
+use crate::golden::compare;
+
+const NOW: SystemTime = SystemTime::UNIX_EPOCH;
+
+fn failure(code: ErrorCode, side: Side, message: &str) -> Failure {
+    Failure { code, side, message: message.to_owned() }
+}
+
+fn denied() -> Failure {
+    failure(ErrorCode::PermissionDenied, Side::Source, "open: Permission denied")
+}
+
+fn link(kind: LinkKind, address: &str, cipher: &str) -> LinkReport {
+    LinkReport { kind, address: address.into(), streams: 4, cipher: cipher.into() }
+}
+
+fn item(path: &[u8], kind: ItemKind, outcome: Outcome) -> Event {
+    let digests = FileDigests { blake3: Some([0xab; 32]), adler32: Some(0xab), crc32c: Some(1), xxh128: None };
+    Event::Item(ItemReport { path: path.to_vec(), kind, size: 12_345, digests, outcome })
+}
+
+fn events() -> Vec<Event> {
+    let kinds = [LinkKind::Memory, LinkKind::Direct, LinkKind::Reverse, LinkKind::Tunnel];
+    let links = kinds.map(|kind| Event::Linked(link(kind, "h:1", "TLS13_AES_128_GCM_SHA256")));
+    let reasons = [Reason::TryMore, Reason::TryFewer, Reason::Back, Reason::Loss, Reason::LossOfPath, Reason::NotMade];
+    let streams =
+        reasons.map(|reason| Event::Streams(Change { streams: 4, before: 1, rate: 1.25e7, loss: 0.25, reason }));
+    let mut events =
+        vec![Event::Resolved { sources: vec!["a".into(), "b".into()], targets: vec!["d/a".into(), "d/b".into()] }];
+    events.extend(links);
+    events.push(Event::Linked(link(LinkKind::Direct, "h:1", "none")));
+    events.extend(streams);
+    events.push(Event::Note("the host key was pinned\u{1b}".into()));
+    events.extend([Side::Source, Side::Destination, Side::Link, Side::Command].map(|side| Event::SessionLost {
+        failure: failure(ErrorCode::ConnectionLost, side, "the connection was lost"),
+        attempt: 2,
+        pause: Duration::from_millis(1500),
+    }));
+    events.push(Event::Progress(Progress {
+        files_done: 1,
+        bytes_done: 2,
+        files_found: 3,
+        bytes_found: 4,
+        scan_complete: true,
+        files_failed: 5,
+    }));
+    for kind in [ItemKind::File, ItemKind::Directory, ItemKind::Symlink, ItemKind::Special] {
+        events.push(item(b"d/name", kind, Outcome::Published));
+    }
+    events.push(item(b"d/\xff\n", ItemKind::File, Outcome::Kept));
+    events.push(item(b"d/name", ItemKind::File, Outcome::Failed(denied())));
+    events
+}
+
+fn reports() -> Vec<(&'static str, Report)> {
+    let report = Report {
+        files: 2,
+        bytes: 3_000_000,
+        elapsed: Duration::from_secs(2),
+        moving: Duration::from_millis(1500),
+        link: Some(link(LinkKind::Direct, "10.0.0.2:41234", "TLS13_AES_128_GCM_SHA256")),
+        verify: Some(Verify::Wire),
+        digest: Some(MainDigest::Blake3),
+        encrypt: Some(Encrypt::Tls),
+        durability: Some(Durability::Group),
+        durable: Some(true),
+        ..Report::default()
+    };
+    let unkept_times = Unkept { count: 1, path: Vec::new(), wanted: (1, 2), kept: (1, 0) };
+    let everything = Report {
+        symlinks: 1,
+        directories: 3,
+        files_kept: 4,
+        files_failed: 120,
+        files_vanished: 1,
+        specials_skipped: 1,
+        leftovers_skipped: 2,
+        failures: vec![
+            ItemFailure { path: b"a".to_vec(), failure: denied() },
+            ItemFailure {
+                path: b"\xff".to_vec(),
+                failure: failure(ErrorCode::NoSpace, Side::Destination, "write: No space left"),
+            },
+        ],
+        verify: Some(Verify::Disk),
+        faults: Faults {
+            digest_mismatches: 1,
+            resent_after_loss: 2,
+            stragglers: 3,
+            streams_lost: 4,
+            streams_altered: 5,
+            blocks_rotten: 6,
+            items_again: 7,
+            sessions_lost: 8,
+        },
+        files_resumed: 1,
+        bytes_resumed: 1_000_000,
+        unkept_permissions: Some(Unkept { count: 2, path: b"a".to_vec(), wanted: 0o640, kept: 0o755 }),
+        unkept_times: Some(unkept_times),
+        parts_reread: 1,
+        bytes_reread: 1024,
+        files_not_read_back: 3,
+        limit: Some(Limit { stage: Stage::Network, share: 0.93 }),
+        durable: Some(false),
+        ..report.clone()
+    };
+    let clear = Report {
+        verify: Some(Verify::None),
+        digest: None,
+        encrypt: Some(Encrypt::None),
+        durability: Some(Durability::None),
+        link: Some(link(LinkKind::Reverse, "h:1", "none")),
+        durable: Some(false),
+        ..report.clone()
+    };
+    let pipe = Report { durable: None, verify: Some(Verify::Source), ..report.clone() };
+    let ended =
+        Report { error: Some(failure(ErrorCode::Interrupted, Side::Command, "interrupted")), ..Report::default() };
+    let stages = [
+        Stage::SourceStorage,
+        Stage::SourceProcessors,
+        Stage::Network,
+        Stage::DestinationProcessors,
+        Stage::DestinationStorage,
+        Stage::RateLimit,
+        Stage::Reader,
+    ];
+    let limited =
+        stages.map(|stage| ("limited", Report { limit: Some(Limit { stage, share: 0.5 }), ..report.clone() }));
+    let mut reports = vec![
+        ("a good copy", report),
+        ("a copy with everything", everything),
+        ("in the clear", clear),
+        ("to a pipe", pipe),
+        ("ended", ended),
+    ];
+    reports.extend(limited);
+    reports
+}
+
+/// Each value as a line; keys in the order in which they are printed.
+fn line(value: &Value) -> String {
+    format!("{value}\n")
+}
+
+#[test]
+fn golden_events() {
+    let mut text = String::new();
+    let mut objects = String::new();
+    for event in events() {
+        for verbose in 0..=2 {
+            human::event(&event, verbose).iter().for_each(|line| writeln!(text, "{verbose} {line}").expect("text"));
+        }
+        objects += &line(&json::event(&event, NOW));
+    }
+    compare("events.txt", &text);
+    compare("json/events.txt", &objects);
+}
+
+#[test]
+fn golden_reports() {
+    let mut text = String::new();
+    let mut objects = String::new();
+    for (name, report) in reports() {
+        writeln!(text, "# {name}").expect("text");
+        let lines =
+            [human::report(&report, false), human::left_out(&report).into_iter().collect(), human::failures(&report)];
+        lines.iter().flatten().for_each(|line| writeln!(text, "{line}").expect("text"));
+        objects += &line(&json::summary(&report, false, exit::of_report(&report), NOW));
+    }
+    let usage = CommandError::usage("the command cannot be carried out").hint("one thing to try").hint("and another");
+    objects += &line(&json::error(&usage.failure, &usage.hints, usage.exit_code(), NOW));
+    compare("reports.txt", &text);
+    compare("json/reports.txt", &objects);
+}
+
+#[test]
+fn golden_error_codes() {
+    let mut table = String::from("number name exit-code blame may-pass meaning\n");
+    for code in ErrorCode::ALL {
+        let (number, name, exit, blame) = (code.number(), code.name(), exit::of_code(*code), code.blame());
+        writeln!(table, "{number} {name} {exit} {blame:?} {} {code}", code.may_pass()).expect("text");
+    }
+    compare("error-codes.txt", &table);
+}

@@ -1,0 +1,202 @@
+//! Transcripts: every command of a golden file runs again, and what it prints is compared with what is recorded there.
+//!
+//! A transcript below `tests/golden` is a list of lines `$ COMMAND`, each with what the command has printed (standard output, then standard error) and
+//! its exit code. A shell runs the commands, in one sandbox a file; a line `# …` is a comment. Words that differ from run to run are replaced,
+//! see [`Words`].
+
+use std::fmt::Write;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
+
+use crate::support::node::Node;
+use crate::support::{Ran, Sandbox, golden, program, ran};
+
+/// The sandbox of one transcript, with `carrack` on the PATH.
+struct Stage {
+    sandbox: Sandbox,
+    variables: Vec<(&'static str, String)>,
+    words: Words,
+}
+
+/// Words of a run, and what stands for them in a transcript.
+#[derive(Default)]
+struct Words {
+    pairs: Vec<(String, &'static str)>,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let sandbox = Sandbox::new();
+        std::fs::create_dir(sandbox.path("bin")).unwrap();
+        symlink(program(), sandbox.path("bin/carrack")).unwrap();
+        let words = Words { pairs: vec![(sandbox.path("").display().to_string(), "/SANDBOX/")] };
+        Self { sandbox, variables: Vec::new(), words }
+    }
+
+    /// A variable that the commands may use; in the transcript its name stands for its value.
+    fn variable(&mut self, name: &'static str, value: String) {
+        self.words.pairs.push((value.clone(), name));
+        self.variables.push((name, value));
+    }
+
+    /// A script on the PATH.
+    fn script(&self, name: &str, text: &str) {
+        let path = self.sandbox.write(format!("bin/{name}"), format!("#!/bin/sh\n{text}\n"));
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+
+    fn run(&self, line: &str) -> Ran {
+        let path = format!("{}:{}", self.sandbox.path("bin").display(), std::env::var("PATH").unwrap_or_default());
+        let mut shell = Command::new("sh");
+        shell
+            .arg("-c")
+            .arg(format!("umask 022; {line}"))
+            .current_dir(self.sandbox.path(""))
+            .env_clear()
+            .stdin(std::process::Stdio::null());
+        shell.env("PATH", path).env("HOME", self.sandbox.path("home")).env("LC_ALL", "C.UTF-8");
+        ran(shell.envs(self.variables.iter().map(|(name, value)| (name, value))).output().unwrap())
+    }
+
+    /// Runs every command of a transcript anew and compares.
+    #[track_caller]
+    fn transcript(&self, name: &str) {
+        let recorded = std::fs::read_to_string(golden::directory().join(name)).unwrap_or_default();
+        let kept = |line: &&str| line.starts_with("$ ") || line.starts_with("# ");
+        let mut shown = String::new();
+        for line in recorded.lines().filter(kept) {
+            if !shown.is_empty() {
+                shown.push('\n');
+            }
+            writeln!(shown, "{line}").unwrap();
+            let Some(command) = line.strip_prefix("$ ") else { continue };
+            let ran = self.run(command);
+            for text in [&ran.stdout, &ran.stderr] {
+                shown += &self.words.replaced(text);
+            }
+            if ran.code != 0 {
+                writeln!(shown, "[exit code {}]", ran.code).unwrap();
+            }
+        }
+        assert!(recorded.contains("\n$ ") || recorded.starts_with("$ "), "{name} has no command");
+        golden::compare(name, &shown);
+    }
+}
+
+impl Words {
+    fn replaced(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (value, name) in &self.pairs {
+            text = text.replace(value.as_str(), name);
+        }
+        let lines = text.lines().filter(|line| !line.starts_with("limited by: "));
+        let lines = lines.map(|line| if line.starts_with('{') { object(line) } else { words(line) });
+        lines.map(|line| format!("{}\n", line.trim_end())).collect()
+    }
+}
+
+/// A line for people, its figures, times and ports replaced.
+fn words(line: &str) -> String {
+    if let Some((what, _)) = line.split_once(" in ").filter(|(what, _)| what.starts_with("copied ")) {
+        return format!("{what} in TIME");
+    }
+    let word = |word: &str| {
+        let bare = word.trim_end_matches([',', ':', ';']);
+        if bare.len() > 19 && bare.ends_with('Z') && bare.as_bytes()[10] == b'T' {
+            return word.replace(bare, "TIME");
+        }
+        // The kernel chooses such ports. Port 1 and 7420 are named by a transcript.
+        match bare.rsplit_once(':') {
+            Some((host, port)) if bare.starts_with("127.0.0.") && port.len() == 5 => {
+                word.replace(bare, &format!("{host}:PORT"))
+            }
+            _ => word.to_owned(),
+        }
+    };
+    line.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// An object, its changing figures replaced; keys stay in their order.
+fn object(line: &str) -> String {
+    const FIGURES: [&str; 6] = ["time", "mtime", "elapsed_seconds", "moving_seconds", "bytes_per_second", "limited_by"];
+    let mut line = line.to_owned();
+    for name in FIGURES {
+        let key = format!("\"{name}\":");
+        let Some(start) = line.find(&key).map(|at| at + key.len()) else { continue };
+        let end = line[start..].find([',', '}']).map_or(line.len(), |end| start + end);
+        line.replace_range(start..end, "…");
+    }
+    line
+}
+
+fn with_node(stage: &mut Stage, name: &'static str, root: &str, more: &[&str]) -> Node {
+    let node = Node::start(&stage.sandbox, root, more);
+    stage.words.pairs.push((node.fingerprint.trim_start_matches("#sha256:").to_owned(), "FINGERPRINT"));
+    stage.variable(name, node.address.clone());
+    node
+}
+
+#[test]
+fn golden_help() {
+    let mut stage = Stage::new();
+    let version = stage.run("carrack --version").stdout;
+    stage.words.pairs.push((version.trim_start_matches("carrack ").trim().to_owned(), "VERSION"));
+    stage.words.pairs.push((format!("carrack {}", env!("CARGO_PKG_VERSION")), "carrack VERSION"));
+    stage.transcript("help/carrack.txt");
+    let help = stage.run("carrack --help").stdout;
+    let verbs = help.split_once("Verbs:\n").unwrap().1.lines().take_while(|line| line.starts_with("  "));
+    for verb in verbs.filter_map(|line| line.split_whitespace().next()).filter(|verb| *verb != "help") {
+        stage.transcript(&format!("help/{verb}.txt"));
+    }
+}
+
+#[test]
+fn golden_manual_and_completions() {
+    let mut stage = Stage::new();
+    for (before, shown) in [("carrack ", "carrack VERSION"), ("v", "vVERSION")] {
+        stage.words.pairs.push((format!("{before}{}", env!("CARGO_PKG_VERSION")), shown));
+    }
+    stage.transcript("manual.txt");
+}
+
+#[test]
+fn golden_usage_messages() {
+    Stage::new().transcript("messages/usage.txt");
+}
+
+#[test]
+fn golden_file_messages() {
+    Stage::new().transcript("messages/files.txt");
+}
+
+#[test]
+fn golden_node_messages() {
+    let mut stage = Stage::new();
+    let node = with_node(&mut stage, "NODE", "root", &[]);
+    let _anonymous = with_node(&mut stage, "READ_ONLY", "open", &["--anonymous", "--read-only"]);
+    stage.variable("TOKEN", node.token_file.display().to_string());
+    stage.sandbox.write("root/f", "content\n");
+    symlink("/etc/passwd", stage.sandbox.path("root/out")).unwrap();
+    stage.transcript("messages/node.txt");
+}
+
+#[test]
+fn golden_ssh_messages() {
+    let stage = Stage::new();
+    // What stands for ssh: it says a line on standard error and ends; or it runs the command here, with nothing on the PATH.
+    stage.script("says", "echo \"$WORDS\" >&2; exit 255");
+    stage.script("here", "for last; do :; done; PATH=/usr/bin:/bin exec sh -c \"$last\"");
+    stage.script("waits", "exec sleep 1000");
+    stage.script("refuses", "echo This account is for file transfers only.; exit 1");
+    stage.transcript("messages/ssh.txt");
+}
+
+#[test]
+fn golden_json_of_the_program() {
+    let mut stage = Stage::new();
+    let node = with_node(&mut stage, "NODE", "root", &[]);
+    stage.variable("TOKEN", node.token_file.display().to_string());
+    crate::verbs::marker(&stage.sandbox, "left/.carrack-00112233aabbccdd.marker", *b"0badcafe");
+    stage.sandbox.write("left/.f.carrack-0badcafe-1.part", "left");
+    stage.transcript("json/program.txt");
+}
