@@ -7,6 +7,7 @@
 //! a clock of the test's own, and replay any failure from its seed.
 
 pub mod digest;
+pub mod failure;
 pub mod limits;
 pub mod location;
 pub mod pace;

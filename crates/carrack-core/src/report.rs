@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::digest::{BlockDigest, from_xxh128};
+pub use crate::failure::{ErrorCode, Failure, Side};
 use crate::pace::limit::Limit;
 use crate::pace::streams::Change;
 use crate::request::{Digests, Durability, Encrypt, LinkKind, MainDigest, Verify};
-pub use crate::wire::error_code::{ErrorCode, Side};
 
 /// Told while a transfer runs, in order.
 #[derive(Clone, Debug)]
@@ -157,17 +157,6 @@ pub enum Outcome {
     Kept,
     /// Not there. The old file, if any, is untouched.
     Failed(Failure),
-}
-
-/// Why an item failed, or a whole transfer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// What kind of failure, from a stable table.
-    pub code: ErrorCode,
-    /// Where it happened.
-    pub side: Side,
-    /// What, on which path, by which call, and what to try. Made printable already.
-    pub message: String,
 }
 
 /// Attributes of one kind that a destination's file systems did not keep as they were set.

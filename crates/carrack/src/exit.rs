@@ -111,8 +111,8 @@ pub fn of_items<'a>(failed: u64, vanished: u64, told: impl IntoIterator<Item = &
 #[cfg(test)]
 mod tests {
     use super::*;
+    use carrack_core::failure::Blame;
     use carrack_core::report::{ItemFailure, Side};
-    use carrack_core::wire::error_code::Blame;
 
     fn failure(code: ErrorCode) -> Failure {
         Failure { code, side: Side::Source, message: String::new() }

@@ -11,10 +11,10 @@ mod sender;
 
 use super::simulation::plan::Rng;
 use crate::digest::BlockDigest;
-use crate::report::{Failure, FileDigests, ItemKind};
+use crate::failure::{ErrorCode, Failure, Side};
+use crate::report::{FileDigests, ItemKind};
 use crate::request::{Digests, MainDigest};
 use crate::wire::ProtocolError;
-use crate::wire::error_code::{ErrorCode, Side};
 use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, PeerMessage, QueryItem};
 
 const BLOCK: u32 = 1024;

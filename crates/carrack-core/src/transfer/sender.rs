@@ -32,10 +32,10 @@ use self::streams::Streams;
 use super::directories::DirectoryLog;
 use super::{ScannedItem, Unit};
 use crate::digest::BlockDigest;
-use crate::report::{Failure, Faults, FileDigests, ItemKind, ItemReport, Outcome, Progress};
+use crate::failure::{ErrorCode, Failure, Side};
+use crate::report::{Faults, FileDigests, ItemKind, ItemReport, Outcome, Progress};
 use crate::wire::VERSION_RESUME;
 use crate::wire::control::TransferOptions;
-use crate::wire::error_code::{ErrorCode, Side};
 use crate::wire::peer::{DirectoryAttributes, ItemResult, Offer, PeerMessage};
 use crate::{limits, path, tuning};
 

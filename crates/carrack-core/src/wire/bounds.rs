@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::ProtocolError;
 use super::control::{Ask, Begin, Role, Source};
-use super::error_code::ErrorCode;
+use crate::failure::ErrorCode;
 use crate::limits;
 use crate::path::{PathError, check_relative, display_bytes};
 

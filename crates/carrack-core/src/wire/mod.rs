@@ -19,7 +19,6 @@
 pub mod bounds;
 pub mod control;
 mod earlier;
-pub mod error_code;
 pub mod fields;
 pub mod frame;
 pub mod mux;
@@ -29,6 +28,8 @@ mod status;
 mod verbs;
 
 use std::fmt;
+
+use crate::failure::ErrorCode;
 
 /// The version of everything in this module. Both ends say which they speak, and the lower is used.
 pub const PROTOCOL_VERSION: u32 = 4;
@@ -54,8 +55,8 @@ pub const PROTOCOL_VERSION_MIN: u32 = 1;
 /// The peer broke the protocol. The session ends; nothing of what it sent is acted upon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtocolError {
-    /// [`error_code::ErrorCode::ProtocolViolation`] mostly.
-    pub code: error_code::ErrorCode,
+    /// [`ErrorCode::ProtocolViolation`] mostly.
+    pub code: ErrorCode,
     /// What the peer did.
     pub what: String,
 }
@@ -63,13 +64,13 @@ pub struct ProtocolError {
 impl ProtocolError {
     /// A violation, in words: "the peer …".
     pub fn violation(what: impl Into<String>) -> Self {
-        Self { code: error_code::ErrorCode::ProtocolViolation, what: what.into() }
+        Self { code: ErrorCode::ProtocolViolation, what: what.into() }
     }
 
     /// A path that may not be used.
     pub fn path(path: &[u8], error: crate::path::PathError) -> Self {
         let shown = crate::path::display_bytes(&path[..path.len().min(200)]);
-        Self { code: error_code::ErrorCode::BadPath, what: format!("the peer sent the path \"{shown}\": {error}") }
+        Self { code: ErrorCode::BadPath, what: format!("the peer sent the path \"{shown}\": {error}") }
     }
 }
 

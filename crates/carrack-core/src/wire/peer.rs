@@ -8,10 +8,10 @@ pub use super::earlier::QueryItem;
 
 use super::control::RawDigests;
 use super::earlier;
-use super::error_code::{ErrorCode, Side};
 use super::{ProtocolError, decode, fields, peer_text};
 use crate::digest::BlockDigest;
-use crate::report::{Failure, FileDigests};
+use crate::failure::{ErrorCode, Failure, Side};
+use crate::report::FileDigests;
 use crate::transfer::Fingerprint;
 use crate::{limits, path};
 

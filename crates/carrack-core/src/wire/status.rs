@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::peer::raw::Failure as RawFailure;
-use super::{error_code::ErrorCode, error_code::Side};
+use crate::failure::{ErrorCode, Failure, Side};
 use crate::pace::limit::StageTimes;
 use crate::report::{self, FileDigests, ItemKind, ItemReport, Outcome};
 
@@ -285,7 +285,7 @@ impl From<ItemReport> for Item {
 impl From<Item> for ItemReport {
     fn from(item: Item) -> Self {
         let unexplained =
-            report::Failure { code: ErrorCode::Other, side: Side::Link, message: "no reason was given".into() };
+            Failure { code: ErrorCode::Other, side: Side::Link, message: "no reason was given".into() };
         Self {
             path: item.path,
             kind: kind_from_number(item.kind).unwrap_or(ItemKind::File),
@@ -294,7 +294,7 @@ impl From<Item> for ItemReport {
             outcome: match item.outcome {
                 0 => Outcome::Published,
                 1 => Outcome::Kept,
-                _ => Outcome::Failed(item.failure.map_or(unexplained, report::Failure::from)),
+                _ => Outcome::Failed(item.failure.map_or(unexplained, Failure::from)),
             },
         }
     }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::incoming::{State, Written};
 use super::{Receiver, ReceiverAction};
 use crate::digest::BlockDigest;
-use crate::report::Failure;
+use crate::failure::Failure;
 use crate::request::Verify;
 use crate::wire::peer::PeerMessage;
 use crate::{limits, tuning};

@@ -8,10 +8,10 @@ use std::time::Instant;
 
 use super::bundles::Filling;
 use super::{Sender, SenderAction, is_bundled};
+use crate::failure::{ErrorCode, Failure, Side};
 use crate::limits;
-use crate::report::{Failure, FileDigests, ItemKind, Outcome};
+use crate::report::{FileDigests, ItemKind, Outcome};
 use crate::transfer::ScannedItem;
-use crate::wire::error_code::{ErrorCode, Side};
 
 #[derive(Debug, Default)]
 pub(super) struct Renewals {

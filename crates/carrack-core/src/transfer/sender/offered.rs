@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::BlockJob;
 use crate::digest::{BlockDigest, FileTree, block_count, block_length};
+use crate::failure::Failure;
 use crate::limits;
-use crate::report::{Failure, FileDigests};
+use crate::report::FileDigests;
 use crate::request::Digests;
 use crate::transfer::ranges::Ranges;
 use crate::transfer::{BLOCKS_AHEAD, ScannedItem};

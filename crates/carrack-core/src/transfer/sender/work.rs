@@ -7,9 +7,8 @@ use super::offered::Compared;
 use super::streams::Carried;
 use super::{BlockJob, Bundle, Job, Next, Phase, Sender, SenderAction, SentItem};
 use crate::digest::BlockDigest;
-use crate::report::Failure;
+use crate::failure::Failure;
 use crate::transfer::Unit;
-use crate::wire::error_code::{ErrorCode, Side};
 use crate::wire::peer::PeerMessage;
 
 impl Sender {

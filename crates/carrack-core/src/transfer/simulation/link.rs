@@ -9,12 +9,12 @@ use super::source::digest_of;
 use super::store::{TORN, ZEROS};
 use super::world::{Event, World};
 use crate::digest::BlockDigest;
-use crate::report::{Failure, ItemKind};
+use crate::failure::{ErrorCode, Failure, Side};
+use crate::report::ItemKind;
 use crate::transfer::ScannedItem;
 use crate::transfer::receiver::Begin;
 use crate::transfer::sender::{BlockJob, Job, Next, SentItem};
 use crate::tuning::BUNDLED_FILE_BYTES_MAX;
-use crate::wire::error_code::{ErrorCode, Side};
 use crate::wire::frame::Trailer;
 use crate::wire::peer::ItemResult;
 

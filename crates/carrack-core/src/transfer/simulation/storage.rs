@@ -8,11 +8,11 @@ use super::source::digest_of;
 use super::store::{Record, Standing};
 use super::world::{World, failure};
 use crate::digest::BlockDigest;
+use crate::failure::ErrorCode;
 use crate::report::{FileDigests, ItemKind};
 use crate::request::{Durability, Verify};
 use crate::transfer::Fingerprint;
 use crate::transfer::receiver::Opened;
-use crate::wire::error_code::ErrorCode;
 use crate::wire::peer::{DirectoryAttributes, ItemResult, Offer, QueryItem};
 
 impl World {

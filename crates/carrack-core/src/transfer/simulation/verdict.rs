@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::link::Receiving;
 use super::world::World;
+use crate::failure::ErrorCode;
 use crate::report::{ItemKind, ItemReport, Outcome};
 use crate::request::{Durability, MainDigest};
-use crate::wire::error_code::ErrorCode;
 
 /// Counts of what happened in one run, or in many.
 #[derive(Clone, Debug, Default)]

@@ -11,13 +11,13 @@ use super::source::{GRAIN, Source, Stat, digest_of};
 use super::store::{Found, Store};
 use super::verdict::Verdict;
 use crate::digest::{BlockDigest, FileTree, block_count, block_length};
+use crate::failure::{ErrorCode, Failure, Side};
 use crate::limits;
-use crate::report::{Failure, FileDigests, ItemKind, ItemReport};
+use crate::report::{FileDigests, ItemKind, ItemReport};
 use crate::request::{Durability, Verify};
 use crate::transfer::ScannedItem;
 use crate::transfer::receiver::{Receiver, ReceiverAction, ReceiverConfig};
 use crate::transfer::sender::{Sender, SenderAction, SenderConfig};
-use crate::wire::error_code::{ErrorCode, Side};
 use crate::wire::peer::{Answer, DirectoryAttributes, Offer, PeerMessage, QueryItem};
 
 /// Something that happens at a moment.

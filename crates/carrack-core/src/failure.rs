@@ -1,7 +1,18 @@
-//! The stable table of error codes: what travels in messages, stands in JSON and decides exit codes. A number, once
-//! given, keeps its meaning; an unknown number from a newer peer becomes [`ErrorCode::Other`].
+//! Why something failed: code, side and words; and the stable table of error codes, which travel in messages, stand in JSON and decide
+//! exit codes. A number, once given, keeps its meaning; an unknown number from a newer peer becomes [`ErrorCode::Other`].
 
 use std::fmt;
+
+/// Why an item failed, or a whole transfer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What kind of failure, from a stable table.
+    pub code: ErrorCode,
+    /// Where it happened.
+    pub side: Side,
+    /// What, on which path, by which call, and what to try. Made printable already.
+    pub message: String,
+}
 
 /// Where an error happened, as the user sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
