@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::digest::{BlockDigest, from_xxh128};
+pub use crate::digest::FileDigests;
 pub use crate::failure::{ErrorCode, Failure, Side};
 use crate::pace::limit::Limit;
 use crate::pace::streams::Change;
-use crate::request::{Digests, Durability, Encrypt, LinkKind, MainDigest, Verify};
+use crate::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};
 
 /// Told while a transfer runs, in order.
 #[derive(Clone, Debug)]
@@ -96,56 +96,6 @@ pub struct ItemReport {
     pub digests: FileDigests,
     /// What became of it.
     pub outcome: Outcome,
-}
-
-/// Digests of a whole file, those that were asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FileDigests {
-    /// What `b3sum` prints.
-    pub blake3: Option<[u8; 32]>,
-    /// In a report what `xxh128sum` prints, and not told of copied files; within a transfer the sum of the blocks' (see [`crate::digest`]).
-    pub xxh128: Option<[u8; 16]>,
-    /// Adler-32.
-    pub adler32: Option<u32>,
-    /// CRC-32C.
-    pub crc32c: Option<u32>,
-}
-
-impl FileDigests {
-    /// Those that are wanted; `None` when one of them is missing.
-    pub fn covering(&self, wanted: Digests) -> Option<Self> {
-        let only = Self {
-            blake3: self.blake3.filter(|_| wanted.main == Some(MainDigest::Blake3)),
-            xxh128: self.xxh128.filter(|_| wanted.main == Some(MainDigest::Xxh128)),
-            adler32: self.adler32.filter(|_| wanted.adler32),
-            crc32c: self.crc32c.filter(|_| wanted.crc32c),
-        };
-        (only.kinds() == wanted).then_some(only)
-    }
-
-    /// Which these are. Of BLAKE3 and XXH3-128 there is never more than one.
-    pub fn kinds(&self) -> Digests {
-        let blake3 = self.blake3.map(|_| MainDigest::Blake3);
-        Digests {
-            main: blake3.or(self.xxh128.map(|_| MainDigest::Xxh128)),
-            adler32: self.adler32.is_some(),
-            crc32c: self.crc32c.is_some(),
-        }
-    }
-
-    /// As those of a file of one block.
-    pub fn as_block(&self) -> BlockDigest {
-        BlockDigest {
-            main: self.blake3.or(self.xxh128.map(from_xxh128)).unwrap_or_default(),
-            adler32: self.adler32.unwrap_or_default(),
-            crc32c: self.crc32c.unwrap_or_default(),
-        }
-    }
-
-    /// The digest that the file is verified by.
-    pub fn main(&self) -> Option<[u8; 32]> {
-        self.kinds().main.map(|_| self.as_block().main)
-    }
 }
 
 /// What became of an item.

@@ -10,9 +10,9 @@ mod retired;
 mod sender;
 
 use super::simulation::plan::Rng;
-use crate::digest::BlockDigest;
+use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Side};
-use crate::report::{FileDigests, ItemKind};
+use crate::report::ItemKind;
 use crate::request::{Digests, MainDigest};
 use crate::wire::ProtocolError;
 use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, PeerMessage, QueryItem};

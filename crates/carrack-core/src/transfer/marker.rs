@@ -12,10 +12,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::digest::{BlockDigest, block_count, is_main_of};
+use crate::digest::{BlockDigest, FileDigests, block_count, is_main_of};
 use crate::limits;
 use crate::path::check_relative;
-use crate::report::{FileDigests, ItemKind};
+use crate::report::ItemKind;
 use crate::request::{Digests, Durability, MainDigest};
 use crate::transfer::Fingerprint;
 use crate::tuning::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN};

@@ -9,8 +9,7 @@ use proptest::prelude::*;
 
 use super::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use super::simulation::plan::Rng;
-use crate::digest::{BlockDigest, block_count, block_length, from_xxh128};
-use crate::report::FileDigests;
+use crate::digest::{BlockDigest, FileDigests, block_count, block_length, from_xxh128};
 use crate::request::{Digests, Durability, Existing, MainDigest, Verify};
 use crate::wire::control::TransferOptions;
 use crate::wire::frame::Trailer;

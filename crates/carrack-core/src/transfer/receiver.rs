@@ -20,9 +20,9 @@ use std::time::Instant;
 
 use self::incoming::{Incoming, State, Written};
 use super::Unit;
-use crate::digest::{BlockDigest, is_main_of};
+use crate::digest::{BlockDigest, FileDigests, is_main_of};
 use crate::failure::{ErrorCode, Failure, Side};
-use crate::report::{FileDigests, ItemKind};
+use crate::report::ItemKind;
 use crate::request::Verify;
 use crate::wire::control::TransferOptions;
 use crate::wire::frame::Trailer;

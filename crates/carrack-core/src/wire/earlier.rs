@@ -4,8 +4,8 @@
 use super::ProtocolError;
 use super::control::{RawDigests, kind_from_number, kind_number};
 use super::peer::PeerMessage;
-use crate::digest::BlockDigest;
-use crate::report::{FileDigests, ItemKind};
+use crate::digest::{BlockDigest, FileDigests};
+use crate::report::ItemKind;
 use crate::transfer::Fingerprint;
 use crate::{limits, path};
 

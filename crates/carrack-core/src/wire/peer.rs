@@ -9,9 +9,8 @@ pub use super::earlier::QueryItem;
 use super::control::RawDigests;
 use super::earlier;
 use super::{ProtocolError, decode, fields, peer_text};
-use crate::digest::BlockDigest;
+use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Side};
-use crate::report::FileDigests;
 use crate::transfer::Fingerprint;
 use crate::{limits, path};
 

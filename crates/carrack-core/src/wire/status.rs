@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::peer::raw::Failure as RawFailure;
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::pace::limit::StageTimes;
-use crate::report::{self, FileDigests, ItemKind, ItemReport, Outcome};
+use crate::report::{self, ItemKind, ItemReport, Outcome};
+use crate::digest::FileDigests;
 
 /// How a transfer stands at one end.
 #[derive(Clone, Copy, PartialEq, prost::Message)]

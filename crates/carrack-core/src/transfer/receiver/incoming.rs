@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::digest::{BlockDigest, FileTree, block_count, block_length};
-use crate::report::FileDigests;
+use crate::digest::{BlockDigest, FileDigests, FileTree, block_count, block_length};
 use crate::transfer::BLOCKS_AHEAD;
 use crate::transfer::ranges::Ranges;
 use crate::wire::ProtocolError;

@@ -10,7 +10,8 @@ use super::bundles::Filling;
 use super::{Sender, SenderAction, is_bundled};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::limits;
-use crate::report::{FileDigests, ItemKind, Outcome};
+use crate::report::{ItemKind, Outcome};
+use crate::digest::FileDigests;
 use crate::transfer::ScannedItem;
 
 #[derive(Debug, Default)]

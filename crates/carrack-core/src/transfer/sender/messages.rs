@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use super::offered::Offered;
 use super::{Phase, Sender, SenderAction, again, mismatch};
-use crate::digest::{BlockDigest, is_main_of};
+use crate::digest::{BlockDigest, FileDigests, is_main_of};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::limits;
-use crate::report::{FileDigests, ItemKind, ItemReport, Outcome};
+use crate::report::{ItemKind, ItemReport, Outcome};
 use crate::transfer::Unit;
 use crate::wire::ProtocolError;
 use crate::wire::peer::{Answer, ItemResult, PeerMessage};

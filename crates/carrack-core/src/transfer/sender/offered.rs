@@ -6,10 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::BlockJob;
-use crate::digest::{BlockDigest, FileTree, block_count, block_length};
+use crate::digest::{BlockDigest, FileDigests, FileTree, block_count, block_length};
 use crate::failure::Failure;
 use crate::limits;
-use crate::report::FileDigests;
 use crate::request::Digests;
 use crate::transfer::ranges::Ranges;
 use crate::transfer::{BLOCKS_AHEAD, ScannedItem};

@@ -7,7 +7,7 @@ use super::offered::Compared;
 use super::streams::Carried;
 use super::{BlockJob, Bundle, Job, Next, Phase, Sender, SenderAction, SentItem};
 use crate::digest::BlockDigest;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure, Side};
 use crate::transfer::Unit;
 use crate::wire::peer::PeerMessage;
 

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::plan::Rng;
 use super::source::digest_of;
-use crate::digest::BlockDigest;
-use crate::report::{FileDigests, ItemKind};
+use crate::digest::{BlockDigest, FileDigests};
+use crate::report::ItemKind;
 use crate::transfer::Fingerprint;
 
 /// Content of what was torn.
