@@ -8,6 +8,7 @@
 
 pub mod digest;
 pub mod failure;
+pub mod fingerprint;
 pub mod limits;
 pub mod location;
 pub mod pace;

@@ -44,6 +44,7 @@ mod hostile;
 mod orders;
 mod simulation;
 
+pub use crate::fingerprint::Fingerprint;
 use crate::report::ItemKind;
 
 /// Blocks of one file that may be under way, beyond those that have landed: what each side's ledger of a file, and the gaps in it,
@@ -74,10 +75,6 @@ pub struct ScannedItem {
     /// What a later session knows it by; `None` where nothing tells that it is still the same.
     pub fingerprint: Option<Fingerprint>,
 }
-
-/// What tells one state of one file from all others, as the host says that has the file: opaque to everybody else. Of two only equality
-/// counts, and equality means that nothing of the file has changed.
-pub type Fingerprint = [u8; 16];
 
 /// Identifies a unit of sending and acknowledging.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -13,8 +13,8 @@
 
 use super::ProtocolError;
 use crate::digest::{BlockDigest, is_main_of};
+use crate::fingerprint::Fingerprint;
 use crate::request::Digests;
-use crate::transfer::Fingerprint;
 use crate::{limits, path};
 
 /// Bytes of a header.

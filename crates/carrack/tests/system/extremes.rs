@@ -189,11 +189,11 @@ fn node_survives_every_message_at_its_extremes() {
     put_canary(&sandbox);
     // Where a node dials for a client has tests of its own.
     let schema = Schema::read(1);
-    assert!(schema.fields("control.rs", "ToAgent").len() > 16 && schema.fields("peer.rs", "Peer").len() > 16);
+    assert!(schema.fields("ToAgent").len() > 16 && schema.fields("Peer").len() > 16);
     let node = Node::start(&sandbox, "root", &["--anonymous"]);
     let mut count = 0;
-    let asks = schema.plain("control.rs", "ToAgent", &asks());
-    let words = schema.plain("peer.rs", "Peer", &[]);
+    let asks = schema.plain("ToAgent", &asks());
+    let words = schema.plain("Peer", &[]);
     for when in [When::First, When::Greeted, When::Receiving, When::Sending] {
         let mut client = Client { node: &node, speaker: None };
         let mut say = |channel, variant: &Variant| {
@@ -203,9 +203,9 @@ fn node_survives_every_message_at_its_extremes() {
         // The tree that is sent may be gone by what was said before.
         sandbox.write("root/tree/file", "content");
         if matches!(when, When::First | When::Greeted) {
-            schema.variants("control.rs", "ToAgent", &asks, &mut |variant| say(Channel::CONTROL, &variant));
+            schema.variants("ToAgent", &asks, &mut |variant| say(Channel::CONTROL, &variant));
         }
-        schema.variants("peer.rs", "Peer", &words, &mut |variant| say(Channel::PEER, &variant));
+        schema.variants("Peer", &words, &mut |variant| say(Channel::PEER, &variant));
     }
     assert!(count > 1500, "{count} messages were made");
     assert_untouched(&sandbox);
@@ -453,11 +453,11 @@ fn command_survives_every_message_at_its_extremes() {
     sandbox.write("large", vec![7; 3 << 20]);
     let trap = trap();
     let schema = Schema::read(trap.local_addr().unwrap().port());
-    let tells = schema.plain("control.rs", "FromAgent", &[]);
-    let words = schema.plain("peer.rs", "Peer", &[]);
+    let tells = schema.plain("FromAgent", &[]);
+    let words = schema.plain("Peer", &[]);
     let trials = Trials::new(&sandbox, None);
     trials.all(|each| {
-        schema.variants("control.rs", "FromAgent", &tells, &mut |variant| {
+        schema.variants("FromAgent", &tells, &mut |variant| {
             let kind = variant.name.split(['.', ' ']).nth(1).unwrap().to_owned();
             let copy =
                 || Variant { name: variant.name.clone(), bytes: variant.bytes.clone(), is_flood: variant.is_flood };
@@ -467,7 +467,7 @@ fn command_survives_every_message_at_its_extremes() {
             each(Scene::Pull, Channel::CONTROL, copy());
         });
         for scene in [Scene::Pull, Scene::Push] {
-            schema.variants("peer.rs", "Peer", &words, &mut |variant| each(scene, Channel::PEER, variant));
+            schema.variants("Peer", &words, &mut |variant| each(scene, Channel::PEER, variant));
         }
     });
     let said = trials.said.into_inner();
@@ -484,11 +484,11 @@ fn third_party_survives_every_message_at_its_extremes() {
     sandbox.write("root/large", vec![7; 3 << 20]);
     let trap = trap();
     let schema = Schema::read(trap.local_addr().unwrap().port());
-    let words = schema.plain("peer.rs", "Peer", &[]);
+    let words = schema.plain("Peer", &[]);
     let trials = Trials::new(&sandbox, Some(&node));
     trials.all(|each| {
         for scene in [Scene::ThirdPull, Scene::ThirdPush] {
-            schema.variants("peer.rs", "Peer", &words, &mut |variant| each(scene, Channel::PEER, variant));
+            schema.variants("Peer", &words, &mut |variant| each(scene, Channel::PEER, variant));
         }
     });
     assert!(trials.said.into_inner() > 400);

@@ -8,10 +8,10 @@ use std::time::Instant;
 
 use super::bundles::Filling;
 use super::{Sender, SenderAction, is_bundled};
+use crate::digest::FileDigests;
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::limits;
 use crate::report::{ItemKind, Outcome};
-use crate::digest::FileDigests;
 use crate::transfer::ScannedItem;
 
 #[derive(Debug, Default)]

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::bundles::Asked;
 use super::{Sender, SenderAction};
+use crate::digest::FileDigests;
 use crate::limits;
 use crate::report::{ItemKind, Outcome};
-use crate::digest::FileDigests;
 use crate::request::Verify;
 use crate::transfer::{Fingerprint, ScannedItem};
 use crate::wire::ProtocolError;

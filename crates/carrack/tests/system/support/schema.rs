@@ -66,7 +66,7 @@ impl Schema {
         let resolve = |file: &Path, name: &str| {
             let module = imports.get(&(file.to_owned(), name.to_owned()));
             let there = module.map(|module| (file.with_file_name(format!("{module}.rs")), name.to_owned()));
-            // What is only handed on by that module is looked for everywhere.
+            // A name that the module only re-exports is looked for in all files.
             if let Some(there) = there.filter(|there| names.contains(there)) {
                 return there;
             }
@@ -87,29 +87,31 @@ impl Schema {
         Self { numbers, texts, messages: names.iter().map(|id| (id.clone(), fields(id))).collect() }
     }
 
-    /// Hands out every message that `message` (of a file of `wire`) can be, made from `example`, an honest one: one field after the other
+    /// Hands out every message that `message` can be, made from `example`, an honest one: one field after the other
     /// takes each of its extremes, at any depth, and what may be repeated is repeated until the message is as long as one may be.
     /// Where the message is a choice, and the example has several, that of the changed field stands last, and counts.
-    pub fn variants(&self, file: &str, message: &str, example: &[u8], each: &mut dyn FnMut(Variant)) {
-        self.of(self.find(file, message), example, 0, each);
+    pub fn variants(&self, message: &str, example: &[u8], each: &mut dyn FnMut(Variant)) {
+        self.of(self.find(message), example, 0, each);
     }
 
     /// A message in which all fields and choices are there, with ones and short texts; `examples` stand for the fields so named.
-    pub fn plain(&self, file: &str, message: &str, examples: &[(&str, Vec<u8>)]) -> Vec<u8> {
-        let fields = &self.messages[self.find(file, message)];
+    pub fn plain(&self, message: &str, examples: &[(&str, Vec<u8>)]) -> Vec<u8> {
+        let fields = &self.messages[self.find(message)];
         let given = |field: &Field| examples.iter().find(|(name, _)| *name == field.name).map(|(_, bytes)| bytes);
         let put = |field: &Field| given(field).map_or_else(|| self.ordinary(field, 0), |it| put_bytes(field.tag, it));
         fields.iter().flat_map(put).collect()
     }
 
     /// Names of the fields and choices of a message.
-    pub fn fields(&self, file: &str, message: &str) -> Vec<&str> {
-        self.messages[self.find(file, message)].iter().map(|field| field.name.as_str()).collect()
+    pub fn fields(&self, message: &str) -> Vec<&str> {
+        self.messages[self.find(message)].iter().map(|field| field.name.as_str()).collect()
     }
 
-    fn find(&self, file: &str, message: &str) -> &Id {
-        let is_it = |id: &&Id| id.0.file_name().is_some_and(|name| name == file) && id.1 == message;
-        self.messages.keys().find(is_it).unwrap_or_else(|| panic!("{file} has no {message}"))
+    fn find(&self, message: &str) -> &Id {
+        let mut found = self.messages.keys().filter(|id| id.1 == message);
+        let first = found.next().unwrap_or_else(|| panic!("there is no message {message}"));
+        assert!(found.next().is_none(), "{message} is defined in several files");
+        first
     }
 
     fn ordinary(&self, field: &Field, depth: usize) -> Vec<u8> {
@@ -210,9 +212,10 @@ fn renamed(text: &str) -> impl Iterator<Item = (String, String)> + '_ {
     })
 }
 
-/// `use super::module::{names}`: the names, and the module of each.
+/// `use super::module::{names}`, or of a module below `use module::{names}`: the names, and the module of each.
 fn imported(text: &str) -> Vec<(String, String)> {
-    let statements = text.split(';').filter_map(|statement| Some(statement.rsplit_once("use super::")?.1));
+    let statements = text.split(';').filter_map(|statement| Some(statement.rsplit_once("use ")?.1));
+    let statements = statements.map(|path| path.strip_prefix("super::").unwrap_or(path));
     let lists = statements.filter_map(|path| path.split_once("::{").filter(|(module, _)| !module.contains([':', '{'])));
     lists
         .flat_map(|(module, names)| {

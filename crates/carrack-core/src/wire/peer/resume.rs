@@ -1,12 +1,12 @@
 //! What sender and receiver say of earlier attempts (version 2): blocks that are held and confirmed, small items that are asked about
-//! and known. Part of [`super::peer`]'s messages; here are their shapes, and what is checked of them.
+//! and known. Part of [`super::PeerMessage`]: how they become bytes, and what is checked of them.
 
-use super::ProtocolError;
-use super::control::{RawDigests, kind_from_number, kind_number};
-use super::peer::PeerMessage;
+use super::raw::{Confirm, Held, Known, KnownItem, Query, RawQueryItem};
 use crate::digest::{BlockDigest, FileDigests};
+use crate::fingerprint::Fingerprint;
 use crate::report::ItemKind;
-use crate::transfer::Fingerprint;
+use crate::wire::ProtocolError;
+use crate::wire::values::{kind_from_number, kind_number};
 use crate::{limits, path};
 
 /// A small item that may be at the receiver already.
@@ -42,39 +42,26 @@ pub(super) fn known(bundle: u64, items: Vec<(u32, FileDigests)>) -> Known {
     Known { bundle, items: items.into_iter().map(known).collect() }
 }
 
-impl TryFrom<Held> for PeerMessage {
-    type Error = ProtocolError;
-
-    fn try_from(held: Held) -> Result<Self, ProtocolError> {
-        let digests = digests_from_bytes(&held.digests)?;
-        check_blocks(held.first, digests.len() as u64)?;
-        Ok(Self::Held { item: held.item, first: held.first, digests })
-    }
+/// The digests of blocks that are there.
+pub(super) fn held_digests(held: &Held) -> Result<Vec<BlockDigest>, ProtocolError> {
+    let digests = digests_from_bytes(&held.digests)?;
+    check_blocks(held.first, digests.len() as u64)?;
+    Ok(digests)
 }
 
-impl TryFrom<Confirm> for PeerMessage {
-    type Error = ProtocolError;
-
-    fn try_from(confirm: Confirm) -> Result<Self, ProtocolError> {
-        check_blocks(confirm.first, confirm.count)?;
-        Ok(Self::Confirm { item: confirm.item, first: confirm.first, count: confirm.count })
-    }
+/// Whether a file can have the blocks that are confirmed.
+pub(super) fn check_confirm(confirm: &Confirm) -> Result<(), ProtocolError> {
+    check_blocks(confirm.first, confirm.count)
 }
 
-impl TryFrom<Query> for PeerMessage {
-    type Error = ProtocolError;
-
-    fn try_from(query: Query) -> Result<Self, ProtocolError> {
-        let items = query.items.into_iter().map(item_from_raw).collect::<Result<_, _>>()?;
-        Ok(Self::Query { bundle: query.bundle, items })
-    }
+/// The items of a question.
+pub(super) fn asked_items(query: Query) -> Result<Vec<QueryItem>, ProtocolError> {
+    query.items.into_iter().map(item_from_raw).collect()
 }
 
-impl From<Known> for PeerMessage {
-    fn from(known: Known) -> Self {
-        let items = known.items.into_iter().map(|item| (item.index, item.digests.unwrap_or_default().into()));
-        Self::Known { bundle: known.bundle, items: items.collect() }
-    }
+/// The items of its answer.
+pub(super) fn known_items(known: Known) -> Vec<(u32, FileDigests)> {
+    known.items.into_iter().map(|item| (item.index, item.digests.unwrap_or_default().into())).collect()
 }
 
 /// Bytes of a block's digests in a message: the main digest, Adler-32, CRC-32C.
@@ -158,72 +145,6 @@ fn item_from_raw(item: RawQueryItem) -> Result<QueryItem, ProtocolError> {
         mtime: (item.mtime_seconds, item.mtime_nanos),
         fingerprint: fingerprint(item.fingerprint)?,
     })
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Held {
-    #[prost(uint64, tag = "1")]
-    pub item: u64,
-    #[prost(uint64, tag = "2")]
-    pub first: u64,
-    /// 40 bytes a block: the main digest, Adler-32, CRC-32C.
-    #[prost(bytes = "vec", tag = "3")]
-    pub digests: Vec<u8>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Confirm {
-    #[prost(uint64, tag = "1")]
-    pub item: u64,
-    #[prost(uint64, tag = "2")]
-    pub first: u64,
-    #[prost(uint64, tag = "3")]
-    pub count: u64,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Query {
-    #[prost(uint64, tag = "1")]
-    pub bundle: u64,
-    #[prost(message, repeated, tag = "2")]
-    pub items: Vec<RawQueryItem>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct RawQueryItem {
-    #[prost(uint32, tag = "1")]
-    pub index: u32,
-    #[prost(bytes = "vec", tag = "2")]
-    pub path: Vec<u8>,
-    #[prost(uint32, tag = "3")]
-    pub kind: u32,
-    #[prost(uint64, tag = "4")]
-    pub size: u64,
-    #[prost(sint64, tag = "5")]
-    pub mtime_seconds: i64,
-    #[prost(uint32, tag = "6")]
-    pub mtime_nanos: u32,
-    /// For receivers before version 4; its nanoseconds, 8, are no more.
-    #[prost(sint64, tag = "7")]
-    pub changed_seconds: i64,
-    #[prost(bytes = "vec", optional, tag = "9")]
-    pub fingerprint: Option<Vec<u8>>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Known {
-    #[prost(uint64, tag = "1")]
-    pub bundle: u64,
-    #[prost(message, repeated, tag = "2")]
-    pub items: Vec<KnownItem>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct KnownItem {
-    #[prost(uint32, tag = "1")]
-    pub index: u32,
-    #[prost(message, optional, tag = "2")]
-    pub digests: Option<RawDigests>,
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! What both ends of a transfer must agree on, in types that cannot be wrong: its options, and the key of its data connections.
 
-use super::control::{Options, Session};
-use super::{PROTOCOL_VERSION, ProtocolError, VERSION_XXH128};
+use super::{Options, Session};
 use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, MainDigest, Verify};
+use crate::wire::{PROTOCOL_VERSION, ProtocolError, VERSION_XXH128};
 use crate::{limits, tuning};
 
 /// Options of a transfer, checked.

@@ -4,14 +4,16 @@
 
 use prost::Message as _;
 
-pub use super::earlier::QueryItem;
+mod raw;
+mod resume;
 
-use super::control::RawDigests;
-use super::earlier;
-use super::{ProtocolError, decode, fields, peer_text};
+pub use resume::QueryItem;
+
 use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Side};
-use crate::transfer::Fingerprint;
+use crate::fingerprint::Fingerprint;
+use crate::wire::codec::decode;
+use crate::wire::{ProtocolError, fields};
 use crate::{limits, path};
 
 /// One message between sender and receiver.
@@ -217,7 +219,7 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
             mtime_seconds: offer.mtime.map(|time| time.0),
             mtime_nanos: offer.mtime.map_or(0, |time| time.1),
             sparse: offer.sparse,
-            changed_seconds: offer.fingerprint.map(|fingerprint| earlier::changed_for_older(&fingerprint)),
+            changed_seconds: offer.fingerprint.map(|fingerprint| resume::changed_for_older(&fingerprint)),
             fingerprint: offer.fingerprint.map(|fingerprint| fingerprint.to_vec()),
         }),
         PeerMessage::Answer { item, answer } => Body::Answer(raw::ItemResult {
@@ -260,10 +262,10 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
         }
         PeerMessage::Fail(failure) => Body::Fail(failure.into()),
         PeerMessage::StreamLost { stream } => Body::StreamLost(raw::StreamLost { stream: u32::from(stream) }),
-        PeerMessage::Held { item, first, digests } => Body::Held(earlier::held(item, first, &digests)),
-        PeerMessage::Confirm { item, first, count } => Body::Confirm(earlier::Confirm { item, first, count }),
-        PeerMessage::Query { bundle, items } => Body::Query(earlier::query(bundle, items)),
-        PeerMessage::Known { bundle, items } => Body::Known(earlier::known(bundle, items)),
+        PeerMessage::Held { item, first, digests } => Body::Held(resume::held(item, first, &digests)),
+        PeerMessage::Confirm { item, first, count } => Body::Confirm(raw::Confirm { item, first, count }),
+        PeerMessage::Query { bundle, items } => Body::Query(resume::query(bundle, items)),
+        PeerMessage::Known { bundle, items } => Body::Known(resume::known(bundle, items)),
     }
 }
 
@@ -325,19 +327,7 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
             }
         }
         Body::SendAgain(again) => PeerMessage::SendAgain { item: again.item, offset: again.offset },
-        Body::Complete(complete) => {
-            let digest = match complete.digest.map(<[u8; 32]>::try_from) {
-                None => None,
-                Some(Ok(digest)) => Some(digest),
-                Some(Err(_)) => {
-                    return Err(ProtocolError::violation("the peer sent a digest of the wrong length"));
-                }
-            };
-            if complete.size > limits::FILE_BYTES {
-                return Err(ProtocolError::violation(format!("the peer sent a file of {} bytes", complete.size)));
-            }
-            PeerMessage::Complete { item: complete.item, size: complete.size, digest }
-        }
+        Body::Complete(complete) => complete_from_raw(complete)?,
         Body::Abandon(abandon) => PeerMessage::Abandon { item: abandon.item },
         Body::Done(done) => PeerMessage::Done { item: done.item, result: result_from_raw(done)?.1 },
         Body::BundleDone(done) => PeerMessage::BundleDone {
@@ -361,11 +351,28 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
             let unknown = |_| ProtocolError::violation(format!("the peer gave up data connection {}", lost.stream));
             PeerMessage::StreamLost { stream: stream.map_err(unknown)? }
         }
-        Body::Held(held) => held.try_into()?,
-        Body::Confirm(confirm) => confirm.try_into()?,
-        Body::Query(query) => query.try_into()?,
-        Body::Known(known) => known.into(),
+        Body::Held(held) => {
+            PeerMessage::Held { item: held.item, first: held.first, digests: resume::held_digests(&held)? }
+        }
+        Body::Confirm(confirm) => {
+            resume::check_confirm(&confirm)?;
+            PeerMessage::Confirm { item: confirm.item, first: confirm.first, count: confirm.count }
+        }
+        Body::Query(query) => PeerMessage::Query { bundle: query.bundle, items: resume::asked_items(query)? },
+        Body::Known(known) => PeerMessage::Known { bundle: known.bundle, items: resume::known_items(known) },
     })
+}
+
+fn complete_from_raw(complete: raw::Complete) -> Result<PeerMessage, ProtocolError> {
+    let digest = match complete.digest.map(<[u8; 32]>::try_from) {
+        None => None,
+        Some(Ok(digest)) => Some(digest),
+        Some(Err(_)) => return Err(ProtocolError::violation("the peer sent a digest of the wrong length")),
+    };
+    if complete.size > limits::FILE_BYTES {
+        return Err(ProtocolError::violation(format!("the peer sent a file of {} bytes", complete.size)));
+    }
+    Ok(PeerMessage::Complete { item: complete.item, size: complete.size, digest })
 }
 
 fn offer_from_raw(offer: raw::Offer) -> Result<Offer, ProtocolError> {
@@ -384,7 +391,7 @@ fn offer_from_raw(offer: raw::Offer) -> Result<Offer, ProtocolError> {
         mode: offer.mode & 0o7777,
         mtime: offer.mtime_seconds.map(|seconds| (seconds, offer.mtime_nanos)),
         sparse: offer.sparse,
-        fingerprint: earlier::fingerprint(offer.fingerprint)?,
+        fingerprint: resume::fingerprint(offer.fingerprint)?,
     })
 }
 
@@ -427,221 +434,6 @@ fn result_from_raw(result: raw::ItemResult) -> Result<(u32, ItemResult), Protoco
 
 fn unexplained() -> Failure {
     Failure { code: ErrorCode::Other, side: Side::Destination, message: "the peer gave no reason".into() }
-}
-
-impl From<Failure> for raw::Failure {
-    fn from(failure: Failure) -> Self {
-        Self { code: failure.code.number(), side: failure.side.number(), message: peer_text(&failure.message) }
-    }
-}
-
-impl From<raw::Failure> for Failure {
-    fn from(failure: raw::Failure) -> Self {
-        Self {
-            code: ErrorCode::from_number(failure.code),
-            side: Side::from_number(failure.side),
-            message: peer_text(&failure.message),
-        }
-    }
-}
-
-/// The protobuf shapes. Field numbers are for ever; a new field is optional.
-pub(crate) mod raw {
-    use super::super::earlier::{Confirm, Held, Known, Query};
-
-    pub const PUBLISHED: u32 = 1;
-    pub const KEPT: u32 = 2;
-    pub const MISMATCH: u32 = 3;
-    pub const FAILED: u32 = 4;
-    pub const DROPPED: u32 = 5;
-    pub const ACCEPTED: u32 = 6;
-    pub const PRESENT: u32 = 7;
-    pub const AGAIN: u32 = 8;
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct Peer {
-        #[prost(oneof = "Body", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18")]
-        pub body: Option<Body>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Oneof)]
-    pub enum Body {
-        #[prost(message, tag = "1")]
-        Offer(Offer),
-        #[prost(message, tag = "2")]
-        Answer(ItemResult),
-        #[prost(message, tag = "3")]
-        Landed(Landed),
-        #[prost(message, tag = "4")]
-        SendAgain(SendAgain),
-        #[prost(message, tag = "5")]
-        Complete(Complete),
-        #[prost(message, tag = "6")]
-        Abandon(Abandon),
-        #[prost(message, tag = "7")]
-        Done(ItemResult),
-        #[prost(message, tag = "8")]
-        BundleDone(BundleDone),
-        #[prost(message, tag = "9")]
-        Directories(Directories),
-        #[prost(message, tag = "10")]
-        Finish(Finish),
-        #[prost(message, tag = "11")]
-        Finished(Finished),
-        #[prost(message, tag = "12")]
-        Fail(Failure),
-        #[prost(message, tag = "13")]
-        StreamLost(StreamLost),
-        #[prost(message, tag = "14")]
-        Held(Held),
-        #[prost(message, tag = "15")]
-        Confirm(Confirm),
-        #[prost(message, tag = "16")]
-        Query(Query),
-        #[prost(message, tag = "17")]
-        Known(Known),
-        #[prost(message, tag = "18")]
-        DirectoriesFailed(DirectoriesFailed),
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct Offer {
-        #[prost(uint64, tag = "1")]
-        pub item: u64,
-        #[prost(bytes = "vec", tag = "2")]
-        pub path: Vec<u8>,
-        #[prost(uint64, optional, tag = "3")]
-        pub size: Option<u64>,
-        #[prost(uint32, tag = "4")]
-        pub mode: u32,
-        #[prost(sint64, optional, tag = "5")]
-        pub mtime_seconds: Option<i64>,
-        #[prost(uint32, tag = "6")]
-        pub mtime_nanos: u32,
-        #[prost(bool, tag = "7")]
-        pub sparse: bool,
-        /// For receivers before version 4; its nanoseconds, 9, are no more.
-        #[prost(sint64, optional, tag = "8")]
-        pub changed_seconds: Option<i64>,
-        #[prost(bytes = "vec", optional, tag = "10")]
-        pub fingerprint: Option<Vec<u8>>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct ItemResult {
-        #[prost(uint64, tag = "1")]
-        pub item: u64,
-        #[prost(uint32, tag = "2")]
-        pub kind: u32,
-        #[prost(message, optional, tag = "3")]
-        pub failure: Option<Failure>,
-        #[prost(message, optional, tag = "4")]
-        pub digests: Option<super::RawDigests>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct Failure {
-        #[prost(uint32, tag = "1")]
-        pub code: u32,
-        #[prost(uint32, tag = "2")]
-        pub side: u32,
-        #[prost(string, tag = "3")]
-        pub message: String,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct Landed {
-        #[prost(uint64, repeated, tag = "1")]
-        pub items: Vec<u64>,
-        #[prost(uint64, repeated, tag = "2")]
-        pub offsets: Vec<u64>,
-        #[prost(uint64, repeated, tag = "3")]
-        pub bundles: Vec<u64>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct SendAgain {
-        #[prost(uint64, tag = "1")]
-        pub item: u64,
-        #[prost(uint64, tag = "2")]
-        pub offset: u64,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct Complete {
-        #[prost(uint64, tag = "1")]
-        pub item: u64,
-        #[prost(uint64, tag = "2")]
-        pub size: u64,
-        #[prost(bytes = "vec", optional, tag = "3")]
-        pub digest: Option<Vec<u8>>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct Abandon {
-        #[prost(uint64, tag = "1")]
-        pub item: u64,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct BundleDone {
-        #[prost(uint64, tag = "1")]
-        pub bundle: u64,
-        #[prost(message, repeated, tag = "2")]
-        pub exceptions: Vec<ItemResult>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct Directories {
-        #[prost(message, repeated, tag = "1")]
-        pub list: Vec<Directory>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct Directory {
-        #[prost(bytes = "vec", tag = "1")]
-        pub path: Vec<u8>,
-        #[prost(uint32, tag = "2")]
-        pub mode: u32,
-        #[prost(sint64, tag = "3")]
-        pub mtime_seconds: i64,
-        #[prost(uint32, tag = "4")]
-        pub mtime_nanos: u32,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct StreamLost {
-        #[prost(uint32, tag = "1")]
-        pub stream: u32,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct Finish {
-        #[prost(message, optional, tag = "1")]
-        pub contents: Option<Directory>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct Finished {
-        #[prost(bool, tag = "1")]
-        pub durable: bool,
-        #[prost(message, repeated, tag = "2")]
-        pub failures: Vec<PathFailure>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct DirectoriesFailed {
-        #[prost(message, repeated, tag = "1")]
-        pub failures: Vec<PathFailure>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct PathFailure {
-        #[prost(bytes = "vec", tag = "1")]
-        pub path: Vec<u8>,
-        #[prost(message, optional, tag = "2")]
-        pub failure: Option<Failure>,
-    }
 }
 
 #[cfg(test)]

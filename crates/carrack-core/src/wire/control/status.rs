@@ -1,13 +1,12 @@
 //! What an end of a copy tells of it while it runs and when it has ended, and how that becomes what a user is told. Part of
-//! [`super::control`]'s messages.
+//! [`super`]'s messages.
 
 use std::time::Duration;
 
-use super::peer::raw::Failure as RawFailure;
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::pace::limit::StageTimes;
 use crate::report::{self, ItemKind, ItemReport, Outcome};
-use crate::digest::FileDigests;
+use crate::wire::values::{RawDigests, RawFailure, kind_from_number, kind_number};
 
 /// How a transfer stands at one end.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
@@ -61,23 +60,6 @@ pub struct Item {
     /// Why it failed.
     #[prost(message, optional, tag = "6")]
     pub failure: Option<RawFailure>,
-}
-
-/// Digests of a file.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct RawDigests {
-    /// 32 bytes, or none.
-    #[prost(bytes = "vec", tag = "1")]
-    pub blake3: Vec<u8>,
-    /// Adler-32.
-    #[prost(uint32, optional, tag = "2")]
-    pub adler32: Option<u32>,
-    /// CRC-32C.
-    #[prost(uint32, optional, tag = "3")]
-    pub crc32c: Option<u32>,
-    /// 16 bytes, or none (version 3).
-    #[prost(bytes = "vec", tag = "4")]
-    pub xxh128: Vec<u8>,
 }
 
 /// The transfer has ended at one end.
@@ -232,45 +214,6 @@ pub struct StreamLost {
     pub retired: bool,
 }
 
-/// The number of a kind in messages; 0 is nothing.
-pub fn kind_number(kind: ItemKind) -> u32 {
-    match kind {
-        ItemKind::File => 1,
-        ItemKind::Directory => 2,
-        ItemKind::Symlink => 3,
-        ItemKind::Special => 4,
-    }
-}
-
-/// A kind from its number; `None` for 0 and unknown ones.
-pub fn kind_from_number(number: u32) -> Option<ItemKind> {
-    [ItemKind::File, ItemKind::Directory, ItemKind::Symlink, ItemKind::Special]
-        .into_iter()
-        .find(|kind| kind_number(*kind) == number)
-}
-
-impl From<FileDigests> for RawDigests {
-    fn from(digests: FileDigests) -> Self {
-        Self {
-            blake3: digests.blake3.map(|digest| digest.to_vec()).unwrap_or_default(),
-            xxh128: digests.xxh128.map(|digest| digest.to_vec()).unwrap_or_default(),
-            adler32: digests.adler32,
-            crc32c: digests.crc32c,
-        }
-    }
-}
-
-impl From<RawDigests> for FileDigests {
-    fn from(digests: RawDigests) -> Self {
-        Self {
-            blake3: digests.blake3.as_slice().try_into().ok(),
-            xxh128: digests.xxh128.as_slice().try_into().ok(),
-            adler32: digests.adler32,
-            crc32c: digests.crc32c,
-        }
-    }
-}
-
 impl From<ItemReport> for Item {
     fn from(item: ItemReport) -> Self {
         let (outcome, failure) = match item.outcome {
@@ -285,8 +228,7 @@ impl From<ItemReport> for Item {
 
 impl From<Item> for ItemReport {
     fn from(item: Item) -> Self {
-        let unexplained =
-            Failure { code: ErrorCode::Other, side: Side::Link, message: "no reason was given".into() };
+        let unexplained = Failure { code: ErrorCode::Other, side: Side::Link, message: "no reason was given".into() };
         Self {
             path: item.path,
             kind: kind_from_number(item.kind).unwrap_or(ItemKind::File),

@@ -1,7 +1,7 @@
-//! What the verbs of a file manager ask of an agent, and its answers. Part of [`super::control`]'s messages.
+//! What the verbs of a file manager ask of an agent, and its answers. Part of [`super`]'s messages.
 
-use super::control::{Item, Source};
-use super::peer::raw::Failure as RawFailure;
+use super::{Item, Source};
+use crate::wire::values::RawFailure;
 
 /// List a directory, or describe a file.
 #[derive(Clone, PartialEq, prost::Message)]

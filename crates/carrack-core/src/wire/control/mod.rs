@@ -6,13 +6,19 @@
 
 use prost::Message as _;
 
-pub use super::options::{SessionKey, TransferOptions, digests};
-pub use super::status::{
-    Ended, Item, Items, Progress, RawDigests, RawUnkept, Stages, StreamLost, kind_from_number, kind_number,
-};
-pub use super::verbs::{Collect, Entry, List, MakeDirectory, Page, Remove, Rename, Sum, Sums};
+mod options;
+mod status;
+mod verbs;
 
-use super::{ProtocolError, decode, fields, peer::raw::Failure as RawFailure};
+pub use options::{SessionKey, TransferOptions, digests};
+pub use status::{Ended, Item, Items, Progress, RawUnkept, Stages, StreamLost};
+pub use verbs::{Collect, Entry, List, MakeDirectory, Page, Remove, Rename, Sum, Sums};
+
+pub use crate::wire::values::{RawDigests, kind_from_number, kind_number};
+
+use crate::wire::codec::decode;
+use crate::wire::values::RawFailure;
+use crate::wire::{ProtocolError, fields};
 
 /// From the command to an agent.
 #[derive(Clone, PartialEq, prost::Message)]
