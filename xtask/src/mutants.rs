@@ -340,7 +340,7 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "a host may ask for the program again and again",
         "crates/carrack-engine/src/control/ssh.rs",
-        ["(NEED_LINE, Some(_)) if sent =>", "(NEED_LINE, Some(_)) if sent && rest.is_empty() =>"],
+        ["(NEED_LINE, Some(_)) if sent.is_some() =>", "(NEED_LINE, Some(_)) if sent.is_some() && rest.is_empty() =>"],
         "-p carrack --test system ssh::a_host_is_given_the_program_once",
     ),
     mutation(
@@ -354,6 +354,18 @@ const MUTATIONS: &[Mutation] = &[
         "crates/carrack-engine/src/control/bootstrap.rs",
         ["hi ./$t agent --sync && mv -f $t $h", "mv -f $t $h && hi ./$h agent --sync"],
         "-p carrack-engine --lib control::bootstrap::tests",
+    ),
+    mutation(
+        "what a host has unpacked is run without being compared",
+        "crates/carrack-engine/src/control/bootstrap.rs",
+        ["take 1<>$t && { same $t ||", "take 1<>$t && { true ||"],
+        "-p carrack-engine --lib control::push_tests::push_keeps_no_program_other",
+    ),
+    mutation(
+        "a gzip that does not unpack is trusted with the program",
+        "crates/carrack-engine/src/control/bootstrap.rs",
+        ["\\\" = ok ] || z=; ", "\\\" = no ] || z=$z; "],
+        "-p carrack-engine --lib control::push_tests::push_sends_program_unpacked",
     ),
     mutation(
         "a link that is looked through may lead above the root",

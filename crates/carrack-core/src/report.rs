@@ -18,6 +18,8 @@ pub enum Event {
         /// The resolved target of each source, in the same order.
         targets: Vec<String>,
     },
+    /// An ssh host without an agent got one.
+    ProgramSent(ProgramSent),
     /// How data streams run.
     Linked(LinkReport),
     /// Another number of data streams is tried, or taken back.
@@ -55,6 +57,21 @@ pub struct Progress {
     pub scan_complete: bool,
     /// Items that failed so far.
     pub files_failed: u64,
+}
+
+/// What an ssh host without an agent was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramSent {
+    /// The host, as it was typed.
+    pub host: String,
+    /// Whether it was the slim program that the command carries; else it was the command's own.
+    pub slim: bool,
+    /// Bytes that went through the ssh session.
+    pub bytes: u64,
+    /// Length of the program as it is kept there, in bytes.
+    pub size: u64,
+    /// Whether it travelled compressed.
+    pub compressed: bool,
 }
 
 /// How data streams run.

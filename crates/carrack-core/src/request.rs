@@ -258,8 +258,8 @@ pub struct Reach {
     pub rsh: Vec<String>,
     /// Where the remote `carrack` is, when not on the remote PATH.
     pub remote_path: Option<String>,
-    /// May the binary be pushed to a host that has none?
-    pub push: bool,
+    /// What an ssh host without an agent is sent.
+    pub push: Push,
     /// Ports that an agent may listen on, inclusive; `None` lets the kernel choose.
     pub ports: Option<(u16, u16)>,
     /// The address that data connections go to, instead of the one that the control connection used.
@@ -275,12 +275,43 @@ impl Default for Reach {
         Self {
             rsh: vec!["ssh".into()],
             remote_path: None,
-            push: true,
+            push: Push::Itself,
             ports: None,
             data_address: None,
             link: None,
             connect_timeout: tuning::CONNECT_TIMEOUT,
         }
+    }
+}
+
+/// What an ssh host without an agent is sent.
+#[derive(Clone, Copy, Debug)]
+pub enum Push {
+    /// Nothing: it is an error that it has none.
+    Never,
+    /// The running program's own file.
+    Itself,
+    /// A smaller program that the running one carries.
+    Slim(&'static SlimProgram),
+}
+
+/// A program for other hosts of the same system and kind of processor, compressed.
+pub struct SlimProgram {
+    /// The program, in gzip's format.
+    pub gzip: &'static [u8],
+    /// Length of the program, unpacked, in bytes.
+    pub size: u64,
+    /// BLAKE3 of the program, unpacked.
+    pub blake3: [u8; 32],
+    /// What POSIX's `cksum` says of the program, unpacked.
+    pub cksum: u32,
+    /// Unpacks it, for a host that has no `gzip`; `None` if it is damaged.
+    pub unpack: fn(&[u8]) -> Option<Vec<u8>>,
+}
+
+impl std::fmt::Debug for SlimProgram {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SlimProgram").field("size", &self.size).finish_non_exhaustive()
     }
 }
 

@@ -84,7 +84,9 @@ impl Files {
             }
         });
         told.try_iter().for_each(|text| observer(Event::Note(text)));
-        Ok(Self { end: Some(opened?), inbox, note })
+        let end = opened?;
+        end.program_sent.iter().for_each(|sent| observer(Event::ProgramSent(sent.clone())));
+        Ok(Self { end: Some(end), inbox, note })
     }
 
     /// Asks, and hands out every part of the answer until the last.

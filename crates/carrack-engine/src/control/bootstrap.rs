@@ -6,7 +6,7 @@
 //! A program is never run by its name alone. One on the PATH, or named by `--remote-path`, has to say the session's nonce. One in a cache
 //! has to be the very program that the command would send, by size and checksum, in a directory that is the user's and that nobody else
 //! may write to; the shell stands in that directory while it looks and runs, so that no rename above can slip in another. What is sent is
-//! run, and synced by itself, before it gets its name.
+//! run, and synced by itself, before it gets its name. It travels compressed where the far side shows that its `gzip` works.
 
 use std::fmt::Write as _;
 
@@ -14,10 +14,13 @@ use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::Reach;
 use carrack_core::wire::PROTOCOL_VERSION;
 
+use super::program::Program;
 use crate::error::failure;
 
-/// No agent there: the program is to be sent.
+/// No agent there: the program is to be sent. System and kind of processor follow, and [`GZIP`].
 pub const NEED_LINE: &str = "carrack-need";
+/// Ends [`NEED_LINE`] where the far side unpacks what is sent.
+pub const GZIP: &str = "gzip";
 /// No agent there, and none may be sent.
 pub const MISSING_LINE: &str = "carrack-missing";
 /// What was sent could not be kept or run.
@@ -42,11 +45,18 @@ const MAKE: &str = "room() { case $d in /*) umask 077; mkdir -p \"$d\" && \
      { { echo : >$t && chmod 700 $t && ./$t </dev/null && head -c $s </dev/zero >$t; } || { rm -f $t; false; }; };; \
      *) false;; esac; }; ";
 
-/// The line. `binary` is what is sent where there is no agent; `None` where none may be.
+/// Leaves `$z`, the number of bytes that come compressed, empty where `gzip` is missing, or does not unpack these bytes to `ok`.
+const UNPACKS: &str = "[ \"$(printf \"\\037\\213\\010\\000\\000\\000\\000\\000\\002\\003\
+     \\313\\317\\006\\000\\107\\335\\334\\171\\002\\000\\000\\000\" | gzip -dc 2>/dev/null)\" = ok ] || z=; ";
+
+/// What comes, as it is to be kept. `head` takes the announced bytes and no more.
+const TAKE: &str = "take() { if [ \"$z\" ]; then head -c $z | gzip -dc; else head -c $s; fi; }; ";
+
+/// The line. `program` is what is sent where there is no agent; `None` where none may be.
 ///
 /// # Errors
 /// When the path given for the program cannot stand in it.
-pub fn script(nonce: &str, reach: &Reach, binary: Option<&[u8]>) -> Result<String, Failure> {
+pub fn script(nonce: &str, reach: &Reach, program: Option<&Program>) -> Result<String, Failure> {
     let mut script = format!(
         "n={nonce}; hi() {{ [ \"$(\"$@\" --hello $n --supports {PROTOCOL_VERSION} </dev/null)\" = $n ]; }}; \
          by() {{ hi \"$c\" agent 2>/dev/null && exec \"$c\" agent --hello $n; }}; "
@@ -55,21 +65,22 @@ pub fn script(nonce: &str, reach: &Reach, binary: Option<&[u8]>) -> Result<Strin
         let _ = write!(script, "c={}; by; ", quoted(path)?);
     }
     script += "c=$(command -v carrack 2>/dev/null) && by; ";
-    let Some(binary) = binary else {
+    let Some(program) = program else {
         let _ = write!(script, "echo; echo {MISSING_LINE} $n; exit 127");
         return Ok(script);
     };
-    let hash = blake3::hash(binary).to_hex();
-    let (hash, size, sum) = (&hash[..32], binary.len(), posix_checksum(binary));
+    let Program { hash, size, cksum, .. } = program;
+    let compressed = program.gzip_size().map(|size| size.to_string()).unwrap_or_default();
     let short = &nonce[..nonce.len().min(8)];
     let _ = write!(
         script,
-        "h=agent-{hash}; s={size}; k=\"{sum} {size}\"; t=push.{short}; u=$(id -u); w=$PWD; o=; g=; m=; "
+        "h=agent-{hash}; s={size}; z={compressed}; k=\"{cksum} {size}\"; t=push.{short}; u=$(id -u); w=$PWD; o=; g=; m=; "
     );
     script += OWN;
     script += AT;
     script += SAME;
     script += MAKE;
+    script += TAKE;
     script += "go() { exec ./$h agent --hello $n --in \"$w\" $o; }; \
          c=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}; \
          set -- \"${c:+$c/carrack}\" \"${XDG_RUNTIME_DIR:+$XDG_RUNTIME_DIR/carrack}\" \
@@ -81,8 +92,12 @@ pub fn script(nonce: &str, reach: &Reach, binary: Option<&[u8]>) -> Result<Strin
     // Where all of these are somebody else's, or nothing is to be had there: a directory of its own, which goes with the agent.
     script += "[ \"$g\" ] || { d=$(mktemp -d \"${TMPDIR:-/tmp}/carrack.XXXXXX\" 2>&1) && \
          { r=$(room 2>&1) && at \"$d\" && g=1 && o=--once || rmdir \"$d\"; } || m=\"$m$d\"; }; ";
-    let _ = write!(script, "[ \"$g\" ] && {{ m=; echo; echo {NEED_LINE} $n $(uname -s) $(uname -m); ");
-    script += "head -c $s 1<>$t && { same $t || { echo $d: it did not come whole >&2; false; }; } && \
+    script += "[ \"$g\" ] && { m=; ";
+    if program.gzip_size().is_some() {
+        script += UNPACKS;
+    }
+    let _ = write!(script, "echo; echo {NEED_LINE} $n $(uname -s) $(uname -m) ${{z:+{GZIP}}}; ");
+    script += "take 1<>$t && { same $t || { echo $d: it did not come whole >&2; false; }; } && \
          hi ./$t agent --sync && mv -f $t $h && go; rm -f $t; }; ";
     let _ = write!(script, "[ -z \"$m\" ] || echo \"$m\" >&2; echo; echo {FAILED_LINE} $n; exit 127");
     Ok(script)
@@ -109,64 +124,21 @@ fn quoted(path: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Of bytes that are eight at a time; by POSIX's polynomial.
-static TABLES: [[u32; 256]; 8] = {
-    const POLYNOMIAL: u32 = 0x04c1_1db7;
-    let mut tables = [[0; 256]; 8];
-    let mut byte = 0;
-    while byte < 256 {
-        let (mut sum, mut bit) = ((byte as u32) << 24, 0);
-        while bit < 8 {
-            sum = (sum << 1) ^ if sum >> 31 == 1 { POLYNOMIAL } else { 0 };
-            bit += 1;
-        }
-        tables[0][byte] = sum;
-        byte += 1;
-    }
-    let mut table = 1;
-    while table < 8 {
-        let mut byte = 0;
-        while byte < 256 {
-            let before = tables[table - 1][byte];
-            tables[table][byte] = (before << 8) ^ tables[0][(before >> 24) as usize];
-            byte += 1;
-        }
-        table += 1;
-    }
-    tables
-};
-
-/// What `cksum` prints (POSIX), the one checksum that every far side can make. It is for accidents only: nobody but the user may write
-/// what it is made of.
-fn posix_checksum(bytes: &[u8]) -> u32 {
-    let one = |sum: u32, byte: u8| (sum << 8) ^ TABLES[0][usize::from((sum >> 24) as u8 ^ byte)];
-    let mut eights = bytes.chunks_exact(8);
-    let mut sum = 0_u32;
-    for eight in &mut eights {
-        let first = sum.to_be_bytes();
-        let next = |place: usize| TABLES[7 - place][usize::from(eight[place] ^ first.get(place).unwrap_or(&0))];
-        sum = (0..8).fold(0, |sum, place| sum ^ next(place));
-    }
-    sum = eights.remainder().iter().fold(sum, |sum, byte| one(sum, *byte));
-    let mut length = bytes.len();
-    while length > 0 {
-        sum = one(sum, (length & 0xff) as u8);
-        length >>= 8;
-    }
-    !sum
-}
-
 #[cfg(test)]
 mod tests {
     use std::process::Command;
 
     use super::*;
+    use carrack_core::request::SlimProgram;
+
+    static SLIM: SlimProgram =
+        SlimProgram { gzip: b"packed", size: 70, blake3: [0xab; 32], cksum: 1, unpack: |_| None };
 
     #[test]
     fn script_survives_any_login_shell() {
         let reach = Reach { remote_path: Some("~/bin/my \"carrack\" $x".into()), ..Reach::default() };
-        for binary in [None, Some(&b"binary"[..])] {
-            let script = script("abc", &reach, binary).unwrap();
+        for program in [None, Some(Program::itself(b"binary".to_vec())), Some(Program::slim(&SLIM))] {
+            let script = script("abc", &reach, program.as_ref()).unwrap();
             assert!(!script.contains(['\'', '!', '\n']), "{script}");
             assert!(script.contains("c=\"$HOME/bin/my \\\"carrack\\\" \\$x\""), "{script}");
             let parsed = Command::new("sh").args(["-n", "-c", &script]).status().unwrap();
@@ -177,26 +149,11 @@ mod tests {
 
     #[test]
     fn script_names_nothing_that_was_not_compared_run_and_synced() {
-        let script = script("abc", &Reach::default(), Some(b"binary")).unwrap();
+        let program = Program::itself(b"binary".to_vec());
+        let script = script("abc", &Reach::default(), Some(&program)).unwrap();
         let place = |words: &str| script.find(words).unwrap_or_else(|| panic!("{words} is missing: {script}"));
         let steps =
-            ["head -c $s 1<>$t", "same $t", "hi ./$t agent --sync", "mv -f $t $h", "&& go; rm -f $t"].map(place);
+            ["take 1<>$t", "same $t", "hi ./$t agent --sync", "mv -f $t $h", "&& go; rm -f $t"].map(place);
         assert!(steps.is_sorted(), "{script}");
-    }
-
-    #[test]
-    fn checksums_are_those_of_cksum() {
-        for (bytes, sum) in [(&b""[..], 4_294_967_295), (b"123456789", 930_766_865)] {
-            assert_eq!(posix_checksum(bytes), sum);
-        }
-        let directory = tempfile::tempdir().unwrap();
-        let bytes: Vec<u8> = (0..70_003_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-        for length in [1, 7, 8, 9, 255, 256, 65_536, 70_003] {
-            let path = directory.path().join("file");
-            std::fs::write(&path, &bytes[..length]).unwrap();
-            let said = Command::new("cksum").arg(&path).output().unwrap().stdout;
-            let said = String::from_utf8(said).unwrap();
-            assert_eq!(said.split(' ').next(), Some(posix_checksum(&bytes[..length]).to_string().as_str()), "{length}");
-        }
     }
 }

@@ -4,6 +4,9 @@
 mod bootstrap;
 pub mod known_nodes;
 pub mod node_client;
+mod program;
+#[cfg(test)]
+mod push_tests;
 pub mod refusals;
 pub mod ssh;
 pub mod token;

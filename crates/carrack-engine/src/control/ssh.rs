@@ -18,11 +18,12 @@ use std::time::{Duration, Instant};
 use carrack_core::limits;
 use carrack_core::location::SshHost;
 use carrack_core::path::display_bytes;
-use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::report::{ErrorCode, Failure, ProgramSent, Side};
 use carrack_core::request::Reach;
 use carrack_core::wire::PROTOCOL_VERSION;
 
-use super::bootstrap::{FAILED_LINE, MISSING_LINE, NEED_LINE, script};
+use super::bootstrap::{FAILED_LINE, GZIP, MISSING_LINE, NEED_LINE, script};
+use super::program::Program;
 use super::refusals;
 use crate::error::{describe, failure};
 use crate::net::connect::look_up;
@@ -43,6 +44,8 @@ pub struct SshSession {
     pub output: BufReader<ChildStdout>,
     /// Ends ssh.
     pub child: SshChild,
+    /// What was sent, where there was no agent.
+    pub sent: Option<ProgramSent>,
 }
 
 /// The ssh process; ended when dropped.
@@ -82,8 +85,8 @@ type Messages = Arc<Mutex<VecDeque<String>>>;
 /// when it takes longer than the reach's connect timeout.
 pub fn start(host: &SshHost, reach: &Reach, note: &Arc<dyn Fn(String) + Send + Sync>) -> Result<SshSession, Failure> {
     let nonce = nonce()?;
-    let binary = if reach.push { Some(own_binary(host)?) } else { None };
-    let script = script(&nonce, reach, binary.as_deref())?;
+    let offered = Program::new(reach.push, host)?;
+    let script = script(&nonce, reach, offered.as_ref())?;
     let mut command = command(host, reach)?;
     command.arg(format!("exec sh -c '{script}'"));
     let program = reach.rsh.join(" ");
@@ -118,8 +121,8 @@ pub fn start(host: &SshHost, reach: &Reach, note: &Arc<dyn Fn(String) + Send + S
         deadline: Instant::now() + reach.connect_timeout,
         patience: reach.connect_timeout,
     };
-    starting.bring_up(binary.as_deref(), note)?;
-    Ok(SshSession { input: starting.input, output: starting.output, child: starting.child })
+    let sent = starting.bring_up(offered.as_ref(), note)?;
+    Ok(SshSession { input: starting.input, output: starting.output, child: starting.child, sent })
 }
 
 /// Where a host is, as far as that can be known here: what its name resolves to, or the `HostName` that ssh's configuration has for it.
@@ -183,18 +186,6 @@ fn nonce() -> Result<String, Failure> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn own_binary(host: &SshHost) -> Result<Vec<u8>, Failure> {
-    // Linux' own way to the file also leads to one that was replaced meanwhile: a long copy that connects again goes on as it is.
-    let running = std::fs::read("/proc/self/exe");
-    running.or_else(|_| std::env::current_exe().and_then(std::fs::read)).map_err(|error| {
-        let message = format!(
-            "{host}: this program's own file, to be pushed there if needed, cannot be read: {}; --no-push does without",
-            describe(&error)
-        );
-        failure(ErrorCode::AgentMissing, Side::Command, message)
-    })
-}
-
 /// One line of ssh's messages; what is too long of it is left out. `None` at the end.
 fn next_message(lines: &mut impl BufRead) -> Option<String> {
     let mut line = Vec::new();
@@ -256,8 +247,12 @@ struct Starting<'a> {
 }
 
 impl Starting<'_> {
-    fn bring_up(&mut self, binary: Option<&[u8]>, note: &Arc<dyn Fn(String) + Send + Sync>) -> Result<(), Failure> {
-        let mut sent = false;
+    fn bring_up(
+        &mut self,
+        offered: Option<&Program>,
+        note: &Arc<dyn Fn(String) + Send + Sync>,
+    ) -> Result<Option<ProgramSent>, Failure> {
+        let mut sent = None;
         loop {
             let line = self.next_line()?;
             let mut words = line.split_ascii_whitespace();
@@ -267,20 +262,10 @@ impl Starting<'_> {
                 continue;
             }
             let rest: Vec<&str> = words.collect();
-            match (word.as_str(), binary) {
-                (AGENT_LINE, _) => return Ok(()),
-                (NEED_LINE, Some(_)) if sent => return Err(self.refused("it asked for the program twice")),
-                (NEED_LINE, Some(binary)) => {
-                    self.check_machine(&rest)?;
-                    sent = true;
-                    note(format!(
-                        "{}: {}; sending this one ({} bytes), to be kept there",
-                        self.host,
-                        self.looked,
-                        binary.len()
-                    ));
-                    self.push(binary)?;
-                }
+            match (word.as_str(), offered) {
+                (AGENT_LINE, _) => return Ok(sent),
+                (NEED_LINE, Some(_)) if sent.is_some() => return Err(self.refused("it asked for the program twice")),
+                (NEED_LINE, Some(program)) => sent = Some(self.send(program, &rest, note)?),
                 (MISSING_LINE, _) => {
                     let message = format!(
                         "{}: {}; install it there, name it by --remote-path, or leave --no-push out",
@@ -302,6 +287,32 @@ impl Starting<'_> {
         }
     }
 
+    /// Sends the program that was asked for, to a machine `described` by the far side.
+    fn send(
+        &mut self,
+        program: &Program,
+        described: &[&str],
+        note: &Arc<dyn Fn(String) + Send + Sync>,
+    ) -> Result<ProgramSent, Failure> {
+        let (machine, compressed) = match described {
+            [machine @ .., GZIP] => (machine, program.gzip_size()),
+            machine => (machine, None),
+        };
+        self.check_machine(machine)?;
+        let bytes = program.bytes(compressed.is_some())?;
+        let packed = compressed.map(|size| format!(", {size} compressed")).unwrap_or_default();
+        let which = if program.is_slim() { "this one's slim build" } else { "this one" };
+        let size = program.size;
+        note(format!("{}: {}; sending {which} ({size} bytes{packed}), to be kept there", self.host, self.looked));
+        Ok(ProgramSent {
+            host: self.host.to_string(),
+            slim: program.is_slim(),
+            bytes: self.push(&bytes)?,
+            size,
+            compressed: compressed.is_some(),
+        })
+    }
+
     fn check_machine(&self, described: &[&str]) -> Result<(), Failure> {
         let system = if cfg!(target_os = "macos") { "Darwin" } else { "Linux" };
         let machine = match std::env::consts::ARCH {
@@ -319,17 +330,19 @@ impl Starting<'_> {
         Err(failure(ErrorCode::AgentMissing, Side::Link, message))
     }
 
-    /// Sends the agent. As long as something is taken, that is not the silence which the deadline is for.
-    fn push(&mut self, binary: &[u8]) -> Result<(), Failure> {
-        for portion in binary.chunks(PIPE_PORTION_BYTES) {
+    /// Sends bytes; tells how many went through the pipe. As long as something is taken, that is not the silence which the deadline is for.
+    fn push(&mut self, bytes: &[u8]) -> Result<u64, Failure> {
+        let mut pushed = 0;
+        for portion in bytes.chunks(PIPE_PORTION_BYTES) {
             self.wait(false)?;
             if self.input.write_all(portion).is_err() {
                 // Nobody takes it any more: why is found in what comes back.
-                return Ok(());
+                break;
             }
+            pushed += portion.len() as u64;
             self.deadline = Instant::now() + self.patience;
         }
-        Ok(())
+        Ok(pushed)
     }
 
     /// Waits until ssh has something to say, or takes something, within the deadline.

@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use carrack_core::location::Location;
-use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::report::{ErrorCode, Event, Failure, Side};
 use carrack_core::request::{Durability, MainDigest, Verify};
 use carrack_core::wire::{VERSION_OVERLAPS, VERSION_VERIFY_SOURCE, VERSION_XXH128, peer_text};
 
@@ -64,6 +64,9 @@ impl Copying<'_> {
             }
             _ => return Err(failure(ErrorCode::Internal, Side::Command, "an end was not opened")),
         };
+        for sent in [&source, &destination].into_iter().filter_map(|end| end.program_sent.as_ref()) {
+            (self.observer)(Event::ProgramSent(sent.clone()));
+        }
         let mut ends = Ends { source, destination };
         let asked = self.ask_early(&mut ends);
         let has_failed = asked.is_err();

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use carrack_core::location::Location;
-use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::report::{ErrorCode, Failure, ProgramSent, Side};
 use carrack_core::request::{Credential, Reach};
 use carrack_core::wire::control::{Ask, Empty, FromAgent, Hello, Tell, ToAgent, Welcome};
 use carrack_core::wire::mux::Channel;
@@ -54,6 +54,8 @@ pub struct End {
     pub welcome: Welcome,
     /// How it is reached.
     pub reached: Reached,
+    /// The program that its host was sent, having none.
+    pub program_sent: Option<ProgramSent>,
     writer: MuxWriter,
     /// Where its words to the peer go.
     forward: Arc<Mutex<Option<MuxWriter>>>,
@@ -84,11 +86,12 @@ impl End {
         let forward = Arc::new(Mutex::new(None));
         let backlog = Arc::new(Backlog::default());
         let words = (words, Arc::clone(&backlog));
-        let mut shown = Shown::default();
+        let (mut shown, mut program_sent) = (Shown::default(), None);
         let (name, writer, reached) = match location {
             Location::Ssh { host, .. } => {
                 let session = ssh::start(host, reach, note)?;
                 let child = session.child;
+                program_sent = session.sent;
                 let process = child.id();
                 let writer = MuxWriter::new(Box::new(session.input), Box::new(move || end_process(process)));
                 spawn_reader(id, host.to_string(), &writer, session.output, &forward, words);
@@ -113,6 +116,7 @@ impl End {
             name,
             welcome: Welcome::default(),
             reached,
+            program_sent,
             writer,
             forward,
             backlog,

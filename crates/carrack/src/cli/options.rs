@@ -7,7 +7,7 @@ use carrack_core::location::Location;
 use carrack_core::path::display_bytes;
 use carrack_core::request::{
     CongestionControl, CopyOptions, CopyRequest, Credential, Digests, Durability, Encrypt, Existing, LinkKind,
-    MainDigest, Reach, Verify, are_one_node,
+    MainDigest, Push, Reach, Verify, are_one_node,
 };
 
 use super::duration::parse_duration;
@@ -159,7 +159,7 @@ pub fn reach(flags: &Flags) -> Result<Reach, CommandError> {
     Ok(Reach {
         rsh: flags.parse("rsh", split_words)?.unwrap_or(default.rsh),
         remote_path: flags.parse("remote-path", parse_remote_path)?,
-        push: !flags.has("no-push"),
+        push: if flags.has("no-push") { Push::Never } else { Push::Itself },
         ports: flags.parse("ports", parse_ports)?,
         data_address: flags.parse("data-address", parse_data_address)?,
         link: flags.parse("link", parse_link)?,

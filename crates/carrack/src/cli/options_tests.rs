@@ -75,7 +75,7 @@ fn flags_reach_the_hosts() {
     .reach;
     assert_eq!(reach.rsh, ["ssh"]);
     assert_eq!(reach.remote_path.as_deref(), Some("/opt/carrack"));
-    assert!(!reach.push);
+    assert!(matches!(reach.push, Push::Never));
     assert_eq!(reach.ports, Some((5000, 5100)));
     assert_eq!(reach.data_address.as_deref(), Some("::1"));
     assert_eq!(reach.link, Some(LinkKind::Reverse));

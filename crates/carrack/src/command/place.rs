@@ -1,5 +1,6 @@
 //! What the file verbs share: places that stay open, one way to go through several locations, one way to end.
 
+use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use carrack_core::location::Location;
@@ -108,11 +109,15 @@ impl<'a> Session<'a> {
             return Ok(self.open.swap_remove(index));
         }
         let quiet = self.quiet || self.json;
-        let files = Files::open(location, &self.credential, &self.reach, &|event| {
-            if let (Event::Note(_), false) = (&event, quiet) {
-                human::event(&event, 0).iter().for_each(|line| say(line));
-            }
+        let sent = OnceLock::new();
+        let files = Files::open(location, &self.credential, &self.reach, &|event| match event {
+            Event::Note(_) if !quiet => human::event(&event, 0).iter().for_each(|line| say(line)),
+            Event::ProgramSent(program) => sent.set(program).unwrap_or_default(),
+            _ => {}
         })?;
+        if let (Some(sent), true) = (sent.get(), self.json) {
+            self.json("program", objects::program(sent));
+        }
         Ok((location.clone(), files))
     }
 

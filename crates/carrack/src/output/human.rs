@@ -4,7 +4,9 @@
 use carrack_core::pace::limit::Limit;
 use carrack_core::pace::streams::Change;
 use carrack_core::path::display_bytes;
-use carrack_core::report::{Event, Failure, ItemReport, LinkReport, Outcome, Progress, Report, Side, Unkept};
+use carrack_core::report::{
+    Event, Failure, ItemReport, LinkReport, Outcome, ProgramSent, Progress, Report, Side, Unkept,
+};
 use carrack_core::request::{Durability, LinkKind, MainDigest, Verify};
 
 use super::format::{self, count, counted};
@@ -26,7 +28,8 @@ pub fn event(event: &Event, verbose: u8) -> Vec<String> {
         Event::Item(report) => item(report, verbose).into_iter().collect(),
         Event::SessionLost { .. } => vec![format!("note: {}", session_lost(event))],
         Event::Streams(change) if verbose > 0 => vec![streams(change)],
-        Event::Linked(_) | Event::Progress(_) | Event::Streams(_) => Vec::new(),
+        Event::ProgramSent(sent) if verbose > 0 => vec![program(sent)],
+        Event::Linked(_) | Event::Progress(_) | Event::Streams(_) | Event::ProgramSent(_) => Vec::new(),
     }
 }
 
@@ -185,6 +188,13 @@ fn link(report: &LinkReport, clear: &str) -> String {
         cipher => safe(cipher),
     };
     format!("link: {way}, {}, {cipher}", counted(report.streams.into(), "stream", "streams"))
+}
+
+fn program(sent: &ProgramSent) -> String {
+    let (host, bytes) = (safe(&sent.host), format::size_exact(sent.bytes));
+    let which = if sent.slim { "the slim program" } else { "this program itself" };
+    let packed = if sent.compressed { "compressed" } else { "as it is" };
+    format!("{host}: {which} was sent there, {bytes} through ssh, {packed}; it has {}", format::size_exact(sent.size))
 }
 
 fn streams(change: &Change) -> String {

@@ -44,6 +44,20 @@ fn a_good_copy() {
 }
 
 #[test]
+fn program_sent_is_told_with_verbose_only() {
+    let sent = ProgramSent { host: "far".into(), slim: true, bytes: 2_916_248, size: 6_750_784, compressed: true };
+    let line = |sent: &ProgramSent| event(&Event::ProgramSent(sent.clone()), 1).concat();
+    assert_eq!(
+        line(&sent),
+        "far: the slim program was sent there, 2.8 MiB (2,916,248 bytes) through ssh, compressed; it has 6.4 MiB (6,750,784 bytes)"
+    );
+    let whole = ProgramSent { slim: false, compressed: false, bytes: sent.size, ..sent.clone() };
+    assert!(line(&whole).starts_with("far: this program itself was sent there, 6.4 MiB"), "{}", line(&whole));
+    assert!(line(&whole).contains("as it is"), "{}", line(&whole));
+    assert!(event(&Event::ProgramSent(sent), 0).is_empty());
+}
+
+#[test]
 fn what_the_destination_did_not_keep_is_told_with_an_example() {
     use carrack_core::report::Unkept;
     let permissions = Unkept { count: 1200, path: b"a/b".to_vec(), wanted: 0o640, kept: 0o755 };

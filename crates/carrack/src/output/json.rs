@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use carrack_core::pace::streams::Change;
 use carrack_core::report::{
-    Event, Failure, FileDigests, ItemKind, ItemReport, LinkReport, Outcome, Progress, Report, Unkept,
+    Event, Failure, FileDigests, ItemKind, ItemReport, LinkReport, Outcome, ProgramSent, Progress, Report, Unkept,
 };
 use carrack_core::request::{Durability, Encrypt, MainDigest, Verify};
 use serde_json::{Map, Value, json};
@@ -34,6 +34,7 @@ pub fn event(event: &Event, time: SystemTime) -> Value {
         Event::Resolved { sources, targets } => {
             object("resolved", time, json!({ "sources": sources, "targets": targets }))
         }
+        Event::ProgramSent(sent) => object("program", time, program(sent)),
         Event::Linked(report) => object("link", time, link(report)),
         Event::Streams(change) => object("streams", time, streams(change)),
         Event::Note(text) => object("note", time, json!({ "message": text })),
@@ -155,6 +156,17 @@ pub fn kind(kind: ItemKind) -> &'static str {
     }
 }
 
+/// The fields of what a host was sent.
+pub fn program(sent: &ProgramSent) -> Value {
+    json!({
+        "host": sent.host,
+        "program": if sent.slim { "slim" } else { "itself" },
+        "bytes": sent.bytes,
+        "size": sent.size,
+        "compressed": sent.compressed,
+    })
+}
+
 fn link(report: &LinkReport) -> Value {
     json!({
         "kind": report.kind.name(),
@@ -256,6 +268,10 @@ mod tests {
             (
                 Event::Linked(link),
                 json!({"type": "link", "kind": "direct", "address": "h:1", "streams": 4, "cipher": "C"}),
+            ),
+            (
+                Event::ProgramSent(ProgramSent { host: "h".into(), slim: true, bytes: 4, size: 9, compressed: true }),
+                json!({"type": "program", "host": "h", "program": "slim", "bytes": 4, "size": 9, "compressed": true}),
             ),
             (Event::Note("n".into()), json!({"type": "note", "message": "n"})),
             (
