@@ -152,8 +152,7 @@ mod tests {
         let program = Program::itself(b"binary".to_vec());
         let script = script("abc", &Reach::default(), Some(&program)).unwrap();
         let place = |words: &str| script.find(words).unwrap_or_else(|| panic!("{words} is missing: {script}"));
-        let steps =
-            ["take 1<>$t", "same $t", "hi ./$t agent --sync", "mv -f $t $h", "&& go; rm -f $t"].map(place);
+        let steps = ["take 1<>$t", "same $t", "hi ./$t agent --sync", "mv -f $t $h", "&& go; rm -f $t"].map(place);
         assert!(steps.is_sorted(), "{script}");
     }
 }

@@ -73,7 +73,8 @@ impl Program {
                 .filter(|bytes| bytes.len() as u64 == self.size)
                 .map(Cow::Owned)
                 .ok_or_else(|| {
-                    let message = "the program for other hosts that this one carries is damaged; install this one again";
+                    let message =
+                        "the program for other hosts that this one carries is damaged; install this one again";
                     failure(ErrorCode::AgentMissing, Side::Command, message)
                 }),
         }
