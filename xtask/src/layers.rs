@@ -1,5 +1,5 @@
-//! Who may import whom, what the core may touch, where `unsafe` may stand, and that storage reaches
-//! files through a directory's handle. See ARCHITECTURE.md for why.
+//! Who may import whom, which module stands on which floor of its crate ([`floors`]), what the core may touch, where `unsafe` may stand,
+//! and that storage reaches files through a directory's handle. See ARCHITECTURE.md for why.
 //!
 //! The arrows are read from the manifests; the rest is read from the text, tests left out.
 
@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::Finding;
+use crate::floors;
 use crate::source::{self, Source, words};
 
 /// Which crates of ours each crate may depend on, also for its tests and its build.
@@ -60,7 +61,9 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, String> {
             findings.extend(arrows(&path, &source::read(&manifest)?));
         }
     }
-    for source in source::read_all(root, &["crates", "xtask", "fuzz"])? {
+    let sources = source::read_all(root, &["crates", "xtask", "fuzz"])?;
+    findings.extend(floors::check(&sources));
+    for source in sources {
         if source.path.starts_with(CORE) {
             findings.extend(purity(&source));
         }

@@ -4,6 +4,7 @@
 //! A chore that cannot be carried out at all says why on stderr and exits with 2.
 
 mod faults;
+mod floors;
 mod instructions;
 mod layers;
 mod mans;
@@ -21,7 +22,7 @@ use std::process::{Command, ExitCode};
 const USAGE: &str = "\
 usage: cargo xtask <chore>
 
-  layers             who may import whom; what the core may touch; where unsafe may stand
+  layers             which crate and which module may use which; what the core may touch; where unsafe may stand
   tidy               lengths of files and functions, headers, whitespace, banned words, tests named in docs
   packages           how many third-party packages each build of the program links, and that none is banned
   man DIR            write the manual pages into DIR

@@ -66,13 +66,7 @@ impl Source {
 
     /// Paths, within this file's module, of the functions under `#[test]`.
     pub fn tests(&self) -> Vec<String> {
-        let modules: Vec<(usize, usize, &str)> = words(&self.code, "mod")
-            .filter_map(|at| {
-                let name = leading_word(self.code[at + 3..].trim_start());
-                let end = item_end(&self.code, at);
-                (self.code.as_bytes().get(end) == Some(&b'}')).then_some((at, end, name))
-            })
-            .collect();
+        let modules = self.module_bodies();
         let found = self.code.match_indices("#[test]").filter_map(|(at, _)| {
             let function = at + words(&self.code[at..], "fn").next()?;
             let name = leading_word(self.code[function + 2..].trim_start());
@@ -105,20 +99,58 @@ impl Source {
 
     /// Every path that a `use` brings in, one per leaf, with the line of its `use`.
     pub fn imports(&self) -> Vec<(usize, String)> {
+        self.bindings().into_iter().map(|(line, path, _)| (line, path)).collect()
+    }
+
+    /// The imports, each with the name that it has here.
+    pub fn bindings(&self) -> Vec<(usize, String, String)> {
         let mut found = Vec::new();
-        for at in words(&self.code, "use") {
-            let tree = &self.code[at + 3..];
-            // `use<'a>` in a return type captures lifetimes and imports nothing.
-            if tree.trim_start().starts_with('<') {
-                continue;
-            }
-            let tree = tree.split(';').next().unwrap_or_default();
-            let mut paths = Vec::new();
-            flatten("", tree, &mut paths);
+        for at in self.uses() {
+            let tree = self.code[at + 3..].split(';').next().unwrap_or_default();
+            let mut leaves = Vec::new();
+            flatten("", tree, &mut leaves);
             let line = line_of(&self.code, at);
-            found.extend(paths.into_iter().map(|path| (line, path)));
+            found.extend(leaves.into_iter().map(|(path, name)| (line, path, name)));
         }
         found
+    }
+
+    /// The code with each `use` blanked out: what is named where it is used.
+    pub fn without_imports(&self) -> String {
+        let mut code = self.code.clone();
+        for at in self.uses() {
+            let end = code[at..].find(';').map_or(code.len(), |length| at + length);
+            let blank: String = code[at..end].chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect();
+            // A word of another alphabet has more bytes than characters.
+            let rest = code.split_off(end);
+            code.truncate(at);
+            code.push_str(&blank);
+            code.push_str(&" ".repeat(end - code.len()));
+            code.push_str(&rest);
+        }
+        code
+    }
+
+    /// Where a `use` stands that imports something.
+    fn uses(&self) -> Vec<usize> {
+        // `use<'a>` in a return type captures lifetimes and imports nothing.
+        let imports = |at: &usize| !self.code[at + 3..].trim_start().starts_with('<');
+        words(&self.code, "use").filter(imports).collect()
+    }
+
+    /// Modules with a body in this file: first and last line, and the name.
+    pub fn inline_modules(&self) -> Vec<(usize, usize, &str)> {
+        let bodies = self.module_bodies().into_iter();
+        bodies.map(|(from, to, name)| (line_of(&self.code, from), line_of(&self.code, to), name)).collect()
+    }
+
+    fn module_bodies(&self) -> Vec<(usize, usize, &str)> {
+        let found = words(&self.code, "mod").filter_map(|at| {
+            let name = leading_word(self.code[at + 3..].trim_start());
+            let end = item_end(&self.code, at);
+            (self.code.as_bytes().get(end) == Some(&b'}')).then_some((at, end, name))
+        });
+        found.collect()
     }
 
     /// Paths, without `.rs`, of the modules that this file declares for tests only.
@@ -323,14 +355,17 @@ fn test_items(code: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// Turns `a::{b, c::{self, d as e}}` into `a::b`, `a::c`, `a::c::d`.
-fn flatten(prefix: &str, tree: &str, paths: &mut Vec<String>) {
+/// Turns `a::{b, c::{self, d as e}}` into `a::b`, `a::c`, `a::c::d`, with the names `b`, `c`, `e`.
+fn flatten(prefix: &str, tree: &str, paths: &mut Vec<(String, String)>) {
     let tree = tree.trim().trim_start_matches("::");
     let Some((head, rest)) = tree.split_once('{') else {
-        let leaf = tree.split_whitespace().next().unwrap_or_default();
-        let path = format!("{prefix}{leaf}");
-        if !leaf.is_empty() {
-            paths.push(path.trim_end_matches("::self").to_owned());
+        let mut leaf = tree.split_whitespace();
+        if let Some(path) = leaf.next() {
+            let path = format!("{prefix}{path}");
+            let path = path.trim_end_matches("::self");
+            // What stands behind the path is `as NAME`.
+            let name = leaf.nth(1).unwrap_or_else(|| path.rsplit("::").next().unwrap_or_default());
+            paths.push((path.to_owned(), name.to_owned()));
         }
         return;
     };
@@ -452,6 +487,9 @@ mod tests {
             [(1, "std::fs"), (1, "std::io"), (1, "std::io::Read"), (1, "std::net"), (2, "a::b"), (3, "c::*")];
         let expected = expected.map(|(line, path)| (line, path.to_owned()));
         assert_eq!(source(text).imports(), expected);
+        let named: Vec<String> = source("use a::{self, b as c};").bindings().into_iter().map(|it| it.2).collect();
+        assert_eq!(named, ["a", "c"]);
+        assert_eq!(source("use a::{b,\n c};\na::d();").without_imports(), "          \n   ;\na::d();");
     }
 
     #[test]
