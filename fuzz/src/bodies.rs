@@ -10,6 +10,7 @@ use carrack_core::transfer::ScannedItem;
 use carrack_core::transfer::marker::{Chain, Part, replay};
 use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use carrack_core::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig, SentItem};
+use carrack_core::tuning::Tuning;
 use carrack_core::wire::bounds::check_ask;
 use carrack_core::wire::control::{Ask, FromAgent, Role, SessionKey, Tell, ToAgent, TransferOptions};
 use carrack_core::wire::frame::{
@@ -177,7 +178,7 @@ pub fn peer(data: &[u8]) {
     }
 }
 
-const BLOCK: u32 = carrack_core::tuning::BLOCK_BYTES_MIN;
+const BLOCK: u32 = carrack_core::limits::BLOCK_BYTES_MIN;
 const STREAMS: u16 = 3;
 
 /// A receiver and a sender, each with a driver that keeps its contract, whatever the peer says.
@@ -245,8 +246,9 @@ impl Both {
             durability: Durability::Group,
             allow_growing: false,
         };
-        let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: true });
-        let mut sender = Sender::new(SenderConfig { options, targets: vec![Vec::new()], known: true });
+        let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: true, tuning: Tuning::DEFAULT });
+        let mut sender =
+            Sender::new(SenderConfig { options, targets: vec![Vec::new()], known: true, tuning: Tuning::DEFAULT });
         let now = Instant::now();
         for stream in 0..STREAMS {
             receiver.handle_stream(stream);

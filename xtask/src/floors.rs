@@ -33,8 +33,8 @@ const HOUSE: &[Folder] = &[
             &["digest", "pace", "selection"],
             &["request"],
             &["location"],
-            &["path"],
-            &["failure", "fingerprint", "limits", "pin", "tuning", "unicode"],
+            &["path", "tuning"],
+            &["failure", "fingerprint", "limits", "pin", "unicode"],
         ],
     },
     Folder {

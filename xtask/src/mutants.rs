@@ -47,6 +47,12 @@ const FAULTS: &str = "-p carrack --test system faults::";
 
 const MUTATIONS: &[Mutation] = &[
     mutation(
+        "an idle stream asks for ever while the scan goes on and another stream is late",
+        "crates/carrack-core/src/transfer/sender/work.rs",
+        [".filter(|_| self.phase != Phase::Scanning);", ";"],
+        "-p carrack-core --lib idle_stream_waits",
+    ),
+    mutation(
         "elements of lists are not counted before they are decoded",
         "crates/carrack-core/src/wire/fields.rs",
         ["if count > most.fields {", "if count > most.fields && bytes.is_empty() {"],

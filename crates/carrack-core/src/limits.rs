@@ -27,6 +27,10 @@ pub const LINK_TARGET_BYTES: usize = 4096;
 pub const ERROR_TEXT_BYTES: usize = 2048;
 /// Notes for a person that wait for whoever shows them: each has at most [`ERROR_TEXT_BYTES`], or is a line of ssh's.
 pub const NOTES_WAITING: usize = 64;
+/// Smallest block, in bytes: BLAKE3 hashes several kilobytes at once, and a block's bookkeeping must stay far below its bytes.
+pub const BLOCK_BYTES_MIN: u32 = 64 << 10;
+/// Largest block, in bytes: one per stream may have to be sent again.
+pub const BLOCK_BYTES_MAX: u32 = 64 << 20;
 /// Data connections of one transfer.
 pub const STREAMS: u16 = 256;
 /// Buffers for whole slices of all receiving streams of a process, in bytes: 150 streams have them. A stream beyond handles a TLS record at a

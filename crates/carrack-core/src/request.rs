@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::location::{Location, NodeAddress};
-use crate::tuning;
+use crate::tuning::Tuning;
 
 /// One run of `carrack copy`.
 #[derive(Clone, Debug)]
@@ -69,8 +69,8 @@ pub struct CopyOptions {
     pub encrypt: Encrypt,
     /// Data connections; `None` lets the path and the processors decide.
     pub streams: Option<u16>,
-    /// Unit of sending, hashing and repair, in bytes: a power of two within [`tuning::BLOCK_BYTES_MIN`] and
-    /// [`tuning::BLOCK_BYTES_MAX`]; `None` lets the sources decide.
+    /// Unit of sending, hashing and repair, in bytes: a power of two within [`crate::limits::BLOCK_BYTES_MIN`] and
+    /// [`crate::limits::BLOCK_BYTES_MAX`]; `None` lets the sources decide.
     pub block_bytes: Option<u32>,
     /// Upper bound of the payload rate, bytes a second over all streams.
     pub rate_limit: Option<u64>,
@@ -116,7 +116,7 @@ impl Default for CopyOptions {
             item_events: false,
             durability: Durability::Group,
             allow_growing: false,
-            retries: tuning::RETRIES,
+            retries: Tuning::DEFAULT.retries,
             deadline: None,
             resume: true,
             only: None,
@@ -279,7 +279,7 @@ impl Default for Reach {
             ports: None,
             data_address: None,
             link: None,
-            connect_timeout: tuning::CONNECT_TIMEOUT,
+            connect_timeout: Tuning::DEFAULT.connect_timeout,
         }
     }
 }

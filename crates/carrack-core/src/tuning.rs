@@ -1,133 +1,309 @@
 //! Every knob, once: its unit, default, bounds and reason. Automatic first; what a flag can override says so.
+//!
+//! [`Tuning`] is a value. Whoever starts a transfer hands it over, and each part reads the fields that it needs when it
+//! begins: a test can force any path, and two nodes of one process can differ. What both ends must agree on is no knob:
+//! see [`crate::limits`].
 
 use std::time::Duration;
 
-/// Unit of sending, hashing, acknowledging and repair, in bytes (`--block`). Large enough that its frame, its
-/// acknowledgement and its lock cost nothing per byte, and that what the marker claims of terabytes fits into memory; small enough that a
-/// repair is cheap.
-pub const BLOCK_BYTES: u32 = 4 << 20;
-/// Of files that are known to be no larger than [`SHORT_FILE_BYTES`]: on a long path the last blocks of many streams end together.
-pub const SHORT_BLOCK_BYTES: u32 = 1 << 20;
-/// See [`SHORT_BLOCK_BYTES`].
-pub const SHORT_FILE_BYTES: u64 = 256 << 30;
-/// Of files that are known to be no larger than [`SMALL_FILE_BYTES`]: what 32 streams have left in their last blocks is then a small part
-/// of the whole.
-pub const SMALL_BLOCK_BYTES: u32 = 256 << 10;
-/// See [`SMALL_BLOCK_BYTES`]. In a file system that is memory they are not reserved either: it would take time before the first byte.
-pub const SMALL_FILE_BYTES: u64 = 1 << 30;
-/// Smallest block: BLAKE3 hashes several kilobytes at once, and a block's bookkeeping must stay far below its bytes.
-pub const BLOCK_BYTES_MIN: u32 = 64 << 10;
-/// Largest block: one per stream may have to be sent again.
-pub const BLOCK_BYTES_MAX: u32 = 64 << 20;
+use crate::limits;
 
-/// What one read, hash, seal and write handles at a time, in bytes. It stays in a core's second-level cache together with
-/// its sealed copy, so that each byte is fetched from memory once on each side.
+/// What one read, hash, seal and write handles at a time, in bytes. It stays in a core's second-level cache together
+/// with its sealed copy, so that each byte is fetched from memory once on each side. A constant, because buffers of
+/// every verb have this size, and [`limits::LARGE_BUFFER_BYTES`] counts in them.
 pub const SLICE_BYTES: usize = 256 << 10;
 
-/// What a stream's socket may hold that has not been sent, in bytes: more than a slice, so that the network never waits for the reader.
-pub const NOT_SENT_BYTES: u32 = 1 << 20;
-/// The same on a far path ([`FAR_RTT`]), where many streams share it: what they hold back at the end each sends alone.
-pub const NOT_SENT_BYTES_FAR: u32 = 256 << 10;
-
-/// Files from this size on pass the page cache by on both sides: what is read once and written once would push out what others work
-/// with, and lets the system run into a wall of dirty pages.
-pub const PAST_CACHE_FILE_BYTES: u64 = 64 << 20;
-/// Of such a file storage is asked for at least so many bytes before they are wanted: it is then never idle while a block is digested and sent.
-pub const READ_AHEAD_BYTES: u64 = 2 << 20;
-/// Unless the system reads so far ahead by itself, in bytes: it does so with large pages, at less cost.
-pub const SYSTEM_READ_AHEAD_BYTES: u64 = 1 << 20;
-
-/// Files up to this size travel in bundles, content inline, with no question asked before them; larger ones are offered.
-pub const BUNDLED_FILE_BYTES_MAX: u64 = 1 << 20;
-/// A bundle is closed when its content reaches this many bytes: one frame a few milliseconds long.
-pub const BUNDLE_BYTES: u64 = 1 << 20;
-/// Or this many items. Bounds what is held per unacknowledged bundle, and spreads 1,000,000 empty files over streams.
-pub const BUNDLE_ITEMS: usize = 256;
-
-/// Data connections on a path with no delay to speak of (`--streams`): one for each processor of the smaller host, at least so many: two
-/// overlap the work of two cores.
-pub const STREAMS_NEAR: u16 = 2;
-/// And at most so many: that many processors do what a path can take.
-pub const STREAMS_NEAR_MAX: u16 = 8;
-/// On a path with delay, where the sending host takes loss for congestion (cubic, reno): a window that is halved is one of many. At 50 ms
-/// and 1 Gbit/s 16 are enough for one packet lost in 10,000, for one in 1,000 it takes 32.
-pub const STREAMS_FAR: u16 = 32;
-/// On a path with delay, where it does not (bbr): each stream fills the path by itself, and many starve each other.
-pub const STREAMS_FAR_BBR: u16 = 8;
-/// While a transfer runs, more may be found better: of bbr's eight, or of a near path's few. So many at most for each processor of the
-/// smaller host: two threads each, and what a stream costs there is not seen by the network.
-pub const STREAMS_PER_PROCESSOR: u16 = 16;
-/// And so many in all: beyond, none earns its part.
-pub const STREAMS_FOUND_MAX: u16 = 64;
-/// Round trip from which a path counts as far.
-pub const FAR_RTT: Duration = Duration::from_millis(5);
-
-/// A word at least so often on every control connection, so that silence means a fault.
-pub const HEARTBEAT: Duration = Duration::from_secs(5);
-/// Silence that ends a session: several lost heartbeats, yet before a person gives up.
-pub const SILENCE: Duration = Duration::from_secs(30);
-/// From starting ssh, or connecting to a node, to its first word (`--connect-timeout`): time to type a password.
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
-/// A direct data connection that has not been made after this is raced by one the other way.
-pub const LINK_STAGGER: Duration = Duration::from_millis(1200);
-/// So long one dial may take. If neither way has worked [`LINK_STAGGER`] and this after the first: a tunnel.
-pub const LINK_TIMEOUT: Duration = Duration::from_secs(5);
-/// From accepting a connection to knowing who is there.
-pub const AUTHENTICATE_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// A block that is on its way for longer than this many times the usual, while a stream has nothing to do, is sent again.
-pub const STRAGGLER_FACTOR: u32 = 4;
-/// And never earlier than this: a pause of the scheduler is not a fault.
-pub const STRAGGLER_AGE_MIN: Duration = Duration::from_millis(500);
-
-/// The least difference of two change times where a file system keeps fractions of seconds: two ticks of the slowest kernel (100 a second).
+/// The least difference of two change times where a file system keeps fractions of seconds: two ticks of the slowest
+/// kernel (100 a second). Like the three that follow a fact about clocks and storage, not a choice.
 pub const TICK: Duration = Duration::from_millis(20);
 /// The same where it shows none: FAT counts by two seconds, ext3 and many servers by one; and a tick.
 pub const WHOLE_SECONDS: Duration = Duration::from_millis(2020);
-/// What changed so long ago is not being written by a call that began then: one call writes 2 GiB at most, at 4 MB/s or faster.
+/// What changed so long ago is not being written by a call that began then: one call writes 2 GiB at most, at 4 MB/s or
+/// faster.
 pub const SETTLED_AFTER: Duration = Duration::from_secs(600);
-/// How often a file that changes again while its last change becomes old is looked at; where that takes [`WHOLE_SECONDS`], once.
-pub const RESTS_MAX: u32 = 5;
-
-/// How often an end tells where the time of its streams goes, and what they carry: a probe is made of several.
-pub const STAGES_INTERVAL: Duration = Duration::from_millis(500);
-/// Over so long a rate is compared with what was usual: long enough for it to mean something. An end of version 2 tells as often.
-pub const STRETCH: Duration = Duration::from_secs(10);
-
-/// What has landed is told to the sender at most so often: each time wakes a thread of every process on the way and every stream of the
-/// sender, which counts at a thousand blocks a second. Shorter than anybody waits for it.
-pub const LANDED_INTERVAL: Duration = Duration::from_millis(20);
-
-/// How often progress is told.
-pub const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
-
-/// A file system that needs longer than this to sync everything is shared with others: from then on each file is synced
-/// by itself.
-pub const SYNC_ALL_PATIENCE: Duration = Duration::from_secs(1);
-
-/// What has landed is made durable and written into the marker this often: what a crash costs.
-pub const MARKER_INTERVAL: Duration = Duration::from_secs(1);
-/// Or after this many bytes, whichever is first.
-pub const MARKER_BYTES: u64 = 256 << 20;
-/// What the coarsest file systems take for one moment (FAT two seconds, ext3 and many servers one): a file that last changed so short a time ago
-/// may change once more, and its times not tell.
+/// What the coarsest file systems take for one moment (FAT two seconds, ext3 and many servers one): a file that last
+/// changed so short a time ago may change once more, and its times not tell.
 pub const CHANGE_TIME_GRAIN: Duration = Duration::from_secs(2);
-/// Attempts in a row that get nowhere before a copy is given up (`--retries`). With the pauses between them a quarter of an hour: a
-/// network that is away for ten minutes costs nobody a transfer.
-pub const RETRIES: u32 = 40;
-/// The same before anything has been reached for the first time: a mistyped name should not keep a person waiting.
-pub const FIRST_RETRIES: u32 = 4;
-/// First pause before trying again; doubled each time, with jitter.
-pub const RETRY_PAUSE: Duration = Duration::from_millis(250);
-/// Longest pause.
-pub const RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
-/// Data sent and not acknowledged, nor anything else heard, for so long: the stream is lost.
-pub const STREAM_SILENCE: Duration = Duration::from_secs(20);
-/// A read or write of a file that takes longer than this is told as stalled.
-pub const STALLED_AFTER: Duration = Duration::from_secs(10);
-/// Left by a transfer this long ago, nobody will take it up any more (`carrack gc --older-than`).
-pub const LEFTOVER_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How long a command that was told to end, by a signal or its deadline, still waits for whoever does not read what it says: a reader
-/// that is only slow takes a pipe's content in that time, and the promise is to end within 2 s.
-pub const READER_GRACE: Duration = Duration::from_millis(500);
+/// Declares [`Tuning`] so that each knob's reason, unit and default stand in one place.
+macro_rules! knobs {
+    ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = $default:expr;)+) => {
+        /// The knobs of one transfer, or of one node. [`Tuning::default`] is what the program uses; [`Tuning::check`]
+        /// holds the bounds.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct Tuning {
+            $($(#[doc = $doc])+ #[doc = concat!("\n\nDefault: `", stringify!($default), "`.")] pub $name: $type,)+
+        }
+
+        impl Tuning {
+            /// What the program uses, for constants and static tables.
+            pub const DEFAULT: Self = Self { $($name: $default,)+ };
+        }
+    };
+}
+
+knobs! {
+    /// Unit of sending, hashing, acknowledging and repair, in bytes (`--block`): a power of two within
+    /// [`limits::BLOCK_BYTES_MIN`] and [`limits::BLOCK_BYTES_MAX`]. Large enough that its frame, its acknowledgement
+    /// and its lock cost nothing per byte, and that what the marker claims of terabytes fits into memory; small enough
+    /// that a repair is cheap.
+    block_bytes: u32 = 4 << 20;
+    /// The same for files that are known to be no larger than [`Tuning::short_file_bytes`]: on a long path the last
+    /// blocks of many streams end together.
+    short_block_bytes: u32 = 1 << 20;
+    /// See [`Tuning::short_block_bytes`]; at least [`Tuning::small_file_bytes`].
+    short_file_bytes: u64 = 256 << 30;
+    /// The same for files that are known to be no larger than [`Tuning::small_file_bytes`]: what 32 streams have left
+    /// in their last blocks is then a small part of the whole.
+    small_block_bytes: u32 = 256 << 10;
+    /// See [`Tuning::small_block_bytes`]. Storage for such files is not reserved in a file system that is memory: it
+    /// would take time before the first byte.
+    small_file_bytes: u64 = 1 << 30;
+
+    /// What a stream's socket may hold that has not been sent, in bytes: more than a slice, so that the network never
+    /// waits for the reader.
+    not_sent_bytes: u32 = 1 << 20;
+    /// The same on a far path ([`Tuning::far_rtt`]), where many streams share it: what they hold back at the end each
+    /// sends alone.
+    not_sent_bytes_far: u32 = 256 << 10;
+
+    /// Files of at least this size bypass the page cache on both sides, in bytes: what is read once and written once
+    /// would push out what others work with, and lets the system run into a wall of dirty pages.
+    past_cache_file_bytes: u64 = 64 << 20;
+    /// How far ahead of its reader storage is asked for such a file, in bytes: storage is then never idle while a block
+    /// is digested and sent.
+    read_ahead_bytes: u64 = 2 << 20;
+    /// A system that reads this far ahead by itself is not asked, in bytes: it does so with large pages, at less cost.
+    system_read_ahead_bytes: u64 = 1 << 20;
+
+    /// Files up to this size travel in bundles, content inline, with no question asked before them; larger ones are
+    /// offered. In bytes, at most [`limits::BUNDLE_BYTES`]; 0 leaves empty files, links and directories to the bundles.
+    bundled_file_bytes_max: u64 = 1 << 20;
+    /// A bundle is closed when its content reaches this many bytes: one frame a few milliseconds long. Together with
+    /// one more of the largest files at most [`limits::BUNDLE_BYTES`].
+    bundle_bytes: u64 = 1 << 20;
+    /// A bundle is closed when it has this many items, from 1 to [`limits::BUNDLE_ITEMS`]. Bounds what is held per
+    /// unacknowledged bundle, and spreads 1,000,000 empty files over streams.
+    bundle_items: usize = 256;
+
+    /// Fewest data connections on a path without delay (`--streams`), where each processor of the smaller host gets
+    /// one: two overlap the work of two cores.
+    streams_near: u16 = 2;
+    /// Most data connections there: that many processors do what a path can take.
+    streams_near_max: u16 = 8;
+    /// Data connections on a path with delay, where the sending host takes loss for congestion (cubic, reno): a window
+    /// that is halved is one of many. At 50 ms and 1 Gbit/s 16 are enough for one packet lost in 10,000, for one in
+    /// 1,000 it takes 32.
+    streams_far: u16 = 32;
+    /// Data connections on a path with delay, where it does not (bbr): each stream fills the path by itself, and many
+    /// starve each other.
+    streams_far_bbr: u16 = 8;
+    /// Most data connections for each processor of the smaller host that may be found better while a transfer runs, of
+    /// bbr's eight or of a near path's few: two threads each, and the network does not see what a stream costs there.
+    streams_per_processor: u16 = 16;
+    /// Most data connections that may be found better in all: beyond, none earns its part.
+    streams_found_max: u16 = 64;
+    /// Round trip from which a path counts as far.
+    far_rtt: Duration = Duration::from_millis(5);
+
+    /// Longest pause between two words on a control connection, so that silence means a fault. At most half of
+    /// [`Tuning::silence`].
+    heartbeat: Duration = Duration::from_secs(5);
+    /// Silence that ends a session: several lost heartbeats, yet before a person gives up.
+    silence: Duration = Duration::from_secs(30);
+    /// From starting ssh, or connecting to a node, to its first word (`--connect-timeout`): time to type a password.
+    connect_timeout: Duration = Duration::from_secs(60);
+    /// A direct data connection that has not been made after this is raced by one the other way.
+    link_stagger: Duration = Duration::from_millis(1200);
+    /// The longest time for one dial. If neither way has worked [`Tuning::link_stagger`] and this after the first: a
+    /// tunnel.
+    link_timeout: Duration = Duration::from_secs(5);
+    /// From accepting a connection to knowing who is there.
+    authenticate_timeout: Duration = Duration::from_secs(10);
+
+    /// A block that is on its way for longer than this many times the usual, while a stream has nothing to do, is sent
+    /// again.
+    straggler_factor: u32 = 4;
+    /// No block is sent again for that earlier than this: a pause of the scheduler is not a fault.
+    straggler_age_min: Duration = Duration::from_millis(500);
+
+    /// How often a file that changes again while its last change becomes old is looked at; where that takes
+    /// [`WHOLE_SECONDS`], once.
+    rests_max: u32 = 5;
+
+    /// How often an end tells where the time of its streams goes, and what they carry: a probe is made of several.
+    stages_interval: Duration = Duration::from_millis(500);
+    /// How long a rate is measured before it is compared with the usual one: long enough for it to mean something. An
+    /// end of version 2 tells where its time goes as often.
+    stretch: Duration = Duration::from_secs(10);
+
+    /// Least time between two messages that tell the sender what has landed: each wakes a thread of every process on
+    /// the way and every stream of the sender, which counts at a thousand blocks a second. Shorter than anybody waits
+    /// for it.
+    landed_interval: Duration = Duration::from_millis(20);
+
+    /// How often progress is told.
+    progress_interval: Duration = Duration::from_millis(250);
+
+    /// A file system that needs longer than this to sync everything is shared with others: from then on each file is
+    /// synced by itself.
+    sync_all_patience: Duration = Duration::from_secs(1);
+
+    /// How often what has landed is made durable and written into the marker, at least 1 ms: what a crash costs.
+    marker_interval: Duration = Duration::from_secs(1);
+    /// How many bytes may land before that happens anyway.
+    marker_bytes: u64 = 256 << 20;
+
+    /// Consecutive attempts without progress before a copy is given up (`--retries`). With the pauses between them a
+    /// quarter of an hour: a network that is away for ten minutes costs nobody a transfer.
+    retries: u32 = 40;
+    /// The same before anything has been reached for the first time: a mistyped name should not keep a person waiting.
+    first_retries: u32 = 4;
+    /// First pause before trying again; doubled each time, with jitter.
+    retry_pause: Duration = Duration::from_millis(250);
+    /// Longest pause before trying again.
+    retry_pause_max: Duration = Duration::from_secs(30);
+    /// How long data may be sent without an acknowledgement, or anything else heard, before the stream is lost.
+    stream_silence: Duration = Duration::from_secs(20);
+    /// A read or write of a file that takes longer than this is told as stalled.
+    stalled_after: Duration = Duration::from_secs(10);
+    /// Age from which nobody will take up what a transfer has left (`carrack gc --older-than`).
+    leftover_age: Duration = Duration::from_secs(7 * 24 * 3600);
+
+    /// How long a command that was told to end, by a signal or its deadline, still waits for whoever does not read what
+    /// it says: a reader that is only slow takes a pipe's content in that time, and the promise is to end within 2 s.
+    reader_grace: Duration = Duration::from_millis(500);
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl Tuning {
+    /// Checks the bounds that the fields name.
+    ///
+    /// # Errors
+    /// A sentence that names the first field out of bounds.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let is_block = |bytes: u32| {
+            bytes.is_power_of_two() && (limits::BLOCK_BYTES_MIN..=limits::BLOCK_BYTES_MAX).contains(&bytes)
+        };
+        let bundle_most = self.bundle_bytes.checked_add(self.bundled_file_bytes_max);
+        let bounds = [
+            (is_block(self.block_bytes), "block_bytes is not a power of two from 64 KiB to 64 MiB"),
+            (is_block(self.short_block_bytes), "short_block_bytes is not a power of two from 64 KiB to 64 MiB"),
+            (is_block(self.small_block_bytes), "small_block_bytes is not a power of two from 64 KiB to 64 MiB"),
+            (self.small_file_bytes <= self.short_file_bytes, "small_file_bytes is above short_file_bytes"),
+            (
+                bundle_most.is_some_and(|most| most <= limits::BUNDLE_BYTES),
+                "bundle_bytes and bundled_file_bytes_max are above 16 MiB together",
+            ),
+            ((1..=limits::BUNDLE_ITEMS as usize).contains(&self.bundle_items), "bundle_items is not from 1 to 4096"),
+            (
+                (1..=limits::STREAMS).contains(&self.streams_near) && self.streams_near <= self.streams_near_max,
+                "streams_near is 0, or above streams_near_max",
+            ),
+            (self.streams_near_max <= limits::STREAMS, "streams_near_max is above 256"),
+            ((1..=limits::STREAMS).contains(&self.streams_far), "streams_far is not from 1 to 256"),
+            ((1..=limits::STREAMS).contains(&self.streams_far_bbr), "streams_far_bbr is not from 1 to 256"),
+            (self.heartbeat <= self.silence / 2, "heartbeat is above half of silence"),
+            (!self.stages_interval.is_zero(), "stages_interval is 0"),
+            (self.marker_interval >= Duration::from_millis(1), "marker_interval is below 1 ms"),
+        ];
+        bounds.into_iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, broken)| Err(broken))
+    }
+}
+
+// Of code that is not handed a value yet.
+/// See [`Tuning::block_bytes`].
+pub const BLOCK_BYTES: u32 = Tuning::DEFAULT.block_bytes;
+/// See [`Tuning::not_sent_bytes`].
+pub const NOT_SENT_BYTES: u32 = Tuning::DEFAULT.not_sent_bytes;
+/// See [`Tuning::not_sent_bytes_far`].
+pub const NOT_SENT_BYTES_FAR: u32 = Tuning::DEFAULT.not_sent_bytes_far;
+/// See [`Tuning::past_cache_file_bytes`].
+pub const PAST_CACHE_FILE_BYTES: u64 = Tuning::DEFAULT.past_cache_file_bytes;
+/// See [`Tuning::read_ahead_bytes`].
+pub const READ_AHEAD_BYTES: u64 = Tuning::DEFAULT.read_ahead_bytes;
+/// See [`Tuning::system_read_ahead_bytes`].
+pub const SYSTEM_READ_AHEAD_BYTES: u64 = Tuning::DEFAULT.system_read_ahead_bytes;
+/// See [`Tuning::bundled_file_bytes_max`].
+pub const BUNDLED_FILE_BYTES_MAX: u64 = Tuning::DEFAULT.bundled_file_bytes_max;
+/// See [`Tuning::small_file_bytes`].
+pub const SMALL_FILE_BYTES: u64 = Tuning::DEFAULT.small_file_bytes;
+/// See [`Tuning::rests_max`].
+pub const RESTS_MAX: u32 = Tuning::DEFAULT.rests_max;
+/// See [`Tuning::retries`].
+pub const RETRIES: u32 = Tuning::DEFAULT.retries;
+/// See [`Tuning::first_retries`].
+pub const FIRST_RETRIES: u32 = Tuning::DEFAULT.first_retries;
+/// See [`Tuning::far_rtt`].
+pub const FAR_RTT: Duration = Tuning::DEFAULT.far_rtt;
+/// See [`Tuning::heartbeat`].
+pub const HEARTBEAT: Duration = Tuning::DEFAULT.heartbeat;
+/// See [`Tuning::silence`].
+pub const SILENCE: Duration = Tuning::DEFAULT.silence;
+/// See [`Tuning::link_stagger`].
+pub const LINK_STAGGER: Duration = Tuning::DEFAULT.link_stagger;
+/// See [`Tuning::link_timeout`].
+pub const LINK_TIMEOUT: Duration = Tuning::DEFAULT.link_timeout;
+/// See [`Tuning::authenticate_timeout`].
+pub const AUTHENTICATE_TIMEOUT: Duration = Tuning::DEFAULT.authenticate_timeout;
+/// See [`Tuning::stages_interval`].
+pub const STAGES_INTERVAL: Duration = Tuning::DEFAULT.stages_interval;
+/// See [`Tuning::stretch`].
+pub const STRETCH: Duration = Tuning::DEFAULT.stretch;
+/// See [`Tuning::progress_interval`].
+pub const PROGRESS_INTERVAL: Duration = Tuning::DEFAULT.progress_interval;
+/// See [`Tuning::sync_all_patience`].
+pub const SYNC_ALL_PATIENCE: Duration = Tuning::DEFAULT.sync_all_patience;
+/// See [`Tuning::marker_interval`].
+pub const MARKER_INTERVAL: Duration = Tuning::DEFAULT.marker_interval;
+/// See [`Tuning::retry_pause`].
+pub const RETRY_PAUSE: Duration = Tuning::DEFAULT.retry_pause;
+/// See [`Tuning::retry_pause_max`].
+pub const RETRY_PAUSE_MAX: Duration = Tuning::DEFAULT.retry_pause_max;
+/// See [`Tuning::stream_silence`].
+pub const STREAM_SILENCE: Duration = Tuning::DEFAULT.stream_silence;
+/// See [`Tuning::stalled_after`].
+pub const STALLED_AFTER: Duration = Tuning::DEFAULT.stalled_after;
+/// See [`Tuning::leftover_age`].
+pub const LEFTOVER_AGE: Duration = Tuning::DEFAULT.leftover_age;
+/// See [`Tuning::reader_grace`].
+pub const READER_GRACE: Duration = Tuning::DEFAULT.reader_grace;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tuning_check_names_the_field_out_of_bounds() {
+        assert_eq!(Tuning::default().check(), Ok(()));
+        type Case = (fn(&mut Tuning), &'static str);
+        let cases: [Case; 13] = [
+            (|tuning| tuning.block_bytes = 3 << 20, "block_bytes"),
+            (|tuning| tuning.short_block_bytes = limits::BLOCK_BYTES_MIN / 2, "short_block_bytes"),
+            (|tuning| tuning.small_block_bytes = limits::BLOCK_BYTES_MAX * 2, "small_block_bytes"),
+            (|tuning| tuning.small_file_bytes = tuning.short_file_bytes + 1, "small_file_bytes"),
+            (|tuning| tuning.bundle_bytes = u64::MAX, "bundle_bytes"),
+            (|tuning| tuning.bundled_file_bytes_max = limits::BUNDLE_BYTES, "bundle_bytes"),
+            (|tuning| tuning.bundle_items = 0, "bundle_items"),
+            (|tuning| tuning.streams_near = tuning.streams_near_max + 1, "streams_near"),
+            (|tuning| tuning.streams_near_max = limits::STREAMS + 1, "streams_near_max"),
+            (|tuning| tuning.streams_far = 0, "streams_far "),
+            (|tuning| tuning.heartbeat = tuning.silence, "heartbeat"),
+            (|tuning| tuning.stages_interval = Duration::ZERO, "stages_interval"),
+            (|tuning| tuning.marker_interval = Duration::ZERO, "marker_interval"),
+        ];
+        for (change, field) in cases {
+            let mut tuning = Tuning::default();
+            change(&mut tuning);
+            let broken = tuning.check().expect_err(field);
+            assert!(broken.starts_with(field), "{field}: {broken}");
+        }
+        let smallest = Tuning { bundled_file_bytes_max: 0, bundle_items: 1, ..Tuning::default() };
+        assert_eq!(smallest.check(), Ok(()), "bundles can be turned off");
+    }
+}

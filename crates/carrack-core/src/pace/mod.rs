@@ -5,26 +5,27 @@ pub mod streams;
 
 use std::time::{Duration, Instant};
 
-use crate::{limits, tuning};
+use crate::limits;
+use crate::tuning::Tuning;
 
 /// Streams to begin with, from the path's round trip, the sending host's congestion control (empty if it is not known) and the number
 /// of processors of the smaller host.
-pub fn initial_streams(round_trip: Duration, congestion: &str, processors: usize) -> u16 {
-    if round_trip >= tuning::FAR_RTT {
-        return if congestion.starts_with("bbr") { tuning::STREAMS_FAR_BBR } else { tuning::STREAMS_FAR };
+pub fn initial_streams(tuning: &Tuning, round_trip: Duration, congestion: &str, processors: usize) -> u16 {
+    if round_trip >= tuning.far_rtt {
+        return if congestion.starts_with("bbr") { tuning.streams_far_bbr } else { tuning.streams_far };
     }
     // Near, a stream is limited by one core on each side: as many as cores, within reason.
-    u16::try_from(processors).unwrap_or(limits::STREAMS).clamp(tuning::STREAMS_NEAR, tuning::STREAMS_NEAR_MAX)
+    u16::try_from(processors).unwrap_or(limits::STREAMS).clamp(tuning.streams_near, tuning.streams_near_max)
 }
 
 /// The unit of sending for sources of these sizes, in bytes; `None` for one that is not a file of known size. The same sources get
 /// the same again: what an interrupted copy has left is taken up block by block.
-pub fn block_bytes(sizes: impl IntoIterator<Item = Option<u64>>) -> u32 {
+pub fn block_bytes(tuning: &Tuning, sizes: impl IntoIterator<Item = Option<u64>>) -> u32 {
     let largest = sizes.into_iter().try_fold(0, |largest, size| Some(size?.max(largest)));
     match largest {
-        Some(0..=tuning::SMALL_FILE_BYTES) => tuning::SMALL_BLOCK_BYTES,
-        Some(0..=tuning::SHORT_FILE_BYTES) => tuning::SHORT_BLOCK_BYTES,
-        _ => tuning::BLOCK_BYTES,
+        Some(size) if size <= tuning.small_file_bytes => tuning.small_block_bytes,
+        Some(size) if size <= tuning.short_file_bytes => tuning.short_block_bytes,
+        _ => tuning.block_bytes,
     }
 }
 
@@ -63,22 +64,22 @@ mod tests {
     fn streams_follow_the_path() {
         let near = Duration::from_micros(100);
         for (processors, streams) in [(1, 2), (4, 4), (128, 8)] {
-            assert_eq!(initial_streams(near, "bbr", processors), streams);
-            assert_eq!(initial_streams(near, "cubic", processors), streams);
+            assert_eq!(initial_streams(&Tuning::DEFAULT, near, "bbr", processors), streams);
+            assert_eq!(initial_streams(&Tuning::DEFAULT, near, "cubic", processors), streams);
         }
         let far = Duration::from_millis(50);
         for (congestion, streams) in [("cubic", 32), ("reno", 32), ("", 32), ("bbr", 8), ("bbr3", 8)] {
-            assert_eq!(initial_streams(far, congestion, 2), streams);
+            assert_eq!(initial_streams(&Tuning::DEFAULT, far, congestion, 2), streams);
         }
     }
 
     #[test]
     fn blocks_are_small_where_all_is_known_to_be_short() {
-        assert_eq!(block_bytes([Some(5), Some(1 << 30)]), 256 << 10);
-        assert_eq!(block_bytes([Some((1 << 30) + 1), Some(5)]), 1 << 20);
-        assert_eq!(block_bytes([Some(5), Some(256 << 30)]), 1 << 20);
-        assert_eq!(block_bytes([Some(5), Some((256 << 30) + 1)]), 4 << 20);
-        assert_eq!(block_bytes([Some(5), None]), 4 << 20);
+        assert_eq!(block_bytes(&Tuning::DEFAULT, [Some(5), Some(1 << 30)]), 256 << 10);
+        assert_eq!(block_bytes(&Tuning::DEFAULT, [Some((1 << 30) + 1), Some(5)]), 1 << 20);
+        assert_eq!(block_bytes(&Tuning::DEFAULT, [Some(5), Some(256 << 30)]), 1 << 20);
+        assert_eq!(block_bytes(&Tuning::DEFAULT, [Some(5), Some((256 << 30) + 1)]), 4 << 20);
+        assert_eq!(block_bytes(&Tuning::DEFAULT, [Some(5), None]), 4 << 20);
     }
 
     #[test]

@@ -25,7 +25,8 @@ use std::fmt;
 use std::time::Duration;
 
 use super::limit::{Stage, StageTimes, limit};
-use crate::{limits, tuning};
+use crate::limits;
+use crate::tuning::Tuning;
 
 /// At the beginning windows still grow: nothing is measured.
 const SETTLING: Duration = Duration::from_secs(2);
@@ -224,13 +225,15 @@ pub struct StreamControl {
     fruitless: u32,
     /// Share of segments that is taken for the path's own loss.
     path_loss: f64,
+    /// Files up to this size travel in bundles.
+    bundled_file_bytes_max: u64,
 }
 
 impl StreamControl {
     /// Begins with so many streams, where the smaller host has so many processors.
-    pub fn new(streams: u16, processors: usize) -> Self {
-        let most = u16::try_from(processors.saturating_mul(usize::from(tuning::STREAMS_PER_PROCESSOR)));
-        let most = most.unwrap_or(u16::MAX).min(tuning::STREAMS_FOUND_MAX).min(limits::STREAMS);
+    pub fn new(tuning: &Tuning, streams: u16, processors: usize) -> Self {
+        let most = u16::try_from(processors.saturating_mul(usize::from(tuning.streams_per_processor)));
+        let most = most.unwrap_or(u16::MAX).min(tuning.streams_found_max).min(limits::STREAMS);
         Self {
             streams,
             fewest: streams.min(STREAMS_MIN),
@@ -247,6 +250,7 @@ impl StreamControl {
             fallen: 0,
             fruitless: 0,
             path_loss: 0.0,
+            bundled_file_bytes_max: tuning.bundled_file_bytes_max,
         }
     }
 
@@ -314,7 +318,7 @@ impl StreamControl {
         self.begun = Some(sample);
         let bytes = sample.delivered.saturating_sub(begun.delivered);
         let items = sample.items.saturating_sub(begun.items);
-        if bytes == 0 || bytes < items.saturating_mul(tuning::BUNDLED_FILE_BYTES_MAX) {
+        if bytes == 0 || bytes < items.saturating_mul(self.bundled_file_bytes_max) {
             return None;
         }
         let (sent, again) =

@@ -30,7 +30,7 @@ struct Run {
 impl Run {
     fn new(streams: u16, processors: usize, path: Path) -> Self {
         Self {
-            control: StreamControl::new(streams, processors),
+            control: StreamControl::new(&Tuning::DEFAULT, streams, processors),
             path,
             noise: 0.0,
             state: 1,
@@ -286,7 +286,7 @@ fn never_beyond_what_processors_and_politeness_allow() {
         assert_eq!(seen, Some(most), "{:?}", run.changes);
     }
     // What was begun with is not taken for too many by itself.
-    assert_eq!(StreamControl::new(32, 1).most, 32);
+    assert_eq!(StreamControl::new(&Tuning::DEFAULT, 32, 1).most, 32);
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn near_the_end_what_was_taken_away_on_trial_comes_back() {
 /// Whatever an end makes up, the number stays within its bounds, and nothing panics.
 #[test]
 fn samples_that_make_no_sense() {
-    let (mut run, mut control) = (Run::new(2, 2, capped(0.0, 0.0)), StreamControl::new(2, 2));
+    let (mut run, mut control) = (Run::new(2, 2, capped(0.0, 0.0)), StreamControl::new(&Tuning::DEFAULT, 2, 2));
     let odd = [0, 1, 1 << 20, 1 << 40, u64::MAX / 2, u64::MAX];
     let mut pick = |count: usize| ((run.chance() + 6.0) / 12.0 * count as f64) as usize % count;
     for _ in 0..50_000 {

@@ -15,10 +15,10 @@ use std::collections::BTreeMap;
 use crate::digest::{BlockDigest, FileDigests, block_count, is_main_of};
 use crate::fingerprint::Fingerprint;
 use crate::limits;
+use crate::limits::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN};
 use crate::path::check_relative;
 use crate::report::ItemKind;
 use crate::request::{Digests, Durability, MainDigest};
-use crate::tuning::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN};
 use crate::wire::control::kind_number;
 
 /// The version of the format that is written, and the only one that is read.

@@ -11,6 +11,7 @@ use super::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use super::simulation::plan::Rng;
 use crate::digest::{BlockDigest, FileDigests, block_count, block_length, from_xxh128};
 use crate::request::{Digests, Durability, Existing, MainDigest, Verify};
+use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
 use crate::wire::frame::Trailer;
 use crate::wire::peer::{ItemResult, Offer, PeerMessage};
@@ -75,7 +76,7 @@ impl Case {
         let data: Vec<u8> = std::iter::repeat_with(|| rng.next() as u8).take(size).collect();
         let digests = Digests { main: Some(main), ..options(block_bytes).digests };
         let options = TransferOptions { digests, ..options(block_bytes) };
-        let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: false });
+        let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: false, tuning: Tuning::DEFAULT });
         (0..streams).for_each(|stream| receiver.handle_stream(stream));
         let told = seed.is_multiple_of(2).then_some(size as u64);
         receiver.handle_message(offer(1, told)).expect("an offer is welcome");

@@ -22,13 +22,14 @@ use self::incoming::{Incoming, State, Written};
 use super::Unit;
 use crate::digest::{BlockDigest, FileDigests, is_main_of};
 use crate::failure::{ErrorCode, Failure, Side};
+use crate::limits;
 use crate::report::ItemKind;
 use crate::request::Verify;
+use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
 use crate::wire::frame::Trailer;
 use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage, QueryItem};
 use crate::wire::{ProtocolError, VERSION_DIRECTORIES_FAILED, VERSION_RESUME};
-use crate::{limits, tuning};
 
 /// What has to be done outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +82,8 @@ pub struct ReceiverConfig {
     /// What has landed is to be checkpointed: there is a marker to write it down in, or it is read back block by block. Then
     /// [`ReceiverAction::Publish`] need not read anything back. Of version 2 on.
     pub checkpoints: bool,
+    /// Knobs: how often it acknowledges and checkpoints.
+    pub tuning: Tuning,
 }
 
 /// How a stream is to treat a block that begins.
@@ -115,6 +118,7 @@ pub enum Opened {
 #[derive(Debug)]
 pub struct Receiver {
     options: TransferOptions,
+    tuning: Tuning,
     items: BTreeMap<u64, Incoming>,
     waiting: VecDeque<Offer>,
     last_offer: u64,
@@ -174,6 +178,7 @@ impl Receiver {
     pub fn new(config: ReceiverConfig) -> Self {
         Self {
             options: config.options,
+            tuning: config.tuning,
             items: BTreeMap::new(),
             waiting: VecDeque::new(),
             last_offer: 0,
@@ -734,7 +739,7 @@ impl Receiver {
         }
         // Where more waits than one message holds, the next one follows at once.
         if self.landed_blocks.is_empty() && self.landed_bundles.is_empty() {
-            self.landed_at = self.now.map(|now| now + tuning::LANDED_INTERVAL);
+            self.landed_at = self.now.map(|now| now + self.tuning.landed_interval);
         }
         Some(PeerMessage::Landed { blocks, bundles })
     }

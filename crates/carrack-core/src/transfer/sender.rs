@@ -34,10 +34,11 @@ use super::{ScannedItem, Unit};
 use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::report::{Faults, ItemKind, ItemReport, Outcome, Progress};
+use crate::tuning::Tuning;
 use crate::wire::VERSION_RESUME;
 use crate::wire::control::TransferOptions;
 use crate::wire::peer::{DirectoryAttributes, ItemResult, Offer, PeerMessage};
-use crate::{limits, path, tuning};
+use crate::{limits, path};
 
 /// Work for a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +122,8 @@ pub struct SenderConfig {
     pub targets: Vec<Vec<u8>>,
     /// An earlier attempt may have published items: ask about small ones before they are sent.
     pub known: bool,
+    /// Knobs: what is bundled, and when a stream counts as slow.
+    pub tuning: Tuning,
 }
 
 /// The sending half of a transfer.
@@ -200,13 +203,13 @@ impl Sender {
     /// A sender with nothing to send yet.
     pub fn new(config: SenderConfig) -> Self {
         Self {
+            bundles: Bundles::default(),
+            streams: Streams::new(&config.tuning),
             config,
             next_number: 1,
-            bundles: Bundles::default(),
             offers_waiting: VecDeque::new(),
             items: BTreeMap::new(),
             sendable: VecDeque::new(),
-            streams: Streams::default(),
             last_loss: None,
             directories: DirectoryLog::default(),
             directories_failed: BTreeSet::new(),
@@ -248,6 +251,12 @@ impl Sender {
     /// Both ends can go on from an earlier attempt, send whole items again, and outlive their streams.
     fn recovers(&self) -> bool {
         self.config.options.version >= VERSION_RESUME
+    }
+
+    /// Whether an item travels in a bundle: small files, links and directories do.
+    fn is_bundled(&self, item: &ScannedItem) -> bool {
+        let most = self.config.tuning.bundled_file_bytes_max;
+        item.kind != ItemKind::File || item.size.is_some_and(|size| size <= most)
     }
 
     /// Where an item goes, relative to the destination.
@@ -294,10 +303,10 @@ impl Sender {
                 self.progress.bytes_found += item.size.unwrap_or(0);
             }
         }
-        if !is_bundled(&item) {
+        if !self.is_bundled(&item) {
             self.offers_waiting.push_back((item, 0));
             self.make_offers();
-        } else if self.bundles.fill(now, item) {
+        } else if self.bundles.fill(&self.config.tuning, now, item) {
             self.close_filling();
         }
     }
@@ -577,11 +586,6 @@ impl Sender {
             Some(SenderAction::Send(PeerMessage::Confirm { item, first, count }))
         })
     }
-}
-
-/// Small files, links and directories travel together.
-fn is_bundled(item: &ScannedItem) -> bool {
-    item.kind != ItemKind::File || item.size.is_some_and(|size| size <= tuning::BUNDLED_FILE_BYTES_MAX)
 }
 
 /// What became of an item of a bundle.

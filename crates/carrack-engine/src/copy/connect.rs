@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::report::{ErrorCode, Failure, LinkReport, Side};
 use carrack_core::request::{CongestionControl, CopyRequest, Encrypt, LinkKind};
-use carrack_core::tuning::{FAR_RTT, LINK_STAGGER, LINK_TIMEOUT, SILENCE};
+use carrack_core::tuning::{FAR_RTT, LINK_STAGGER, LINK_TIMEOUT, SILENCE, Tuning};
 use carrack_core::wire::VERSION_MASKED_HELLO;
 use carrack_core::wire::control::{Ask, Dial, Dialed, Listen, Listening, Paths, Session, SessionKey, Tell, Tunnel};
 use carrack_core::wire::mux::Channel;
@@ -373,7 +373,10 @@ fn stream_count(request: &CopyRequest, plan: &Plan, round_trip: Duration, ends: 
     let processors = ends.processors();
     let chosen = request.options.congestion.as_ref().map(CongestionControl::name);
     let congestion = chosen.unwrap_or(&ends.source.welcome.congestion);
-    request.options.streams.unwrap_or_else(|| pace::initial_streams(round_trip, congestion, processors))
+    request
+        .options
+        .streams
+        .unwrap_or_else(|| pace::initial_streams(&Tuning::DEFAULT, round_trip, congestion, processors))
 }
 
 /// How many dials an end may be asked for at once. One elsewhere still has to have room for what else is asked of it.

@@ -12,6 +12,7 @@ use carrack_core::pace;
 use carrack_core::path::{check_relative, display_bytes, join};
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
 use carrack_core::request::CopyRequest;
+use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{Ask, PathFacts, Paths, Source, Tell, kind_from_number};
 
 use super::ends::Ends;
@@ -187,7 +188,7 @@ fn inspect(
 fn block_bytes(request: &CopyRequest, facts: &[Option<PathFacts>]) -> u32 {
     let size = |facts: &PathFacts| (kind(facts) == Some(ItemKind::File)).then_some(facts.size);
     let sizes = facts.iter().map(|facts| facts.as_ref().and_then(size));
-    request.options.block_bytes.unwrap_or_else(|| pace::block_bytes(sizes))
+    request.options.block_bytes.unwrap_or_else(|| pace::block_bytes(&Tuning::DEFAULT, sizes))
 }
 
 /// A sink, or a stream of bytes in order.

@@ -7,6 +7,7 @@ use carrack_core::pace::limit::StageTimes;
 use carrack_core::pace::streams::{Change, Sample, StreamControl};
 use carrack_core::report::Progress;
 use carrack_core::request::CopyRequest;
+use carrack_core::tuning::Tuning;
 use carrack_core::wire::VERSION_RETIRE;
 use carrack_core::wire::control::Stages;
 
@@ -30,7 +31,7 @@ impl Tune {
         if fixed || ends.version() < VERSION_RETIRE {
             return None;
         }
-        let control = StreamControl::new(link.report.streams, ends.processors());
+        let control = StreamControl::new(&Tuning::DEFAULT, link.report.streams, ends.processors());
         Some(Self { control, progress: Progress::default(), destination: StageTimes::default() })
     }
 

@@ -13,7 +13,7 @@ use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, Side};
 use carrack_core::request::Verify;
 use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
-use carrack_core::tuning::{SILENCE, SLICE_BYTES, STAGES_INTERVAL};
+use carrack_core::tuning::{SILENCE, SLICE_BYTES, STAGES_INTERVAL, Tuning};
 use carrack_core::wire::bounds::Expected;
 use carrack_core::wire::control::{Ended, Tell, TransferOptions};
 use carrack_core::wire::frame::{
@@ -104,7 +104,11 @@ impl ReceiveRun {
         let marked =
             matches!(&destination, Destination::Tree(tree) if tree.keeps_marker() || options.verify == Verify::Disk);
         let run = Arc::new(Self {
-            machine: Mutex::new(Receiver::new(ReceiverConfig { options, checkpoints: marked })),
+            machine: Mutex::new(Receiver::new(ReceiverConfig {
+                options,
+                checkpoints: marked,
+                tuning: Tuning::DEFAULT,
+            })),
             changed: Condvar::new(),
             options,
             destination,

@@ -17,7 +17,7 @@ use carrack_core::transfer::ScannedItem;
 use carrack_core::transfer::sender::{
     BlockJob, Bundle, Job, Next, Sender, SenderAction, SenderConfig, SenderTotals, SentItem, changed_unseen,
 };
-use carrack_core::tuning::{BUNDLED_FILE_BYTES_MAX, PROGRESS_INTERVAL, SLICE_BYTES, STAGES_INTERVAL};
+use carrack_core::tuning::{BUNDLED_FILE_BYTES_MAX, PROGRESS_INTERVAL, SLICE_BYTES, STAGES_INTERVAL, Tuning};
 use carrack_core::wire::VERSION_FINGERPRINT;
 use carrack_core::wire::control::{Ended, Items, StreamLost, Tell, TransferOptions};
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
@@ -88,7 +88,12 @@ impl SendRun {
         known: bool,
         voice: Voice,
     ) -> Arc<Self> {
-        let config = SenderConfig { options, targets: roots.iter().map(|root| root.target.clone()).collect(), known };
+        let config = SenderConfig {
+            options,
+            targets: roots.iter().map(|root| root.target.clone()).collect(),
+            known,
+            tuning: Tuning::DEFAULT,
+        };
         let run = Arc::new(Self {
             machine: Mutex::new(Sender::new(config)),
             changed: Condvar::new(),

@@ -27,7 +27,7 @@ use crate::sandbox::{CANARY, Sandbox};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The unit of the hostile transfers: the smallest.
-pub const BLOCK: u32 = carrack_core::tuning::BLOCK_BYTES_MIN;
+pub const BLOCK: u32 = carrack_core::limits::BLOCK_BYTES_MIN;
 
 /// One control connection to an agent.
 pub struct Session {

@@ -3,7 +3,7 @@
 //! `K M G T P` and `KiB …` are powers of 1024, `KB …` powers of 1000, as in dd and rsync. A small `b` is refused: who
 //! types `100Mb` may mean megabits, and would get eight times what was asked for.
 
-use carrack_core::tuning;
+use carrack_core::limits;
 
 /// Parses a number of bytes: `4096`, `64K`, `1.5GiB`, `20MB`. A fraction of a byte is rounded down.
 pub fn parse_size(text: &str) -> Result<u64, String> {
@@ -72,7 +72,7 @@ pub fn parse_rate(text: &str) -> Result<Option<u64>, String> {
 
 /// Parses a block size: a power of two within its bounds.
 pub fn parse_block(text: &str) -> Result<u32, String> {
-    let (min, max) = (tuning::BLOCK_BYTES_MIN, tuning::BLOCK_BYTES_MAX);
+    let (min, max) = (limits::BLOCK_BYTES_MIN, limits::BLOCK_BYTES_MAX);
     match u32::try_from(parse_size(text)?) {
         Ok(bytes) if bytes.is_power_of_two() && (min..=max).contains(&bytes) => Ok(bytes),
         _ => Err(format!("{text:?} is not a block size: a power of two from {}K to {}M", min >> 10, max >> 20)),
@@ -161,9 +161,9 @@ mod tests {
     #[test]
     fn blocks() {
         assert_eq!(parse_block("4M"), Ok(4 << 20));
-        assert_eq!(parse_block("64K"), Ok(tuning::BLOCK_BYTES_MIN));
-        assert_eq!(parse_block("65536"), Ok(tuning::BLOCK_BYTES_MIN));
-        assert_eq!(parse_block("64M"), Ok(tuning::BLOCK_BYTES_MAX));
+        assert_eq!(parse_block("64K"), Ok(limits::BLOCK_BYTES_MIN));
+        assert_eq!(parse_block("65536"), Ok(limits::BLOCK_BYTES_MIN));
+        assert_eq!(parse_block("64M"), Ok(limits::BLOCK_BYTES_MAX));
         for text in ["0", "1", "32K", "128M", "3M", "4MB", "4G", "4P", "x", ""] {
             assert!(parse_block(text).is_err(), "{text:?}");
         }

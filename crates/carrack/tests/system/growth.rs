@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use carrack_core::pace::initial_streams;
+use carrack_core::tuning::Tuning;
 use carrack_faults::link::{ADDRESSES, Host, Link, Setup};
 use serde_json::Value;
 
@@ -46,7 +47,7 @@ fn streams_come_where_each_is_slow_and_go_where_the_link_is() {
     command.args(["--json", &node.token(), "tree/", &node.at("there")]);
     let mut running = Running::start(&mut link.host(Host::Near).on(&command));
     // With the control connection.
-    let first = usize::from(initial_streams(Duration::ZERO, "", carrack_sys::host::cpu_count())) + 1;
+    let first = usize::from(initial_streams(&Tuning::DEFAULT, Duration::ZERO, "", carrack_sys::host::cpu_count())) + 1;
     let mut most = 0;
     let mut now = || {
         let now = connections(&link, Host::Near, &node.address);

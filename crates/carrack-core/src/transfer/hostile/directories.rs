@@ -11,6 +11,7 @@ use crate::transfer::ScannedItem;
 use crate::transfer::orders::options;
 use crate::transfer::receiver::{Receiver, ReceiverAction, ReceiverConfig};
 use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig};
+use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
 use crate::wire::{PROTOCOL_VERSION, VERSION_DIRECTORIES_FAILED};
 
@@ -20,7 +21,8 @@ fn of_version(version: u32) -> TransferOptions {
 
 /// What a receiver says of so many directories, each of which fails for a reason of as many bytes as there may be.
 fn said(version: u32, count: usize) -> Vec<PeerMessage> {
-    let mut receiver = Receiver::new(ReceiverConfig { options: of_version(version), checkpoints: false });
+    let mut receiver =
+        Receiver::new(ReceiverConfig { options: of_version(version), checkpoints: false, tuning: Tuning::DEFAULT });
     receiver.handle_message(PeerMessage::Directories(Vec::new())).unwrap();
     receiver.handle_message(PeerMessage::Finish).unwrap();
     let message = "w".repeat(limits::ERROR_TEXT_BYTES);
@@ -35,7 +37,12 @@ fn said(version: u32, count: usize) -> Vec<PeerMessage> {
 /// A sender that has told of so many directories.
 fn told(count: usize) -> Sender {
     let now = Instant::now();
-    let config = SenderConfig { options: of_version(PROTOCOL_VERSION), targets: vec![b"d".to_vec()], known: false };
+    let config = SenderConfig {
+        options: of_version(PROTOCOL_VERSION),
+        targets: vec![b"d".to_vec()],
+        known: false,
+        tuning: Tuning::DEFAULT,
+    };
     let mut sender = Sender::new(config);
     sender.handle_stream(0);
     let work = |sender: &mut Sender| {
@@ -111,6 +118,11 @@ fn no_more_directories_fail_than_were_told() {
     is_violation(sender.handle_message(now, failed(1)));
     let finished = PeerMessage::Finished { durable: true, failures: vec![(b"d/0".to_vec(), failure())] };
     is_violation(sender.handle_message(now, finished));
-    let mut early = Sender::new(SenderConfig { options: of_version(4), targets: vec![Vec::new()], known: false });
+    let mut early = Sender::new(SenderConfig {
+        options: of_version(4),
+        targets: vec![Vec::new()],
+        known: false,
+        tuning: Tuning::DEFAULT,
+    });
     is_violation(early.handle_message(now, failed(1)));
 }

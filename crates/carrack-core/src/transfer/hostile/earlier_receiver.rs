@@ -5,11 +5,12 @@ use std::time::Instant;
 
 use super::receiver::{actions, recovering};
 use super::*;
+use crate::limits;
 use crate::request::Verify;
 use crate::transfer::orders::offer;
 use crate::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction};
+use crate::tuning::Tuning;
 use crate::wire::frame::Trailer;
-use crate::{limits, tuning};
 
 const SIZE: u64 = 5000;
 
@@ -157,18 +158,18 @@ fn what_has_landed_is_checkpointed_now_and_then() {
     assert_eq!(receiver.next_deadline(), None);
     deliver(&mut receiver, 0, digest(0));
     deliver(&mut receiver, 2, digest(2));
-    let due = now + tuning::MARKER_INTERVAL;
+    let due = now + Tuning::DEFAULT.marker_interval;
     assert_eq!(receiver.next_deadline(), Some(due));
     assert_eq!(checkpoint(&actions(&mut receiver)), None);
     receiver.handle_time(due);
     assert_eq!(checkpoint(&actions(&mut receiver)), Some(vec![0, 2]));
     // One at a time; what lands meanwhile waits for the next.
     deliver(&mut receiver, 1, digest(1));
-    receiver.handle_time(due + 2 * tuning::MARKER_INTERVAL);
+    receiver.handle_time(due + 2 * Tuning::DEFAULT.marker_interval);
     assert_eq!(checkpoint(&actions(&mut receiver)), None);
     assert_eq!(receiver.unsaved(), [(1, vec![(1, digest(1))])]);
     receiver.handle_checkpointed(1, Ok(Vec::new()));
-    receiver.handle_time(due + 4 * tuning::MARKER_INTERVAL);
+    receiver.handle_time(due + 4 * Tuning::DEFAULT.marker_interval);
     assert_eq!(checkpoint(&actions(&mut receiver)), Some(vec![1]));
     receiver.handle_checkpointed(1, Ok(Vec::new()));
     assert_eq!((receiver.next_deadline(), receiver.unsaved()), (None, Vec::new()));
@@ -180,6 +181,7 @@ fn many_bytes_are_checkpointed_at_once() {
     let mut receiver = Receiver::new(crate::transfer::receiver::ReceiverConfig {
         options: crate::transfer::orders::options_v2(block),
         checkpoints: true,
+        tuning: Tuning::DEFAULT,
     });
     receiver.handle_stream(0);
     receiver.handle_message(offer(1, Some(1 << 40))).unwrap();
@@ -227,7 +229,7 @@ fn that_a_block_landed_is_told_before_it_is_taken_back() {
     receiver.handle_time(now);
     actions(&mut receiver);
     deliver(&mut receiver, 0, digest(0));
-    receiver.handle_time(now + tuning::MARKER_INTERVAL);
+    receiver.handle_time(now + Tuning::DEFAULT.marker_interval);
     assert!(matches!(receiver.poll_action(), Some(ReceiverAction::Checkpoint { .. })));
     deliver(&mut receiver, 1, digest(1));
     receiver.handle_checkpointed(1, Ok(vec![0]));
@@ -247,7 +249,7 @@ fn nothing_is_published_while_a_sync_is_under_way() {
     receiver.handle_time(now);
     receiver.handle_message(confirm(1, 4)).unwrap();
     deliver(&mut receiver, 0, digest(0));
-    receiver.handle_time(now + tuning::MARKER_INTERVAL);
+    receiver.handle_time(now + Tuning::DEFAULT.marker_interval);
     assert_eq!(checkpoint(&actions(&mut receiver)), Some(vec![0]));
     complete(&mut receiver);
     assert!(!publishes(&actions(&mut receiver)));
@@ -278,7 +280,7 @@ fn a_sync_that_fails_after_the_end_leaves_nothing_to_take_up() {
     let mut receiver = resumed(Verify::Wire, &[]);
     receiver.handle_time(now);
     deliver(&mut receiver, 0, digest(0));
-    receiver.handle_time(now + tuning::MARKER_INTERVAL);
+    receiver.handle_time(now + Tuning::DEFAULT.marker_interval);
     assert_eq!(checkpoint(&actions(&mut receiver)), Some(vec![0]));
     deliver(&mut receiver, 1, digest(1));
     receiver.fail(failure());
@@ -294,6 +296,7 @@ fn version_1_hears_of_failures_only() {
     let mut receiver = Receiver::new(crate::transfer::receiver::ReceiverConfig {
         options: crate::transfer::orders::options(BLOCK),
         checkpoints: true,
+        tuning: Tuning::DEFAULT,
     });
     receiver.handle_stream(0);
     for message in [confirm(0, 1), PeerMessage::Query { bundle: 1, items: vec![question(0)] }] {

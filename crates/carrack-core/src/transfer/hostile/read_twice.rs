@@ -10,6 +10,7 @@ use crate::request::Verify;
 use crate::transfer::orders::{offer, options_v2};
 use crate::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use crate::transfer::sender::{Sender, SenderAction, SenderConfig};
+use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
 use crate::wire::frame::Trailer;
 
@@ -36,7 +37,12 @@ fn digests(contents: [u8; 4]) -> FileDigests {
 /// A sender that has sent these four blocks down the first of two streams, and what it did after that.
 fn sent(contents: [u8; 4]) -> (Sender, Vec<SenderAction>) {
     let now = Instant::now();
-    let mut sender = Sender::new(SenderConfig { options: options(), targets: vec![Vec::new()], known: false });
+    let mut sender = Sender::new(SenderConfig {
+        options: options(),
+        targets: vec![Vec::new()],
+        known: false,
+        tuning: Tuning::DEFAULT,
+    });
     (0..2).for_each(|stream| sender.handle_stream(stream));
     sender.handle_item(now, file("large", Some(SIZE)));
     sender.handle_scan_complete();
@@ -55,7 +61,7 @@ fn actions(sender: &mut Sender) -> Vec<SenderAction> {
 
 /// A receiver with the file's part.
 fn receiver() -> Receiver {
-    let mut receiver = Receiver::new(ReceiverConfig { options: options(), checkpoints: true });
+    let mut receiver = Receiver::new(ReceiverConfig { options: options(), checkpoints: true, tuning: Tuning::DEFAULT });
     (0..2).for_each(|stream| receiver.handle_stream(stream));
     receiver.handle_message(offer(1, Some(SIZE))).unwrap();
     receiver.handle_opened(1, Opened::Ready);

@@ -10,12 +10,14 @@ use crate::request::Verify;
 use crate::transfer::BLOCKS_AHEAD;
 use crate::transfer::orders::{offer, options, options_v2};
 use crate::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
+use crate::tuning::Tuning;
 use crate::wire::VERSION_XXH128;
 use crate::wire::control::TransferOptions;
 use crate::wire::frame::Trailer;
 
 fn receiver() -> Receiver {
-    let mut receiver = Receiver::new(ReceiverConfig { options: options(BLOCK), checkpoints: false });
+    let mut receiver =
+        Receiver::new(ReceiverConfig { options: options(BLOCK), checkpoints: false, tuning: Tuning::DEFAULT });
     (0..3).for_each(|stream| receiver.handle_stream(stream));
     receiver
 }
@@ -32,7 +34,7 @@ fn open(size: Option<u64>) -> Receiver {
 /// A receiver that checkpoints, between two that can go on from an earlier attempt.
 pub(super) fn recovering(verify: Verify) -> Receiver {
     let options = TransferOptions { verify, ..options_v2(BLOCK) };
-    let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: true });
+    let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: true, tuning: Tuning::DEFAULT });
     (0..3).for_each(|stream| receiver.handle_stream(stream));
     receiver
 }
@@ -67,7 +69,7 @@ fn what_lands_in_a_short_while_is_told_together() {
         deliver(&mut receiver, block * u64::from(BLOCK), BLOCK, false);
         assert_eq!(actions(&mut receiver), []);
     }
-    let due = now + crate::tuning::LANDED_INTERVAL;
+    let due = now + Tuning::DEFAULT.landed_interval;
     assert_eq!(receiver.next_deadline(), Some(due));
     receiver.handle_time(due);
     assert_eq!((actions(&mut receiver), receiver.next_deadline()), (landed(&[1, 2, 3, 4]), None));
@@ -199,7 +201,7 @@ fn a_source_without_a_size_cannot_take_its_blocks_back() {
 #[test]
 fn xxh128_is_as_short_as_it_is() {
     let options = TransferOptions { digests: Digests::XXH128, version: VERSION_XXH128, ..options(BLOCK) };
-    let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: false });
+    let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: false, tuning: Tuning::DEFAULT });
     receiver.handle_stream(0);
     receiver.handle_message(offer(1, Some(1500))).unwrap();
     receiver.handle_opened(1, Opened::Ready);

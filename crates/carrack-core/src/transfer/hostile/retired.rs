@@ -7,10 +7,12 @@ use super::sender::{LARGE, accept, file, landed, next_block};
 use super::*;
 use crate::transfer::orders::options_v2;
 use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig};
+use crate::tuning::Tuning;
 
 /// A sender with two streams and nothing but a large file, which the receiver takes; both streams carry a block of it.
 fn both_carry(now: Instant) -> (Sender, [u64; 2]) {
-    let config = SenderConfig { options: options_v2(BLOCK), targets: vec![Vec::new()], known: false };
+    let config =
+        SenderConfig { options: options_v2(BLOCK), targets: vec![Vec::new()], known: false, tuning: Tuning::DEFAULT };
     let mut sender = Sender::new(config);
     (0..2).for_each(|stream| sender.handle_stream(stream));
     sender.handle_item(now, file("large", Some(LARGE)));

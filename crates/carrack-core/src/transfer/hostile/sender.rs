@@ -9,6 +9,7 @@ use crate::report::Outcome;
 use crate::transfer::orders::{offer, options, options_v2};
 use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig, SentItem};
 use crate::transfer::{BLOCKS_AHEAD, ScannedItem};
+use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
 
 pub(super) const LARGE: u64 = 2 << 20;
@@ -35,7 +36,8 @@ fn sender(now: Instant, size: Option<u64>) -> Sender {
 }
 
 pub(super) fn sender_with(options: TransferOptions, now: Instant, size: Option<u64>) -> Sender {
-    let mut sender = Sender::new(SenderConfig { options, targets: vec![Vec::new()], known: false });
+    let mut sender =
+        Sender::new(SenderConfig { options, targets: vec![Vec::new()], known: false, tuning: Tuning::DEFAULT });
     sender.handle_stream(0);
     sender.handle_stream(1);
     sender.handle_item(now, file("large", size));
@@ -47,7 +49,12 @@ pub(super) fn sender_with(options: TransferOptions, now: Instant, size: Option<u
 
 /// Between two that can go on from an earlier attempt; small items are asked about.
 pub(super) fn recovering(now: Instant, size: Option<u64>) -> Sender {
-    let mut sender = Sender::new(SenderConfig { options: options_v2(BLOCK), targets: vec![Vec::new()], known: true });
+    let mut sender = Sender::new(SenderConfig {
+        options: options_v2(BLOCK),
+        targets: vec![Vec::new()],
+        known: true,
+        tuning: Tuning::DEFAULT,
+    });
     sender.handle_stream(0);
     sender.handle_stream(1);
     let fingerprint = Some([1; 16]);
@@ -234,6 +241,33 @@ fn a_stream_within_one_process_is_never_cut_off() {
     }
 }
 
+/// A late stream is cut off only when the scan has ended. An idle one that was told to ask again before would ask for ever, at the price
+/// of a processor.
+#[test]
+fn idle_stream_waits_for_the_scan_before_it_cuts_off_a_straggler() {
+    let now = Instant::now();
+    let options = options(BLOCK);
+    let mut sender =
+        Sender::new(SenderConfig { options, targets: vec![Vec::new()], known: false, tuning: Tuning::DEFAULT });
+    (0..2).for_each(|stream| sender.handle_stream(stream));
+    sender.handle_item(now, file("large", Some(LARGE)));
+    accept(&mut sender, now);
+    assert_eq!(next_block(&mut sender, now, 0), 0);
+    sender.handle_block_sent(0, 1, 0, Ok((BLOCK, BlockDigest::default())));
+    sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
+    let later = now + Duration::from_secs(3600);
+    let mut taken = 0;
+    while let Next::Job(_) = sender.next_job(later, 0) {
+        taken += 1;
+    }
+    assert!(taken > 0, "stream 0 carries something");
+    let much_later = later + Duration::from_secs(3600);
+    assert_eq!(sender.next_job(much_later, 1), Next::Wait(None), "while the scan goes on");
+    sender.handle_scan_complete();
+    assert!(matches!(sender.next_job(much_later, 1), Next::Job(_)), "stream 1 takes what stream 0 held too long");
+    assert!(sender.totals().faults.stragglers > 0);
+}
+
 /// A pipe that pauses is not a slow stream.
 #[test]
 fn a_stream_that_reads_a_pipe_is_never_cut_off() {
@@ -314,7 +348,12 @@ fn a_block_that_landed_unread_is_read_again() {
 #[test]
 fn streams_may_go_when_there_is_nothing_left_to_send() {
     let now = Instant::now();
-    let mut sender = Sender::new(SenderConfig { options: options(BLOCK), targets: vec![Vec::new()], known: false });
+    let mut sender = Sender::new(SenderConfig {
+        options: options(BLOCK),
+        targets: vec![Vec::new()],
+        known: false,
+        tuning: Tuning::DEFAULT,
+    });
     sender.handle_stream(0);
     sender.handle_scan_complete();
     sender.handle_stream_lost(0, &failure());

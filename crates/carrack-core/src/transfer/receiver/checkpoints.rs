@@ -10,9 +10,9 @@ use super::incoming::{State, Written};
 use super::{Receiver, ReceiverAction};
 use crate::digest::BlockDigest;
 use crate::failure::Failure;
+use crate::limits;
 use crate::request::Verify;
 use crate::wire::peer::PeerMessage;
-use crate::{limits, tuning};
 
 impl Receiver {
     /// It is `now`. To be said before `poll_action`, and when [`Self::next_deadline`] has come.
@@ -20,7 +20,7 @@ impl Receiver {
         self.now = Some(now);
         match self.next_checkpoint() {
             Some(at) if at <= now => self.checkpoint_all(),
-            None if self.unsaved_bytes > 0 => self.checkpoint_at = Some(now + tuning::MARKER_INTERVAL),
+            None if self.unsaved_bytes > 0 => self.checkpoint_at = Some(now + self.tuning.marker_interval),
             _ => {}
         }
     }
@@ -64,9 +64,9 @@ impl Receiver {
             }
         }
         if self.next_deadline().is_none() {
-            self.checkpoint_at = self.now.map(|now| now + tuning::MARKER_INTERVAL);
+            self.checkpoint_at = self.now.map(|now| now + self.tuning.marker_interval);
         }
-        if self.unsaved_bytes >= tuning::MARKER_BYTES {
+        if self.unsaved_bytes >= self.tuning.marker_bytes {
             self.checkpoint_all();
         }
     }
@@ -74,7 +74,7 @@ impl Receiver {
     fn checkpoint_all(&mut self) {
         let numbers: Vec<u64> = self.items.keys().copied().collect();
         numbers.into_iter().for_each(|number| self.checkpoint(number));
-        self.checkpoint_at = self.now.map(|now| now + tuning::MARKER_INTERVAL);
+        self.checkpoint_at = self.now.map(|now| now + self.tuning.marker_interval);
     }
 
     pub(super) fn checkpoint(&mut self, number: u64) {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::bundles::Filling;
-use super::{Sender, SenderAction, is_bundled};
+use super::{Sender, SenderAction};
 use crate::digest::FileDigests;
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::limits;
@@ -95,12 +95,12 @@ impl Sender {
             let others = self.progress.bytes_found.saturating_sub(before.size.unwrap_or(0));
             self.progress.bytes_found = others + found.size.unwrap_or(0);
         }
-        if !is_bundled(&found) {
+        if !self.is_bundled(&found) {
             self.offers_waiting.push_back((found, attempt));
             return self.make_offers();
         }
         let filling = self.renewals.small.entry(attempt).or_default();
-        if filling.push(now, found) {
+        if filling.push(&self.config.tuning, now, found) {
             let full = filling.take();
             self.renewals.small.remove(&attempt);
             self.queue_bundle(full, 0, attempt);

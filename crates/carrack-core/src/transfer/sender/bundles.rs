@@ -13,11 +13,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::SentItem;
+use crate::limits;
 use crate::report::ItemKind;
 use crate::transfer::ScannedItem;
+use crate::tuning::Tuning;
 use crate::wire::ProtocolError;
 use crate::wire::peer::ItemResult;
-use crate::{limits, tuning};
 
 /// Small items that travel together.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,11 +55,11 @@ pub(super) struct Filling {
 
 impl Filling {
     /// Adds an item; whether the bundle is full now.
-    pub fn push(&mut self, now: Instant, item: ScannedItem) -> bool {
+    pub fn push(&mut self, tuning: &Tuning, now: Instant, item: ScannedItem) -> bool {
         self.bytes += if item.kind == ItemKind::File { item.size.unwrap_or(0) } else { 0 };
         self.since.get_or_insert(now);
         self.items.push(item);
-        self.items.len() >= tuning::BUNDLE_ITEMS || self.bytes >= tuning::BUNDLE_BYTES
+        self.items.len() >= tuning.bundle_items || self.bytes >= tuning.bundle_bytes
     }
 
     pub fn take(&mut self) -> Vec<ScannedItem> {
@@ -88,8 +89,8 @@ impl Bundles {
     const FILL_PATIENCE: Duration = Duration::from_millis(5);
 
     /// Adds an item to the bundle being filled; whether that is full now.
-    pub fn fill(&mut self, now: Instant, item: ScannedItem) -> bool {
-        self.filling.push(now, item)
+    pub fn fill(&mut self, tuning: &Tuning, now: Instant, item: ScannedItem) -> bool {
+        self.filling.push(tuning, now, item)
     }
 
     /// Takes what there is of the bundle being filled.

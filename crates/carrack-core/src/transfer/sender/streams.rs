@@ -8,11 +8,13 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::transfer::Unit;
-use crate::tuning;
+use crate::tuning::Tuning;
 
 /// The data streams of a sender.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Streams {
+    straggler_factor: u32,
+    straggler_age_min: Duration,
     table: BTreeMap<u16, Stream>,
     /// There has been one.
     begun: bool,
@@ -49,6 +51,19 @@ pub(super) struct Carried {
 impl Streams {
     /// How often the patience with slow streams doubles: when cutting one off has not helped, the path is slow, not the stream.
     const DOUBLINGS_MAX: u32 = 8;
+
+    pub fn new(tuning: &Tuning) -> Self {
+        Self {
+            straggler_factor: tuning.straggler_factor,
+            straggler_age_min: tuning.straggler_age_min,
+            table: BTreeMap::new(),
+            begun: false,
+            usual_block: None,
+            usual_bundle: None,
+            cuts: 0,
+            kept: false,
+        }
+    }
 
     pub fn add(&mut self, stream: u16) {
         let carried = Vec::new();
@@ -227,7 +242,7 @@ impl Streams {
             // Slow is the source then, and another stream would not be quicker.
             Unit::Check(..) => return None,
         };
-        let patience = usual.saturating_mul(tuning::STRAGGLER_FACTOR).max(tuning::STRAGGLER_AGE_MIN);
+        let patience = usual.saturating_mul(self.straggler_factor).max(self.straggler_age_min);
         Some(patience.saturating_mul(1 << self.cuts.min(Self::DOUBLINGS_MAX)))
     }
 }
@@ -235,11 +250,12 @@ impl Streams {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tuning::WHOLE_SECONDS;
 
     #[test]
     fn a_stream_that_waits_for_its_source_is_not_late() {
         let start = Instant::now();
-        let mut streams = Streams::default();
+        let mut streams = Streams::new(&Tuning::DEFAULT);
         let mut take = |stream, bundle| {
             let (unit, since) = (Unit::Bundle(bundle), start);
             streams.add(stream);
@@ -250,13 +266,13 @@ mod tests {
         streams.sent(1, Unit::Bundle(10));
         streams.landed(start + Duration::from_millis(1), Unit::Bundle(10));
         let late = |streams: &Streams| streams.straggler(1).unwrap().0;
-        assert_eq!(late(&streams), start + tuning::STRAGGLER_AGE_MIN);
-        let until = start + tuning::WHOLE_SECONDS;
+        assert_eq!(late(&streams), start + Tuning::DEFAULT.straggler_age_min);
+        let until = start + WHOLE_SECONDS;
         streams.rest(2, until);
-        assert_eq!(late(&streams), until + tuning::STRAGGLER_AGE_MIN);
+        assert_eq!(late(&streams), until + Tuning::DEFAULT.straggler_age_min);
         // What has been sent is on its way, whatever its stream waits for.
         streams.sent(2, Unit::Bundle(20));
-        streams.rest(2, until + tuning::WHOLE_SECONDS);
-        assert_eq!(late(&streams), until + tuning::STRAGGLER_AGE_MIN);
+        streams.rest(2, until + WHOLE_SECONDS);
+        assert_eq!(late(&streams), until + Tuning::DEFAULT.straggler_age_min);
     }
 }

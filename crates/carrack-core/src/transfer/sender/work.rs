@@ -140,7 +140,9 @@ impl Sender {
 
     /// When an idle stream should ask again, though nothing has happened.
     fn idle_until(&self, idle: u16) -> Option<Instant> {
-        let straggler = self.streams.straggler(idle).map(|(deadline, _)| deadline + Duration::from_millis(1));
+        // As in `cut_off_straggler`: one that is late now is no reason to ask again before the scan has ended.
+        let straggler = self.streams.straggler(idle).filter(|_| self.phase != Phase::Scanning);
+        let straggler = straggler.map(|(deadline, _)| deadline + Duration::from_millis(1));
         [straggler, self.bundles.filling_until()].into_iter().flatten().min()
     }
 

@@ -14,7 +14,6 @@ use crate::report::ItemKind;
 use crate::transfer::ScannedItem;
 use crate::transfer::receiver::Begin;
 use crate::transfer::sender::{BlockJob, Job, Next, SentItem};
-use crate::tuning::BUNDLED_FILE_BYTES_MAX;
 use crate::wire::frame::Trailer;
 use crate::wire::peer::ItemResult;
 
@@ -354,7 +353,7 @@ impl World {
             true => (source.scanned.size.unwrap_or(0), source.scanned.mtime),
             false => (item.size.unwrap_or(0), item.mtime),
         };
-        let grown = size > BUNDLED_FILE_BYTES_MAX;
+        let grown = size > self.plan.tuning.bundled_file_bytes_max;
         let changing = grown || self.plan.resumes && self.rng.chance(self.plan.source_change) && self.rng.chance(300);
         let file = item.kind == ItemKind::File;
         let readable = item.kind == ItemKind::Directory || !(gone || changing && file);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::request::{Digests, Durability, Existing, MainDigest, Verify};
+use crate::tuning::Tuning;
 use crate::wire::VERSION_FINGERPRINT;
 use crate::wire::control::TransferOptions;
 
@@ -138,6 +139,7 @@ pub struct Plan {
     pub rot: u64,
     /// After so many steps.
     pub crash: Option<(u64, Crash)>,
+    pub tuning: Tuning,
 }
 
 /// In most runs none, in others a few, some of them while nothing has been read yet.
@@ -147,6 +149,27 @@ fn changes_of_streams(seed: u64) -> Vec<(Duration, i16)> {
     let count = if rng.chance(400) { 1 + rng.below(5) } else { 0 };
     let most = [Duration::from_millis(20), Duration::from_secs(2)][rng.below(2) as usize];
     (0..count).map(|_| (rng.up_to(most), rng.below(14) as i16 - 9)).collect()
+}
+
+/// In most runs what the program uses, in others knobs that lead down paths which the defaults seldom take: files of any size offered,
+/// bundles of one item, a checkpoint for every block or none, everything told at once.
+fn tuning(seed: u64) -> Tuning {
+    // Of a row of its own, like the changes of streams.
+    let mut rng = Rng::new(seed ^ 0x7e91_03b4);
+    let mut tuning = Tuning::DEFAULT;
+    if rng.chance(600) {
+        return tuning;
+    }
+    let millis = Duration::from_millis;
+    tuning.bundled_file_bytes_max = [0, 20, 10_000, tuning.bundled_file_bytes_max][rng.below(4) as usize];
+    tuning.bundle_items = [1, 3, tuning.bundle_items][rng.below(3) as usize];
+    tuning.bundle_bytes = [1, 30_000, tuning.bundle_bytes][rng.below(3) as usize];
+    tuning.landed_interval = [Duration::ZERO, millis(20), millis(500)][rng.below(3) as usize];
+    tuning.marker_interval = [millis(1), millis(20), millis(1000), millis(3_600_000)][rng.below(4) as usize];
+    tuning.marker_bytes = [1, 256 << 10, tuning.marker_bytes][rng.below(3) as usize];
+    tuning.straggler_age_min = [millis(1), tuning.straggler_age_min][rng.below(2) as usize];
+    assert_eq!(tuning.check(), Ok(()));
+    tuning
 }
 
 impl Plan {
@@ -213,6 +236,7 @@ impl Plan {
             sync_failure: 0,
             rot: 0,
             crash: None,
+            tuning: tuning(seed),
         }
     }
 
@@ -252,6 +276,8 @@ impl Plan {
         let harm = |rng: &mut Rng, most: u64| if last { 0 } else { rng.sometimes(most) };
         plan.seed = rng.next();
         plan.changes_of_streams = changes_of_streams(plan.seed);
+        // Which files are bundled decides what their content is modelled as: the same in all sessions of a row.
+        plan.tuning = Tuning { bundled_file_bytes_max: plan.tuning.bundled_file_bytes_max, ..tuning(plan.seed) };
         plan.options.verify = [Verify::Wire, Verify::Disk][rng.below(2) as usize];
         plan.loss = rng.sometimes(60);
         plan.corruption = harm(&mut rng, 150);

@@ -7,7 +7,6 @@ use super::store::ZEROS;
 use crate::digest::{BlockDigest, XXH128_BYTES, block_count, block_length};
 use crate::report::ItemKind;
 use crate::transfer::{Fingerprint, ScannedItem};
-use crate::tuning;
 
 /// The digests of content of this number, wherever it stands: as long as an XXH3-128, so that it can be one of either kind.
 pub fn digest_of(content: u64) -> BlockDigest {
@@ -79,6 +78,8 @@ impl SourceItem {
 pub struct Source {
     pub items: Vec<SourceItem>,
     pub block_bytes: u32,
+    /// Files up to this size are bundled.
+    bundled_max: u64,
     pub mutant: Option<Mutant>,
     /// Blocks of large files may be holes.
     holes: bool,
@@ -96,7 +97,8 @@ const LONG_AGO: Option<(i64, u32)> = Some((-1000, 0));
 
 impl Source {
     pub fn new(plan: &Plan, rng: &mut Rng) -> Self {
-        let mut source = Self { block_bytes: plan.options.block_bytes, ..Self::default() };
+        let bundled_max = plan.tuning.bundled_file_bytes_max;
+        let mut source = Self { block_bytes: plan.options.block_bytes, bundled_max, ..Self::default() };
         if plan.resumes {
             (source.holes, source.grain) = (plan.seed.is_multiple_of(2), (plan.seed / 2 % 3) as i64);
         }
@@ -185,13 +187,16 @@ impl Source {
             1 => rng.below(20),
             _ => rng.below(20 * block),
         };
-        let least = if unsized_source { 0 } else { tuning::BUNDLED_FILE_BYTES_MAX + 1 };
+        let least = if unsized_source { 0 } else { self.bundled_max + 1 };
         self.add(path, ItemKind::File, size.max(least));
         let holes = self.holes;
         let item = self.items.last_mut().expect("it has been added");
-        match unsized_source {
-            true => item.scanned.size = None,
-            false => item.scanned.sparse = holes,
+        if unsized_source {
+            item.scanned.size = None;
+            // It never had a size that anybody could see: when this state comes back, it has none either.
+            item.states[0].stat = item.stat();
+        } else {
+            item.scanned.sparse = holes;
         }
     }
 
@@ -287,10 +292,10 @@ impl Source {
             item.scanned.mtime = Some((changed.0, 0));
         }
         if let Some(size) = item.scanned.size.as_mut().filter(|_| rng.chance(300)) {
-            item.size = if *size <= tuning::BUNDLED_FILE_BYTES_MAX && rng.chance(700) {
+            item.size = if *size <= self.bundled_max && rng.chance(700) {
                 rng.below(50_000)
             } else {
-                tuning::BUNDLED_FILE_BYTES_MAX + 1 + rng.below(10 * block)
+                self.bundled_max + 1 + rng.below(10 * block)
             };
             *size = item.size;
         }
@@ -339,7 +344,7 @@ impl Source {
 
     fn blake3_of(&self, item: usize, version: u64, size: u64) -> [u8; 32] {
         let scanned = &self.items[item].scanned;
-        let bundled = scanned.size.is_some() && size <= tuning::BUNDLED_FILE_BYTES_MAX;
+        let bundled = scanned.size.is_some() && size <= self.bundled_max;
         if scanned.kind != ItemKind::File || bundled {
             return digest_of(content_at(item, version)).main;
         }

@@ -149,11 +149,11 @@ impl World {
             store.start_session(plan.options.durability != Durability::None);
         }
         let known = !found.published.is_empty();
-        let config = SenderConfig { options: plan.options, targets: vec![Vec::new(); 2], known };
+        let config = SenderConfig { options: plan.options, targets: vec![Vec::new(); 2], known, tuning: plan.tuning };
         let checkpoints = plan.resumes && plan.mutant != Some(Mutant::PublishUnchecked);
         let mut world = Self {
             sender: Sender::new(config),
-            receiver: Receiver::new(ReceiverConfig { options: plan.options, checkpoints }),
+            receiver: Receiver::new(ReceiverConfig { options: plan.options, checkpoints, tuning: plan.tuning }),
             source,
             rng,
             // Where a clock starts is its own affair; only differences count.

@@ -1,9 +1,9 @@
 //! What both ends of a transfer must agree on, in types that cannot be wrong: its options, and the key of its data connections.
 
 use super::{Options, Session};
+use crate::limits;
 use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, MainDigest, Verify};
 use crate::wire::{PROTOCOL_VERSION, ProtocolError, VERSION_XXH128};
-use crate::{limits, tuning};
 
 /// Options of a transfer, checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl TransferOptions {
     /// On a value out of bounds.
     pub fn from_message(options: &Options) -> Result<Self, ProtocolError> {
         let block = options.block_bytes;
-        if !block.is_power_of_two() || !(tuning::BLOCK_BYTES_MIN..=tuning::BLOCK_BYTES_MAX).contains(&block) {
+        if !block.is_power_of_two() || !(limits::BLOCK_BYTES_MIN..=limits::BLOCK_BYTES_MAX).contains(&block) {
             return Err(ProtocolError::violation(format!("the peer asked for blocks of {block} bytes")));
         }
         let streams = u16::try_from(options.streams).ok().filter(|&count| (1..=limits::STREAMS).contains(&count));
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn options_out_of_bounds_are_refused() {
         let good = TransferOptions {
-            block_bytes: tuning::BLOCK_BYTES,
+            block_bytes: 4 << 20,
             digests: Digests { crc32c: true, ..Digests::BLAKE3 },
             verify: Verify::Disk,
             existing: Existing::Older,

@@ -91,9 +91,9 @@ fn digests_from_bytes(bytes: &[u8]) -> Result<Vec<BlockDigest>, ProtocolError> {
     Ok(whole.iter().map(digest).collect())
 }
 
-/// Blocks that a file may have: the smallest are [`crate::tuning::BLOCK_BYTES_MIN`] long.
+/// Blocks that a file may have: the smallest are [`limits::BLOCK_BYTES_MIN`] long.
 fn check_blocks(first: u64, count: u64) -> Result<(), ProtocolError> {
-    let most = limits::FILE_BYTES / u64::from(crate::tuning::BLOCK_BYTES_MIN) + 1;
+    let most = limits::FILE_BYTES / u64::from(limits::BLOCK_BYTES_MIN) + 1;
     let fits = count > 0 && first.checked_add(count).is_some_and(|end| end <= most);
     fits.then_some(()).ok_or_else(|| ProtocolError::violation(format!("the peer named {count} blocks from {first} on")))
 }

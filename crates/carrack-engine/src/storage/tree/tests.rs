@@ -9,8 +9,8 @@ mod names;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use carrack_core::limits::BLOCK_BYTES_MIN;
 use carrack_core::request::Verify;
-use carrack_core::tuning::BLOCK_BYTES_MIN;
 use carrack_core::wire::PROTOCOL_VERSION;
 use carrack_core::wire::peer::QueryItem;
 
