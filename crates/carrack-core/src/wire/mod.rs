@@ -11,6 +11,8 @@ pub mod control;
 mod error;
 pub mod fields;
 pub mod frame;
+#[cfg(test)]
+mod golden_tests;
 pub mod mux;
 pub mod peer;
 mod values;
