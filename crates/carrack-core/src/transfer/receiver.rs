@@ -29,7 +29,7 @@ use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
 use crate::wire::frame::Trailer;
 use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage, QueryItem};
-use crate::wire::{ProtocolError, VERSION_DIRECTORIES_FAILED, VERSION_RESUME};
+use crate::wire::{ProtocolError, VERSION_DIRECTORIES_FAILED, VERSION_RESUME, peer_text};
 
 /// What has to be done outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -636,7 +636,9 @@ impl Receiver {
         assert!(self.bundles_to_commit > 0, "only what was to be committed is");
         self.bundles_to_commit -= 1;
         if !self.has_ended() {
-            let exceptions = exceptions.into_iter().map(|(index, result)| (index, self.said(result))).collect();
+            let mut exceptions: Vec<_> =
+                exceptions.into_iter().map(|(index, result)| (index, self.said(result))).collect();
+            shorten_texts(&mut exceptions);
             self.send(PeerMessage::BundleDone { bundle, exceptions });
         }
     }
@@ -742,6 +744,37 @@ impl Receiver {
             self.landed_at = self.now.map(|now| now + self.tuning.landed_interval);
         }
         Some(PeerMessage::Landed { blocks, bundles })
+    }
+}
+
+/// Texts of a bundle's failures in its answer, in bytes. The rest of a message is for their numbers and codes.
+const BUNDLE_TEXT_BYTES: usize = limits::MESSAGE_BYTES / 2;
+/// Where a text was cut off.
+const CUT_OFF: &str = "…";
+
+/// Shortens the texts of a bundle's failures until they fit into one message: a bundle has one answer. None is shorter than its fair share.
+fn shorten_texts(exceptions: &mut [(u32, ItemResult)]) {
+    let mut texts: Vec<&mut String> = exceptions
+        .iter_mut()
+        .filter_map(|(_, result)| match result {
+            ItemResult::Failed(failure) | ItemResult::Again(failure) => Some(&mut failure.message),
+            _ => None,
+        })
+        .collect();
+    // As it will be encoded: that can make it longer.
+    texts.iter_mut().for_each(|text| **text = peer_text(text));
+    texts.sort_unstable_by_key(|text| text.len());
+    let mut room = BUNDLE_TEXT_BYTES;
+    let mut left = texts.len();
+    for text in texts {
+        let share = room / left;
+        if text.len() > share {
+            let end = (0..=share.saturating_sub(CUT_OFF.len())).rev().find(|&end| text.is_char_boundary(end));
+            text.truncate(end.unwrap_or(0));
+            text.push_str(CUT_OFF);
+        }
+        room = room.saturating_sub(text.len());
+        left -= 1;
     }
 }
 

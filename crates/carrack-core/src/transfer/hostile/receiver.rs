@@ -286,6 +286,37 @@ fn bundles_are_bounded() {
     assert!(matches!(receiver.outcome(), Some(Err(failure)) if failure.code == ErrorCode::ProtocolViolation));
 }
 
+/// Names the file that failed by a path as long as it may be: together they are more than a message holds.
+#[test]
+fn failures_of_a_whole_bundle_fit_into_one_message() {
+    let long = "\u{7f}é".repeat(limits::ERROR_TEXT_BYTES);
+    for texts in [[&*long, &*long], ["short", &*long]] {
+        let mut receiver = receiver();
+        assert_eq!(receiver.begin_bundle(0, 1), Begin::Write);
+        assert!(receiver.handle_bundle(0, 1, 10));
+        let fail = |index: u32| {
+            let message = texts[usize::from(index > limits::BUNDLE_ITEMS / 2)].to_owned();
+            let failure = Failure { code: ErrorCode::NoSpace, side: Side::Destination, message };
+            (index, if index.is_multiple_of(2) { ItemResult::Failed(failure) } else { ItemResult::Again(failure) })
+        };
+        receiver.handle_committed(1, (0..limits::BUNDLE_ITEMS).map(fail).collect());
+        let said = actions(&mut receiver).into_iter().find_map(|action| match action {
+            ReceiverAction::Send(done @ PeerMessage::BundleDone { .. }) => Some(done.encode()),
+            _ => None,
+        });
+        let said = said.unwrap();
+        assert!(said.len() <= limits::MESSAGE_BYTES, "{} bytes", said.len());
+        let Ok(PeerMessage::BundleDone { exceptions, .. }) = PeerMessage::decode(&said) else { panic!() };
+        assert_eq!(exceptions.len(), limits::BUNDLE_ITEMS as usize);
+        for (index, result) in exceptions {
+            let ItemResult::Failed(failure) = result else { panic!("{result:?}") };
+            let text = texts[usize::from(index > limits::BUNDLE_ITEMS / 2)];
+            let cut = failure.message.strip_suffix('…').is_some_and(|start| start.len() > 100);
+            assert!(failure.message == text || (text == long && cut), "{}", failure.message);
+        }
+    }
+}
+
 #[test]
 fn what_only_receivers_say_is_refused() {
     let mut receiver = open(None);
