@@ -204,7 +204,7 @@ impl Sender {
     pub fn new(config: SenderConfig) -> Self {
         Self {
             bundles: Bundles::default(),
-            streams: Streams::new(&config.tuning),
+            streams: Streams::new(&config.tuning, &config.options),
             config,
             next_number: 1,
             offers_waiting: VecDeque::new(),

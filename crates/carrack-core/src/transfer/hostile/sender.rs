@@ -268,6 +268,27 @@ fn idle_stream_waits_for_the_scan_before_it_cuts_off_a_straggler() {
     assert!(sender.totals().faults.stragglers > 0);
 }
 
+/// What landed first may have been small, or within the allowance that had been saved up: what comes then takes as long as the limit says.
+#[test]
+fn a_stream_that_waits_for_the_rate_limit_is_not_cut_off() {
+    let now = Instant::now();
+    for (limit, cut) in [(None, true), (Some(u64::from(BLOCK) / 10), false)] {
+        let mut sender = sender_with(TransferOptions { rate_limit: limit, ..options(BLOCK) }, now, Some(LARGE));
+        accept(&mut sender, now);
+        assert_eq!(next_block(&mut sender, now, 0), 0);
+        sender.handle_block_sent(0, 1, 0, Ok((BLOCK, BlockDigest::default())));
+        sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
+        assert_eq!(next_block(&mut sender, now, 0), u64::from(BLOCK));
+        // Two streams share the limit, so a block may take 20 s.
+        let in_time = now + Duration::from_secs(20);
+        while matches!(sender.next_job(in_time, 1), Next::Job(_)) {}
+        assert_eq!(sender.totals().faults.stragglers > 0, cut, "{limit:?}");
+        let late = now + Duration::from_secs(3600);
+        while matches!(sender.next_job(late, 1), Next::Job(_)) {}
+        assert!(sender.totals().faults.stragglers > 0, "{limit:?}: it is never cut off");
+    }
+}
+
 /// A pipe that pauses is not a slow stream.
 #[test]
 fn a_stream_that_reads_a_pipe_is_never_cut_off() {

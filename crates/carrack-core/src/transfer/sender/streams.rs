@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::transfer::Unit;
 use crate::tuning::Tuning;
+use crate::wire::control::TransferOptions;
 
 /// The data streams of a sender.
 #[derive(Debug)]
@@ -26,6 +27,12 @@ pub(super) struct Streams {
     cuts: u32,
     /// None is ever cut off.
     kept: bool,
+    /// Bytes per second that all of them share, where a limit was asked for.
+    rate_limit: Option<u64>,
+    /// Size of a whole block, in bytes.
+    block_bytes: u64,
+    /// Content of the largest bundle, in bytes.
+    bundle_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -51,8 +58,10 @@ pub(super) struct Carried {
 impl Streams {
     /// How often the patience with slow streams doubles: when cutting one off has not helped, the path is slow, not the stream.
     const DOUBLINGS_MAX: u32 = 8;
+    /// Streams that take turns at a limited rate may take some more than others: on a busy host, or because their slices are larger.
+    const TURNS: u32 = 2;
 
-    pub fn new(tuning: &Tuning) -> Self {
+    pub fn new(tuning: &Tuning, options: &TransferOptions) -> Self {
         Self {
             straggler_factor: tuning.straggler_factor,
             straggler_age_min: tuning.straggler_age_min,
@@ -62,6 +71,9 @@ impl Streams {
             usual_bundle: None,
             cuts: 0,
             kept: false,
+            rate_limit: options.rate_limit,
+            block_bytes: options.block_bytes.into(),
+            bundle_bytes: tuning.bundle_bytes + tuning.bundled_file_bytes_max,
         }
     }
 
@@ -243,19 +255,29 @@ impl Streams {
             Unit::Check(..) => return None,
         };
         let patience = usual.saturating_mul(self.straggler_factor).max(self.straggler_age_min);
-        Some(patience.saturating_mul(1 << self.cuts.min(Self::DOUBLINGS_MAX)))
+        Some(patience.saturating_mul(1 << self.cuts.min(Self::DOUBLINGS_MAX)) + self.limited(unit))
+    }
+
+    /// What the limit of the rate may take of a unit's time: all streams take turns at it. What landed before may have been far smaller.
+    fn limited(&self, unit: Unit) -> Duration {
+        let Some(rate) = self.rate_limit else { return Duration::ZERO };
+        let bytes = if matches!(unit, Unit::Bundle(_)) { self.bundle_bytes } else { self.block_bytes };
+        let sharing = self.table.values().filter(|stream| stream.alive).count() as u64;
+        let milliseconds = bytes.saturating_mul(sharing).saturating_mul(1000) / rate.max(1);
+        Duration::from_millis(milliseconds).saturating_mul(Self::TURNS)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transfer::orders::options;
     use crate::tuning::WHOLE_SECONDS;
 
     #[test]
     fn a_stream_that_waits_for_its_source_is_not_late() {
         let start = Instant::now();
-        let mut streams = Streams::new(&Tuning::DEFAULT);
+        let mut streams = Streams::new(&Tuning::DEFAULT, &options(1 << 20));
         let mut take = |stream, bundle| {
             let (unit, since) = (Unit::Bundle(bundle), start);
             streams.add(stream);
