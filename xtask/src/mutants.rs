@@ -128,6 +128,33 @@ const MUTATIONS: &[Mutation] = &[
         "-p carrack-engine --lib storage::identity",
     ),
     mutation(
+        "a session that is lost gives up its marker while its threads still write",
+        "crates/carrack-engine/src/transfer/receive.rs",
+        ["            self.at_work.wait_for_all();\n", ""],
+        "-p carrack-engine --lib transfer::receive::tests",
+    ),
+    mutation(
+        "a part file is taken up though somebody else holds it",
+        "crates/carrack-engine/src/storage/tree.rs",
+        [
+            "        if !lock_patiently(&opened) {\n            return None;\n        }\n",
+            "        lock_patiently(&opened);\n",
+        ],
+        "-p carrack-engine --lib storage::tree::tests::a_part",
+    ),
+    mutation(
+        "the answer to a bundle is as long as its failures",
+        "crates/carrack-core/src/transfer/receiver.rs",
+        ["            shorten_texts(&mut exceptions);\n", ""],
+        "-p carrack-core --lib transfer::hostile::receiver",
+    ),
+    mutation(
+        "a stream that waits for the rate limit is called slow",
+        "crates/carrack-core/src/transfer/sender/streams.rs",
+        [" + self.limited(unit))", ")"],
+        "-p carrack-core --lib transfer::hostile::sender",
+    ),
+    mutation(
         "a part file is believed whatever was done to it",
         "crates/carrack-engine/src/storage/tree.rs",
         ["if claim.sure && comparable && untouched && !damaged {", "if claim.sure && comparable && !damaged {"],

@@ -165,6 +165,10 @@ knobs! {
     retry_pause_max: Duration = Duration::from_secs(30);
     /// How long data may be sent without an acknowledgement, or anything else heard, before the stream is lost.
     stream_silence: Duration = Duration::from_secs(20);
+    /// How long a receiver that has failed waits for its threads to leave storage before it tells the command: long
+    /// enough for a slow host, and shorter than the 5 s for which the command waits for one end after the other has
+    /// failed. The marker's lock is kept until the last has left, however long that takes.
+    leave_patience: Duration = Duration::from_secs(3);
     /// A read or write of a file that takes longer than this is told as stalled.
     stalled_after: Duration = Duration::from_secs(10);
     /// Age from which nobody will take up what a transfer has left (`carrack gc --older-than`).
@@ -269,6 +273,8 @@ pub const RETRY_PAUSE_MAX: Duration = Tuning::DEFAULT.retry_pause_max;
 pub const STREAM_SILENCE: Duration = Tuning::DEFAULT.stream_silence;
 /// See [`Tuning::stalled_after`].
 pub const STALLED_AFTER: Duration = Tuning::DEFAULT.stalled_after;
+/// See [`Tuning::leave_patience`].
+pub const LEAVE_PATIENCE: Duration = Tuning::DEFAULT.leave_patience;
 /// See [`Tuning::leftover_age`].
 pub const LEFTOVER_AGE: Duration = Tuning::DEFAULT.leftover_age;
 /// See [`Tuning::reader_grace`].

@@ -8,7 +8,7 @@
 mod operations;
 mod tree;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -123,6 +123,12 @@ struct State {
     written: BTreeMap<PathBuf, u64>,
     hangs: bool,
     hung: u64,
+    /// What is held: files whose name contains this.
+    hold: Option<(String, Call)>,
+    /// Calls that are held, in the order in which they came.
+    held: VecDeque<u64>,
+    /// Calls that have been held so far.
+    holds: u64,
     slow: Duration,
 }
 
@@ -205,7 +211,27 @@ impl FaultFs {
 
     /// Answers again, what has waited first.
     pub fn release(&self) {
-        self.shared.lock().hangs = false;
+        let mut state = self.shared.lock();
+        state.hangs = false;
+        state.hold = None;
+        state.held.clear();
+        drop(state);
+        self.shared.released.notify_all();
+    }
+
+    /// Does not answer calls of this kind on files whose name contains a word, until each is let go or all are released.
+    pub fn hold(&self, name: &str, call: Call) {
+        self.shared.lock().hold = Some((name.into(), call));
+    }
+
+    /// Calls that are waiting because of [`FaultFs::hold`].
+    pub fn held(&self) -> usize {
+        self.shared.lock().held.len()
+    }
+
+    /// Answers the call that has been held for the longest.
+    pub fn let_one_go(&self) {
+        self.shared.lock().held.pop_front();
         self.shared.released.notify_all();
     }
 
@@ -236,6 +262,15 @@ impl Shared {
             state.hung += 1;
             state = self.released.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
             state.hung -= 1;
+        }
+        let word = state.hold.as_ref().filter(|(_, held)| *held == call).map(|(word, _)| word);
+        if word.is_some_and(|word| name.file_name().unwrap_or_default().to_string_lossy().contains(word)) {
+            let number = state.holds;
+            state.holds += 1;
+            state.held.push_back(number);
+            while state.held.contains(&number) {
+                state = self.released.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+            }
         }
         *state.counts.entry(call).or_default() += 1;
         if matches!(call, Call::Create | Call::Write) {

@@ -396,7 +396,8 @@ impl Journal {
     }
 
     /// The end of the session. When all is done the marker goes, with what earlier sessions left and nobody asked for; else it stays
-    /// if it is of any use.
+    /// if it is of any use, and its lock is free. Every thread that touches part files must have ended by then, unless all is done: small
+    /// ones have the same names in the next session that takes the lock.
     pub fn finish(&self, whole: bool) {
         let mut state = self.lock();
         self.write_pending(&mut state);
@@ -405,7 +406,7 @@ impl Journal {
             drop(state);
             self.sync();
             self.lock().broken = true;
-            // What still holds a part file would keep the lock for a moment longer, and has nothing to write down any more.
+            // Whoever still holds this would keep the lock for a moment longer, and has nothing to write down any more.
             let _ = file::unlock(&self.file);
             return;
         }

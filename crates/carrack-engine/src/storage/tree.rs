@@ -38,6 +38,11 @@ use super::unkept::Unkept;
 use super::watch::Watch;
 use crate::error::{failure, io_failure};
 
+/// Whoever collects leftovers holds a part file while looking at it, and a program that is being started holds what this process has open
+/// until it runs.
+const PART_LOCK_PATIENCE: Duration = Duration::from_millis(500);
+const PART_LOCK_PAUSE: Duration = Duration::from_millis(5);
+
 /// Files below a directory.
 pub struct Tree {
     pub(super) shared: Arc<Shared>,
@@ -321,6 +326,11 @@ impl Tree {
         let (parent, _) = split_name(&offer.path);
         let directory = self.shared.directories.find(parent)?;
         let opened = patiently(|| directory.dir.open_existing(&part.part_name)).ok()?;
+        // Tells whoever collects leftovers that somebody is here. What another holds may change or go: the file starts over under a new
+        // number.
+        if !lock_patiently(&opened) {
+            return None;
+        }
         let stat = stat_file(&opened).ok()?;
         let ours = stat.kind == Kind::File && stat.links == 1 && stat.uid == journal.uid();
         if !ours || stat.size > part.size {
@@ -338,7 +348,6 @@ impl Tree {
             // It gets no other, and that of a part file that was left is no file's time.
             file::set_times(&opened, Time { seconds: host::clock_seconds(), nanos: 0 }).ok()?;
         }
-        let _ = file::try_lock(&opened);
         let mut number = part.number;
         if part.digests != options.digests {
             number = journal.next_part();
@@ -545,8 +554,8 @@ impl Tree {
         }
     }
 
-    /// The end of the session, when every part file has been published, removed or left. `whole`: nothing is left to do, and nothing
-    /// stays but what has its name.
+    /// The end of the session, when every part file has been published, removed or left, and nobody writes or removes any more. `whole`:
+    /// nothing is left to do, and nothing stays but what has its name.
     pub fn finish(&self, whole: bool) {
         if let Some(journal) = &self.shared.journal {
             journal.finish(whole);
@@ -565,6 +574,19 @@ impl Tree {
         let set = |one: &DirectoryAttributes| directories.set_attributes(one, unkept).err();
         list.iter().filter_map(|one| Some((one.path.clone(), set(one)?))).collect()
     }
+}
+
+/// Takes the lock of a part file that was left; `false` if somebody else has it and keeps it. Where there are no locks, whoever owns the
+/// marker is alone.
+fn lock_patiently(part: &std::fs::File) -> bool {
+    let deadline = Instant::now() + PART_LOCK_PATIENCE;
+    while matches!(file::try_lock(part), Ok(false)) {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(PART_LOCK_PAUSE);
+    }
+    true
 }
 
 /// What a part file holds by its marker: blocks that are there, and those that have to be looked at. `untouched`: it is the very file that

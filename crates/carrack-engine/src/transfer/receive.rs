@@ -1,7 +1,12 @@
 //! The receiving end: streams, commits, pump.
 
+mod at_work;
 mod slow;
+#[cfg(test)]
+mod tests;
 
+use std::cell::Cell;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,7 +18,7 @@ use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, Side};
 use carrack_core::request::Verify;
 use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
-use carrack_core::tuning::{SILENCE, SLICE_BYTES, STAGES_INTERVAL, Tuning};
+use carrack_core::tuning::{LEAVE_PATIENCE, SILENCE, SLICE_BYTES, STAGES_INTERVAL, Tuning};
 use carrack_core::wire::bounds::Expected;
 use carrack_core::wire::control::{Ended, Tell, TransferOptions};
 use carrack_core::wire::frame::{
@@ -23,6 +28,7 @@ use carrack_core::wire::peer::{DirectoryAttributes, ItemResult, Offer, PeerMessa
 use carrack_core::wire::{ProtocolError, VERSION_RESUME};
 use carrack_sys::bulk::Pipe;
 
+use self::at_work::AtWork;
 use self::slow::{Checkpoint, Hands, Look};
 use super::{StageReports, Voice, keep_thread, stream_failure};
 use crate::data::hasher::BlockHasher;
@@ -62,6 +68,8 @@ pub struct ReceiveRun {
     /// Items that an earlier session published, read back and found to be something else: offers to be opened again, and their numbers.
     disbelieved: Mutex<(VecDeque<Offer>, HashSet<u64>)>,
     voice: Voice,
+    /// Threads that may touch files: those of the streams, and those that read again.
+    at_work: Arc<AtWork>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -124,6 +132,7 @@ impl ReceiveRun {
             reread: Default::default(),
             disbelieved: Mutex::default(),
             voice,
+            at_work: Arc::default(),
             threads: Mutex::default(),
         });
         let hands = Hands::start(&run);
@@ -132,9 +141,14 @@ impl ReceiveRun {
         run
     }
 
-    /// Starts a thread that ends with the transfer.
+    /// Starts a thread that ends with the transfer. Part files are left to the next session only when it has ended.
     fn spawn(self: &Arc<Self>, what: &'static str, work: impl FnOnce(&Self) + Send + 'static) {
-        let thread = self.start_thread(what, work);
+        let at_work = self.at_work.enter();
+        let thread = self.start_thread(what, move |run| {
+            // Also when the work panics, and after everything that it held.
+            let _at_work = at_work;
+            work(run);
+        });
         keep_thread(&self.threads, thread);
     }
 
@@ -205,12 +219,22 @@ impl ReceiveRun {
     /// See [`super::Running::add_stream`].
     pub fn add_stream(self: &Arc<Self>, connection: Connection) {
         let number = connection.number;
-        if lock(&self.sockets).insert(number, Arc::clone(&connection.socket)).is_some() {
-            // A number twice would make two streams one: whoever did that does not follow the protocol.
-            let what = ProtocolError::violation(format!("the peer made data connection {number} twice"));
-            return self.cancel(protocol_failure(Side::Source, &what));
+        match lock(&self.sockets).entry(number) {
+            Entry::Vacant(free) => free.insert(Arc::clone(&connection.socket)),
+            Entry::Occupied(_) => {
+                // A number twice would make two streams one: whoever did that does not follow the protocol.
+                let what = ProtocolError::violation(format!("the peer made data connection {number} twice"));
+                return self.cancel(protocol_failure(Side::Source, &what));
+            }
+        };
+        let failed = self.tell(|machine| {
+            machine.handle_stream(number);
+            matches!(machine.outcome(), Some(Err(_)))
+        });
+        if failed {
+            // Those that came before have been cut off.
+            connection.socket.abort();
         }
-        self.tell(|machine| machine.handle_stream(number));
         self.spawn("a data stream", move |run| {
             let input = InStream::new(connection, Arc::clone(&run.stages));
             let pipe = if run.options.digests.any() || !input.is_clear() { None } else { Pipe::new().ok() };
@@ -248,11 +272,9 @@ impl ReceiveRun {
             let _ = contain(Side::Destination, "the last word", say);
             Err(why)
         });
-        let ended = contain(Side::Destination, "the end of the transfer", || {
-            self.end(&outcome, hands);
-            self.tell_ended(outcome);
-        });
-        if let Err(why) = ended {
+        let is_told = Cell::new(false);
+        let ended = contain(Side::Destination, "the end of the transfer", || self.end(&outcome, hands, &is_told));
+        if let (Err(why), false) = (ended, is_told.get()) {
             self.tell_ended(Err(why));
         }
     }
@@ -365,8 +387,13 @@ impl ReceiveRun {
         let _ = hands.commits.send(commit);
     }
 
-    /// Leaves nothing behind but what has its name and what the next session can use.
-    fn end(&self, outcome: &Result<(), Failure>, hands: Hands) {
+    /// Leaves nothing behind but what has its name and what the next session can use, and tells the command how the transfer ended:
+    /// `is_told` then.
+    ///
+    /// Small files have the same hidden name in every session that owns the marker. A thread of this session that writes or removes one
+    /// after the marker is free would destroy that of the next session. So the marker stays locked until the last of them has left. If
+    /// storage holds one for long, the command is told earlier: its next session uses another marker.
+    fn end(&self, outcome: &Result<(), Failure>, hands: Hands, is_told: &Cell<bool>) {
         if outcome.is_err() {
             for socket in lock(&self.sockets).values() {
                 socket.abort();
@@ -375,11 +402,20 @@ impl ReceiveRun {
         self.changed.notify_all();
         // What they have begun is done before the marker is left.
         hands.finish();
+        if outcome.is_err() && self.tree().is_some() && !self.at_work.all_left(LEAVE_PATIENCE) {
+            self.tell_ended(outcome.clone());
+            is_told.set(true);
+            self.at_work.wait_for_all();
+        }
         // The transfer was ended early: what nobody will commit goes.
         for (_, staged) in lock(&self.staged).drain() {
             staged.entries.iter().for_each(|(_, entry)| entry.remove());
         }
         self.leave_parts(outcome);
+        if !is_told.get() {
+            self.tell_ended(outcome.clone());
+            is_told.set(true);
+        }
     }
 
     /// The last word to the command.

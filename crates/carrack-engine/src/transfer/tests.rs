@@ -65,7 +65,7 @@ impl Write for Sink {
     }
 }
 
-fn options(streams: u16) -> TransferOptions {
+pub(super) fn options(streams: u16) -> TransferOptions {
     TransferOptions {
         block_bytes: 1 << 20,
         digests: Digests::BLAKE3,

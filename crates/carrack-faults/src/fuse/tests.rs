@@ -119,6 +119,34 @@ fn it_hangs_until_it_is_released() {
 }
 
 #[test]
+fn what_is_held_is_let_go_one_after_the_other() {
+    let Some(scene) = scene(Features::default()) else { return };
+    let remove = |name: &str| {
+        fs::write(scene.path(name), b"x").unwrap();
+        let path = scene.path(name);
+        move || fs::remove_file(path).unwrap()
+    };
+    fs::create_dir(scene.path("a")).unwrap();
+    fs::create_dir(scene.path("b")).unwrap();
+    let [first, second, free] = ["a/held", "b/held", "free"].map(remove);
+    scene.mounted.hold("held", Call::Unlink);
+    free();
+    let first = std::thread::spawn(first);
+    while scene.mounted.held() < 1 {
+        std::thread::yield_now();
+    }
+    let second = std::thread::spawn(second);
+    while scene.mounted.held() < 2 {
+        std::thread::yield_now();
+    }
+    scene.mounted.let_one_go();
+    first.join().unwrap();
+    assert!(!second.is_finished());
+    scene.mounted.release();
+    second.join().unwrap();
+}
+
+#[test]
 fn file_systems_differ() {
     let features = Features { rename_refuses: true, folds_case: true, whole_seconds: true, ..Features::default() };
     let Some(one) = scene(features) else { return };

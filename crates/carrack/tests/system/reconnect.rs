@@ -5,6 +5,8 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Command;
 
+use carrack_core::transfer::marker::{Left, Replay};
+use carrack_faults::fuse::{Call, FaultFs, Features};
 use carrack_faults::proxy::{Flip, Proxy, Way};
 use serde_json::Value;
 
@@ -16,6 +18,8 @@ use crate::support::{Sandbox, same_tree, tool, tree, wait_until};
 /// Slow enough to be met in its midst.
 const RATE: &str = "--bwlimit=8MB";
 const LARGE_BYTES: usize = 24 << 20;
+/// In the name of one small file.
+const SMALL: &str = "f000014";
 
 /// What a client's first words name in its data connections, with TLS and in the clear.
 const DATA_WORDS: [&[u8]; 2] = [b"carrack-data/1", b"CRK2"];
@@ -68,7 +72,11 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let sandbox = Sandbox::in_memory();
+        Self::with(Sandbox::in_memory())
+    }
+
+    /// The node's directory is `root`; something may be mounted there already.
+    fn with(sandbox: Sandbox) -> Self {
         tree::many(&sandbox.path("tree"), 40, 50_000);
         sandbox.write("tree/large", tree::bytes(LARGE_BYTES, 7));
         let node = Node::start(&sandbox, "root", &[]);
@@ -185,6 +193,50 @@ fn a_lost_control_connection_is_a_new_session() {
     let manifest = fs::read_to_string(scene.sandbox.path("sums")).unwrap();
     assert_eq!(manifest.lines().count(), 41, "{manifest}");
     tool(Command::new("b3sum").args(["--check", "--quiet", "../sums"]).current_dir(scene.sandbox.path("root")));
+}
+
+/// Storage answers the last call for a small file of the first session when the second session has written the same file under its hidden
+/// name. What the first session does then must not touch that.
+#[test]
+fn sessions_of_one_run_never_share_a_part_file() {
+    if !carrack_faults::can_mount("a FUSE file system") {
+        return;
+    }
+    let sandbox = Sandbox::in_memory();
+    let [backing, root] = ["backing", "root"].map(|name| sandbox.path(name));
+    [&backing, &root].into_iter().for_each(|path| fs::create_dir(path).unwrap());
+    let storage = FaultFs::mount(&backing, &root, Features::default()).unwrap();
+    let scene = Scene::with(sandbox);
+    // Released before the node is waited for.
+    let storage = storage;
+    let small = || scene.sandbox.parts("backing").iter().filter(|path| path.to_string_lossy().contains(SMALL)).count();
+    let markers = || {
+        let names = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path());
+        names.filter(|path| path.extension().is_some_and(|end| end == "marker")).collect::<Vec<_>>()
+    };
+
+    storage.hold(SMALL, Call::Flush);
+    let running = Running::start(scene.command(&["--bwlimit=4MB", "--block=256K"]).args(["tree", &scene.at("")]));
+    wait_until("a thread of the first session hangs", || storage.held() == 1);
+    // So that the first session leaves its marker.
+    let has_claims = |path: &PathBuf| {
+        let mut marker = Replay::new(carrack_sys::host::boot_id());
+        marker.read(&fs::read(path).unwrap());
+        marker.finish(0).is_some_and(|found| found.parts.values().any(Left::has_claims))
+    };
+    wait_until("blocks are claimed", || markers().iter().any(has_claims));
+    assert_eq!((markers().len(), lose(&scene.proxy, Kind::Control, true)), (1, 1));
+    wait_until("the second session has got as far", || storage.held() == 2);
+    let before = small();
+    storage.let_one_go();
+    wait_until("the first session has removed what it wrote", || small() < before);
+    let is_free = |path: &PathBuf| carrack_sys::file::try_lock(&fs::File::open(path).unwrap()).unwrap();
+    wait_until("the first session has ended", || markers().len() == 1 || markers().iter().any(is_free));
+    storage.release();
+
+    let summary = scene.done(running);
+    assert_eq!(fault(&summary, "sessions_lost"), 1);
+    assert_eq!(markers(), Vec::<PathBuf>::new());
 }
 
 #[test]

@@ -527,6 +527,24 @@ fn the_lock_is_free_as_soon_as_its_session_is_gone() {
 }
 
 #[test]
+fn a_part_file_that_somebody_holds_is_not_taken_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let one = begin(directory.path());
+    let part = fresh(&one, &offer("f"));
+    write(&part, &[0]);
+    let name = part.entry.part.name.clone();
+    part.leave();
+    drop(part);
+    one.finish(false);
+    let left = Dir::open_ambient(directory.path()).unwrap().open_existing(&name).unwrap();
+    left.set_len(1 << 20).unwrap();
+    assert!(file::try_lock(&left).unwrap());
+    let again = fresh(&begin(directory.path()), &offer("f"));
+    assert_ne!(again.entry.part.name, name);
+    assert_eq!(left.metadata().unwrap().len(), 1 << 20, "what another holds has been changed");
+}
+
+#[test]
 fn a_marker_that_somebody_else_may_write_is_not_believed() {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
