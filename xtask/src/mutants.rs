@@ -212,6 +212,12 @@ const MUTATIONS: &[Mutation] = &[
         "-p carrack-engine --lib storage::overlap",
     ),
     mutation(
+        "what is not selected of an earlier source is in the way",
+        "crates/carrack-engine/src/storage/overlap.rs",
+        ["selection.covers(target) == Selected::Wanted", "selection.covers(target) != Selected::No"],
+        "-p carrack-engine --lib storage::overlap",
+    ),
+    mutation(
         "hidden names of other copies are copied",
         "crates/carrack-engine/src/storage/walk.rs",
         [

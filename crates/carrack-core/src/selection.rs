@@ -1,5 +1,6 @@
 //! A choice among what the sources of a copy name (`--files-from`): paths relative to the destination, each with all that is below it.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use crate::path::join;
@@ -23,7 +24,7 @@ pub enum Selected {
 /// Selected paths, and which of them have been found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    paths: BTreeMap<Vec<u8>, bool>,
+    paths: BTreeMap<Vec<u8>, Cell<bool>>,
     bytes: usize,
 }
 
@@ -31,7 +32,7 @@ impl Selection {
     /// Adds a path, which is checked already.
     pub fn add(&mut self, path: Vec<u8>) {
         self.bytes += path.len();
-        self.paths.insert(path, false);
+        self.paths.insert(path, Cell::new(false));
     }
 
     /// How many paths, and how many bytes of them have been added.
@@ -59,15 +60,15 @@ impl Selection {
     }
 
     /// Something is there under this path.
-    pub fn found(&mut self, path: &[u8]) {
-        if let Some(found) = self.paths.get_mut(path) {
-            *found = true;
+    pub fn found(&self, path: &[u8]) {
+        if let Some(found) = self.paths.get(path) {
+            found.set(true);
         }
     }
 
     /// Selected paths under which nothing was found.
     pub fn missing(&self) -> impl Iterator<Item = &[u8]> {
-        self.paths.iter().filter(|(_, found)| !**found).map(|(path, _)| path.as_slice())
+        self.paths.iter().filter(|(_, found)| !found.get()).map(|(path, _)| path.as_slice())
     }
 }
 
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn what_was_not_found_is_known() {
-        let mut selection = selection(&["a", "b/c"]);
+        let selection = selection(&["a", "b/c"]);
         selection.found(b"a");
         selection.found(b"b");
         assert_eq!(selection.missing().collect::<Vec<_>>(), [b"b/c"]);

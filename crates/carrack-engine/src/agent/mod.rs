@@ -277,7 +277,11 @@ impl Agent {
                 }
                 Ok(done(0))
             }
-            Ask::List(list) => verbs::list(place, &list, &mut |page| self.page(request, Tell::Page(page))).map(done),
+            Ask::List(list) => {
+                let selection = self.lock().selection.clone();
+                verbs::list(place, &list, selection.as_ref(), &mut |page| self.page(request, Tell::Page(page)))
+                    .map(done)
+            }
             Ask::Sum(sum) => verbs::sum(place, &sum, &mut |sums| self.page(request, Tell::Sums(sums))).map(done),
             Ask::MakeDirectory(make) => {
                 self.may_change().and_then(|()| verbs::make_directory(place, &make)).map(|()| done(1))

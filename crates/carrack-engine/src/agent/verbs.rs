@@ -9,6 +9,7 @@ use carrack_core::limits;
 use carrack_core::path::{display_bytes, join};
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport, Outcome, Side};
 use carrack_core::request::Digests;
+use carrack_core::selection::Selection;
 use carrack_core::transfer::ScannedItem;
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_core::wire::control::{
@@ -93,10 +94,17 @@ impl Pages<'_> {
     }
 }
 
-/// Lists a directory, or describes what a path is; in pages, in the order of the file system.
-pub fn list(place: &Place, list: &List, send: &mut dyn FnMut(Page) -> Result<(), Failure>) -> Result<u64, Failure> {
+/// Lists a directory, or describes what a path is; in pages, in the order of the file system. Of the sources of a copy, only items of the
+/// `selection` conflict, if there is one.
+pub fn list(
+    place: &Place,
+    list: &List,
+    selection: Option<&Selection>,
+    send: &mut dyn FnMut(Page) -> Result<(), Failure>,
+) -> Result<u64, Failure> {
     let roots: Vec<_> = list.sources.iter().map(|source| SourceRoot::open(place, source)).collect::<Result<_, _>>()?;
-    let mut pages = Pages { page: Page::default(), bytes: 0, count: 0, overlaps: Overlaps::new(&roots), send };
+    let mut pages =
+        Pages { page: Page::default(), bytes: 0, count: 0, overlaps: Overlaps::new(&roots, selection), send };
     let stat = place.stat(&list.path).or_else(|error| match error.kind() {
         // A link to nowhere is something too.
         io::ErrorKind::NotFound => place.parent(&list.path).and_then(|(parent, name)| parent.stat_at(&name)),
@@ -286,7 +294,7 @@ pub fn remove(
     remove: &Remove,
     send: &mut dyn FnMut(Page) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
-    let mut pages = Pages { page: Page::default(), bytes: 0, count: 0, overlaps: Overlaps::new(&[]), send };
+    let mut pages = Pages { page: Page::default(), bytes: 0, count: 0, overlaps: Overlaps::new(&[], None), send };
     let removed = remove::remove(place, remove, &mut |path, failure| {
         pages.push(Entry { path, failure: Some(failure.into()), ..Entry::default() })
     })?;
@@ -303,7 +311,7 @@ pub fn collect(
     let fail =
         |error: io::Error| io_failure(Side::Destination, format!("{}: open", display_bytes(&collect.path)), &error);
     let top = place.dir(&collect.path).map_err(fail)?;
-    let mut pages = Pages { page: Page::default(), bytes: 0, count: 0, overlaps: Overlaps::new(&[]), send };
+    let mut pages = Pages { page: Page::default(), bytes: 0, count: 0, overlaps: Overlaps::new(&[], None), send };
     let rules = Rules {
         older_seconds: collect.older_seconds,
         now: carrack_sys::host::clock_seconds(),
@@ -352,7 +360,7 @@ pub fn sum(place: &Place, sum: &Sum, send: &mut dyn FnMut(Sums) -> Result<(), Fa
         grounds: Default::default(),
     };
     let listing = List { path: sum.path.clone(), recursive: true, ..List::default() };
-    list(place, &listing, &mut |page| {
+    list(place, &listing, None, &mut |page| {
         for entry in page.entries {
             let result = match entry.failure {
                 Some(failure) => Err(failure.into()),

@@ -4,6 +4,7 @@ use carrack_core::path::display_bytes;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::{Durability, Verify};
 use carrack_core::selection::Selection;
+use carrack_core::wire::VERSION_OVERLAPS;
 use carrack_core::wire::control::{Ask, Begin, Options, Paths, ReceiveRole, Role, SendRole, Tell, TransferOptions};
 
 use super::Copying;
@@ -34,6 +35,18 @@ impl Copying<'_> {
             selection.add(path.clone());
         }
         Ok(Some(selection))
+    }
+
+    /// For a dry run: which names of several sources conflict depends on what was chosen.
+    pub(super) fn select_overlapping(
+        &mut self,
+        plan: &Plan,
+        selection: Option<&Selection>,
+        ends: &mut Ends,
+    ) -> Result<(), Failure> {
+        let overlap = (0..plan.sources.len()).any(|number| !plan.overlapping(number).is_empty());
+        let looks = ends.source.welcome.version >= VERSION_OVERLAPS;
+        self.select(selection.filter(|_| overlap && looks), ends)
     }
 
     fn select(&mut self, selection: Option<&Selection>, ends: &mut Ends) -> Result<(), Failure> {

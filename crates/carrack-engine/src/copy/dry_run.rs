@@ -12,19 +12,14 @@ use crate::storage::names::is_own_path;
 
 impl Copying<'_> {
     /// Counts what would be copied.
-    pub(super) fn count(
-        &mut self,
-        plan: &Plan,
-        mut selection: Option<Selection>,
-        source: &mut End,
-    ) -> Result<(), Failure> {
+    pub(super) fn count(&mut self, plan: &Plan, selection: Option<Selection>, source: &mut End) -> Result<(), Failure> {
         if selection.is_none() {
             self.report.directories = plan.directories;
         }
         for (number, wanted) in plan.sources.iter().enumerate() {
-            let mut covers = |path: &[u8]| {
+            let covers = |path: &[u8]| {
                 let path = place(&wanted.target, path);
-                selection.as_mut().map_or(Selected::Wanted, |selection| {
+                selection.as_ref().map_or(Selected::Wanted, |selection| {
                     selection.found(&path);
                     selection.covers(&path)
                 })

@@ -211,6 +211,7 @@ impl Copying<'_> {
         self.expected = Expected::new(plan.targets());
         let selection = self.selection(&plan)?;
         if self.request.options.dry_run {
+            self.select_overlapping(&plan, selection.as_ref(), ends)?;
             return self.count(&plan, selection, &mut ends.source);
         }
         self.check_versions(ends)?;

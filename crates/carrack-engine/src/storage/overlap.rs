@@ -8,8 +8,8 @@ use std::io;
 
 use carrack_core::path::{display_bytes, join, split_name};
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
-use carrack_core::selection::place;
-use carrack_sys::dir::{Kind, Links, Stat};
+use carrack_core::selection::{Selected, Selection, place};
+use carrack_sys::dir::{Dir, Kind, Links, Stat};
 
 use super::names::is_own;
 use super::source::{RootKind, SourceRoot};
@@ -23,12 +23,14 @@ pub struct Overlaps<'a> {
     contents: Vec<usize>,
     /// The others by their names there, each with the first of its name.
     named: HashMap<&'a [u8], usize>,
+    /// The only items that are copied; everything if there is none.
+    selection: Option<&'a Selection>,
 }
 
 impl<'a> Overlaps<'a> {
-    /// Among these, in the order in which they are copied.
-    pub fn new(roots: &'a [SourceRoot]) -> Self {
-        let mut overlaps = Self { roots, contents: Vec::new(), named: HashMap::new() };
+    /// Among these, in the order in which they are copied. Items outside the `selection` do not count.
+    pub fn new(roots: &'a [SourceRoot], selection: Option<&'a Selection>) -> Self {
+        let mut overlaps = Self { roots, contents: Vec::new(), named: HashMap::new(), selection };
         for (number, root) in roots.iter().enumerate() {
             if root.target.is_empty() {
                 overlaps.contents.push(number);
@@ -80,7 +82,7 @@ impl<'a> Overlaps<'a> {
             let first = &self.roots[one];
             let below = target.strip_prefix(&first.target[..]).unwrap_or_default();
             let below = below.strip_prefix(b"/").unwrap_or(below);
-            match look(first, below) {
+            match self.look(first, below) {
                 Ok(There::Nothing) => {}
                 Ok(There::Directory(stat)) if kind == ItemKind::Directory => return Ok(Some(stat)),
                 Ok(There::Directory(_) | There::Other) => {
@@ -94,6 +96,49 @@ impl<'a> Overlaps<'a> {
         }
         Ok(None)
     }
+
+    fn look(&self, root: &SourceRoot, below: &[u8]) -> io::Result<There> {
+        let RootKind::Directory(top) = &root.kind else {
+            return Ok(if self.is_copied(&root.target) { There::Other } else { There::Nothing });
+        };
+        let found = if below.is_empty() { top.stat_self() } else { top.stat(below, Links::Refuse) };
+        match found {
+            Ok(stat) => Ok(self.there(root, below, stat)),
+            // Of a directory that may not be searched nothing is copied.
+            Err(error) => match code_of(&error) {
+                ErrorCode::NotFound | ErrorCode::PermissionDenied => Ok(There::Nothing),
+                ErrorCode::NotADirectory | ErrorCode::SymlinkRefused => self.look_above(root, top, below),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// What a source has in place of one of the directories above a path.
+    fn look_above(&self, root: &SourceRoot, top: &Dir, below: &[u8]) -> io::Result<There> {
+        let ends = below.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
+        for above in ends.map(|end| &below[..end]) {
+            match self.there(root, above, top.stat(above, Links::Refuse)?) {
+                There::Directory(_) => {}
+                other => return Ok(other),
+            }
+        }
+        // It has just become a directory. Nothing shows that this path is free.
+        Ok(There::Other)
+    }
+
+    fn there(&self, root: &SourceRoot, below: &[u8], stat: Stat) -> There {
+        let is_own = is_own(split_name(below).1, stat.kind);
+        match stat.kind {
+            Kind::Dir => There::Directory(stat),
+            Kind::File | Kind::Symlink if !is_own && self.is_copied(&place(&root.target, below)) => There::Other,
+            _ => There::Nothing,
+        }
+    }
+
+    /// Whether a file or link that goes to this path is copied.
+    fn is_copied(&self, target: &[u8]) -> bool {
+        self.selection.is_none_or(|selection| selection.covers(target) == Selected::Wanted)
+    }
 }
 
 /// What a source has under a path.
@@ -103,24 +148,6 @@ enum There {
     Directory(Stat),
     /// A file or a link: under the path, or where the path has a directory.
     Other,
-}
-
-fn look(root: &SourceRoot, below: &[u8]) -> io::Result<There> {
-    let RootKind::Directory(top) = &root.kind else { return Ok(There::Other) };
-    let found = if below.is_empty() { top.stat_self() } else { top.stat(below, Links::Refuse) };
-    match found {
-        Ok(stat) if stat.kind == Kind::Dir => Ok(There::Directory(stat)),
-        Ok(stat) if matches!(stat.kind, Kind::File | Kind::Symlink) && !is_own(split_name(below).1, stat.kind) => {
-            Ok(There::Other)
-        }
-        Ok(_) => Ok(There::Nothing),
-        // Of a directory that may not be searched nothing is copied.
-        Err(error) => match code_of(&error) {
-            ErrorCode::NotFound | ErrorCode::PermissionDenied => Ok(There::Nothing),
-            ErrorCode::NotADirectory | ErrorCode::SymlinkRefused => Ok(There::Other),
-            _ => Err(error),
-        },
-    }
 }
 
 fn typed(root: &SourceRoot, path: &[u8]) -> String {
@@ -172,10 +199,14 @@ mod tests {
 
     /// What of the sources is refused, as `number of the source`, `path below it`, `typed path of the first`.
     fn refused(roots: &[SourceRoot]) -> Vec<(u32, String, String)> {
-        let overlaps = Overlaps::new(roots);
+        refused_of(roots, None)
+    }
+
+    fn refused_of(roots: &[SourceRoot], selection: Option<&Selection>) -> Vec<(u32, String, String)> {
+        let overlaps = Overlaps::new(roots, selection);
         let mut refused = Vec::new();
         for (number, root) in roots.iter().enumerate() {
-            walk(number as u32, root, None, &mut |found| {
+            walk(number as u32, root, selection, &mut |found| {
                 if let Found::Failure(item, why) = overlaps.check(found) {
                     assert_eq!(why.code, ErrorCode::AlreadyExists, "{why:?}");
                     let first = why.message.split(' ').nth(2).unwrap().to_string();
@@ -218,6 +249,45 @@ mod tests {
         assert_eq!(refused(&[named(place, "a", "a"), named(place, "b", "b")]), expected(&[]));
     }
 
+    /// What is not copied of an earlier source is in nobody's way: a file above a selected path, or a FIFO.
+    #[test]
+    fn overlaps_count_only_what_is_copied() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path();
+        for file in ["a/d", "a/e/f", "b/d/f", "b/d/g/h", "b/e", "b/l/f", "b/p/f", "d/n"] {
+            let path = place.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, file).unwrap();
+        }
+        std::os::unix::fs::symlink("e", place.join("a/l")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(place.join("a/p")).status().unwrap().success());
+        let roots = [contents(place, "a"), contents(place, "b")];
+        let of = |paths: &[&str]| {
+            let mut selection = Selection::default();
+            paths.iter().for_each(|path| selection.add(path.as_bytes().to_vec()));
+            let found = refused_of(&roots, Some(&selection));
+            found.into_iter().map(|(_, path, _)| path).collect::<Vec<_>>()
+        };
+        let all = ["d", "d/f", "d/g", "d/g/h", "e", "l", "l/f"];
+        assert_eq!(refused(&roots).into_iter().map(|(_, path, _)| path).collect::<Vec<_>>(), all);
+        for (selected, conflicts) in [
+            (&["d/f"][..], &[][..]),
+            (&["d/f", "d/g/h"], &[]),
+            (&["l/f", "p/f"], &[]),
+            (&["e/f"], &[]),
+            (&["d"], &all[..4]),
+            (&["e", "l"], &all[4..]),
+            (&["d", "d/f"], &all[..4]),
+        ] {
+            assert_eq!(of(selected), conflicts, "{selected:?}");
+        }
+        let named = [named(place, "a/d", "d"), contents(place, "b")];
+        let mut selection = Selection::default();
+        selection.add(b"d/f".to_vec());
+        assert_eq!(refused_of(&named, Some(&selection)), []);
+        assert_eq!(refused(&named).len(), 4);
+    }
+
     #[test]
     fn a_directory_of_two_sources_has_the_attributes_of_the_first() {
         let directory = tempfile::tempdir().unwrap();
@@ -228,7 +298,7 @@ mod tests {
             std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
         }
         let roots = [contents(place, "a"), contents(place, "b")];
-        let overlaps = Overlaps::new(&roots);
+        let overlaps = Overlaps::new(&roots, None);
         let mut modes = Vec::new();
         walk(1, &roots[1], None, &mut |found| {
             if let Found::Item(item) = overlaps.check(found) {

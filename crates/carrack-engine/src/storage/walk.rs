@@ -31,13 +31,8 @@ pub enum Found {
 }
 
 /// Walks one source and hands everything that is selected, and the directories above it, to `each`, until that says to stop (`false`).
-pub fn walk(
-    number: u32,
-    root: &SourceRoot,
-    mut selection: Option<&mut Selection>,
-    each: &mut dyn FnMut(Found) -> bool,
-) {
-    let covers = covered(&mut selection, &root.target, b"");
+pub fn walk(number: u32, root: &SourceRoot, selection: Option<&Selection>, each: &mut dyn FnMut(Found) -> bool) {
+    let covers = covered(selection, &root.target, b"");
     let is_directory = matches!(root.kind, RootKind::Directory(_));
     if covers == Selected::No || (covers == Selected::Above && !is_directory) {
         return;
@@ -119,7 +114,7 @@ pub fn look_again(root: &SourceRoot, item: &ScannedItem) -> Result<ScannedItem, 
 }
 
 /// How a path below a source's target stands to what is selected, if anything is; and it has been found.
-fn covered(selection: &mut Option<&mut Selection>, target: &[u8], path: &[u8]) -> Selected {
+fn covered(selection: Option<&Selection>, target: &[u8], path: &[u8]) -> Selected {
     let Some(selection) = selection else { return Selected::Wanted };
     let path = place(target, path);
     selection.found(&path);
@@ -186,7 +181,7 @@ struct Walk<'a> {
     root: &'a Dir,
     target: &'a [u8],
     grounds: &'a Grounds,
-    selection: Option<&'a mut Selection>,
+    selection: Option<&'a Selection>,
     each: &'a mut dyn FnMut(Found) -> bool,
 }
 
@@ -266,12 +261,12 @@ impl Walk<'_> {
         let now = clock_seconds();
         match directory.stat_at(&entry.name) {
             Ok(stat) if is_own(&entry.name, stat.kind) => {
-                covered(&mut self.selection, self.target, &full);
+                covered(self.selection, self.target, &full);
                 (self.each)(Found::Own)
             }
             Ok(stat) => {
                 let item = scanned(self.number, full, &stat, Some(ground), now);
-                let covers = covered(&mut self.selection, self.target, &item.path);
+                let covers = covered(self.selection, self.target, &item.path);
                 if covers != Selected::Wanted && item.kind != ItemKind::Directory {
                     return true;
                 }
@@ -281,7 +276,7 @@ impl Walk<'_> {
                 (self.each)(Found::Item(item))
             }
             Err(error) => {
-                covered(&mut self.selection, self.target, &full);
+                covered(self.selection, self.target, &full);
                 self.fail(&full, ItemKind::File, stat_failure(&error))
             }
         }

@@ -261,13 +261,13 @@ impl SendRun {
     }
 
     fn scan(&self) {
-        let mut selection = self.selection.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let selection = self.selection.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut ahead = 0;
-        let overlaps = Overlaps::new(&self.roots);
+        let overlaps = Overlaps::new(&self.roots, selection.as_ref());
         for (number, root) in self.roots.iter().enumerate() {
             let mut batch = Vec::with_capacity(SCAN_BATCH);
             let mut since = Instant::now();
-            walk::walk(number as u32, root, selection.as_mut(), &mut |found| {
+            walk::walk(number as u32, root, selection.as_ref(), &mut |found| {
                 batch.push(overlaps.check(found));
                 // A slow listing must not keep back what it has found.
                 let full = batch.len() >= SCAN_BATCH || since.elapsed() > Duration::from_millis(2);

@@ -138,6 +138,37 @@ fn two_sources_with_the_same_names_are_told() {
     assert!(!sandbox.path("twice").exists());
 }
 
+/// A file of the first source that is not selected is in nobody's way. A dry run says the same.
+#[test]
+fn two_sources_conflict_only_in_what_is_selected() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    for name in ["a/d", "a/x", "b/d/f", "b/d/g", "b/x"] {
+        sandbox.write(name, name);
+    }
+    sandbox.write("some", "d/f\n");
+    sandbox.write("all", "d\nx\n");
+    let token = node.token();
+    for (number, to) in ["dst".to_string(), node.at("dst")].iter().enumerate() {
+        for dry_run in [&["--dry-run"][..], &[]] {
+            let arguments = [&["a/", "b/", "--json", "--files-from=some", to, &token][..], dry_run].concat();
+            let ran = sandbox.run(&arguments);
+            assert_eq!(ran.code, 0, "{arguments:?}: {}{}", ran.stdout, ran.stderr);
+            assert_eq!(ran.summary()["files"], 1, "{arguments:?}");
+        }
+        let there = sandbox.path(["dst", "root/dst"][number]);
+        assert_eq!(std::fs::read(there.join("d/f")).unwrap(), b"b/d/f");
+        assert!(!there.join("d/g").exists() && !there.join("x").exists());
+        std::fs::remove_dir_all(&there).unwrap();
+        for dry_run in [&["--dry-run"][..], &[]] {
+            let ran = sandbox.run([&["a/", "b/", "--json", "--files-from=all", to, &token][..], dry_run].concat());
+            ran.failed_with(23, &["b/x and a/x would both become x", "b/d and a/d"]);
+            assert_eq!(ran.summary()["files"], 2);
+        }
+        assert_eq!(std::fs::read(there.join("x")).unwrap(), b"a/x");
+    }
+}
+
 /// What another copy into the source has under way there is none of the source's.
 #[test]
 fn markers_and_part_files_are_left_out_and_counted() {
