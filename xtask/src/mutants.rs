@@ -257,6 +257,18 @@ const MUTATIONS: &[Mutation] = &[
         "-p carrack --test system torn::a_change",
     ),
     mutation(
+        "what this system remembers of a source shows that it is unchanged",
+        "crates/carrack-engine/src/storage/source.rs",
+        ["dir::stat_file_uncached(file)", "dir::stat_file(file)"],
+        "-p carrack --test system identity::a_source",
+    ),
+    mutation(
+        "what this system remembers of a source shows that it is known",
+        "crates/carrack-engine/src/transfer/send.rs",
+        ["if known { Attributes::Stored }", "if known { Attributes::Cached }"],
+        "-p carrack --test system identity::a_source",
+    ),
+    mutation(
         "a directory that is mounted elsewhere is another one",
         "crates/carrack-engine/src/copy/resolve.rs",
         ["one.inode != 0 && kind(one)", "one.inode == 0 && kind(one)"],

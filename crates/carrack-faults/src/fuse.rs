@@ -1,7 +1,7 @@
 //! A file system that passes everything on to a directory, except what it was told to get wrong.
 //!
-//! Mounted by the kernel through `/dev/fuse`, without any helper program: needs root. The kernel keeps nothing back: names and
-//! attributes are asked for each time, and a write has reached this file system when the call returns.
+//! Mounted by the kernel through `/dev/fuse`, without any helper program: needs root. The kernel keeps nothing back unless it was told
+//! to: names and attributes are asked for each time, and a write has reached this file system when the call returns.
 //!
 //! Left out: extended attributes, locks, devices.
 
@@ -98,6 +98,10 @@ pub struct Features {
     pub no_allocate: bool,
     /// Nothing stays in the kernel's cache: every read comes here.
     pub uncached: bool,
+    /// The kernel keeps names and attributes for an hour, as clients of network file systems do for seconds: a change of the backing
+    /// directory is seen only by those who ask past the cache. Mounted read-only: where reading moves a time, the kernel asks again
+    /// after each.
+    pub keeps_attributes: bool,
     /// A read comes in pieces of 64 KiB.
     pub small_reads: bool,
 }
@@ -148,6 +152,9 @@ impl FaultFs {
         let shared = Arc::new(Shared { state: Mutex::default(), released: Condvar::new(), features });
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("carrack-faults".into()), MountOption::DefaultPermissions];
+        if features.keeps_attributes {
+            config.mount_options.push(MountOption::RO);
+        }
         if features.small_reads {
             config.mount_options.push(MountOption::CUSTOM("max_read=65536".into()));
         }

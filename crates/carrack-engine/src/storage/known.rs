@@ -13,13 +13,12 @@ use carrack_core::transfer::marker::{Moment, PublishedItem, published_key};
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_core::wire::control::TransferOptions;
 use carrack_core::wire::peer::QueryItem;
-use carrack_sys::dir::{Kind, Links, Stat, stat_file};
+use carrack_sys::dir::{Kind, Links, Stat, stat_file_uncached};
 use carrack_sys::file;
 
 use super::descriptors::patiently;
 use super::directories::{MODE_MASK, OpenDir};
 use super::identity::Ground;
-use super::part::stat_entry;
 use super::tree::Tree;
 use crate::data::hasher::BlockHasher;
 
@@ -71,7 +70,7 @@ impl Tree {
         }
         let (parent, name) = split_name(path);
         let directory = self.shared.directories.find(parent)?;
-        let stat = stat_entry(&directory.dir, name).ok()??;
+        let stat = directory.dir.stat_uncached(name, Links::Refuse).ok()?;
         let (expected, wanted) = match kind {
             ItemKind::File => (Kind::File, wanted),
             ItemKind::Symlink => (Kind::Symlink, Digests::NONE),
@@ -108,7 +107,7 @@ impl Tree {
         let open = |directory: &OpenDir| patiently(|| directory.dir.open_read(name, Links::Refuse));
         let Ok(opened) = self.shared.directories.within(parent, "open to read back", open) else { return false };
         let is_it = || {
-            let now = stat_file(&opened).ok().and_then(|stat| standing.ground.identity(&stat));
+            let now = stat_file_uncached(&opened).ok().and_then(|stat| standing.ground.identity(&stat));
             now.is_some() && now == standing.ground.identity(&standing.stat)
         };
         // Only what has reached storage is let go of by the cache.

@@ -174,7 +174,7 @@ mod tests {
     use carrack_sys::dir::Dir;
 
     use super::*;
-    use crate::storage::walk::walk;
+    use crate::storage::walk::{Attributes, walk};
 
     fn contents(place: &Path, name: &str) -> SourceRoot {
         let kind = RootKind::Directory(Arc::new(Dir::open_ambient(&place.join(name)).unwrap()));
@@ -206,7 +206,7 @@ mod tests {
         let overlaps = Overlaps::new(roots, selection);
         let mut refused = Vec::new();
         for (number, root) in roots.iter().enumerate() {
-            walk(number as u32, root, selection, &mut |found| {
+            walk(number as u32, root, selection, Attributes::Cached, &mut |found| {
                 if let Found::Failure(item, why) = overlaps.check(found) {
                     assert_eq!(why.code, ErrorCode::AlreadyExists, "{why:?}");
                     let first = why.message.split(' ').nth(2).unwrap().to_string();
@@ -300,7 +300,7 @@ mod tests {
         let roots = [contents(place, "a"), contents(place, "b")];
         let overlaps = Overlaps::new(&roots, None);
         let mut modes = Vec::new();
-        walk(1, &roots[1], None, &mut |found| {
+        walk(1, &roots[1], None, Attributes::Cached, &mut |found| {
             if let Found::Item(item) = overlaps.check(found) {
                 modes.push((item.path, item.mode));
             }

@@ -402,7 +402,9 @@ impl OpenSource {
         let (Content::File(file), Some(before)) = (&self.content, &self.stat) else {
             return Ok(());
         };
-        let now = dir::stat_file(file).map_err(|error| io_failure(Side::Source, "stat", &error))?;
+        // Past the caches of NFS, SMB and FUSE, which may still hold what was said when it was opened. What was looked at before may come
+        // from there: were it too old, this would differ from it.
+        let now = dir::stat_file_uncached(file).map_err(|error| io_failure(Side::Source, "stat", &error))?;
         let is_same = match self.prefix {
             Some(size) => now.size >= size,
             // The change time shows what a modification time that was set back hides.
@@ -462,7 +464,7 @@ mod tests {
     use carrack_sys::dir::stat_path;
 
     use super::*;
-    use crate::storage::walk::{Found, look_again, walk};
+    use crate::storage::walk::{Attributes, Found, look_again, walk};
 
     const MOST: usize = BUNDLED_FILE_BYTES_MAX as usize;
 
@@ -471,7 +473,7 @@ mod tests {
         let kind = RootKind::Directory(Arc::new(Dir::open_ambient(place).unwrap()));
         let root = SourceRoot { kind, target: Vec::new(), typed: Vec::new(), grounds: Grounds::default() };
         let mut found = None;
-        walk(0, &root, None, &mut |one| {
+        walk(0, &root, None, Attributes::Cached, &mut |one| {
             if let Found::Item(item) = one
                 && item.path == name.as_bytes()
             {
@@ -615,7 +617,7 @@ mod tests {
             let kind = RootKind::Entry(parent, name.into(), Links::Refuse);
             let root = SourceRoot { kind, target: Vec::new(), typed: Vec::new(), grounds: Grounds::default() };
             let mut item = None;
-            walk(0, &root, None, &mut |found| {
+            walk(0, &root, None, Attributes::Cached, &mut |found| {
                 if let Found::Item(found) = found {
                     item = Some(found);
                 }

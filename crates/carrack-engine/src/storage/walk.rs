@@ -30,8 +30,32 @@ pub enum Found {
     Own,
 }
 
+/// Where a walk takes attributes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attributes {
+    /// As this system has them, which on NFS, SMB and FUSE may be seconds old.
+    Cached,
+    /// From whoever stores them, which over a network takes a question for each item: where they say what need not be sent.
+    Stored,
+}
+
+impl Attributes {
+    fn stat(self, directory: &Dir, name: &[u8], links: Links) -> io::Result<Stat> {
+        match self {
+            Self::Cached => directory.stat(name, links),
+            Self::Stored => directory.stat_uncached(name, links),
+        }
+    }
+}
+
 /// Walks one source and hands everything that is selected, and the directories above it, to `each`, until that says to stop (`false`).
-pub fn walk(number: u32, root: &SourceRoot, selection: Option<&Selection>, each: &mut dyn FnMut(Found) -> bool) {
+pub fn walk(
+    number: u32,
+    root: &SourceRoot,
+    selection: Option<&Selection>,
+    attributes: Attributes,
+    each: &mut dyn FnMut(Found) -> bool,
+) {
     let covers = covered(selection, &root.target, b"");
     let is_directory = matches!(root.kind, RootKind::Directory(_));
     if covers == Selected::No || (covers == Selected::Above && !is_directory) {
@@ -51,13 +75,12 @@ pub fn walk(number: u32, root: &SourceRoot, selection: Option<&Selection>, each:
     };
     match &root.kind {
         RootKind::Directory(directory) => {
-            let mut walk =
-                Walk { number, root: directory, target: &root.target, grounds: &root.grounds, selection, each };
-            walk.run();
+            let (target, grounds) = (&root.target[..], &root.grounds);
+            Walk { number, root: directory, target, grounds, selection, attributes, each }.run();
         }
         RootKind::Entry(parent, name, links) => {
             let now = clock_seconds();
-            let found = match parent.stat(name, *links) {
+            let found = match attributes.stat(parent, name, *links) {
                 Ok(stat) => Found::Item(scanned(number, Vec::new(), &stat, ground_of(root, parent), now)),
                 Err(error) => Found::Failure(item(b"", ItemKind::File, None, None), stat_failure(&error)),
             };
@@ -182,6 +205,7 @@ struct Walk<'a> {
     target: &'a [u8],
     grounds: &'a Grounds,
     selection: Option<&'a Selection>,
+    attributes: Attributes,
     each: &'a mut dyn FnMut(Found) -> bool,
 }
 
@@ -259,7 +283,7 @@ impl Walk<'_> {
             return self.fail(path, ItemKind::Directory, failure(ErrorCode::NameTooLong, Side::Source, message));
         }
         let now = clock_seconds();
-        match directory.stat_at(&entry.name) {
+        match self.attributes.stat(directory, &entry.name, Links::Refuse) {
             Ok(stat) if is_own(&entry.name, stat.kind) => {
                 covered(self.selection, self.target, &full);
                 (self.each)(Found::Own)
@@ -325,9 +349,9 @@ pub fn link_target(root: &SourceRoot, path: &[u8]) -> Result<(Vec<u8>, Option<Fi
     let directory = patiently(|| top.open_dir(parent, Links::Refuse));
     let read = |directory: Dir| {
         let now = clock_seconds();
-        let before = directory.stat_at(name)?;
+        let before = directory.stat_uncached(name, Links::Refuse)?;
         let target = directory.read_link(name)?;
-        let same = directory.stat_at(name)? == before;
+        let same = directory.stat_uncached(name, Links::Refuse)? == before;
         let ground = ground_of(root, &directory).filter(|_| same);
         Ok((target, ground.and_then(|ground| ground.fingerprint(&before, now))))
     };

@@ -35,7 +35,7 @@ use crate::panics::contain;
 use crate::storage::overlap::Overlaps;
 use crate::storage::settle::SourceClocks;
 use crate::storage::source::{OpenSource, SourceRoot};
-use crate::storage::walk::{self, Found};
+use crate::storage::walk::{self, Attributes, Found};
 
 /// Items told to the command in one message.
 const ITEMS_PER_MESSAGE: usize = 500;
@@ -58,6 +58,7 @@ pub struct SendRun {
     roots: Vec<SourceRoot>,
     /// Of the roots, only this; taken by the scan.
     selection: Mutex<Option<Selection>>,
+    attributes: Attributes,
     sources: Mutex<HashMap<u64, Arc<OpenSource>>>,
     sockets: Mutex<HashMap<u16, Arc<Socket>>>,
     /// Streams cut off because they were slow.
@@ -100,6 +101,8 @@ impl SendRun {
             options,
             roots,
             selection: Mutex::new(selection),
+            // What the receiver has already is told by them alone.
+            attributes: if known { Attributes::Stored } else { Attributes::Cached },
             sources: Mutex::default(),
             sockets: Mutex::default(),
             cut: Mutex::default(),
@@ -267,7 +270,7 @@ impl SendRun {
         for (number, root) in self.roots.iter().enumerate() {
             let mut batch = Vec::with_capacity(SCAN_BATCH);
             let mut since = Instant::now();
-            walk::walk(number as u32, root, selection.as_ref(), &mut |found| {
+            walk::walk(number as u32, root, selection.as_ref(), self.attributes, &mut |found| {
                 batch.push(overlaps.check(found));
                 // A slow listing must not keep back what it has found.
                 let full = batch.len() >= SCAN_BATCH || since.elapsed() > Duration::from_millis(2);

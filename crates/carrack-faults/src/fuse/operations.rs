@@ -19,8 +19,8 @@ use rustix::fs::{AtFlags, CWD, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OM
 use super::tree::{Tree, folds_here, stored};
 use super::{Call, Fault, Shared};
 
-/// Names and attributes are asked for each time.
-const NOT_KEPT: Duration = Duration::ZERO;
+/// How long the kernel keeps names and attributes, if it does.
+const KEPT: Duration = Duration::from_secs(3600);
 
 /// `FS_CASEFOLD_FL`, among the flags that `FS_IOC_GETFLAGS` gives.
 const CASEFOLD: u32 = 0x4000_0000;
@@ -91,6 +91,10 @@ impl Operations {
         inner.next += 1;
         inner.files.insert(handle, Open { file: Arc::new(file), path, number });
         FileHandle(handle)
+    }
+
+    fn kept(&self) -> Duration {
+        if self.shared.features.keeps_attributes { KEPT } else { Duration::ZERO }
     }
 
     fn flags(&self) -> FopenFlags {
@@ -269,7 +273,7 @@ impl Filesystem for Operations {
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let path = self.child(parent, name);
         let found = self.enter(Call::Look, &path).and_then(|()| self.attributes(&path));
-        answer!(reply, found, attributes => reply.entry(&NOT_KEPT, &attributes, Generation(0)));
+        answer!(reply, found, attributes => reply.entry(&self.kept(), &attributes, Generation(0)));
     }
 
     fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
@@ -278,7 +282,7 @@ impl Filesystem for Operations {
             Some(file) => Ok(self.describe(number.0, &file.metadata()?)),
             None => Ok(self.describe(number.0, &std::fs::symlink_metadata(&path)?)),
         });
-        answer!(reply, found, attributes => reply.attr(&NOT_KEPT, &attributes));
+        answer!(reply, found, attributes => reply.attr(&self.kept(), &attributes));
     }
 
     fn setattr(
@@ -325,7 +329,7 @@ impl Filesystem for Operations {
             let meta = if open.is_some() { std::fs::metadata(&path)? } else { std::fs::symlink_metadata(&path)? };
             Ok(self.describe(number.0, &meta))
         };
-        answer!(reply, change(), attributes => reply.attr(&NOT_KEPT, &attributes));
+        answer!(reply, change(), attributes => reply.attr(&self.kept(), &attributes));
     }
 
     fn readlink(&self, _: &Request, number: INodeNo, reply: ReplyData) {
@@ -341,7 +345,7 @@ impl Filesystem for Operations {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode & 0o7777))?;
             self.attributes(&path)
         };
-        answer!(reply, make(), attributes => reply.entry(&NOT_KEPT, &attributes, Generation(0)));
+        answer!(reply, make(), attributes => reply.entry(&self.kept(), &attributes, Generation(0)));
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -358,7 +362,7 @@ impl Filesystem for Operations {
     fn symlink(&self, _: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
         let path = self.child(parent, name);
         let made = std::os::unix::fs::symlink(target, &path).and_then(|()| self.attributes(&path));
-        answer!(reply, made, attributes => reply.entry(&NOT_KEPT, &attributes, Generation(0)));
+        answer!(reply, made, attributes => reply.entry(&self.kept(), &attributes, Generation(0)));
     }
 
     fn rename(
@@ -378,7 +382,7 @@ impl Filesystem for Operations {
     fn link(&self, _: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let path = self.child(parent, name);
         let made = std::fs::hard_link(self.path(number), &path).and_then(|()| self.attributes(&path));
-        answer!(reply, made, attributes => reply.entry(&NOT_KEPT, &attributes, Generation(0)));
+        answer!(reply, made, attributes => reply.entry(&self.kept(), &attributes, Generation(0)));
     }
 
     fn open(&self, _: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
@@ -388,7 +392,7 @@ impl Filesystem for Operations {
     fn create(&self, _: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, flags: i32, reply: ReplyCreate) {
         let path = self.child(parent, name);
         answer!(reply, self.do_create(&path, mode, flags), (attributes, handle) => {
-            reply.created(&NOT_KEPT, &attributes, Generation(0), handle, self.flags());
+            reply.created(&self.kept(), &attributes, Generation(0), handle, self.flags());
         });
     }
 

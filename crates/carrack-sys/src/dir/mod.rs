@@ -18,8 +18,9 @@ mod tests;
 
 pub use entries::{Entries, Entry};
 pub use file_system::{ChangeTimes, FileSystem, file_system};
+use stat::Freshness;
 pub(crate) use stat::only_mtime;
-pub use stat::{Kind, Stat, Time, stat_file, stat_path};
+pub use stat::{Kind, Stat, Time, stat_file, stat_file_uncached, stat_path};
 
 use crate::retry;
 use beneath::PASS;
@@ -128,19 +129,29 @@ impl Dir {
     /// Looks at something below. A link in the last component is followed only under
     /// [`Links::Beneath`]; under [`Links::Refuse`] it is described itself.
     pub fn stat(&self, rel: &[u8], links: Links) -> io::Result<Stat> {
+        self.stat_with(rel, links, Freshness::Cached)
+    }
+
+    /// As [`Dir::stat`], past what this system remembers: NFS, SMB and FUSE ask whoever stores it.
+    pub fn stat_uncached(&self, rel: &[u8], links: Links) -> io::Result<Stat> {
+        self.stat_with(rel, links, Freshness::Stored)
+    }
+
+    fn stat_with(&self, rel: &[u8], links: Links, freshness: Freshness) -> io::Result<Stat> {
         let parts = components(rel)?;
         let Some((last, parents)) = parts.split_last() else {
-            return self.stat_self();
+            return stat::stat_open(self.as_fd(), freshness);
         };
+        let look = |at| stat::stat_at(at, last, AtFlags::SYMLINK_NOFOLLOW, freshness);
         let found = if parents.is_empty() {
-            self.stat_at(last)?
+            look(self.as_fd())?
         } else {
             let parent = beneath::open(self.as_fd(), parents, links, PASS)?;
-            stat_entry(parent.as_fd(), last)?
+            look(parent.as_fd())?
         };
         if found.kind == Kind::Symlink && links == Links::Beneath {
             let target = beneath::open(self.as_fd(), &parts, links, beneath::LOOK)?;
-            return stat_file(target);
+            return stat::stat_open(target.as_fd(), freshness);
         }
         Ok(found)
     }
@@ -177,7 +188,7 @@ impl Dir {
 }
 
 fn stat_entry(at: BorrowedFd<'_>, name: &[u8]) -> io::Result<Stat> {
-    stat::stat_at(at, name, AtFlags::SYMLINK_NOFOLLOW)
+    stat::stat_at(at, name, AtFlags::SYMLINK_NOFOLLOW, Freshness::Cached)
 }
 
 /// Changing things.

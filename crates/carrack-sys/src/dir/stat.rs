@@ -136,14 +136,25 @@ impl Stat {
     }
 }
 
+/// How old an answer may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Freshness {
+    /// As the system has it. NFS, SMB and FUSE keep what they were told for seconds.
+    Cached,
+    /// As whoever stores it says now. On local file systems there is no difference.
+    Stored,
+}
+
 /// Looks at one name, or with [`AtFlags::EMPTY_PATH`] and none at what is open.
 #[cfg(target_os = "linux")]
-pub(super) fn stat_at(at: BorrowedFd<'_>, name: &[u8], flags: AtFlags) -> io::Result<Stat> {
+pub(super) fn stat_at(at: BorrowedFd<'_>, name: &[u8], flags: AtFlags, freshness: Freshness) -> io::Result<Stat> {
     use rustix::fs::StatxFlags;
     let mask = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     // As the older calls: looking at a place does not mount it.
     let flags = flags | AtFlags::NO_AUTOMOUNT;
-    match retry(|| rustix::fs::statx(at, name, flags, mask)) {
+    // The older calls know no such flag.
+    let sync = if freshness == Freshness::Stored { AtFlags::STATX_FORCE_SYNC } else { AtFlags::empty() };
+    match retry(|| rustix::fs::statx(at, name, flags | sync, mask)) {
         Ok(raw) => Ok(Stat::of_statx(&raw)),
         // Linux before 4.11, and containers that do not let it through.
         Err(Errno::NOSYS | Errno::PERM) => stat_at_without_born(at, name, flags),
@@ -153,7 +164,7 @@ pub(super) fn stat_at(at: BorrowedFd<'_>, name: &[u8], flags: AtFlags) -> io::Re
 
 /// See the other.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn stat_at(at: BorrowedFd<'_>, name: &[u8], flags: AtFlags) -> io::Result<Stat> {
+pub(super) fn stat_at(at: BorrowedFd<'_>, name: &[u8], flags: AtFlags, _: Freshness) -> io::Result<Stat> {
     stat_at_without_born(at, name, flags)
 }
 
@@ -169,16 +180,25 @@ pub fn stat_path(path: &Path, follow: bool) -> io::Result<Stat> {
         return Err(Errno::NOENT.into());
     }
     let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
-    stat_at(rustix::fs::CWD, path.as_os_str().as_bytes(), flags)
+    stat_at(rustix::fs::CWD, path.as_os_str().as_bytes(), flags, Freshness::Cached)
 }
 
 /// Looks at what is open.
 pub fn stat_file(file: impl AsFd) -> io::Result<Stat> {
+    stat_open(file.as_fd(), Freshness::Cached)
+}
+
+/// Looks at what is open, past what this system remembers of it: NFS, SMB and FUSE ask whoever stores it.
+pub fn stat_file_uncached(file: impl AsFd) -> io::Result<Stat> {
+    stat_open(file.as_fd(), Freshness::Stored)
+}
+
+pub(super) fn stat_open(open: BorrowedFd<'_>, freshness: Freshness) -> io::Result<Stat> {
     #[cfg(target_os = "linux")]
     let flags = AtFlags::EMPTY_PATH;
     #[cfg(not(target_os = "linux"))]
     let flags = AtFlags::empty();
-    stat_at(file.as_fd(), b"", flags)
+    stat_at(open, b"", flags, freshness)
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -194,11 +214,13 @@ mod tests {
         let open = std::fs::File::open(directory.path()).unwrap();
         for name in [&b"f"[..], b"l", b""] {
             let flags = if name.is_empty() { AtFlags::EMPTY_PATH } else { AtFlags::SYMLINK_NOFOLLOW };
-            let (new, old) = (stat_at(open.as_fd(), name, flags), stat_at_without_born(open.as_fd(), name, flags));
-            let (new, old) = (new.unwrap(), old.unwrap());
-            assert_eq!(Stat { born: None, ..new }, old);
+            let old = stat_at_without_born(open.as_fd(), name, flags).unwrap();
+            for freshness in [Freshness::Cached, Freshness::Stored] {
+                let new = stat_at(open.as_fd(), name, flags, freshness).unwrap();
+                assert_eq!(Stat { born: None, ..new }, old);
+            }
         }
-        let missing = stat_at(open.as_fd(), b"missing", AtFlags::SYMLINK_NOFOLLOW).unwrap_err();
+        let missing = stat_at(open.as_fd(), b"missing", AtFlags::SYMLINK_NOFOLLOW, Freshness::Cached).unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
         assert_eq!(stat_path(Path::new(""), true).unwrap_err().kind(), io::ErrorKind::NotFound);
     }

@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::process::Command;
 
+use carrack_faults::fuse::{FaultFs, Features};
 use carrack_faults::proxy::Proxy;
 
 use crate::support::node::Node;
@@ -229,4 +230,66 @@ fn what_memory_holds_is_not_called_read_back_from_storage() {
     assert_eq!(summary["files_not_read_back"], 2, "{summary}");
     let summary = sandbox.ok(["--json", "tree/", "wire"]).summary();
     assert_eq!(summary["files_not_read_back"], 0, "{summary}");
+}
+
+/// A source whose attributes this system keeps, as those of NFS and SMB, and its backing directory, where another client changes files.
+fn remembered(sandbox: &Sandbox) -> Option<FaultFs> {
+    if !carrack_faults::can_mount("a FUSE file system") {
+        return None;
+    }
+    fs::create_dir_all(sandbox.path("disk")).unwrap();
+    let features = Features { keeps_attributes: true, uncached: true, ..Features::default() };
+    Some(FaultFs::mount(&sandbox.path("stored"), &sandbox.path("disk"), features).unwrap())
+}
+
+/// Gives a file other content of the same size, and the modification time that it had, without the knowledge of whoever has it mounted.
+fn change_behind(sandbox: &Sandbox, name: &str) {
+    let (stored, seen) = (sandbox.path("stored").join(name), sandbox.path("disk").join(name));
+    let before = fs::metadata(&stored).unwrap();
+    let changed: Vec<u8> = fs::read(&stored).unwrap().iter().map(|byte| byte ^ 0x55).collect();
+    fs::write(&stored, changed).unwrap();
+    File::options().write(true).open(&stored).unwrap().set_modified(before.modified().unwrap()).unwrap();
+    let ctime = |path: &Path| fs::metadata(path).map(|meta| (meta.ctime(), meta.ctime_nsec())).unwrap();
+    let was = (before.ctime(), before.ctime_nsec());
+    assert!(ctime(&stored) != was && ctime(&seen) == was, "{name}: the change must not be seen yet");
+}
+
+#[test]
+fn a_source_that_another_client_changes_while_it_is_read_is_noticed() {
+    let sandbox = Sandbox::new();
+    let stored = sandbox.write("stored/file", tree::bytes(16 * MIB, 1));
+    wait_until_settled(&stored);
+    let Some(_disk) = remembered(&sandbox) else { return };
+    let running = Running::start(sandbox.carrack().args(["--json", BLOCK, "disk/", "to/"]).args(SLOW));
+    wait_until("some has come", || has_come(&sandbox, "to", MIB));
+    change_behind(&sandbox, "file");
+    let ran = running.end();
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    same_tree(&sandbox.path("stored"), &sandbox.path("to"));
+    assert_eq!(ran.summary()["faults"]["items_again"], 1, "{}", ran.stdout);
+}
+
+#[test]
+fn a_source_that_another_client_changed_between_two_attempts_is_noticed() {
+    let sandbox = Sandbox::new();
+    twins(&sandbox, "stored/a", "spare");
+    tail(&sandbox, "stored");
+    for name in ["small", "large"] {
+        // That a file system of this kind has a change time shows only where it differs from the modification time.
+        let file = File::options().write(true).open(sandbox.path("stored/a").join(name)).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000)).unwrap();
+    }
+    wait_until_settled(&sandbox.path("stored/a/large"));
+    let Some(_disk) = remembered(&sandbox) else { return };
+    for (to, known) in [("same", 2), ("changed", 0)] {
+        let command = ["--json", BLOCK, "disk/a", "disk/b", to];
+        interrupt(sandbox.carrack().args(command), "TERM", "a is there", are_there(&sandbox, to));
+        if to == "changed" {
+            change_behind(&sandbox, "a/small");
+            change_behind(&sandbox, "a/large");
+        }
+        let summary = sandbox.ok(command).summary();
+        same_tree(&sandbox.path("stored"), &sandbox.path(to));
+        assert_eq!(summary["files_resumed"], known, "{summary}");
+    }
 }
