@@ -702,7 +702,7 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "what nobody takes is kept without a bound",
-        "crates/carrack-engine/src/backlog.rs",
+        "crates/carrack-engine/src/end/backlog.rs",
         ["while !held.ended && held.bytes > 0", "while !held.ended && held.bytes > usize::MAX - 1"],
         ENGINE,
     ),
