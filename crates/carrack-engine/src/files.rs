@@ -10,6 +10,7 @@ use carrack_core::wire::{ProtocolError, VERSION_XXH128};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::context::Context;
 use crate::end::{End, EndId, Inbox, Note};
 
 /// An open conversation with the agent of one location.
@@ -68,21 +69,23 @@ impl Files {
         location: &Location,
         credential: &Credential,
         reach: &Reach,
+        context: &Context,
         observer: &(dyn Fn(Event) + Send + Sync),
     ) -> Result<Self, Failure> {
         // Nobody reads them before the end is open: what is too much is not told.
         let (notes, told) = std::sync::mpsc::sync_channel(limits::NOTES_WAITING);
         let note: Note = Arc::new(move |text| drop(notes.try_send(text)));
-        let mut inbox = Inbox::default();
-        let opened = End::open(EndId::Source, location, credential, reach, inbox.share(), &note).and_then(|mut end| {
-            match end.welcomed(&mut inbox, reach, &note) {
-                Ok(()) => Ok(end),
-                Err(refusal) => {
-                    end.close();
-                    Err(refusal)
+        let mut inbox = Inbox::until(context.stop.clone(), None);
+        let opened =
+            End::open(EndId::Source, location, credential, reach, context, inbox.share(), &note).and_then(|mut end| {
+                match end.welcomed(&mut inbox, reach, &note) {
+                    Ok(()) => Ok(end),
+                    Err(refusal) => {
+                        end.close();
+                        Err(refusal)
+                    }
                 }
-            }
-        });
+            });
         told.try_iter().for_each(|text| observer(Event::Note(text)));
         let end = opened?;
         end.program_sent.iter().for_each(|sent| observer(Event::ProgramSent(sent.clone())));

@@ -11,6 +11,7 @@
 //! Plain threads and blocking calls throughout: streams are few, and a thread that waits in `write` is the simplest back-pressure.
 
 pub mod agent;
+pub mod context;
 pub mod control;
 pub mod copy;
 pub mod data;
@@ -22,6 +23,6 @@ pub mod net;
 pub mod node;
 pub mod own_files;
 mod panics;
-mod stop;
+pub mod stop;
 pub mod storage;
 mod transfer;

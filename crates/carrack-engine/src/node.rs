@@ -16,7 +16,6 @@ use std::time::Duration;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::{limits, tuning};
 use carrack_sys::dir::{Dir, Stat};
-use carrack_sys::signal::stop_requested;
 
 use crate::agent::{self, Agent, DataPort, Environment};
 use crate::control::node_client::hex;
@@ -35,6 +34,7 @@ use crate::net::tls::{Key, Tls};
 use crate::net::tls_duplex;
 use crate::net::unproved::{self, Unproved};
 use crate::own_files::state_directory;
+use crate::stop::Stop;
 use crate::storage::place::Place;
 
 /// What a node serves, and to whom.
@@ -51,6 +51,8 @@ pub struct ServeOptions {
     pub dial_to: Vec<Network>,
     /// Where its key is kept; `None` for the state directory.
     pub key_file: Option<PathBuf>,
+    /// Ends it.
+    pub stop: Stop,
     /// Called once, when connections are accepted.
     pub ready: Box<dyn FnOnce(&NodeFacts) + Send>,
 }
@@ -112,7 +114,7 @@ struct Node {
     agents: Mutex<Vec<Weak<Agent>>>,
 }
 
-/// Serves until the process is told to stop.
+/// Serves until it is told to stop.
 ///
 /// # Errors
 /// When the root, the key, the token or the port cannot be had.
@@ -146,7 +148,7 @@ pub fn serve(options: ServeOptions) -> Result<(), Failure> {
         controls: AtomicUsize::new(0),
         agents: Mutex::default(),
     });
-    while stop_requested().is_none() {
+    while options.stop.requested().is_none() {
         // Waits shorter than a person notices, so that a signal ends it.
         let _ = carrack_sys::socket::wait(&listener, true, false, Some(Duration::from_millis(200)));
         node.accept_all(&listener);

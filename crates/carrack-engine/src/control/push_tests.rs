@@ -13,6 +13,7 @@ use carrack_core::request::{Push, Reach, SlimProgram};
 
 use super::program::Program;
 use super::ssh;
+use crate::stop::Stop;
 
 /// What the line of shell may call.
 const TOOLS: [&str; 14] =
@@ -62,7 +63,7 @@ impl Far {
         let rsh = self.path("bin/rsh").display().to_string();
         let reach = Reach { rsh: vec![rsh], push: Push::Slim(program), ..Reach::default() };
         let note: Arc<dyn Fn(String) + Send + Sync> = Arc::new(|_| {});
-        let session = ssh::start(&SshHost { user: None, host: "far".into() }, &reach, &note)?;
+        let session = ssh::start(&SshHost { user: None, host: "far".into() }, &reach, &Stop::new(), &note)?;
         // When its input has ended and it is gone, all that it got has been counted.
         drop(session.input);
         drop(session.child);

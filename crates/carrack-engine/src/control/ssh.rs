@@ -27,7 +27,7 @@ use super::program::Program;
 use super::refusals;
 use crate::error::{describe, failure};
 use crate::net::connect::look_up;
-use crate::stop::stopped;
+use crate::stop::Stop;
 
 /// How the agent announces itself, followed by the nonce, the protocol version and the program's version.
 pub const AGENT_LINE: &str = "carrack-agent";
@@ -83,7 +83,12 @@ type Messages = Arc<Mutex<VecDeque<String>>>;
 /// # Errors
 /// When ssh cannot be started or ends before an agent speaks, when the host has none and none can be put there, or
 /// when it takes longer than the reach's connect timeout.
-pub fn start(host: &SshHost, reach: &Reach, note: &Arc<dyn Fn(String) + Send + Sync>) -> Result<SshSession, Failure> {
+pub fn start(
+    host: &SshHost,
+    reach: &Reach,
+    stop: &Stop,
+    note: &Arc<dyn Fn(String) + Send + Sync>,
+) -> Result<SshSession, Failure> {
     let nonce = nonce()?;
     let offered = Program::new(reach.push, host)?;
     let script = script(&nonce, reach, offered.as_ref())?;
@@ -120,6 +125,7 @@ pub fn start(host: &SshHost, reach: &Reach, note: &Arc<dyn Fn(String) + Send + S
         heard: 0,
         deadline: Instant::now() + reach.connect_timeout,
         patience: reach.connect_timeout,
+        stop: stop.clone(),
     };
     let sent = starting.bring_up(offered.as_ref(), note)?;
     Ok(SshSession { input: starting.input, output: starting.output, child: starting.child, sent })
@@ -244,6 +250,7 @@ struct Starting<'a> {
     heard: usize,
     deadline: Instant,
     patience: Duration,
+    stop: Stop,
 }
 
 impl Starting<'_> {
@@ -349,9 +356,7 @@ impl Starting<'_> {
     fn wait(&self, read: bool) -> Result<(), Failure> {
         const GLANCE: Duration = Duration::from_millis(100);
         loop {
-            if let Some(stop) = stopped() {
-                return Err(stop);
-            }
+            self.stop.check()?;
             let left = self.deadline.saturating_duration_since(Instant::now());
             // Also of one who says a little all the time.
             if left.is_zero() {
@@ -427,8 +432,8 @@ impl Starting<'_> {
     fn ended(&mut self) -> Failure {
         let code = self.settle();
         // Ctrl-C at a terminal reaches ssh, too.
-        if let Some(stop) = stopped() {
-            return stop;
+        if let Err(stopped) = self.stop.check() {
+            return stopped;
         }
         match code {
             // ssh's own code for its own failures.

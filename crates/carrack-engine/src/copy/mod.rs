@@ -22,8 +22,8 @@ use carrack_core::request::{CopyRequest, Encrypt, LinkKind, MainDigest, Verify};
 use carrack_core::wire::bounds::Expected;
 use carrack_core::wire::control::{Ask, Empty, SessionKey};
 
+use crate::context::Context;
 use crate::end::{EndId, Inbox, Note};
-use crate::stop::stopped;
 use attempts::{Attempts, jittered};
 use connect::Connecting;
 use ends::Ends;
@@ -58,7 +58,7 @@ fn forgeable(request: &CopyRequest) -> Option<String> {
 }
 
 /// Carries out a request. Failures of items are in the report, and so is the error that ended the whole early, if one did.
-pub fn copy(request: &CopyRequest, observer: Observer<'_>) -> Report {
+pub fn copy(request: &CopyRequest, context: &Context, observer: Observer<'_>) -> Report {
     let start = Instant::now();
     let options = &request.options;
     let mut report = Report {
@@ -81,6 +81,7 @@ pub fn copy(request: &CopyRequest, observer: Observer<'_>) -> Report {
         let note: Note = Arc::new(move |text| drop(lock(&notes).map(|notes| notes.send(text))));
         let mut copying = Copying {
             request,
+            context,
             observer,
             note,
             inbox: Inbox::default(),
@@ -109,6 +110,7 @@ pub fn copy(request: &CopyRequest, observer: Observer<'_>) -> Report {
 /// One run.
 struct Copying<'a> {
     request: &'a CopyRequest,
+    context: &'a Context,
     observer: Observer<'a>,
     note: Note,
     inbox: Inbox,
@@ -165,7 +167,7 @@ impl Copying<'_> {
         let over = Instant::now() + pause;
         (self.observer)(Event::SessionLost { failure: why.clone(), attempt, pause });
         while Instant::now() < over {
-            let waiting = Inbox::until(self.end);
+            let waiting = Inbox::until(self.context.stop.clone(), self.end);
             waiting.check().map_err(|error| after(error, &why))?;
             let left = over.saturating_duration_since(Instant::now());
             std::thread::park_timeout(left.min(Duration::from_millis(50)));
@@ -175,7 +177,7 @@ impl Copying<'_> {
 
     fn session(&mut self) -> Result<(), Failure> {
         // What the ends of the session before may still say goes nowhere.
-        self.inbox = Inbox::until(self.end);
+        self.inbox = Inbox::until(self.context.stop.clone(), self.end);
         self.start_over();
         let mut ends = self.open_ends()?;
         let result = self.run_with(&mut ends);
@@ -257,7 +259,7 @@ impl Copying<'_> {
         for (end, request) in [EndId::Source, EndId::Destination].into_iter().zip(told) {
             let Ok(request) = request else { continue };
             // After a signal, waiting would end at once: the answers are not needed, only time to give them.
-            if stopped().is_none() {
+            if self.context.stop.requested().is_none() {
                 let _ = self
                     .inbox
                     .wait(Some(deadline), &self.note, &|incoming| incoming.end == end && incoming.request == request);

@@ -32,10 +32,11 @@ impl Copying<'_> {
             (EndId::Destination, place_of(&self.request.destination), for_destination),
         ];
         for (id, place, credential) in places {
-            let (sender, words, note, reach) =
-                (sender.clone(), self.inbox.share(), Arc::clone(&self.note), options.reach.clone());
+            let (sender, words, note) = (sender.clone(), self.inbox.share(), Arc::clone(&self.note));
+            let (reach, context) = (options.reach.clone(), self.context.clone());
             std::thread::spawn(move || {
-                if let Err(unwanted) = sender.send((id, End::open(id, &place, &credential, &reach, words, &note)))
+                if let Err(unwanted) =
+                    sender.send((id, End::open(id, &place, &credential, &reach, &context, words, &note)))
                     && let (_, Ok(end)) = unwanted.0
                 {
                     end.close();

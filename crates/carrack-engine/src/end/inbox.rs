@@ -13,7 +13,7 @@ use carrack_core::wire::peer_text;
 
 use super::backlog::Permit;
 use crate::error::failure;
-use crate::stop::stopped;
+use crate::stop::Stop;
 
 /// How long the last words of an end that has closed its connection may take to be read.
 const REFUSAL_PATIENCE: Duration = Duration::from_secs(1);
@@ -62,6 +62,8 @@ pub struct Inbox {
     kept_bytes: usize,
     /// When the command gives up waiting for whatever it waits for.
     end: Option<Instant>,
+    /// Ends every wait.
+    stop: Stop,
 }
 
 /// Where the threads that read connections put what they read.
@@ -95,14 +97,14 @@ pub(super) fn weight(tell: &Tell, encoded: usize) -> usize {
 impl Default for Inbox {
     fn default() -> Self {
         let (sender, receiver) = mpsc::channel();
-        Self { receiver, sender: Words { sender }, kept: VecDeque::new(), kept_bytes: 0, end: None }
+        Self { receiver, sender: Words { sender }, kept: VecDeque::new(), kept_bytes: 0, end: None, stop: Stop::new() }
     }
 }
 
 impl Inbox {
-    /// Nothing is waited for any longer than until `end`, if there is one.
-    pub fn until(end: Option<Instant>) -> Self {
-        Self { end, ..Self::default() }
+    /// Nothing is waited for after `stop`, or any longer than until `end`, if there is one.
+    pub fn until(stop: Stop, end: Option<Instant>) -> Self {
+        Self { end, stop, ..Self::default() }
     }
 
     /// Whether nothing is to be waited for any more: the command is told to stop, or its time is over.
@@ -110,9 +112,7 @@ impl Inbox {
     /// # Errors
     /// Then.
     pub fn check(&self) -> Result<(), Failure> {
-        if let Some(stop) = stopped() {
-            return Err(stop);
-        }
+        self.stop.check()?;
         match self.end {
             Some(end) if Instant::now() >= end => Err(failure(
                 ErrorCode::DeadlinePassed,

@@ -18,6 +18,7 @@ use carrack_core::wire::mux::Channel;
 use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError};
 
 use crate::agent::{Agent, DataPort, Environment};
+use crate::context::Context;
 use crate::control::ssh::SshChild;
 use crate::control::token::Shown;
 use crate::control::{node_client, ssh};
@@ -80,6 +81,7 @@ impl End {
         location: &Location,
         credential: &Credential,
         reach: &Reach,
+        context: &Context,
         words: Words,
         note: &Note,
     ) -> Result<Self, Failure> {
@@ -89,7 +91,7 @@ impl End {
         let (mut shown, mut program_sent) = (Shown::default(), None);
         let (name, writer, reached) = match location {
             Location::Ssh { host, .. } => {
-                let session = ssh::start(host, reach, note)?;
+                let session = ssh::start(host, reach, &context.stop, note)?;
                 let child = session.child;
                 program_sent = session.sent;
                 let process = child.id();

@@ -12,6 +12,7 @@ use carrack_core::wire::PROTOCOL_VERSION;
 use carrack_core::wire::control::*;
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::peer::PeerMessage;
+use carrack_engine::context::Context;
 use carrack_engine::data::hello;
 use carrack_engine::data::stream::{Connection, OutStream};
 use carrack_engine::net::mux::MuxWriter;
@@ -250,5 +251,5 @@ fn copy(source: Location, destination: Location, options: CopyOptions) -> Report
     let mut options = CopyOptions { streams: Some(1), ..options };
     options.reach.connect_timeout = PATIENCE;
     let request = CopyRequest { sources: vec![source], destination, options };
-    carrack_engine::copy::copy(&request, &|_| {})
+    carrack_engine::copy::copy(&request, &Context::default(), &|_| {})
 }

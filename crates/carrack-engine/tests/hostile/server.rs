@@ -10,6 +10,7 @@ use carrack_core::wire::control::*;
 use carrack_core::wire::frame::{ENTRY_HEADER_BYTES, HEADER_BYTES, Header, TRAILER_BYTES};
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::peer::{Answer, ItemResult, PeerMessage, QueryItem};
+use carrack_engine::context::Context;
 use carrack_engine::data::stream::InStream;
 use carrack_engine::error::failure;
 use carrack_engine::files::Files;
@@ -136,7 +137,7 @@ fn each_node_is_shown_its_own_token_and_no_other() {
         let destination_credential = if destination.is_empty() { Credential::Found } else { file(destination) };
         let options = CopyOptions { source_credential: file(source), destination_credential, ..CopyOptions::default() };
         let request = CopyRequest { sources: vec![from.at("/f")], destination: to.at("/"), options };
-        let report = carrack_engine::copy::copy(&request, &|_| {});
+        let report = carrack_engine::copy::copy(&request, &Context::default(), &|_| {});
         assert_eq!(report.error.map(|error| error.code), Some(ErrorCode::AuthenticationFailed));
         from.join();
         to.join();
@@ -186,7 +187,7 @@ fn a_listener_does_not_aim_the_dialer() {
         }
     });
     let request = CopyRequest { sources: vec![from.at("/f")], destination: to.at("/there"), options: once() };
-    assert!(carrack_engine::copy::copy(&request, &|_| {}).error.is_some());
+    assert!(carrack_engine::copy::copy(&request, &Context::default(), &|_| {}).error.is_some());
     assert_eq!(addresses.recv().unwrap(), [name]);
     from.join();
     to.join();
@@ -608,7 +609,7 @@ fn answers_that_nobody_asked_for() {
 
 fn list(node: &FakeNode, each: &mut dyn FnMut(&[u8])) -> Result<(), Failure> {
     let location = carrack_core::location::Location::Node { node: node.node.clone(), path: b"/d".to_vec() };
-    let mut files = Files::open(&location, &Credential::default(), &Reach::default(), &|_| {})?;
+    let mut files = Files::open(&location, &Credential::default(), &Reach::default(), &Context::default(), &|_| {})?;
     files.list(b"/d", true, &mut |entry| each(&entry.path))
 }
 

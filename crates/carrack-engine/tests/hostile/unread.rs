@@ -9,6 +9,8 @@ use carrack_core::report::Event;
 use carrack_core::request::{CopyOptions, CopyRequest};
 use carrack_core::wire::control::*;
 
+use carrack_engine::context::Context;
+
 use crate::fake_node::FakeNode;
 use crate::sandbox::Sandbox;
 use crate::watch::Watch;
@@ -49,7 +51,7 @@ fn what_nobody_takes_waits_at_the_end_that_tells_it() {
     let options = CopyOptions { retries: 0, streams: Some(1), item_events: true, ..CopyOptions::default() };
     let request = CopyRequest { sources: vec![node.at("/f")], destination: Location::Local(directory), options };
     let (heard, held) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let report = carrack_engine::copy::copy(&request, &|event| {
+    let report = carrack_engine::copy::copy(&request, &Context::default(), &|event| {
         if matches!(event, Event::Item(_)) && heard.fetch_add(1, Ordering::Relaxed) == 0 {
             held.store(settled(&sent), Ordering::Relaxed);
         }

@@ -11,6 +11,7 @@ use carrack_core::wire::frame::{
     ENTRY_HEADER_BYTES, EntryHeader, EntryKind, HEADER_BYTES, Header, TRAILER_BYTES, Trailer,
 };
 use carrack_core::wire::peer::PeerMessage;
+use carrack_engine::context::Context;
 use carrack_engine::data::stream::InStream;
 use carrack_engine::error::failure;
 use carrack_engine::files::Files;
@@ -158,7 +159,8 @@ fn sources_that_may_have_the_same_names_are_not_asked_of_the_version_before() {
         let sources = vec![node.at("/a/"), node.at("/b")];
         let options = CopyOptions::default();
         let request = carrack_core::request::CopyRequest { sources, destination, options };
-        let error = carrack_engine::copy::copy(&request, &|_| {}).error.expect("it cannot do that");
+        let error =
+            carrack_engine::copy::copy(&request, &Context::default(), &|_| {}).error.expect("it cannot do that");
         node.join();
         assert_eq!((error.code, error.side), (ErrorCode::VersionMismatch, Side::Source), "{error:?}");
         assert!(error.message.contains("the same names"), "{error:?}");
@@ -202,7 +204,8 @@ fn xxh128_is_asked_only_of_those_who_know_it() {
             node.tell(request, answer);
         }
     });
-    let mut files = Files::open(&node.at("/f"), &Credential::default(), &Reach::default(), &|_| {}).unwrap();
+    let mut files =
+        Files::open(&node.at("/f"), &Credential::default(), &Reach::default(), &Context::default(), &|_| {}).unwrap();
     let refused = files.sum(b"/f", Digests::XXH128, &mut |_| panic!("nothing was asked")).unwrap_err();
     drop(files);
     node.join();

@@ -5,6 +5,7 @@ use std::time::Instant;
 use carrack_core::location::Location;
 use carrack_core::request::CopyRequest;
 
+use super::context::context;
 use crate::cli::flags::Flags;
 use crate::cli::options;
 use crate::error::CommandError;
@@ -16,7 +17,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     stream::end_by(request.options.deadline.and_then(|deadline| Instant::now().checked_add(deadline)));
     check_standard(&request)?;
     let output = Output::open(output)?;
-    let report = carrack_engine::copy::copy(&request, &|event| output.event(&event));
+    let report = carrack_engine::copy::copy(&request, &context(), &|event| output.event(&event));
     Ok(output.finish(&report))
 }
 

@@ -3,6 +3,7 @@
 mod agent;
 #[cfg(feature = "terminal")]
 mod completions;
+mod context;
 mod copy;
 mod entry;
 mod gc;

@@ -6,9 +6,11 @@ use std::time::SystemTime;
 use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, Event, Failure};
 use carrack_core::request::{Credential, Reach};
+use carrack_engine::context::Context;
 use carrack_engine::files::Files;
 use serde_json::{Value, json};
 
+use super::context::context;
 use crate::cli::flags::Flags;
 use crate::cli::options;
 use crate::error::CommandError;
@@ -27,6 +29,7 @@ pub struct Session<'a> {
     /// Standard output.
     pub out: Lines,
     reach: Reach,
+    context: Context,
     /// For the node that is named; with several named it names no file.
     credential: Credential,
     /// One for each host that was named, so that ten paths there cost one login.
@@ -54,6 +57,7 @@ impl<'a> Session<'a> {
             quiet: flags.has("quiet"),
             out: Lines::stdout(json),
             reach: options::reach(flags)?,
+            context: context(),
             credential: Credential::default(),
             open: Vec::new(),
             done: 0,
@@ -110,7 +114,7 @@ impl<'a> Session<'a> {
         }
         let quiet = self.quiet || self.json;
         let sent = OnceLock::new();
-        let files = Files::open(location, &self.credential, &self.reach, &|event| match event {
+        let files = Files::open(location, &self.credential, &self.reach, &self.context, &|event| match event {
             Event::Note(_) if !quiet => human::event(&event, 0).iter().for_each(|line| say(line)),
             Event::ProgramSent(program) => sent.set(program).unwrap_or_default(),
             _ => {}

@@ -11,6 +11,7 @@ use carrack_engine::net::dial_rule::Network;
 use carrack_engine::node::{Access, NodeFacts, ServeOptions, serve};
 use serde_json::{Value, json};
 
+use super::context::stop;
 use crate::cli::DEFAULT_PORT;
 use crate::cli::flags::Flags;
 use crate::cli::ports::parse_listen;
@@ -40,6 +41,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         read_only: flags.has("read-only"),
         dial_to: flags.parse_all("dial-to", Network::parse)?,
         key_file: path("key-file"),
+        stop: stop(),
         ready: Box::new(move |facts| announce(facts, anonymous, json)),
     };
     serve(options)?;

@@ -1,0 +1,10 @@
+//! What work is done with: handed in by whoever starts it, and found nowhere else.
+
+use crate::stop::Stop;
+
+/// What the copies and file verbs of one owner have in common. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Context {
+    /// Ends everything that was started with this context.
+    pub stop: Stop,
+}
