@@ -1,5 +1,6 @@
 //! What work is done with: handed in by whoever starts it, and found nowhere else.
 
+use crate::standard::Standard;
 use crate::stop::Stop;
 
 /// What the copies and file verbs of one owner have in common. Cheap to clone.
@@ -7,4 +8,6 @@ use crate::stop::Stop;
 pub struct Context {
     /// Ends everything that was started with this context.
     pub stop: Stop,
+    /// What `-` stands for.
+    pub standard: Standard,
 }

@@ -23,6 +23,7 @@ pub mod net;
 pub mod node;
 pub mod own_files;
 mod panics;
+pub mod standard;
 pub mod stop;
 pub mod storage;
 mod transfer;

@@ -223,7 +223,7 @@ impl Node {
         let environment = Environment {
             place: Place::Beneath(self.root.now()),
             read_only: self.read_only,
-            own_process: false,
+            own: None,
             token: self.token,
             busy: self.controls.load(Ordering::Relaxed) >= limits::SESSIONS,
             data: DataPort::Shared(Arc::clone(&self.sessions)),

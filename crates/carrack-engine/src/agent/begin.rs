@@ -62,7 +62,7 @@ impl Agent {
         let running = match begin.role {
             Some(Role::Send(role)) => {
                 if role.sources.len() > limits::SOURCES
-                    || role.sources.iter().any(|source| source.synthetic != 0 && !self.environment.own_process)
+                    || role.sources.iter().any(|source| source.synthetic != 0 && self.environment.own.is_none())
                 {
                     return Err(failure(
                         ErrorCode::ProtocolViolation,
@@ -73,7 +73,7 @@ impl Agent {
                 let roots = role
                     .sources
                     .iter()
-                    .map(|source| SourceRoot::open(&self.environment.place, source))
+                    .map(|source| SourceRoot::open(&self.environment.place, source, self.environment.own.as_ref()))
                     .collect::<Result<Vec<_>, _>>()?;
                 let selection = self.lock().selection.take();
                 Running::Send(SendRun::start(options, roots, selection, role.known, voice))
@@ -119,7 +119,7 @@ impl Agent {
     fn destination(self: &Arc<Self>, role: &ReceiveRole, options: &TransferOptions) -> Result<Destination, Failure> {
         let (path, sink) = (&role.directory[..], role.sink);
         let named = |error: &io::Error| io_failure(Side::Destination, carrack_core::path::display_bytes(path), error);
-        match (sink, self.environment.own_process) {
+        match (sink, &self.environment.own) {
             (0, _) => {
                 let durably = options.durability != carrack_core::request::Durability::None;
                 let directory = self.environment.place.make_dirs(path, durably).map_err(|error| named(&error))?;
@@ -129,9 +129,8 @@ impl Agent {
                 let (place, path) = (self.environment.place.clone(), path.to_vec());
                 Ok(Destination::Tree(tree.found_by(move || place.stat(&path))))
             }
-            // Not the library's standard output: that keeps a last line to itself, and swallows the error when it cannot be written.
-            (1, true) => {
-                let out = carrack_sys::standard::output();
+            (1, Some(standard)) => {
+                let out = standard.open_output();
                 let out = out.map_err(|error| io_failure(Side::Destination, "standard output", &error))?;
                 let agent = Arc::downgrade(self);
                 let is_over = move || agent.upgrade().is_none_or(|agent| agent.lock().left);

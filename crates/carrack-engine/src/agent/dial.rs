@@ -74,7 +74,7 @@ impl Agent {
         };
         {
             let mut state = self.lock();
-            let most = if self.environment.own_process { limits::OWN_DIALS } else { limits::DIALS };
+            let most = if self.environment.own.is_some() { limits::OWN_DIALS } else { limits::DIALS };
             if state.dials >= most {
                 let what = format!("the peer asked for more than {most} dials at once");
                 return Some(Err(failure(ErrorCode::ProtocolViolation, Side::Link, what)));

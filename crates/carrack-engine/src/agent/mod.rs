@@ -4,7 +4,7 @@
 mod begin;
 mod dial;
 mod greeting;
-mod stdio;
+mod ssh;
 mod tunnel;
 mod verbs;
 
@@ -30,10 +30,11 @@ use crate::error::{failure, io_failure, protocol_failure};
 use crate::net::mux::MuxWriter;
 use crate::net::socket::Socket;
 use crate::panics::contain;
+use crate::standard::Standard;
 use crate::storage::place::Place;
 use crate::transfer::Running;
 pub use greeting::greet;
-pub use stdio::run_stdio;
+pub use ssh::FarSide;
 
 /// What an agent may do, and with what.
 pub struct Environment {
@@ -41,8 +42,8 @@ pub struct Environment {
     pub place: Place,
     /// Nothing may be changed.
     pub read_only: bool,
-    /// Standard streams and synthetic sources are this process's: only in the command itself.
-    pub own_process: bool,
+    /// What `-` stands for, in the process that carries the copy out; `None` anywhere else, where there are no synthetic sources either.
+    pub own: Option<Standard>,
     /// BLAKE3 of the bearer token that a client must show; `None` where the connection itself is proof.
     pub token: Option<blake3::Hash>,
     /// No more sessions can be taken: the greeting is answered by that.
@@ -137,7 +138,7 @@ impl Agent {
 
     /// Does what comes until the connection ends.
     pub fn run(self: &Arc<Self>, input: impl Read + Send + 'static) {
-        let dials = if self.environment.own_process { limits::OWN_DIALS } else { 0 };
+        let dials = if self.environment.own.is_some() { limits::OWN_DIALS } else { 0 };
         let (requests, work) = mpsc::sync_channel(limits::REQUESTS_WAITING + dials);
         let reader = Arc::clone(self);
         std::thread::spawn(move || {

@@ -43,7 +43,7 @@ impl Client {
         let environment = Environment {
             place: Place::Beneath(Arc::clone(root)),
             read_only: false,
-            own_process: false,
+            own: None,
             token: None,
             busy: false,
             data: DataPort::Shared(Arc::clone(sessions)),

@@ -102,7 +102,7 @@ pub fn list(
     selection: Option<&Selection>,
     send: &mut dyn FnMut(Page) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
-    let roots: Vec<_> = list.sources.iter().map(|source| SourceRoot::open(place, source)).collect::<Result<_, _>>()?;
+    let roots: Vec<_> = list.sources.iter().map(|source| SourceRoot::open(place, source, None)).collect::<Result<_, _>>()?;
     let mut pages =
         Pages { page: Page::default(), bytes: 0, count: 0, overlaps: Overlaps::new(&roots, selection), send };
     let stat = place.stat(&list.path).or_else(|error| match error.kind() {
@@ -346,7 +346,7 @@ pub fn sum(place: &Place, sum: &Sum, send: &mut dyn FnMut(Sums) -> Result<(), Fa
     if stat.kind != Kind::Dir {
         // Links named on the command line are followed, as far as the place allows.
         let message = Source { path: sum.path.clone(), ..Source::default() };
-        let root = SourceRoot::open(place, &message)?;
+        let root = SourceRoot::open(place, &message, None)?;
         let name = sum.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
         let result = digest(&root, Vec::new(), digests, &clocks);
         send(Sums { list: vec![summed(name.to_vec(), result)] })?;

@@ -111,7 +111,7 @@ impl End {
                 spawn_reader(id, node.to_string(), &writer, reader, &forward, words);
                 (node.to_string(), writer, Reached::Node(connected.address, connected.pin))
             }
-            _ => Self::open_here(id, &forward, words)?,
+            _ => Self::open_here(id, context, &forward, words)?,
         };
         let mut end = Self {
             id,
@@ -133,6 +133,7 @@ impl End {
 
     fn open_here(
         id: EndId,
+        context: &Context,
         forward: &Arc<Mutex<Option<MuxWriter>>>,
         words: (Words, Arc<Backlog>),
     ) -> Result<(String, MuxWriter, Reached), Failure> {
@@ -141,9 +142,9 @@ impl End {
         };
         let (ours, theirs) = UnixStream::pair().map_err(lost)?;
         let environment = Environment {
-            place: Place::Anywhere { tilde: false },
+            place: Place::Anywhere { home: None },
             read_only: false,
-            own_process: true,
+            own: Some(context.standard.clone()),
             token: None,
             busy: false,
             data: DataPort::Own,

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use carrack_core::path::{join, split_name};
@@ -12,10 +12,10 @@ use carrack_sys::dir::{Dir, Links, Stat, stat_path};
 /// What an agent's paths are relative to.
 #[derive(Clone)]
 pub enum Place {
-    /// The process's working directory; a leading `~/` is the home directory where the login shell could not expand it.
+    /// The process's working directory.
     Anywhere {
-        /// Expand `~`.
-        tilde: bool,
+        /// Where a leading `~/` leads, which no login shell could expand; `None` where it is a name like any other.
+        home: Option<PathBuf>,
     },
     /// A node's root: a hard one, by `openat2`.
     Beneath(Arc<Dir>),
@@ -25,15 +25,12 @@ impl Place {
     /// The path as this place takes it: below a root without its leading slashes, with `.` for nothing.
     pub fn normal(&self, path: &[u8]) -> Vec<u8> {
         match self {
-            Self::Anywhere { tilde } => {
-                let home = std::env::var_os("HOME").filter(|_| *tilde).map(OsStringExt::into_vec);
-                match (home, path) {
-                    (_, b"") => b".".to_vec(),
-                    (Some(home), b"~") => home,
-                    (Some(home), [b'~', b'/', rest @ ..]) => join(&home, rest),
-                    _ => path.to_vec(),
-                }
-            }
+            Self::Anywhere { home } => match (home, path) {
+                (_, b"") => b".".to_vec(),
+                (Some(home), b"~") => home.as_os_str().as_bytes().to_vec(),
+                (Some(home), [b'~', b'/', rest @ ..]) => join(home.as_os_str().as_bytes(), rest),
+                _ => path.to_vec(),
+            },
             Self::Beneath(_) => {
                 let start = path.iter().position(|&byte| byte != b'/').unwrap_or(path.len());
                 if path[start..].is_empty() { b".".to_vec() } else { path[start..].to_vec() }

@@ -11,7 +11,7 @@ use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_core::wire::control::Source as SourceMessage;
 use carrack_sys::dir::{Dir, Kind, Links, Stat, Time};
 use carrack_sys::host::clock_seconds;
-use carrack_sys::standard::{self, Patient};
+use carrack_sys::standard::Patient;
 use carrack_sys::{dir, file};
 
 use super::descriptors::patiently;
@@ -21,6 +21,7 @@ use super::place::Place;
 use super::settle::{SourceClocks, settle};
 use super::synthetic;
 use crate::error::{failure, io_failure};
+use crate::standard::Standard;
 
 /// One source of a transfer, opened.
 pub struct SourceRoot {
@@ -41,7 +42,7 @@ pub enum RootKind {
     /// One file, relative to a directory.
     Entry(Arc<Dir>, Vec<u8>, Links),
     /// Standard input.
-    Stdin,
+    Stdin(Standard),
     /// So many zeros.
     Zero(u64),
     /// So many random bytes.
@@ -52,15 +53,15 @@ pub enum RootKind {
 }
 
 impl SourceRoot {
-    /// Opens what a request names; links named on the command line are followed.
+    /// Opens what a request names; links named on the command line are followed. `standard` is what `-` stands for.
     ///
     /// # Errors
     /// When it is not there or not readable.
-    pub fn open(place: &Place, message: &SourceMessage) -> Result<Self, Failure> {
+    pub fn open(place: &Place, message: &SourceMessage, standard: Option<&Standard>) -> Result<Self, Failure> {
         let path = &message.path;
         let named = |error: &io::Error| io_failure(Side::Source, carrack_core::path::display_bytes(path), error);
         let kind = match message.synthetic {
-            1 => RootKind::Stdin,
+            1 => RootKind::Stdin(standard.cloned().unwrap_or_default()),
             2 => RootKind::Zero(message.size),
             3 => RootKind::Random(message.size),
             _ => {
@@ -79,7 +80,7 @@ impl SourceRoot {
     fn entry(place: &Place, path: &[u8]) -> io::Result<RootKind> {
         match place {
             Place::Anywhere { .. } => {
-                let (parent, name) = Place::Anywhere { tilde: false }.parent(&place.resolved(path))?;
+                let (parent, name) = Place::Anywhere { home: None }.parent(&place.resolved(path))?;
                 Ok(RootKind::Entry(Arc::new(parent), name, Links::Refuse))
             }
             Place::Beneath(root) => Ok(RootKind::Entry(Arc::clone(root), place.normal(path), Links::Beneath)),
@@ -94,8 +95,9 @@ impl SourceRoot {
         let opened = match &self.kind {
             RootKind::Directory(root) => patiently(|| root.open_read(&item.path, Links::Refuse)),
             RootKind::Entry(parent, name, links) => patiently(|| parent.open_read(name, *links)),
-            RootKind::Stdin => {
-                let input = standard::input().map_err(|error| io_failure(Side::Source, "standard input", &error))?;
+            RootKind::Stdin(standard) => {
+                let input =
+                    standard.open_input().map_err(|error| io_failure(Side::Source, "standard input", &error))?;
                 return Ok(OpenSource {
                     content: Content::Stdin(Mutex::new(Sequential { input, carry: None })),
                     stat: None,

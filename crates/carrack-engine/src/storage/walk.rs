@@ -86,7 +86,7 @@ pub fn walk(
             };
             each(found);
         }
-        RootKind::Stdin => {
+        RootKind::Stdin(_) => {
             each(Found::Item(item(b"", ItemKind::File, None, None)));
         }
         RootKind::Zero(size) => {
@@ -121,7 +121,7 @@ pub fn look_again(root: &SourceRoot, item: &ScannedItem) -> Result<ScannedItem, 
                 .and_then(|directory| Ok((directory.stat_at(name)?, ground_of(root, &directory))))
         }
         RootKind::Entry(parent, name, links) => parent.stat(name, *links).map(|stat| (stat, ground_of(root, parent))),
-        RootKind::Stdin | RootKind::Zero(_) | RootKind::Random(_) => return Ok(item.clone()),
+        RootKind::Stdin(_) | RootKind::Zero(_) | RootKind::Random(_) => return Ok(item.clone()),
         #[cfg(test)]
         RootKind::Panics(_) => return Ok(item.clone()),
     };

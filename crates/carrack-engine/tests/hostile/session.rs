@@ -122,7 +122,7 @@ impl Session {
         let environment = Environment {
             place: Place::Beneath(Arc::new(Dir::open_ambient(root).unwrap())),
             read_only: false,
-            own_process: false,
+            own: None,
             token: None,
             busy: false,
             data,

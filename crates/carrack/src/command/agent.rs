@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use carrack_core::wire::PROTOCOL_VERSION;
+use carrack_engine::agent::FarSide;
 use clap::ArgMatches;
 
 use crate::error::CommandError;
@@ -43,8 +44,25 @@ pub fn run(matches: &ArgMatches) -> Result<u8, CommandError> {
         std::env::set_current_dir(directory)
             .map_err(|error| CommandError::file("go to", directory.as_os_str().as_encoded_bytes(), &error))?;
     }
-    carrack_engine::agent::run_stdio(nonce)?;
+    far_side(nonce).run()?;
     Ok(exit::DONE)
+}
+
+/// What ssh and its login shell have given this process.
+fn far_side(nonce: &str) -> FarSide {
+    // SSH_CONNECTION: client address, client port, server address, server port; of the connection really used.
+    let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
+    let words: Vec<&str> = connection.split_ascii_whitespace().collect();
+    let word = |index: usize| words.get(index).map(|word| (*word).to_string()).unwrap_or_default();
+    FarSide {
+        nonce: nonce.to_owned(),
+        input: Box::new(io::stdin()),
+        output: Box::new(io::stdout()),
+        home: std::env::var_os("HOME").map(PathBuf::from),
+        local_address: word(2),
+        peer_address: word(0),
+        abandoned: Box::new(|| std::process::exit(0)),
+    }
 }
 
 /// Does something with the file of this program.

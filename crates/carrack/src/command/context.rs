@@ -1,12 +1,17 @@
 //! What the engine works with: all that it may know of this process and its environment is gathered here.
 
+use std::sync::Arc;
+
 use carrack_engine::context::Context;
+use carrack_engine::standard::Standard;
 use carrack_engine::stop::{Stop, StopReason};
-use carrack_sys::signal;
+use carrack_sys::{signal, standard};
 
 /// For the one verb of this process.
 pub fn context() -> Context {
-    Context { stop: stop() }
+    // Not the library's standard output: that keeps a last line to itself, and swallows the error when it cannot be written.
+    let standard = Standard { input: Some(Arc::new(standard::input)), output: Some(Arc::new(standard::output)) };
+    Context { stop: stop(), standard }
 }
 
 /// Ends the work when the process gets a signal.
