@@ -54,6 +54,45 @@ const HOUSE: &[Folder] = &[
         module: "transfer",
         floors: &[&["receiver", "sender"], &["directories", "marker", "ranges"], &[OWN]],
     },
+    Folder {
+        name: "carrack-engine",
+        module: "",
+        floors: &[
+            &["copy", "files", "node"],
+            &["end"],
+            &["agent", "context"],
+            &["transfer"],
+            &["storage"],
+            &["control", "data"],
+            &["net"],
+            &["host", "own_files", "panics", "standard", "stop"],
+            &["error"],
+        ],
+    },
+    Folder {
+        name: "carrack-engine",
+        module: "control",
+        floors: &[&["ssh"], &["bootstrap"], &["program"], &["node_client"], &["known_nodes", "refusals", "token"]],
+    },
+    Folder {
+        name: "carrack-engine",
+        module: "data",
+        floors: &[
+            &["dial", "listen", "sessions"],
+            &["hello"],
+            &["stream"],
+            &["hasher", "mac", "path_watch", "stages", "traffic"],
+        ],
+    },
+    Folder {
+        name: "carrack-engine",
+        module: "net",
+        floors: &[
+            &["tls_duplex"],
+            &["connect", "deadlines", "tls", "unproved"],
+            &["bind", "dial_rule", "mux", "records", "socket"],
+        ],
+    },
 ];
 
 /// A module's path within its crate.

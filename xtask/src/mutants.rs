@@ -168,13 +168,13 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "what was published is not read back with --verify disk",
-        "crates/carrack-engine/src/storage/known.rs",
+        "crates/carrack-engine/src/storage/tree/known.rs",
         ["(verify == Verify::Disk || !self.ground", "(!self.ground"],
         "-p carrack-engine --lib storage::tree::tests::known",
     ),
     mutation(
         "what was published is known without a digest",
-        "crates/carrack-engine/src/storage/known.rs",
+        "crates/carrack-engine/src/storage/tree/known.rs",
         ["filter(|_| wanted.main.is_some())", "filter(|_| true)"],
         "-p carrack-engine --lib storage::tree::tests::known",
     ),

@@ -18,7 +18,7 @@ use carrack_core::{limits, tuning};
 use carrack_sys::dir::{Dir, Stat};
 
 use crate::agent::{self, Agent, DataPort, Environment};
-use crate::control::node_client::hex;
+use crate::control::known_nodes::hex;
 use crate::control::token::read_token;
 use crate::data::hello::{self, Accepted};
 use crate::data::sessions::NodeSessions;

@@ -14,7 +14,6 @@ use carrack_core::path::display_bytes;
 use carrack_core::pin::parse_pin;
 use carrack_core::report::{ErrorCode, Failure, Side};
 
-use super::node_client::hex;
 use crate::error::{describe, failure};
 use crate::own_files::{config_directory, make_private_directory, write_whole};
 
@@ -122,8 +121,20 @@ impl KnownNodes {
         let advice = format!(
             "if the node was set up anew, remove its line from {path} and connect again; if not, somebody is in between"
         );
-        super::node_client::mismatch(node, pinned, shown, &advice)
+        mismatch(node, pinned, shown, &advice)
     }
+}
+
+/// A node shows another key than the one that is pinned.
+pub fn mismatch(node: &NodeAddress, pinned: [u8; 32], shown: [u8; 32], advice: &str) -> Failure {
+    let message =
+        format!("{node}: shows the key sha256:{}, and sha256:{} is pinned for it: {advice}", hex(&shown), hex(&pinned));
+    failure(ErrorCode::KeyMismatch, Side::Link, message)
+}
+
+/// As hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn unusable(path: &Path, why: &str) -> Failure {

@@ -9,7 +9,7 @@ use carrack_core::location::NodeAddress;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::{Credential, Reach};
 
-use super::known_nodes::{Expected, KnownNodes};
+use super::known_nodes::{Expected, KnownNodes, mismatch};
 use super::refusals;
 use super::token::{self, Shown};
 use crate::error::{describe, failure};
@@ -83,16 +83,4 @@ fn shake_hands(socket: TcpStream, deadline: Instant) -> io::Result<(TcpStream, B
     let mut tls = Tls::client(None, &[ALPN_CONTROL])?;
     within(&shared, deadline, || tls.handshake(&*shared))?;
     Ok((socket, Box::new(tls)))
-}
-
-/// A node shows another key than the one that is pinned.
-pub fn mismatch(node: &NodeAddress, pinned: [u8; 32], shown: [u8; 32], advice: &str) -> Failure {
-    let message =
-        format!("{node}: shows the key sha256:{}, and sha256:{} is pinned for it: {advice}", hex(&shown), hex(&pinned));
-    failure(ErrorCode::KeyMismatch, Side::Link, message)
-}
-
-/// As hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -9,9 +9,8 @@ use carrack_core::tuning::SLICE_BYTES;
 use carrack_core::wire::control::TransferOptions;
 use carrack_core::wire::peer::Offer;
 
-pub use super::known::Standing;
 pub use super::part::{PartEntry, PartFile};
-pub use super::tree::{OpenedPart, SmallFile, Tree};
+pub use super::tree::{OpenedPart, SmallFile, Standing, Tree};
 use crate::error::{failure, io_failure};
 
 /// Where a transfer writes to.

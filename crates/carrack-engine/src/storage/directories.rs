@@ -19,8 +19,7 @@ use carrack_sys::host;
 use super::descriptors::{open_directories_max, patiently};
 use super::identity::Ground;
 use super::names::Sameness;
-use super::part::time;
-use super::unkept::{Unkept, if_it_can};
+use super::unkept::{MODE_MASK, Unkept, if_it_can, time};
 use crate::error::{failure, io_failure};
 
 /// Device and inode.
@@ -40,9 +39,6 @@ struct Asks {
     names: AskNames,
     alone: Mutex<()>,
 }
-
-/// Set-user-id, set-group-id and sticky bits are not a peer's to give, nor to take.
-pub const MODE_MASK: u32 = 0o777;
 
 /// What its owner needs to write to a directory.
 const OWNERS: u32 = 0o700;

@@ -7,7 +7,6 @@ pub mod descriptors;
 pub mod destination;
 mod directories;
 pub mod identity;
-mod known;
 pub mod marker;
 pub(crate) mod names;
 pub mod overlap;

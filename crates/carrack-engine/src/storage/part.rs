@@ -24,8 +24,9 @@ use super::identity::Ground;
 use super::marker::SharedJournal;
 use super::names::PartName;
 use super::past_cache::WriteBehind;
-use super::unkept::{Unkept, if_it_can};
+use super::unkept::{Unkept, if_it_can, time};
 use super::watch::Watch;
+
 use crate::data::hasher::BlockHasher;
 use crate::error::{failure, io_failure};
 
@@ -607,8 +608,4 @@ pub(super) fn finish_attributes(part: &File, mode: u32, mtime: Option<Moment>) -
     // Always: a part file is made 0600, but for what the umask takes away.
     if_it_can(file::set_mode(part, mode))?;
     mtime.map_or(Ok(()), |mtime| if_it_can(file::set_times(part, time(mtime))))
-}
-
-pub(super) fn time(mtime: Moment) -> Time {
-    Time { seconds: mtime.0, nanos: mtime.1 }
 }

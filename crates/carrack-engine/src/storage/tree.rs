@@ -8,6 +8,8 @@
 //! [`Tree::sync_all`]. At the end every part file that is still open gets [`PartFile::leave`], and then [`Tree::finish`] says whether
 //! all is done.
 
+mod known;
+
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,17 +28,17 @@ use carrack_sys::dir::{Dir, Kind, Stat, Time, stat_file};
 use carrack_sys::{file, host};
 
 use super::descriptors::patiently;
-use super::directories::{AskNames, Directories, MODE_MASK, OpenDir, let_owner_write};
-use super::known::Standing;
+use super::directories::{AskNames, Directories, OpenDir, let_owner_write};
 use super::marker::{Journal, MarkerRequest};
 use super::names::{PartName, PartNames, Sameness, new_tag};
 use super::part::{
-    PartEntry, PartFile, Shared, Source, Touched, check_twin, finish_attributes, may_replace, stat_entry, time,
+    PartEntry, PartFile, Shared, Source, Touched, check_twin, finish_attributes, may_replace, stat_entry,
 };
 use super::past_cache::WriteBehind;
-use super::unkept::Unkept;
+use super::unkept::{MODE_MASK, Unkept, time};
 use super::watch::Watch;
 use crate::error::{failure, io_failure};
+pub use known::Standing;
 
 /// Whoever collects leftovers holds a part file while looking at it, and a program that is being started holds what this process has open
 /// until it runs.

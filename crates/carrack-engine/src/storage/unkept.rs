@@ -6,9 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use carrack_core::report;
 use carrack_core::transfer::marker::Moment;
-use carrack_sys::dir::Stat;
+use carrack_sys::dir::{Stat, Time};
 
-use super::directories::MODE_MASK;
+/// Set-user-id, set-group-id and sticky bits are not a peer's to give, nor to take.
+pub const MODE_MASK: u32 = 0o777;
 
 /// What was not kept in one session, and an example of each kind.
 #[derive(Default)]
@@ -52,4 +53,9 @@ pub fn if_it_can(set: io::Result<()>) -> io::Result<()> {
         Err(error) if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported) => Ok(()),
         other => other,
     }
+}
+
+/// A time from a message, as the system takes it.
+pub fn time(mtime: Moment) -> Time {
+    Time { seconds: mtime.0, nanos: mtime.1 }
 }

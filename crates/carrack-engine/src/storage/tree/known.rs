@@ -16,11 +16,12 @@ use carrack_core::wire::peer::QueryItem;
 use carrack_sys::dir::{Kind, Links, Stat, stat_file_uncached};
 use carrack_sys::file;
 
-use super::descriptors::patiently;
-use super::directories::{MODE_MASK, OpenDir};
-use super::identity::Ground;
-use super::tree::Tree;
+use super::Tree;
 use crate::data::hasher::BlockHasher;
+use crate::storage::descriptors::patiently;
+use crate::storage::directories::OpenDir;
+use crate::storage::identity::Ground;
+use crate::storage::unkept::MODE_MASK;
 
 /// A file or link that an earlier session published, as it stands there.
 pub struct Standing {
