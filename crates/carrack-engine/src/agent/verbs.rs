@@ -102,7 +102,8 @@ pub fn list(
     selection: Option<&Selection>,
     send: &mut dyn FnMut(Page) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
-    let roots: Vec<_> = list.sources.iter().map(|source| SourceRoot::open(place, source, None)).collect::<Result<_, _>>()?;
+    let roots: Vec<_> =
+        list.sources.iter().map(|source| SourceRoot::open(place, source, None)).collect::<Result<_, _>>()?;
     let mut pages =
         Pages { page: Page::default(), bytes: 0, count: 0, overlaps: Overlaps::new(&roots, selection), send };
     let stat = place.stat(&list.path).or_else(|error| match error.kind() {
