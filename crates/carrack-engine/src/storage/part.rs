@@ -492,7 +492,7 @@ impl PartFile {
         Ok(hasher.finish(block_count(size, self.block_bytes) == 1))
     }
 
-    /// Stays for the next session, if that can use anything of it; else it is removed.
+    /// Stays for the next session, if that can use anything of it; else it is removed. Nobody may write to it any more.
     pub fn leave(&self) {
         match &self.entry.shared.journal {
             Some(journal) if self.claimed.load(Ordering::Relaxed) > 0 && !self.void.load(Ordering::Acquire) => {
@@ -503,6 +503,8 @@ impl PartFile {
             }
             _ => self.remove(),
         }
+        // Whoever takes it up needs the lock, and this may stay open for a moment longer.
+        let _ = file::unlock(&self.file);
     }
 
     /// Gives it a modification time that no write leaves as it is, however coarse the clock, and says what it is then; `None` where that
