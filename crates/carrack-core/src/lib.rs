@@ -21,3 +21,4 @@ pub mod transfer;
 pub mod tuning;
 mod unicode;
 pub mod wire;
+pub mod words;

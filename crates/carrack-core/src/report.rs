@@ -7,6 +7,7 @@ pub use crate::failure::{ErrorCode, Failure, Side};
 use crate::pace::limit::Limit;
 use crate::pace::streams::Change;
 use crate::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};
+use crate::words::words;
 
 /// Told while a transfer runs, in order.
 #[derive(Clone, Debug)]
@@ -87,17 +88,14 @@ pub struct LinkReport {
     pub cipher: String,
 }
 
-/// What an item is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ItemKind {
-    /// A regular file, a pipe or a synthetic source.
-    File,
-    /// A directory.
-    Directory,
-    /// A symbolic link.
-    Symlink,
-    /// FIFO, socket or device: never copied.
-    Special,
+words! {
+    /// What an item is.
+    pub enum ItemKind {
+        1 File "file" "a regular file, a pipe or a synthetic source"
+        2 Directory "directory" "a directory"
+        3 Symlink "symlink" "a symbolic link"
+        4 Special "special" "a FIFO, socket or device: never copied"
+    }
 }
 
 /// How an item ended.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::location::{Location, NodeAddress};
 use crate::tuning::Tuning;
+use crate::words::words;
 
 /// One run of `carrack copy`.
 #[derive(Clone, Debug)]
@@ -159,61 +160,48 @@ impl std::fmt::Debug for CongestionControl {
     }
 }
 
-/// What happens to a destination name that exists already, or does not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Existing {
-    /// Replace it, once the new file is whole.
-    Replace,
-    /// Leave it: `--no-clobber`.
-    Keep,
-    /// Write only over names that exist: `--existing`.
-    Only,
-    /// Replace it if the source's modification time is later: `--update`.
-    Older,
+words! {
+    /// What happens to a destination name that exists already, or does not.
+    pub enum Existing {
+        0 Replace "replace" "replace it, once the new file is whole"
+        1 Keep "keep" "leave it as it is"
+        2 Only "only" "write only over names that exist"
+        3 Older "older" "replace it if the source's modification time is later"
+    }
 }
 
-/// How a file is proved before its name appears.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verify {
-    /// The receiver's digest of the bytes that it wrote equals the sender's.
-    Wire,
-    /// And so does the digest of what storage gives back, past the cache.
-    Disk,
-    /// As [`Self::Wire`]; and what the sender reads of its source once more is what it has sent.
-    Source,
-    /// Not at all; said in the report.
-    None,
+words! {
+    /// How a file is proved before its name appears.
+    pub enum Verify {
+        0 Wire "wire" "compare the digest of what the receiver wrote"
+        /// Storage is read past the cache.
+        1 Disk "disk" "compare also what storage gives back"
+        3 Source "source" "as wire, and compare the source read a second time"
+        /// The report says so.
+        2 None "none" "compare nothing"
+    }
 }
 
-/// What has to have reached stable storage before it is said to be there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Durability {
-    /// Files are synced in groups before they get their names, and the names at the end.
-    #[default]
-    Group,
-    /// Each file before it gets its name, and its name right after.
-    Each,
-    /// Nothing is synced: *received*, not *durable*.
-    None,
+words! {
+    /// What has to have reached stable storage before it is said to be there.
+    #[derive(Default)]
+    pub enum Durability {
+        /// The names are synced at the end.
+        #[default]
+        0 Group "group" "sync files in groups before their names appear"
+        1 Each "each" "sync each file before its name appears, and the name right after"
+        /// The copy is *received*, not *durable*.
+        2 None "none" "sync nothing"
+    }
 }
 
-/// The digest that what arrives is verified by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MainDigest {
-    /// Cryptographic. The digests of blocks merge into the file's, which is what `b3sum` prints.
-    Blake3,
-    /// XXH3 with 128 bits: a small part of BLAKE3's cost. It finds accidents; whoever wants to can make other content with the same digest.
-    /// The digests of blocks do not merge into the file's.
-    Xxh128,
-}
-
-impl MainDigest {
-    /// The word for it in flags and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Blake3 => "blake3",
-            Self::Xxh128 => "xxh128",
-        }
+words! {
+    /// The digest that what arrives is verified by.
+    pub enum MainDigest {
+        Blake3 "blake3" "cryptographic; the digests of blocks merge into the file's, which is what b3sum prints"
+        /// XXH3 with 128 bits. Anyone who wants to can make other content with the same digest. The digests of blocks do not merge into the
+        /// file's.
+        Xxh128 "xxh128" "a small part of BLAKE3's cost; it finds accidents, not forgery"
     }
 }
 
@@ -242,13 +230,13 @@ impl Digests {
     }
 }
 
-/// Whether data streams keep secrets. Both kinds authenticate every frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encrypt {
-    /// TLS 1.3 on every stream.
-    Tls,
-    /// Clear bytes, each frame's header and digest under a keyed MAC.
-    None,
+words! {
+    /// Whether data streams keep secrets. Both kinds authenticate every frame.
+    pub enum Encrypt {
+        Tls "tls" "TLS 1.3 on every stream"
+        /// Each frame's header and digest stand under a keyed MAC.
+        None "none" "in the clear, every frame authenticated, its content only with BLAKE3"
+    }
 }
 
 /// How hosts are reached and data connections made.
@@ -315,29 +303,20 @@ impl std::fmt::Debug for SlimProgram {
     }
 }
 
-/// How data streams run between the two ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkKind {
-    /// Both ends are this process.
-    Memory,
-    /// The side that the command runs on (of two remote hosts: the source) connects.
-    Direct,
-    /// The other side connects.
-    Reverse,
-    /// Over the control connections, through the machine where the command runs.
-    Tunnel,
+words! {
+    /// How data streams run between the two ends.
+    pub enum LinkKind {
+        Memory "memory" "both ends are this process"
+        /// Of two remote hosts: the source.
+        Direct "direct" "the side that the command runs on connects"
+        Reverse "reverse" "the other side connects"
+        Tunnel "tunnel" "over the control connections, through the machine where the command runs"
+    }
 }
 
 impl LinkKind {
-    /// The word for it in flags, reports and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::Direct => "direct",
-            Self::Reverse => "reverse",
-            Self::Tunnel => "tunnel",
-        }
-    }
+    /// The kinds that can be asked for: memory is used wherever both ends are one process.
+    pub const BETWEEN_HOSTS: &'static [Self] = &[Self::Direct, Self::Reverse, Self::Tunnel];
 }
 
 #[cfg(test)]

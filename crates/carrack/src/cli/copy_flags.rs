@@ -1,8 +1,10 @@
 //! The flags of `carrack copy`, which are also those of `carrack SRC... DST`.
 
+use carrack_core::request::{Durability, Encrypt, LinkKind, Verify};
+use carrack_core::words::{list, meanings};
 use clap::{Arg, ArgAction, Command};
 
-use super::{flag, locations, reach_flags, value};
+use super::{flag, locations, reach_flags, value, word};
 
 /// The verb.
 pub fn copy() -> Command {
@@ -34,12 +36,7 @@ fn what() -> [Arg; 8] {
             "Of what is named, only the paths in FILE and what is below them, relative to the destination, one a \
              line, as --failed-list writes them; - is standard input",
         ),
-        value(
-            "verify",
-            "HOW",
-            "wire: compare the digest of what the receiver wrote; disk: also of what storage \
-             gives back; source: read the source once more as well, and compare; none [default: wire]",
-        ),
+        word("verify", "HOW", Verify::ALL, format!("{} [default: wire]", meanings(Verify::ALL))),
         value(
             "digest",
             "LIST",
@@ -71,11 +68,7 @@ fn how() -> [Arg; 5] {
             "Congestion control of the sending host's TCP, like cubic or bbr [default: that host's]",
         ),
         value("bwlimit", "RATE", "At most so many bytes a second, like 100MB; 0 is no limit"),
-        value(
-            "encrypt",
-            "HOW",
-            "tls: TLS 1.3 on every stream; none: in the clear, every frame still authenticated, its \
-             content by --digest blake3 alone [default: tls]",
+        word("encrypt", "HOW", Encrypt::ALL, format!("{} [default: tls]", meanings(Encrypt::ALL)),
         ),
     ]
     .map(|arg| arg.help_heading("How"))
@@ -83,12 +76,7 @@ fn how() -> [Arg; 5] {
 
 fn faults() -> [Arg; 6] {
     [
-        value(
-            "durable",
-            "HOW",
-            "group: sync files in groups, before their names appear; each: every file, and its name right after; \
-             none: nothing [default: group]",
-        ),
+        word("durable", "HOW", Durability::ALL, format!("{} [default: group]", meanings(Durability::ALL))),
         flag("allow-growing", None, "A source may grow: copy what it had when it was listed"),
         value(
             "retries",
@@ -118,7 +106,12 @@ fn links() -> [Arg; 5] {
             "Ports to accept data connections on, at the side that listens (a node has its own) [default: any]",
         ),
         value("data-address", "ADDR", "Where data connections go [default: where ssh went]"),
-        value("link", "KIND", "Only direct, reverse or tunnel [default: the first that works]"),
+        word(
+            "link",
+            "KIND",
+            LinkKind::BETWEEN_HOSTS,
+            format!("Only {} [default: the first that works]", list(LinkKind::BETWEEN_HOSTS)),
+        ),
     ]
     .map(|arg| arg.help_heading("Hosts"))
 }

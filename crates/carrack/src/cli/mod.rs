@@ -16,10 +16,11 @@ pub mod ports;
 pub mod size;
 pub mod words;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::sync::LazyLock;
 
-use clap::builder::ValueParser;
+use carrack_core::words::Word;
+use clap::builder::{PossibleValue, StyledStr, TypedValueParser, ValueParser};
 use clap::{Arg, ArgAction, Command};
 
 use crate::exit;
@@ -259,9 +260,32 @@ fn flag(name: &'static str, short: Option<char>, help: &'static str) -> Arg {
 }
 
 /// A flag with a value, which `CARRACK_<FLAG>` may give instead.
-fn value(name: &'static str, value_name: &'static str, help: &'static str) -> Arg {
+fn value(name: &'static str, value_name: &'static str, help: impl Into<StyledStr>) -> Arg {
     // Unparsed here: see the module's comment. A value that starts with a dash is written `--flag=-value`.
     Arg::new(name).long(name).value_name(value_name).help(help).value_parser(bytes())
+}
+
+/// A flag that takes one of a few words. clap only names them to shells: like every value, it is parsed later, and by the same code whether it comes
+/// from the command line or the environment.
+fn word<W: Word>(name: &'static str, value_name: &'static str, words: &'static [W], help: impl Into<StyledStr>) -> Arg {
+    let words = words.iter().map(|word| PossibleValue::new(word.name()).help(word.meaning())).collect();
+    value(name, value_name, help).value_parser(Named(words)).hide_possible_values(true)
+}
+
+/// Takes any bytes, and can name the words that will be good.
+#[derive(Clone)]
+struct Named(Vec<PossibleValue>);
+
+impl TypedValueParser for Named {
+    type Value = OsString;
+
+    fn parse_ref(&self, _: &Command, _: Option<&Arg>, value: &OsStr) -> Result<OsString, clap::Error> {
+        Ok(value.to_owned())
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.iter().cloned()))
+    }
 }
 
 fn locations(name: &'static str, value_name: &'static str) -> Arg {

@@ -9,6 +9,7 @@ use carrack_core::request::{
     CongestionControl, CopyOptions, CopyRequest, Credential, Digests, Durability, Encrypt, Existing, LinkKind,
     MainDigest, Push, Reach, Verify, are_one_node,
 };
+use carrack_core::words;
 
 use super::duration::parse_duration;
 use super::files_from::read_list;
@@ -89,11 +90,11 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
         return Err(CommandError::usage("the source - and --files-from - would both be read from standard input"));
     }
     let default = CopyOptions::default();
-    let verify = flags.parse("verify", parse_verify)?.unwrap_or(default.verify);
+    let verify = flags.parse("verify", Verify::parse)?.unwrap_or(default.verify);
     if verify == Verify::Source && takes_stdin {
         return Err(CommandError::usage("--verify source reads the source twice, and standard input can be read once"));
     }
-    let encrypt = flags.parse("encrypt", parse_encrypt)?.unwrap_or(default.encrypt);
+    let encrypt = flags.parse("encrypt", Encrypt::parse)?.unwrap_or(default.encrypt);
     let digest = copied_digests(flags, verify, encrypt)?.unwrap_or(default.digest);
     if output.manifest.is_some() && digest.main != Some(MainDigest::Blake3) {
         let left_out = digest.main.map_or("none", MainDigest::name);
@@ -114,7 +115,7 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
         source_credential: default.source_credential,
         destination_credential: default.destination_credential,
         item_events: output.wants_items(),
-        durability: flags.parse("durable", parse_durability)?.unwrap_or(default.durability),
+        durability: flags.parse("durable", Durability::parse)?.unwrap_or(default.durability),
         allow_growing: flags.has("allow-growing"),
         retries: flags.parse("retries", parse_retries)?.unwrap_or(default.retries),
         deadline: flags.parse("deadline", parse_timeout)?,
@@ -162,7 +163,7 @@ pub fn reach(flags: &Flags) -> Result<Reach, CommandError> {
         push: if flags.has("no-push") { Push::Never } else { Push::Itself },
         ports: flags.parse("ports", parse_ports)?,
         data_address: flags.parse("data-address", parse_data_address)?,
-        link: flags.parse("link", parse_link)?,
+        link: flags.parse("link", |text| words::parse_among(text, LinkKind::BETWEEN_HOSTS))?,
         connect_timeout: flags.parse("connect-timeout", parse_timeout)?.unwrap_or(default.connect_timeout),
     })
 }
@@ -277,25 +278,6 @@ fn parse_digests(text: &str) -> Result<Digests, String> {
     Ok(digests)
 }
 
-fn parse_verify(text: &str) -> Result<Verify, String> {
-    match text {
-        "wire" => Ok(Verify::Wire),
-        "disk" => Ok(Verify::Disk),
-        "source" => Ok(Verify::Source),
-        "none" => Ok(Verify::None),
-        _ => Err(format!("{text:?}: use wire, disk or none")),
-    }
-}
-
-fn parse_durability(text: &str) -> Result<Durability, String> {
-    match text {
-        "group" => Ok(Durability::Group),
-        "each" => Ok(Durability::Each),
-        "none" => Ok(Durability::None),
-        _ => Err(format!("{text:?}: use group, each or none")),
-    }
-}
-
 fn parse_retries(text: &str) -> Result<u32, String> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse()
@@ -306,21 +288,6 @@ fn parse_retries(text: &str) -> Result<u32, String> {
 
 fn parse_congestion(text: &str) -> Result<CongestionControl, String> {
     CongestionControl::new(text).ok_or_else(|| format!("{text:?} is no name of a congestion control: try cubic or bbr"))
-}
-
-fn parse_encrypt(text: &str) -> Result<Encrypt, String> {
-    match text {
-        "tls" => Ok(Encrypt::Tls),
-        "none" => Ok(Encrypt::None),
-        _ => Err(format!("{text:?}: use tls or none")),
-    }
-}
-
-fn parse_link(text: &str) -> Result<LinkKind, String> {
-    [LinkKind::Direct, LinkKind::Reverse, LinkKind::Tunnel]
-        .into_iter()
-        .find(|kind| kind.name() == text)
-        .ok_or_else(|| format!("{text:?}: use direct, reverse or tunnel"))
 }
 
 fn parse_streams(text: &str) -> Result<Option<u16>, String> {

@@ -26,7 +26,7 @@ pub fn long(entry: &ListEntry) -> String {
 pub fn block(path: &[u8], entry: &ListEntry) -> Vec<String> {
     let mut lines = vec![
         format!("    path: {}", display_bytes(path)),
-        format!("    kind: {}", objects::kind(entry.kind)),
+        format!("    kind: {}", entry.kind.name()),
         format!("    size: {}", format::size_exact(entry.size)),
         format!("    mode: {} ({})", octal(entry.mode), mode_letters(entry)),
         format!("modified: {}", format::rfc3339_nanos(entry.mtime_seconds, entry.mtime_nanos)),
@@ -40,7 +40,7 @@ pub fn block(path: &[u8], entry: &ListEntry) -> Vec<String> {
 /// The fields of an `entry` object.
 pub fn fields(path: &[u8], entry: &ListEntry) -> Value {
     let mut fields = json!({
-        "kind": objects::kind(entry.kind),
+        "kind": entry.kind.name(),
         "size": entry.size,
         "mode": octal(entry.mode),
         "mtime": format::rfc3339_nanos(entry.mtime_seconds, entry.mtime_nanos),

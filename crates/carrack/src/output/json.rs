@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use carrack_core::pace::streams::Change;
 use carrack_core::report::{
-    Event, Failure, FileDigests, ItemKind, ItemReport, LinkReport, Outcome, ProgramSent, Progress, Report, Unkept,
+    Event, Failure, FileDigests, ItemReport, LinkReport, Outcome, ProgramSent, Progress, Report, Unkept,
 };
 use carrack_core::request::{Durability, Encrypt, MainDigest, Verify};
 use serde_json::{Map, Value, json};
@@ -77,9 +77,9 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
         "moving_seconds": seconds(report.moving),
         "bytes_per_second": format::per_second(report.bytes, report.moving).map(|rate| rate as u64),
         "link": report.link.as_ref().map(link),
-        "verify": report.verify.map(verify),
+        "verify": report.verify.map(Verify::name),
         "digest": report.digest.map(MainDigest::name),
-        "encrypt": report.encrypt.map(encrypt),
+        "encrypt": report.encrypt.map(Encrypt::name),
         "faults": {
             "digest_mismatches": faults.digest_mismatches,
             "resent_after_loss": faults.resent_after_loss,
@@ -102,7 +102,7 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
         "parts_reread": report.parts_reread,
         "bytes_reread": report.bytes_reread,
         "files_not_read_back": report.files_not_read_back,
-        "durability": report.durability.map(durability),
+        "durability": report.durability.map(Durability::name),
         "durable": report.durable,
         "error": report.error.as_ref().map(failure),
     });
@@ -144,16 +144,6 @@ pub fn with_digests(mut object: Value, digests: &FileDigests) -> Value {
         object["crc32c"] = json!(format!("{crc32c:08x}"));
     }
     object
-}
-
-/// The word for what an item is.
-pub fn kind(kind: ItemKind) -> &'static str {
-    match kind {
-        ItemKind::File => "file",
-        ItemKind::Directory => "directory",
-        ItemKind::Symlink => "symlink",
-        ItemKind::Special => "special",
-    }
 }
 
 /// The fields of what a host was sent.
@@ -203,35 +193,11 @@ fn item(report: &ItemReport) -> Value {
         Outcome::Kept => ("kept", None),
         Outcome::Failed(error) => ("failed", Some(failure(error))),
     };
-    let mut fields = json!({ "kind": kind(report.kind), "size": report.size, "outcome": outcome });
+    let mut fields = json!({ "kind": report.kind.name(), "size": report.size, "outcome": outcome });
     if let Some(error) = error {
         fields["error"] = error;
     }
     with_digests(with_path(fields, &report.path), &report.digests)
-}
-
-fn verify(how: Verify) -> &'static str {
-    match how {
-        Verify::Wire => "wire",
-        Verify::Disk => "disk",
-        Verify::Source => "source",
-        Verify::None => "none",
-    }
-}
-
-fn durability(how: Durability) -> &'static str {
-    match how {
-        Durability::Group => "group",
-        Durability::Each => "each",
-        Durability::None => "none",
-    }
-}
-
-fn encrypt(how: Encrypt) -> &'static str {
-    match how {
-        Encrypt::Tls => "tls",
-        Encrypt::None => "none",
-    }
 }
 
 /// Seconds with microseconds: more digits would be noise.
@@ -243,7 +209,7 @@ fn seconds(time: Duration) -> f64 {
 mod tests {
     use super::*;
     use carrack_core::pace::streams::Reason;
-    use carrack_core::report::{ErrorCode, ItemFailure, Side};
+    use carrack_core::report::{ErrorCode, ItemFailure, ItemKind, Side};
     use carrack_core::request::LinkKind;
 
     const NOW: SystemTime = SystemTime::UNIX_EPOCH;
