@@ -35,6 +35,7 @@ const HOUSE: &[Folder] = &[
             &["location"],
             &["path", "tuning"],
             &["failure", "fingerprint", "limits", "pin", "unicode"],
+            &["words"],
         ],
     },
     Folder {

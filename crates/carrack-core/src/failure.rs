@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::words::words;
+
 /// Why an item failed, or a whole transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -14,40 +16,13 @@ pub struct Failure {
     pub message: String,
 }
 
-/// Where an error happened, as the user sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Side {
-    /// Where the bytes come from.
-    Source,
-    /// Where they go.
-    Destination,
-    /// Between the two, or between the command and one of them.
-    Link,
-    /// The command itself.
-    Command,
-}
-
-impl Side {
-    const TABLE: [(Self, u32, &'static str); 4] = [
-        (Self::Source, 1, "source"),
-        (Self::Destination, 2, "destination"),
-        (Self::Link, 3, "link"),
-        (Self::Command, 4, "command"),
-    ];
-
-    /// The number on the wire.
-    pub fn number(self) -> u32 {
-        Self::TABLE.iter().find(|row| row.0 == self).map_or(0, |row| row.1)
-    }
-
-    /// From the number on the wire; unknown ones are the link's.
-    pub fn from_number(number: u32) -> Self {
-        Self::TABLE.iter().find(|row| row.1 == number).map_or(Self::Link, |row| row.0)
-    }
-
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        Self::TABLE.iter().find(|row| row.0 == self).map_or("link", |row| row.2)
+words! {
+    /// Where an error happened, as the user sees it.
+    pub enum Side {
+        1 Source "source" "where the bytes come from"
+        2 Destination "destination" "where they go"
+        3 Link "link" "between the two, or between the command and one of them"
+        4 Command "command" "the command itself"
     }
 }
 
@@ -193,12 +168,5 @@ mod tests {
             }
         }
         assert_eq!(ErrorCode::from_number(12345), ErrorCode::Other);
-    }
-
-    #[test]
-    fn sides_come_back() {
-        for side in [Side::Source, Side::Destination, Side::Link, Side::Command] {
-            assert_eq!(Side::from_number(side.number()), side);
-        }
     }
 }

@@ -119,16 +119,16 @@ pub(crate) use words;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::ItemKind;
+    use crate::pace::limit::Stage;
+    use crate::pace::streams::Reason;
+    use crate::report::{ItemKind, Side};
     use crate::request::{Durability, Encrypt, Existing, LinkKind, MainDigest, Verify};
 
     fn come_back<W: Word + std::fmt::Debug>(parse: impl Fn(&str) -> Result<W, String>) {
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         for (index, word) in W::ALL.iter().enumerate() {
             assert_eq!(parse(word.name()), Ok(*word));
-            assert!(
-                !word.meaning().is_empty()
-                    && word.name().bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-            );
+            assert!(!word.meaning().is_empty() && word.name().bytes().all(plain));
             assert!(W::ALL[..index].iter().all(|other| other.name() != word.name()), "{word:?}");
         }
         for text in ["", " ", "NONE", "no such word"] {
@@ -145,6 +145,9 @@ mod tests {
         come_back(LinkKind::parse);
         come_back(MainDigest::parse);
         come_back(ItemKind::parse);
+        come_back(Side::parse);
+        come_back(Stage::parse);
+        come_back(Reason::parse);
     }
 
     #[test]
@@ -157,10 +160,13 @@ mod tests {
         assert_eq!([Durability::Group, Durability::Each, Durability::None].map(Durability::number), [0, 1, 2]);
         let kinds = [ItemKind::File, ItemKind::Directory, ItemKind::Symlink, ItemKind::Special];
         assert_eq!(kinds.map(ItemKind::number), [1, 2, 3, 4]);
+        let sides = [Side::Source, Side::Destination, Side::Link, Side::Command];
+        assert_eq!(sides.map(Side::number), [1, 2, 3, 4]);
         for number in 0..100 {
             assert!(Verify::from_number(number).is_none_or(|word| word.number() == number));
             assert!(Existing::from_number(number).is_none_or(|word| word.number() == number));
             assert!(Durability::from_number(number).is_none_or(|word| word.number() == number));
+            assert!(Side::from_number(number).is_none_or(|word| word.number() == number));
             assert!(ItemKind::from_number(number).is_none_or(|word| word.number() == number));
         }
         assert_eq!((Verify::from_number(4), ItemKind::from_number(0)), (None, None));

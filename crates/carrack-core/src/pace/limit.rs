@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use crate::words::words;
+
 /// Where the time of one end's streams went, summed over them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageTimes {
@@ -57,50 +59,21 @@ impl StageTimes {
     }
 }
 
-/// A stage that the others wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// Reading at the source.
-    SourceStorage,
-    /// Hashing and sealing at the source.
-    SourceProcessors,
-    /// The path between the two.
-    Network,
-    /// Opening and hashing at the destination.
-    DestinationProcessors,
-    /// Writing at the destination.
-    DestinationStorage,
-    /// `--bwlimit`.
-    RateLimit,
-    /// Whoever reads what the command says.
-    Reader,
-}
-
-impl Stage {
-    /// Its name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::SourceStorage => "source-storage",
-            Self::SourceProcessors => "source-processors",
-            Self::Network => "network",
-            Self::DestinationProcessors => "destination-processors",
-            Self::DestinationStorage => "destination-storage",
-            Self::RateLimit => "rate-limit",
-            Self::Reader => "reader",
-        }
-    }
-
-    /// What it is, for a sentence.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::SourceStorage => "the source's storage",
-            Self::SourceProcessors => "the source's processors",
-            Self::Network => "the network",
-            Self::DestinationProcessors => "the destination's processors",
-            Self::DestinationStorage => "the destination's storage",
-            Self::RateLimit => "--bwlimit",
-            Self::Reader => "whoever reads the output",
-        }
+words! {
+    /// A stage that the others wait for.
+    pub enum Stage {
+        /// Reading there.
+        SourceStorage "source-storage" "the source's storage"
+        /// Hashing and sealing there.
+        SourceProcessors "source-processors" "the source's processors"
+        Network "network" "the network"
+        /// Opening and hashing there.
+        DestinationProcessors "destination-processors" "the destination's processors"
+        /// Writing there.
+        DestinationStorage "destination-storage" "the destination's storage"
+        RateLimit "rate-limit" "the rate limit"
+        /// A pipe or a terminal that takes what the command prints.
+        Reader "reader" "whoever reads the output"
     }
 }
 
@@ -118,7 +91,7 @@ impl Limit {
     /// What it is and how much, for a sentence.
     pub fn words(&self) -> String {
         let of = if self.stage == Stage::Reader { "the time" } else { "the streams' time" };
-        format!("{} ({:.0} % of {of})", self.stage.words(), self.share * 100.0)
+        format!("{} ({:.0} % of {of})", self.stage.meaning(), self.share * 100.0)
     }
 }
 

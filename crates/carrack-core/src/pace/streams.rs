@@ -27,6 +27,7 @@ use std::time::Duration;
 use super::limit::{Stage, StageTimes, limit};
 use crate::limits;
 use crate::tuning::Tuning;
+use crate::words::words;
 
 /// At the beginning windows still grow: nothing is measured.
 const SETTLING: Duration = Duration::from_secs(2);
@@ -104,47 +105,22 @@ pub struct Change {
     pub reason: Reason,
 }
 
-/// Why the number of streams changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// More may be faster.
-    TryMore,
-    /// Fewer may be as fast.
-    TryFewer,
-    /// Those that were tried were not worth it.
-    Back,
-    /// Segments are lost: it may be that there are too many.
-    Loss,
-    /// With half as many the same was lost, and less came: it is the path.
-    LossOfPath,
-    /// So many could not be made.
-    NotMade,
-}
-
-impl Reason {
-    /// Its name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::TryMore => "try-more",
-            Self::TryFewer => "try-fewer",
-            Self::Back => "back",
-            Self::Loss => "loss",
-            Self::LossOfPath => "loss-of-path",
-            Self::NotMade => "not-made",
-        }
+words! {
+    /// Why the number of streams changes.
+    pub enum Reason {
+        TryMore "try-more" "to see whether more are faster"
+        TryFewer "try-fewer" "to see whether fewer are as fast"
+        Back "back" "those that were tried were not worth it"
+        Loss "loss" "packets are lost, to see whether there are too many"
+        /// With half as many the same was lost, and less came.
+        LossOfPath "loss-of-path" "it is the path that loses packets"
+        NotMade "not-made" "more could not be made"
     }
 }
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TryMore => "to see whether more are faster",
-            Self::TryFewer => "to see whether fewer are as fast",
-            Self::Back => "those that were tried were not worth it",
-            Self::Loss => "packets are lost, to see whether there are too many",
-            Self::LossOfPath => "it is the path that loses packets",
-            Self::NotMade => "more could not be made",
-        })
+        f.write_str(self.meaning())
     }
 }
 

@@ -19,7 +19,6 @@ use crate::limits::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN};
 use crate::path::check_relative;
 use crate::report::ItemKind;
 use crate::request::{Digests, Durability, MainDigest};
-use crate::wire::control::kind_number;
 
 /// The version of the format that is written, and the only one that is read.
 pub const FORMAT: u32 = 2;
@@ -132,7 +131,7 @@ pub struct PublishedItem<'a> {
 /// What an item is found by among those published.
 pub fn published_key(item: &PublishedItem<'_>) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(&kind_number(item.kind).to_le_bytes());
+    hasher.update(&item.kind.number().to_le_bytes());
     hasher.update(&item.source);
     hasher.update(&item.stored);
     // Last, because its length is not told.
@@ -176,7 +175,7 @@ impl Chain {
             }
             Record::Session(session) => self.seal(out, KIND_SESSION, |out| {
                 out.extend_from_slice(&session.boot);
-                out.push(durability_number(session.durability));
+                out.push(session.durability.number().to_le_bytes()[0]);
             }),
             Record::Part(part) => self.seal(out, KIND_PART, |out| put_part(out, part)),
             Record::Dropped { part } => {
@@ -213,14 +212,6 @@ const KIND_BLOCKS: u8 = 3;
 const KIND_PUBLISHED: u8 = 4;
 const KIND_DROPPED: u8 = 5;
 const KIND_LEFT: u8 = 6;
-
-fn durability_number(durability: Durability) -> u8 {
-    match durability {
-        Durability::Group => 0,
-        Durability::Each => 1,
-        Durability::None => 2,
-    }
-}
 
 fn put_digest(out: &mut Vec<u8>, digest: &BlockDigest) {
     out.extend_from_slice(&digest.main);
@@ -309,12 +300,7 @@ fn decode(kind: u8, payload: &[u8]) -> Option<Record> {
     match kind {
         KIND_SESSION => {
             let boot = payload.array()?;
-            let durability = match payload.byte()? {
-                0 => Durability::Group,
-                1 => Durability::Each,
-                2 => Durability::None,
-                _ => return None,
-            };
+            let durability = Durability::from_number(payload.byte()?.into())?;
             payload.ended(Record::Session(Session { boot, durability }))
         }
         KIND_PART => decode_part(payload).map(Record::Part),

@@ -36,19 +36,12 @@ pub struct RawDigests {
 
 /// The number of a kind in messages; 0 is nothing.
 pub fn kind_number(kind: ItemKind) -> u32 {
-    match kind {
-        ItemKind::File => 1,
-        ItemKind::Directory => 2,
-        ItemKind::Symlink => 3,
-        ItemKind::Special => 4,
-    }
+    kind.number()
 }
 
 /// A kind from its number; `None` for 0 and unknown ones.
 pub fn kind_from_number(number: u32) -> Option<ItemKind> {
-    [ItemKind::File, ItemKind::Directory, ItemKind::Symlink, ItemKind::Special]
-        .into_iter()
-        .find(|kind| kind_number(*kind) == number)
+    ItemKind::from_number(number)
 }
 
 impl From<FileDigests> for RawDigests {
@@ -83,7 +76,8 @@ impl From<RawFailure> for Failure {
     fn from(failure: RawFailure) -> Self {
         Self {
             code: ErrorCode::from_number(failure.code),
-            side: Side::from_number(failure.side),
+            // A side that this version does not know is none of the two ends.
+            side: Side::from_number(failure.side).unwrap_or(Side::Link),
             message: peer_text(&failure.message),
         }
     }

@@ -40,28 +40,14 @@ impl TransferOptions {
             blake3: self.digests.main == Some(MainDigest::Blake3),
             adler32: self.digests.adler32,
             crc32c: self.digests.crc32c,
-            verify: match self.verify {
-                Verify::Wire => 0,
-                Verify::Disk => 1,
-                Verify::None => 2,
-                Verify::Source => 3,
-            },
-            existing: match self.existing {
-                Existing::Replace => 0,
-                Existing::Keep => 1,
-                Existing::Only => 2,
-                Existing::Older => 3,
-            },
+            verify: self.verify.number(),
+            existing: self.existing.number(),
             rate_limit: self.rate_limit.unwrap_or(0),
             item_events: self.item_events,
             session_id: session_id.to_vec(),
             streams: u32::from(self.streams),
             version: self.version,
-            durability: match self.durability {
-                Durability::Group => 0,
-                Durability::Each => 1,
-                Durability::None => 2,
-            },
+            durability: self.durability.number(),
             allow_growing: self.allow_growing,
             congestion: self.congestion.map(|congestion| congestion.name().to_string()).unwrap_or_default(),
             xxh128: self.digests.main == Some(MainDigest::Xxh128),
@@ -92,20 +78,9 @@ impl TransferOptions {
         Ok(Self {
             block_bytes: block,
             digests: digests(options.blake3, options.xxh128, options.adler32, options.crc32c)?,
-            verify: match options.verify {
-                0 => Verify::Wire,
-                1 => Verify::Disk,
-                2 => Verify::None,
-                3 => Verify::Source,
-                other => return Err(unknown("verification", other)),
-            },
-            existing: match options.existing {
-                0 => Existing::Replace,
-                1 => Existing::Keep,
-                2 => Existing::Only,
-                3 => Existing::Older,
-                other => return Err(unknown("treatment of existing files", other)),
-            },
+            verify: Verify::from_number(options.verify).ok_or_else(|| unknown("verification", options.verify))?,
+            existing: Existing::from_number(options.existing)
+                .ok_or_else(|| unknown("treatment of existing files", options.existing))?,
             rate_limit: (options.rate_limit > 0).then_some(options.rate_limit),
             congestion: match options.congestion.as_str() {
                 "" => None,
@@ -116,12 +91,8 @@ impl TransferOptions {
             item_events: options.item_events,
             streams,
             version,
-            durability: match options.durability {
-                0 => Durability::Group,
-                1 => Durability::Each,
-                2 => Durability::None,
-                other => return Err(unknown("durability", other)),
-            },
+            durability: Durability::from_number(options.durability)
+                .ok_or_else(|| unknown("durability", options.durability))?,
             allow_growing: options.allow_growing,
         })
     }

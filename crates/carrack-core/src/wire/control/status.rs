@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::pace::limit::StageTimes;
 use crate::report::{self, ItemKind, ItemReport, Outcome};
-use crate::wire::values::{RawDigests, RawFailure, kind_from_number, kind_number};
+use crate::wire::values::{RawDigests, RawFailure};
 
 /// How a transfer stands at one end.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
@@ -222,7 +222,7 @@ impl From<ItemReport> for Item {
             Outcome::Failed(failure) => (2, Some(failure.into())),
         };
         let digests = Some(item.digests.into());
-        Self { path: item.path, kind: kind_number(item.kind), size: item.size, digests, outcome, failure }
+        Self { path: item.path, kind: item.kind.number(), size: item.size, digests, outcome, failure }
     }
 }
 
@@ -231,7 +231,7 @@ impl From<Item> for ItemReport {
         let unexplained = Failure { code: ErrorCode::Other, side: Side::Link, message: "no reason was given".into() };
         Self {
             path: item.path,
-            kind: kind_from_number(item.kind).unwrap_or(ItemKind::File),
+            kind: ItemKind::from_number(item.kind).unwrap_or(ItemKind::File),
             size: item.size,
             digests: item.digests.unwrap_or_default().into(),
             outcome: match item.outcome {

@@ -6,7 +6,6 @@ use crate::digest::{BlockDigest, FileDigests};
 use crate::fingerprint::Fingerprint;
 use crate::report::ItemKind;
 use crate::wire::ProtocolError;
-use crate::wire::values::{kind_from_number, kind_number};
 use crate::{limits, path};
 
 /// A small item that may be at the receiver already.
@@ -102,7 +101,7 @@ fn item_to_raw(item: QueryItem) -> RawQueryItem {
     RawQueryItem {
         index: item.index,
         path: item.path,
-        kind: kind_number(item.kind),
+        kind: item.kind.number(),
         size: item.size,
         mtime_seconds: item.mtime.0,
         mtime_nanos: item.mtime.1,
@@ -131,7 +130,7 @@ pub(super) fn fingerprint(bytes: Option<Vec<u8>>) -> Result<Option<Fingerprint>,
 
 fn item_from_raw(item: RawQueryItem) -> Result<QueryItem, ProtocolError> {
     path::check_relative(&item.path).map_err(|error| ProtocolError::path(&item.path, error))?;
-    let kind = kind_from_number(item.kind).filter(|kind| matches!(kind, ItemKind::File | ItemKind::Symlink));
+    let kind = ItemKind::from_number(item.kind).filter(|kind| matches!(kind, ItemKind::File | ItemKind::Symlink));
     let kind =
         kind.ok_or_else(|| ProtocolError::violation("the peer asked about something that is no file or link"))?;
     if item.mtime_nanos >= 1_000_000_000 {
