@@ -1,14 +1,22 @@
 # The few words a newcomer types. Chores live in xtask: `cargo xtask`.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench fmt man
+.PHONY: help run test bench fmt man program slim
+
+# Sent to ssh hosts that have no carrack; the full program carries it.
+SLIM := $(CURDIR)/target/slim/carrack
 
 help: ## show this
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 8
 
-run: ## build, then copy a real tree and a large file between nodes, and compare
-	cargo build --release --locked
+run: program ## build, then copy a real tree and a large file between nodes, and compare
 	bash demo/run.sh
+
+program: slim ## build target/release/carrack, with the slim program inside
+	CARRACK_SLIM=$(SLIM) cargo build --release --locked
+
+slim:
+	cargo build --profile slim --no-default-features --locked -p carrack
 
 test: ## everything that must hold before a change goes in; the tests come last
 	bash tests/install-needs.sh
@@ -19,7 +27,8 @@ test: ## everything that must hold before a change goes in; the tests come last
 	cargo xtask tidy
 	cargo xtask packages
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
-	cargo test --workspace --locked
+	$(MAKE) slim
+	CARRACK_SLIM=$(SLIM) cargo test --workspace --locked
 
 bench: ## measure this host
 	bash bench/run.sh
@@ -27,6 +36,6 @@ bench: ## measure this host
 fmt: ## format the code
 	cargo fmt
 
-man: ## write manual pages and completions into target/man and target/completions
-	cargo xtask man target/man
-	cargo xtask completions target/completions
+man: program ## write manual pages and completions into target/man and target/completions
+	CARRACK_SLIM=$(SLIM) cargo xtask man target/man
+	CARRACK_SLIM=$(SLIM) cargo xtask completions target/completions

@@ -44,7 +44,7 @@ done
 
 case " $* " in
     *" --carrack"* | *" --list "* | *" --help "* | *" -h "*) ;;
-    *) [ -x target/release/carrack ] || cargo build --release --locked ;;
+    *) [ -x target/release/carrack ] || make program ;;
 esac
 case " $* " in
     *" --link"* | *" --list "* | *" --help "* | *" -h "*) ;;

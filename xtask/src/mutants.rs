@@ -415,7 +415,7 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "a gzip that does not unpack is trusted with the program",
         "crates/carrack-engine/src/control/bootstrap.rs",
-        ["\\\" = ok ] || z=; ", "\\\" = no ] || z=$z; "],
+        ["\\\" = $n ] || z=; ", "\\\" = $n ] || z=$z; "],
         "-p carrack-engine --lib control::push_tests::push_sends_program_unpacked",
     ),
     mutation(

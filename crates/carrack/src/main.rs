@@ -8,6 +8,7 @@ mod command;
 mod error;
 mod exit;
 mod output;
+mod slim;
 
 #[cfg(test)]
 #[path = "../tests/system/support/golden.rs"]

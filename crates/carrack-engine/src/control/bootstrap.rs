@@ -45,9 +45,8 @@ const MAKE: &str = "room() { case $d in /*) umask 077; mkdir -p \"$d\" && \
      { { echo : >$t && chmod 700 $t && ./$t </dev/null && head -c $s </dev/zero >$t; } || { rm -f $t; false; }; };; \
      *) false;; esac; }; ";
 
-/// Leaves `$z`, the number of bytes that come compressed, empty where `gzip` is missing, or does not unpack these bytes to `ok`.
-const UNPACKS: &str = "[ \"$(printf \"\\037\\213\\010\\000\\000\\000\\000\\000\\002\\003\
-     \\313\\317\\006\\000\\107\\335\\334\\171\\002\\000\\000\\000\" | gzip -dc 2>/dev/null)\" = ok ] || z=; ";
+/// Leaves `$z`, the number of bytes that come compressed, empty where `gzip` is missing, or does not give back what it was given.
+const UNPACKS: &str = "[ \"$(echo $n | gzip -c 2>/dev/null | gzip -dc 2>/dev/null)\" = $n ] || z=; ";
 
 /// What comes, as it is to be kept. `head` takes the announced bytes and no more.
 const TAKE: &str = "take() { if [ \"$z\" ]; then head -c $z | gzip -dc; else head -c $s; fi; }; ";

@@ -135,7 +135,7 @@ fn push_sends_compressed_program_once_and_counts_bytes() {
 
 #[test]
 fn push_sends_program_unpacked_where_gzip_is_missing_or_broken() {
-    for broken in [None, Some("exit 0"), Some("exit 1"), Some("exec /bin/cat")] {
+    for broken in [None, Some("exit 0"), Some("exit 1"), Some("[ $1 = -c ] && exec /bin/gzip -c; exit 1")] {
         let (far, bytes) = (Far::new(), agent());
         match broken {
             Some(script) => far.tool("gzip", script),
@@ -180,7 +180,8 @@ fn push_reports_disk_that_is_full_while_unpacking() {
     let far = Far::new();
     let asked = far.path("asked").display().to_string();
     // The first time it is asked whether it works.
-    let script = format!("[ -e {asked} ] && exec /bin/gzip -dc >/dev/full\n:>{asked}");
+    let script =
+        format!("[ $1 = -c ] && exec /bin/gzip -c\n[ -e {asked} ] && exec /bin/gzip -dc >/dev/full\n:>{asked}");
     far.tool("gzip", &format!("{script}\nexec /bin/gzip -dc"));
     far.fails(slim(&agent(), |_| {}), "No space left on device");
 }

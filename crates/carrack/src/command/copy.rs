@@ -10,10 +10,12 @@ use crate::cli::flags::Flags;
 use crate::cli::options;
 use crate::error::CommandError;
 use crate::output::{Output, stream};
+use crate::slim;
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    let (request, output) = options::copy(flags)?;
+    let (mut request, output) = options::copy(flags)?;
+    request.options.reach.push = slim::push(request.options.reach.push);
     stream::end_by(request.options.deadline.and_then(|deadline| Instant::now().checked_add(deadline)));
     check_standard(&request)?;
     let output = Output::open(output)?;

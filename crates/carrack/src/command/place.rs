@@ -14,9 +14,9 @@ use super::context::context;
 use crate::cli::flags::Flags;
 use crate::cli::options;
 use crate::error::CommandError;
-use crate::exit;
 use crate::output::lines::Lines;
 use crate::output::{human, json as objects, say};
+use crate::{exit, slim};
 
 /// A file verb while it runs.
 pub struct Session<'a> {
@@ -50,13 +50,14 @@ impl<'a> Session<'a> {
     /// A usage error in the flags.
     pub fn new(verb: &'static str, flags: &'a Flags<'a>) -> Result<Self, CommandError> {
         let json = flags.has("json");
+        let reach = options::reach(flags)?;
         let session = Self {
             verb,
             flags,
             json,
             quiet: flags.has("quiet"),
             out: Lines::stdout(json),
-            reach: options::reach(flags)?,
+            reach: Reach { push: slim::push(reach.push), ..reach },
             context: context(),
             credential: Credential::default(),
             open: Vec::new(),

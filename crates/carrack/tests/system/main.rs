@@ -26,6 +26,7 @@ mod network;
 mod node;
 mod onto_itself;
 mod output;
+mod push;
 mod reconnect;
 mod shapes;
 mod smoke;

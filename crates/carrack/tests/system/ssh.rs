@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::support::process::{agents, signal};
 use crate::support::running::Running;
 use crate::support::sshd::{Setup, Sshd};
-use crate::support::{Ran, Sandbox, b3sum, is_root, mode, program, same_tree, tool, tree, wait_until};
+use crate::support::{Ran, Sandbox, b3sum, is_root, mode, program, same_tree, sent_program, tool, tree, wait_until};
 
 /// The words that go with the note that the program is being sent.
 const SENDING: &str = "sending this one";
@@ -59,7 +59,7 @@ fn a_host_without_the_program_gets_it_once() {
     let cached = far.cached();
     assert_eq!(cached.len(), 1, "{cached:?}");
     assert_eq!(std::fs::metadata(&cached[0]).unwrap().permissions().mode() & 0o777, 0o700);
-    let program = b3sum(&program());
+    let program = b3sum(&sent_program());
     assert_eq!(cached[0], far.cache.join(format!("carrack/agent-{}", &program[..32])));
 
     // One that was cut short, or altered since, is not trusted for its name alone: it does not speak, and is replaced.
@@ -168,7 +168,7 @@ fn where_the_cache_does_not_do_the_program_is_kept_elsewhere() {
             Cache::Shared => {
                 let shared = far.cache.join("carrack");
                 std::fs::create_dir_all(&shared).unwrap();
-                let name = format!("agent-{}", &b3sum(&program())[..32]);
+                let name = format!("agent-{}", &b3sum(&sent_program())[..32]);
                 let planted = shared.join(name);
                 std::fs::write(&planted, format!("#!/bin/sh\necho was here >{}\n", canary.display())).unwrap();
                 std::fs::set_permissions(&planted, PermissionsExt::from_mode(0o755)).unwrap();
@@ -289,7 +289,7 @@ fn a_host_is_given_the_program_once() {
     let script = r#"
 nonce=$(echo "$SSH_ORIGINAL_COMMAND" | /bin/grep -oE "[0-9a-f]{32}" | head -n 1)
 for times in 1 2 3; do echo "carrack-need $nonce $(uname -s) $(uname -m)"; head -c $SIZE >/dev/null; done"#;
-    let script = script.replace("$SIZE", &std::fs::metadata(program()).unwrap().len().to_string());
+    let script = script.replace("$SIZE", &std::fs::metadata(sent_program()).unwrap().len().to_string());
     let directives = forced(&sandbox, &script);
     let far = Sshd::with(&sandbox, &Setup { directives: &directives, ..Setup::default() });
     let ran = sandbox.run([&far.rsh, "--connect-timeout=20s", "file", &at(&sandbox, "far", "there")]);

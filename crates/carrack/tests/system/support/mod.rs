@@ -33,6 +33,16 @@ pub fn program() -> PathBuf {
     std::env::var_os("CARRACK_TEST_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_carrack").into(), PathBuf::from)
 }
 
+/// The program that it sends to hosts which have none: the slim one inside, which `make test` names, or itself.
+pub fn sent_program() -> PathBuf {
+    slim_program().unwrap_or_else(program)
+}
+
+/// The slim program inside the program under test, where that was built with one: the build reads the same variable.
+pub fn slim_program() -> Option<PathBuf> {
+    std::env::var_os("CARRACK_SLIM").filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
 impl Sandbox {
     pub fn new() -> Self {
         Self::below(&std::env::temp_dir())
