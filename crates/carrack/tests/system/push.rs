@@ -71,7 +71,7 @@ fn push_without_gzip_sends_program_as_it_is() {
 fn digits(number: u64) -> String {
     let text = number.to_string();
     let places = text.char_indices().map(|(place, digit)| {
-        let comma = place > 0 && (text.len() - place) % 3 == 0;
+        let comma = place > 0 && (text.len() - place).is_multiple_of(3);
         if comma { format!(",{digit}") } else { digit.to_string() }
     });
     places.collect()
