@@ -269,6 +269,12 @@ const MUTATIONS: &[Mutation] = &[
         "-p carrack --test system identity::a_source",
     ),
     mutation(
+        "whatever lies below an overlay shows its changes",
+        "crates/carrack-engine/src/storage/identity.rs",
+        ["ChangeTimes::Layered => stat.born.is_some() || stat.ctime != stat.mtime", "ChangeTimes::Layered => true"],
+        "-p carrack-engine --lib storage::identity",
+    ),
+    mutation(
         "a directory that is mounted elsewhere is another one",
         "crates/carrack-engine/src/copy/resolve.rs",
         ["one.inode != 0 && kind(one)", "one.inode == 0 && kind(one)"],
@@ -613,7 +619,10 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "a directory that was exchanged gets the other's attributes",
         "crates/carrack-engine/src/storage/directories.rs",
-        ["Ok(first == now || !found.file_system.keeps_inodes)", "Ok(first == now || found.file_system.keeps_inodes)"],
+        [
+            "Ok(first == now || !found.file_system.keeps_forgotten())",
+            "Ok(first == now || found.file_system.keeps_forgotten())",
+        ],
         "-p carrack-engine --lib storage::tree::tests::directories",
     ),
     mutation(
@@ -625,7 +634,7 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "names differ where nobody could tell whether they do",
         "crates/carrack-engine/src/storage/directories.rs",
-        ["names.get().is_none_or(|names| names.any())", "names.get().is_some_and(|names| names.any())"],
+        ["shown.get().is_none_or(|shown| shown.names.any())", "shown.get().is_some_and(|shown| shown.names.any())"],
         "-p carrack-engine --lib storage::tree::tests::names",
     ),
     mutation(

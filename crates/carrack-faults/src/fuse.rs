@@ -90,6 +90,8 @@ pub struct Features {
     pub folds_case_in: Option<&'static str>,
     /// Names are stored decomposed, as on some file systems of macOS; Latin letters only.
     pub decomposes: bool,
+    /// The time of change shows that of modification in its place, as where no such time is kept.
+    pub no_change_times: bool,
     /// Times of modification and change are cut to whole seconds.
     pub whole_seconds: bool,
     /// `O_DIRECT` is refused.

@@ -202,6 +202,37 @@ impl Drop for Scarce {
     }
 }
 
+/// A directory of two layers; unmounted when dropped.
+pub struct Overlay(PathBuf);
+
+impl Overlay {
+    /// Mounts one at a directory, made if it is not there: `lower` is what is below, and what is written goes to directories that are made in
+    /// `upper`. Inode numbers are made of both layers', so that all files have one device. `None`, and why is printed, where that cannot be
+    /// done.
+    pub fn new(lower: &Path, upper: &Path, at: &Path) -> Option<Self> {
+        if !crate::can_mount("an overlay") {
+            return None;
+        }
+        let (data, work) = (upper.join("data"), upper.join("work"));
+        for directory in [&data, &work, at] {
+            std::fs::create_dir_all(directory).unwrap();
+        }
+        let [lower, data, work] = [lower, &data, &work].map(|path| path.display());
+        let options = format!("lowerdir={lower},upperdir={data},workdir={work},xino=on");
+        if let Err(why) = run(Command::new("mount").args(["-t", "overlay", "-o", &options, "carrack-faults"]).arg(at)) {
+            println!("skipped: {why}");
+            return None;
+        }
+        Some(Self(at.into()))
+    }
+}
+
+impl Drop for Overlay {
+    fn drop(&mut self) {
+        let _ = run(Command::new("umount").arg("-l").arg(&self.0));
+    }
+}
+
 fn mount(kind: Kind, file: &Path, at: &Path, options: &str) -> Result<(), String> {
     run(Command::new("mount").args(["-t", kind.name(), "-o", options]).arg(file).arg(at))
 }

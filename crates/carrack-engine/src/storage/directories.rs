@@ -18,7 +18,7 @@ use carrack_sys::host;
 
 use super::descriptors::{open_directories_max, patiently};
 use super::identity::Ground;
-use super::names::Sameness;
+use super::names::Shown;
 use super::unkept::{MODE_MASK, Unkept, if_it_can, time};
 use crate::error::{failure, io_failure};
 
@@ -31,12 +31,12 @@ pub type Had = (u32, Identity);
 /// By device and inode, the name that something of this session was given.
 pub type Names = HashMap<Identity, Vec<u8>>;
 
-/// Finds out which names are one on the file system of a directory; `None` where this directory cannot tell.
-pub type AskNames = Box<dyn Fn(&Dir) -> Option<Sameness> + Send + Sync>;
+/// Finds out what there is to know of the file system of a directory; `None` where this directory cannot tell.
+pub type AskShown = Box<dyn Fn(&Dir) -> Option<Shown> + Send + Sync>;
 
 /// Asks in one directory at a time: two threads that ask in the same one would take each other's file away.
 struct Asks {
-    names: AskNames,
+    shown: AskShown,
     alone: Mutex<()>,
 }
 
@@ -49,8 +49,8 @@ pub struct FileSystem {
     pub device: u64,
     /// What the identities of its files are made of.
     pub ground: Ground,
-    /// Which names are one name there, wherever a directory does not say that it is an exception; not set before a directory has told.
-    names: OnceLock<Sameness>,
+    /// What a directory has told of it: among others which names are one, wherever a directory does not say that it is an exception.
+    shown: OnceLock<Shown>,
     /// The file system does not say of a directory whether names are one there.
     is_silent: AtomicBool,
     /// See [`Dir::keeps_inodes`].
@@ -62,8 +62,8 @@ pub struct FileSystem {
 impl FileSystem {
     fn look(dir: &Dir, device: u64, may_keep: bool) -> io::Result<Self> {
         let top = (may_keep && dir.syncs_as_one()).then(|| dir.try_clone()).transpose()?;
-        let (names, is_silent) = (OnceLock::new(), AtomicBool::new(false));
-        Ok(Self { device, ground: Ground::new(device, dir), names, is_silent, keeps_inodes: dir.keeps_inodes(), top })
+        let (shown, is_silent) = (OnceLock::new(), AtomicBool::new(false));
+        Ok(Self { device, ground: Ground::new(device, dir), shown, is_silent, keeps_inodes: dir.keeps_inodes(), top })
     }
 
     /// Whether a directory says that names are one in it. A directory that does not say so is like the others of its file system. One
@@ -80,15 +80,20 @@ impl FileSystem {
                 Err(_) => return true,
             }
         }
-        if self.names.get().is_none() {
+        if self.shown.get().is_none() {
             let _alone = lock(&ask.alone);
-            if self.names.get().is_none()
-                && let Some(found) = (ask.names)(dir)
+            if self.shown.get().is_none()
+                && let Some(found) = (ask.shown)(dir)
             {
-                self.names.get_or_init(|| found);
+                self.shown.get_or_init(|| found);
             }
         }
         false
+    }
+
+    /// Whether a directory that has been forgotten by the system has its inode's number all the same.
+    fn keeps_forgotten(&self) -> bool {
+        self.keeps_inodes && !self.shown.get().is_some_and(|shown| shown.is_split)
     }
 
     /// Whether names have to be synced one by one, because nobody syncs all of them.
@@ -117,7 +122,7 @@ impl OpenDir {
 
     /// Whether two different names can be one here. Where that is not known they can: a conflict is what turns out to be one file.
     pub fn folds(&self) -> bool {
-        self.is_exception || self.file_system.names.get().is_none_or(|names| names.any())
+        self.is_exception || self.file_system.shown.get().is_none_or(|shown| shown.names.any())
     }
 }
 
@@ -154,8 +159,8 @@ impl Directories {
     ///
     /// # Errors
     /// When it cannot be looked at.
-    pub fn new(root: Dir, sync_names: bool, ask: AskNames) -> io::Result<Self> {
-        let ask = Asks { names: ask, alone: Mutex::default() };
+    pub fn new(root: Dir, sync_names: bool, ask: AskShown) -> io::Result<Self> {
+        let ask = Asks { shown: ask, alone: Mutex::default() };
         let stat = root.stat_self()?;
         let file_system = Arc::new(FileSystem::look(&root, stat.device, true)?);
         let file_systems = HashMap::from([(stat.device, Arc::clone(&file_system))]);
@@ -332,7 +337,7 @@ impl Directories {
             None if write_down => *known.entry(key(path)).or_insert(now),
             None => now,
         };
-        Ok(first == now || !found.file_system.keeps_inodes)
+        Ok(first == now || !found.file_system.keeps_forgotten())
     }
 
     /// Two directories of one copy must not become one.

@@ -80,6 +80,7 @@ impl Ground {
 fn shows_changes(stat: &Stat, found: &FileSystem) -> bool {
     match found.change_times {
         ChangeTimes::Kept => true,
+        ChangeTimes::Layered => stat.born.is_some() || stat.ctime != stat.mtime,
         // Where the two differ there is a time of change.
         ChangeTimes::Unknown => stat.ctime != stat.mtime,
         ChangeTimes::Useless => false,
@@ -97,7 +98,8 @@ fn digest(stat: &Stat, found: &FileSystem) -> Fingerprint {
     put(&machine());
     put(&found.id.to_le_bytes());
     // A device's number may be another after a reboot.
-    let knows_itself = found.id != 0 && found.change_times == ChangeTimes::Kept;
+    let is_stored = matches!(found.change_times, ChangeTimes::Kept | ChangeTimes::Layered);
+    let knows_itself = found.id != 0 && is_stored;
     put(&(if knows_itself { 0 } else { stat.device }).to_le_bytes());
     put(&stat.inode.to_le_bytes());
     put(&stat.size.to_le_bytes());
@@ -202,6 +204,12 @@ mod tests {
         let unknown = ground(ChangeTimes::Unknown, 77);
         assert!(unknown.fingerprint(&stat(), NOW).is_some());
         assert_eq!(unknown.fingerprint(&Stat { ctime: stat().mtime, ..stat() }, NOW), None);
+        // Of an overlay, a file that lies on squashfs shows neither time.
+        let layered = ground(ChangeTimes::Layered, 77);
+        let read_only = Stat { born: None, ctime: stat().mtime, ..stat() };
+        assert_eq!(layered.fingerprint(&read_only, NOW), None);
+        assert!(layered.fingerprint(&Stat { born: stat().born, ..read_only }, NOW).is_some());
+        assert!(layered.fingerprint(&Stat { ctime: stat().ctime, ..read_only }, NOW).is_some());
         let elsewhere = Stat { device: 4, ..stat() };
         assert_eq!((kept.fingerprint(&elsewhere, NOW), kept.identity(&elsewhere)), (None, None));
         let whole_seconds = Stat { ctime: Time { seconds: 600, nanos: 0 }, ..stat() };

@@ -11,7 +11,7 @@ use carrack_core::limits;
 use carrack_core::path::split_name;
 use carrack_core::report::ItemKind;
 use carrack_core::transfer::marker::{TAG_BYTES, Tag};
-use carrack_sys::dir::{Dir, Kind};
+use carrack_sys::dir::{Dir, Kind, stat_file};
 
 const MIDDLE: &[u8] = b".carrack-";
 const PART_END: &[u8] = b".part";
@@ -74,6 +74,16 @@ pub fn new_tag() -> io::Result<Tag> {
     Ok(tag)
 }
 
+/// What a file that is made for a moment shows of the file system of its directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// Which names are one name there.
+    pub names: Sameness,
+    /// The file has another device than its directory, as where the layers of an overlay lie on several file systems: then a directory has
+    /// another inode number each time that the system has forgotten it.
+    pub is_split: bool,
+}
+
 /// Which names are one name at a destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sameness {
@@ -88,7 +98,9 @@ impl Sameness {
     pub fn any(self) -> bool {
         self.case || self.forms
     }
+}
 
+impl Shown {
     /// Asks a directory's file system, by a file that is there for a moment. `None` where that cannot be found out here: nothing can be
     /// written to the directory, or looking fails.
     pub fn ask(dir: &Dir, tag: Tag) -> Option<Self> {
@@ -99,7 +111,7 @@ impl Sameness {
             io::ErrorKind::AlreadyExists => dir.unlink(&probe).and_then(|()| dir.create_new(&probe)),
             _ => Err(error),
         });
-        drop(made.ok()?);
+        let (file, directory) = (stat_file(&made.ok()?), dir.stat_self());
         // No other file has such a name, so whatever is found is the one that was made.
         let finds = |letters| match dir.stat_at(&name(letters)) {
             Ok(_) => Some(true),
@@ -108,7 +120,10 @@ impl Sameness {
         let (case, forms) = (finds("a\u{e9}"), finds("Ae\u{301}"));
         // What cannot be removed is collected later, as any part file.
         let _ = dir.unlink(&probe);
-        Some(Self { case: case?, forms: forms? })
+        Some(Self {
+            names: Sameness { case: case?, forms: forms? },
+            is_split: file.ok()?.device != directory.ok()?.device,
+        })
     }
 }
 
@@ -287,7 +302,7 @@ mod tests {
         let root = Dir::open_ambient(directory.path()).unwrap();
         let probe = ".A\u{e9}.carrack-0badcafe-0.part";
         drop(root.create_new(probe.as_bytes()).unwrap());
-        assert_eq!(Sameness::ask(&root, *b"0badcafe"), Some(Sameness::default()));
+        assert_eq!(Shown::ask(&root, *b"0badcafe"), Some(Shown::default()));
         assert!(root.stat_at(probe.as_bytes()).is_err());
     }
 
@@ -302,7 +317,7 @@ mod tests {
     fn the_file_system_is_asked_and_nothing_is_left() {
         let directory = tempfile::tempdir().unwrap();
         let dir = Dir::open_ambient(directory.path()).unwrap();
-        let same = Sameness::ask(&dir, TAG).unwrap();
+        let same = Shown::ask(&dir, TAG).unwrap().names;
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
         std::fs::write(directory.path().join("B"), "").unwrap();
         assert_eq!(same.case, directory.path().join("b").exists());

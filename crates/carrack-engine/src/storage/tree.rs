@@ -24,13 +24,13 @@ use carrack_core::transfer::marker::{self, Left, Moment};
 use carrack_core::tuning::{SMALL_FILE_BYTES, SYNC_ALL_PATIENCE};
 use carrack_core::wire::control::TransferOptions;
 use carrack_core::wire::peer::{DirectoryAttributes, Offer};
-use carrack_sys::dir::{Dir, Kind, Stat, Time, stat_file};
+use carrack_sys::dir::{Dir, Kind, Stat, Time, stat_file, stat_file_uncached};
 use carrack_sys::{file, host};
 
 use super::descriptors::patiently;
-use super::directories::{AskNames, Directories, OpenDir, let_owner_write};
+use super::directories::{AskShown, Directories, OpenDir, let_owner_write};
 use super::marker::{Journal, MarkerRequest};
-use super::names::{PartName, PartNames, Sameness, new_tag};
+use super::names::{PartName, PartNames, Shown, new_tag};
 use super::part::{
     PartEntry, PartFile, Shared, Source, Touched, check_twin, finish_attributes, may_replace, stat_entry,
 };
@@ -137,7 +137,7 @@ impl Tree {
         let durability = if alone { Durability::Each } else { durability };
         let journal = request.and_then(|request| Journal::open(&root, &request, durability)).map(Arc::new);
         let tag = journal.as_ref().map_or_else(new_tag, |journal| Ok(journal.tag()))?;
-        let tree = Self::with(root, journal, tag, durability, Box::new(move |dir| Sameness::ask(dir, tag)))?;
+        let tree = Self::with(root, journal, tag, durability, Box::new(move |dir| Shown::ask(dir, tag)))?;
         tree.shared.directories.root_had(had);
         Ok(tree)
     }
@@ -147,7 +147,7 @@ impl Tree {
         journal: Option<Arc<Journal>>,
         tag: marker::Tag,
         durability: Durability,
-        ask: AskNames,
+        ask: AskShown,
     ) -> io::Result<Self> {
         let directories = Directories::new(root, durability == Durability::Each, ask)?;
         let (watch, published, unkept) = (Watch::default(), Mutex::default(), Unkept::default());
@@ -333,7 +333,7 @@ impl Tree {
         if !lock_patiently(&opened) {
             return None;
         }
-        let stat = stat_file(&opened).ok()?;
+        let stat = stat_file_uncached(&opened).ok()?;
         let ours = stat.kind == Kind::File && stat.links == 1 && stat.uid == journal.uid();
         if !ours || stat.size > part.size {
             return None;

@@ -109,13 +109,15 @@ impl Operations {
 
     fn describe(&self, number: u64, meta: &Metadata) -> FileAttr {
         let kept = |nanos| if self.shared.features.whole_seconds { 0 } else { nanos };
+        let mtime = time(meta.mtime(), kept(meta.mtime_nsec()));
+        let ctime = time(meta.ctime(), kept(meta.ctime_nsec()));
         FileAttr {
             ino: INodeNo(number),
             size: meta.len(),
             blocks: meta.blocks(),
             atime: time(meta.atime(), meta.atime_nsec()),
-            mtime: time(meta.mtime(), kept(meta.mtime_nsec())),
-            ctime: time(meta.ctime(), kept(meta.ctime_nsec())),
+            mtime,
+            ctime: if self.shared.features.no_change_times { mtime } else { ctime },
             crtime: UNIX_EPOCH,
             kind: FileType::from_std(meta.file_type()).unwrap_or(FileType::RegularFile),
             perm: (meta.permissions().mode() & 0o7777) as u16,

@@ -22,6 +22,9 @@ pub struct FileSystem {
 pub enum ChangeTimes {
     /// Every change of content or attributes moves it, and nobody can put it back.
     Kept,
+    /// Each file has that of one of several file systems, and of which is not told (overlayfs). Those that are made at once and never
+    /// written to show neither a time of birth nor a time of change other than that of modification.
+    Layered,
     /// What keeps it is behind the system (FUSE, SMB), or not known. Some show the modification time in its place.
     Unknown,
     /// It does not move with each change: it is not stored, or writes through a mapping of the file do not touch it.
@@ -31,8 +34,8 @@ pub enum ChangeTimes {
 // Magic numbers of statfs(2) and of the kernel's file systems.
 #[cfg(target_os = "linux")]
 mod magic {
-    /// ext2, ext3, ext4, xfs, btrfs, zfs, f2fs, bcachefs, jfs, nilfs, reiserfs, ocfs2, gfs2, NFS, overlayfs, Ceph, Lustre, GPFS.
-    pub const KEPT: [u32; 17] = [
+    /// ext2, ext3, ext4, xfs, btrfs, zfs, f2fs, bcachefs, jfs, nilfs, reiserfs, ocfs2, gfs2, NFS, Ceph, Lustre, GPFS.
+    pub const KEPT: [u32; 16] = [
         0xef53,
         0x5846_5342,
         0x9123_683e,
@@ -45,12 +48,13 @@ mod magic {
         0x7461_636f,
         0x0116_1970,
         0x6969,
-        0x794c_7630,
         0x00c3_6400,
         0x0bd0_0bd0,
         0x4750_4653,
         0x1983_0326,
     ];
+    /// overlayfs.
+    pub const LAYERED: u32 = 0x794c_7630;
     /// tmpfs, ramfs, hugetlbfs.
     pub const MEMORY: [u32; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
     /// FAT, exFAT, squashfs, cramfs, erofs, ISO 9660, romfs: made at once and mounted in another's place, or without such a time.
@@ -67,6 +71,8 @@ pub fn file_system(open: impl AsFd) -> io::Result<FileSystem> {
         let in_memory = magic::MEMORY.contains(&found);
         let change_times = if magic::KEPT.contains(&found) {
             ChangeTimes::Kept
+        } else if found == magic::LAYERED {
+            ChangeTimes::Layered
         } else if in_memory || magic::USELESS.contains(&found) {
             ChangeTimes::Useless
         } else {

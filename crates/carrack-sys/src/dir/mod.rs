@@ -344,7 +344,7 @@ impl Dir {
     }
 
     /// Whether what is here keeps its inode's number for as long as it exists. FUSE and SMB may give another one to what nobody has
-    /// had open for a while.
+    /// had open for a while; so may overlayfs to directories, if its layers lie on several file systems, which this does not tell.
     pub fn keeps_inodes(&self) -> bool {
         #[cfg(target_os = "linux")]
         {

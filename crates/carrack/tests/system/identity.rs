@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use carrack_faults::fuse::{FaultFs, Features};
+use carrack_faults::image::{Image, Kind, Overlay};
 use carrack_faults::proxy::Proxy;
 
 use crate::support::node::Node;
@@ -291,5 +292,58 @@ fn a_source_that_another_client_changed_between_two_attempts_is_noticed() {
         let summary = sandbox.ok(command).summary();
         same_tree(&sandbox.path("stored"), &sandbox.path(to));
         assert_eq!(summary["files_resumed"], known, "{summary}");
+    }
+}
+
+/// A layer that keeps no times of change, below an overlay whose own file system does.
+#[test]
+fn a_layer_of_an_overlay_that_does_not_show_changes_is_not_believed() {
+    let sandbox = Sandbox::new();
+    let Some(disk) = Image::new(&sandbox.path("."), "disk", Kind::Ext4, 32) else { return };
+    twins(&sandbox, "stored/a", "spare");
+    tail(&sandbox, "stored");
+    wait_until_settled(&sandbox.path("stored/b/tail"));
+    fs::create_dir(sandbox.path("lower")).unwrap();
+    let features = Features { no_change_times: true, ..Features::default() };
+    let lower = FaultFs::mount(&sandbox.path("stored"), &sandbox.path("lower"), features).unwrap();
+    let overlay = || Overlay::new(lower.path(), disk.path(), &sandbox.path("tree"));
+    let command = ["--json", BLOCK, "tree/a", "tree/b", "to/"];
+    let Some(before) = overlay() else { return };
+    interrupt(sandbox.carrack().args(command), "TERM", "a is there", are_there(&sandbox, "to"));
+    drop(before);
+    for name in ["small", "large"] {
+        let (stored, spare) = (sandbox.path("stored/a").join(name), sandbox.path("spare").join(name));
+        let time = fs::metadata(&stored).unwrap().modified().unwrap();
+        fs::write(&stored, fs::read(spare).unwrap()).unwrap();
+        File::options().write(true).open(&stored).unwrap().set_modified(time).unwrap();
+    }
+    let _after = overlay().unwrap();
+    let summary = sandbox.ok(command).summary();
+    same_tree(&sandbox.path("stored"), &sandbox.path("to"));
+    assert_eq!(summary["files_resumed"], 0, "{summary}");
+}
+
+/// As in a container: what its image brought, and what was written in it.
+#[test]
+fn files_of_an_overlay_on_a_disk_are_known_again() {
+    let sandbox = Sandbox::new();
+    let Some(disk) = Image::new(&sandbox.path("."), "disk", Kind::Ext4, 160) else { return };
+    twins(&sandbox, "disk/lower/a", "spare");
+    tail(&sandbox, "disk/lower");
+    let Some(_overlay) = Overlay::new(&disk.path().join("lower"), &disk.path().join("upper"), &sandbox.path("tree"))
+    else {
+        return;
+    };
+    wait_until_settled(&sandbox.write("tree/a/new", "written in the container"));
+    for to in ["to", "tree/to"] {
+        let command = ["--json", BLOCK, "tree/a", "tree/b", to];
+        let mut are_there = are_there(&sandbox, to);
+        interrupt(sandbox.carrack().args(command), "TERM", "a is there", || {
+            are_there() && sandbox.path(to).join("a/new").exists()
+        });
+        let summary = sandbox.ok(command).summary();
+        same_tree(&sandbox.path("tree/a"), &sandbox.path(to).join("a"));
+        same_tree(&sandbox.path("tree/b"), &sandbox.path(to).join("b"));
+        assert_eq!((&summary["files_resumed"], &summary["parts_reread"]), (&3.into(), &0.into()), "{summary}");
     }
 }

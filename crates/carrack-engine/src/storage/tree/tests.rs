@@ -850,10 +850,10 @@ fn a_directory_that_takes_no_marker_takes_files_all_the_same() {
 
 /// A destination that takes upper and lower case for one. The file system here does not: the test makes the second name itself.
 fn folding(directory: &Path) -> Tree {
-    use crate::storage::names::Sameness;
-    let same = Sameness { case: true, forms: false };
+    use crate::storage::names::{Sameness, Shown};
+    let shown = Shown { names: Sameness { case: true, forms: false }, is_split: false };
     let root = Dir::open_ambient(directory).unwrap();
-    Tree::with(root, None, *b"0a1b2c3d", Durability::Group, Box::new(move |_| Some(same))).unwrap()
+    Tree::with(root, None, *b"0a1b2c3d", Durability::Group, Box::new(move |_| Some(shown))).unwrap()
 }
 
 #[test]

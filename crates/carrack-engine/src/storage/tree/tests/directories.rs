@@ -44,6 +44,23 @@ fn a_directory_exchanged_for_another_gets_neither_its_mode_nor_its_time() {
     }
 }
 
+/// An overlay of several file systems gives a directory that it had forgotten another inode number.
+#[test]
+fn a_directory_whose_number_is_not_kept_is_not_taken_for_another() {
+    use crate::storage::names::{Sameness, Shown};
+    for is_split in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let shown = Shown { names: Sameness::default(), is_split };
+        let root = Dir::open_ambient(directory.path()).unwrap();
+        let tree = Tree::with(root, None, *b"0a1b2c3d", Durability::Group, Box::new(move |_| Some(shown))).unwrap();
+        tree.make_directory(b"d").unwrap();
+        std::fs::rename(directory.path().join("d"), directory.path().join("old")).unwrap();
+        std::fs::create_dir(directory.path().join("d")).unwrap();
+        let failures = tree.apply_directories(&[attributes("d", 0o755)]);
+        assert_eq!(failures.len(), usize::from(!is_split), "{failures:?}");
+    }
+}
+
 /// The same while files are still coming, when its handle had to be given up.
 #[test]
 fn a_directory_exchanged_for_another_gets_no_files() {
