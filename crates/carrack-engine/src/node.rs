@@ -16,9 +16,9 @@ use std::time::Duration;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::{limits, tuning};
 use carrack_sys::dir::{Dir, Stat};
+use data_encoding::HEXLOWER;
 
 use crate::agent::{self, Agent, DataPort, Environment};
-use crate::control::known_nodes::hex;
 use crate::control::token::read_token;
 use crate::data::hello::{self, Accepted};
 use crate::data::sessions::NodeSessions;
@@ -291,7 +291,7 @@ fn load_token(access: Access) -> Result<(Option<blake3::Hash>, Option<PathBuf>),
             if !path.exists() {
                 let mut random = [0; 32];
                 let made = carrack_sys::host::random_bytes(&mut random)
-                    .and_then(|()| write_private(&path, format!("{}\n", hex(&random)).as_bytes()));
+                    .and_then(|()| write_private(&path, format!("{}\n", HEXLOWER.encode(&random)).as_bytes()));
                 made.map_err(|error| io_failure(Side::Command, format!("token {}", path.display()), &error))?;
             }
             path

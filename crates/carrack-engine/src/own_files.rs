@@ -8,6 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use carrack_sys::dir::Dir;
+use data_encoding::HEXLOWER;
 
 use crate::error::describe;
 
@@ -96,9 +97,8 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = Dir::open_ambient(above)?;
     let mut random = [0; 6];
     carrack_sys::host::random_bytes(&mut random)?;
-    let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     // Short, so that it fits wherever the name itself does.
-    let new = format!(".new-{random}").into_bytes();
+    let new = format!(".new-{}", HEXLOWER.encode(&random)).into_bytes();
     let written = directory.create_new(&new).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()?;

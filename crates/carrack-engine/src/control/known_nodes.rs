@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use carrack_core::limits;
 use carrack_core::location::NodeAddress;
 use carrack_core::path::display_bytes;
-use carrack_core::pin::parse_pin;
+use carrack_core::pin::{format_pin, parse_pin};
 use carrack_core::report::{ErrorCode, Failure, Side};
 
 use crate::error::{describe, failure};
@@ -89,7 +89,7 @@ impl KnownNodes {
         // The other end of this copy, or another command, has met it at the same moment.
         let is_new = met.insert(place, pin).is_none();
         let shown = display_bytes(self.path.as_os_str().as_encoded_bytes()).to_string();
-        let line = format!("{name} sha256:{}\n", hex(&pin));
+        let line = format!("{name} {}\n", format_pin(&pin));
         let written = if now.pins.contains_key(&name) {
             Ok(())
         } else {
@@ -101,14 +101,14 @@ impl KnownNodes {
         drop(lock);
         match written {
             Ok(()) if is_new => {
-                note(format!("{node}: first meeting; its key sha256:{} is now pinned in {shown}", hex(&pin)));
+                note(format!("{node}: first meeting; its key {} is now pinned in {shown}", format_pin(&pin)));
             }
             Ok(()) => {}
             Err(error) => {
                 let why = describe(&error);
                 note(format!(
-                    "{node}: first meeting; its key sha256:{} could not be pinned in {shown}: {why}",
-                    hex(&pin)
+                    "{node}: first meeting; its key {} could not be pinned in {shown}: {why}",
+                    format_pin(&pin)
                 ));
             }
         }
@@ -128,13 +128,8 @@ impl KnownNodes {
 /// A node shows another key than the one that is pinned.
 pub fn mismatch(node: &NodeAddress, pinned: [u8; 32], shown: [u8; 32], advice: &str) -> Failure {
     let message =
-        format!("{node}: shows the key sha256:{}, and sha256:{} is pinned for it: {advice}", hex(&shown), hex(&pinned));
+        format!("{node}: shows the key {}, and {} is pinned for it: {advice}", format_pin(&shown), format_pin(&pinned));
     failure(ErrorCode::KeyMismatch, Side::Link, message)
-}
-
-/// As hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn unusable(path: &Path, why: &str) -> Failure {
@@ -231,7 +226,7 @@ mod tests {
     }
 
     fn line(host: &str, byte: u8) -> String {
-        format!("{host}:7420 sha256:{}\n", hex(&[byte; 32]))
+        format!("{host}:7420 {}\n", format_pin(&[byte; 32]))
     }
 
     #[test]

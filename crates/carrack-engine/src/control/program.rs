@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use carrack_core::location::SshHost;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::{Push, SlimProgram};
+use data_encoding::HEXLOWER;
 
 use crate::error::{describe, failure};
 
@@ -82,7 +83,7 @@ impl Program {
 }
 
 fn hash(blake3: &[u8; 32]) -> String {
-    blake3[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&blake3[..16])
 }
 
 fn own_file(host: &SshHost) -> Result<Vec<u8>, Failure> {

@@ -21,6 +21,7 @@ use carrack_core::path::display_bytes;
 use carrack_core::report::{ErrorCode, Failure, ProgramSent, Side};
 use carrack_core::request::Reach;
 use carrack_core::wire::PROTOCOL_VERSION;
+use data_encoding::HEXLOWER;
 
 use super::bootstrap::{FAILED_LINE, GZIP, MISSING_LINE, NEED_LINE, script};
 use super::program::Program;
@@ -189,7 +190,7 @@ fn nonce() -> Result<String, Failure> {
     let mut bytes = [0; 16];
     carrack_sys::host::random_bytes(&mut bytes)
         .map_err(|error| failure(ErrorCode::Internal, Side::Command, describe(&error)))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(HEXLOWER.encode(&bytes))
 }
 
 /// One line of ssh's messages; what is too long of it is left out. `None` at the end.

@@ -12,6 +12,7 @@ use carrack_core::path::split_name;
 use carrack_core::report::ItemKind;
 use carrack_core::transfer::marker::{TAG_BYTES, Tag};
 use carrack_sys::dir::{Dir, Kind, stat_file};
+use data_encoding::HEXLOWER;
 
 const MIDDLE: &[u8] = b".carrack-";
 const PART_END: &[u8] = b".part";
@@ -20,7 +21,7 @@ const MARKER_END: &[u8] = b".marker";
 
 /// The name of the `number`-th marker of a key, counting from 1.
 pub fn marker_name(key: [u8; limits::MARKER_KEY_BYTES], number: u32) -> Vec<u8> {
-    let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    let key = HEXLOWER.encode(&key);
     if number == 1 { format!(".carrack-{key}.marker") } else { format!(".carrack-{key}-{number}.marker") }.into_bytes()
 }
 

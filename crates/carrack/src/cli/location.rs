@@ -10,6 +10,7 @@ use carrack_core::limits;
 use carrack_core::location::{Location, NodeAddress, SshHost};
 use carrack_core::path::display_bytes;
 use carrack_core::pin;
+use data_encoding::HEXLOWER_PERMISSIVE;
 
 use super::DEFAULT_PORT;
 use super::ports::parse_port;
@@ -228,7 +229,7 @@ fn decode_percent(text: &[u8]) -> Result<Vec<u8>, String> {
             continue;
         }
         let byte = match after {
-            [high, low, ..] => pin::hex_digit(*high).zip(pin::hex_digit(*low)).map(|(high, low)| high << 4 | low),
+            [high, low, ..] => HEXLOWER_PERMISSIVE.decode(&[*high, *low]).ok().map(|byte| byte[0]),
             _ => None,
         };
         match byte {

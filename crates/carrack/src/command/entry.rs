@@ -3,6 +3,7 @@
 use carrack_core::path::display_bytes;
 use carrack_core::report::ItemKind;
 use carrack_engine::files::ListEntry;
+use data_encoding::BASE64;
 use serde_json::{Value, json};
 
 use crate::output::{format, json as objects};
@@ -48,7 +49,7 @@ pub fn fields(path: &[u8], entry: &ListEntry) -> Value {
     if entry.kind == ItemKind::Symlink {
         match std::str::from_utf8(&entry.link_target) {
             Ok(target) => fields["link_target"] = json!(target),
-            Err(_) => fields["link_target_b64"] = json!(format::base64(&entry.link_target)),
+            Err(_) => fields["link_target_b64"] = json!(BASE64.encode(&entry.link_target)),
         }
     }
     objects::with_path(fields, path)

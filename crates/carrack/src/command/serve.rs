@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use carrack_core::path::display_bytes;
+use carrack_core::pin::format_pin;
 use carrack_engine::net::dial_rule::Network;
 use carrack_engine::node::{Access, NodeFacts, ServeOptions, serve};
 use serde_json::{Value, json};
@@ -18,7 +19,7 @@ use crate::cli::ports::parse_listen;
 use crate::error::CommandError;
 use crate::exit;
 use crate::output::lines::Lines;
-use crate::output::{self, format, json as objects};
+use crate::output::{self, json as objects};
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
@@ -68,14 +69,14 @@ fn fields(facts: &NodeFacts, anonymous: bool) -> Value {
         "address": facts.address.to_string(),
         "port": facts.address.port(),
         "root": path(&facts.root),
-        "fingerprint": format!("sha256:{}", format::hex(&facts.fingerprint)),
+        "fingerprint": format_pin(&facts.fingerprint),
         "anonymous": anonymous,
         "token_file": facts.token_file.as_deref().map(path),
     })
 }
 
 fn lines(facts: &NodeFacts, anonymous: bool, host: &str) -> Vec<String> {
-    let fingerprint = format!("#sha256:{}", format::hex(&facts.fingerprint));
+    let fingerprint = format!("#{}", format_pin(&facts.fingerprint));
     let shown = |path: &Path| display_bytes(path.as_os_str().as_bytes()).to_string();
     let (token, flag) = match &facts.token_file {
         Some(file) => (shown(file), format!(" --token-file {}", quoted(&shown(file)))),

@@ -7,13 +7,14 @@ use std::io::IsTerminal;
 use carrack_core::path::{display_bytes, join};
 use carrack_core::report::{FileDigests, ItemKind};
 use carrack_engine::files::{Files, SumEntry};
+use data_encoding::HEXLOWER;
 use serde_json::json;
 
 use super::place::Session;
 use crate::cli::flags::Flags;
 use crate::cli::options;
 use crate::error::CommandError;
-use crate::output::{format, json as objects, manifest};
+use crate::output::{json as objects, manifest};
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
@@ -56,8 +57,8 @@ fn tell(session: &mut Session, name: &[u8], entry: SumEntry, terminal: bool) {
 /// The lines of one file, without line feeds.
 fn lines(name: &[u8], digests: &FileDigests, terminal: bool) -> Vec<Vec<u8>> {
     let all = [
-        ("BLAKE3", digests.blake3.map(|digest| format::hex(&digest))),
-        ("XXH128", digests.xxh128.map(|digest| format::hex(&digest))),
+        ("BLAKE3", digests.blake3.map(|digest| HEXLOWER.encode(&digest))),
+        ("XXH128", digests.xxh128.map(|digest| HEXLOWER.encode(&digest))),
         ("ADLER32", digests.adler32.map(|digest| format!("{digest:08x}"))),
         ("CRC32C", digests.crc32c.map(|digest| format!("{digest:08x}"))),
     ];

@@ -3,6 +3,9 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use jiff::SignedDuration;
+use jiff::civil::{DateTime, Time, date};
+
 /// `20,000`
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -108,57 +111,31 @@ pub fn rfc3339(time: SystemTime) -> String {
         Ok(after) => (i64::try_from(after.as_secs()).unwrap_or(i64::MAX), after.subsec_nanos()),
         Err(before) => (-i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX), 0),
     };
-    format!("{}.{:03}Z", civil(seconds), nanos / 1_000_000)
+    format!("{:.3}Z", civil(seconds, nanos))
 }
 
 /// Seconds since 1970 as RFC 3339 in UTC: `2026-11-20T12:29:29Z`.
 pub fn rfc3339_seconds(seconds: i64) -> String {
-    format!("{}Z", civil(seconds))
+    format!("{}Z", civil(seconds, 0))
 }
 
 /// A modification time as RFC 3339 in UTC with all its digits: `2026-11-20T12:29:29.000000001Z`.
 pub fn rfc3339_nanos(seconds: i64, nanos: u32) -> String {
-    format!("{}.{nanos:09}Z", civil(seconds))
+    format!("{:.9}Z", civil(seconds, nanos))
 }
 
-/// Gregorian date and time of day. The year is counted from March, so that a leap day is its last
-/// (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms").
-fn civil(seconds: i64) -> String {
-    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
+/// Date and time of day. RFC 3339 has four digits for the year: a time before the year 0 or after 9999, which only a
+/// damaged file bears, is shown as the first or last that it can say.
+fn civil(seconds: i64, nanos: u32) -> DateTime {
+    let nanos = i32::try_from(nanos).unwrap_or(i32::MAX);
+    let since = SignedDuration::new(seconds.clamp(FIRST_SECOND, LAST_SECOND), nanos);
+    date(1970, 1, 1).to_datetime(Time::midnight()).saturating_add(since)
 }
 
-/// Bytes as lower-case hex.
-pub fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |value: u8| char::from(DIGITS[usize::from(value & 15)]);
-    bytes.iter().flat_map(|&byte| [digit(byte >> 4), digit(byte)]).collect()
-}
-
-/// Bytes as base64 with padding (RFC 4648 §4).
-pub fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let mut padded = [0; 3];
-        padded[..group.len()].copy_from_slice(group);
-        let bits = u32::from_be_bytes([0, padded[0], padded[1], padded[2]]);
-        for place in 0..4 {
-            let digit = bits >> (18 - 6 * place) & 63;
-            text.push(if place <= group.len() { char::from(DIGITS[digit as usize]) } else { '=' });
-        }
-    }
-    text
-}
+/// 0000-01-01T00:00:00Z, in seconds since 1970.
+const FIRST_SECOND: i64 = -62_167_219_200;
+/// 9999-12-31T23:59:59Z, in seconds since 1970.
+const LAST_SECOND: i64 = 253_402_300_799;
 
 #[cfg(test)]
 mod tests {
@@ -258,21 +235,8 @@ mod tests {
         for seconds in [i64::MIN, i64::MAX] {
             assert!(rfc3339_seconds(seconds).ends_with('Z'));
         }
-    }
-
-    #[test]
-    fn hex_and_base64() {
-        assert_eq!(hex(&[0, 0x1f, 0xff]), "001fff");
-        let cases: &[(&[u8], &str)] = &[
-            (b"", ""),
-            (b"f", "Zg=="),
-            (b"fo", "Zm8="),
-            (b"foo", "Zm9v"),
-            (b"foobar", "Zm9vYmFy"),
-            (b"\xff\xfe", "//4="),
-        ];
-        for (bytes, text) in cases {
-            assert_eq!(base64(bytes), *text);
-        }
+        assert_eq!(rfc3339_seconds(FIRST_SECOND), "0000-01-01T00:00:00Z");
+        assert_eq!(rfc3339_seconds(i64::MIN), "0000-01-01T00:00:00Z");
+        assert_eq!(rfc3339_nanos(i64::MAX, 999_999_999), "9999-12-31T23:59:59.999999999Z");
     }
 }

@@ -8,6 +8,7 @@ use carrack_core::report::{
     Event, Failure, ItemReport, LinkReport, Outcome, ProgramSent, Progress, Report, Side, Unkept,
 };
 use carrack_core::request::{Durability, LinkKind, MainDigest, Verify};
+use data_encoding::HEXLOWER;
 
 use super::format::{self, count, counted};
 
@@ -49,7 +50,7 @@ fn item(report: &ItemReport, verbose: u8) -> Option<String> {
         Outcome::Kept => Some(format!("kept: {path}")),
         Outcome::Published if verbose == 1 => Some(path.to_string()),
         Outcome::Published => {
-            let digest = report.digests.blake3.map(|digest| format!("  {}", format::hex(&digest)));
+            let digest = report.digests.blake3.map(|digest| format!("  {}", HEXLOWER.encode(&digest)));
             Some(format!("{path}  {} bytes{}", count(report.size), digest.unwrap_or_default()))
         }
     }

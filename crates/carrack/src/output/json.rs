@@ -9,6 +9,7 @@ use carrack_core::report::{
     Event, Failure, FileDigests, ItemReport, LinkReport, Outcome, ProgramSent, Progress, Report, Unkept,
 };
 use carrack_core::request::{Durability, Encrypt, MainDigest, Verify};
+use data_encoding::{BASE64, HEXLOWER};
 use serde_json::{Map, Value, json};
 
 use super::format;
@@ -124,7 +125,7 @@ pub fn failure(failure: &Failure) -> Value {
 pub fn with_path(mut object: Value, path: &[u8]) -> Value {
     match std::str::from_utf8(path) {
         Ok(path) => object["path"] = json!(path),
-        Err(_) => object["path_b64"] = json!(format::base64(path)),
+        Err(_) => object["path_b64"] = json!(BASE64.encode(path)),
     }
     object
 }
@@ -132,10 +133,10 @@ pub fn with_path(mut object: Value, path: &[u8]) -> Value {
 /// Adds the digests that were computed to an object, as the tools of each print them.
 pub fn with_digests(mut object: Value, digests: &FileDigests) -> Value {
     if let Some(blake3) = digests.blake3 {
-        object["blake3"] = json!(format::hex(&blake3));
+        object["blake3"] = json!(HEXLOWER.encode(&blake3));
     }
     if let Some(xxh128) = digests.xxh128 {
-        object["xxh128"] = json!(format::hex(&xxh128));
+        object["xxh128"] = json!(HEXLOWER.encode(&xxh128));
     }
     if let Some(adler32) = digests.adler32 {
         object["adler32"] = json!(format!("{adler32:08x}"));

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use carrack_core::path::display_bytes;
 use carrack_core::report::{ItemKind, ItemReport, Outcome};
+use data_encoding::HEXLOWER;
 
-use super::format;
 use super::part_file::PartFile;
 use super::stream;
 
@@ -65,7 +65,7 @@ impl Manifest {
         }
         self.lines += 1;
         let shown = self.terminal.then(|| display_bytes(&item.path).to_string().into_bytes());
-        let line = line(&format::hex(&digest), shown.as_ref().unwrap_or(&item.path));
+        let line = line(&HEXLOWER.encode(&digest), shown.as_ref().unwrap_or(&item.path));
         self.out.write_all(&line)
     }
 

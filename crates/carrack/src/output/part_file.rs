@@ -3,6 +3,7 @@
 //! A link is followed to its file, as a shell's redirection does. What is no regular file (a device, a pipe, a terminal) is never
 //! replaced: what it shall get is kept in a file without a name, and written to it at the end.
 
+use data_encoding::HEXLOWER;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek, Write};
@@ -10,7 +11,6 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::format;
 use super::stream::{self, Out};
 
 /// A file that is being written.
@@ -164,7 +164,7 @@ fn remove_old(part: &Path) -> io::Result<()> {
 fn spool() -> io::Result<File> {
     let mut random = [0; 8];
     carrack_sys::host::random_bytes(&mut random)?;
-    let path = std::env::temp_dir().join(format!("carrack-output-{}", format::hex(&random)));
+    let path = std::env::temp_dir().join(format!("carrack-output-{}", HEXLOWER.encode(&random)));
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
     fs::remove_file(&path)?;
     Ok(file)
