@@ -537,11 +537,11 @@ fn a_part_file_that_somebody_holds_is_not_taken_up() {
     drop(part);
     one.finish(false);
     let left = Dir::open_ambient(directory.path()).unwrap().open_existing(&name).unwrap();
-    left.set_len(1 << 20).unwrap();
+    left.set_len(BLOCK as u64).unwrap();
     assert!(file::try_lock(&left).unwrap());
     let again = fresh(&begin(directory.path()), &offer("f"));
     assert_ne!(again.entry.part.name, name);
-    assert_eq!(left.metadata().unwrap().len(), 1 << 20, "what another holds has been changed");
+    assert_eq!(left.metadata().unwrap().len(), BLOCK as u64, "what another holds has been changed");
 }
 
 #[test]
