@@ -11,6 +11,7 @@ use carrack_core::transfer::marker::{Chain, Part, replay};
 use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use carrack_core::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig, SentItem};
 use carrack_core::tuning::Tuning;
+use carrack_core::wire::Version;
 use carrack_core::wire::bounds::check_ask;
 use carrack_core::wire::control::{Ask, FromAgent, Role, SessionKey, Tell, ToAgent, TransferOptions};
 use carrack_core::wire::frame::{
@@ -242,7 +243,7 @@ impl Both {
             congestion: None,
             item_events: true,
             streams: STREAMS,
-            version: 2,
+            version: Version::V2,
             durability: Durability::Group,
             allow_growing: false,
         };

@@ -289,10 +289,7 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "an older end may have sources with the same names",
         "crates/carrack-engine/src/copy/open.rs",
-        [
-            "plan.sink != 0 || source.welcome.version >= VERSION_OVERLAPS",
-            "plan.sink != 0 || source.welcome.version >= 1",
-        ],
+        ["plan.sink != 0 || source.version().finds_overlaps()", "plan.sink != 0 || source.version() >= Version::V1"],
         "-p carrack-engine --test hostile version1::sources",
     ),
     mutation(

@@ -6,7 +6,7 @@ use carrack_core::path::check_relative;
 use carrack_core::report::{Event, Failure, FileDigests, ItemKind, ItemReport, Outcome};
 use carrack_core::request::{Credential, Digests, MainDigest, Reach};
 use carrack_core::wire::control::{self, Ask, Counted, Tell, kind_from_number};
-use carrack_core::wire::{ProtocolError, VERSION_XXH128};
+use carrack_core::wire::{ProtocolError, Version};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -197,7 +197,7 @@ impl Files {
     pub fn sum(&mut self, path: &[u8], digests: Digests, each: &mut dyn FnMut(SumEntry)) -> Result<(), Failure> {
         let is_main = |main| digests.main == Some(main);
         if let (Some(end), true) = (&self.end, is_main(MainDigest::Xxh128)) {
-            end.check_knows(VERSION_XXH128, "--digest xxh128")?;
+            end.check_knows(Version::has_xxh128, "--digest xxh128")?;
         }
         let ask = control::Sum {
             path: path.to_vec(),

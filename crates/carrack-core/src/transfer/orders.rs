@@ -12,6 +12,7 @@ use super::simulation::plan::Rng;
 use crate::digest::{BlockDigest, FileDigests, block_count, block_length, from_xxh128};
 use crate::request::{Digests, Durability, Existing, MainDigest, Verify};
 use crate::tuning::Tuning;
+use crate::wire::Version;
 use crate::wire::control::TransferOptions;
 use crate::wire::frame::Trailer;
 use crate::wire::peer::{ItemResult, Offer, PeerMessage};
@@ -26,7 +27,7 @@ pub(super) fn options(block_bytes: u32) -> TransferOptions {
         congestion: None,
         item_events: true,
         streams: 2,
-        version: 1,
+        version: Version::V1,
         durability: Durability::Group,
         allow_growing: false,
     }
@@ -34,7 +35,7 @@ pub(super) fn options(block_bytes: u32) -> TransferOptions {
 
 /// The same between two that can go on from an earlier attempt.
 pub(super) fn options_v2(block_bytes: u32) -> TransferOptions {
-    TransferOptions { version: 2, ..options(block_bytes) }
+    TransferOptions { version: Version::V2, ..options(block_bytes) }
 }
 
 pub(super) fn offer(item: u64, size: Option<u64>) -> PeerMessage {

@@ -29,7 +29,7 @@ use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
 use crate::wire::frame::Trailer;
 use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage, QueryItem};
-use crate::wire::{ProtocolError, VERSION_DIRECTORIES_FAILED, VERSION_RESUME, peer_text};
+use crate::wire::{ProtocolError, peer_text};
 
 /// What has to be done outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -199,7 +199,7 @@ impl Receiver {
             files_published: 0,
             looks: BTreeMap::new(),
             held_waiting: 0,
-            checkpoints: config.checkpoints && config.options.version >= VERSION_RESUME,
+            checkpoints: config.checkpoints && config.options.version.can_resume(),
             now: None,
             checkpoint_at: None,
             unsaved_bytes: 0,
@@ -214,7 +214,7 @@ impl Receiver {
 
     /// Both ends can go on from an earlier attempt, send whole items again, and outlive their streams.
     fn recovers(&self) -> bool {
-        self.options.version >= VERSION_RESUME
+        self.options.version.can_resume()
     }
 
     /// Bytes landed and offered files published so far.
@@ -651,7 +651,7 @@ impl Receiver {
             // With what protobuf says of lengths and codes.
             let bytes = path.len() + failure.message.len() + 32;
             if self.directory_failure_bytes + bytes > Self::DIRECTORY_FAILURE_BYTES {
-                if self.options.version < VERSION_DIRECTORIES_FAILED {
+                if !self.options.version.tells_failed_directories() {
                     self.directory_failures_untold += 1;
                     continue;
                 }
@@ -660,7 +660,7 @@ impl Receiver {
             self.directory_failure_bytes += bytes;
             self.directory_failures.push((path, failure));
         }
-        if self.options.version >= VERSION_DIRECTORIES_FAILED {
+        if self.options.version.tells_failed_directories() {
             self.tell_directories_failed();
         }
         self.advance();

@@ -35,7 +35,6 @@ use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::report::{Faults, ItemKind, ItemReport, Outcome, Progress};
 use crate::tuning::Tuning;
-use crate::wire::VERSION_RESUME;
 use crate::wire::control::TransferOptions;
 use crate::wire::peer::{DirectoryAttributes, ItemResult, Offer, PeerMessage};
 use crate::{limits, path};
@@ -250,7 +249,7 @@ impl Sender {
 
     /// Both ends can go on from an earlier attempt, send whole items again, and outlive their streams.
     fn recovers(&self) -> bool {
-        self.config.options.version >= VERSION_RESUME
+        self.config.options.version.can_resume()
     }
 
     /// Whether an item travels in a bundle: small files, links and directories do.

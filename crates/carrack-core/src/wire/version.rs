@@ -10,23 +10,144 @@
 //!    marked (4) where they are defined and in docs/protocol.md: what an end of a version before does not say is absent, and means what
 //!    it meant then.
 
+use std::fmt;
+
 /// The version of everything in this module. Both ends say which they speak, and the lower is used.
-pub const PROTOCOL_VERSION: u32 = 4;
-/// From this version on a transfer can be taken up again, and survives the loss of its streams.
-pub const VERSION_RESUME: u32 = 2;
-/// From this version on blocks can be verified by XXH3-128.
-pub const VERSION_XXH128: u32 = 3;
-/// From this version on a sender ends streams in good order when it is asked to, and tells what its streams carry.
-pub const VERSION_RETIRE: u32 = 3;
-/// From this version on a sender reads its sources once more when it is asked to.
-pub const VERSION_VERIFY_SOURCE: u32 = 4;
-/// From this version on a sender looks whether two of its sources have the same names.
-pub const VERSION_OVERLAPS: u32 = 4;
-/// From this version on a receiver tells of directories whose attributes failed in messages of their own, however many there are.
-pub const VERSION_DIRECTORIES_FAILED: u32 = 4;
-/// From this version on a dialer in the clear masks its first words, which an older listener does not understand.
-pub const VERSION_MASKED_HELLO: u32 = 4;
-/// From this version on a source's fingerprint travels with each file and link of a bundle.
-pub const VERSION_FINGERPRINT: u32 = 4;
+pub const PROTOCOL_VERSION: u32 = Version::NEWEST.0;
 /// The oldest version still spoken.
-pub const PROTOCOL_VERSION_MIN: u32 = 1;
+pub const PROTOCOL_VERSION_MIN: u32 = Version::OLDEST.0;
+
+/// A version of the protocol that is spoken here, and what can be said in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(u32);
+
+impl Version {
+    /// Version 1.
+    pub const V1: Self = Self(1);
+    /// Version 2.
+    pub const V2: Self = Self(2);
+    /// Version 3.
+    pub const V3: Self = Self(3);
+    /// Version 4.
+    pub const V4: Self = Self(4);
+    /// The oldest that is still spoken.
+    pub const OLDEST: Self = Self::V1;
+    /// The newest.
+    pub const NEWEST: Self = Self::V4;
+
+    /// From its number on the wire; `None` for one that is not spoken here.
+    pub fn from_number(number: u32) -> Option<Self> {
+        Some(Self(number)).filter(|version| (Self::OLDEST..=Self::NEWEST).contains(version))
+    }
+
+    /// The number on the wire.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+
+    /// A transfer can be taken up again, and whole items are sent again.
+    pub fn can_resume(self) -> bool {
+        self >= Self::V2
+    }
+
+    /// Streams that a running transfer has lost are made again.
+    pub fn remakes_streams(self) -> bool {
+        self >= Self::V2
+    }
+
+    /// The sender takes a list of what is to be sent.
+    pub fn can_select(self) -> bool {
+        self >= Self::V2
+    }
+
+    /// The sender can take a source that grows for what it was at first.
+    pub fn can_allow_growing(self) -> bool {
+        self >= Self::V2
+    }
+
+    /// The receiver can be told how much has to reach stable storage.
+    pub fn has_durability(self) -> bool {
+        self >= Self::V2
+    }
+
+    /// Ends tell where the time of their streams goes.
+    pub fn tells_stages(self) -> bool {
+        self >= Self::V2
+    }
+
+    /// Blocks can be verified by XXH3-128.
+    pub fn has_xxh128(self) -> bool {
+        self >= Self::V3
+    }
+
+    /// A sender ends streams in good order when it is asked to.
+    pub fn retires_streams(self) -> bool {
+        self >= Self::V3
+    }
+
+    /// Ends tell what their streams carry.
+    pub fn tells_traffic(self) -> bool {
+        self >= Self::V3
+    }
+
+    /// The sender can read its sources a second time.
+    pub fn verifies_source(self) -> bool {
+        self >= Self::V4
+    }
+
+    /// The source end looks whether two sources have the same names.
+    pub fn finds_overlaps(self) -> bool {
+        self >= Self::V4
+    }
+
+    /// A receiver tells of directories whose attributes failed in messages of their own, however many there are.
+    pub fn tells_failed_directories(self) -> bool {
+        self >= Self::V4
+    }
+
+    /// A dialer in the clear masks its first words, which an older listener does not understand.
+    pub fn masks_hello(self) -> bool {
+        self >= Self::V4
+    }
+
+    /// A source's fingerprint travels with each file and link of a bundle.
+    pub fn has_fingerprints(self) -> bool {
+        self >= Self::V4
+    }
+
+    /// With `--verify disk` a receiver reads what an earlier attempt published, too.
+    pub fn reads_back_known(self) -> bool {
+        self >= Self::V4
+    }
+
+    /// A receiver writes zeros where a hole is announced. One that resumes and is of a version before 4 takes what an earlier session left
+    /// there for zeros.
+    pub fn zeroes_holes(self) -> bool {
+        !self.can_resume() || self >= Self::V4
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_that_are_not_spoken_have_no_number_here() {
+        let found: Vec<u32> = (0..10).filter_map(Version::from_number).map(Version::number).collect();
+        assert_eq!(found, [1, 2, 3, 4]);
+        assert_eq!(Version::from_number(u32::MAX), None);
+        assert_eq!((PROTOCOL_VERSION_MIN, PROTOCOL_VERSION), (1, 4));
+    }
+
+    #[test]
+    fn holes_are_zeroed_where_nothing_was_left_or_what_was_is_known() {
+        let zeroes = [Version::V1, Version::V2, Version::V3, Version::V4].map(Version::zeroes_holes);
+        assert_eq!(zeroes, [true, false, false, true]);
+    }
+}

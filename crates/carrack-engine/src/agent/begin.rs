@@ -6,10 +6,10 @@ use std::sync::Arc;
 use carrack_core::limits;
 use carrack_core::path::check_relative;
 use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::wire::ProtocolError;
 use carrack_core::wire::bounds::Expected;
 use carrack_core::wire::control::{Begin, FromAgent, Paths, ReceiveRole, Role, TransferOptions};
 use carrack_core::wire::mux::Channel;
-use carrack_core::wire::{ProtocolError, VERSION_RESUME};
 use carrack_sys::dir::{Kind, stat_file};
 use carrack_sys::file::clear_nonblock;
 use carrack_sys::standard::Patient;
@@ -167,7 +167,7 @@ impl Agent {
 
 /// What a receiver's marker is found by, where it is to have one.
 fn marker_request(role: &ReceiveRole, options: &TransferOptions) -> Result<Option<MarkerRequest>, Failure> {
-    if role.marker.is_empty() || options.version < VERSION_RESUME {
+    if role.marker.is_empty() || !options.version.can_resume() {
         return Ok(None);
     }
     let key = role.marker.as_slice().try_into().map_err(|_| {

@@ -4,7 +4,6 @@ use carrack_core::path::display_bytes;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::{Durability, Verify};
 use carrack_core::selection::Selection;
-use carrack_core::wire::VERSION_OVERLAPS;
 use carrack_core::wire::control::{Ask, Begin, Options, Paths, ReceiveRole, Role, SendRole, Tell, TransferOptions};
 
 use super::Copying;
@@ -45,7 +44,7 @@ impl Copying<'_> {
         ends: &mut Ends,
     ) -> Result<(), Failure> {
         let overlap = (0..plan.sources.len()).any(|number| !plan.overlapping(number).is_empty());
-        let looks = ends.source.welcome.version >= VERSION_OVERLAPS;
+        let looks = ends.source.version().finds_overlaps();
         self.select(selection.filter(|_| overlap && looks), ends)
     }
 
@@ -84,7 +83,7 @@ impl Copying<'_> {
             targets: plan.targets(),
             ..ReceiveRole::default()
         };
-        if ends.version() >= 2 {
+        if ends.version().can_resume() {
             receive.marker = plan.marker.clone();
             // A later session of this run goes on from where this run stood.
             receive.anew = !options.resume && self.session == 0;
@@ -105,7 +104,7 @@ impl Copying<'_> {
         // From here on bytes may be taken, and written, that there are only once.
         self.spent = plan.once();
         let began = ends.destination.answer(&mut self.inbox, &self.note, begun)?;
-        let known = ends.version() >= 2 && matches!(began, Tell::Done(counted) if counted.count > 0);
+        let known = ends.version().can_resume() && matches!(began, Tell::Done(counted) if counted.count > 0);
         let role = Role::Send(SendRole { sources: plan.sources.clone(), known });
         let verify = self.request.options.verify;
         let begin = Begin { options: Some(self.transfer_options(plan, ends, verify)), role: Some(role) };
@@ -126,10 +125,9 @@ impl Copying<'_> {
             // How many there will be is settled by the first connection, which may not be there yet; no end has to know.
             streams: options.streams.unwrap_or(1),
             version,
-            durability: if version >= 2 { options.durability } else { Durability::Group },
+            durability: if version.has_durability() { options.durability } else { Durability::Group },
             allow_growing: options.allow_growing,
         };
-        let message = transfer.to_message(self.key.id);
-        if version >= 2 { message } else { Options { version: 0, ..message } }
+        transfer.to_message(self.key.id)
     }
 }

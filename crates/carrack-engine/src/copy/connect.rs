@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use carrack_core::report::{ErrorCode, Failure, LinkReport, Side};
 use carrack_core::request::{CongestionControl, CopyRequest, Encrypt, LinkKind};
 use carrack_core::tuning::{FAR_RTT, LINK_STAGGER, LINK_TIMEOUT, SILENCE, Tuning};
-use carrack_core::wire::VERSION_MASKED_HELLO;
 use carrack_core::wire::control::{Ask, Dial, Dialed, Listen, Listening, Paths, Session, SessionKey, Tell, Tunnel};
 use carrack_core::wire::mux::Channel;
 use carrack_core::{limits, pace};
@@ -271,9 +270,9 @@ impl<'a> Connecting<'a> {
 
     /// Why what the dialer says first would mean nothing to the listener, if that is so.
     fn not_understood(&self, ends: &mut Ends, dialer: EndId) -> Option<Failure> {
-        let masks = ends.get(dialer).welcome.version >= VERSION_MASKED_HELLO;
+        let masks = ends.get(dialer).version().masks_hello();
         let listener = ends.get(other(dialer));
-        if self.key.encrypt == Encrypt::Tls || !masks || listener.welcome.version >= VERSION_MASKED_HELLO {
+        if self.key.encrypt == Encrypt::Tls || !masks || listener.version().masks_hello() {
             return None;
         }
         let (name, program) = (&listener.name, carrack_core::wire::peer_text(&listener.welcome.program));

@@ -1,7 +1,7 @@
 //! The two ends of a copy, as all of its parts see them.
 
 use carrack_core::report::{ErrorCode, Failure};
-use carrack_core::wire::PROTOCOL_VERSION;
+use carrack_core::wire::Version;
 
 use crate::end::{End, EndId};
 use crate::error::failure;
@@ -27,8 +27,8 @@ impl Ends {
     }
 
     /// The protocol that both speak.
-    pub fn version(&self) -> u32 {
-        self.source.welcome.version.min(self.destination.welcome.version).clamp(1, PROTOCOL_VERSION)
+    pub fn version(&self) -> Version {
+        self.source.version().min(self.destination.version())
     }
 
     /// One of them.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, Event, Failure, Side};
 use carrack_core::request::{Durability, MainDigest, Verify};
-use carrack_core::wire::{VERSION_OVERLAPS, VERSION_VERIFY_SOURCE, VERSION_XXH128, peer_text};
+use carrack_core::wire::{Version, peer_text};
 
 use super::ends::Ends;
 use super::resolve::Plan;
@@ -94,23 +94,24 @@ impl Copying<'_> {
     pub(super) fn check_versions(&self, ends: &Ends) -> Result<(), Failure> {
         let options = &self.request.options;
         let xxh128 = options.digest.main == Some(MainDigest::Xxh128);
-        let wanted = [
-            (&ends.source, options.only.is_some(), 2, "--files-from"),
-            (&ends.source, options.allow_growing, 2, "--allow-growing"),
-            (&ends.destination, options.durability == Durability::Each, 2, "--durable each"),
-            (&ends.source, options.verify == Verify::Source, VERSION_VERIFY_SOURCE, "--verify source"),
-            (&ends.source, xxh128, VERSION_XXH128, "--digest xxh128"),
-            (&ends.destination, xxh128, VERSION_XXH128, "--digest xxh128"),
+        type Known = fn(Version) -> bool;
+        let wanted: [(_, _, Known, _); 6] = [
+            (&ends.source, options.only.is_some(), Version::can_select, "--files-from"),
+            (&ends.source, options.allow_growing, Version::can_allow_growing, "--allow-growing"),
+            (&ends.destination, options.durability == Durability::Each, Version::has_durability, "--durable each"),
+            (&ends.source, options.verify == Verify::Source, Version::verifies_source, "--verify source"),
+            (&ends.source, xxh128, Version::has_xxh128, "--digest xxh128"),
+            (&ends.destination, xxh128, Version::has_xxh128, "--digest xxh128"),
         ];
         let mut asked = wanted.into_iter().filter(|&(_, is_asked, ..)| is_asked);
-        asked.try_for_each(|(end, _, version, flag)| end.check_knows(version, flag))
+        asked.try_for_each(|(end, _, knows, flag)| end.check_knows(knows, flag))
     }
 }
 
 /// An older source end does not look whether two sources have the same names, and one would replace the other without a word.
 pub(super) fn check_overlaps(plan: &Plan, source: &End) -> Result<(), Failure> {
     let contents = plan.sources.iter().any(|source| source.target.is_empty());
-    if plan.sources.len() < 2 || !contents || plan.sink != 0 || source.welcome.version >= VERSION_OVERLAPS {
+    if plan.sources.len() < 2 || !contents || plan.sink != 0 || source.version().finds_overlaps() {
         return Ok(());
     }
     let message = format!(

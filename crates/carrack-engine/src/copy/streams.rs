@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::tuning::{LINK_TIMEOUT, RETRY_PAUSE_MAX, SILENCE};
+use carrack_core::wire::Version;
 use carrack_core::wire::control::{Ask, Dial, Retire, SessionKey, StreamLost, Tell};
 
 use super::attempts::{jittered, longest_pause};
@@ -57,14 +58,14 @@ pub struct Streams {
 
 impl Streams {
     /// Those of a link of which the first has been made (within one process: all).
-    pub fn new(link: Link, version: u32, now: Instant) -> Self {
+    pub fn new(link: Link, version: Version, now: Instant) -> Self {
         let wanted = link.report.streams;
         let under_way = u16::try_from(link.dials.len()).unwrap_or(u16::MAX);
         let others = if link.more.is_some() { wanted.saturating_sub(1) } else { 0 };
         Self {
             more: link.more,
             key: link.key,
-            replaced: version >= 2,
+            replaced: version.remakes_streams(),
             wanted,
             alive: wanted - others,
             retiring: 0,
@@ -292,7 +293,7 @@ mod tests {
         More { dialer: EndId::Source, addresses: Vec::new(), pin: Vec::new(), numbers: 1..20, at_once: 4 }
     }
 
-    fn streams(wanted: u16, version: u32, now: Instant) -> Streams {
+    fn streams(wanted: u16, version: Version, now: Instant) -> Streams {
         let report =
             LinkReport { kind: LinkKind::Direct, address: String::new(), streams: wanted, cipher: String::new() };
         let key = SessionKey { id: [0; 16], secret: [0; 32], encrypt: Encrypt::None };
@@ -310,7 +311,7 @@ mod tests {
     #[test]
     fn what_is_lost_is_made_again_and_a_version_1_sender_has_no_more() {
         let now = Instant::now();
-        for (version, missing) in [(1, 0), (2, 1)] {
+        for (version, missing) in [(Version::V1, 0), (Version::V2, 1)] {
             let mut one = streams(1, version, now);
             assert_eq!(one.due(), None);
             one.lost(StreamLost::default(), now);
@@ -322,7 +323,7 @@ mod tests {
     #[test]
     fn pauses_grow_with_failures_and_end_with_a_connection() {
         let now = Instant::now();
-        let mut eight = streams(8, 2, now);
+        let mut eight = streams(8, Version::V2, now);
         eight.missing = 0;
         let mut pauses = Vec::new();
         for request in 1..12 {
@@ -346,7 +347,7 @@ mod tests {
         let report = LinkReport { kind: LinkKind::Direct, address: String::new(), streams: 8, cipher: String::new() };
         let key = SessionKey { id: [0; 16], secret: [0; 32], encrypt: Encrypt::None };
         let link = Link { report, key, more: Some(more()), dials: vec![5, 6, 7], late: Vec::new() };
-        let mut eight = Streams::new(link, 2, now);
+        let mut eight = Streams::new(link, Version::V2, now);
         assert_eq!((eight.alive, eight.missing, eight.due()), (1, 4, Some(now)));
         eight.answered(dialed(6), &quiet(), now);
         assert_eq!((eight.alive, eight.dials.len()), (2, 2));
@@ -359,7 +360,7 @@ mod tests {
     #[test]
     fn connections_of_the_way_that_was_not_chosen_count() {
         let now = Instant::now();
-        let mut two = streams(2, 3, now);
+        let mut two = streams(2, Version::V3, now);
         (two.missing, two.alive) = (0, 2);
         two.late = vec![(EndId::Destination, 7), (EndId::Destination, 8)];
         let answer = |request, tell| Incoming { end: EndId::Destination, request, tell: Ok(tell) };
@@ -379,7 +380,7 @@ mod tests {
         let told = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&told);
         let note: Note = Arc::new(move |text| kept.lock().unwrap().push(text));
-        let mut two = streams(2, 2, now);
+        let mut two = streams(2, Version::V2, now);
         let lose = |two: &mut Streams, stuck| two.lost(StreamLost { stuck, ..StreamLost::default() }, now);
         // Both were stuck; one of them comes back, and is stuck again, and so is the other.
         for (request, stuck) in [(1, true), (2, true), (3, true), (4, true), (5, false), (6, true), (7, true)] {
@@ -398,7 +399,7 @@ mod tests {
         let told = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&told);
         let note: Note = Arc::new(move |text| kept.lock().unwrap().push(text));
-        let mut two = streams(2, 2, now);
+        let mut two = streams(2, Version::V2, now);
         two.lost(StreamLost { stuck: true, ..StreamLost::default() }, now);
         two.dials.push(1);
         let tell = Ok(Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, "").into()));
@@ -422,7 +423,7 @@ mod tests {
     #[test]
     fn what_was_asked_to_end_is_not_made_again() {
         let now = Instant::now();
-        let mut eight = streams(8, 3, now);
+        let mut eight = streams(8, Version::V3, now);
         (eight.missing, eight.alive) = (0, 8);
         assert_eq!(ask_to_end(&mut eight, 5, 1), 3);
         // One has ended before the answer comes; another is lost before it could end.
@@ -441,7 +442,7 @@ mod tests {
     #[test]
     fn fewer_end_than_were_asked_to_and_the_rest_stays() {
         let now = Instant::now();
-        let mut eight = streams(8, 3, now);
+        let mut eight = streams(8, Version::V3, now);
         (eight.missing, eight.alive) = (0, 8);
         ask_to_end(&mut eight, 2, 1);
         eight.answered(ended(1, 4), &quiet(), now);
@@ -455,7 +456,7 @@ mod tests {
     #[test]
     fn more_are_dialled_and_a_change_of_mind_takes_back_what_was_not() {
         let now = Instant::now();
-        let mut two = streams(2, 3, now);
+        let mut two = streams(2, Version::V3, now);
         (two.missing, two.alive) = (0, 2);
         two.want(8);
         assert_eq!((two.missing, two.due()), (6, Some(now)));
@@ -472,7 +473,7 @@ mod tests {
     #[test]
     fn the_last_one_may_be_lost_while_others_end() {
         let now = Instant::now();
-        let mut two = streams(2, 3, now);
+        let mut two = streams(2, Version::V3, now);
         (two.missing, two.alive) = (0, 2);
         ask_to_end(&mut two, 1, 1);
         two.answered(ended(1, 1), &quiet(), now);

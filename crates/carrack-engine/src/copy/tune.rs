@@ -8,7 +8,6 @@ use carrack_core::pace::streams::{Change, Sample, StreamControl};
 use carrack_core::report::Progress;
 use carrack_core::request::CopyRequest;
 use carrack_core::tuning::Tuning;
-use carrack_core::wire::VERSION_RETIRE;
 use carrack_core::wire::control::Stages;
 
 use super::connect::Link;
@@ -28,7 +27,7 @@ impl Tune {
     /// go in order), or one end cannot end a stream in good order.
     pub fn new(request: &CopyRequest, in_order: bool, link: &Link, ends: &Ends) -> Option<Self> {
         let fixed = request.options.streams.is_some() || in_order || link.more.is_none();
-        if fixed || ends.version() < VERSION_RETIRE {
+        if fixed || !ends.version().retires_streams() {
             return None;
         }
         let control = StreamControl::new(&Tuning::DEFAULT, link.report.streams, ends.processors());

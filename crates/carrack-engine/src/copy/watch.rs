@@ -8,8 +8,8 @@ use carrack_core::pace::streams::Change;
 use carrack_core::path::check_relative;
 use carrack_core::report::{ErrorCode, Event, Failure, ItemFailure, ItemReport, Outcome, Progress};
 use carrack_core::request::{LinkKind, Verify};
+use carrack_core::wire::ProtocolError;
 use carrack_core::wire::control::{Ask, Empty, Ended, Item, Tell};
-use carrack_core::wire::{ProtocolError, VERSION_FINGERPRINT};
 
 use super::Copying;
 use super::ends::{Ends, misbehaved, name_end};
@@ -181,7 +181,7 @@ impl Copying<'_> {
             report.files_resumed = ended.resumed_files;
             report.bytes_resumed = ended.resumed_bytes;
             report.durable = report.durable.map(|_| ended.durable);
-            if report.verify == Some(Verify::Disk) && ends.destination.welcome.version < VERSION_FINGERPRINT {
+            if report.verify == Some(Verify::Disk) && !ends.destination.version().reads_back_known() {
                 report.files_not_read_back = ended.resumed_files;
             }
             // Faults add up over the sessions of a run.

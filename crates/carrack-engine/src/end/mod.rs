@@ -15,7 +15,7 @@ use carrack_core::report::{ErrorCode, Failure, ProgramSent, Side};
 use carrack_core::request::{Credential, Reach};
 use carrack_core::wire::control::{Ask, Empty, FromAgent, Hello, Tell, ToAgent, Welcome};
 use carrack_core::wire::mux::Channel;
-use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError};
+use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError, Version};
 
 use crate::agent::{Agent, DataPort, Environment};
 use crate::context::Context;
@@ -395,12 +395,18 @@ impl End {
         }
     }
 
+    /// The protocol version that it speaks.
+    pub fn version(&self) -> Version {
+        Version::from_number(self.welcome.version.clamp(PROTOCOL_VERSION_MIN, PROTOCOL_VERSION))
+            .unwrap_or(Version::OLDEST)
+    }
+
     /// Refuses to go on where this end's version is older than what a flag needs.
     ///
     /// # Errors
     /// Then.
-    pub fn check_knows(&self, version: u32, flag: &str) -> Result<(), Failure> {
-        if self.welcome.version >= version {
+    pub fn check_knows(&self, knows: impl Fn(Version) -> bool, flag: &str) -> Result<(), Failure> {
+        if knows(self.version()) {
             return Ok(());
         }
         let program = carrack_core::wire::peer_text(&self.welcome.program);

@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::tuning::{STAGES_INTERVAL, STRETCH};
+use carrack_core::wire::Version;
 use carrack_core::wire::control::{Tell, TransferOptions};
 use carrack_core::wire::peer::PeerMessage;
-use carrack_core::wire::{VERSION_RESUME, VERSION_RETIRE};
 
 use crate::data::stages::Stages;
 use crate::data::stream::Connection;
@@ -40,7 +40,7 @@ pub struct Voice {
 
 /// Tells the command now and then where the time of this end's streams goes, and what they carry.
 struct StageReports {
-    version: u32,
+    version: Version,
     start: Instant,
     told: Instant,
 }
@@ -53,12 +53,12 @@ impl StageReports {
 
     /// If it is time to, or if this is the last time.
     fn tell(&mut self, voice: &Voice, stages: &Stages, traffic: impl FnOnce() -> Traffic, last: bool) {
-        if self.version < VERSION_RESUME || (!last && self.told.elapsed() < self.interval()) {
+        if !self.version.tells_stages() || (!last && self.told.elapsed() < self.interval()) {
             return;
         }
         self.told = Instant::now();
         let mut told = carrack_core::wire::control::Stages::from(stages.times());
-        if self.version >= VERSION_RETIRE {
+        if self.version.tells_traffic() {
             let Traffic { delivered, segments, repeated } = traffic();
             told.at_ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
             (told.delivered, told.segments, told.repeated) = (delivered, segments, repeated);
@@ -67,7 +67,7 @@ impl StageReports {
     }
 
     fn interval(&self) -> Duration {
-        if self.version >= VERSION_RETIRE { STAGES_INTERVAL } else { STRETCH }
+        if self.version.tells_traffic() { STAGES_INTERVAL } else { STRETCH }
     }
 }
 

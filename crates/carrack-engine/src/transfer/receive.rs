@@ -19,13 +19,13 @@ use carrack_core::report::{ErrorCode, Failure, FileDigests, Side};
 use carrack_core::request::Verify;
 use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use carrack_core::tuning::{LEAVE_PATIENCE, SILENCE, SLICE_BYTES, STAGES_INTERVAL, Tuning};
+use carrack_core::wire::ProtocolError;
 use carrack_core::wire::bounds::Expected;
 use carrack_core::wire::control::{Ended, Tell, TransferOptions};
 use carrack_core::wire::frame::{
     self, ENTRY_HEADER_BYTES, EntryHeader, EntryKind, FINGERPRINT_BYTES, HEADER_BYTES, Header, TRAILER_BYTES, Trailer,
 };
 use carrack_core::wire::peer::{DirectoryAttributes, ItemResult, Offer, PeerMessage};
-use carrack_core::wire::{ProtocolError, VERSION_RESUME};
 use carrack_sys::bulk::Pipe;
 
 use self::at_work::AtWork;
@@ -248,7 +248,7 @@ impl ReceiveRun {
                     // The sender sees it too, and sends what was lost on another stream.
                     Err(StreamError::Connection(error)) if error.kind() == io::ErrorKind::InvalidData => {
                         let why = stream_failure(number, &error);
-                        if run.options.version < 2 {
+                        if !run.options.version.remakes_streams() {
                             return machine.fail(why);
                         }
                         run.streams_altered.fetch_add(1, Ordering::Relaxed);
@@ -513,7 +513,7 @@ impl ReceiveRun {
             return self.destination.end_stream().map(|()| true);
         };
         // Where there are checkpoints every block has been read back.
-        let read_back = self.options.verify == Verify::Disk && self.options.version < VERSION_RESUME;
+        let read_back = self.options.verify == Verify::Disk && !self.options.version.can_resume();
         let verify = || if read_back { part.verify(size, digests) } else { Ok(()) };
         part.finish(size).and_then(|()| verify()).inspect_err(|_| part.remove())?;
         part.publish(digests)
@@ -522,7 +522,7 @@ impl ReceiveRun {
     /// What was written is of no use. Where storage has lost it, writing it again to another place may help.
     fn lost(&self, why: Failure) -> ItemResult {
         let again = matches!(why.code, ErrorCode::InputOutput | ErrorCode::DigestMismatch);
-        if again && self.options.version >= VERSION_RESUME { ItemResult::Again(why) } else { ItemResult::Failed(why) }
+        if again && self.options.version.can_resume() { ItemResult::Again(why) } else { ItemResult::Failed(why) }
     }
 }
 

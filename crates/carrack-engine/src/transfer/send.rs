@@ -18,7 +18,6 @@ use carrack_core::transfer::sender::{
     BlockJob, Bundle, Job, Next, Sender, SenderAction, SenderConfig, SenderTotals, SentItem, changed_unseen,
 };
 use carrack_core::tuning::{BUNDLED_FILE_BYTES_MAX, PROGRESS_INTERVAL, SLICE_BYTES, STAGES_INTERVAL, Tuning};
-use carrack_core::wire::VERSION_FINGERPRINT;
 use carrack_core::wire::control::{Ended, Items, StreamLost, Tell, TransferOptions};
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
 use carrack_core::wire::peer::PeerMessage;
@@ -228,7 +227,7 @@ impl SendRun {
             let slow = || format!("data connection {number} was slow and was cut off; what it carried goes on another");
             (self.voice.command)(Tell::Note(if cut { slow() } else { why.message.clone() }));
         }
-        if self.options.version >= 2 {
+        if self.options.version.remakes_streams() {
             // The command may make another.
             let left = self.sockets.lock().unwrap_or_else(PoisonError::into_inner).len() as u32;
             let failure = why.map(Into::into);
@@ -338,7 +337,7 @@ impl SendRun {
         let mut reports = StageReports::new(&self.options);
         let mut paths = PathWatch::default();
         loop {
-            if self.options.version >= 2 {
+            if self.options.version.remakes_streams() {
                 self.cut_stuck(&mut paths);
             }
             let mut machine = self.lock();
@@ -568,7 +567,7 @@ impl SendRun {
 
     fn entry(&self, kind: EntryKind, item: &ScannedItem, target: &[u8], size: usize) -> EntryHeader {
         let (mtime_seconds, mtime_nanos) = item.mtime.unwrap_or_default();
-        let lasts = kind != EntryKind::Directory && self.options.version >= VERSION_FINGERPRINT;
+        let lasts = kind != EntryKind::Directory && self.options.version.has_fingerprints();
         EntryHeader {
             kind,
             fingerprinted: lasts && item.fingerprint.is_some(),
@@ -849,6 +848,7 @@ mod tests {
     use std::sync::mpsc;
 
     use carrack_core::request::{Digests, Durability, Existing};
+    use carrack_core::wire::Version;
 
     use super::*;
     use crate::storage::source::RootKind;
@@ -866,7 +866,7 @@ mod tests {
             congestion: None,
             item_events: false,
             streams: 1,
-            version: 1,
+            version: Version::V1,
             durability: Durability::Group,
             allow_growing: false,
         };

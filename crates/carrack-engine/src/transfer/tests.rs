@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use carrack_core::request::{Digests, Durability, Existing, Verify};
-use carrack_core::wire::PROTOCOL_VERSION;
+use carrack_core::wire::Version;
 use carrack_core::wire::bounds::Expected;
 use carrack_core::wire::control::Ended;
 use carrack_sys::dir::Dir;
@@ -75,7 +75,7 @@ pub(super) fn options(streams: u16) -> TransferOptions {
         congestion: None,
         item_events: true,
         streams,
-        version: PROTOCOL_VERSION,
+        version: Version::NEWEST,
         durability: Durability::None,
         allow_growing: false,
     }

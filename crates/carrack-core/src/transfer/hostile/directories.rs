@@ -12,15 +12,15 @@ use crate::transfer::orders::options;
 use crate::transfer::receiver::{Receiver, ReceiverAction, ReceiverConfig};
 use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig};
 use crate::tuning::Tuning;
+use crate::wire::Version;
 use crate::wire::control::TransferOptions;
-use crate::wire::{PROTOCOL_VERSION, VERSION_DIRECTORIES_FAILED};
 
-fn of_version(version: u32) -> TransferOptions {
+fn of_version(version: Version) -> TransferOptions {
     TransferOptions { version, ..options(BLOCK) }
 }
 
 /// What a receiver says of so many directories, each of which fails for a reason of as many bytes as there may be.
-fn said(version: u32, count: usize) -> Vec<PeerMessage> {
+fn said(version: Version, count: usize) -> Vec<PeerMessage> {
     let mut receiver =
         Receiver::new(ReceiverConfig { options: of_version(version), checkpoints: false, tuning: Tuning::DEFAULT });
     receiver.handle_message(PeerMessage::Directories(Vec::new())).unwrap();
@@ -38,7 +38,7 @@ fn said(version: u32, count: usize) -> Vec<PeerMessage> {
 fn told(count: usize) -> Sender {
     let now = Instant::now();
     let config = SenderConfig {
-        options: of_version(PROTOCOL_VERSION),
+        options: of_version(Version::NEWEST),
         targets: vec![b"d".to_vec()],
         known: false,
         tuning: Tuning::DEFAULT,
@@ -80,7 +80,7 @@ fn told(count: usize) -> Sender {
 #[test]
 fn every_directory_that_fails_is_told_and_counted_once() {
     const COUNT: usize = 3000;
-    let messages = said(PROTOCOL_VERSION, COUNT);
+    let messages = said(Version::NEWEST, COUNT);
     let mut sender = told(COUNT);
     for message in messages {
         let bytes = message.encode();
@@ -101,7 +101,7 @@ fn every_directory_that_fails_is_told_and_counted_once() {
 
 #[test]
 fn to_a_program_of_a_version_before_as_many_are_told_as_fit_and_the_others_counted() {
-    let messages = said(VERSION_DIRECTORIES_FAILED - 1, 3000);
+    let messages = said(Version::V3, 3000);
     let [PeerMessage::Finished { durable: true, failures }] = &messages[..] else { panic!("{messages:?}") };
     assert!(failures.len() > limits::FAILURES_TOLD, "{}", failures.len());
     assert!(messages[0].encode().len() <= limits::MESSAGE_BYTES);
@@ -119,7 +119,7 @@ fn no_more_directories_fail_than_were_told() {
     let finished = PeerMessage::Finished { durable: true, failures: vec![(b"d/0".to_vec(), failure())] };
     is_violation(sender.handle_message(now, finished));
     let mut early = Sender::new(SenderConfig {
-        options: of_version(4),
+        options: of_version(Version::V4),
         targets: vec![Vec::new()],
         known: false,
         tuning: Tuning::DEFAULT,

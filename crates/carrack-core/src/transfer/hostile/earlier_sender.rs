@@ -13,7 +13,7 @@ use crate::report::Outcome;
 use crate::transfer::ScannedItem;
 use crate::transfer::orders::{options, options_v2};
 use crate::transfer::sender::{Job, Next, Sender, SenderAction};
-use crate::wire::VERSION_XXH128;
+use crate::wire::Version;
 use crate::wire::control::TransferOptions;
 
 fn digest(of: u8) -> BlockDigest {
@@ -126,7 +126,7 @@ fn a_lost_stream_leaves_its_held_block_to_another() {
 #[test]
 fn held_blocks_have_digests_of_the_kind_agreed() {
     let now = Instant::now();
-    let xxh128 = TransferOptions { digests: Digests::XXH128, version: VERSION_XXH128, ..options_v2(BLOCK) };
+    let xxh128 = TransferOptions { digests: Digests::XXH128, version: Version::V3, ..options_v2(BLOCK) };
     let short = BlockDigest { main: from_xxh128([1; 16]), ..BlockDigest::default() };
     is_violation(sender_with(xxh128, now, Some(LARGE)).handle_message(now, held(0, vec![short, digest(1)])));
     sender_with(xxh128, now, Some(LARGE)).handle_message(now, held(0, vec![short])).unwrap();

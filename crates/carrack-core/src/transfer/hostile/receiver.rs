@@ -11,7 +11,7 @@ use crate::transfer::BLOCKS_AHEAD;
 use crate::transfer::orders::{offer, options, options_v2};
 use crate::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use crate::tuning::Tuning;
-use crate::wire::VERSION_XXH128;
+use crate::wire::Version;
 use crate::wire::control::TransferOptions;
 use crate::wire::frame::Trailer;
 
@@ -200,7 +200,7 @@ fn a_source_without_a_size_cannot_take_its_blocks_back() {
 
 #[test]
 fn xxh128_is_as_short_as_it_is() {
-    let options = TransferOptions { digests: Digests::XXH128, version: VERSION_XXH128, ..options(BLOCK) };
+    let options = TransferOptions { digests: Digests::XXH128, version: Version::V3, ..options(BLOCK) };
     let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: false, tuning: Tuning::DEFAULT });
     receiver.handle_stream(0);
     receiver.handle_message(offer(1, Some(1500))).unwrap();

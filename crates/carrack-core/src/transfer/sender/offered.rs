@@ -13,7 +13,6 @@ use crate::request::Digests;
 use crate::transfer::ranges::Ranges;
 use crate::transfer::{BLOCKS_AHEAD, ScannedItem};
 use crate::wire::control::TransferOptions;
-use crate::wire::{VERSION_FINGERPRINT, VERSION_RESUME};
 
 #[derive(Debug)]
 pub(super) struct Offered {
@@ -73,8 +72,7 @@ impl Offered {
             accepted: false,
             abandoned: None,
             size: scanned.size,
-            // A receiver that resumes and is of a version before 4 takes a part of an earlier session for zeros.
-            holes: !(VERSION_RESUME..VERSION_FINGERPRINT).contains(&options.version),
+            holes: options.version.zeroes_holes(),
             scanned,
             next_block: 0,
             again: BTreeSet::new(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::request::{Digests, Durability, Existing, MainDigest, Verify};
 use crate::tuning::Tuning;
-use crate::wire::VERSION_FINGERPRINT;
+use crate::wire::Version;
 use crate::wire::control::TransferOptions;
 
 /// SplitMix64: small, and good enough to choose faults with.
@@ -194,7 +194,7 @@ impl Plan {
             congestion: None,
             item_events: true,
             streams: [1, 2, 2, 3, 4, 7, 8, 16][rng.below(8) as usize],
-            version: 1,
+            version: Version::V1,
             durability: Durability::Group,
             allow_growing: false,
         };
@@ -249,7 +249,7 @@ impl Plan {
         plan.resumes = true;
         plan.redials = true;
         let main = if seed % 3 == 1 { MainDigest::Xxh128 } else { MainDigest::Blake3 };
-        plan.options.version = VERSION_FINGERPRINT;
+        plan.options.version = Version::V4;
         plan.options.digests.main = Some(main);
         plan.options.block_bytes = 64 << (10 + rng.below(3));
         plan.options.durability = match rng.below(4) {

@@ -3,7 +3,7 @@
 use super::{Options, Session};
 use crate::limits;
 use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, MainDigest, Verify};
-use crate::wire::{PROTOCOL_VERSION, ProtocolError, VERSION_XXH128};
+use crate::wire::{ProtocolError, Version};
 
 /// Options of a transfer, checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct TransferOptions {
     /// Data streams that were asked for; 1 where the path decides.
     pub streams: u16,
     /// The protocol version that both ends speak.
-    pub version: u32,
+    pub version: Version,
     /// What has reached stable storage, and when.
     pub durability: Durability,
     /// A source may grow while it is copied.
@@ -46,7 +46,8 @@ impl TransferOptions {
             item_events: self.item_events,
             session_id: session_id.to_vec(),
             streams: u32::from(self.streams),
-            version: self.version,
+            // An end of version 1 does not know the field.
+            version: if self.version == Version::V1 { 0 } else { self.version.number() },
             durability: self.durability.number(),
             allow_growing: self.allow_growing,
             congestion: self.congestion.map(|congestion| congestion.name().to_string()).unwrap_or_default(),
@@ -68,11 +69,10 @@ impl TransferOptions {
             .ok_or_else(|| ProtocolError::violation(format!("the peer asked for {} streams", options.streams)))?;
         let unknown = |what, value| ProtocolError::violation(format!("the peer asked for unknown {what} {value}"));
         let version = match options.version {
-            0 => 1,
-            version if version <= PROTOCOL_VERSION => version,
-            other => return Err(unknown("version", other)),
+            0 => Version::V1,
+            number => Version::from_number(number).ok_or_else(|| unknown("version", number))?,
         };
-        if options.xxh128 && version < VERSION_XXH128 {
+        if options.xxh128 && !version.has_xxh128() {
             return Err(ProtocolError::violation(format!("the peer asked for XXH3-128 in version {version}")));
         }
         Ok(Self {
@@ -165,7 +165,7 @@ mod tests {
             congestion: CongestionControl::new("bbr"),
             item_events: true,
             streams: 4,
-            version: PROTOCOL_VERSION,
+            version: Version::NEWEST,
             durability: Durability::Each,
             allow_growing: true,
         };
@@ -193,10 +193,10 @@ mod tests {
         let digests = Digests { adler32: true, ..Digests::XXH128 };
         let message = Options { block_bytes: 1 << 20, streams: 1, xxh128: true, adler32: true, ..Options::default() };
         let of = |version| TransferOptions::from_message(&Options { version, ..message.clone() });
-        let good = of(VERSION_XXH128).unwrap();
+        let good = of(Version::V3.number()).unwrap();
         assert_eq!(good.digests, digests);
         assert_eq!(TransferOptions::from_message(&good.to_message([1; 16])), Ok(good));
-        (0..VERSION_XXH128).for_each(|version| assert!(of(version).is_err(), "{version}"));
+        (0..Version::V3.number()).for_each(|version| assert!(of(version).is_err(), "{version}"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use carrack_core::limits::BLOCK_BYTES_MIN;
 use carrack_core::request::Verify;
-use carrack_core::wire::PROTOCOL_VERSION;
+use carrack_core::wire::Version;
 use carrack_core::wire::peer::QueryItem;
 
 use super::*;
@@ -30,7 +30,7 @@ fn options() -> TransferOptions {
         congestion: None,
         item_events: false,
         streams: 1,
-        version: PROTOCOL_VERSION,
+        version: Version::NEWEST,
         durability: Durability::Group,
         allow_growing: false,
     }
