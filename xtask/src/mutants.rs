@@ -690,7 +690,7 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "in the clear nothing covers the content",
-        "crates/carrack/src/cli/options.rs",
+        "crates/carrack/src/command/copy/options.rs",
         ["(verify == Verify::None && encrypt != Encrypt::None)", "(verify == Verify::None)"],
         BINARY,
     ),

@@ -5,13 +5,12 @@
 //! parsed by the same code and blamed by the right name. That is what [`flags::Flags`] is for.
 
 pub mod bare;
-mod copy_flags;
+
 pub mod duration;
 pub mod environment;
 pub mod files_from;
 pub mod flags;
 pub mod location;
-pub mod options;
 pub mod ports;
 pub mod size;
 pub mod words;
@@ -68,7 +67,7 @@ pub fn command() -> Command {
 
 /// The tree without what only programs call.
 pub fn people_command() -> Command {
-    let verbs = [copy_flags::copy(), ls(), stat(), mkdir(), mv(), rm(), sum(), gc(), token(), serve()];
+    let verbs = [crate::command::copy::flags::copy(), ls(), stat(), mkdir(), mv(), rm(), sum(), gc(), token(), serve()];
     Command::new("carrack")
         .version(version())
         .about(ABOUT)
@@ -230,7 +229,7 @@ fn with_reach(verb: Command) -> Command {
         .arg(flag("json", None, "One JSON object a line on standard output").help_heading("Output"))
 }
 
-fn reach_flags() -> [Arg; 5] {
+pub fn reach_flags() -> [Arg; 5] {
     [
         value("rsh", "COMMAND", "The ssh command and its arguments [default: ssh]").short('e'),
         value("remote-path", "PATH", "Where the remote carrack is, if not on the PATH there"),
@@ -251,7 +250,7 @@ fn reach_flags() -> [Arg; 5] {
     .map(|arg| arg.help_heading("Hosts"))
 }
 
-fn flag(name: &'static str, short: Option<char>, help: &'static str) -> Arg {
+pub fn flag(name: &'static str, short: Option<char>, help: &'static str) -> Arg {
     let arg = Arg::new(name).long(name).help(help).action(ArgAction::SetTrue);
     match short {
         Some(letter) => arg.short(letter),
@@ -260,14 +259,19 @@ fn flag(name: &'static str, short: Option<char>, help: &'static str) -> Arg {
 }
 
 /// A flag with a value, which `CARRACK_<FLAG>` may give instead.
-fn value(name: &'static str, value_name: &'static str, help: impl Into<StyledStr>) -> Arg {
+pub fn value(name: &'static str, value_name: &'static str, help: impl Into<StyledStr>) -> Arg {
     // Unparsed here: see the module's comment. A value that starts with a dash is written `--flag=-value`.
     Arg::new(name).long(name).value_name(value_name).help(help).value_parser(bytes())
 }
 
 /// A flag that takes one of a few words. clap only names them to shells: like every value, it is parsed later, and by the same code whether it comes
 /// from the command line or the environment.
-fn word<W: Word>(name: &'static str, value_name: &'static str, words: &'static [W], help: impl Into<StyledStr>) -> Arg {
+pub fn word<W: Word>(
+    name: &'static str,
+    value_name: &'static str,
+    words: &'static [W],
+    help: impl Into<StyledStr>,
+) -> Arg {
     let words = words.iter().map(|word| PossibleValue::new(word.name()).help(word.meaning())).collect();
     value(name, value_name, help).value_parser(Named(words)).hide_possible_values(true)
 }
@@ -288,7 +292,7 @@ impl TypedValueParser for Named {
     }
 }
 
-fn locations(name: &'static str, value_name: &'static str) -> Arg {
+pub fn locations(name: &'static str, value_name: &'static str) -> Arg {
     Arg::new(name).value_name(value_name).num_args(1..).value_parser(bytes()).action(ArgAction::Append)
 }
 

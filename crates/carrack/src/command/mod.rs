@@ -4,7 +4,7 @@ mod agent;
 #[cfg(feature = "terminal")]
 mod completions;
 mod context;
-mod copy;
+pub mod copy;
 mod entry;
 mod gc;
 mod ls;

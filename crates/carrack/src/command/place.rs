@@ -11,8 +11,8 @@ use carrack_engine::files::Files;
 use serde_json::{Value, json};
 
 use super::context::context;
+use super::copy::options;
 use crate::cli::flags::Flags;
-use crate::cli::options;
 use crate::error::CommandError;
 use crate::output::lines::Lines;
 use crate::output::{human, json as objects, say};

@@ -10,9 +10,9 @@ use carrack_engine::files::{Files, SumEntry};
 use data_encoding::HEXLOWER;
 use serde_json::json;
 
+use super::copy::options;
 use super::place::Session;
 use crate::cli::flags::Flags;
-use crate::cli::options;
 use crate::error::CommandError;
 use crate::output::{json as objects, manifest};
 

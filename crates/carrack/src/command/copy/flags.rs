@@ -4,7 +4,7 @@ use carrack_core::request::{Durability, Encrypt, LinkKind, Verify};
 use carrack_core::words::{list, meanings};
 use clap::{Arg, ArgAction, Command};
 
-use super::{flag, locations, reach_flags, value, word};
+use crate::cli::{flag, locations, reach_flags, value, word};
 
 /// The verb.
 pub fn copy() -> Command {

@@ -11,13 +11,13 @@ use carrack_core::request::{
 };
 use carrack_core::words;
 
-use super::duration::parse_duration;
-use super::files_from::read_list;
-use super::flags::Flags;
-use super::location::parse_host;
-use super::ports::parse_ports;
-use super::size::{parse_block, parse_rate};
-use super::words::split_words;
+use crate::cli::duration::parse_duration;
+use crate::cli::files_from::read_list;
+use crate::cli::flags::Flags;
+use crate::cli::location::parse_host;
+use crate::cli::ports::parse_ports;
+use crate::cli::size::{parse_block, parse_rate};
+use crate::cli::words::split_words;
 use crate::error::CommandError;
 use crate::output::{BarChoice, OutputOptions};
 

@@ -1,13 +1,16 @@
 //! `carrack SRC... DST`: the engine copies, the output tells.
 
+pub mod flags;
+pub mod options;
+
 use std::time::Instant;
 
 use carrack_core::location::Location;
 use carrack_core::request::CopyRequest;
 
-use super::context::context;
 use crate::cli::flags::Flags;
-use crate::cli::options;
+use crate::command::context::context;
+
 use crate::error::CommandError;
 use crate::output::{Output, stream};
 use crate::slim;
