@@ -128,6 +128,12 @@ const MUTATIONS: &[Mutation] = &[
         "-p carrack-engine --lib storage::identity",
     ),
     mutation(
+        "what a hung sync delays gets its name when its session has long failed",
+        "crates/carrack-engine/src/storage/part.rs",
+        ["        shared.check_open()?;\n", ""],
+        ENGINE,
+    ),
+    mutation(
         "a session that is lost gives up its marker while its threads still write",
         "crates/carrack-engine/src/transfer/receive.rs",
         ["            self.at_work.wait_for_all();\n", ""],

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 use carrack_core::digest::{BlockDigest, block_count, block_length};
 use carrack_core::path::join;
@@ -41,6 +42,8 @@ pub(super) struct Shared {
     pub published: Mutex<Names>,
     /// Files that have got their names, or kept them, where nothing can be read back past the cache.
     pub in_memory: AtomicU64,
+    /// From this moment on nothing gets its name any more.
+    pub closes: OnceLock<Instant>,
 }
 
 impl Shared {
@@ -49,6 +52,16 @@ impl Shared {
         if kind == ItemKind::File && ground.is_in_memory() {
             self.in_memory.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// # Errors
+    /// When the session has ended so long ago that the next one may have given newer files these names.
+    fn check_open(&self) -> Result<(), Failure> {
+        if self.closes.get().is_none_or(|closes| Instant::now() < *closes) {
+            return Ok(());
+        }
+        let message = "storage took too long: the session had ended before the file could get its name";
+        Err(failure(ErrorCode::InputOutput, Side::Destination, message))
     }
 }
 
@@ -164,6 +177,7 @@ impl PartEntry {
     /// What stands at the name is looked at again here: what was there when the copy of it began may have been a long time ago.
     fn rename(&self, stored: Option<&dir::Stat>) -> Result<bool, Failure> {
         let shared = &self.shared;
+        shared.check_open()?;
         // From looking at the name to having it: no other item of this copy may get it in between.
         let folds = shared.directories.get(&self.parent)?.folds();
         let mut published = folds.then(|| shared.published.lock().unwrap_or_else(PoisonError::into_inner));

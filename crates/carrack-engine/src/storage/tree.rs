@@ -12,7 +12,7 @@ mod known;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use carrack_core::digest::{BlockDigest, block_count, block_length};
@@ -160,6 +160,7 @@ impl Tree {
                 unkept,
                 published,
                 in_memory: AtomicU64::new(0),
+                closes: OnceLock::new(),
             }),
             names: Arc::new(PartNames::new(tag)),
             sync_each: AtomicBool::new(false),
@@ -554,6 +555,12 @@ impl Tree {
         if let Some(journal) = &self.shared.journal {
             journal.written_down();
         }
+    }
+
+    /// The session has failed. What is about to get its name still may for so long, and nothing after that: a sync that hangs may return
+    /// when the next session has long given a newer file that name.
+    pub fn close_in(&self, patience: Duration) {
+        let _ = self.shared.closes.set(Instant::now() + patience);
     }
 
     /// The end of the session, when every part file has been published, removed or left, and nobody writes or removes any more. `whole`:

@@ -398,6 +398,7 @@ impl ReceiveRun {
             for socket in lock(&self.sockets).values() {
                 socket.abort();
             }
+            self.tree().into_iter().for_each(|tree| tree.close_in(LEAVE_PATIENCE));
         }
         self.changed.notify_all();
         // What they have begun is done before the marker is left.

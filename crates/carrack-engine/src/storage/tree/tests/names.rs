@@ -126,3 +126,22 @@ fn a_directory_that_cannot_tell_whether_names_are_one_leaves_that_to_the_next() 
     let read = |name: &str| std::fs::read(directory.path().join(name)).unwrap();
     assert_eq!((read("d/a"), read("d/A")), (b"a".to_vec(), b"A".to_vec()));
 }
+
+/// A sync that hung returns after the session has failed: by then the next session may have given a newer file the same name.
+#[test]
+fn nothing_gets_its_name_once_the_session_has_closed() {
+    for kind in KINDS {
+        for (patience, named) in [(Duration::from_secs(600), true), (Duration::ZERO, false)] {
+            let directory = tempfile::tempdir().unwrap();
+            std::fs::write(directory.path().join("f"), "newer").unwrap();
+            let tree = begin(directory.path());
+            let publish = whole(&tree, kind, Existing::Replace);
+            tree.close_in(patience);
+            let code = publish().map_err(|failure| failure.code);
+            assert_eq!(code, if named { Ok(true) } else { Err(ErrorCode::InputOutput) }, "{kind}");
+            let there = directory.path().join("f");
+            let stays = std::fs::read_link(&there).is_err() && std::fs::read(&there).unwrap() == b"newer";
+            assert_eq!(stays, !named, "{kind}");
+        }
+    }
+}
