@@ -254,6 +254,12 @@ const MUTATIONS: &[Mutation] = &[
         "-p carrack-core --lib transfer::hostile::read_twice",
     ),
     mutation(
+        "an end that takes nothing is waited for after the command was told to end",
+        "crates/carrack-engine/src/end/watchdog.rs",
+        ["told_at = Some(now + LEAVE_GRACE);", "told_at = state.leave_at;"],
+        "-p carrack-engine --test hostile server::node_that_takes",
+    ),
+    mutation(
         "a source is not read a second time",
         "crates/carrack-engine/src/transfer/send.rs",
         [

@@ -177,6 +177,10 @@ knobs! {
     /// How long a command that was told to end, by a signal or its deadline, still waits for whoever does not read what
     /// it says: a reader that is only slow takes a pipe's content in that time, and the promise is to end within 2 s.
     reader_grace: Duration = Duration::from_millis(500);
+
+    /// How long a command that was told to end waits for ends that take nothing more before it lets go of their
+    /// connections: what an honest one needs to hear of it, and short enough to end within 2 s.
+    leave_grace: Duration = Duration::from_secs(1);
 }
 
 impl Default for Tuning {
@@ -279,6 +283,8 @@ pub const LEAVE_PATIENCE: Duration = Tuning::DEFAULT.leave_patience;
 pub const LEFTOVER_AGE: Duration = Tuning::DEFAULT.leftover_age;
 /// See [`Tuning::reader_grace`].
 pub const READER_GRACE: Duration = Tuning::DEFAULT.reader_grace;
+/// See [`Tuning::leave_grace`].
+pub const LEAVE_GRACE: Duration = Tuning::DEFAULT.leave_grace;
 
 #[cfg(test)]
 mod tests {

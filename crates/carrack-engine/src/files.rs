@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::context::Context;
 use crate::end::{End, EndId, Inbox, Note};
+use crate::stop::Until;
 
 /// An open conversation with the agent of one location.
 pub struct Files {
@@ -75,7 +76,7 @@ impl Files {
         // Nobody reads them before the end is open: what is too much is not told.
         let (notes, told) = std::sync::mpsc::sync_channel(limits::NOTES_WAITING);
         let note: Note = Arc::new(move |text| drop(notes.try_send(text)));
-        let mut inbox = Inbox::until(context.stop.clone(), None);
+        let mut inbox = Inbox::until(Until::new(context.stop.clone(), None));
         let opened =
             End::open(EndId::Source, location, credential, reach, context, inbox.share(), &note).and_then(|mut end| {
                 match end.welcomed(&mut inbox, reach, &note) {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Instant;
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
 
@@ -96,6 +97,36 @@ impl Stop {
             StopReason::Cancel => (ErrorCode::Interrupted, "cancelled"),
         };
         Err(failure(code, Side::Command, format!("{what}; run the same command again to copy what is missing")))
+    }
+}
+
+/// How long anything is waited for: until a request to stop, or a moment at which the work is given up.
+#[derive(Clone, Debug, Default)]
+pub struct Until {
+    stop: Stop,
+    end: Option<Instant>,
+}
+
+impl Until {
+    /// Until `stop`, and no longer than until `end`, if there is one.
+    pub fn new(stop: Stop, end: Option<Instant>) -> Self {
+        Self { stop, end }
+    }
+
+    /// Whether the work may go on.
+    ///
+    /// # Errors
+    /// When it may not: those of [`Stop::check`], and [`ErrorCode::DeadlinePassed`].
+    pub fn check(&self) -> Result<(), Failure> {
+        self.stop.check()?;
+        match self.end {
+            Some(end) if Instant::now() >= end => Err(failure(
+                ErrorCode::DeadlinePassed,
+                Side::Command,
+                "the time given by --deadline is over; run the same command again to go on from here",
+            )),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -238,6 +238,12 @@ pub fn next_data(file: &File, offset: u64) -> io::Result<Option<u64>> {
     }
 }
 
+/// Makes reads and writes answer `WouldBlock` instead of waiting, for whoever has this open description.
+pub fn set_nonblock(file: &File) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(file)?;
+    Ok(rustix::fs::fcntl_setfl(file, flags | OFlags::NONBLOCK)?)
+}
+
 /// Makes reads wait again, after an open that must not.
 pub fn clear_nonblock(file: &File) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(file)?;

@@ -23,7 +23,8 @@ use carrack_core::wire::bounds::Expected;
 use carrack_core::wire::control::{Ask, Empty, SessionKey};
 
 use crate::context::Context;
-use crate::end::{EndId, Inbox, Note};
+use crate::end::{End, EndId, Inbox, LAST_WORDS, Note};
+use crate::stop::Until;
 use attempts::{Attempts, jittered};
 use connect::Connecting;
 use ends::Ends;
@@ -89,7 +90,7 @@ pub fn copy(request: &CopyRequest, context: &Context, observer: Observer<'_>) ->
             plan: None,
             key: SessionKey { id: [0; 16], secret: [0; 32], encrypt: options.encrypt },
             attempts: Attempts::new(options, start),
-            end: options.deadline.and_then(|deadline| start.checked_add(deadline)),
+            until: Until::new(context.stop.clone(), options.deadline.and_then(|deadline| start.checked_add(deadline))),
             session: 0,
             spent: None,
             furthest: (0, 0),
@@ -121,7 +122,7 @@ struct Copying<'a> {
     key: SessionKey,
     attempts: Attempts,
     /// When the run is given up.
-    end: Option<Instant>,
+    until: Until,
     /// Sessions before this one.
     session: u32,
     /// What has been used up, so that there can be no other session.
@@ -140,7 +141,9 @@ struct Copying<'a> {
 impl Copying<'_> {
     fn run(&mut self) -> Result<(), Failure> {
         while let Err(why) = self.session() {
-            self.pause_after(why)?;
+            // What was lost because the command has to end says nothing of why it ends.
+            let told = self.until.check().err().filter(|_| why.code.may_pass());
+            self.pause_after(told.unwrap_or(why))?;
             self.session += 1;
         }
         Ok(())
@@ -167,8 +170,7 @@ impl Copying<'_> {
         let over = Instant::now() + pause;
         (self.observer)(Event::SessionLost { failure: why.clone(), attempt, pause });
         while Instant::now() < over {
-            let waiting = Inbox::until(self.context.stop.clone(), self.end);
-            waiting.check().map_err(|error| after(error, &why))?;
+            self.until.check().map_err(|error| after(error, &why))?;
             let left = over.saturating_duration_since(Instant::now());
             std::thread::park_timeout(left.min(Duration::from_millis(50)));
         }
@@ -177,7 +179,7 @@ impl Copying<'_> {
 
     fn session(&mut self) -> Result<(), Failure> {
         // What the ends of the session before may still say goes nowhere.
-        self.inbox = Inbox::until(self.context.stop.clone(), self.end);
+        self.inbox = Inbox::until(self.until.clone());
         self.start_over();
         let mut ends = self.open_ends()?;
         let result = self.run_with(&mut ends);
@@ -254,8 +256,9 @@ impl Copying<'_> {
 
     /// Tells both ends to stop and clean up, and gives them a moment for it.
     fn cancel(&mut self, ends: &mut Ends) {
+        [&ends.source, &ends.destination].into_iter().for_each(End::leave_soon);
         let told = [ends.source.ask(Ask::Cancel(Empty {})), ends.destination.ask(Ask::Cancel(Empty {}))];
-        let deadline = Instant::now() + Duration::from_secs(2);
+        let deadline = Instant::now() + LAST_WORDS;
         for (end, request) in [EndId::Source, EndId::Destination].into_iter().zip(told) {
             let Ok(request) = request else { continue };
             // After a signal, waiting would end at once: the answers are not needed, only time to give them.

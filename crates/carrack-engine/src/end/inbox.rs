@@ -13,7 +13,7 @@ use carrack_core::wire::peer_text;
 
 use super::backlog::Permit;
 use crate::error::failure;
-use crate::stop::Stop;
+use crate::stop::Until;
 
 /// How long the last words of an end that has closed its connection may take to be read.
 const REFUSAL_PATIENCE: Duration = Duration::from_secs(1);
@@ -60,16 +60,14 @@ pub struct Inbox {
     /// With the bytes that each takes.
     kept: VecDeque<(Incoming, usize)>,
     kept_bytes: usize,
-    /// When the command gives up waiting for whatever it waits for.
-    end: Option<Instant>,
-    /// Ends every wait.
-    stop: Stop,
 }
 
 /// Where the threads that read connections put what they read.
 #[derive(Clone)]
 pub struct Words {
     pub(super) sender: mpsc::Sender<(Incoming, Option<Permit>)>,
+    /// Ends every wait.
+    pub(super) until: Until,
 }
 
 impl Words {
@@ -96,15 +94,15 @@ pub(super) fn weight(tell: &Tell, encoded: usize) -> usize {
 
 impl Default for Inbox {
     fn default() -> Self {
-        let (sender, receiver) = mpsc::channel();
-        Self { receiver, sender: Words { sender }, kept: VecDeque::new(), kept_bytes: 0, end: None, stop: Stop::new() }
+        Self::until(Until::default())
     }
 }
 
 impl Inbox {
-    /// Nothing is waited for after `stop`, or any longer than until `end`, if there is one.
-    pub fn until(stop: Stop, end: Option<Instant>) -> Self {
-        Self { end, stop, ..Self::default() }
+    /// Nothing is waited for any longer than this.
+    pub fn until(until: Until) -> Self {
+        let (sender, receiver) = mpsc::channel();
+        Self { receiver, sender: Words { sender, until }, kept: VecDeque::new(), kept_bytes: 0 }
     }
 
     /// Whether nothing is to be waited for any more: the command is told to stop, or its time is over.
@@ -112,15 +110,7 @@ impl Inbox {
     /// # Errors
     /// Then.
     pub fn check(&self) -> Result<(), Failure> {
-        self.stop.check()?;
-        match self.end {
-            Some(end) if Instant::now() >= end => Err(failure(
-                ErrorCode::DeadlinePassed,
-                Side::Command,
-                "the time given by --deadline is over; run the same command again to go on from here",
-            )),
-            _ => Ok(()),
-        }
+        self.sender.until.check()
     }
 
     /// For another end to put its words into.

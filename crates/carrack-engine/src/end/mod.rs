@@ -2,6 +2,7 @@
 
 mod backlog;
 mod inbox;
+mod watchdog;
 
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
@@ -24,6 +25,7 @@ use crate::control::token::Shown;
 use crate::control::{node_client, ssh};
 use crate::error::{describe, failure};
 use crate::net::mux::MuxWriter;
+use crate::net::pipe::PipeWriter;
 use crate::net::tls_duplex;
 use crate::panics::contain;
 use crate::storage::place::Place;
@@ -31,9 +33,14 @@ use crate::storage::place::Place;
 use backlog::Backlog;
 use inbox::weight;
 pub use inbox::{EndId, Inbox, Incoming, NO_ANSWER, Note, Words};
+use watchdog::Watchdog;
 
 /// How long the look-up of a host's addresses may take longer than everything before the first question that needs them.
 const LOOK_UP_PATIENCE: Duration = Duration::from_secs(1);
+/// How long an end may take to hear the last words and to answer them.
+pub const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Its connection is ended so long after it was first told to end.
+const LEAVE_AFTER: Duration = Duration::from_secs(3);
 
 /// How an end is reached.
 pub enum Reached {
@@ -58,6 +65,7 @@ pub struct End {
     /// The program that its host was sent, having none.
     pub program_sent: Option<ProgramSent>,
     writer: MuxWriter,
+    watchdog: Watchdog,
     /// Where its words to the peer go.
     forward: Arc<Mutex<Option<MuxWriter>>>,
     /// What it has said and nobody has taken.
@@ -87,6 +95,7 @@ impl End {
     ) -> Result<Self, Failure> {
         let forward = Arc::new(Mutex::new(None));
         let backlog = Arc::new(Backlog::default());
+        let until = words.until.clone();
         let words = (words, Arc::clone(&backlog));
         let (mut shown, mut program_sent) = (Shown::default(), None);
         let (name, writer, reached) = match location {
@@ -95,7 +104,15 @@ impl End {
                 let child = session.child;
                 program_sent = session.sent;
                 let process = child.id();
-                let writer = MuxWriter::new(Box::new(session.input), Box::new(move || end_process(process)));
+                let lost =
+                    |error: io::Error| failure(ErrorCode::Internal, Side::Command, format!("a pipe: {}", describe(&error)));
+                let out = PipeWriter::new(session.input).map_err(lost)?;
+                let end = out.end();
+                let abort = move || {
+                    end.end();
+                    end_process(process);
+                };
+                let writer = MuxWriter::new(Box::new(out), Box::new(abort));
                 spawn_reader(id, host.to_string(), &writer, session.output, &forward, words);
                 (host.to_string(), writer, Reached::Ssh(child))
             }
@@ -113,6 +130,7 @@ impl End {
             }
             _ => Self::open_here(id, context, &forward, words)?,
         };
+        let watchdog = Watchdog::start(writer.clone(), until);
         let mut end = Self {
             id,
             name,
@@ -120,6 +138,7 @@ impl End {
             reached,
             program_sent,
             writer,
+            watchdog,
             forward,
             backlog,
             next_request: 1,
@@ -378,9 +397,15 @@ impl End {
         }
     }
 
+    /// From now on only last words are said to it: its connection is ended soon, whether or not it takes them.
+    pub fn leave_soon(&self) {
+        self.watchdog.leave_at(Instant::now() + LEAVE_AFTER);
+    }
+
     /// Says good-bye and waits until everything of it in this process has ended.
     pub fn close(mut self) {
         self.backlog.end();
+        self.leave_soon();
         let _ = self.ask(Ask::Bye(Empty {}));
         match self.reached {
             Reached::Here(_, thread) => {

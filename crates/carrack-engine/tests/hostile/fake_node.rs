@@ -1,7 +1,7 @@
 //! A node that is none: it has a key and speaks TLS, and then says whatever a test wants.
 
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ pub struct Conversation {
     asked: mpsc::Receiver<(u64, Ask)>,
     peer: mpsc::Receiver<PeerMessage>,
     data: TcpListener,
+    /// Held while nothing is read.
+    hearing: Arc<Mutex<()>>,
     key: Key,
     session: Option<SessionKey>,
     /// The protocol version that it claims to speak.
@@ -49,11 +51,16 @@ pub struct FakeNode {
     thread: JoinHandle<()>,
 }
 
-fn read_all(reader: DuplexReader, writer: MuxWriter) -> (mpsc::Receiver<(u64, Ask)>, mpsc::Receiver<PeerMessage>) {
+fn read_all(
+    reader: DuplexReader,
+    writer: MuxWriter,
+    hearing: Arc<Mutex<()>>,
+) -> (mpsc::Receiver<(u64, Ask)>, mpsc::Receiver<PeerMessage>) {
     let (ask, asked) = mpsc::channel();
     let (say, peer) = mpsc::channel();
     let read = move || {
         let _ = writer.read_all(reader, &mut |channel, payload| {
+            drop(hearing.lock().unwrap());
             match channel {
                 Channel::CONTROL => drop(ask.send(ToAgent::from_bytes(&payload).unwrap())),
                 _ => drop(say.send(PeerMessage::decode(&payload).unwrap())),
@@ -118,11 +125,13 @@ fn converse(listener: &TcpListener, key: Key, play: Play) {
     let abort = socket.try_clone().unwrap();
     let (reader, out) = tls_duplex::split(socket, tls).unwrap();
     let writer = MuxWriter::new(Box::new(out), Box::new(move || drop(abort.shutdown(Shutdown::Both))));
-    let (asked, peer) = read_all(reader, writer.clone());
+    let hearing = Arc::default();
+    let (asked, peer) = read_all(reader, writer.clone(), Arc::clone(&hearing));
     // On the node's one port.
     let data = listener.try_clone().unwrap();
     let (version, kind, seen) = (PROTOCOL_VERSION, Some(ItemKind::File), Vec::new());
-    let mut conversation = Conversation { writer, asked, peer, data, key, session: None, version, kind, seen };
+    let mut conversation =
+        Conversation { writer, asked, peer, data, hearing, key, session: None, version, kind, seen };
     play(&mut conversation);
     // A moment for the last words to leave; then the connection is closed.
     conversation.drain();
@@ -212,6 +221,19 @@ impl Conversation {
         let (socket, _) = self.data.accept().unwrap();
         let find = |id: &[u8; 16]| self.session.clone().filter(|session| session.id == *id);
         hello::accept(Arc::new(Socket::Tcp(socket)), &self.key, &find).unwrap().0
+    }
+
+    /// Reads nothing more while the guard is there, and says all the time that it is there itself.
+    pub fn stop_hearing(&self) -> MutexGuard<'_, ()> {
+        self.writer.keep_alive();
+        self.hearing.lock().unwrap()
+    }
+
+    /// Until the client has gone, which shows in what is written to it.
+    pub fn until_gone(&self) {
+        while self.writer.send(Channel::CONTROL, b"").is_ok() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Ends the connection at once.

@@ -669,3 +669,26 @@ fn listings_without_end() {
     assert_told(&failure, ErrorCode::ConnectionLost, "the control connection was");
     assert_eq!(seen, 100_000);
 }
+
+/// It sends what cannot be written, takes none of the many words that are said of it, and says that it is there. That keeps nobody.
+#[test]
+fn node_that_takes_nothing_more_holds_up_no_deadline() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.root().join("f"), "a file, and no directory").unwrap();
+    let node = FakeNode::start(|node| {
+        let mut stream = node.begin();
+        let _deaf = node.stop_hearing();
+        let paths: Vec<Vec<u8>> = (0..500).map(|number| format!("f/{number:0>200}").into_bytes()).collect();
+        let entries: Vec<Entry> = paths.iter().map(|path| Entry::File(path, b"")).collect();
+        // More is answered than all buffers on the way hold.
+        (1..200).for_each(|number| bundle(&mut stream, number, &entries));
+        node.until_gone();
+    });
+    let deadline = Some(std::time::Duration::from_secs(4));
+    let options = CopyOptions { retries: 0, deadline, ..CopyOptions::default() };
+    let report = pull_with(&node, "/f", &sandbox, options);
+    assert_eq!(report.error.map(|failure| failure.code), Some(ErrorCode::DeadlinePassed));
+    node.join();
+    sandbox.assert_untouched();
+}

@@ -7,6 +7,7 @@
 mod changed;
 mod cli;
 mod crash;
+mod deaf;
 mod destination;
 mod disk;
 mod durability;
