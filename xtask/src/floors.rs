@@ -91,7 +91,7 @@ const HOUSE: &[Folder] = &[
         floors: &[
             &["tls_duplex"],
             &["connect", "deadlines", "tls", "unproved"],
-            &["bind", "dial_rule", "mux", "records", "socket"],
+            &["bind", "dial_rule", "mux", "pipe", "records", "socket"],
         ],
     },
 ];

@@ -257,6 +257,12 @@ const MUTATIONS: &[Mutation] = &[
         "an end that takes nothing is waited for after the command was told to end",
         "crates/carrack-engine/src/end/watchdog.rs",
         ["told_at = Some(now + LEAVE_GRACE);", "told_at = state.leave_at;"],
+        "-p carrack --test system deaf::",
+    ),
+    mutation(
+        "last words are said to an end for as long as it likes",
+        "crates/carrack-engine/src/end/watchdog.rs",
+        ["if watched.is_to_leave(&until) {", "if watched.is_to_leave(&until) && watched.lock().over {"],
         "-p carrack-engine --test hostile server::node_that_takes",
     ),
     mutation(

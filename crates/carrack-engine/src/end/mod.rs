@@ -104,8 +104,9 @@ impl End {
                 let child = session.child;
                 program_sent = session.sent;
                 let process = child.id();
-                let lost =
-                    |error: io::Error| failure(ErrorCode::Internal, Side::Command, format!("a pipe: {}", describe(&error)));
+                let lost = |error: io::Error| {
+                    failure(ErrorCode::Internal, Side::Command, format!("a pipe: {}", describe(&error)))
+                };
                 let out = PipeWriter::new(session.input).map_err(lost)?;
                 let end = out.end();
                 let abort = move || {

@@ -130,8 +130,7 @@ fn converse(listener: &TcpListener, key: Key, play: Play) {
     // On the node's one port.
     let data = listener.try_clone().unwrap();
     let (version, kind, seen) = (PROTOCOL_VERSION, Some(ItemKind::File), Vec::new());
-    let mut conversation =
-        Conversation { writer, asked, peer, data, hearing, key, session: None, version, kind, seen };
+    let mut conversation = Conversation { writer, asked, peer, data, hearing, key, session: None, version, kind, seen };
     play(&mut conversation);
     // A moment for the last words to leave; then the connection is closed.
     conversation.drain();

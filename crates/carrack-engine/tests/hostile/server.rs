@@ -682,10 +682,10 @@ fn node_that_takes_nothing_more_holds_up_no_deadline() {
         let paths: Vec<Vec<u8>> = (0..500).map(|number| format!("f/{number:0>200}").into_bytes()).collect();
         let entries: Vec<Entry> = paths.iter().map(|path| Entry::File(path, b"")).collect();
         // More is answered than all buffers on the way hold.
-        (1..200).for_each(|number| bundle(&mut stream, number, &entries));
+        (1..1000).for_each(|number| bundle(&mut stream, number, &entries));
         node.until_gone();
     });
-    let deadline = Some(std::time::Duration::from_secs(4));
+    let deadline = Some(std::time::Duration::from_secs(10));
     let options = CopyOptions { retries: 0, deadline, ..CopyOptions::default() };
     let report = pull_with(&node, "/f", &sandbox, options);
     assert_eq!(report.error.map(|failure| failure.code), Some(ErrorCode::DeadlinePassed));

@@ -88,7 +88,8 @@ fn far_side_that_takes_nothing_more_holds_up_no_signal_and_no_deadline() {
     // Nothing of it is in the way of a far side that listens.
     let listens = rsh.replace("deaf", "listens");
     let script = std::fs::read_to_string(sandbox.path("deaf")).unwrap();
-    let script = sandbox.write("listens", script.replace(&format!("(dd bs=1 count={TAKEN} 2>&-; exec sleep 600)"), "cat"));
+    let script =
+        sandbox.write("listens", script.replace(&format!("(dd bs=1 count={TAKEN} 2>&-; exec sleep 600)"), "cat"));
     std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
     sandbox.ok([&listens, "large", &to]);
     crate::support::same_tree(&sandbox.path("large"), &sandbox.path("there/large"));
