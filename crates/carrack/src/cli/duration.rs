@@ -32,6 +32,14 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Parses the time after which something is given up: not zero.
+pub fn parse_timeout(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        Duration::ZERO => Err("a timeout of nothing would let nothing happen".to_owned()),
+        timeout => Ok(timeout),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

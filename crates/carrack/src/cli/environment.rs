@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 use carrack_core::path::display_bytes;
+use clap::{Arg, Command};
 
 use super::flags::variable;
 use crate::error::CommandError;
@@ -14,6 +15,7 @@ use crate::error::CommandError;
 /// # Errors
 /// A flag of this verb that takes no value, and is read from the command line alone: `CARRACK_DRY_RUN=1` must not move anything.
 pub fn check(
+    tree: &Command,
     verb: &str,
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Vec<String>, CommandError> {
@@ -25,21 +27,21 @@ pub fn check(
         return Ok(Vec::new());
     }
     ours.sort_unstable();
-    let tree = super::people_command();
+    let people = || tree.get_subcommands().filter(|verb| !verb.is_hide_set());
     let mut notes = Vec::new();
     for name in ours {
-        let flags = |verb: &clap::Command| -> Vec<clap::Arg> {
-            let is_it = |arg: &&clap::Arg| arg.get_long().is_some_and(|long| name == *variable(long));
+        let flags = |verb: &Command| -> Vec<Arg> {
+            let is_it = |arg: &&Arg| arg.get_long().is_some_and(|long| name == *variable(long));
             verb.get_arguments().filter(is_it).cloned().collect()
         };
-        let takes_value = |arg: &clap::Arg| arg.get_action().takes_values();
-        let own: Vec<clap::Arg> = tree.find_subcommand(verb).map(flags).unwrap_or_default();
-        if let Some(flag) = own.iter().find(|arg| !takes_value(arg)).and_then(clap::Arg::get_long) {
+        let takes_value = |arg: &Arg| arg.get_action().takes_values();
+        let own: Vec<Arg> = tree.find_subcommand(verb).map(flags).unwrap_or_default();
+        if let Some(flag) = own.iter().find(|arg| !takes_value(arg)).and_then(Arg::get_long) {
             let message = format!("{}: --{flag} is read from the command line only", display_bytes(name.as_bytes()));
             return Err(CommandError::usage(message).hint(format!("give --{flag}, or unset the variable")));
         }
         // What is another verb's may be set for all of them.
-        if tree.get_subcommands().flat_map(flags).next().is_none() {
+        if people().flat_map(flags).next().is_none() {
             notes.push(format!(
                 "note: {} is set, and there is no flag of that name: it does nothing (carrack help {verb} names those that there are)",
                 display_bytes(name.as_bytes())
@@ -54,7 +56,11 @@ mod tests {
     use super::*;
 
     fn checked(verb: &str, names: &[(&str, &str)]) -> Result<Vec<String>, CommandError> {
-        check(verb, names.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))))
+        check(
+            &crate::command::tree::tree(),
+            verb,
+            names.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))),
+        )
     }
 
     #[test]

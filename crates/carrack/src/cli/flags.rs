@@ -5,7 +5,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use carrack_core::location::Location;
 use clap::ArgMatches;
+use clap::parser::MatchesError;
 
+use super::flag::{Place, Switch, Value};
 use super::location::parse_location;
 use crate::error::CommandError;
 
@@ -17,7 +19,7 @@ pub fn variable(name: &str) -> String {
     format!("CARRACK_{}", name.to_ascii_uppercase().replace('-', "_"))
 }
 
-/// The flags of one verb.
+/// The flags of one verb, as they were given.
 #[derive(Clone, Copy)]
 pub struct Flags<'a> {
     matches: &'a ArgMatches,
@@ -39,81 +41,180 @@ impl<'a> Flags<'a> {
         Self { matches, environment }
     }
 
-    /// Whether a flag without a value was given. A flag that the verb does not have was not.
-    pub fn has(&self, name: &str) -> bool {
-        matches!(self.matches.try_get_one::<bool>(name), Ok(Some(true)))
+    /// The verb below this one, and its flags.
+    pub fn subcommand(&self) -> Option<(&'a str, Self)> {
+        let (name, matches) = self.matches.subcommand()?;
+        Some((name, Self { matches, ..*self }))
+    }
+
+    /// Whether a flag without a value was given.
+    pub fn has(&self, flag: &Switch) -> bool {
+        self.typed::<bool>(flag.name).next() == Some(&true)
+    }
+
+    /// The same of a flag that the verb may lack: then it was not given.
+    pub fn has_if_known(&self, flag: &Switch) -> bool {
+        matches!(self.matches.try_get_one::<bool>(flag.name), Ok(Some(true)))
     }
 
     /// How often a counted flag was given.
-    pub fn count(&self, name: &str) -> u8 {
-        self.matches.try_get_one::<u8>(name).ok().flatten().copied().unwrap_or(0)
+    pub fn count(&self, flag: &Switch) -> u8 {
+        self.typed::<u8>(flag.name).next().copied().unwrap_or(0)
     }
 
     /// The bytes of a value. An empty variable counts as not set, as is usual for the environment.
-    pub fn given(&self, name: &str) -> Option<Given> {
-        if let Ok(Some(value)) = self.matches.try_get_one::<OsString>(name) {
-            return Some(Given { origin: format!("--{name}"), value: value.as_bytes().to_vec() });
-        }
-        let variable = variable(name);
-        let value = (self.environment)(&variable).filter(|value| !value.is_empty())?;
-        Some(Given { origin: variable, value: value.into_vec() })
+    pub fn given<T>(&self, flag: &Value<T>) -> Option<Given> {
+        self.typed::<OsString>(flag.name)
+            .next()
+            .map(|value| Given::by_flag(flag.name, value))
+            .or_else(|| self.set(flag.name))
     }
 
-    /// A path, as bytes.
-    pub fn path(&self, name: &str) -> Option<Vec<u8>> {
-        self.given(name).map(|given| given.value)
-    }
-
-    /// A value through its parser.
+    /// A value.
     ///
     /// # Errors
     /// A usage error that names the flag or the variable.
-    pub fn parse<T>(
-        &self,
-        name: &str,
-        parser: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Result<Option<T>, CommandError> {
-        self.given(name).map(|given| given.parse(parser)).transpose()
+    pub fn get<T>(&self, flag: &Value<T>) -> Result<Option<T>, CommandError> {
+        self.given(flag).map(|given| given.read(flag)).transpose()
     }
 
-    /// All values of a flag that may be given several times, through their parser; each may be a list with commas, as the variable's is.
+    /// All values of a flag that may be given several times; each may be a list with commas, as the variable's is.
     ///
     /// # Errors
-    /// As [`Flags::parse`].
-    pub fn parse_all<T>(&self, name: &str, parser: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, CommandError> {
-        let typed = self.matches.try_get_many::<OsString>(name).ok().flatten();
-        let of_flag = |value: &OsString| Given { origin: format!("--{name}"), value: value.as_bytes().to_vec() };
-        let given: Vec<Given> =
-            typed.map_or_else(|| self.given(name).into_iter().collect(), |values| values.map(of_flag).collect());
-        let lists = given.iter().map(|given| given.parse(|list| list.split(',').map(&parser).collect()));
-        Ok(lists.collect::<Result<Vec<Vec<T>>, _>>()?.into_iter().flatten().collect())
+    /// As [`Flags::get`].
+    pub fn all<T>(&self, flag: &Value<T>) -> Result<Vec<T>, CommandError> {
+        let mut given: Vec<Given> =
+            self.typed::<OsString>(flag.name).map(|value| Given::by_flag(flag.name, value)).collect();
+        if given.is_empty() {
+            given.extend(self.set(flag.name));
+        }
+        given.iter().flat_map(|given| given.split(b',')).map(|given| given.read(flag)).collect()
     }
 
-    /// The locations of a positional argument, in order.
+    /// The words of an argument without dashes, as typed and in order.
+    pub fn words(&self, place: &Place) -> impl Iterator<Item = &'a OsString> {
+        self.typed::<OsString>(place.name)
+    }
+
+    /// The locations of an argument without dashes, in order.
     ///
     /// # Errors
     /// A usage error that shows the first bad one.
-    pub fn locations(&self, name: &str) -> Result<Vec<Location>, CommandError> {
-        let typed = self.matches.try_get_many::<OsString>(name).ok().flatten().unwrap_or_default();
-        typed.map(|text| parse_location(text.as_bytes()).map_err(CommandError::usage)).collect()
+    pub fn locations(&self, place: &Place) -> Result<Vec<Location>, CommandError> {
+        self.words(place).map(|text| parse_location(text.as_bytes()).map_err(CommandError::usage)).collect()
     }
 
-    /// The one location of a positional argument.
+    /// The one location of an argument without dashes.
     ///
     /// # Errors
     /// As [`Self::locations`].
-    pub fn location(&self, name: &str) -> Result<Location, CommandError> {
-        self.locations(name)?.pop().ok_or_else(|| CommandError::usage(format!("{name} is missing")))
+    pub fn location(&self, place: &Place) -> Result<Location, CommandError> {
+        self.locations(place)?.pop().ok_or_else(|| CommandError::usage(format!("{} is missing", place.name)))
+    }
+
+    /// A value that clap has parsed.
+    pub fn typed_one<T: Clone + Send + Sync + 'static>(&self, name: &str) -> Option<&'a T> {
+        self.typed(name).next()
+    }
+
+    /// What was typed for a flag or an argument, in order.
+    fn typed<T: Clone + Send + Sync + 'static>(&self, name: &str) -> impl Iterator<Item = &'a T> + use<'a, T> {
+        let typed = self.matches.try_get_many::<T>(name);
+        // A verb asks for a flag that it has not put into its command: as good as not given, and a fault of this program.
+        debug_assert!(!matches!(typed, Err(MatchesError::UnknownArgument { .. })), "the verb has no flag {name:?}");
+        debug_assert!(!matches!(typed, Err(MatchesError::Downcast { .. })), "the flag {name:?} is of another kind");
+        typed.ok().flatten().into_iter().flatten()
+    }
+
+    fn set(&self, name: &str) -> Option<Given> {
+        let origin = variable(name);
+        let value = (self.environment)(&origin).filter(|value| !value.is_empty())?;
+        Some(Given { origin, value: value.into_vec() })
     }
 }
 
 impl Given {
-    /// The value through a parser.
+    fn by_flag(name: &str, value: &OsString) -> Self {
+        Self { origin: format!("--{name}"), value: value.as_bytes().to_vec() }
+    }
+
+    /// The value as its flag reads it.
     ///
     /// # Errors
     /// A usage error that names where the value was given.
-    pub fn parse<T>(&self, parser: impl FnOnce(&str) -> Result<T, String>) -> Result<T, CommandError> {
-        let text = std::str::from_utf8(&self.value).map_err(|_| "the value is not UTF-8".to_owned());
-        text.and_then(parser).map_err(|why| CommandError::usage(format!("{}: {why}", self.origin)))
+    fn read<T>(self, flag: &Value<T>) -> Result<T, CommandError> {
+        let Self { origin, value } = self;
+        flag.read(value).map_err(|why| CommandError::usage(format!("{origin}: {why}")))
+    }
+
+    fn split(&self, at: u8) -> impl Iterator<Item = Self> {
+        self.value
+            .split(move |byte| *byte == at)
+            .map(|value| Self { origin: self.origin.clone(), value: value.to_vec() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{ArgAction, Command};
+
+    const QUICK: Switch = Switch::new("quick", "Quickly");
+    const SIZES: Value<u8> =
+        Value::new("sizes", "N", |text| text.parse().map_err(|_| format!("{text:?}: no")), "Sizes");
+    const FILE: Value<Vec<u8>> = Value::path("file", "FILE", "A file");
+    const PLACES: Place = Place::several("places", "PLACE");
+
+    fn with<T>(line: &[&str], variables: &[(&str, &[u8])], asked: impl Fn(&Flags) -> T) -> T {
+        let verb =
+            Command::new("verb").args([QUICK.arg(), SIZES.arg().action(ArgAction::Append), FILE.arg(), PLACES.arg()]);
+        let matches = verb.try_get_matches_from([&["verb"], line].concat()).expect("a good line");
+        let variable = |name: &str| {
+            let (_, value) = variables.iter().find(|(known, _)| *known == name)?;
+            Some(OsString::from_vec(value.to_vec()))
+        };
+        asked(&Flags::new(&matches, &variable))
+    }
+
+    #[test]
+    fn flags_outweigh_the_environment() {
+        let environment: &[(&str, &[u8])] =
+            &[("CARRACK_SIZES", b"1,2"), ("CARRACK_FILE", b"\xff"), ("CARRACK_QUICK", b"1")];
+        with(&[], environment, |flags| {
+            assert!(!flags.has(&QUICK), "a flag without a value is read from the command line alone");
+            assert_eq!(flags.all(&SIZES), Ok(vec![1, 2]));
+            assert_eq!(flags.get(&FILE), Ok(Some(b"\xff".to_vec())));
+        });
+        with(&["--sizes=3", "--sizes=4,5", "--quick", "--file=f", "a", "b"], environment, |flags| {
+            assert!(flags.has(&QUICK));
+            assert_eq!(flags.all(&SIZES), Ok(vec![3, 4, 5]));
+            assert_eq!(flags.get(&FILE), Ok(Some(b"f".to_vec())));
+            assert_eq!(flags.locations(&PLACES).map(|places| places.len()), Ok(2));
+        });
+        with(&[], &[("CARRACK_FILE", b"")], |flags| assert_eq!(flags.get(&FILE), Ok(None)));
+    }
+
+    #[test]
+    fn values_are_refused_by_the_name_of_where_they_were_given() {
+        let refused = |line: &[&str], variables: &[(&str, &[u8])]| {
+            with(line, variables, |flags| flags.all(&SIZES).expect_err("refused").to_string())
+        };
+        assert_eq!(refused(&["--sizes=1,x"], &[]), "--sizes: \"x\": no");
+        assert_eq!(refused(&[], &[("CARRACK_SIZES", b"x")]), "CARRACK_SIZES: \"x\": no");
+        assert_eq!(refused(&[], &[("CARRACK_SIZES", b"\xff")]), "CARRACK_SIZES: the value is not UTF-8");
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "the verb has no flag \"slow\"")]
+    fn flags_that_the_verb_lacks_are_a_fault() {
+        with(&[], &[], |flags| flags.has(&Switch::new("slow", "Slowly")));
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "is of another kind")]
+    fn flags_read_as_another_kind_are_a_fault() {
+        with(&["--file=f"], &[], |flags| flags.has(&Switch::new("file", "A file")));
     }
 }

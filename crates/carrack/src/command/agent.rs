@@ -6,20 +6,39 @@ use std::path::{Path, PathBuf};
 
 use carrack_core::wire::PROTOCOL_VERSION;
 use carrack_engine::agent::FarSide;
-use clap::ArgMatches;
+use clap::{Arg, Command};
 
+use crate::cli::flag::Switch;
+use crate::cli::flags::Flags;
 use crate::error::CommandError;
 use crate::exit;
 
+const HELLO: &str = "hello";
+const SUPPORTS: &str = "supports";
+const IN: &str = "in";
+const SYNC: Switch = Switch::new("sync", "Sync the program's own file before answering");
+const ONCE: Switch = Switch::new("once", "Remove the program's own file, and its directory");
+
+/// What clap knows of it. Not for people, and free to change with the protocol.
+pub fn command() -> Command {
+    Command::new("agent")
+        .hide(true)
+        .about("Speak the protocol on standard input and output")
+        .arg(Arg::new(HELLO).long(HELLO).value_name("NONCE").required_unless_present(SUPPORTS))
+        .arg(Arg::new(SUPPORTS).long(SUPPORTS).value_name("N").value_parser(clap::value_parser!(u32)))
+        .arg(Arg::new(IN).long(IN).value_name("DIR").value_parser(clap::value_parser!(PathBuf)))
+        .args([SYNC.arg(), ONCE.arg()])
+}
+
 /// Runs the verb: the protocol on standard input and output, or only whether it is spoken. Who says so repeats the nonce: an empty file that
 /// a shell takes for a program does not.
-pub fn run(matches: &ArgMatches) -> Result<u8, CommandError> {
-    let nonce = matches.get_one::<String>("hello").map(String::as_str).unwrap_or_default();
-    if let Some(version) = matches.get_one::<u32>("supports") {
+pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+    let nonce = flags.typed_one::<String>(HELLO).map(String::as_str).unwrap_or_default();
+    if let Some(version) = flags.typed_one::<u32>(SUPPORTS) {
         if *version != PROTOCOL_VERSION {
             return Ok(exit::OTHER);
         }
-        if matches.get_flag("sync") {
+        if flags.has(&SYNC) {
             own_file("sync the program", |path| match File::open(path)?.sync_all() {
                 // A file system that has nothing to wait for.
                 Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
@@ -32,14 +51,14 @@ pub fn run(matches: &ArgMatches) -> Result<u8, CommandError> {
         return Ok(if said.is_ok() { exit::DONE } else { exit::OTHER });
     }
     check_nonce(nonce)?;
-    if matches.get_flag("once") {
+    if flags.has(&ONCE) {
         // It runs on without its name. What cannot be removed costs room, and nothing else.
         let _ = own_file("remove the program", |path| {
             std::fs::remove_file(path)?;
             path.parent().map_or(Ok(()), std::fs::remove_dir)
         });
     }
-    if let Some(directory) = matches.get_one::<PathBuf>("in") {
+    if let Some(directory) = flags.typed_one::<PathBuf>(IN) {
         // Relative paths are below it: anywhere else they would be others.
         std::env::set_current_dir(directory)
             .map_err(|error| CommandError::file("go to", directory.as_os_str().as_encoded_bytes(), &error))?;
@@ -95,11 +114,11 @@ mod tests {
     #[test]
     fn supports_only_what_is_spoken() {
         for (version, code) in [(PROTOCOL_VERSION, exit::DONE), (PROTOCOL_VERSION + 1, exit::OTHER), (0, exit::OTHER)] {
-            let matches = crate::cli::command()
+            let matches = crate::command::tree::tree()
                 .try_get_matches_from(["carrack", "agent", "--supports", &version.to_string()])
                 .expect("a good line");
             let (_, matches) = matches.subcommand().expect("agent");
-            assert_eq!(run(matches), Ok(code));
+            assert_eq!(run(&Flags::new(matches, &|_| None)), Ok(code));
         }
     }
 }

@@ -1,15 +1,26 @@
 //! `carrack completions`: a script for a shell, from the tree of verbs and flags itself.
 
-use clap::ArgMatches;
+use clap::{Arg, Command};
 use clap_complete::{Shell, generate};
 
+use super::tree;
+use crate::cli::flags::Flags;
 use crate::error::CommandError;
+use crate::exit;
 use crate::output::stream;
-use crate::{cli, exit};
+
+const SHELL: &str = "shell";
+
+/// What clap knows of it.
+pub fn command() -> Command {
+    Command::new("completions")
+        .about("Print a completion script for a shell")
+        .arg(Arg::new(SHELL).value_name("SHELL").value_parser(["bash", "zsh", "fish"]).required(true))
+}
 
 /// Runs the verb.
-pub fn run(matches: &ArgMatches) -> Result<u8, CommandError> {
-    let name = matches.get_one::<String>("shell").map(String::as_str).unwrap_or_default();
+pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+    let name = flags.typed_one::<String>(SHELL).map(String::as_str).unwrap_or_default();
     let script = script(name)?;
     stream::print(&script)?;
     Ok(exit::DONE)
@@ -26,7 +37,7 @@ fn script(shell: &str) -> Result<Vec<u8>, CommandError> {
     };
     // Into memory first: the generator panics when its writer fails.
     let mut script = Vec::new();
-    generate(shell, &mut cli::people_command(), "carrack", &mut script);
+    generate(shell, &mut tree::people_tree(), "carrack", &mut script);
     Ok(script)
 }
 

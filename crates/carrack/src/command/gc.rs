@@ -1,20 +1,39 @@
 //! `carrack gc`: what transfers have left that nobody takes up again.
 
+use std::time::Duration;
+
 use carrack_core::path::{display_bytes, join};
 use carrack_core::tuning::LEFTOVER_AGE;
+use clap::Command;
 use serde_json::json;
 
 use super::place::Session;
+use super::reach::with_reach;
 use crate::cli::duration::parse_duration;
+use crate::cli::flag::{Place, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 use crate::output::json as objects;
 
+const OLDER_THAN: Value<Duration> =
+    Value::new("older-than", "TIME", parse_duration, "Only what nothing has changed for so long [default: 7d]");
+const DRY_RUN: Switch = Switch::short('n', "dry-run", "Show what would be removed, and remove nothing");
+const LOCATIONS: Place = Place::several("locations", "LOCATION");
+
+/// What clap knows of it.
+pub fn command() -> Command {
+    let verb = Command::new("gc")
+        .about("Remove what copies have left behind that nobody takes up again")
+        .args([OLDER_THAN.arg(), DRY_RUN.arg()])
+        .arg(LOCATIONS.arg().required(true));
+    with_reach(verb)
+}
+
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    let locations = flags.locations("locations")?;
-    let older = flags.parse("older-than", parse_duration)?.unwrap_or(LEFTOVER_AGE);
-    let dry_run = flags.has("dry-run");
+    let locations = flags.locations(&LOCATIONS)?;
+    let older = flags.get(&OLDER_THAN)?.unwrap_or(LEFTOVER_AGE);
+    let dry_run = flags.has(&DRY_RUN);
     let mut session = Session::new("gc", flags)?;
     session.each(&locations, |session, files, path| {
         let collected = files.collect(path, older, dry_run, &mut |mut found| {

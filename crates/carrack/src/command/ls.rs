@@ -1,14 +1,31 @@
 //! `carrack ls`: a directory as it is read, never held whole.
 
+use clap::Command;
+
 use super::entry;
 use super::place::Session;
+use super::reach::with_reach;
+use crate::cli::flag::{Place, Switch};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 
+const RECURSIVE: Switch = Switch::short('R', "recursive", "List what is below, too: paths relative to LOCATION");
+const LONG: Switch = Switch::short('l', "long", "Mode, size in bytes, modification time (UTC), name, target of a link");
+const LOCATION: Place = Place::one("location", "LOCATION");
+
+/// What clap knows of it.
+pub fn command() -> Command {
+    let verb = Command::new("ls")
+        .about("List a directory, or one file")
+        .args([RECURSIVE.arg(), LONG.arg()])
+        .arg(LOCATION.arg().required(true));
+    with_reach(verb)
+}
+
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    let location = flags.location("location")?;
-    let (recursive, long) = (flags.has("recursive"), flags.has("long"));
+    let location = flags.location(&LOCATION)?;
+    let (recursive, long) = (flags.has(&RECURSIVE), flags.has(&LONG));
     let mut session = Session::new("ls", flags)?;
     session.each(&[location], |session, files, path| {
         files.list(path, recursive, &mut |mut listed| {

@@ -10,14 +10,23 @@ use carrack_core::location::Location;
 use clap::Command;
 use clap_mangen::Man;
 
+use super::tree::tree;
+use crate::cli::flag::Place;
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
+use crate::exit;
 use crate::output::stream;
-use crate::{cli, exit};
+
+const DIRECTORY: Place = Place::one("directory", "DIR");
+
+/// What clap knows of it.
+pub fn command() -> Command {
+    Command::new("man").about("Print the manual page, or write one for each verb into DIR").arg(DIRECTORY.arg())
+}
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    match flags.locations("directory")?.pop() {
+    match flags.locations(&DIRECTORY)?.pop() {
         None => {
             let (_, page) = pages().remove(0);
             stream::print(&page)?;
@@ -42,7 +51,7 @@ fn write_pages(directory: &Path) -> io::Result<()> {
 /// File names and contents; `carrack.1` first.
 fn pages() -> Vec<(String, Vec<u8>)> {
     // clap's own "help" verb would get a page of its own.
-    let mut tree = cli::command().disable_help_subcommand(true);
+    let mut tree = tree().disable_help_subcommand(true);
     // Gives each verb the name `carrack-VERB`.
     tree.build();
     let mut pages = vec![page(&tree)];

@@ -1,13 +1,27 @@
 //! `carrack mkdir`.
 
+use clap::Command;
+
 use super::place::Session;
+use super::reach::with_reach;
+use crate::cli::flag::{Place, Switch};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 
+const PARENTS: Switch =
+    Switch::short('p', "parents", "Make missing directories above, too; one that exists is no error");
+const LOCATIONS: Place = Place::several("locations", "LOCATION");
+
+/// What clap knows of it.
+pub fn command() -> Command {
+    let verb = Command::new("mkdir").about("Make directories").arg(PARENTS.arg()).arg(LOCATIONS.arg().required(true));
+    with_reach(verb)
+}
+
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    let locations = flags.locations("locations")?;
-    let parents = flags.has("parents");
+    let locations = flags.locations(&LOCATIONS)?;
+    let parents = flags.has(&PARENTS);
     let mut session = Session::new("mkdir", flags)?;
     session.each(&locations, |session, files, path| {
         files.make_dir(path, parents)?;

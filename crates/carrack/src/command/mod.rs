@@ -4,7 +4,7 @@ mod agent;
 #[cfg(feature = "terminal")]
 mod completions;
 mod context;
-pub mod copy;
+mod copy;
 mod entry;
 mod gc;
 mod ls;
@@ -13,25 +13,56 @@ mod man;
 mod mkdir;
 mod mv;
 mod place;
+mod reach;
 mod rm;
 mod serve;
 mod stat;
 mod sum;
 mod token;
+pub mod tree;
 
 use std::ffi::OsString;
 
-use clap::ArgMatches;
+use clap::Command;
 
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 use crate::{cli, exit, output};
 
+/// A verb.
+struct Verb {
+    /// What it is called.
+    name: &'static str,
+    /// What clap knows of it: its flags and their help.
+    command: fn() -> Command,
+    /// Runs it, and answers with an exit code.
+    run: fn(&Flags) -> Result<u8, CommandError>,
+}
+
+/// All of them, in the order of the help text.
+const VERBS: &[Verb] = &[
+    Verb { name: "copy", command: copy::command, run: copy::run },
+    Verb { name: "ls", command: ls::command, run: ls::run },
+    Verb { name: "stat", command: stat::command, run: stat::run },
+    Verb { name: "mkdir", command: mkdir::command, run: mkdir::run },
+    Verb { name: "mv", command: mv::command, run: mv::run },
+    Verb { name: "rm", command: rm::command, run: rm::run },
+    Verb { name: "sum", command: sum::command, run: sum::run },
+    Verb { name: "gc", command: gc::command, run: gc::run },
+    Verb { name: "token", command: token::command, run: token::run },
+    Verb { name: "serve", command: serve::command, run: serve::run },
+    #[cfg(feature = "terminal")]
+    Verb { name: "completions", command: completions::command, run: completions::run },
+    #[cfg(feature = "terminal")]
+    Verb { name: "man", command: man::command, run: man::run },
+    Verb { name: "agent", command: agent::command, run: agent::run },
+];
+
 /// Runs a command line (the program's name first) and answers with the exit code.
 pub fn run(arguments: Vec<OsString>) -> u8 {
-    let tree = cli::command();
+    let tree = tree::tree();
     let arguments = cli::bare::with_verb(&tree, arguments);
-    let matches = match tree.try_get_matches_from(arguments) {
+    let matches = match tree.clone().try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(refusal) => {
             let text = refusal.render().to_string();
@@ -44,17 +75,21 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
         }
     };
     // clap has refused a line without a verb.
-    let Some((verb, matches)) = matches.subcommand() else {
+    let Some((name, matches)) = matches.subcommand() else {
         return exit::USAGE;
     };
-    let unknown = match cli::environment::check(verb, std::env::vars_os()) {
+    let unknown = match cli::environment::check(&tree, name, std::env::vars_os()) {
         Ok(unknown) => unknown,
         Err(error) => return told(Err(error), false),
     };
     unknown.iter().for_each(|note| output::say(note));
     let environment = |name: &str| std::env::var_os(name);
     let flags = Flags::new(matches, &environment);
-    told(dispatch(verb, matches, &flags), flags.has("json"))
+    let ended = match VERBS.iter().find(|verb| verb.name == name) {
+        Some(verb) => (verb.run)(&flags),
+        None => Err(CommandError::usage(format!("{name} is not a verb"))),
+    };
+    told(ended, flags.has_if_known(&reach::JSON))
 }
 
 fn told(ended: Result<u8, CommandError>, as_json: bool) -> u8 {
@@ -62,25 +97,4 @@ fn told(ended: Result<u8, CommandError>, as_json: bool) -> u8 {
         output::error(&error, as_json);
         error.exit_code()
     })
-}
-
-fn dispatch(verb: &str, matches: &ArgMatches, flags: &Flags) -> Result<u8, CommandError> {
-    match verb {
-        "copy" => copy::run(flags),
-        "ls" => ls::run(flags),
-        "stat" => stat::run(flags),
-        "mkdir" => mkdir::run(flags),
-        "mv" => mv::run(flags),
-        "rm" => rm::run(flags),
-        "sum" => sum::run(flags),
-        "gc" => gc::run(flags),
-        "serve" => serve::run(flags),
-        "token" => token::run(matches),
-        "agent" => agent::run(matches),
-        #[cfg(feature = "terminal")]
-        "completions" => completions::run(matches),
-        #[cfg(feature = "terminal")]
-        "man" => man::run(flags),
-        _ => Err(CommandError::usage(format!("{verb} is not a verb"))),
-    }
 }

@@ -4,15 +4,29 @@
 use carrack_core::path::{join, split_name};
 use carrack_core::report::{ErrorCode, Failure, ItemKind};
 use carrack_engine::files::Files;
+use clap::Command;
 
 use super::place::{Session, same_place};
+use super::reach::with_reach;
+use crate::cli::flag::Place;
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 
+const SOURCE: Place = Place::one("source", "SRC");
+const DESTINATION: Place = Place::one("destination", "DST");
+
+/// What clap knows of it.
+pub fn command() -> Command {
+    let verb = Command::new("mv")
+        .about("Rename within one place: both here, both on one host, or both at one node")
+        .args([SOURCE, DESTINATION].map(|place| place.arg().required(true)));
+    with_reach(verb)
+}
+
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    let source = flags.location("source")?;
-    let destination = flags.location("destination")?;
+    let source = flags.location(&SOURCE)?;
+    let destination = flags.location(&DESTINATION)?;
     let mut session = Session::new("mv", flags)?;
     session.path_of(&source)?;
     let to = session.path_of(&destination)?.to_vec();

@@ -11,7 +11,7 @@ use carrack_engine::files::Files;
 use serde_json::{Value, json};
 
 use super::context::context;
-use super::copy::options;
+use super::reach::{self, JSON, QUIET};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 use crate::output::lines::Lines;
@@ -49,13 +49,13 @@ impl<'a> Session<'a> {
     /// # Errors
     /// A usage error in the flags.
     pub fn new(verb: &'static str, flags: &'a Flags<'a>) -> Result<Self, CommandError> {
-        let json = flags.has("json");
-        let reach = options::reach(flags)?;
+        let json = flags.has(&JSON);
+        let reach = reach::reach(flags)?;
         let session = Self {
             verb,
             flags,
             json,
-            quiet: flags.has("quiet"),
+            quiet: flags.has(&QUIET),
             out: Lines::stdout(json),
             reach: Reach { push: slim::push(reach.push), ..reach },
             context: context(),
@@ -81,7 +81,7 @@ impl<'a> Session<'a> {
         for location in locations {
             self.path_of(location)?;
         }
-        self.credential = options::credential(self.flags, locations)?;
+        self.credential = reach::credential(self.flags, locations)?;
         for location in locations {
             let path = self.path_of(location)?.to_vec();
             let result = self.take(location).and_then(|(place, mut files)| {

@@ -3,15 +3,31 @@
 use carrack_core::path::{display_bytes, join};
 use carrack_core::report::ErrorCode;
 use carrack_engine::files::ListEntry;
+use clap::Command;
 
 use super::place::Session;
+use super::reach::with_reach;
+use crate::cli::flag::{Place, Switch};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 
+const RECURSIVE: Switch = Switch::short('r', "recursive", "Remove directories and what is in them");
+const FORCE: Switch = Switch::short('f', "force", "What is not there is no error");
+const LOCATIONS: Place = Place::several("locations", "LOCATION");
+
+/// What clap knows of it.
+pub fn command() -> Command {
+    let verb = Command::new("rm")
+        .about("Remove files, and with -r directories")
+        .args([RECURSIVE.arg(), FORCE.arg()])
+        .arg(LOCATIONS.arg().required(true));
+    with_reach(verb)
+}
+
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    let locations = flags.locations("locations")?;
-    let (recursive, force) = (flags.has("recursive"), flags.has("force"));
+    let locations = flags.locations(&LOCATIONS)?;
+    let (recursive, force) = (flags.has(&RECURSIVE), flags.has(&FORCE));
     for location in &locations {
         // All of them are looked at before the first is touched.
         if location.path().is_some_and(is_too_much) {

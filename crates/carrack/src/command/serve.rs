@@ -10,10 +10,12 @@ use carrack_core::path::display_bytes;
 use carrack_core::pin::format_pin;
 use carrack_engine::net::dial_rule::Network;
 use carrack_engine::node::{Access, NodeFacts, ServeOptions, serve};
-use serde_json::{Value, json};
+use clap::{ArgAction, Command};
+use serde_json::json;
 
 use super::context::stop;
 use crate::cli::DEFAULT_PORT;
+use crate::cli::flag::{Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::ports::parse_listen;
 use crate::error::CommandError;
@@ -21,27 +23,56 @@ use crate::exit;
 use crate::output::lines::Lines;
 use crate::output::{self, json as objects};
 
+const ROOT: Value<Vec<u8>> = Value::path("root", "DIR", "The directory; nothing outside is reachable [required]");
+const LISTEN: Value<SocketAddr> =
+    Value::new("listen", "ADDR:PORT", parse_listen, "Where to listen [default: [::]:7420]");
+const TOKEN_FILE: Value<Vec<u8>> =
+    Value::path("token-file", "FILE", "The bearer token clients must show [default: one is made and kept]");
+const ANONYMOUS: Switch =
+    Switch::new("anonymous", "Ask nobody who they are: whoever reaches the port reads and writes");
+const READ_ONLY: Switch = Switch::new("read-only", "Nothing may be written");
+const DIAL_TO: Value<Network> = Value::new(
+    "dial-to",
+    "CIDR",
+    Network::parse,
+    "Data connections may also be made to this network: loopback, or this host's [repeatable]",
+);
+const KEY_FILE: Value<Vec<u8>> =
+    Value::path("key-file", "FILE", "The node's private key [default: one is made and kept]");
+const JSON: Switch = Switch::new("json", "Say where it listens as JSON");
+
+/// What clap knows of it.
+pub fn command() -> Command {
+    Command::new("serve")
+        .about("Serve a directory of this host as a node, on one port")
+        .args([ROOT.arg(), LISTEN.arg()])
+        .arg(TOKEN_FILE.arg().conflicts_with(ANONYMOUS.name))
+        .args([ANONYMOUS.arg(), READ_ONLY.arg()])
+        .arg(DIAL_TO.arg().action(ArgAction::Append))
+        .args([KEY_FILE.arg(), JSON.arg()])
+}
+
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     carrack_sys::host::give_memory_back();
-    let path = |name: &str| flags.path(name).map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
-    let root = path("root")
+    let path = |flag| Ok::<_, CommandError>(flags.get(flag)?.map(|bytes| PathBuf::from(OsString::from_vec(bytes))));
+    let root = path(&ROOT)?
         .ok_or_else(|| CommandError::usage("serve needs --root DIR: what is not below it cannot be reached"))?;
-    let listen = flags.parse("listen", parse_listen)?;
-    let json = flags.has("json");
-    let anonymous = flags.has("anonymous");
+    let listen = flags.get(&LISTEN)?;
+    let json = flags.has(&JSON);
+    let anonymous = flags.has(&ANONYMOUS);
     let options = ServeOptions {
         root,
         listen: listen.unwrap_or(SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), DEFAULT_PORT)),
-        access: match path("token-file") {
+        access: match path(&TOKEN_FILE)? {
             // A flag outweighs the environment, where the token file may come from.
             _ if anonymous => Access::Anonymous,
             Some(file) => Access::TokenFile(file),
             None => Access::Generated,
         },
-        read_only: flags.has("read-only"),
-        dial_to: flags.parse_all("dial-to", Network::parse)?,
-        key_file: path("key-file"),
+        read_only: flags.has(&READ_ONLY),
+        dial_to: flags.all(&DIAL_TO)?,
+        key_file: path(&KEY_FILE)?,
         stop: stop(),
         ready: Box::new(move |facts| announce(facts, anonymous, json)),
     };
@@ -63,7 +94,7 @@ fn announce(facts: &NodeFacts, anonymous: bool, as_json: bool) {
     }
 }
 
-fn fields(facts: &NodeFacts, anonymous: bool) -> Value {
+fn fields(facts: &NodeFacts, anonymous: bool) -> serde_json::Value {
     let path = |path: &Path| objects::with_path(json!({}), path.as_os_str().as_bytes());
     json!({
         "address": facts.address.to_string(),

@@ -7,19 +7,40 @@ use std::io::IsTerminal;
 use carrack_core::path::{display_bytes, join};
 use carrack_core::report::{FileDigests, ItemKind};
 use carrack_engine::files::{Files, SumEntry};
+use clap::Command;
 use data_encoding::HEXLOWER;
 use serde_json::json;
 
-use super::copy::options;
 use super::place::Session;
+use super::reach::with_reach;
+use crate::cli::digests::parse_digests;
+use crate::cli::flag::{Place, Value};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 use crate::output::{json as objects, manifest};
+use carrack_core::request::Digests;
+
+const DIGEST: Value<Digests> = Value::new(
+    "digest",
+    "LIST",
+    parse_digests,
+    "blake3 or xxh128, adler32, crc32c, separated by commas [default: blake3]",
+);
+const LOCATIONS: Place = Place::several("locations", "LOCATION");
+
+/// What clap knows of it.
+pub fn command() -> Command {
+    let verb = Command::new("sum")
+        .about("Print digests where the files are: one kind as b3sum or xxhsum prints it, several with their names")
+        .arg(DIGEST.arg())
+        .arg(LOCATIONS.arg().required(true));
+    with_reach(verb)
+}
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    let locations = flags.locations("locations")?;
-    let digests = options::sum_digests(flags)?;
+    let locations = flags.locations(&LOCATIONS)?;
+    let digests = wanted(flags)?;
     let terminal = std::io::stdout().is_terminal();
     let mut session = Session::new("sum", flags)?;
     session.each(&locations, |session, files, path| {
@@ -27,6 +48,15 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         files.sum(path, digests, &mut |entry| tell(session, &named(path, directory, &entry), entry, terminal))
     })?;
     session.finish()
+}
+
+/// The digests that were asked for, and no other.
+fn wanted(flags: &Flags) -> Result<Digests, CommandError> {
+    match flags.get(&DIGEST)? {
+        None => Ok(Digests::BLAKE3),
+        Some(Digests::NONE) => Err(CommandError::usage("--digest none: a sum of nothing")),
+        Some(digests) => Ok(digests),
+    }
 }
 
 /// A name as b3sum would have printed it: beginning with what was typed.

@@ -10,37 +10,61 @@ use carrack_core::limits;
 use carrack_core::location::NodeAddress;
 use carrack_core::path::display_bytes;
 use carrack_engine::control::token;
-use clap::ArgMatches;
+use clap::Command;
 use serde_json::json;
 
+use super::reach::JSON;
+use crate::cli::flag::Place;
+use crate::cli::flags::Flags;
 use crate::cli::location::parse_node_name;
 use crate::error::CommandError;
 use crate::exit;
 use crate::output::lines::Lines;
 use crate::output::{json as objects, say};
 
+const NODE: Place = Place::one("node", "NODE");
+const NODES: Place = Place::several("nodes", "NODE...");
+const FILE: Place = Place::one("file", "FILE");
+
+/// What clap knows of it.
+pub fn command() -> Command {
+    let node = |place: Place| place.arg().required(true).help("HOST[:PORT], or a carrack:// location there");
+    let add = Command::new("add")
+        .about("Keep a node's token; read from FILE, or from standard input")
+        .arg(node(NODE))
+        .arg(FILE.arg().help("A file that nobody but you may read; - is standard input"));
+    let rm = Command::new("rm").about("Forget the tokens of nodes").arg(node(NODES));
+    let list =
+        Command::new("list").visible_alias("ls").about("Name the nodes for which tokens are kept; no token is shown");
+    Command::new("token")
+        .about("Keep the bearer tokens of nodes, each in a file that only its node is shown")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .arg(JSON.arg().global(true))
+        .subcommands([add, rm, list])
+}
+
 /// Runs the verb.
-pub fn run(matches: &ArgMatches) -> Result<u8, CommandError> {
-    let Some((action, matches)) = matches.subcommand() else {
+pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+    let Some((action, flags)) = flags.subcommand() else {
         return Err(CommandError::usage("token needs add, rm or list"));
     };
-    let json = matches.get_flag("json");
+    let json = flags.has(&JSON);
     match action {
-        "add" => add(matches, json)?,
-        "rm" => rm(matches, json)?,
+        "add" => add(&flags, json)?,
+        "rm" => rm(&flags, json)?,
         _ => list(json)?,
     }
     Ok(exit::DONE)
 }
 
-fn nodes(matches: &ArgMatches) -> Result<Vec<NodeAddress>, CommandError> {
-    let typed = matches.get_many::<std::ffi::OsString>("nodes").unwrap_or_default();
-    typed.map(|text| parse_node_name(text.as_bytes()).map_err(CommandError::usage)).collect()
+fn nodes(flags: &Flags, place: &Place) -> Result<Vec<NodeAddress>, CommandError> {
+    flags.words(place).map(|text| parse_node_name(text.as_bytes()).map_err(CommandError::usage)).collect()
 }
 
-fn add(matches: &ArgMatches, json: bool) -> Result<(), CommandError> {
-    let node = nodes(matches)?.pop().ok_or_else(|| CommandError::usage("token add needs a node"))?;
-    let file = matches.get_one::<std::ffi::OsString>("file").filter(|file| *file != "-");
+fn add(flags: &Flags, json: bool) -> Result<(), CommandError> {
+    let node = nodes(flags, &NODE)?.pop().ok_or_else(|| CommandError::usage("token add needs a node"))?;
+    let file = flags.words(&FILE).next().filter(|file| *file != "-");
     let read = match file {
         Some(file) => token::read_token(Path::new(file))?.into_bytes(),
         None => from_standard_input(&node)?,
@@ -62,8 +86,8 @@ fn from_standard_input(node: &NodeAddress) -> Result<Vec<u8>, CommandError> {
     Ok(bytes)
 }
 
-fn rm(matches: &ArgMatches, json: bool) -> Result<(), CommandError> {
-    for node in nodes(matches)? {
+fn rm(flags: &Flags, json: bool) -> Result<(), CommandError> {
+    for node in nodes(flags, &NODES)? {
         token::forget(&node)?;
         tell(json, &node.known_as(), Path::new(""), |_| format!("the token for {node} is forgotten"))?;
     }

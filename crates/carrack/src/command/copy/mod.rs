@@ -1,7 +1,8 @@
 //! `carrack SRC... DST`: the engine copies, the output tells.
 
-pub mod flags;
-pub mod options;
+mod options;
+
+pub use options::command;
 
 use std::time::Instant;
 

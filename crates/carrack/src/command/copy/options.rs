@@ -1,4 +1,5 @@
-//! Flags → [`CopyRequest`], [`Reach`] and how to say what happens.
+//! The flags of `carrack copy`, which are also those of `carrack SRC... DST`, and what they ask for: a [`CopyRequest`], and how to say what
+//! happens.
 
 use std::time::Duration;
 
@@ -7,26 +8,183 @@ use carrack_core::location::Location;
 use carrack_core::path::display_bytes;
 use carrack_core::request::{
     CongestionControl, CopyOptions, CopyRequest, Credential, Digests, Durability, Encrypt, Existing, LinkKind,
-    MainDigest, Push, Reach, Verify, are_one_node,
+    MainDigest, Reach, Verify, are_one_node,
 };
-use carrack_core::words;
+use clap::{Arg, ArgAction, Command};
 
-use crate::cli::duration::parse_duration;
+use crate::cli::digests::parse_digests;
+use crate::cli::duration::{parse_duration, parse_timeout};
 use crate::cli::files_from::read_list;
+use crate::cli::flag::{Place, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::location::parse_host;
 use crate::cli::ports::parse_ports;
 use crate::cli::size::{parse_block, parse_rate};
-use crate::cli::words::split_words;
+use crate::command::reach::{self, JSON, QUIET, TOKEN_FILE, reach};
 use crate::error::CommandError;
 use crate::output::{BarChoice, OutputOptions};
 
 /// Between two progress lines where there is no bar.
 const STATS_INTERVAL: Duration = Duration::from_secs(5);
 
+// What is copied.
+const LOCATIONS: Place = Place::several("locations", "SRC... DST");
+const DRY_RUN: Switch = Switch::short('n', "dry-run", "Say what would be copied; move nothing");
+const NO_CLOBBER: Switch = Switch::new("no-clobber", "Leave names that exist already");
+const EXISTING: Switch = Switch::new("existing", "Write only over names that exist");
+const UPDATE: Switch = Switch::short('u', "update", "Replace what exists only if the source is newer");
+const FILES_FROM: Value<Vec<u8>> = Value::path(
+    "files-from",
+    "FILE",
+    "Of what is named, only the paths in FILE and what is below them, relative to the destination, one a line, as \
+     --failed-list writes them; - is standard input",
+);
+const VERIFY: Value<Verify> = Value::word("verify", "HOW", Verify::ALL, "[default: wire]");
+const DIGEST: Value<Digests> = Value::new(
+    "digest",
+    "LIST",
+    parse_digests,
+    "blake3, or xxh128 in its place, of each block: cheap, finds accidents but no forger, and no digest of whole files; \
+     adler32, crc32c besides; separated by commas; none needs --verify none [default: blake3]",
+);
+const MANIFEST: Value<Vec<u8>> = Value::path(
+    "manifest",
+    "FILE",
+    "Write the BLAKE3 digest of every copied file, for `b3sum -c` in the destination; - is standard output",
+);
+
+// How it is copied.
+const STREAMS: Value<Option<u16>> = Value::new("streams", "N|auto", parse_streams, "Data connections [default: auto]");
+const BLOCK: Value<u32> = Value::new(
+    "block",
+    "SIZE",
+    parse_block,
+    "Unit of sending and repair, a power of two, 64K to 64M [default: 256K for files up to 1G, 1M up to 256G, else 4M]",
+);
+const CONGESTION: Value<CongestionControl> = Value::new(
+    "congestion",
+    "NAME",
+    parse_congestion,
+    "Congestion control of the sending host's TCP, like cubic or bbr [default: that host's]",
+);
+const BWLIMIT: Value<Option<u64>> =
+    Value::new("bwlimit", "RATE", parse_rate, "At most so many bytes a second, like 100MB; 0 is no limit");
+const ENCRYPT: Value<Encrypt> = Value::word("encrypt", "HOW", Encrypt::ALL, "[default: tls]");
+
+// What becomes of faults.
+const DURABLE: Value<Durability> = Value::word("durable", "HOW", Durability::ALL, "[default: group]");
+const ALLOW_GROWING: Switch = Switch::new("allow-growing", "A source may grow: copy what it had when it was listed");
+const RETRIES: Value<u32> = Value::new(
+    "retries",
+    "N",
+    parse_retries,
+    "Attempts in a row that may get nowhere when a connection or a node is lost; 0 is one attempt only [default: 40]",
+);
+const DEADLINE: Value<Duration> =
+    Value::new("deadline", "TIME", parse_timeout, "Give up after so long in all, like 6h [default: none]");
+const NO_RESUME: Switch = Switch::new("no-resume", "Use nothing that an earlier attempt has left, and remove it");
+const FAILED_LIST: Value<Vec<u8>> =
+    Value::path("failed-list", "FILE", "Write the paths of the items that failed, one a line, for --files-from");
+
+// Between which hosts, and how they meet; see also `reach`.
+const SOURCE_TOKEN_FILE: Value<Vec<u8>> = Value::path(
+    "source-token-file",
+    "FILE",
+    "The bearer token for the source's node, where the destination is on another",
+);
+const DESTINATION_TOKEN_FILE: Value<Vec<u8>> =
+    Value::path("destination-token-file", "FILE", "The bearer token for the destination's node");
+const PORTS: Value<(u16, u16)> = Value::new(
+    "ports",
+    "LO-HI",
+    parse_ports,
+    "Ports to accept data connections on, at the side that listens (a node has its own) [default: any]",
+);
+const DATA_ADDRESS: Value<String> =
+    Value::new("data-address", "ADDR", parse_data_address, "Where data connections go [default: where ssh went]");
+const LINK: Value<LinkKind> = Value::word("link", "KIND", LinkKind::BETWEEN_HOSTS, "[default: the first that works]");
+
+// What is said of it.
+const VERBOSE: Switch = Switch::short('v', "verbose", "Name every file; twice: with its size and digest");
+const LOG_FILE: Value<Vec<u8>> = Value::path("log-file", "FILE", "Append what is said to FILE, with the time");
+const PROGRESS: Switch = Switch::short('P', "progress", "Draw the bar even where there seems to be no terminal");
+const NO_PROGRESS: Switch = Switch::new("no-progress", "No bar and no progress lines");
+const STATS: Value<Duration> = Value::new(
+    "stats",
+    "TIME",
+    parse_duration,
+    "How often a progress line is printed where no bar is drawn; 0 is never [default: 5s]",
+);
+
+// What people type from habit, and what is always so: directories recurse, modes and times are kept.
+const RECURSIVE: Switch = Switch::short('r', "recursive", "Always on");
+const ARCHIVE: Switch = Switch::short('a', "archive", "Always on");
+const PRESERVE: Switch = Switch::short('p', "preserve", "Always on");
+
+/// What clap knows of the verb.
+pub fn command() -> Command {
+    let headed = |heading: &'static str, args: Vec<Arg>| args.into_iter().map(move |arg| arg.help_heading(heading));
+    Command::new("copy")
+        .visible_alias("cp")
+        .about("Copy files and trees; the same as `carrack SRC... DST`")
+        .override_usage("carrack [copy] [OPTIONS] SRC... DST")
+        .arg(LOCATIONS.arg().help("What to copy, and last where it goes"))
+        .args(headed("What", what()))
+        .args(headed("How", how()))
+        .args(headed("Faults", faults()))
+        .args(reach::args())
+        .args(headed("Hosts", hosts()))
+        .args(headed("Output", said()))
+        .args([RECURSIVE, ARCHIVE, PRESERVE].map(|flag| flag.arg().hide(true)))
+}
+
+fn what() -> Vec<Arg> {
+    vec![
+        DRY_RUN.arg(),
+        NO_CLOBBER.arg().visible_alias("ignore-existing").conflicts_with_all([EXISTING.name, UPDATE.name]),
+        EXISTING.arg().conflicts_with(UPDATE.name),
+        UPDATE.arg(),
+        FILES_FROM.arg(),
+        VERIFY.arg(),
+        DIGEST.arg(),
+        MANIFEST.arg().conflicts_with(DRY_RUN.name),
+    ]
+}
+
+fn how() -> Vec<Arg> {
+    vec![STREAMS.arg(), BLOCK.arg(), CONGESTION.arg(), BWLIMIT.arg(), ENCRYPT.arg()]
+}
+
+fn faults() -> Vec<Arg> {
+    vec![
+        DURABLE.arg(),
+        ALLOW_GROWING.arg(),
+        RETRIES.arg(),
+        DEADLINE.arg(),
+        NO_RESUME.arg(),
+        FAILED_LIST.arg().conflicts_with(DRY_RUN.name),
+    ]
+}
+
+fn hosts() -> Vec<Arg> {
+    vec![SOURCE_TOKEN_FILE.arg(), DESTINATION_TOKEN_FILE.arg(), PORTS.arg(), DATA_ADDRESS.arg(), LINK.arg()]
+}
+
+fn said() -> Vec<Arg> {
+    vec![
+        VERBOSE.arg().action(ArgAction::Count),
+        QUIET.arg().conflicts_with_all([VERBOSE.name, PROGRESS.name]),
+        JSON.arg(),
+        LOG_FILE.arg(),
+        PROGRESS.arg().conflicts_with(NO_PROGRESS.name),
+        NO_PROGRESS.arg(),
+        STATS.arg(),
+    ]
+}
+
 /// Everything that `carrack copy` was asked for.
 pub fn copy(flags: &Flags) -> Result<(CopyRequest, OutputOptions), CommandError> {
-    let mut sources = flags.locations("locations")?;
+    let mut sources = flags.locations(&LOCATIONS)?;
     let destination = match (sources.pop(), sources.is_empty()) {
         (Some(destination), false) => destination,
         (last, _) => return Err(missing_location(last)),
@@ -85,16 +243,16 @@ fn check_standard_output(destination: &Location, output: &OutputOptions) -> Resu
 }
 
 fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Result<CopyOptions, CommandError> {
-    let files_from = flags.path("files-from");
+    let files_from = flags.get(&FILES_FROM)?;
     if files_from.as_deref() == Some(b"-") && takes_stdin {
         return Err(CommandError::usage("the source - and --files-from - would both be read from standard input"));
     }
     let default = CopyOptions::default();
-    let verify = flags.parse("verify", Verify::parse)?.unwrap_or(default.verify);
+    let verify = flags.get(&VERIFY)?.unwrap_or(default.verify);
     if verify == Verify::Source && takes_stdin {
         return Err(CommandError::usage("--verify source reads the source twice, and standard input can be read once"));
     }
-    let encrypt = flags.parse("encrypt", Encrypt::parse)?.unwrap_or(default.encrypt);
+    let encrypt = flags.get(&ENCRYPT)?.unwrap_or(default.encrypt);
     let digest = copied_digests(flags, verify, encrypt)?.unwrap_or(default.digest);
     if output.manifest.is_some() && digest.main != Some(MainDigest::Blake3) {
         let left_out = digest.main.map_or("none", MainDigest::name);
@@ -102,31 +260,36 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
         return Err(CommandError::usage(message));
     }
     Ok(CopyOptions {
-        dry_run: flags.has("dry-run"),
+        dry_run: flags.has(&DRY_RUN),
         existing: existing(flags),
         verify,
         digest,
         encrypt,
-        streams: flags.parse("streams", parse_streams)?.unwrap_or(default.streams),
-        block_bytes: flags.parse("block", parse_block)?,
-        congestion: flags.parse("congestion", parse_congestion)?,
-        rate_limit: flags.parse("bwlimit", parse_rate)?.unwrap_or(default.rate_limit),
-        reach: reach(flags)?,
+        streams: flags.get(&STREAMS)?.unwrap_or(default.streams),
+        block_bytes: flags.get(&BLOCK)?,
+        congestion: flags.get(&CONGESTION)?,
+        rate_limit: flags.get(&BWLIMIT)?.unwrap_or(default.rate_limit),
+        reach: Reach {
+            ports: flags.get(&PORTS)?,
+            data_address: flags.get(&DATA_ADDRESS)?,
+            link: flags.get(&LINK)?,
+            ..reach(flags)?
+        },
         source_credential: default.source_credential,
         destination_credential: default.destination_credential,
         item_events: output.wants_items(),
-        durability: flags.parse("durable", Durability::parse)?.unwrap_or(default.durability),
-        allow_growing: flags.has("allow-growing"),
-        retries: flags.parse("retries", parse_retries)?.unwrap_or(default.retries),
-        deadline: flags.parse("deadline", parse_timeout)?,
-        resume: !flags.has("no-resume"),
+        durability: flags.get(&DURABLE)?.unwrap_or(default.durability),
+        allow_growing: flags.has(&ALLOW_GROWING),
+        retries: flags.get(&RETRIES)?.unwrap_or(default.retries),
+        deadline: flags.get(&DEADLINE)?,
+        resume: !flags.has(&NO_RESUME),
         only: files_from.map(|path| read_list(&path)).transpose()?,
     })
 }
 
 /// The digests of a copy: BLAKE3 is among them where XXH3-128 is not, because blocks are verified by one of them.
 fn copied_digests(flags: &Flags, verify: Verify, encrypt: Encrypt) -> Result<Option<Digests>, CommandError> {
-    let Some(digests) = flags.parse("digest", parse_digests)? else {
+    let Some(digests) = flags.get(&DIGEST)? else {
         // What nothing is verified by need not be computed. In the clear it is what keeps others from altering the content, and that is
         // not given up by the way.
         return Ok((verify == Verify::None && encrypt != Encrypt::None).then_some(Digests::NONE));
@@ -143,29 +306,15 @@ fn copied_digests(flags: &Flags, verify: Verify, encrypt: Encrypt) -> Result<Opt
 
 fn existing(flags: &Flags) -> Existing {
     // clap has refused more than one of them.
-    if flags.has("no-clobber") {
+    if flags.has(&NO_CLOBBER) {
         Existing::Keep
-    } else if flags.has("existing") {
+    } else if flags.has(&EXISTING) {
         Existing::Only
-    } else if flags.has("update") {
+    } else if flags.has(&UPDATE) {
         Existing::Older
     } else {
         Existing::Replace
     }
-}
-
-/// How hosts are reached; flags that the verb does not have keep their default.
-pub fn reach(flags: &Flags) -> Result<Reach, CommandError> {
-    let default = Reach::default();
-    Ok(Reach {
-        rsh: flags.parse("rsh", split_words)?.unwrap_or(default.rsh),
-        remote_path: flags.parse("remote-path", parse_remote_path)?,
-        push: if flags.has("no-push") { Push::Never } else { Push::Itself },
-        ports: flags.parse("ports", parse_ports)?,
-        data_address: flags.parse("data-address", parse_data_address)?,
-        link: flags.parse("link", |text| words::parse_among(text, LinkKind::BETWEEN_HOSTS))?,
-        connect_timeout: flags.parse("connect-timeout", parse_timeout)?.unwrap_or(default.connect_timeout),
-    })
 }
 
 /// What the node of the sources is shown, and what the node of the destination is. One file for two nodes is refused: each would learn the
@@ -175,10 +324,10 @@ fn credentials(
     sources: &[Location],
     destination: &Location,
 ) -> Result<(Credential, Credential), CommandError> {
-    let general = flags.given("token-file");
+    let general = flags.given(&TOKEN_FILE);
     let are_one = are_one_node(sources.iter().chain([destination]).filter_map(Location::node));
-    let of_end = |name: &str, location: Option<&Location>| {
-        let own = flags.given(name);
+    let of_end = |flag, location: Option<&Location>| {
+        let own = flags.given(flag);
         let node = location.and_then(Location::node);
         match (own, &general, node) {
             // The environment may hold what another command needs.
@@ -197,85 +346,33 @@ fn credentials(
             _ => Ok(Credential::Found),
         }
     };
-    Ok((of_end("source-token-file", sources.first())?, of_end("destination-token-file", Some(destination))?))
-}
-
-/// What the nodes are shown that a verb goes to.
-pub fn credential(flags: &Flags, locations: &[Location]) -> Result<Credential, CommandError> {
-    let nodes = || locations.iter().filter_map(Location::node);
-    match flags.given("token-file") {
-        Some(given) if !are_one_node(nodes()) => Err(CommandError::usage(format!(
-            "{} names one token, and the locations are on several nodes: each would learn the token of the others",
-            given.origin
-        ))
-        .hint("name one node at a time, or keep each node's token once: carrack token add HOST:PORT <FILE")),
-        Some(given) => Ok(Credential::File(given.value)),
-        None if are_one_node(nodes()) => Ok(Credential::Found),
-        None => Ok(Credential::Found.of_several()),
-    }
+    Ok((of_end(&SOURCE_TOKEN_FILE, sources.first())?, of_end(&DESTINATION_TOKEN_FILE, Some(destination))?))
 }
 
 fn output(flags: &Flags) -> Result<OutputOptions, CommandError> {
     Ok(OutputOptions {
-        verbose: flags.count("verbose"),
-        quiet: flags.has("quiet"),
-        json: flags.has("json"),
-        log_file: flags.path("log-file"),
+        verbose: flags.count(&VERBOSE),
+        quiet: flags.has(&QUIET),
+        json: flags.has(&JSON),
+        log_file: flags.get(&LOG_FILE)?,
         // clap refuses both on the command line; the environment may still name one.
-        manifest: flags.path("manifest").filter(|_| !flags.has("dry-run")),
+        manifest: flags.get(&MANIFEST)?.filter(|_| !flags.has(&DRY_RUN)),
         failed_list: failed_list(flags)?,
-        bar: match (flags.has("progress"), flags.has("no-progress")) {
+        bar: match (flags.has(&PROGRESS), flags.has(&NO_PROGRESS)) {
             (true, _) => BarChoice::Always,
             (_, true) => BarChoice::Never,
             _ => BarChoice::Terminal,
         },
-        stats: flags.parse("stats", parse_duration)?.unwrap_or(STATS_INTERVAL),
-        dry_run: flags.has("dry-run"),
+        stats: flags.get(&STATS)?.unwrap_or(STATS_INTERVAL),
+        dry_run: flags.has(&DRY_RUN),
     })
 }
 
 fn failed_list(flags: &Flags) -> Result<Option<Vec<u8>>, CommandError> {
-    match flags.path("failed-list").filter(|_| !flags.has("dry-run")) {
+    match flags.get(&FAILED_LIST)?.filter(|_| !flags.has(&DRY_RUN)) {
         Some(path) if path == b"-" => Err(CommandError::usage("--failed-list needs a file: it is written at the end")),
         path => Ok(path),
     }
-}
-
-/// The digests of `carrack sum`: those that were asked for, and no other.
-pub fn sum_digests(flags: &Flags) -> Result<Digests, CommandError> {
-    match flags.parse("digest", parse_digests)? {
-        None => Ok(Digests::BLAKE3),
-        Some(Digests::NONE) => Err(CommandError::usage("--digest none: a sum of nothing")),
-        Some(digests) => Ok(digests),
-    }
-}
-
-fn parse_digests(text: &str) -> Result<Digests, String> {
-    if text == "none" {
-        return Ok(Digests::NONE);
-    }
-    let mut digests = Digests::NONE;
-    for name in text.split(',') {
-        let main = match name {
-            "blake3" => MainDigest::Blake3,
-            "xxh128" => MainDigest::Xxh128,
-            "adler32" => {
-                digests.adler32 = true;
-                continue;
-            }
-            "crc32c" => {
-                digests.crc32c = true;
-                continue;
-            }
-            _ => {
-                return Err(format!("{name:?} is not a digest: use blake3, xxh128, adler32, crc32c, or none alone"));
-            }
-        };
-        if digests.main.replace(main).is_some_and(|other| other != main) {
-            return Err("blake3 and xxh128 are not computed together: name one of them".to_owned());
-        }
-    }
-    Ok(digests)
 }
 
 fn parse_retries(text: &str) -> Result<u32, String> {
@@ -299,28 +396,11 @@ fn parse_streams(text: &str) -> Result<Option<u16>, String> {
     }
 }
 
-fn parse_timeout(text: &str) -> Result<Duration, String> {
-    match parse_duration(text)? {
-        Duration::ZERO => Err("a timeout of nothing would let nothing happen".to_owned()),
-        timeout => Ok(timeout),
-    }
-}
-
 fn parse_data_address(text: &str) -> Result<String, String> {
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     match bare.parse::<std::net::IpAddr>() {
         Ok(_) => Ok(bare.to_owned()),
         Err(_) => parse_host(text.as_bytes()),
-    }
-}
-
-fn parse_remote_path(text: &str) -> Result<String, String> {
-    let shown = display_bytes(text.as_bytes());
-    match text.chars().next() {
-        None => Err("the path is empty".to_owned()),
-        Some('-') => Err(format!("{shown} starts with a dash")),
-        _ if text.contains(char::is_control) => Err(format!("{shown} contains a control character")),
-        _ => Ok(text.to_owned()),
     }
 }
 

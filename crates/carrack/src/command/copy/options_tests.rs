@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 
 use super::*;
-use crate::cli::{bare, command};
+use carrack_core::request::Push;
+
+use crate::cli::bare;
+use crate::command::tree::tree;
 use crate::exit;
 
 type Parsed = Result<(CopyRequest, OutputOptions), CommandError>;
@@ -12,7 +15,7 @@ type Parsed = Result<(CopyRequest, OutputOptions), CommandError>;
 /// Words are split at spaces; `None` if clap itself refuses the line.
 fn parse_with(line: &str, variables: &[(&str, &str)]) -> Option<Parsed> {
     let words = std::iter::once("carrack").chain(line.split(' ')).map(OsString::from).collect();
-    let tree = command();
+    let tree = tree();
     let matches = tree.clone().try_get_matches_from(bare::with_verb(&tree, words)).ok()?;
     let (verb, matches) = matches.subcommand()?;
     assert_eq!(verb, "copy");

@@ -1,0 +1,91 @@
+//! Flags of every verb that reaches other hosts: how they are reached, which token their node is shown, and how the verb says what happened.
+
+use std::time::Duration;
+
+use carrack_core::location::Location;
+use carrack_core::path::display_bytes;
+use carrack_core::request::{Credential, Push, Reach, are_one_node};
+use clap::{Arg, Command};
+
+use crate::cli::duration::parse_timeout;
+use crate::cli::flag::{Switch, Value};
+use crate::cli::flags::Flags;
+use crate::cli::words::split_words;
+use crate::error::CommandError;
+
+const RSH: Value<Vec<String>> =
+    Value::new("rsh", "COMMAND", split_words, "The ssh command and its arguments [default: ssh]").letter('e');
+const REMOTE_PATH: Value<String> =
+    Value::new("remote-path", "PATH", parse_remote_path, "Where the remote carrack is, if not on the PATH there");
+const NO_PUSH: Switch = Switch::new("no-push", "Never put the program on a host that has none");
+const CONNECT_TIMEOUT: Value<Duration> = Value::new(
+    "connect-timeout",
+    "TIME",
+    parse_timeout,
+    "From starting ssh, or connecting to a node, to its first word; typing a password counts [default: 60s]",
+);
+/// The token of the node, where there is one node.
+pub const TOKEN_FILE: Value<Vec<u8>> = Value::path(
+    "token-file",
+    "FILE",
+    "The bearer token for the node, which nobody but you may read [default: the one kept by `carrack token add`, else \
+     BEARER_TOKEN, BEARER_TOKEN_FILE, bt_uUID]",
+);
+/// Errors only.
+pub const QUIET: Switch = Switch::short('q', "quiet", "Print errors only");
+/// For programs.
+pub const JSON: Switch = Switch::new("json", "One JSON object a line on standard output");
+
+/// Adds the flags of a file verb.
+pub fn with_reach(verb: Command) -> Command {
+    verb.args(args()).args([QUIET, JSON].map(|flag| flag.arg().help_heading("Output")))
+}
+
+/// Flags that say how hosts are reached.
+pub fn args() -> [Arg; 5] {
+    [RSH.arg(), REMOTE_PATH.arg(), NO_PUSH.arg(), CONNECT_TIMEOUT.arg(), TOKEN_FILE.arg()]
+        .map(|arg| arg.help_heading("Hosts"))
+}
+
+/// How hosts are reached.
+///
+/// # Errors
+/// A usage error in the flags.
+pub fn reach(flags: &Flags) -> Result<Reach, CommandError> {
+    let default = Reach::default();
+    Ok(Reach {
+        rsh: flags.get(&RSH)?.unwrap_or(default.rsh),
+        remote_path: flags.get(&REMOTE_PATH)?,
+        push: if flags.has(&NO_PUSH) { Push::Never } else { Push::Itself },
+        connect_timeout: flags.get(&CONNECT_TIMEOUT)?.unwrap_or(default.connect_timeout),
+        ..default
+    })
+}
+
+/// What the nodes are shown that a verb goes to.
+///
+/// # Errors
+/// One token for several nodes.
+pub fn credential(flags: &Flags, locations: &[Location]) -> Result<Credential, CommandError> {
+    let nodes = || locations.iter().filter_map(Location::node);
+    match flags.given(&TOKEN_FILE) {
+        Some(given) if !are_one_node(nodes()) => Err(CommandError::usage(format!(
+            "{} names one token, and the locations are on several nodes: each would learn the token of the others",
+            given.origin
+        ))
+        .hint("name one node at a time, or keep each node's token once: carrack token add HOST:PORT <FILE")),
+        Some(given) => Ok(Credential::File(given.value)),
+        None if are_one_node(nodes()) => Ok(Credential::Found),
+        None => Ok(Credential::Found.of_several()),
+    }
+}
+
+fn parse_remote_path(text: &str) -> Result<String, String> {
+    let shown = display_bytes(text.as_bytes());
+    match text.chars().next() {
+        None => Err("the path is empty".to_owned()),
+        Some('-') => Err(format!("{shown} starts with a dash")),
+        _ if text.contains(char::is_control) => Err(format!("{shown} contains a control character")),
+        _ => Ok(text.to_owned()),
+    }
+}

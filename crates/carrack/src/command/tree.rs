@@ -1,0 +1,94 @@
+//! The tree of verbs and flags, each from its verb's file: what clap parses, and what help, manual and completions are made from.
+
+use std::sync::LazyLock;
+
+use clap::Command;
+
+use super::VERBS;
+use crate::exit;
+
+const ABOUT: &str = "Moves research data between machines: parallel, encrypted, verified";
+
+const NOTES: &str = "\
+`carrack SRC... DST` is `carrack copy SRC... DST`: its flags are in `carrack help copy`.
+
+Locations:
+  PATH                        here (./a:b if it has a colon)
+  [USER@]HOST:PATH            over ssh; an IPv6 address in brackets
+  carrack://NODE[:PORT]/PATH[#sha256:FINGERPRINT]
+                              a `carrack serve`, by default on port 7420
+  -                           standard input or output
+  zero:SIZE  random:SIZE      sources for measuring
+  null:                       a sink for measuring
+
+SRC/ with a slash at its end means its contents, as in rsync. A SIZE is a number with K, M, G,
+T (1024ⁿ) or KB, MB, GB, TB (1000ⁿ).
+
+Environment:
+  CARRACK_<FLAG>              a value for a flag that is not given, for instance CARRACK_STREAMS=8
+  NO_COLOR                    honoured: nothing is coloured
+
+";
+
+/// What `carrack --version` prints behind the name.
+pub fn version() -> &'static str {
+    static VERSION: LazyLock<String> = LazyLock::new(|| {
+        let protocol = carrack_core::wire::PROTOCOL_VERSION;
+        let (version, commit) = (env!("CARGO_PKG_VERSION"), env!("CARRACK_BUILD_COMMIT"));
+        format!("{version} ({commit}) protocol {protocol}")
+    });
+    &VERSION
+}
+
+/// The whole tree.
+pub fn tree() -> Command {
+    with_verbs(|_| true)
+}
+
+/// The tree without what only programs call.
+#[cfg(feature = "terminal")]
+pub fn people_tree() -> Command {
+    with_verbs(|verb| !verb.is_hide_set())
+}
+
+fn with_verbs(wanted: impl Fn(&Command) -> bool) -> Command {
+    Command::new("carrack")
+        .version(version())
+        .about(ABOUT)
+        .override_usage("carrack [OPTIONS] SRC... DST\n       carrack VERB [OPTIONS] ...")
+        .after_help(format!("{NOTES}{}", exit::HELP))
+        .subcommand_help_heading("Verbs")
+        .subcommand_value_name("VERB")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(false)
+        .subcommands(VERBS.iter().map(|verb| (verb.command)()).filter(|verb| wanted(verb)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tree_is_consistent() {
+        tree().debug_assert();
+        for verb in VERBS {
+            assert_eq!((verb.command)().get_name(), verb.name);
+        }
+    }
+    #[test]
+    fn version_names_commit_and_protocol() {
+        let version = version();
+        assert!(version.starts_with("0."), "{version}");
+        assert!(version.contains(" (") && version.contains(") protocol "), "{version}");
+    }
+
+    #[test]
+    fn help_has_what_a_newcomer_needs() {
+        let help = tree().render_help().to_string();
+        for text in ["copy", "ls", "serve", "sum", "carrack://", "Exit codes:", "77", "CARRACK_"] {
+            assert!(help.contains(text), "{text} is not in\n{help}");
+        }
+        assert!(!help.contains("agent"), "agent is hidden");
+    }
+}
