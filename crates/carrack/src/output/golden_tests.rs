@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::{Change, Reason};
 use carrack_core::report::{
-    ErrorCode, Event, Failure, Faults, FileDigests, ItemFailure, ItemKind, ItemReport, LinkReport, Outcome, Progress,
-    Report, Side, Unkept,
+    ErrorCode, Event, Failure, Faults, FileDigests, ItemFailure, ItemKind, ItemReport, LinkReport, Outcome, ProgramSent,
+    Progress, Report, Side, Unkept,
 };
 use carrack_core::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};
 use serde_json::Value;
@@ -44,6 +44,9 @@ fn events() -> Vec<Event> {
         reasons.map(|reason| Event::Streams(Change { streams: 4, before: 1, rate: 1.25e7, loss: 0.25, reason }));
     let mut events =
         vec![Event::Resolved { sources: vec!["a".into(), "b".into()], targets: vec!["d/a".into(), "d/b".into()] }];
+    let slim = ProgramSent { host: "me@far".into(), slim: true, bytes: 2_916_248, size: 6_750_784, compressed: true };
+    let itself = ProgramSent { slim: false, bytes: 8_123_456, size: 8_123_456, compressed: false, ..slim.clone() };
+    events.extend([slim, itself].map(Event::ProgramSent));
     events.extend(links);
     events.push(Event::Linked(link(LinkKind::Direct, "h:1", "none")));
     events.extend(streams);
