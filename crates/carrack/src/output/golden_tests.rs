@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::{Change, Reason};
 use carrack_core::report::{
-    ErrorCode, Event, Failure, Faults, FileDigests, ItemFailure, ItemKind, ItemReport, LinkReport, Outcome, ProgramSent,
-    Progress, Report, Side, Unkept,
+    ErrorCode, Event, Failure, Faults, FileDigests, ItemFailure, ItemKind, ItemReport, LinkReport, Outcome,
+    ProgramSent, Progress, Report, Side, Unkept,
 };
 use carrack_core::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};
 use serde_json::Value;
