@@ -66,7 +66,7 @@ const HOUSE: &[Folder] = &[
             &["storage"],
             &["control", "data"],
             &["net"],
-            &["host", "own_files", "panics", "standard", "stop"],
+            &["own_files", "panics", "standard", "stop"],
             &["error"],
         ],
     },

@@ -1,13 +1,15 @@
-//! Chores of the house: `cargo xtask <chore>`. Plain std, so that it builds in a second anywhere.
+//! Chores of the house: `cargo xtask <chore>`.
 //!
 //! Each check returns findings, printed as `path:line: what`; any finding makes the exit code 1.
 //! A chore that cannot be carried out at all says why on stderr and exits with 2.
 
+mod deny;
 mod faults;
 mod floors;
 mod instructions;
 mod layers;
 mod mans;
+mod metadata;
 mod mutants;
 mod packages;
 mod runs;
@@ -22,9 +24,9 @@ use std::process::{Command, ExitCode};
 const USAGE: &str = "\
 usage: cargo xtask <chore>
 
-  layers             which crate and which module may use which; what the core may touch; where unsafe may stand
+  layers             which crate and which module may use which
   tidy               lengths of files and functions, headers, whitespace, banned words, tests named in docs
-  packages           how many third-party packages each build of the program links, and that none is banned
+  packages           how many third-party packages each build of the program links; licences, bans, sources
   man DIR            write the manual pages into DIR
   completions DIR    write the shells' completions into DIR
 

@@ -1,5 +1,5 @@
-//! Reads Rust text just far enough to check it: which characters are code, which lines are tests,
-//! how long each function is, what each `use` imports.
+//! Reads Rust text just far enough to check it: which characters are code, which lines are tests, which modules there are, what each
+//! `use` imports.
 //!
 //! Not a parser. It knows comments, literals, lifetimes and brackets, and relies on `rustfmt` for
 //! the rest (an attribute is written one way only). Macros are read as the text that they are.
@@ -17,16 +17,6 @@ pub struct Source {
     /// First and last line of each item under `#[cfg(test)]`.
     tests: Vec<(usize, usize)>,
     whole_is_test: bool,
-}
-
-/// A function with a body.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Function {
-    pub name: String,
-    /// Where its `fn` is.
-    pub line: usize,
-    /// From the `fn` to the closing brace, both counted.
-    pub lines: usize,
 }
 
 impl Source {
@@ -47,21 +37,6 @@ impl Source {
     pub fn product_lines(&self) -> impl Iterator<Item = (usize, &str)> {
         let numbered = self.code.lines().enumerate().map(|(index, line)| (index + 1, line));
         numbered.filter(|&(line, _)| !self.is_test(line))
-    }
-
-    pub fn functions(&self) -> Vec<Function> {
-        let found = words(&self.code, "fn").filter_map(|at| {
-            let name = leading_word(self.code[at + 2..].trim_start());
-            // `fn(` is a type; a declaration in a trait has no body.
-            let end = item_end(&self.code, at);
-            if name.is_empty() || self.code.as_bytes().get(end) != Some(&b'}') {
-                return None;
-            }
-            let line = line_of(&self.code, at);
-            let lines = line_of(&self.code, end) - line + 1;
-            Some(Function { name: name.to_owned(), line, lines })
-        });
-        found.collect()
     }
 
     /// Paths, within this file's module, of the functions under `#[test]`.
@@ -97,12 +72,7 @@ impl Source {
         }
     }
 
-    /// Every path that a `use` brings in, one per leaf, with the line of its `use`.
-    pub fn imports(&self) -> Vec<(usize, String)> {
-        self.bindings().into_iter().map(|(line, path, _)| (line, path)).collect()
-    }
-
-    /// The imports, each with the name that it has here.
+    /// Every path that a `use` brings in, one per leaf, with the line of its `use` and the name that it has here.
     pub fn bindings(&self) -> Vec<(usize, String, String)> {
         let mut found = Vec::new();
         for at in self.uses() {
@@ -395,10 +365,6 @@ mod tests {
         Source::new("crates/x/src/a.rs", text.to_owned())
     }
 
-    fn lengths(text: &str) -> Vec<(String, usize, usize)> {
-        source(text).functions().into_iter().map(|f| (f.name, f.line, f.lines)).collect()
-    }
-
     #[test]
     fn comments_and_literals_are_not_code() {
         for (text, left) in [
@@ -430,23 +396,20 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_measured_to_their_closing_brace() {
-        for (text, expected) in [
-            ("fn one() {}", vec![("one", 1, 1)]),
-            ("fn f() {\n  \"}\";\n}\n", vec![("f", 1, 3)]),
-            ("fn f() {\n  r#\"}\n\"}\"#;\n}\n", vec![("f", 1, 4)]),
-            ("fn f() {\n  g('}', b'{', '\\'');\n}", vec![("f", 1, 3)]),
-            ("fn f<'a>(\n  x: &'a str,\n) -> &'a str {\n  x // }\n}", vec![("f", 1, 5)]),
-            ("fn out() {\n  fn inner() {\n  }\n}", vec![("out", 1, 4), ("inner", 2, 2)]),
-            ("trait T {\n fn a(&self);\n fn b(&self) {\n }\n}", vec![("b", 3, 2)]),
-            ("type F = fn(u8) -> u8;\nstruct S { f: fn() }", vec![]),
-            ("fn f(x: [u8; { 2 + 2 }]) {\n}", vec![("f", 1, 2)]),
-            ("fn f(g: impl Fn([u8; 4]) -> u8) where u8: Copy {\n  [0; 4];\n}", vec![("f", 1, 3)]),
-            ("/// fn doc() {\npub(crate) const fn f() {\n}", vec![("f", 2, 2)]),
-            ("fn f() {\n  x(|| { (1, [2]) });\n}\nfn g() {}", vec![("f", 1, 3), ("g", 4, 1)]),
+    fn items_end_at_their_closing_brace() {
+        for text in [
+            "fn one() {}",
+            "fn f() {\n  \"}\";\n}",
+            "fn f() {\n  r#\"}\n\"}\"#;\n}",
+            "fn f<'a>(\n  x: &'a str,\n) -> &'a str {\n  x // }\n}",
+            "mod m {\n  fn inner() {\n  }\n}",
+            "fn f(x: [u8; { 2 + 2 }]) {\n}",
+            "fn f(g: impl Fn([u8; 4]) -> u8) where u8: Copy {\n  [0; 4];\n}",
+            "fn f() {\n  x(|| { (1, [2]) });\n}",
+            "type F = fn(u8) -> u8;",
+            "#[cfg(test)]\nmod tests;",
         ] {
-            let expected: Vec<_> = expected.into_iter().map(|(n, l, c)| (n.to_owned(), l, c)).collect();
-            assert_eq!(lengths(text), expected, "{text}");
+            assert_eq!(item_end(&code_only(&format!("{text} fn g() {{}}")), 0), text.len() - 1, "{text}");
         }
     }
 
@@ -486,7 +449,8 @@ mod tests {
         let expected =
             [(1, "std::fs"), (1, "std::io"), (1, "std::io::Read"), (1, "std::net"), (2, "a::b"), (3, "c::*")];
         let expected = expected.map(|(line, path)| (line, path.to_owned()));
-        assert_eq!(source(text).imports(), expected);
+        let found: Vec<_> = source(text).bindings().into_iter().map(|(line, path, _)| (line, path)).collect();
+        assert_eq!(found, expected);
         let named: Vec<String> = source("use a::{self, b as c};").bindings().into_iter().map(|it| it.2).collect();
         assert_eq!(named, ["a", "c"]);
         assert_eq!(source("use a::{b,\n c};\na::d();").without_imports(), "          \n   ;\na::d();");

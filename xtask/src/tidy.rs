@@ -1,4 +1,4 @@
-//! The style that a machine can check: lengths of files and functions, headers, whitespace, words, and that the tests which the
+//! The style that a machine can check and clippy does not: lengths of files, headers, whitespace, words, and that the tests which the
 //! table of faults names are there.
 //!
 //! What needs judgement (names, comments, order) is left to the reader of a change.
@@ -10,9 +10,6 @@ use crate::faults;
 use crate::source::{self, Source, words};
 
 const FILE_LINES_MAX: usize = 1000;
-const FUNCTION_LINES_MAX: usize = 70;
-/// A test tells a story in one piece.
-const TEST_FUNCTION_LINES_MAX: usize = 120;
 /// A map longer than this is not read.
 const ARCHITECTURE_LINES_MAX: usize = 300;
 
@@ -66,13 +63,6 @@ fn rust(source: &Source) -> Vec<Finding> {
             }
         }
     }
-    for function in source.functions() {
-        let max = if source.is_test(function.line) { TEST_FUNCTION_LINES_MAX } else { FUNCTION_LINES_MAX };
-        if function.lines > max {
-            let what = format!("fn {} has {} lines of at most {max}", function.name, function.lines);
-            add(function.line, what);
-        }
-    }
     findings
 }
 
@@ -107,25 +97,9 @@ mod tests {
         findings.into_iter().map(|f| format!("{}: {}", f.line, f.what)).collect()
     }
 
-    fn function(lines: usize) -> String {
-        format!("fn long() {{\n{}}}\n", "    x();\n".repeat(lines - 2))
-    }
-
     #[test]
     fn a_tidy_file_passes() {
         assert!(whats("crates/x/src/a.rs", "//! A.\n\nfn f() {}\n").is_empty());
-    }
-
-    #[test]
-    fn functions_have_a_limit_and_tests_a_higher_one() {
-        let product = |lines| whats("crates/x/src/a.rs", &format!("//! A.\n{}", function(lines)));
-        assert!(product(70).is_empty());
-        assert_eq!(product(71), ["2: fn long has 71 lines of at most 70"]);
-        let test = |lines| whats("crates/x/tests/a.rs", &format!("//! A.\n{}", function(lines)));
-        assert!(test(120).is_empty());
-        assert_eq!(test(121), ["2: fn long has 121 lines of at most 120"]);
-        let inline = format!("//! A.\n#[cfg(test)]\nmod tests {{\n{}}}\n", function(120));
-        assert!(whats("crates/x/src/a.rs", &inline).is_empty());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Every input that the fuzzer's corpus holds, through the same bodies. See `fuzz/`.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // No product.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "../../../fuzz/src/bodies.rs"]

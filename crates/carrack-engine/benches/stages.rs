@@ -4,6 +4,7 @@
 //!
 //! All by slices, as streams handle them. GB/s are 10^9 bytes a second; CPU-seconds per GB are their reciprocal.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // No product.
 #![allow(missing_docs)]
 
 use std::fs::File;

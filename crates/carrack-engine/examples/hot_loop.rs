@@ -6,6 +6,8 @@
 //!
 //! The first argument is `tls` or `clear`, the second so many MiB, the third a digest: `blake3` where none is named, `xxh128` or `none`.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // No product.
+
 use std::fs::File;
 use std::io;
 use std::os::unix::net::UnixStream;

@@ -5,6 +5,8 @@
 //!
 //! Prints medians of interleaved rounds: CPU seconds (user and system, both sides) per 10^9 bytes, and GB/s.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // No product.
+
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;

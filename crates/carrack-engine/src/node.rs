@@ -5,6 +5,8 @@
 //! be unproved at once ([`crate::net::unproved`]). After that a control connection is an agent like any other, whose paths
 //! lead below the root and nowhere else.
 
+#![expect(clippy::disallowed_methods, reason = "the node's own files, by their paths")]
+
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};

@@ -1,6 +1,8 @@
 //! The user's own files: where configuration and state are, how a secret is read, how a file is written whole. What is a copy's source or
 //! destination is `storage`'s.
 
+#![expect(clippy::disallowed_methods, reason = "files of the user's own, by the path that the user gave them")]
+
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;

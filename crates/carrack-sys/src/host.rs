@@ -118,8 +118,7 @@ pub fn thread_cpu_time() -> std::time::Duration {
 /// Tells this boot of the machine from all others; zeros where the system does not say. What was written since, synced or not, is
 /// still there for this boot.
 pub fn boot_id() -> [u8; 16] {
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let digits: Vec<u8> = boot_text().bytes().filter(u8::is_ascii_hexdigit).collect();
     let mut id = [0; 16];
     if digits.len() == 2 * id.len() {
         for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
@@ -128,6 +127,30 @@ pub fn boot_id() -> [u8; 16] {
         }
     }
     id
+}
+
+/// Tells this running system and this mount namespace from all others; of a system that says neither, one space.
+pub fn host_id() -> String {
+    let mounts = std::fs::read_link("/proc/self/ns/mnt").map(|link| link.display().to_string()).unwrap_or_default();
+    format!("{} {mounts}", boot_text())
+}
+
+fn boot_text() -> String {
+    read_line("/proc/sys/kernel/random/boot_id")
+}
+
+/// A file of one line without its end; empty where it cannot be read.
+fn read_line(path: &str) -> String {
+    std::fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default()
+}
+
+/// The program that runs in this process, as a file's bytes.
+///
+/// # Errors
+/// Where its file cannot be found or read.
+pub fn own_program() -> std::io::Result<Vec<u8>> {
+    // Linux' own way to the file also leads to one that was replaced meanwhile: a long copy that connects again goes on as it is.
+    std::fs::read("/proc/self/exe").or_else(|_| std::env::current_exe().and_then(std::fs::read))
 }
 
 /// This host's clock, by which it keeps files' times.
@@ -155,8 +178,12 @@ pub fn clock_seconds() -> i64 {
 
 /// The congestion control that this host gives to new connections; empty where it cannot be asked.
 pub fn default_congestion_control() -> String {
-    let name = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
-    name.map(|name| name.trim().to_string()).unwrap_or_default()
+    read_line("/proc/sys/net/ipv4/tcp_congestion_control")
+}
+
+/// The congestion controls that every user of this host may choose, separated by spaces; empty where it cannot be asked.
+pub fn allowed_congestion_controls() -> String {
+    read_line("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 }
 
 /// The user whose rights this process has (the effective id).

@@ -10,7 +10,6 @@ use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError};
 
 use super::{DataPort, Environment};
 use crate::error::{failure, io_failure};
-use crate::host::host_id;
 use crate::net::mux::MuxWriter;
 use crate::storage::identity::machine;
 
@@ -25,7 +24,7 @@ pub fn greet(input: &mut impl Read, writer: &MuxWriter, environment: &Environmen
         Ok(version) => Tell::Welcome(Welcome {
             version: *version,
             program: env!("CARGO_PKG_VERSION").into(),
-            host_id: host_id(),
+            host_id: carrack_sys::host::host_id(),
             machine: machine_told(environment),
             processors: u32::try_from(carrack_sys::host::cpu_count()).unwrap_or(1),
             local_address: environment.local_address.clone(),

@@ -87,9 +87,7 @@ fn hash(blake3: &[u8; 32]) -> String {
 }
 
 fn own_file(host: &SshHost) -> Result<Vec<u8>, Failure> {
-    // Linux' own way to the file also leads to one that was replaced meanwhile: a long copy that connects again goes on as it is.
-    let running = std::fs::read("/proc/self/exe");
-    running.or_else(|_| std::env::current_exe().and_then(std::fs::read)).map_err(|error| {
+    carrack_sys::host::own_program().map_err(|error| {
         let message = format!(
             "{host}: this program's own file, to be pushed there if needed, cannot be read: {}; --no-push does without",
             describe(&error)

@@ -4,6 +4,8 @@
 //! where the tools of the field keep theirs may belong to any service. So neither a kept nor a found one goes to a node whose key nobody had
 //! pinned before the command began, and a found one only where the command names one node and no other.
 
+#![expect(clippy::disallowed_methods, reason = "files of the user's own, by the path that the user gave them")]
+
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -251,12 +251,10 @@ impl SendRun {
         }
         let Some(wanted) = self.options.congestion else { return Ok(()) };
         socket.set_congestion_control(wanted.name()).map_err(|error| {
-            let there =
-                std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default();
             let message = format!(
                 "--congestion {}: the system refuses it ({error}); it lets everybody use: {}",
                 wanted.name(),
-                there.trim()
+                carrack_sys::host::allowed_congestion_controls()
             );
             failure(ErrorCode::Usage, Side::Source, message)
         })

@@ -5,6 +5,7 @@
 //! agents and changes what passes; [`version1`] is a node of the version before, which must be understood. After each: nothing outside the root was touched, no thread of the product panicked, the
 //! peer was told what it did, and the next one is served.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // No product.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod attempts;

@@ -72,6 +72,7 @@ fn events() -> Vec<Event> {
     events
 }
 
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn reports() -> Vec<(&'static str, Report)> {
     let report = Report {
         files: 2,
