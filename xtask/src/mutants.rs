@@ -266,6 +266,12 @@ const MUTATIONS: &[Mutation] = &[
         "-p carrack-engine --test hostile server::node_that_takes",
     ),
     mutation(
+        "a terminal keeps whoever writes to it waiting",
+        "crates/carrack-sys/src/standard.rs",
+        ["let flags = mode | OFlags::NONBLOCK | OFlags::NOCTTY", "let flags = mode | OFlags::NOCTTY"],
+        "-p carrack --test system output::terminal_that",
+    ),
+    mutation(
         "a source is not read a second time",
         "crates/carrack-engine/src/transfer/send.rs",
         [

@@ -16,6 +16,7 @@ pub mod image;
 pub mod link;
 pub mod netns;
 pub mod proxy;
+pub mod pty;
 pub mod race;
 pub mod strace;
 pub mod watch;

@@ -7,7 +7,7 @@
 //! [`Patient`] is for whatever may be a pipe that nobody reads: it never waits without asking now and then whether to go on.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -116,6 +116,8 @@ const AT_ONCE: usize = if cfg!(target_os = "linux") { 4096 } else { 512 };
 pub struct Patient<F> {
     file: File,
     waits: bool,
+    /// Bytes that are written at once, at most.
+    portion: usize,
     is_over: F,
 }
 
@@ -124,7 +126,20 @@ impl<F: Fn() -> bool> Patient<F> {
     pub fn new(file: File, is_over: F) -> Self {
         let found = rustix::fs::fstat(&file).map(|stat| FileType::from_raw_mode(stat.st_mode));
         let waits = !matches!(found, Ok(FileType::RegularFile | FileType::BlockDevice | FileType::Directory));
-        Self { file, waits, is_over }
+        let (file, portion) = match file.is_terminal() {
+            false => (file, AT_ONCE),
+            true => reopened(&file).map_or_else(|| (file, 1), |file| (file, AT_ONCE)),
+        };
+        Self { file, waits, portion, is_over }
+    }
+
+    /// Waits a moment: the file was said to be ready, and was not.
+    fn pause(&self) -> io::Result<()> {
+        if (self.is_over)() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        std::thread::sleep(ASK_INTERVAL);
+        Ok(())
     }
 
     fn wait(&self, read: bool) -> io::Result<()> {
@@ -140,6 +155,36 @@ impl<F: Fn() -> bool> Patient<F> {
     }
 }
 
+/// A terminal that is said to be ready takes what it has room for, and keeps the writer waiting with the rest. Opened once more it can be
+/// told not to, which would change the description that the program shares with the shell. `None` where it cannot be opened, as a
+/// terminal of another user: of that one byte at a time is all that surely is taken.
+fn reopened(terminal: &File) -> Option<File> {
+    let mode = rustix::fs::fcntl_getfl(terminal).ok()? & OFlags::RWMODE;
+    let flags = mode | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = crate::retry(|| rustix::fs::open(path_of(terminal)?, flags, Mode::empty())).ok()?;
+    let device = |file: &File| rustix::fs::fstat(file).map(|stat| stat.st_rdev);
+    let file = File::from(file);
+    (device(&file).ok()? == device(terminal).ok()?).then_some(file)
+}
+
+/// Where an open terminal can be opened.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn path_of(terminal: &File) -> Result<String, Errno> {
+    use std::os::fd::AsRawFd;
+    Ok(format!("/proc/self/fd/{}", terminal.as_raw_fd()))
+}
+
+/// Where an open terminal can be opened.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn path_of(terminal: &File) -> Result<std::ffi::CString, Errno> {
+    rustix::termios::ttyname(terminal, Vec::new())
+}
+
+/// Columns of a terminal; `None` where there are none.
+pub fn columns(terminal: impl AsFd) -> Option<u16> {
+    rustix::termios::tcgetwinsize(terminal).ok().map(|size| size.ws_col).filter(|columns| *columns > 0)
+}
+
 impl<F: Fn() -> bool> Write for Patient<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if !self.waits {
@@ -147,9 +192,9 @@ impl<F: Fn() -> bool> Write for Patient<F> {
         }
         loop {
             self.wait(false)?;
-            match self.file.write(&bytes[..bytes.len().min(AT_ONCE)]) {
-                // Somebody else made it so, and fills it, too.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            match self.file.write(&bytes[..bytes.len().min(self.portion)]) {
+                // Somebody else made it so, and fills it, too; or it is a terminal with less room than a line's end takes.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.pause()?,
                 other => return other,
             }
         }
@@ -168,7 +213,7 @@ impl<F: Fn() -> bool> Read for Patient<F> {
         loop {
             self.wait(true)?;
             match self.file.read(out) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.pause()?,
                 other => return other,
             }
         }

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, symlink};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use crate::support::process::signal;
 use crate::support::{Ran, Sandbox, is_root, program, ran, tool, tree, wait_until};
@@ -188,6 +189,38 @@ fn nobody_who_does_not_read_holds_up_a_signal_or_a_deadline() {
         };
         signal(child.id(), "TERM");
         assert_eq!(ended(&mut child, "SIGTERM"), Some(75), "{words:?}");
+    }
+}
+
+/// A terminal is no pipe: it takes a part of what is written, and keeps the writer waiting with the rest.
+#[test]
+fn terminal_that_nobody_reads_holds_up_no_signal_and_no_deadline() {
+    let sandbox = Sandbox::in_memory();
+    tree::many(&sandbox.path("tree"), 3000, 1);
+    let copied = |place: &str| tree::walk(&sandbox.path(place)).iter().filter(|path| path.is_file()).count();
+    let cases = [(false, &["--json"][..]), (true, &["-vv", "--no-progress"]), (true, &["-vv"])];
+    for (number, (is_error, words)) in cases.into_iter().enumerate() {
+        for (ending, code) in [("INT", 20), ("TERM", 75), ("deadline", 30)] {
+            let there = format!("there-{number}-{ending}");
+            let (_person, terminal) = carrack_faults::pty::open().unwrap();
+            let mut command = sandbox.carrack();
+            command.env("TERM", "xterm").args(["tree", &there]).args(words).stdin(Stdio::null());
+            let theirs = || Stdio::from(terminal.try_clone().unwrap());
+            let (stdout, stderr) = if is_error { (Stdio::null(), theirs()) } else { (theirs(), Stdio::null()) };
+            command.stdout(stdout).stderr(stderr);
+            if ending == "deadline" {
+                command.arg("--deadline=3s");
+            }
+            let mut child = command.spawn().unwrap();
+            wait_until("the copy, and a full terminal", || {
+                let ready = carrack_sys::socket::wait(&terminal, false, true, Some(Duration::ZERO)).unwrap();
+                copied(&there) == 3000 && !ready.write
+            });
+            if ending != "deadline" {
+                signal(child.id(), ending);
+            }
+            assert_eq!(ended(&mut child, ending), Some(code), "{words:?} {ending}");
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! A bar, drawn by `indicatif`, with the counts beside it.
 
 use std::io::{self, IsTerminal};
+use std::mem;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use carrack_core::report::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
@@ -18,15 +20,16 @@ impl Bar {
     pub fn on_terminal() -> Option<Self> {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let draws = io::stderr().is_terminal() && !dumb;
-        draws.then(|| Self::new(ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND)))
+        draws.then(Self::new)
     }
 
     /// A bar on standard error, whatever that is.
     pub fn anywhere() -> Option<Self> {
-        Some(Self::new(ProgressDrawTarget::term_like_with_hz(Box::new(Ansi), DRAWS_PER_SECOND)))
+        Some(Self::new())
     }
 
-    fn new(target: ProgressDrawTarget) -> Self {
+    fn new() -> Self {
+        let target = ProgressDrawTarget::term_like_with_hz(Box::<Ansi>::default(), DRAWS_PER_SECOND);
         // No colours, so that NO_COLOR has nothing to turn off.
         let style = ProgressStyle::with_template("[{bar:10}] {wide_msg}");
         let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
@@ -60,57 +63,68 @@ impl Bar {
     }
 }
 
-/// Standard error taken for a terminal although it does not say that it is one (`-P`).
-#[derive(Debug)]
-struct Ansi;
+/// Standard error as a terminal, also where it does not say that it is one (`-P`). What is drawn goes the way of all that is said there:
+/// a terminal that nobody reads holds up no signal.
+#[derive(Debug, Default)]
+struct Ansi {
+    /// Drawn, and not written yet.
+    drawn: Mutex<String>,
+}
 
 impl Ansi {
-    fn put(text: &str) -> io::Result<()> {
-        stream::say(text);
+    fn drawn(&self) -> MutexGuard<'_, String> {
+        self.drawn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, text: &str) -> io::Result<()> {
+        self.drawn().push_str(text);
         Ok(())
     }
 
     /// A cursor movement; by zero it would move by one.
-    fn go(by: usize, direction: char) -> io::Result<()> {
-        if by == 0 { Ok(()) } else { Self::put(&format!("\x1b[{by}{direction}")) }
+    fn go(&self, by: usize, direction: char) -> io::Result<()> {
+        if by == 0 { Ok(()) } else { self.put(&format!("\x1b[{by}{direction}")) }
     }
 }
 
 impl TermLike for Ansi {
     fn width(&self) -> u16 {
-        let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        let variable = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        let columns = carrack_sys::standard::columns(io::stderr()).or_else(variable);
         columns.filter(|columns| *columns > 0).unwrap_or(80)
     }
 
     fn move_cursor_up(&self, by: usize) -> io::Result<()> {
-        Self::go(by, 'A')
+        self.go(by, 'A')
     }
 
     fn move_cursor_down(&self, by: usize) -> io::Result<()> {
-        Self::go(by, 'B')
+        self.go(by, 'B')
     }
 
     fn move_cursor_right(&self, by: usize) -> io::Result<()> {
-        Self::go(by, 'C')
+        self.go(by, 'C')
     }
 
     fn move_cursor_left(&self, by: usize) -> io::Result<()> {
-        Self::go(by, 'D')
+        self.go(by, 'D')
     }
 
     fn write_line(&self, text: &str) -> io::Result<()> {
-        Self::put(&format!("{text}\n"))
+        self.put(&format!("{text}\n"))
     }
 
     fn write_str(&self, text: &str) -> io::Result<()> {
-        Self::put(text)
+        self.put(text)
     }
 
     fn clear_line(&self) -> io::Result<()> {
-        Self::put("\r\x1b[2K")
+        self.put("\r\x1b[2K")
     }
 
     fn flush(&self) -> io::Result<()> {
+        let drawn = mem::take(&mut *self.drawn());
+        stream::say(&drawn);
         Ok(())
     }
 }
