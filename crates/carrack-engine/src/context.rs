@@ -1,5 +1,6 @@
 //! What work is done with: handed in by whoever starts it, and found nowhere else.
 
+use crate::control::known_nodes::ListAtStart;
 use crate::standard::Standard;
 use crate::stop::Stop;
 
@@ -10,4 +11,6 @@ pub struct Context {
     pub stop: Stop,
     /// What `-` stands for.
     pub standard: Standard,
+    /// The user's list of known nodes.
+    pub known_nodes: ListAtStart,
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use carrack_core::limits;
@@ -36,21 +36,36 @@ pub struct Expected {
 }
 
 /// The list, as it was read.
+#[derive(Debug)]
 pub struct KnownNodes {
     path: PathBuf,
     text: String,
     pins: BTreeMap<String, [u8; 32]>,
 }
 
-impl KnownNodes {
-    /// The user's.
+/// The user's list as a run found it: read once, for the first node that is looked up in it. A key that somebody else writes down while the
+/// run goes on does not count as pinned before. Clones are one list.
+#[derive(Clone, Debug, Default)]
+pub struct ListAtStart(Arc<OnceLock<KnownNodes>>);
+
+impl ListAtStart {
+    /// The list.
     ///
     /// # Errors
     /// When it is there and cannot be read, or not to the last line: file and line are named.
-    pub fn load() -> Result<Self, Failure> {
-        Self::load_from(config_directory().join("known_nodes"))
+    pub fn load(&self) -> Result<&KnownNodes, Failure> {
+        self.load_from(config_directory().join("known_nodes"))
     }
 
+    fn load_from(&self, path: PathBuf) -> Result<&KnownNodes, Failure> {
+        match self.0.get() {
+            Some(known) => Ok(known),
+            None => KnownNodes::load_from(path).map(|known| self.0.get_or_init(|| known)),
+        }
+    }
+}
+
+impl KnownNodes {
     fn load_from(path: PathBuf) -> Result<Self, Failure> {
         let text = read(&path).map_err(|why| unusable(&path, &why))?;
         let pins = parse(&text).map_err(|why| unusable(&path, &why))?;
@@ -255,12 +270,12 @@ mod tests {
         ];
         for (text, why) in broken {
             std::fs::write(&path, text).unwrap();
-            let failure = KnownNodes::load_from(path.clone()).err().expect(why);
+            let failure = KnownNodes::load_from(path.clone()).expect_err(why);
             assert!(failure.message.contains(why) && failure.message.contains("known_nodes"), "{}", failure.message);
         }
         std::fs::remove_file(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
-        assert!(KnownNodes::load_from(path.clone()).err().expect("a directory").message.contains("no regular file"));
+        assert!(KnownNodes::load_from(path.clone()).expect_err("a directory").message.contains("no regular file"));
         let below = directory.path().join("file");
         std::fs::write(&below, "").unwrap();
         assert!(KnownNodes::load_from(below.join("known_nodes")).is_err(), "where no list can be");
@@ -299,6 +314,26 @@ mod tests {
         let expected = again.expected(&node("met"));
         assert_eq!((expected.pin, expected.was_pinned), (Some([7; 32]), false));
         assert_eq!(again.remember(&node("met"), [8; 32], &note).unwrap_err().code, ErrorCode::KeyMismatch);
+    }
+
+    #[test]
+    fn node_pinned_while_the_run_goes_on_does_not_count_as_pinned_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("known_nodes");
+        let expected = |list: &ListAtStart, host: &str| {
+            let expected = list.load_from(path.clone()).unwrap().expected(&node(host));
+            (expected.pin, expected.was_pinned)
+        };
+        let run = ListAtStart::default();
+        std::fs::write(&path, line("before", 1)).unwrap();
+        assert_eq!(expected(&run, "before"), (Some([1; 32]), true));
+        std::fs::write(&path, line("before", 1) + &line("meanwhile", 2)).unwrap();
+        // Both ends of a copy, and each of its sessions, are of one run.
+        assert_eq!(expected(&run.clone(), "meanwhile"), (None, false));
+        // What was written down holds all the same.
+        let known = run.load_from(path.clone()).unwrap();
+        assert_eq!(known.remember(&node("meanwhile"), [3; 32], &quiet()).unwrap_err().code, ErrorCode::KeyMismatch);
+        assert_eq!(expected(&ListAtStart::default(), "meanwhile"), (Some([2; 32]), true));
     }
 
     /// What another command wrote since this one read the list is kept, and believed.

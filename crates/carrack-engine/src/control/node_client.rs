@@ -9,7 +9,7 @@ use carrack_core::location::NodeAddress;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::{Credential, Reach};
 
-use super::known_nodes::{Expected, KnownNodes, mismatch};
+use super::known_nodes::{Expected, ListAtStart, mismatch};
 use super::refusals;
 use super::token::{self, Shown};
 use crate::error::{describe, failure};
@@ -33,7 +33,7 @@ pub struct NodeConnection {
 }
 
 /// Connects, and checks the node's key: against the pin typed, else against the list of known nodes, to which a node is added the
-/// first time that it is met. `credential` is of this node and no other.
+/// first time that it is met. `list` is the run's, `credential` of this node and no other.
 ///
 /// # Errors
 /// When nobody answers, or somebody with another key; before anything is sent when the list of known nodes or the token's file is not what
@@ -42,12 +42,13 @@ pub fn connect(
     node: &NodeAddress,
     credential: &Credential,
     reach: &Reach,
+    list: &ListAtStart,
     note: &Arc<dyn Fn(String) + Send + Sync>,
 ) -> Result<NodeConnection, Failure> {
     // A key that was typed outweighs the list, which then need not be readable.
-    let known = if node.pin.is_some() { None } else { Some(KnownNodes::load()?) };
+    let known = if node.pin.is_some() { None } else { Some(list.load()?) };
     let typed = Expected { pin: node.pin, was_pinned: true };
-    let expected = known.as_ref().map_or(typed, |known| known.expected(node));
+    let expected = known.map_or(typed, |known| known.expected(node));
     let shown = token::choose(node, credential, expected.was_pinned)?;
     let deadline = Instant::now() + reach.connect_timeout;
     let host = if node.host.contains(':') { format!("[{}]", node.host) } else { node.host.clone() };
@@ -64,7 +65,7 @@ pub fn connect(
     })?;
     let pin =
         tls.peer_pin().ok_or_else(|| failure(ErrorCode::KeyMismatch, Side::Link, format!("{node}: showed no key")))?;
-    match (expected.pin, &known) {
+    match (expected.pin, known) {
         (Some(expected), _) if expected == pin => {}
         (Some(expected), Some(known)) => return Err(known.mismatch(node, expected, pin)),
         (Some(expected), None) => {

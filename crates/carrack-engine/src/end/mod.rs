@@ -118,7 +118,7 @@ impl End {
                 (host.to_string(), writer, Reached::Ssh(child))
             }
             Location::Node { node, .. } => {
-                let connected = node_client::connect(node, credential, reach, note)?;
+                let connected = node_client::connect(node, credential, reach, &context.known_nodes, note)?;
                 shown = connected.shown;
                 let lost = |error: io::Error| {
                     failure(ErrorCode::ConnectFailed, Side::Link, format!("{node}: {}", describe(&error)))

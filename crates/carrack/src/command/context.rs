@@ -11,7 +11,7 @@ use carrack_sys::{signal, standard};
 pub fn context() -> Context {
     // Not the library's standard output: that keeps a last line to itself, and swallows the error when it cannot be written.
     let standard = Standard { input: Some(Arc::new(standard::input)), output: Some(Arc::new(standard::output)) };
-    Context { stop: stop(), standard }
+    Context { stop: stop(), standard, ..Context::default() }
 }
 
 /// Ends the work when the process gets a signal.
