@@ -272,6 +272,12 @@ const MUTATIONS: &[Mutation] = &[
         "-p carrack --test system output::terminal_that",
     ),
     mutation(
+        "what a killed push has left stays for ever",
+        "crates/carrack-engine/src/control/bootstrap.rs",
+        ["-mtime +0 2>/dev/null", "-mtime +9999 2>/dev/null"],
+        "-p carrack --test system ssh::leftovers_of_pushes",
+    ),
+    mutation(
         "a source is not read a second time",
         "crates/carrack-engine/src/transfer/send.rs",
         [

@@ -45,6 +45,10 @@ const MAKE: &str = "room() { case $d in /*) umask 077; mkdir -p \"$d\" && \
      { { echo : >$t && chmod 700 $t && ./$t </dev/null && head -c $s </dev/zero >$t; } || { rm -f $t; false; }; };; \
      *) false;; esac; }; ";
 
+/// Removes what a push that was killed has left here, once it has been left alone for a day: one that goes on writes to its own.
+const OLD: &str = "old() { for f in push.????????; do \
+     [ \"$(find $f -prune -type f -mtime +0 2>/dev/null)\" ] && rm -f $f; done; }; ";
+
 /// Leaves `$z`, the number of bytes that come compressed, empty where `gzip` is missing, or does not give back what it was given.
 const UNPACKS: &str = "[ \"$(echo $n | gzip -c 2>/dev/null | gzip -dc 2>/dev/null)\" = $n ] || z=; ";
 
@@ -80,12 +84,13 @@ pub fn script(nonce: &str, reach: &Reach, program: Option<&Program>) -> Result<S
     script += SAME;
     script += MAKE;
     script += TAKE;
+    script += OLD;
     script += "go() { exec ./$h agent --hello $n --in \"$w\" $o; }; \
          c=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}; \
          set -- \"${c:+$c/carrack}\" \"${XDG_RUNTIME_DIR:+$XDG_RUNTIME_DIR/carrack}\" \
          \"${TMPDIR:+$TMPDIR/carrack-$u}\" /tmp/carrack-$u /var/tmp/carrack-$u; ";
     script += "for d in \"$@\"; do \
-         at \"$d\" && [ -f $h ] && own $h && same $h && hi ./$h agent 2>/dev/null && go; done; ";
+         at \"$d\" && { old; [ -f $h ]; } && own $h && same $h && hi ./$h agent 2>/dev/null && go; done; ";
     script += "for d in \"$@\"; do \
          r=$(room 2>&1) && at \"$d\" && { g=1; break; }; [ -z \"$d\" ] || m=\"$m$d: $r; \"; done; ";
     // Where all of these are somebody else's, or nothing is to be had there: a directory of its own, which goes with the agent.

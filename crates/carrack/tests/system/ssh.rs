@@ -259,6 +259,33 @@ fn a_program_in_the_cache_that_is_empty_altered_or_hangs_is_replaced() {
     assert_eq!(far.cached(), [cached]);
 }
 
+/// What a push that was killed has left goes when it is a day old, whether or not the program is there meanwhile.
+#[test]
+fn leftovers_of_pushes_that_were_killed_are_removed_after_a_day() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    let far = Sshd::with(&sandbox, &Setup { has_agent: false, ..Setup::default() });
+    let cache = far.cache.join("carrack");
+    std::fs::create_dir_all(&cache).unwrap();
+    std::fs::set_permissions(&cache, PermissionsExt::from_mode(0o700)).unwrap();
+    let left = |name: &str, hours: u64| {
+        let file = std::fs::File::create(cache.join(name)).unwrap();
+        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(hours * 3600)).unwrap();
+    };
+    let is_left = |name: &str| cache.join(name).exists();
+    for (there, has_program) in [("first", false), ("second", true)] {
+        // The others are those of pushes that may still go on, or nobody's concern.
+        for (name, hours) in [("push.01234567", 49), ("push.76543210", 20), ("push.mine", 49)] {
+            left(name, hours);
+        }
+        std::fs::create_dir_all(cache.join("push.aaaaaaaa")).unwrap();
+        let ran = sandbox.ok([&far.rsh, "file", &at(&sandbox, "far", there)]);
+        assert_eq!(!ran.stderr.contains(SENDING), has_program, "{}", ran.stderr);
+        let found = ["push.01234567", "push.76543210", "push.mine", "push.aaaaaaaa"].map(is_left);
+        assert_eq!(found, [false, true, true, true], "{there}");
+    }
+}
+
 #[test]
 fn a_program_on_the_path_that_is_none_is_passed_over() {
     let sandbox = Sandbox::new();

@@ -9,8 +9,8 @@ use super::process::{at_home_in, descendants, signal};
 use super::{Sandbox, tool, wait_until};
 
 /// What the line of shell that looks for an agent, or receives one, may call.
-const TOOLS: [&str; 14] =
-    ["sh", "uname", "mkdir", "mktemp", "head", "wc", "chmod", "mv", "rm", "id", "ls", "cksum", "rmdir", "gzip"];
+const TOOLS: [&str; 15] =
+    ["sh", "uname", "mkdir", "mktemp", "head", "wc", "chmod", "mv", "rm", "id", "ls", "cksum", "rmdir", "gzip", "find"];
 /// Where it listens unless told otherwise: the loopback's addresses, one of which no resolver has heard of.
 const ADDRESSES: [&str; 4] = ["127.0.0.1", "127.0.0.2", "127.0.0.77", "::1"];
 
