@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::location::{Location, NodeAddress};
-use crate::tuning::Tuning;
+use crate::tuning;
 use crate::words::words;
 
 /// One run of `carrack copy`.
@@ -117,7 +117,7 @@ impl Default for CopyOptions {
             item_events: false,
             durability: Durability::Group,
             allow_growing: false,
-            retries: Tuning::DEFAULT.retries,
+            retries: tuning::RETRIES,
             deadline: None,
             resume: true,
             only: None,
@@ -267,7 +267,7 @@ impl Default for Reach {
             ports: None,
             data_address: None,
             link: None,
-            connect_timeout: Tuning::DEFAULT.connect_timeout,
+            connect_timeout: tuning::CONNECT_TIMEOUT,
         }
     }
 }

@@ -13,14 +13,34 @@ use crate::limits;
 /// every verb have this size, and [`limits::LARGE_BUFFER_BYTES`] counts in them.
 pub const SLICE_BYTES: usize = 256 << 10;
 
+/// How long data may be sent without an acknowledgement, or anything else heard, before the stream is lost. A constant,
+/// as what a host's sockets are told.
+pub const STREAM_SILENCE: Duration = Duration::from_secs(20);
+
+/// From starting ssh, or connecting to a node, to its first word, where nothing else is asked for
+/// (`--connect-timeout`): time to type a password.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
+/// Consecutive attempts without progress before a copy is given up, where nothing else is asked for (`--retries`). With
+/// the pauses between them a quarter of an hour: a network that is away for ten minutes costs nobody a transfer.
+pub const RETRIES: u32 = 40;
+/// Age from which nobody will take up what a transfer has left, where nothing else is asked for (`carrack gc
+/// --older-than`).
+pub const LEFTOVER_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How long a command that was told to end, by a signal or its deadline, still waits for whoever does not read what it
+/// says: a reader that is only slow takes a pipe's content in that time, and the promise is to end within 2 s.
+pub const READER_GRACE: Duration = Duration::from_millis(500);
+
 /// The least difference of two change times where a file system keeps fractions of seconds: two ticks of the slowest
-/// kernel (100 a second). Like the three that follow a fact about clocks and storage, not a choice.
+/// kernel (100 a second). Like the four that follow a fact about clocks and storage, not a choice.
 pub const TICK: Duration = Duration::from_millis(20);
 /// The same where it shows none: FAT counts by two seconds, ext3 and many servers by one; and a tick.
 pub const WHOLE_SECONDS: Duration = Duration::from_millis(2020);
 /// What changed so long ago is not being written by a call that began then: one call writes 2 GiB at most, at 4 MB/s or
 /// faster.
 pub const SETTLED_AFTER: Duration = Duration::from_secs(600);
+/// How often a file that changes again while its last change becomes old is looked at; where that takes
+/// [`WHOLE_SECONDS`], once.
+pub const RESTS_MAX: u32 = 5;
 /// What the coarsest file systems take for one moment (FAT two seconds, ext3 and many servers one): a file that last
 /// changed so short a time ago may change once more, and its times not tell.
 pub const CHANGE_TIME_GRAIN: Duration = Duration::from_secs(2);
@@ -111,8 +131,6 @@ knobs! {
     heartbeat: Duration = Duration::from_secs(5);
     /// Silence that ends a session: several lost heartbeats, yet before a person gives up.
     silence: Duration = Duration::from_secs(30);
-    /// From starting ssh, or connecting to a node, to its first word (`--connect-timeout`): time to type a password.
-    connect_timeout: Duration = Duration::from_secs(60);
     /// A direct data connection that has not been made after this is raced by one the other way.
     link_stagger: Duration = Duration::from_millis(1200);
     /// The longest time for one dial. If neither way has worked [`Tuning::link_stagger`] and this after the first: a
@@ -154,30 +172,18 @@ knobs! {
     /// How many bytes may land before that happens anyway.
     marker_bytes: u64 = 256 << 20;
 
-    /// Consecutive attempts without progress before a copy is given up (`--retries`). With the pauses between them a
-    /// quarter of an hour: a network that is away for ten minutes costs nobody a transfer.
-    retries: u32 = 40;
-    /// The same before anything has been reached for the first time: a mistyped name should not keep a person waiting.
+    /// Consecutive attempts before anything has been reached for the first time: a mistyped name should not keep a person waiting.
     first_retries: u32 = 4;
     /// First pause before trying again; doubled each time, with jitter.
     retry_pause: Duration = Duration::from_millis(250);
     /// Longest pause before trying again.
     retry_pause_max: Duration = Duration::from_secs(30);
-    /// How long data may be sent without an acknowledgement, or anything else heard, before the stream is lost.
-    stream_silence: Duration = Duration::from_secs(20);
     /// How long a receiver that has failed waits for its threads to leave storage before it tells the command: long
     /// enough for a slow host, and shorter than the 5 s for which the command waits for one end after the other has
     /// failed. The marker's lock is kept until the last has left, however long that takes.
     leave_patience: Duration = Duration::from_secs(3);
     /// A read or write of a file that takes longer than this is told as stalled.
     stalled_after: Duration = Duration::from_secs(10);
-    /// Age from which nobody will take up what a transfer has left (`carrack gc --older-than`).
-    leftover_age: Duration = Duration::from_secs(7 * 24 * 3600);
-
-    /// How long a command that was told to end, by a signal or its deadline, still waits for whoever does not read what
-    /// it says: a reader that is only slow takes a pipe's content in that time, and the promise is to end within 2 s.
-    reader_grace: Duration = Duration::from_millis(500);
-
     /// How long a command that was told to end waits for ends that take nothing more before it lets go of their
     /// connections: what an honest one needs to hear of it, and short enough to end within 2 s.
     leave_grace: Duration = Duration::from_secs(1);
@@ -241,10 +247,6 @@ pub const SYSTEM_READ_AHEAD_BYTES: u64 = Tuning::DEFAULT.system_read_ahead_bytes
 pub const BUNDLED_FILE_BYTES_MAX: u64 = Tuning::DEFAULT.bundled_file_bytes_max;
 /// See [`Tuning::small_file_bytes`].
 pub const SMALL_FILE_BYTES: u64 = Tuning::DEFAULT.small_file_bytes;
-/// See [`Tuning::rests_max`].
-pub const RESTS_MAX: u32 = Tuning::DEFAULT.rests_max;
-/// See [`Tuning::retries`].
-pub const RETRIES: u32 = Tuning::DEFAULT.retries;
 /// See [`Tuning::first_retries`].
 pub const FIRST_RETRIES: u32 = Tuning::DEFAULT.first_retries;
 /// See [`Tuning::far_rtt`].
@@ -273,16 +275,10 @@ pub const MARKER_INTERVAL: Duration = Tuning::DEFAULT.marker_interval;
 pub const RETRY_PAUSE: Duration = Tuning::DEFAULT.retry_pause;
 /// See [`Tuning::retry_pause_max`].
 pub const RETRY_PAUSE_MAX: Duration = Tuning::DEFAULT.retry_pause_max;
-/// See [`Tuning::stream_silence`].
-pub const STREAM_SILENCE: Duration = Tuning::DEFAULT.stream_silence;
 /// See [`Tuning::stalled_after`].
 pub const STALLED_AFTER: Duration = Tuning::DEFAULT.stalled_after;
 /// See [`Tuning::leave_patience`].
 pub const LEAVE_PATIENCE: Duration = Tuning::DEFAULT.leave_patience;
-/// See [`Tuning::leftover_age`].
-pub const LEFTOVER_AGE: Duration = Tuning::DEFAULT.leftover_age;
-/// See [`Tuning::reader_grace`].
-pub const READER_GRACE: Duration = Tuning::DEFAULT.reader_grace;
 /// See [`Tuning::leave_grace`].
 pub const LEAVE_GRACE: Duration = Tuning::DEFAULT.leave_grace;
 

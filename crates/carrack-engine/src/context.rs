@@ -1,5 +1,9 @@
 //! What work is done with: handed in by whoever starts it, and found nowhere else.
 
+use std::sync::Arc;
+
+use carrack_core::tuning::Tuning;
+
 use crate::control::known_nodes::ListAtStart;
 use crate::standard::Standard;
 use crate::stop::Stop;
@@ -13,4 +17,6 @@ pub struct Context {
     pub standard: Standard,
     /// The user's list of known nodes.
     pub known_nodes: ListAtStart,
+    /// Knobs, for what is done in this process.
+    pub tuning: Arc<Tuning>,
 }

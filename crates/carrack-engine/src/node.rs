@@ -231,6 +231,7 @@ impl Node {
             data: DataPort::Shared(Arc::clone(&self.sessions)),
             local_address,
             peer_address,
+            tuning: Arc::default(),
         };
         agent::greet(&mut reader, &writer, &environment)
             .map_err(|refusal| io::Error::new(io::ErrorKind::PermissionDenied, refusal.message))?;

@@ -57,7 +57,7 @@ impl Agent {
                 "the peer began a second transfer in one session",
             ));
         }
-        let voice = self.voice();
+        let (voice, tuning) = (self.voice(), Arc::clone(&self.environment.tuning));
         let mut known = 0;
         let running = match begin.role {
             Some(Role::Send(role)) => {
@@ -76,7 +76,7 @@ impl Agent {
                     .map(|source| SourceRoot::open(&self.environment.place, source, self.environment.own.as_ref()))
                     .collect::<Result<Vec<_>, _>>()?;
                 let selection = self.lock().selection.take();
-                Running::Send(SendRun::start(options, roots, selection, role.known, voice))
+                Running::Send(SendRun::start(options, roots, selection, role.known, voice, tuning))
             }
             Some(Role::Receive(role)) => {
                 self.may_change()?;
@@ -84,7 +84,7 @@ impl Agent {
                 if let Destination::Tree(tree) = &destination {
                     known = tree.known_count(options.digests);
                 }
-                Running::Receive(ReceiveRun::start(options, destination, Expected::new(role.targets), voice))
+                Running::Receive(ReceiveRun::start(options, destination, Expected::new(role.targets), voice, tuning))
             }
             None => {
                 return Err(failure(
@@ -124,8 +124,14 @@ impl Agent {
                 let durably = options.durability != carrack_core::request::Durability::None;
                 let directory = self.environment.place.make_dirs(path, durably).map_err(|error| named(&error))?;
                 let request = marker_request(role, options)?;
-                let tree = Tree::new(directory, role.targets.is_empty(), request, options.durability)
-                    .map_err(|error| named(&error))?;
+                let tree = Tree::new(
+                    directory,
+                    role.targets.is_empty(),
+                    request,
+                    options.durability,
+                    &self.environment.tuning,
+                )
+                .map_err(|error| named(&error))?;
                 let (place, path) = (self.environment.place.clone(), path.to_vec());
                 Ok(Destination::Tree(tree.found_by(move || place.stat(&path))))
             }

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::selection::Selection;
+use carrack_core::tuning::Tuning;
 use carrack_core::wire::ProtocolError;
 use carrack_core::wire::bounds::check_ask;
 use carrack_core::wire::control::{Ask, Counted, FromAgent, Tell, ToAgent};
@@ -54,6 +55,8 @@ pub struct Environment {
     pub local_address: String,
     /// The address that it came from.
     pub peer_address: String,
+    /// The knobs of its transfers.
+    pub tuning: Arc<Tuning>,
 }
 
 /// How data connections are accepted.

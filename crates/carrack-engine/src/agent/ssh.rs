@@ -49,6 +49,7 @@ impl FarSide {
             data: DataPort::Own,
             local_address: self.local_address,
             peer_address: self.peer_address,
+            tuning: Arc::default(),
         };
         // Called when all work here has ended, or when the command has been silent for too long.
         let served: Arc<OnceLock<Weak<Agent>>> = Arc::default();

@@ -49,6 +49,7 @@ impl Client {
             data: DataPort::Shared(Arc::clone(sessions)),
             local_address: String::new(),
             peer_address: String::new(),
+            tuning: Arc::default(),
         };
         let half = |socket: &UnixStream| socket.try_clone().unwrap();
         let (abort, out) = (half(&theirs), Fused { out: half(&theirs), writes: AtomicI64::new(panics_at) });

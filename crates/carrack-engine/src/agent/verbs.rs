@@ -11,7 +11,7 @@ use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport
 use carrack_core::request::Digests;
 use carrack_core::selection::Selection;
 use carrack_core::transfer::ScannedItem;
-use carrack_core::tuning::SLICE_BYTES;
+use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_core::wire::control::{
     Collect, Entry, Inspected, Item, List, MakeDirectory, Page, PathFacts, Paths, Remove, Rename, Source, Sum, Sums,
     Tell, digests, kind_from_number, kind_number,
@@ -409,7 +409,7 @@ fn digest(
         std::thread::sleep(time);
         true
     };
-    let source = root.open_item(&item)?.settled(clocks, &mut rest)?;
+    let source = root.open_item(&item, &Tuning::DEFAULT)?.settled(clocks, &mut rest)?;
     let mut hasher = BlockHasher::new(digests, 0);
     let mut slice = vec![0; SLICE_BYTES];
     let mut offset = 0;

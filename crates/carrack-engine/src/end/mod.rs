@@ -170,6 +170,7 @@ impl End {
             data: DataPort::Own,
             local_address: String::new(),
             peer_address: String::new(),
+            tuning: Arc::clone(&context.tuning),
         };
         let half = |socket: &UnixStream| socket.try_clone().map_err(lost);
         let (agent_abort, agent_out) = (half(&theirs)?, half(&theirs)?);

@@ -244,6 +244,7 @@ mod tests {
 
     use carrack_core::request::Durability;
     use carrack_core::transfer::marker::Chain;
+    use carrack_core::tuning::Tuning;
 
     use super::*;
     use crate::storage::marker::{Journal, MarkerRequest};
@@ -258,7 +259,7 @@ mod tests {
 
     fn marker(directory: &Path, key: u8) -> Journal {
         let request = MarkerRequest { key: [key; 8], anew: false };
-        Journal::open(&Dir::open_ambient(directory).unwrap(), &request, Durability::Group).unwrap()
+        Journal::open(&Dir::open_ambient(directory).unwrap(), &request, Durability::Group, &Tuning::DEFAULT).unwrap()
     }
 
     fn part(journal: &Journal, name: &str, number: &str) -> String {
@@ -394,7 +395,12 @@ mod tests {
             // Nor does a copy under the same key write it over, or begin anew without it.
             for anew in [false, true] {
                 let request = MarkerRequest { key: [1; 8], anew };
-                let journal = Journal::open(&Dir::open_ambient(directory.path()).unwrap(), &request, Durability::Group);
+                let journal = Journal::open(
+                    &Dir::open_ambient(directory.path()).unwrap(),
+                    &request,
+                    Durability::Group,
+                    &Tuning::DEFAULT,
+                );
                 journal.unwrap().finish(true);
             }
             assert_eq!(std::fs::read(directory.path().join(name)).unwrap(), content.as_bytes());

@@ -19,7 +19,7 @@ use carrack_core::transfer::Fingerprint;
 use carrack_core::transfer::marker::{
     Chain, HEADER_BYTES, Left, Part, Published, Record, Replay, Replayed, Session, Tag, may_be_marker,
 };
-use carrack_core::tuning::MARKER_INTERVAL;
+use carrack_core::tuning::Tuning;
 use carrack_sys::dir::{Dir, Kind, Links, Stat, stat_file};
 use carrack_sys::{file, host};
 
@@ -53,6 +53,8 @@ pub struct Journal {
     name: Vec<u8>,
     tag: Tag,
     durability: Durability,
+    /// How often what was written down is made durable.
+    sync_interval: Duration,
     file: File,
     uid: u32,
     found: Option<Replayed>,
@@ -167,7 +169,7 @@ fn remove_parts<'a>(root: &Dir, tag: Tag, parts: impl Iterator<Item = &'a Part>)
 impl Journal {
     /// Finds the marker of a key and takes it, or makes one. `None` when there can be none: the directory cannot be written, knows
     /// no locks, or as many runs as may go at once are under way.
-    pub fn open(root: &Dir, request: &MarkerRequest, durability: Durability) -> Option<Self> {
+    pub fn open(root: &Dir, request: &MarkerRequest, durability: Durability, tuning: &Tuning) -> Option<Self> {
         let deadline = Instant::now() + LOCK_PATIENCE;
         if request.anew {
             (1..=MARKERS).for_each(|number| forget(root, &marker_name(request.key, number)));
@@ -177,7 +179,13 @@ impl Journal {
             loop {
                 match take(root, &name, true) {
                     Ok(Taken::Ours(file, stat)) => {
-                        let begun = Self::begin(root, name.clone(), request, durability, file, stat);
+                        let begun = Self::begin(
+                            root,
+                            name.clone(),
+                            request,
+                            (durability, tuning.marker_interval),
+                            (file, stat),
+                        );
                         return begun
                             .inspect_err(|_| {
                                 if stat.size == 0 {
@@ -197,9 +205,8 @@ impl Journal {
         root: &Dir,
         name: Vec<u8>,
         request: &MarkerRequest,
-        durability: Durability,
-        file: File,
-        stat: Stat,
+        (durability, sync_interval): (Durability, Duration),
+        (file, stat): (File, Stat),
     ) -> io::Result<Self> {
         let mut found = replay(&file)?;
         let (tag, mut bytes, mut chain, end) = match &found {
@@ -231,7 +238,7 @@ impl Journal {
         let state = State { chain, end, last_part, left, retaken, pending, claims, kept: false, synced, broken: false };
         let root = root.try_clone()?;
         let (key, uid, state) = (request.key, stat.uid, Mutex::new(state));
-        Ok(Self { root, key, name, tag, durability, file, uid, found, state })
+        Ok(Self { root, key, name, tag, durability, sync_interval, file, uid, found, state })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -372,7 +379,7 @@ impl Journal {
         let due = {
             let mut state = self.lock();
             self.write_pending(&mut state);
-            state.synced.elapsed() >= MARKER_INTERVAL
+            state.synced.elapsed() >= self.sync_interval
         };
         if due {
             self.sync();

@@ -14,7 +14,7 @@ use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
 use carrack_core::request::{Digests, Durability, Existing};
 use carrack_core::transfer::Fingerprint;
 use carrack_core::transfer::marker::{Moment, Published, PublishedItem, TAKEN_BACK, published_key};
-use carrack_core::tuning::SLICE_BYTES;
+use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_sys::bulk::Pipe;
 use carrack_sys::dir::{Dir, Kind, Links, Time};
 use carrack_sys::{dir, file};
@@ -36,6 +36,7 @@ pub(super) struct Shared {
     pub directories: Directories,
     pub journal: SharedJournal,
     pub durability: Durability,
+    pub tuning: Arc<Tuning>,
     pub watch: Watch,
     pub unkept: Unkept,
     /// Where two names may be one: files of this session by device and inode, and the names that they got.

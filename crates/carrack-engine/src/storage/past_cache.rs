@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use carrack_core::limits;
-use carrack_core::tuning::{PAST_CACHE_FILE_BYTES, READ_AHEAD_BYTES, SYSTEM_READ_AHEAD_BYTES};
+use carrack_core::tuning::Tuning;
 use carrack_sys::{bulk, file};
 
 /// How one file is written.
@@ -24,8 +24,8 @@ pub struct WriteBehind {
 
 impl WriteBehind {
     /// A file that will have so many bytes.
-    pub fn new(size: u64) -> Self {
-        let large = size >= PAST_CACHE_FILE_BYTES;
+    pub fn new(tuning: &Tuning, size: u64) -> Self {
+        let large = size >= tuning.past_cache_file_bytes;
         Self { large, by_itself: AtomicBool::new(large) }
     }
 
@@ -84,6 +84,8 @@ enum Way {
     /// Storage is asked for what will be wanted, and what others have in the cache stays there.
     Own {
         size: u64,
+        /// How far ahead of its reader storage is asked.
+        ahead: u64,
         /// Up to here storage has been asked for it.
         fetched: AtomicU64,
     },
@@ -94,13 +96,13 @@ impl ReadAhead {
     pub const NONE: Self = Self { way: Way::Small };
 
     /// For a file of so many bytes, of which nothing has been read.
-    pub fn new(file: &File, size: u64) -> Self {
-        if size < PAST_CACHE_FILE_BYTES {
+    pub fn new(tuning: &Tuning, file: &File, size: u64) -> Self {
+        if size < tuning.past_cache_file_bytes {
             return Self::NONE;
         }
-        let far = || bulk::read_ahead_bytes(file).is_some_and(|bytes| bytes >= SYSTEM_READ_AHEAD_BYTES);
+        let far = || bulk::read_ahead_bytes(file).is_some_and(|bytes| bytes >= tuning.system_read_ahead_bytes);
         let is_cold = bulk::cached_pages(file).is_ok_and(|pages| pages == 0);
-        Self { way: if is_cold && far() { Way::Systems(Mutex::default()) } else { Way::own(size) } }
+        Self { way: if is_cold && far() { Way::Systems(Mutex::default()) } else { Way::own(tuning, size) } }
     }
 
     /// A block is about to be read. True if it is to be let go afterwards: what others have in the cache stays there.
@@ -108,7 +110,10 @@ impl ReadAhead {
         match &self.way {
             Way::Small => false,
             Way::Systems(_) => true,
-            Way::Own { size, fetched } => fetch(file, offset, length, *size, fetched),
+            Way::Own { size, ahead, fetched } => {
+                let end = (offset + length + length.max(*ahead)).min(*size);
+                fetch(file, offset..end, fetched)
+            }
         }
     }
 
@@ -156,13 +161,13 @@ impl ReadSoFar {
 }
 
 impl Way {
-    fn own(size: u64) -> Self {
-        Self::Own { size, fetched: AtomicU64::new(0) }
+    fn own(tuning: &Tuning, size: u64) -> Self {
+        Self::Own { size, ahead: tuning.read_ahead_bytes, fetched: AtomicU64::new(0) }
     }
 }
 
-/// Asks storage for a block and for what comes after it, if the block is not in the cache; says whether that was so.
-fn fetch(file: &File, offset: u64, length: u64, size: u64, fetched: &AtomicU64) -> bool {
+/// Asks storage for a range, if it does not begin in the cache; says whether that was so.
+fn fetch(file: &File, Range { start: offset, end }: Range<u64>, fetched: &AtomicU64) -> bool {
     if offset >= fetched.load(Ordering::Relaxed) {
         let cached = bulk::read_if_cached(file, &mut [0], offset);
         if !matches!(cached, Ok(None)) {
@@ -170,7 +175,6 @@ fn fetch(file: &File, offset: u64, length: u64, size: u64, fetched: &AtomicU64) 
         }
     }
     // Whoever reads the next ones finds them there.
-    let end = (offset + length + READ_AHEAD_BYTES.max(length)).min(size);
     let start = fetched.fetch_max(end, Ordering::Relaxed).max(offset);
     if start < end {
         // Without it storage is read when it is waited for.
@@ -185,7 +189,8 @@ mod tests {
 
     use super::*;
 
-    const LARGE: u64 = PAST_CACHE_FILE_BYTES;
+    const LARGE: u64 = 8 << 20;
+    const TUNING: Tuning = Tuning { past_cache_file_bytes: LARGE, ..Tuning::DEFAULT };
 
     /// Whether a page of the file is in the cache; `None` where that cannot be asked.
     fn is_cached(file: &File, offset: u64) -> Option<bool> {
@@ -209,7 +214,7 @@ mod tests {
                 if !directory.exists() {
                     continue;
                 }
-                let (file, cache) = (temporary(&directory), WriteBehind::new(size));
+                let (file, cache) = (temporary(&directory), WriteBehind::new(&TUNING, size));
                 if bypassed {
                     cache.bypassed();
                 }
@@ -241,7 +246,7 @@ mod tests {
         if is_cached(&file, 3 << 20) != Some(false) || is_cached(&file, 2 << 20) != Some(true) {
             return; // this file system does not tell, or keeps what it likes
         }
-        let ahead = ReadAhead { way: Way::own(LARGE) };
+        let ahead = ReadAhead { way: Way::own(&TUNING, LARGE) };
         assert!(!ahead.begin(&file, 2 << 20, 4096), "it is somebody's");
         assert!(ahead.begin(&file, 0, 1 << 19));
         let mut half = vec![0; 1 << 19];
@@ -257,8 +262,8 @@ mod tests {
     fn a_file_that_is_in_the_cache_is_left_there_and_a_small_one_to_the_system() {
         let file = temporary(&on_disk());
         file::write_all_at(&file, &vec![3; LARGE as usize], 0).unwrap();
-        assert!(!ReadAhead::new(&file, LARGE - 1).begin(&file, 0, 4096), "small");
-        let cached = ReadAhead::new(&file, LARGE);
+        assert!(!ReadAhead::new(&TUNING, &file, LARGE - 1).begin(&file, 0, 4096), "small");
+        let cached = ReadAhead::new(&TUNING, &file, LARGE);
         assert!(matches!(cached.way, Way::Own { .. }));
         if is_cached(&file, 0) == Some(true) {
             assert!(!cached.begin(&file, 0, 4096), "it is somebody's");
@@ -293,7 +298,7 @@ mod tests {
         if !bulk::cached_pages(&file).is_ok_and(|pages| pages == 0) {
             return; // this system does not tell, or keeps what it likes
         }
-        let (ahead, mut block) = (ReadAhead::new(&file, LARGE), vec![0; 1 << 20]);
+        let (ahead, mut block) = (ReadAhead::new(&TUNING, &file, LARGE), vec![0; 1 << 20]);
         for offset in (0..LARGE).step_by(block.len()) {
             assert!(ahead.begin(&file, offset, 1 << 20));
             assert_eq!(file::read_full_at(&file, &mut block, offset).unwrap(), block.len());

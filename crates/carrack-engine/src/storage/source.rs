@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::transfer::{Fingerprint, ScannedItem};
+use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::Source as SourceMessage;
 use carrack_sys::dir::{Dir, Kind, Links, Stat, Time};
 use carrack_sys::host::clock_seconds;
@@ -91,7 +92,7 @@ impl SourceRoot {
     ///
     /// # Errors
     /// With [`ErrorCode::SourceVanished`] when it was there for the scan and is no more.
-    pub fn open_item(&self, item: &ScannedItem) -> Result<OpenSource, Failure> {
+    pub fn open_item(&self, item: &ScannedItem, tuning: &Tuning) -> Result<OpenSource, Failure> {
         let opened = match &self.kind {
             RootKind::Directory(root) => patiently(|| root.open_read(&item.path, Links::Refuse)),
             RootKind::Entry(parent, name, links) => patiently(|| parent.open_read(name, *links)),
@@ -139,7 +140,7 @@ impl SourceRoot {
         }
         // It was opened so that a FIFO in its place could not hang us; it is a file, and files are read waiting.
         file::clear_nonblock(&file).map_err(|error| io_failure(Side::Source, "open", &error))?;
-        let ahead = ReadAhead::new(&file, stat.size);
+        let ahead = ReadAhead::new(tuning, &file, stat.size);
         Ok(OpenSource { content: Content::File(file), stat: Some(stat), ground, prefix: None, ahead })
     }
 }
@@ -462,13 +463,12 @@ mod tests {
     use std::io::Write;
     use std::path::Path;
 
-    use carrack_core::tuning::BUNDLED_FILE_BYTES_MAX;
     use carrack_sys::dir::stat_path;
 
     use super::*;
     use crate::storage::walk::{Attributes, Found, look_again, walk};
 
-    const MOST: usize = BUNDLED_FILE_BYTES_MAX as usize;
+    const MOST: usize = Tuning::DEFAULT.bundled_file_bytes_max as usize;
 
     /// A directory as a source, and what a walk finds of its file `name`.
     fn listed(place: &Path, name: &str) -> (SourceRoot, ScannedItem) {
@@ -515,7 +515,7 @@ mod tests {
             let (root, item) = listed(place.path(), "log");
             grow(&path, 5);
             // From the moment it was opened on, without leave to grow.
-            let source = root.open_item(&item).unwrap();
+            let source = root.open_item(&item, &Tuning::DEFAULT).unwrap();
             assert_eq!(code(source.check_listed(&item)), ErrorCode::SourceChanged);
             grow(&path, 1);
             assert_eq!(code(source.check_unchanged()), ErrorCode::SourceChanged);
@@ -523,7 +523,7 @@ mod tests {
                 assert_eq!(code(source.read_whole(&mut Vec::new(), MOST)), ErrorCode::SourceChanged);
             }
             // With leave: before it was opened, and while it is read.
-            let source = root.open_item(&item).unwrap().may_grow_from(item.size);
+            let source = root.open_item(&item, &Tuning::DEFAULT).unwrap().may_grow_from(item.size);
             source.check_listed(&item).unwrap();
             grow(&path, 2 * MOST);
             let mut content = b"kept".to_vec();
@@ -537,7 +537,7 @@ mod tests {
             std::fs::write(&other, vec![b'.'; 4 * MOST]).unwrap();
             std::fs::rename(&path, place.path().join("kept")).unwrap();
             std::fs::rename(&other, &path).unwrap();
-            let replaced = root.open_item(&item).unwrap().may_grow_from(item.size);
+            let replaced = root.open_item(&item, &Tuning::DEFAULT).unwrap().may_grow_from(item.size);
             assert_eq!(code(replaced.check_listed(&item)), ErrorCode::SourceChanged);
             std::fs::rename(place.path().join("kept"), &path).unwrap();
             // What loses something is no file that grows.
@@ -556,7 +556,7 @@ mod tests {
         std::fs::write(&path, b"small").unwrap();
         let (root, item) = listed(place.path(), "f");
         std::fs::File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
-        let source = root.open_item(&item).unwrap();
+        let source = root.open_item(&item, &Tuning::DEFAULT).unwrap();
         assert_eq!(code(source.read_whole(&mut Vec::new(), MOST)), ErrorCode::SourceChanged);
         assert_eq!(look_again(&root, &item).unwrap().size, Some(1 << 40));
     }
@@ -568,7 +568,7 @@ mod tests {
         let path = place.path().join("f");
         std::fs::write(&path, b"first").unwrap();
         let (root, item) = listed(place.path(), "f");
-        let held = root.open_item(&item).unwrap();
+        let held = root.open_item(&item, &Tuning::DEFAULT).unwrap();
         held.check_listed(&item).unwrap();
         let time = std::fs::metadata(&path).unwrap().modified().unwrap();
         next_tick(&path);
@@ -576,7 +576,7 @@ mod tests {
         std::fs::write(&other, b"other").unwrap();
         std::fs::File::options().write(true).open(&other).unwrap().set_modified(time).unwrap();
         std::fs::rename(&other, &path).unwrap();
-        let source = root.open_item(&item).unwrap();
+        let source = root.open_item(&item, &Tuning::DEFAULT).unwrap();
         assert_eq!(code(source.check_listed(&item)), ErrorCode::SourceChanged);
         let again = look_again(&root, &item).unwrap();
         assert_eq!((again.size, again.mtime), (item.size, item.mtime));
@@ -587,7 +587,7 @@ mod tests {
         std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
         assert_eq!(code(source.check_unchanged()), ErrorCode::SourceChanged);
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(code(root.open_item(&item).map(drop)), ErrorCode::SourceVanished);
+        assert_eq!(code(root.open_item(&item, &Tuning::DEFAULT).map(drop)), ErrorCode::SourceVanished);
         assert_eq!(code(look_again(&root, &item)), ErrorCode::SourceVanished);
     }
 
@@ -599,14 +599,14 @@ mod tests {
         let (root, item) = listed(place.path(), "f");
         std::fs::remove_file(&path).unwrap();
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-        assert_eq!(code(root.open_item(&item).map(drop)), ErrorCode::SourceChanged);
+        assert_eq!(code(root.open_item(&item, &Tuning::DEFAULT).map(drop)), ErrorCode::SourceChanged);
         assert_eq!(code(look_again(&root, &item)), ErrorCode::SourceChanged);
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
-        assert_eq!(code(root.open_item(&item).map(drop)), ErrorCode::SymlinkRefused);
+        assert_eq!(code(root.open_item(&item, &Tuning::DEFAULT).map(drop)), ErrorCode::SymlinkRefused);
         std::fs::remove_file(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
-        assert_eq!(code(root.open_item(&item).map(drop)), ErrorCode::SourceChanged);
+        assert_eq!(code(root.open_item(&item, &Tuning::DEFAULT).map(drop)), ErrorCode::SourceChanged);
     }
 
     /// `/proc` says 0 and has more; `/sys` says a page and has less. The first is read to its end, the second is not taken for truncated.
@@ -626,7 +626,7 @@ mod tests {
                 true
             });
             let item = item.unwrap();
-            let source = root.open_item(&item).unwrap();
+            let source = root.open_item(&item, &Tuning::DEFAULT).unwrap();
             let mut content = Vec::new();
             source.read_whole(&mut content, MOST).map(|_| (item.size, content))
         };

@@ -21,7 +21,7 @@ use carrack_core::report::{self, ErrorCode, Failure, FileDigests, ItemKind, Side
 use carrack_core::request::{Digests, Durability, Existing};
 use carrack_core::transfer::Fingerprint;
 use carrack_core::transfer::marker::{self, Left, Moment};
-use carrack_core::tuning::{SMALL_FILE_BYTES, SYNC_ALL_PATIENCE};
+use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::TransferOptions;
 use carrack_core::wire::peer::{DirectoryAttributes, Offer};
 use carrack_sys::dir::{Dir, Kind, Stat, Time, stat_file, stat_file_uncached};
@@ -129,15 +129,27 @@ impl Tree {
     ///
     /// # Errors
     /// When the directory cannot be looked at.
-    pub fn new(root: Dir, is_copied: bool, request: Option<MarkerRequest>, durability: Durability) -> io::Result<Self> {
+    pub fn new(
+        root: Dir,
+        is_copied: bool,
+        request: Option<MarkerRequest>,
+        durability: Durability,
+        tuning: &Arc<Tuning>,
+    ) -> io::Result<Self> {
         // Before there is a marker in it.
         let had = if is_copied { let_owner_write(&root)? } else { None };
         // Where a group's sync would prove nothing, files and names are synced one by one.
         let alone = durability == Durability::Group && !root.syncs_as_one();
         let durability = if alone { Durability::Each } else { durability };
-        let journal = request.and_then(|request| Journal::open(&root, &request, durability)).map(Arc::new);
+        let journal = request.and_then(|request| Journal::open(&root, &request, durability, tuning)).map(Arc::new);
         let tag = journal.as_ref().map_or_else(new_tag, |journal| Ok(journal.tag()))?;
-        let tree = Self::with(root, journal, tag, durability, Box::new(move |dir| Shown::ask(dir, tag)))?;
+        let tree = Self::with(
+            root,
+            journal,
+            tag,
+            (durability, Arc::clone(tuning)),
+            Box::new(move |dir| Shown::ask(dir, tag)),
+        )?;
         tree.shared.directories.root_had(had);
         Ok(tree)
     }
@@ -146,7 +158,7 @@ impl Tree {
         root: Dir,
         journal: Option<Arc<Journal>>,
         tag: marker::Tag,
-        durability: Durability,
+        (durability, tuning): (Durability, Arc<Tuning>),
         ask: AskShown,
     ) -> io::Result<Self> {
         let directories = Directories::new(root, durability == Durability::Each, ask)?;
@@ -156,6 +168,7 @@ impl Tree {
                 directories,
                 journal,
                 durability,
+                tuning,
                 watch,
                 unkept,
                 published,
@@ -192,8 +205,8 @@ impl Tree {
     }
 
     /// What a user should know of calls to the file system that have not returned: each once. To be asked every now and then.
-    pub fn stalled(&self, now: Instant, after: Duration) -> Vec<String> {
-        self.shared.watch.stalled(now, after)
+    pub fn stalled(&self, now: Instant) -> Vec<String> {
+        self.shared.watch.stalled(now, self.shared.tuning.stalled_after)
     }
 
     /// Whether an item may go to its name: `false` when what is there is to be kept.
@@ -291,11 +304,11 @@ impl Tree {
             wanted: options.digests,
             claimed: AtomicU64::new(0),
             void: AtomicBool::new(false),
-            cache: WriteBehind::new(size),
+            cache: WriteBehind::new(&self.shared.tuning, size),
             touched: Touched::none(),
         };
         // In memory there is no order on a disk to win, only the time of the processors for large files; smaller ones need not wait for it.
-        let waits = size > SMALL_FILE_BYTES || !file::is_in_memory(&made.file);
+        let waits = size > self.shared.tuning.small_file_bytes || !file::is_in_memory(&made.file);
         let reserves = !offer.sparse && size > 0 && waits;
         let prepared = if reserves { file::preallocate(&made.file, size) } else { Ok(false) };
         let prepared = prepared.and_then(|reserved| if reserved { Ok(()) } else { made.file.set_len(size) });
@@ -375,7 +388,7 @@ impl Tree {
             wanted: options.digests,
             claimed: AtomicU64::new((held.len() + doubtful.len()) as u64),
             void: AtomicBool::new(false),
-            cache: WriteBehind::new(size),
+            cache: WriteBehind::new(&self.shared.tuning, size),
             touched: Touched::Any,
         };
         Some(OpenedPart::Resumed { part, held, doubtful })
@@ -519,7 +532,7 @@ impl Tree {
         let _entered = self.shared.watch.enter("sync", &Arc::from(&b""[..]));
         let root = &self.shared.directories.root;
         root.dir.sync_filesystem().map_err(|error| io_failure(Side::Destination, "sync the file system", &error))?;
-        if start.elapsed() > SYNC_ALL_PATIENCE {
+        if start.elapsed() > self.shared.tuning.sync_all_patience {
             self.sync_each.store(true, Ordering::Relaxed);
         }
         Ok(())

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use carrack_core::report::{ErrorCode, Failure, Side};
-use carrack_core::tuning::{STAGES_INTERVAL, STRETCH};
+use carrack_core::tuning::Tuning;
 use carrack_core::wire::Version;
 use carrack_core::wire::control::{Tell, TransferOptions};
 use carrack_core::wire::peer::PeerMessage;
@@ -41,19 +41,21 @@ pub struct Voice {
 /// Tells the command now and then where the time of this end's streams goes, and what they carry.
 struct StageReports {
     version: Version,
+    interval: Duration,
     start: Instant,
     told: Instant,
 }
 
 impl StageReports {
-    fn new(options: &TransferOptions) -> Self {
-        let now = Instant::now();
-        Self { version: options.version, start: now, told: now }
+    fn new(options: &TransferOptions, tuning: &Tuning) -> Self {
+        let (version, now) = (options.version, Instant::now());
+        let interval = if version.tells_traffic() { tuning.stages_interval } else { tuning.stretch };
+        Self { version, interval, start: now, told: now }
     }
 
     /// If it is time to, or if this is the last time.
     fn tell(&mut self, voice: &Voice, stages: &Stages, traffic: impl FnOnce() -> Traffic, last: bool) {
-        if !self.version.tells_stages() || (!last && self.told.elapsed() < self.interval()) {
+        if !self.version.tells_stages() || (!last && self.told.elapsed() < self.interval) {
             return;
         }
         self.told = Instant::now();
@@ -64,10 +66,6 @@ impl StageReports {
             (told.delivered, told.segments, told.repeated) = (delivered, segments, repeated);
         }
         (voice.command)(Tell::Stages(told));
-    }
-
-    fn interval(&self) -> Duration {
-        if self.version.tells_traffic() { STAGES_INTERVAL } else { STRETCH }
     }
 }
 

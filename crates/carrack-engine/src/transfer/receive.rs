@@ -18,7 +18,7 @@ use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, Side};
 use carrack_core::request::Verify;
 use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
-use carrack_core::tuning::{LEAVE_PATIENCE, SILENCE, SLICE_BYTES, STAGES_INTERVAL, Tuning};
+use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_core::wire::ProtocolError;
 use carrack_core::wire::bounds::Expected;
 use carrack_core::wire::control::{Ended, Tell, TransferOptions};
@@ -49,6 +49,7 @@ pub struct ReceiveRun {
     machine: Mutex<Receiver>,
     changed: Condvar,
     options: TransferOptions,
+    tuning: Arc<Tuning>,
     destination: Destination,
     /// What the command has asked for.
     expected: Expected,
@@ -107,18 +108,21 @@ impl From<ProtocolError> for StreamError {
 
 impl ReceiveRun {
     /// Starts the pump and the commits; data is written as streams are added.
-    pub fn start(options: TransferOptions, destination: Destination, expected: Expected, voice: Voice) -> Arc<Self> {
+    pub fn start(
+        options: TransferOptions,
+        destination: Destination,
+        expected: Expected,
+        voice: Voice,
+        tuning: Arc<Tuning>,
+    ) -> Arc<Self> {
         // Blocks are checkpointed to be found again after a crash, or to be read back one by one.
         let marked =
             matches!(&destination, Destination::Tree(tree) if tree.keeps_marker() || options.verify == Verify::Disk);
         let run = Arc::new(Self {
-            machine: Mutex::new(Receiver::new(ReceiverConfig {
-                options,
-                checkpoints: marked,
-                tuning: Tuning::DEFAULT,
-            })),
+            machine: Mutex::new(Receiver::new(ReceiverConfig { options, checkpoints: marked, tuning: *tuning })),
             changed: Condvar::new(),
             options,
+            tuning,
             destination,
             expected,
             directories_unset: AtomicUsize::new(0),
@@ -282,7 +286,7 @@ impl ReceiveRun {
     /// Carries out what the machine decides, until the transfer has ended; tells how.
     fn pump(self: &Arc<Self>, hands: &Hands) -> Result<(), Failure> {
         let mut offers = VecDeque::new();
-        let mut reports = StageReports::new(&self.options);
+        let mut reports = StageReports::new(&self.options, &self.tuning);
         loop {
             self.open_waiting(&mut offers);
             reports.tell(&self.voice, &self.stages, Traffic::default, false);
@@ -300,7 +304,7 @@ impl ReceiveRun {
                 return outcome;
             }
             if actions.is_empty() {
-                let most = STAGES_INTERVAL;
+                let most = self.tuning.stages_interval;
                 let deadline = machine.next_deadline();
                 let left = deadline.map_or(most, |deadline| deadline.saturating_duration_since(Instant::now()));
                 drop(self.changed.wait_timeout(machine, left.min(most)));
@@ -398,12 +402,12 @@ impl ReceiveRun {
             for socket in lock(&self.sockets).values() {
                 socket.abort();
             }
-            self.tree().into_iter().for_each(|tree| tree.close_in(LEAVE_PATIENCE));
+            self.tree().into_iter().for_each(|tree| tree.close_in(self.tuning.leave_patience));
         }
         self.changed.notify_all();
         // What they have begun is done before the marker is left.
         hands.finish();
-        if outcome.is_err() && self.tree().is_some() && !self.at_work.all_left(LEAVE_PATIENCE) {
+        if outcome.is_err() && self.tree().is_some() && !self.at_work.all_left(self.tuning.leave_patience) {
             self.tell_ended(outcome.clone());
             is_told.set(true);
             self.at_work.wait_for_all();
@@ -565,7 +569,7 @@ impl StreamWork<'_> {
 
     /// Asks until no other stream is writing the same.
     fn begin(&self, ask: impl Fn(&mut Receiver) -> Result<Begin, ProtocolError>) -> Result<Begin, StreamError> {
-        let deadline = Instant::now() + SILENCE;
+        let deadline = Instant::now() + self.run.tuning.silence;
         let mut machine = lock(&self.run.machine);
         loop {
             match ask(&mut machine)? {

@@ -17,7 +17,7 @@ use carrack_core::transfer::ScannedItem;
 use carrack_core::transfer::sender::{
     BlockJob, Bundle, Job, Next, Sender, SenderAction, SenderConfig, SenderTotals, SentItem, changed_unseen,
 };
-use carrack_core::tuning::{BUNDLED_FILE_BYTES_MAX, PROGRESS_INTERVAL, SLICE_BYTES, STAGES_INTERVAL, Tuning};
+use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_core::wire::control::{Ended, Items, StreamLost, Tell, TransferOptions};
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
 use carrack_core::wire::peer::PeerMessage;
@@ -54,6 +54,7 @@ pub struct SendRun {
     machine: Mutex<Sender>,
     changed: Condvar,
     options: TransferOptions,
+    tuning: Arc<Tuning>,
     roots: Vec<SourceRoot>,
     /// Of the roots, only this; taken by the scan.
     selection: Mutex<Option<Selection>>,
@@ -87,17 +88,19 @@ impl SendRun {
         selection: Option<Selection>,
         known: bool,
         voice: Voice,
+        tuning: Arc<Tuning>,
     ) -> Arc<Self> {
         let config = SenderConfig {
             options,
             targets: roots.iter().map(|root| root.target.clone()).collect(),
             known,
-            tuning: Tuning::DEFAULT,
+            tuning: *tuning,
         };
         let run = Arc::new(Self {
             machine: Mutex::new(Sender::new(config)),
             changed: Condvar::new(),
             options,
+            tuning,
             roots,
             selection: Mutex::new(selection),
             // What the receiver has already is told by them alone.
@@ -332,7 +335,7 @@ impl SendRun {
     fn pump(&self) {
         let mut items = Vec::new();
         let mut told = Instant::now();
-        let mut reports = StageReports::new(&self.options);
+        let mut reports = StageReports::new(&self.options, &self.tuning);
         let mut paths = PathWatch::default();
         loop {
             if self.options.version.remakes_streams() {
@@ -346,7 +349,7 @@ impl SendRun {
             let outcome = machine.outcome();
             let (progress, totals) = (machine.progress(), machine.totals());
             if actions.is_empty() && outcome.is_none() {
-                let left = PROGRESS_INTERVAL.saturating_sub(told.elapsed()).max(Duration::from_millis(1));
+                let left = self.tuning.progress_interval.saturating_sub(told.elapsed()).max(Duration::from_millis(1));
                 drop(self.changed.wait_timeout(machine, left).unwrap_or_else(PoisonError::into_inner));
             } else {
                 drop(machine);
@@ -355,7 +358,10 @@ impl SendRun {
             for action in actions {
                 self.carry_out(action, &mut items);
             }
-            if told.elapsed() >= PROGRESS_INTERVAL || items.len() >= ITEMS_PER_MESSAGE || (idle && outcome.is_some()) {
+            if told.elapsed() >= self.tuning.progress_interval
+                || items.len() >= ITEMS_PER_MESSAGE
+                || (idle && outcome.is_some())
+            {
                 told = Instant::now();
                 self.tell_command(Tell::Progress(progress.into()), &mut items);
             }
@@ -541,7 +547,7 @@ impl SendRun {
     }
 
     fn open(&self, item: &ScannedItem, stream: u16) -> Result<OpenSource, Failure> {
-        let opened = self.root(item)?.open_item(item)?;
+        let opened = self.root(item)?.open_item(item, &self.tuning)?;
         if self.options.allow_growing {
             let opened = opened.may_grow_from(item.size);
             return opened.check_listed(item).map(|()| opened);
@@ -588,7 +594,7 @@ impl SendRun {
             let mut wait = limit.lock().unwrap_or_else(PoisonError::into_inner).reserve(Instant::now(), bytes as u64);
             // In parts: at a low rate a slice waits for longer than what holds the streams back may remain unknown.
             while !wait.is_zero() {
-                let part = wait.min(STAGES_INTERVAL);
+                let part = wait.min(self.tuning.stages_interval);
                 self.stages.wait(Waits::Pacing, || std::thread::sleep(part));
                 wait -= part;
             }
@@ -788,7 +794,7 @@ impl StreamWork<'_> {
         let read = run.stages.wait_briefly(Waits::Storage, || {
             run.open(item, stream).and_then(|source| {
                 (described.mode, described.mtime) = source.attributes(item);
-                let most = item.size.filter(|_| source.stat().is_none()).unwrap_or(BUNDLED_FILE_BYTES_MAX);
+                let most = item.size.filter(|_| source.stat().is_none()).unwrap_or(run.tuning.bundled_file_bytes_max);
                 source.read_whole(content, most as usize)?;
                 // Of what grows, a part is copied: that is not what is known by it.
                 if let Some(stat) = source.stat() {
@@ -882,7 +888,7 @@ mod tests {
             typed: Vec::new(),
             grounds: Default::default(),
         };
-        let run = SendRun::start(options, vec![root], None, false, voice);
+        let run = SendRun::start(options, vec![root], None, false, voice, Arc::default());
         let early = hear.recv_timeout(Duration::from_millis(200));
         run.look_for_sources();
         let offered = hear.recv_timeout(Duration::from_secs(20)).unwrap();

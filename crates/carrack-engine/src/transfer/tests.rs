@@ -5,7 +5,7 @@
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -83,15 +83,27 @@ pub(super) fn options(streams: u16) -> TransferOptions {
 
 /// Runs a transfer; how the sender and the receiver ended. `None` instead, after some time, for one that never did.
 fn run(source: RootKind, destination: Destination, fuses: [Fuse; 2]) -> [Option<Ended>; 2] {
+    run_tuned(source, destination, fuses, &Arc::default()).0
+}
+
+/// The same with other knobs; and how many files were offered.
+fn run_tuned(
+    source: RootKind,
+    destination: Destination,
+    fuses: [Fuse; 2],
+    tuning: &Arc<Tuning>,
+) -> ([Option<Ended>; 2], usize) {
+    let offers = Arc::new(AtomicUsize::new(0));
     let (ended, hear) = mpsc::channel();
     let (to_receiver, for_receiver) = mpsc::channel();
     let (to_sender, for_sender) = mpsc::channel();
     let voice = |side: Side, fuse: &Fuse, peer: &mpsc::Sender<Vec<u8>>| {
         let (told, peer) = (ended.clone(), peer.clone());
-        let (say, tell) = (fuse.clone(), fuse.clone());
+        let (say, tell, offers) = (fuse.clone(), fuse.clone(), Arc::clone(&offers));
         Voice {
             peer: Arc::new(move |message| {
                 say.touch();
+                offers.fetch_add(usize::from(matches!(message, PeerMessage::Offer(_))), Ordering::Relaxed);
                 peer.send(message.encode()).map_err(|_| io::ErrorKind::BrokenPipe.into())
             }),
             command: Arc::new(move |said| {
@@ -106,11 +118,23 @@ fn run(source: RootKind, destination: Destination, fuses: [Fuse; 2]) -> [Option<
     let streams = if matches!(destination, Destination::Sequential(_)) { 1 } else { 2 };
     let receiver_voice = voice(Side::Destination, &fuses[1], &to_sender);
     let expected = Expected::new([b"item".to_vec()]);
-    let receiver =
-        Running::Receive(receive::ReceiveRun::start(options(streams), destination, expected, receiver_voice));
+    let receiver = Running::Receive(receive::ReceiveRun::start(
+        options(streams),
+        destination,
+        expected,
+        receiver_voice,
+        Arc::clone(tuning),
+    ));
     let root = SourceRoot { kind: source, target: b"item".to_vec(), typed: Vec::new(), grounds: Default::default() };
     let sender_voice = voice(Side::Source, &fuses[0], &to_receiver);
-    let sender = Running::Send(send::SendRun::start(options(streams), vec![root], None, false, sender_voice));
+    let sender = Running::Send(send::SendRun::start(
+        options(streams),
+        vec![root],
+        None,
+        false,
+        sender_voice,
+        Arc::clone(tuning),
+    ));
     sender.started();
     let carriers = [(for_receiver, &receiver), (for_sender, &sender)].map(|(words, to)| carry(words, to.clone()));
     for number in 0..streams {
@@ -132,7 +156,7 @@ fn run(source: RootKind, destination: Destination, fuses: [Fuse; 2]) -> [Option<
         let _ = [to_receiver, to_sender].map(|words| words.send(Vec::new()));
         carriers.into_iter().for_each(|carrier| carrier.join().unwrap());
     }
-    ends
+    (ends, offers.load(Ordering::Relaxed))
 }
 
 /// Hands what one says to the other, as the thread does that reads a control connection.
@@ -196,7 +220,8 @@ fn a_pump_that_panics_at_any_word_leaves_nobody_waiting() {
             let _ = std::fs::remove_dir_all(&to);
             std::fs::create_dir(&to).unwrap();
             let source = RootKind::Directory(Arc::new(Dir::open_ambient(&from).unwrap()));
-            let tree = Tree::new(Dir::open_ambient(&to).unwrap(), false, None, Durability::None).unwrap();
+            let tree =
+                Tree::new(Dir::open_ambient(&to).unwrap(), false, None, Durability::None, &Arc::default()).unwrap();
             let mut fuses = [Fuse::never(), Fuse::never()];
             fuses[panicking] = Fuse::at(touch);
             let ends = run(source, Destination::Tree(tree), fuses.clone());
@@ -218,5 +243,39 @@ fn a_pump_that_panics_at_any_word_leaves_nobody_waiting() {
             }
         }
         assert!(blown >= 5, "only {blown} words");
+    }
+}
+
+/// Both ways that a file can take are taken by files of any size.
+#[test]
+fn tuning_decides_which_files_are_offered_and_which_are_bundled() {
+    let place = tempfile::tempdir().unwrap();
+    let from = place.path().join("from");
+    std::fs::create_dir(&from).unwrap();
+    write_sources(&from);
+    let bundling = |bundled_file_bytes_max| Tuning { bundled_file_bytes_max, ..Tuning::DEFAULT };
+    let cases = [
+        (Tuning::DEFAULT, 1),
+        (bundling(0), 6),
+        (bundling(4 << 20), 0),
+        (Tuning { bundle_items: 1, marker_bytes: 1, ..bundling(4 << 20) }, 0),
+        (Tuning { sync_all_patience: Duration::ZERO, past_cache_file_bytes: 1, ..bundling(0) }, 6),
+    ];
+    for (case, (tuning, offered)) in cases.into_iter().enumerate() {
+        assert_eq!(tuning.check(), Ok(()));
+        let tuning = Arc::new(tuning);
+        let to = place.path().join(format!("to-{case}"));
+        std::fs::create_dir(&to).unwrap();
+        let source = RootKind::Directory(Arc::new(Dir::open_ambient(&from).unwrap()));
+        let tree = Tree::new(Dir::open_ambient(&to).unwrap(), false, None, Durability::Group, &tuning).unwrap();
+        let (ends, offers) = run_tuned(source, Destination::Tree(tree), [Fuse::never(), Fuse::never()], &tuning);
+        assert!(ends.iter().all(|ended| ended.as_ref().is_some_and(|ended| code(ended).is_none())), "{case}: {ends:?}");
+        assert_eq!(offers, offered, "case {case}");
+        for entry in std::fs::read_dir(&from).unwrap() {
+            let name = entry.unwrap().file_name();
+            let [sent, there] =
+                [&from, &to.join("item")].map(|directory| std::fs::read(directory.join(&name)).unwrap());
+            assert_eq!(sent, there, "case {case}: {name:?}");
+        }
     }
 }

@@ -128,6 +128,7 @@ impl Session {
             data,
             local_address: String::new(),
             peer_address: String::new(),
+            tuning: Arc::default(),
         };
         let agent = std::thread::spawn(move || {
             let writer = mux(&theirs);

@@ -42,7 +42,7 @@ fn request() -> MarkerRequest {
 
 /// A session into a directory, as the receiving end would begin it.
 fn session(directory: &Path, request: MarkerRequest, durability: Durability) -> Tree {
-    Tree::new(Dir::open_ambient(directory).unwrap(), false, Some(request), durability).unwrap()
+    Tree::new(Dir::open_ambient(directory).unwrap(), false, Some(request), durability, &Arc::default()).unwrap()
 }
 
 fn begin(directory: &Path) -> Tree {
@@ -853,7 +853,7 @@ fn folding(directory: &Path) -> Tree {
     use crate::storage::names::{Sameness, Shown};
     let shown = Shown { names: Sameness { case: true, forms: false }, is_split: false };
     let root = Dir::open_ambient(directory).unwrap();
-    Tree::with(root, None, *b"0a1b2c3d", Durability::Group, Box::new(move |_| Some(shown))).unwrap()
+    Tree::with(root, None, *b"0a1b2c3d", (Durability::Group, Arc::default()), Box::new(move |_| Some(shown))).unwrap()
 }
 
 #[test]
@@ -906,8 +906,8 @@ fn calls_to_a_disk_that_hangs_are_told_by_name() {
     let tree = begin(directory.path());
     let part = fresh(&tree, &offer("f"));
     let _entered = tree.shared.watch.enter("write", &part.path);
-    assert_eq!(tree.stalled(Instant::now(), Duration::from_secs(10)), Vec::<String>::new());
-    let told = tree.stalled(Instant::now() + Duration::from_secs(11), Duration::from_secs(10));
+    assert_eq!(tree.stalled(Instant::now()), Vec::<String>::new());
+    let told = tree.stalled(Instant::now() + Duration::from_secs(11));
     assert!(told.len() == 1 && told[0].starts_with("f: "), "{told:?}");
 }
 

@@ -11,7 +11,6 @@ use carrack_core::limits;
 use carrack_core::report::{Failure, FileDigests};
 use carrack_core::request::Verify;
 use carrack_core::transfer::receiver::Opened;
-use carrack_core::tuning::STALLED_AFTER;
 use carrack_core::wire::control::Tell;
 use carrack_core::wire::peer::{Offer, QueryItem};
 
@@ -160,7 +159,7 @@ impl ReceiveRun {
 
     /// Tells the command of calls to the file system that do not return.
     pub(super) fn tell_stalled(&self) {
-        let stalled = self.tree().map(|tree| tree.stalled(Instant::now(), STALLED_AFTER));
+        let stalled = self.tree().map(|tree| tree.stalled(Instant::now()));
         for text in stalled.into_iter().flatten() {
             (self.voice.command)(Tell::Note(text));
         }

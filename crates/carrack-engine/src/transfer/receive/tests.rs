@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 fn session(directory: &Path) -> Tree {
     let request = MarkerRequest { key: [7; limits::MARKER_KEY_BYTES], anew: false };
-    Tree::new(Dir::open_ambient(directory).unwrap(), false, Some(request), Durability::None).unwrap()
+    Tree::new(Dir::open_ambient(directory).unwrap(), false, Some(request), Durability::None, &Arc::default()).unwrap()
 }
 
 fn offer() -> Offer {
@@ -66,7 +66,7 @@ fn the_marker_stays_locked_until_the_last_thread_has_left_storage() {
         }),
     };
     let expected = Expected::new([b"f".to_vec()]);
-    let run = ReceiveRun::start(options(1), Destination::Tree(tree), expected, voice);
+    let run = ReceiveRun::start(options(1), Destination::Tree(tree), expected, voice, Arc::default());
     let (let_go, held) = mpsc::channel::<()>();
     // As a stream's thread does whose write does not return.
     run.spawn("a test", move |_| {

@@ -52,7 +52,9 @@ fn a_directory_whose_number_is_not_kept_is_not_taken_for_another() {
         let directory = tempfile::tempdir().unwrap();
         let shown = Shown { names: Sameness::default(), is_split };
         let root = Dir::open_ambient(directory.path()).unwrap();
-        let tree = Tree::with(root, None, *b"0a1b2c3d", Durability::Group, Box::new(move |_| Some(shown))).unwrap();
+        let tree =
+            Tree::with(root, None, *b"0a1b2c3d", (Durability::Group, Arc::default()), Box::new(move |_| Some(shown)))
+                .unwrap();
         tree.make_directory(b"d").unwrap();
         std::fs::rename(directory.path().join("d"), directory.path().join("old")).unwrap();
         std::fs::create_dir(directory.path().join("d")).unwrap();

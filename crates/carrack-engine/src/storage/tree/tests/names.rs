@@ -113,7 +113,7 @@ fn a_directory_that_cannot_tell_whether_names_are_one_leaves_that_to_the_next() 
     let count = Arc::clone(&asked);
     let ask = move |_: &Dir| (count.fetch_add(1, Ordering::Relaxed) == 2).then(Shown::default);
     let root = Dir::open_ambient(directory.path()).unwrap();
-    let tree = Tree::with(root, None, *b"0a1b2c3d", Durability::Group, Box::new(ask)).unwrap();
+    let tree = Tree::with(root, None, *b"0a1b2c3d", (Durability::Group, Arc::default()), Box::new(ask)).unwrap();
     let folds = |path: &[u8]| tree.shared.directories.get(path).unwrap().folds();
     assert!(folds(b"") && folds(b"d") && folds(b""));
     put_small(&tree, "d/a", b"a").publish().unwrap();
