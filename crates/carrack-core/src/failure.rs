@@ -133,7 +133,63 @@ error_codes! {
     99 Other "other" Carrack "another error"
 }
 
+words! {
+    /// Whether the same may succeed when it is tried again and nobody changes anything.
+    pub enum Retryable {
+        Yes "yes" "it may succeed"
+        No "no" "it fails again until somebody changes something"
+        Unknown "unknown" "nothing is known of it"
+    }
+}
+
 impl ErrorCode {
+    /// Whether the same command, or a copy of the same item, may succeed later as it is. It is said to users; what Carrack itself tries again within
+    /// one command is [`Self::may_pass`].
+    pub fn retryable(self) -> Retryable {
+        use Retryable::{No, Unknown, Yes};
+        match self {
+            Self::ConnectFailed
+            | Self::ConnectionLost
+            | Self::Silence
+            | Self::NoLink
+            | Self::Busy
+            | Self::ResourceLimit => Yes,
+            // The next attempt sees the source as it is then.
+            Self::SourceChanged => Yes,
+            // The next run goes on from where this one stood.
+            Self::Interrupted | Self::Terminated | Self::DeadlinePassed => Yes,
+            Self::InputOutput | Self::DigestMismatch | Self::ProtocolViolation | Self::Internal | Self::Other => {
+                Unknown
+            }
+            Self::NotFound
+            | Self::PermissionDenied
+            | Self::IsADirectory
+            | Self::NotADirectory
+            | Self::AlreadyExists
+            | Self::SymlinkRefused
+            | Self::NameTooLong
+            | Self::NoSpace
+            | Self::QuotaExceeded
+            | Self::ReadOnlyFileSystem
+            | Self::FileTooLarge
+            | Self::SpecialFile
+            | Self::SourceVanished
+            | Self::NotEmpty
+            | Self::Unsupported
+            | Self::SameFile
+            | Self::VersionMismatch
+            | Self::BadPath
+            | Self::AgentMissing
+            | Self::AgentRefused
+            | Self::HostUnknown
+            | Self::AuthenticationFailed
+            | Self::KeyMismatch
+            | Self::NodeReadOnly
+            | Self::OutsideRoot
+            | Self::Usage => No,
+        }
+    }
+
     /// Whether the same may work when it is tried again, without anybody doing anything.
     pub fn may_pass(self) -> bool {
         matches!(
@@ -168,5 +224,14 @@ mod tests {
             }
         }
         assert_eq!(ErrorCode::from_number(12345), ErrorCode::Other);
+    }
+
+    #[test]
+    fn retryable_is_all_that_carrack_tries_again_itself() {
+        for code in ErrorCode::ALL {
+            assert!(!code.may_pass() || code.retryable() == Retryable::Yes, "{}", code.name());
+        }
+        assert_eq!(ErrorCode::Interrupted.retryable(), Retryable::Yes);
+        assert_eq!(ErrorCode::NoSpace.retryable(), Retryable::No);
     }
 }

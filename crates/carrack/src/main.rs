@@ -14,6 +14,10 @@ mod slim;
 #[path = "../tests/system/support/golden.rs"]
 mod golden;
 
+#[cfg(test)]
+#[path = "../tests/system/support/json_schema.rs"]
+mod json_schema;
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -203,6 +203,8 @@ mod tests {
     #[test]
     fn json_shape() {
         let value = fields(&facts("127.0.0.1:5", Some("/t")), false);
+        let line = objects::object("serving", SystemTime::UNIX_EPOCH, value.clone());
+        assert_eq!(crate::json_schema::Schema::published().check(&line), Ok(()));
         assert_eq!(value["port"], 5);
         assert_eq!(value["root"]["path"], "/data");
         assert_eq!(value["token_file"]["path"], "/t");

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
+use carrack_core::failure::Retryable;
 use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::{Change, Reason};
 use carrack_core::report::{
@@ -10,12 +11,14 @@ use carrack_core::report::{
     ProgramSent, Progress, Report, Side, Unkept,
 };
 use carrack_core::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};
+use carrack_core::words::Word;
 use serde_json::Value;
 
 use super::{human, json};
 use crate::error::CommandError;
 use crate::exit;
 use crate::golden::compare;
+use crate::json_schema::Schema;
 
 const NOW: SystemTime = SystemTime::UNIX_EPOCH;
 
@@ -159,9 +162,10 @@ fn reports() -> Vec<(&'static str, Report)> {
     reports
 }
 
-/// Each value as a line; keys in the order in which they are printed.
+/// A value as it is printed, held against the schema.
 fn line(value: &Value) -> String {
-    format!("{value}\n")
+    Schema::published().check(value).unwrap_or_else(|why| panic!("{why}"));
+    format!("{}\n", json::text(value))
 }
 
 #[test]
@@ -197,10 +201,39 @@ fn golden_reports() {
 
 #[test]
 fn golden_error_codes() {
-    let mut table = String::from("number name exit-code blame may-pass meaning\n");
+    let mut table = String::from("number name exit-code blame may-pass retryable meaning\n");
     for code in ErrorCode::ALL {
         let (number, name, exit, blame) = (code.number(), code.name(), exit::of_code(*code), code.blame());
-        writeln!(table, "{number} {name} {exit} {blame:?} {} {code}", code.may_pass()).expect("text");
+        let (may_pass, retryable) = (code.may_pass(), code.retryable().name());
+        writeln!(table, "{number} {name} {exit} {blame:?} {may_pass} {retryable} {code}").expect("text");
     }
     compare("error-codes.txt", &table);
+}
+
+/// The words in the schema are those of the program, all of them.
+#[test]
+fn schema_lists_every_word() {
+    fn names<W: Word>() -> Vec<&'static str> {
+        W::ALL.iter().map(|word| word.name()).collect()
+    }
+    let schema = Schema::published();
+    for (place, words) in [
+        ("/$defs/code/enum", ErrorCode::ALL.iter().map(|code| code.name()).collect()),
+        ("/$defs/side/enum", names::<Side>()),
+        ("/$defs/retryable/enum", names::<Retryable>()),
+        ("/$defs/kind/enum", names::<ItemKind>()),
+        ("/$defs/link_kind/enum", names::<LinkKind>()),
+        ("/$defs/streams/properties/reason/enum", names::<Reason>()),
+        ("/$defs/copy_summary/properties/verify/oneOf/1/enum", names::<Verify>()),
+        ("/$defs/copy_summary/properties/digest/oneOf/1/enum", names::<MainDigest>()),
+        ("/$defs/copy_summary/properties/encrypt/oneOf/1/enum", names::<Encrypt>()),
+        ("/$defs/copy_summary/properties/durability/oneOf/1/enum", names::<Durability>()),
+        ("/$defs/copy_summary/properties/limited_by/oneOf/1/properties/stage/enum", names::<Stage>()),
+    ] {
+        assert_eq!(schema.at(place), &serde_json::json!(words), "{place}");
+    }
+    let codes = schema.at("/$defs/exit_code/enum").as_array().expect("a list");
+    for code in ErrorCode::ALL {
+        assert!(codes.contains(&exit::of_code(*code).into()), "{}", code.name());
+    }
 }

@@ -1,7 +1,10 @@
-//! `--json`: one object a line on standard output. Keys and meanings are stable: `v` is their version.
+//! `--json`: one object a line on standard output. Keys and meanings are stable: `v` is their version, `docs/json.schema.json` their schema.
+//!
+//! Within a version keys, types and words may be added; nothing is taken away, and nothing changes its meaning.
 //!
 //! Bytes are integers, times RFC 3339 in UTC. A path that is UTF-8 stands in `path`, any other in `path_b64`.
 
+use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
 use carrack_core::pace::streams::Change;
@@ -29,6 +32,22 @@ pub fn object(kind: &str, time: SystemTime, fields: Value) -> Value {
     Value::Object(object)
 }
 
+/// An object as a line, without the line feed: its version, type and time come first.
+pub fn text(object: &Value) -> String {
+    const FIRST: [&str; 3] = ["v", "type", "time"];
+    let Value::Object(fields) = object else { return object.to_string() };
+    let first = FIRST.iter().filter_map(|name| fields.get_key_value(*name));
+    let others = fields.iter().filter(|(name, _)| !FIRST.contains(&name.as_str()));
+    let mut text = String::from("{");
+    for (name, value) in first.chain(others) {
+        let comma = if text.len() > 1 { "," } else { "" };
+        // Writing into a string cannot fail.
+        let _ = write!(text, "{comma}{}:{value}", Value::from(name.as_str()));
+    }
+    text.push('}');
+    text
+}
+
 /// What an event is in JSON.
 pub fn event(event: &Event, time: SystemTime) -> Value {
     match event {
@@ -39,7 +58,14 @@ pub fn event(event: &Event, time: SystemTime) -> Value {
         Event::Linked(report) => object("link", time, link(report)),
         Event::Streams(change) => object("streams", time, streams(change)),
         Event::Note(text) => object("note", time, json!({ "message": text })),
-        Event::SessionLost { .. } => object("note", time, json!({ "message": super::human::session_lost(event) })),
+        Event::SessionLost { failure, attempt, pause } => {
+            let error = self::failure(failure);
+            object(
+                "session-lost",
+                time,
+                json!({ "error": error, "attempt": attempt, "pause_seconds": seconds(*pause) }),
+            )
+        }
         Event::Progress(counts) => object("progress", time, progress(counts)),
         Event::Item(report) => object("item", time, item(report)),
     }
@@ -118,7 +144,7 @@ fn unkept<T>(unkept: &Unkept<T>, shown: impl Fn(&T) -> Value) -> Value {
 
 /// A failure's fields.
 pub fn failure(failure: &Failure) -> Value {
-    json!({ "code": failure.code.name(), "side": failure.side.name(), "message": failure.message })
+    json!({ "code": failure.code.name(), "side": failure.side.name(), "message": failure.message, "retryable": failure.code.retryable().name() })
 }
 
 /// Adds a path to an object.
@@ -247,7 +273,8 @@ mod tests {
             ),
             (
                 Event::SessionLost { failure: refused(), attempt: 2, pause: Duration::from_millis(1500) },
-                json!({"type": "note", "message": "source: no; trying again in 1.50 s (attempt 2 in a row)"}),
+                json!({"type": "session-lost", "attempt": 2, "pause_seconds": 1.5,
+                       "error": {"code": "permission-denied", "side": "source", "message": "no", "retryable": "no"}}),
             ),
             (
                 Event::Progress(Progress { bytes_done: u64::MAX, ..Progress::default() }),
@@ -262,7 +289,7 @@ mod tests {
             (
                 published(b"\xff\xfe", Outcome::Failed(refused())),
                 json!({"type": "item", "path_b64": "//4=", "kind": "file", "size": 5, "outcome": "failed",
-                       "error": {"code": "permission-denied", "side": "source", "message": "no"},
+                       "error": {"code": "permission-denied", "side": "source", "message": "no", "retryable": "no"},
                        "blake3": "01".repeat(32), "adler32": "000000ab"}),
             ),
         ];
@@ -271,7 +298,11 @@ mod tests {
             expected["time"] = json!("1970-01-01T00:00:00.000Z");
             let value = event(&told, NOW);
             assert_eq!(value, expected);
-            assert!(!value.to_string().contains('\n'), "one line");
+            let line = text(&value);
+            assert!(!line.contains('\n'), "one line");
+            let start = format!("{{\"v\":1,\"type\":{},\"time\":\"1970", expected["type"]);
+            assert!(line.starts_with(&start), "{line}");
+            assert_eq!(serde_json::from_str::<Value>(&line).expect("JSON"), expected);
         }
     }
 

@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, Write};
 use carrack_core::path::drives_terminal;
 use serde_json::Value;
 
+use super::json;
 use super::stream::{self, Out};
 use crate::error::CommandError;
 
@@ -55,7 +56,7 @@ impl<W: Write> Lines<W> {
 
     /// Writes an object.
     pub fn json(&mut self, value: &Value) {
-        let mut line = value.to_string();
+        let mut line = json::text(value);
         // The serializer escapes C0 alone, and a person may look at this, too. Such characters stand in strings only.
         if line.contains(drives_terminal) {
             // JSON knows code units of UTF-16: two for a character beyond the first 65536.

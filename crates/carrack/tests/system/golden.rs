@@ -8,6 +8,7 @@ use std::fmt::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 
+use crate::support::json_schema::Schema;
 use crate::support::node::Node;
 use crate::support::{Ran, Sandbox, golden, program, ran};
 
@@ -199,4 +200,14 @@ fn golden_json_of_the_program() {
     crate::verbs::marker(&stage.sandbox, "left/.carrack-00112233aabbccdd.marker", *b"0badcafe");
     stage.sandbox.write("left/.f.carrack-0badcafe-1.part", "left");
     stage.transcript("json/program.txt");
+}
+
+#[test]
+fn golden_lines_have_every_type_of_the_schema() {
+    let files = ["json/program.txt", "json/events.txt", "json/reports.txt"];
+    let recorded = files.map(|name| std::fs::read_to_string(golden::directory().join(name)).unwrap()).concat();
+    // A node prints its line and goes on; no transcript waits for that.
+    for kind in Schema::published().types().into_iter().filter(|kind| *kind != "serving") {
+        assert!(recorded.contains(&format!("{{\"v\":1,\"type\":\"{kind}\"")), "{kind}");
+    }
 }

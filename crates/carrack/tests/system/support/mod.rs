@@ -1,6 +1,7 @@
 //! What the tests stand on: a directory of their own, the program with nothing of the user's around it, nodes, trees.
 
 pub mod golden;
+pub mod json_schema;
 pub mod netns;
 pub mod node;
 pub mod process;
@@ -14,7 +15,10 @@ use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
+
+use json_schema::Schema;
 
 /// A directory that goes away with the test, and the program run inside it with a home of its own.
 pub struct Sandbox {
@@ -103,14 +107,30 @@ impl Sandbox {
 }
 
 pub fn ran(output: Output) -> Ran {
-    Ran {
+    let ran = Ran {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    };
+    // An earlier build has an earlier schema.
+    if std::env::var_os("CARRACK_TEST_PROGRAM").is_none() {
+        ran.hold_against_the_schema();
     }
+    ran
 }
 
 impl Ran {
+    /// Every line of `--json`, whichever test asked for it. A last line without a line feed was cut off.
+    #[track_caller]
+    fn hold_against_the_schema(&self) {
+        const START: &str = "{\"v\":";
+        static SCHEMA: LazyLock<Schema> = LazyLock::new(Schema::published);
+        for line in self.stdout.split_inclusive('\n').filter(|line| line.starts_with(START) && line.ends_with('\n')) {
+            let line = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            SCHEMA.check(&line).unwrap_or_else(|why| panic!("docs/json.schema.json: {why}"));
+        }
+    }
+
     /// The last line that `--json` prints: the report.
     #[track_caller]
     pub fn summary(&self) -> serde_json::Value {
