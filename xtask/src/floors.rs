@@ -32,6 +32,7 @@ const HOUSE: &[Folder] = &[
             &["report"],
             &["digest", "pace", "selection"],
             &["request"],
+            &["credential"],
             &["location"],
             &["path", "tuning"],
             &["failure", "fingerprint", "limits", "pin", "unicode"],

@@ -36,7 +36,7 @@ const CORE: &str = "-p carrack-core --lib";
 const SIMULATION: &str = "-p carrack-core --lib simulation";
 const SYS: &str = "-p carrack-sys --lib";
 const ENGINE: &str = "-p carrack-engine --lib";
-const TOKEN: &str = "-p carrack-engine --lib control::token::";
+const TOKEN: &str = "-p carrack --bin carrack tokens::";
 const KNOWN_NODES: &str = "-p carrack-engine --lib control::known_nodes::";
 const DIAL: &str = "-p carrack-engine --lib data::dial::";
 const HOSTILE: &str = "-p carrack-engine --test hostile";
@@ -532,26 +532,26 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "a node may show any key",
         "crates/carrack-engine/src/control/node_client.rs",
-        ["(Some(expected), _) if expected == pin => {}", "(Some(expected), _) if expected.len() == pin.len() => {}"],
+        ["Some(expected) if expected == pin => {}", "Some(expected) if expected.len() == pin.len() => {}"],
         "-p carrack --test system node::",
     ),
     mutation(
         "a token that was found goes to a node at a first meeting",
-        "crates/carrack-engine/src/control/token.rs",
-        ["        if was_pinned {\n", "        if was_pinned || !token.is_empty() {\n"],
+        "crates/carrack/src/tokens/mod.rs",
+        ["        if was_pinned {\n", "        if was_pinned || !token.reveal().is_empty() {\n"],
         TOKEN,
     ),
     mutation(
         "a token that was found goes to each of several nodes",
-        "crates/carrack-engine/src/control/token.rs",
-        ["if *credential == Credential::Kept {", "if *credential == Credential::File(Vec::new()) {"],
+        "crates/carrack/src/tokens/mod.rs",
+        ["if of_several {", "if of_several && was_pinned && !was_pinned {"],
         TOKEN,
     ),
     mutation(
         "two nodes of a copy may share a token",
-        "crates/carrack-core/src/request.rs",
-        ["if are_one_node(named) {", "if are_one_node(named) || options.resume {"],
-        "-p carrack-core --lib request::",
+        "crates/carrack/src/command/copy/options.rs",
+        ["_ => Ok(tokens::search(!are_one)),", "_ => Ok(tokens::search(false)),"],
+        "-p carrack --bin carrack options",
     ),
     mutation(
         "a secret is read through a link",
@@ -564,7 +564,7 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a second name of a file is as good as its first",
-        "crates/carrack-engine/src/control/token.rs",
+        "crates/carrack/src/tokens/mod.rs",
         ["&& facts.nlink() == 1;", "&& facts.nlink() > 0;"],
         TOKEN,
     ),

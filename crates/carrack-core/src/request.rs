@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::credential::Credential;
+use crate::limits;
 use crate::location::{Location, NodeAddress};
 use crate::tuning;
 use crate::words::words;
@@ -17,42 +19,10 @@ pub struct CopyRequest {
     pub options: CopyOptions,
 }
 
-impl CopyRequest {
-    /// What the node of the sources is shown, and what the node of the destination is. A token of which nobody has said whose it is goes to
-    /// neither of two nodes: one of them would learn the other's.
-    pub fn credentials(&self) -> (Credential, Credential) {
-        let options = &self.options;
-        let (source, destination) = (options.source_credential.clone(), options.destination_credential.clone());
-        let named = self.sources.iter().chain([&self.destination]).filter_map(Location::node);
-        if are_one_node(named) { (source, destination) } else { (source.of_several(), destination.of_several()) }
-    }
-}
-
 /// Whether all of these are the same node; or there are none.
 pub fn are_one_node<'a>(mut nodes: impl Iterator<Item = &'a NodeAddress>) -> bool {
     let first = nodes.next().map(NodeAddress::known_as);
     nodes.all(|node| first.as_ref() == Some(&node.known_as()))
-}
-
-/// The bearer token that a node is shown.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Credential {
-    /// The one that is kept for this node; if there is none, one that is found where other tools keep theirs. Either only if the node's key
-    /// was pinned before the command began.
-    #[default]
-    Found,
-    /// The one that is kept for this node, if its key was pinned before the command began.
-    Kept,
-    /// The one in this file, also at a first meeting.
-    File(Vec<u8>),
-}
-
-impl Credential {
-    /// The same where the command names several nodes: a token that is only found is shown to none of them.
-    #[must_use]
-    pub fn of_several(self) -> Self {
-        if self == Self::Found { Self::Kept } else { self }
-    }
 }
 
 /// What the flags of a copy decide. `Default` is what a user gets who types none.
@@ -77,12 +47,12 @@ pub struct CopyOptions {
     pub rate_limit: Option<u64>,
     /// How the sending host's TCP reacts to loss and delay; `None` leaves it to that host.
     pub congestion: Option<CongestionControl>,
-    /// How the hosts are reached.
-    pub reach: Reach,
-    /// What the sources' node is shown, if they are on one. [`CopyRequest::credentials`] says what is used.
-    pub source_credential: Credential,
-    /// The same for the destination's node.
-    pub destination_credential: Credential,
+    /// How the host of the sources is reached, and what it is shown.
+    pub source: EndOptions,
+    /// The same for the host of the destination.
+    pub destination: EndOptions,
+    /// How data may flow between the two.
+    pub links: LinkSet,
     /// Report every item, not only those that failed (for `-v`, `--json` and `--manifest`).
     pub item_events: bool,
     /// What has to have reached stable storage, and when.
@@ -95,6 +65,9 @@ pub struct CopyOptions {
     pub deadline: Option<Duration>,
     /// Go on from where an earlier attempt of the same copy stood.
     pub resume: bool,
+    /// By what an earlier attempt is found at the destination; `None` makes it of what is copied and from where. Two copies with one key must
+    /// be the same copy.
+    pub marker_key: Option<[u8; limits::MARKER_KEY_BYTES]>,
     /// Of what the sources name, only these and what is below them: paths relative to the destination, as the report names them.
     pub only: Option<Vec<Vec<u8>>>,
 }
@@ -111,15 +84,16 @@ impl Default for CopyOptions {
             block_bytes: None,
             rate_limit: None,
             congestion: None,
-            reach: Reach::default(),
-            source_credential: Credential::default(),
-            destination_credential: Credential::default(),
+            source: EndOptions::default(),
+            destination: EndOptions::default(),
+            links: LinkSet::ALL,
             item_events: false,
             durability: Durability::Group,
             allow_growing: false,
             retries: tuning::RETRIES,
             deadline: None,
             resume: true,
+            marker_key: None,
             only: None,
         }
     }
@@ -239,7 +213,16 @@ words! {
     }
 }
 
-/// How hosts are reached and data connections made.
+/// How one end's host is reached, and what it is shown. Without meaning where the end is in this process.
+#[derive(Clone, Debug, Default)]
+pub struct EndOptions {
+    /// How connections to it are made.
+    pub reach: Reach,
+    /// What it is shown, if it is a node.
+    pub credential: Credential,
+}
+
+/// How a host is reached and data connections to it are made.
 #[derive(Clone, Debug)]
 pub struct Reach {
     /// The ssh command and its arguments.
@@ -248,12 +231,10 @@ pub struct Reach {
     pub remote_path: Option<String>,
     /// What an ssh host without an agent is sent.
     pub push: Push,
-    /// Ports that an agent may listen on, inclusive; `None` lets the kernel choose.
+    /// Ports that its agent may listen on, inclusive; `None` lets the kernel choose.
     pub ports: Option<(u16, u16)>,
-    /// The address that data connections go to, instead of the one that the control connection used.
+    /// The address that data connections to it go to, instead of the one that the control connection used.
     pub data_address: Option<String>,
-    /// Only this kind of link.
-    pub link: Option<LinkKind>,
     /// From starting ssh, or connecting to a node, to its first word. Typing a password counts.
     pub connect_timeout: Duration,
 }
@@ -263,10 +244,10 @@ impl Default for Reach {
         Self {
             rsh: vec!["ssh".into()],
             remote_path: None,
-            push: Push::Itself,
+            // Only a program that speaks as an agent may send its own file.
+            push: Push::Never,
             ports: None,
             data_address: None,
-            link: None,
             connect_timeout: tuning::CONNECT_TIMEOUT,
         }
     }
@@ -319,32 +300,62 @@ impl LinkKind {
     pub const BETWEEN_HOSTS: &'static [Self] = &[Self::Direct, Self::Reverse, Self::Tunnel];
 }
 
+/// Ways in which data may flow between two processes; in one process memory is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkSet {
+    direct: bool,
+    reverse: bool,
+    tunnel: bool,
+}
+
+impl LinkSet {
+    /// Whichever works: direct is tried first, a tunnel is the last resort.
+    pub const ALL: Self = Self { direct: true, reverse: true, tunnel: true };
+    const NONE: Self = Self { direct: false, reverse: false, tunnel: false };
+
+    /// One way and no other.
+    pub const fn only(kind: LinkKind) -> Self {
+        Self::NONE.with(kind, true)
+    }
+
+    /// All of these but one. Without [`LinkKind::Tunnel`] no data passes through the machine where the command runs, unless it is an end.
+    #[must_use]
+    pub const fn without(self, kind: LinkKind) -> Self {
+        self.with(kind, false)
+    }
+
+    const fn with(mut self, kind: LinkKind, allowed: bool) -> Self {
+        match kind {
+            LinkKind::Memory => {}
+            LinkKind::Direct => self.direct = allowed,
+            LinkKind::Reverse => self.reverse = allowed,
+            LinkKind::Tunnel => self.tunnel = allowed,
+        }
+        self
+    }
+
+    /// Whether data may flow this way.
+    pub const fn allows(self, kind: LinkKind) -> bool {
+        match kind {
+            LinkKind::Memory => true,
+            LinkKind::Direct => self.direct,
+            LinkKind::Reverse => self.reverse,
+            LinkKind::Tunnel => self.tunnel,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn node(host: &str, port: u16) -> Location {
-        Location::Node { node: NodeAddress { host: host.into(), port, pin: None }, path: Vec::new() }
-    }
-
     #[test]
-    fn credentials_of_two_nodes_are_never_found() {
-        let request = |source: Location, destination: Location| CopyRequest {
-            sources: vec![source],
-            destination,
-            options: CopyOptions::default(),
-        };
-        let here = Location::Local(b"f".to_vec());
-        for (source, destination) in
-            [(node("a", 1), here.clone()), (here.clone(), node("a", 1)), (node("a", 1), node("A.", 1))]
-        {
-            assert_eq!(request(source, destination).credentials(), (Credential::Found, Credential::Found));
-        }
-        for destination in [node("b", 1), node("a", 2)] {
-            let mut request = request(node("a", 1), destination);
-            assert_eq!(request.credentials(), (Credential::Kept, Credential::Kept));
-            request.options.source_credential = Credential::File(b"t".to_vec());
-            assert_eq!(request.credentials(), (Credential::File(b"t".to_vec()), Credential::Kept));
-        }
+    fn links_are_a_set() {
+        let between = [LinkKind::Direct, LinkKind::Reverse, LinkKind::Tunnel];
+        let allowed = |set: LinkSet| between.map(|kind| set.allows(kind));
+        assert_eq!(allowed(LinkSet::ALL), [true; 3]);
+        assert_eq!(allowed(LinkSet::only(LinkKind::Reverse)), [false, true, false]);
+        assert_eq!(allowed(LinkSet::ALL.without(LinkKind::Tunnel)), [true, true, false]);
+        assert!(LinkSet::only(LinkKind::Tunnel).allows(LinkKind::Memory));
     }
 }

@@ -4,19 +4,31 @@ use std::sync::Arc;
 
 use carrack_core::tuning::Tuning;
 
-use crate::control::known_nodes::ListAtStart;
+use crate::control::known_nodes::{KnownKeys, MemoryKeys};
 use crate::standard::Standard;
 use crate::stop::Stop;
 
 /// What the copies and file verbs of one owner have in common. Cheap to clone.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Context {
     /// Ends everything that was started with this context.
     pub stop: Stop,
+    /// The keys of nodes whose address names none.
+    pub keys: Arc<dyn KnownKeys>,
     /// What `-` stands for.
     pub standard: Standard,
-    /// The user's list of known nodes.
-    pub known_nodes: ListAtStart,
     /// Knobs, for what is done in this process.
     pub tuning: Arc<Tuning>,
+}
+
+impl Default for Context {
+    /// Nobody wants it to stop, no node is known, and `-` stands for nothing.
+    fn default() -> Self {
+        Self {
+            stop: Stop::new(),
+            keys: Arc::new(MemoryKeys::default()),
+            standard: Standard::default(),
+            tuning: Arc::default(),
+        }
+    }
 }

@@ -4,7 +4,7 @@ use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::path::check_relative;
 use carrack_core::report::{Event, Failure, FileDigests, ItemKind, ItemReport, Outcome};
-use carrack_core::request::{Credential, Digests, MainDigest, Reach};
+use carrack_core::request::{Digests, EndOptions, MainDigest};
 use carrack_core::wire::control::{self, Ask, Counted, Tell, kind_from_number};
 use carrack_core::wire::{ProtocolError, Version};
 use std::sync::Arc;
@@ -68,8 +68,7 @@ impl Files {
     /// When it cannot be reached.
     pub fn open(
         location: &Location,
-        credential: &Credential,
-        reach: &Reach,
+        options: &EndOptions,
         context: &Context,
         observer: &(dyn Fn(Event) + Send + Sync),
     ) -> Result<Self, Failure> {
@@ -77,16 +76,15 @@ impl Files {
         let (notes, told) = std::sync::mpsc::sync_channel(limits::NOTES_WAITING);
         let note: Note = Arc::new(move |text| drop(notes.try_send(text)));
         let mut inbox = Inbox::until(Until::new(context.stop.clone(), None));
-        let opened =
-            End::open(EndId::Source, location, credential, reach, context, inbox.share(), &note).and_then(|mut end| {
-                match end.welcomed(&mut inbox, reach, &note) {
-                    Ok(()) => Ok(end),
-                    Err(refusal) => {
-                        end.close();
-                        Err(refusal)
-                    }
+        let opened = End::open(EndId::Source, location, options, context, inbox.share(), &note).and_then(|mut end| {
+            match end.welcomed(&mut inbox, &options.reach, &note) {
+                Ok(()) => Ok(end),
+                Err(refusal) => {
+                    end.close();
+                    Err(refusal)
                 }
-            });
+            }
+        });
         told.try_iter().for_each(|text| observer(Event::Note(text)));
         let end = opened?;
         end.program_sent.iter().for_each(|sent| observer(Event::ProgramSent(sent.clone())));

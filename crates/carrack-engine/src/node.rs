@@ -35,7 +35,6 @@ use crate::net::socket::Socket;
 use crate::net::tls::{Key, Tls};
 use crate::net::tls_duplex;
 use crate::net::unproved::{self, Unproved};
-use crate::own_files::state_directory;
 use crate::stop::Stop;
 use crate::storage::place::Place;
 
@@ -51,8 +50,8 @@ pub struct ServeOptions {
     pub read_only: bool,
     /// Networks that it may dial whatever else holds.
     pub dial_to: Vec<Network>,
-    /// Where its key is kept; `None` for the state directory.
-    pub key_file: Option<PathBuf>,
+    /// Where its key is kept; made if it is not there.
+    pub key_file: PathBuf,
     /// Ends it.
     pub stop: Stop,
     /// Called once, when connections are accepted.
@@ -65,8 +64,8 @@ pub enum Access {
     TokenFile(PathBuf),
     /// Anybody.
     Anonymous,
-    /// Whoever shows a token that the node has made and keeps in the state directory.
-    Generated,
+    /// Whoever shows what this file holds, which the node makes if it is not there.
+    Generated(PathBuf),
 }
 
 /// What a node's users have to know.
@@ -125,8 +124,7 @@ pub fn serve(options: ServeOptions) -> Result<(), Failure> {
     let shown = |path: &Path| carrack_core::path::display_bytes(path.as_os_str().as_encoded_bytes()).to_string();
     let root =
         Dir::open_ambient(&options.root).map_err(|error| fail(format!("root {}", shown(&options.root)), &error))?;
-    let key_file = options.key_file.unwrap_or_else(|| state_directory().join("node.key"));
-    let key = load_key(&key_file).map_err(|error| fail(format!("key {}", shown(&key_file)), &error))?;
+    let key = load_key(&options.key_file).map_err(|error| fail(format!("key {}", shown(&options.key_file)), &error))?;
     let (token, token_file) = load_token(options.access)?;
     let listener = bind_address(options.listen)
         .or_else(|error| without_ipv6(options.listen).map_or(Err(error), bind_address))
@@ -289,8 +287,7 @@ fn load_token(access: Access) -> Result<(Option<blake3::Hash>, Option<PathBuf>),
     let path = match access {
         Access::Anonymous => return Ok((None, None)),
         Access::TokenFile(path) => path,
-        Access::Generated => {
-            let path = state_directory().join("node.token");
+        Access::Generated(path) => {
             if !path.exists() {
                 let mut random = [0; 32];
                 let made = carrack_sys::host::random_bytes(&mut random)
@@ -301,15 +298,15 @@ fn load_token(access: Access) -> Result<(Option<blake3::Hash>, Option<PathBuf>),
         }
     };
     let token = read_token(&path)?;
-    if token.len() < 16 {
+    if token.reveal().len() < 16 {
         let message = format!(
             "token file {}: a token of {} characters can be guessed; take 32 random ones",
             path.display(),
-            token.len()
+            token.reveal().len()
         );
         return Err(failure(ErrorCode::Usage, Side::Command, message));
     }
-    Ok((Some(blake3::hash(token.as_bytes())), Some(path)))
+    Ok((Some(blake3::hash(token.reveal().as_bytes())), Some(path)))
 }
 
 /// Writes a new file that nobody else can read.

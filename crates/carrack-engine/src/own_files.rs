@@ -1,5 +1,4 @@
-//! The user's own files: where configuration and state are, how a secret is read, how a file is written whole. What is a copy's source or
-//! destination is `storage`'s.
+//! The user's own files: how a secret is read, how a file is written whole. What is a copy's source or destination is `storage`'s.
 
 #![expect(clippy::disallowed_methods, reason = "files of the user's own, by the path that the user gave them")]
 
@@ -7,30 +6,12 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use carrack_sys::dir::Dir;
 use data_encoding::HEXLOWER;
 
 use crate::error::describe;
-
-/// `$XDG_CONFIG_HOME/carrack` or `~/.config/carrack`.
-pub fn config_directory() -> PathBuf {
-    base_directory("XDG_CONFIG_HOME", ".config")
-}
-
-/// `$XDG_STATE_HOME/carrack` or `~/.local/state/carrack`.
-pub fn state_directory() -> PathBuf {
-    base_directory("XDG_STATE_HOME", ".local/state")
-}
-
-fn base_directory(variable: &str, below_home: &str) -> PathBuf {
-    let set = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-    // One that is relative would lead into whatever directory the command is run in.
-    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
-    let home = || home.unwrap_or_else(|| PathBuf::from("/")).join(below_home);
-    set.unwrap_or_else(home).join("carrack")
-}
 
 /// Why a secret was not read.
 #[derive(Debug)]

@@ -5,10 +5,12 @@
 
 mod cli;
 mod command;
+mod directories;
 mod error;
 mod exit;
 mod output;
 mod slim;
+mod tokens;
 
 #[cfg(test)]
 #[path = "../tests/system/support/golden.rs"]

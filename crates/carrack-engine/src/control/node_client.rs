@@ -5,13 +5,14 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Instant;
 
+use carrack_core::credential::Shown;
+use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::location::NodeAddress;
-use carrack_core::report::{ErrorCode, Failure, Side};
-use carrack_core::request::{Credential, Reach};
+use carrack_core::request::EndOptions;
 
-use super::known_nodes::{Expected, ListAtStart, mismatch};
+use super::known_nodes::{Expected, KnownKeys, mismatch};
 use super::refusals;
-use super::token::{self, Shown};
+use super::token;
 use crate::error::{describe, failure};
 use crate::net::connect::{connect_any, tune};
 use crate::net::deadlines::within;
@@ -32,25 +33,23 @@ pub struct NodeConnection {
     pub shown: Shown,
 }
 
-/// Connects, and checks the node's key: against the pin typed, else against the list of known nodes, to which a node is added the
-/// first time that it is met. `list` is the run's, `credential` of this node and no other.
+/// Connects, and checks the node's key: against the pin typed, else against the known ones, to which a node's is added the first time that it
+/// is met. `options` are of this node and no other.
 ///
 /// # Errors
 /// When nobody answers, or somebody with another key; before anything is sent when the list of known nodes or the token's file is not what
 /// it has to be.
 pub fn connect(
     node: &NodeAddress,
-    credential: &Credential,
-    reach: &Reach,
-    list: &ListAtStart,
+    options: &EndOptions,
+    keys: &dyn KnownKeys,
     note: &Arc<dyn Fn(String) + Send + Sync>,
 ) -> Result<NodeConnection, Failure> {
-    // A key that was typed outweighs the list, which then need not be readable.
-    let known = if node.pin.is_some() { None } else { Some(list.load()?) };
+    // A key that was typed outweighs the known ones, which then need not be readable.
     let typed = Expected { pin: node.pin, was_pinned: true };
-    let expected = known.map_or(typed, |known| known.expected(node));
-    let shown = token::choose(node, credential, expected.was_pinned)?;
-    let deadline = Instant::now() + reach.connect_timeout;
+    let expected = if node.pin.is_some() { typed } else { keys.expected(node)? };
+    let shown = token::choose(node, &options.credential, expected.was_pinned)?;
+    let deadline = Instant::now() + options.reach.connect_timeout;
     let host = if node.host.contains(':') { format!("[{}]", node.host) } else { node.host.clone() };
     let (socket, address) = connect_any(&[format!("{host}:{}", node.port)], deadline).map_err(|error| {
         let message = format!(
@@ -65,15 +64,14 @@ pub fn connect(
     })?;
     let pin =
         tls.peer_pin().ok_or_else(|| failure(ErrorCode::KeyMismatch, Side::Link, format!("{node}: showed no key")))?;
-    match (expected.pin, known) {
-        (Some(expected), _) if expected == pin => {}
-        (Some(expected), Some(known)) => return Err(known.mismatch(node, expected, pin)),
-        (Some(expected), None) => {
+    match expected.pin {
+        Some(expected) if expected == pin => {}
+        Some(expected) if node.pin.is_some() => {
             let advice = "the address names another key: check it with the node's administrator";
             return Err(mismatch(node, expected, pin, advice));
         }
-        (None, Some(known)) => known.remember(node, pin, note)?,
-        (None, None) => return Err(failure(ErrorCode::Internal, Side::Command, "a node's key was looked up nowhere")),
+        Some(expected) => return Err(mismatch(node, expected, pin, &keys.advice())),
+        None => keys.remember(node, pin)?.into_iter().for_each(|told| note(told)),
     }
     Ok(NodeConnection { socket, tls, address, pin, shown })
 }

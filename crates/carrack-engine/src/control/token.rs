@@ -1,136 +1,39 @@
-//! Bearer tokens: which one a node is shown, where it comes from, and where tokens are kept.
-//!
-//! A token belongs to a node. The user says so by a flag, or by keeping it in a file with the node's name; a token that is merely found
-//! where the tools of the field keep theirs may belong to any service. So neither a kept nor a found one goes to a node whose key nobody had
-//! pinned before the command began, and a found one only where the command names one node and no other.
-
-#![expect(clippy::disallowed_methods, reason = "files of the user's own, by the path that the user gave them")]
+//! Bearer tokens: what one node is shown, and files that hold a token.
 
 use std::ffi::OsString;
-use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use carrack_core::credential::{Credential, Shown, Token};
+use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::limits;
 use carrack_core::location::NodeAddress;
 use carrack_core::path::display_bytes;
-use carrack_core::report::{ErrorCode, Failure, Side};
-use carrack_core::request::Credential;
 
-use crate::error::{describe, failure};
-use crate::own_files::{Unread, config_directory, read_secret, write_whole};
+use crate::error::failure;
+use crate::own_files::{Unread, read_secret};
 
-/// Why a file holds no token that anybody should be shown.
-type Unfit = String;
-
-/// What one node is shown.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Shown {
-    /// The bearer token; empty for none.
-    pub token: String,
-    /// What a user has to know if the node refuses that: why another token was not shown, and what to do about it.
-    pub hint: Option<String>,
-}
-
-/// Where tokens are looked for. Everything outside this process comes from here, so that a test can stand in for it.
-struct Surroundings<'a> {
-    variable: &'a dyn Fn(&str) -> Option<OsString>,
-    /// Where tokens are kept, one file for each node.
-    kept: PathBuf,
-    /// A directory that everybody may write to.
-    shared: PathBuf,
-}
-
-/// The token for a node. `was_pinned`: its key was pinned before the command began.
+/// What a node is shown. `was_pinned`: its key was known before the work began.
 ///
 /// # Errors
-/// When the file that was named, or the one kept for this node, holds no token or is not the user's own.
+/// When the file that was named holds no token or is not the user's own; those of the source that was handed in.
 pub fn choose(node: &NodeAddress, credential: &Credential, was_pinned: bool) -> Result<Shown, Failure> {
-    let variable = |name: &str| std::env::var_os(name);
-    let surroundings =
-        Surroundings { variable: &variable, kept: config_directory().join("tokens"), shared: "/tmp".into() };
-    surroundings.choose(node, credential, was_pinned)
-}
-
-impl Surroundings<'_> {
-    fn choose(&self, node: &NodeAddress, credential: &Credential, was_pinned: bool) -> Result<Shown, Failure> {
-        if let Credential::File(path) = credential {
-            let token = read_token(Path::new(&OsString::from_vec(path.clone())))?;
-            return Ok(Shown { token, hint: None });
-        }
-        let first_meeting = |what: &str| {
-            format!(
-                "{what} was not shown, because this is the first meeting with {node}: compare the key in the note above with what \
-                 the node's administrator says, and run the command again; or type it behind the address (#sha256:...)"
-            )
-        };
-        let withheld = |hint| Ok(Shown { token: String::new(), hint: Some(hint) });
-        let kept = self.kept.join(node.known_as());
-        match read(&kept, |_| None) {
-            Ok(token) if was_pinned => return Ok(Shown { token, hint: None }),
-            Ok(_) => return withheld(first_meeting("the token that is kept for it")),
-            Err(Unread::Absent) => {}
-            Err(Unread::Foreign(why) | Unread::Unfit(why)) => return Err(refused(&kept, &why)),
-        }
-        let Some((origin, found)) = self.find() else { return Ok(Shown::default()) };
-        let token = match found {
-            Ok(token) => token,
-            Err(why) => return withheld(format!("{origin} was not shown: {why}")),
-        };
-        if *credential == Credential::Kept {
-            return withheld(format!(
-                "the token in {origin} was not shown, because the command names several nodes: give each its own by \
-                 --source-token-file and --destination-token-file, or keep it by `carrack token add {node}`"
-            ));
-        }
-        if was_pinned {
-            return Ok(Shown { token, hint: None });
-        }
-        withheld(first_meeting(&format!("the token in {origin}")))
+    match credential {
+        Credential::None => Ok(Shown::default()),
+        Credential::File(path) => read_token(Path::new(&OsString::from_vec(path.clone()))).map(Shown::from),
+        Credential::Value(token) => Ok(token.clone().into()),
+        Credential::Source(source) => source.token(node, was_pinned),
     }
-
-    /// A token where all tools of the field look for one (WLCG Bearer Token Discovery), in its order: where it is, and the token or why
-    /// what is there is none.
-    fn find(&self) -> Option<(String, Result<String, Unfit>)> {
-        let set = |name: &str| (self.variable)(name).filter(|value| !value.is_empty());
-        if let Some(token) = set("BEARER_TOKEN") {
-            return Some(("BEARER_TOKEN".into(), check(token.as_bytes())));
-        }
-        let shown = |path: &Path| display_bytes(path.as_os_str().as_bytes()).to_string();
-        if let Some(path) = set("BEARER_TOKEN_FILE").map(PathBuf::from) {
-            let token = read(&path, |_| None).map_err(|unread| match unread {
-                Unread::Absent => "no such file".into(),
-                Unread::Foreign(why) | Unread::Unfit(why) => why,
-            });
-            return Some((format!("the file {} that BEARER_TOKEN_FILE names", shown(&path)), token));
-        }
-        let name = format!("bt_u{}", carrack_sys::host::user_id());
-        let runtime = set("XDG_RUNTIME_DIR").map(|directory| PathBuf::from(directory).join(&name));
-        for path in runtime.into_iter().chain([self.shared.join(&name)]) {
-            match read(&path, may_be_found) {
-                Ok(token) => return Some((format!("the file {}", shown(&path)), Ok(token))),
-                // Anybody may put something there: it is none of ours, and no error of ours.
-                Err(Unread::Absent | Unread::Foreign(_)) => {}
-                Err(Unread::Unfit(why)) => return Some((format!("the file {}", shown(&path)), Err(why))),
-            }
-        }
-        None
-    }
-}
-
-/// A name that another user made in a shared directory may lead to any file of this user's: by a link, or by a second name of the file.
-fn may_be_found(facts: &std::fs::Metadata) -> Option<String> {
-    let own = facts.uid() == carrack_sys::host::user_id() && facts.nlink() == 1;
-    (!own).then(|| "it has other names, or another owner".into())
 }
 
 /// Reads a token that nobody else can read.
 ///
 /// # Errors
 /// When others can, it is somebody else's, or it holds no token.
-pub fn read_token(path: &Path) -> Result<String, Failure> {
-    read(path, |_| None).map_err(|unread| match unread {
+pub fn read_token(path: &Path) -> Result<Token, Failure> {
+    // With some room for white space around it.
+    let bytes = read_secret(path, 2 * limits::TOKEN_BYTES, |_| None);
+    bytes.and_then(|bytes| Token::new(&bytes).map_err(Unread::Unfit)).map_err(|unread| match unread {
         Unread::Absent => refused(path, "No such file or directory"),
         Unread::Foreign(why) | Unread::Unfit(why) => refused(path, &why),
     })
@@ -141,101 +44,83 @@ fn refused(path: &Path, why: &str) -> Failure {
     failure(ErrorCode::AuthenticationFailed, Side::Command, format!("token file {shown}: {why}"))
 }
 
-fn read(path: &Path, more: impl FnOnce(&std::fs::Metadata) -> Option<String>) -> Result<String, Unread> {
-    // With some room for white space around it.
-    let bytes = read_secret(path, 2 * limits::TOKEN_BYTES, more)?;
-    check(&bytes).map_err(Unread::Unfit)
-}
-
-/// A token, without the white space around it.
-///
-/// # Errors
-/// What is wrong with it; nothing of it is in the words.
-pub fn check(bytes: &[u8]) -> Result<String, Unfit> {
-    let token = bytes.trim_ascii();
-    if token.is_empty() {
-        return Err("it is empty".into());
-    }
-    if token.len() > limits::TOKEN_BYTES {
-        return Err(format!("a token has at most {} characters", limits::TOKEN_BYTES));
-    }
-    // RFC 6750 allows fewer; what is no line of visible characters is a key, a password file, anything but a token.
-    match std::str::from_utf8(token) {
-        Ok(token) if token.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(token.to_owned()),
-        _ => Err("it is no token: a token is one word of visible ASCII characters".into()),
-    }
-}
-
-/// A token that is kept.
-#[derive(Debug)]
-pub struct KeptToken {
-    /// `HOST:PORT`.
-    pub node: String,
-    /// Its file.
-    pub path: PathBuf,
-    /// Why it cannot be used, if so.
-    pub refused: Option<String>,
-}
-
-/// Keeps a token for a node, instead of the one that is kept already, and tells where.
-///
-/// # Errors
-/// When it is none, or cannot be written.
-pub fn keep(node: &NodeAddress, token: &[u8]) -> Result<PathBuf, Failure> {
-    keep_in(&config_directory().join("tokens"), node, token)
-}
-
-fn keep_in(directory: &Path, node: &NodeAddress, token: &[u8]) -> Result<PathBuf, Failure> {
-    let path = directory.join(node.known_as());
-    let token = check(token)
-        .map_err(|why| failure(ErrorCode::Usage, Side::Command, format!("the token for {}: {why}", node.known_as())))?;
-    write_whole(&path, format!("{token}\n").as_bytes()).map_err(|error| named(&path, "write", &error))?;
-    Ok(path)
-}
-
-/// Forgets the token that is kept for a node.
-///
-/// # Errors
-/// When none is, or it cannot be removed.
-pub fn forget(node: &NodeAddress) -> Result<(), Failure> {
-    let path = config_directory().join("tokens").join(node.known_as());
-    std::fs::remove_file(&path).map_err(|error| named(&path, "remove", &error))
-}
-
-/// The nodes for which tokens are kept, in order.
-///
-/// # Errors
-/// When the directory cannot be read.
-pub fn kept() -> Result<Vec<KeptToken>, Failure> {
-    kept_in(&config_directory().join("tokens"))
-}
-
-fn kept_in(directory: &Path) -> Result<Vec<KeptToken>, Failure> {
-    let fail = |error: io::Error| named(directory, "list", &error);
-    let entries = match std::fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(fail(error)),
-    };
-    let mut all = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(fail)?;
-        // What begins with a dot is being written, or was when a command died.
-        let Some(node) = entry.file_name().to_str().filter(|name| !name.starts_with('.')).map(str::to_owned) else {
-            continue;
-        };
-        let path = entry.path();
-        let refused = read_token(&path).err().map(|failure| failure.message);
-        all.push(KeptToken { node, path, refused });
-    }
-    all.sort_by(|a, b| a.node.cmp(&b.node));
-    Ok(all)
-}
-
-fn named(path: &Path, what: &str, error: &io::Error) -> Failure {
-    let shown = display_bytes(path.as_os_str().as_bytes());
-    failure(crate::error::code_of(error), Side::Command, format!("{shown}: {what}: {}", describe(error)))
-}
-
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    use carrack_core::credential::TokenSource;
+
+    use super::*;
+
+    fn node() -> NodeAddress {
+        NodeAddress { host: "node.example".into(), port: 7420, pin: None }
+    }
+
+    /// A file with a mode.
+    fn write(path: &Path, text: &[u8], mode: u32) -> PathBuf {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        path.to_path_buf()
+    }
+
+    #[test]
+    fn a_file_that_was_named_is_the_users_own_or_an_error() {
+        let home = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &[u8], mode: u32| write(&home.path().join(name), text, mode);
+        let choose =
+            |path: &Path| super::choose(&node(), &Credential::File(path.as_os_str().as_bytes().to_vec()), true);
+        let refused = |path: &Path, word: &str| {
+            let failure = choose(path).unwrap_err();
+            assert_eq!(failure.code, ErrorCode::AuthenticationFailed);
+            assert!(failure.message.contains(word), "{word}: {}", failure.message);
+        };
+        let good = write("good", b"word", 0o600);
+        let link = home.path().join("link");
+        symlink(&good, &link).unwrap();
+        refused(&link, "symbolic link");
+        refused(&home.path().join("absent"), "No such file");
+        // The directory may be one that cannot be listed.
+        let searched = write("searched/token", b"word", 0o600);
+        fs::set_permissions(home.path().join("searched"), Permissions::from_mode(0o100)).unwrap();
+        assert_eq!(choose(&searched).unwrap().token, Some(Token::new(b"word").unwrap()));
+        fs::set_permissions(home.path().join("searched"), Permissions::from_mode(0o700)).unwrap();
+        refused(home.path(), "no regular file");
+        let fifo = home.path().join("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        refused(&fifo, "no regular file");
+        for mode in [0o640, 0o604, 0o620, 0o602] {
+            refused(&write("open", b"word", mode), "others can read or write");
+        }
+        refused(&write("empty", b" \n", 0o600), "empty");
+        refused(&write("words", b"two words", 0o600), "no token");
+        refused(&write("bytes", b"\x00\x01", 0o600), "no token");
+        refused(&write("long", &vec![b'a'; limits::TOKEN_BYTES + 1], 0o600), "at most");
+        refused(&write("huge", &vec![b'a'; 3 * limits::TOKEN_BYTES], 0o600), "bytes");
+    }
+
+    #[derive(Debug)]
+    struct Pinned;
+
+    impl TokenSource for Pinned {
+        fn token(&self, node: &NodeAddress, was_pinned: bool) -> Result<Shown, Failure> {
+            Ok(Shown { token: None, hint: Some(format!("{} {was_pinned}", node.host)) })
+        }
+    }
+
+    #[test]
+    fn credential_of_an_end_is_shown_as_it_is_or_asked_for() {
+        let given = Token::new(b"given").unwrap();
+        for was_pinned in [false, true] {
+            let choose = |credential| choose(&node(), &credential, was_pinned).unwrap();
+            assert_eq!(choose(Credential::None), Shown::default());
+            // Whoever hands in a token has said whose it is: that is enough at a first meeting.
+            assert_eq!(choose(Credential::Value(given.clone())), given.clone().into());
+            let asked = choose(Credential::Source(Arc::new(Pinned)));
+            assert_eq!(asked.hint, Some(format!("node.example {was_pinned}")));
+        }
+    }
+}

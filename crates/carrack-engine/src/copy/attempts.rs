@@ -20,7 +20,7 @@ pub struct Attempts {
 impl Attempts {
     /// None yet.
     pub fn new(options: &CopyOptions, now: Instant) -> Self {
-        let first_until = now + options.reach.connect_timeout;
+        let first_until = now + options.source.reach.connect_timeout.max(options.destination.reach.connect_timeout);
         Self { retries: options.retries, in_a_row: 0, reached: false, first_until }
     }
 
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn what_was_never_reached_is_given_up_in_time() {
         let now = Instant::now();
-        let late = now + 2 * CopyOptions::default().reach.connect_timeout;
+        let late = now + 2 * CopyOptions::default().source.reach.connect_timeout;
         let mut attempts = attempts(7);
         assert!(attempts.next(&lost(ErrorCode::ConnectFailed), late).is_none());
         attempts.gained();

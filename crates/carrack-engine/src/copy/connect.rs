@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrack_core::report::{ErrorCode, Failure, LinkReport, Side};
-use carrack_core::request::{CongestionControl, CopyRequest, Encrypt, LinkKind};
+use carrack_core::request::{CongestionControl, CopyRequest, Encrypt, LinkKind, LinkSet, Reach};
 use carrack_core::tuning::{FAR_RTT, LINK_STAGGER, LINK_TIMEOUT, SILENCE, Tuning};
 use carrack_core::wire::control::{Ask, Dial, Dialed, Listen, Listening, Paths, Session, SessionKey, Tell, Tunnel};
 use carrack_core::wire::mux::Channel;
@@ -77,20 +77,34 @@ pub fn session_key(encrypt: Encrypt) -> Result<SessionKey, Failure> {
 /// # Errors
 /// When a connection has ended.
 pub fn ask_early(request: &CopyRequest, key: &SessionKey, ends: &mut Ends) -> Result<(), Failure> {
-    let reach = &request.options.reach;
-    if reach.data_address.is_none() && reach.link != Some(LinkKind::Tunnel) {
-        ends.source.look_up(&request.sources[0], reach);
-        ends.destination.look_up(&request.destination, reach);
+    let (options, links) = (&request.options, request.options.links);
+    if links.allows(LinkKind::Direct) || links.allows(LinkKind::Reverse) {
+        for (end, location, reach) in [
+            (&mut ends.source, &request.sources[0], &options.source.reach),
+            (&mut ends.destination, &request.destination, &options.destination.reach),
+        ] {
+            if reach.data_address.is_none() {
+                end.look_up(location, reach);
+            }
+        }
     }
-    if ends.are_here() || !matches!(request.options.reach.link, None | Some(LinkKind::Direct)) {
+    if ends.are_here() || !links.allows(LinkKind::Direct) {
         return Ok(());
     }
     let listener = other(ends.dialer());
-    ends.get(listener).ask_early(listen(request, key))
+    ends.get(listener).ask_early(listen(reach(request, listener), key))
 }
 
-fn listen(request: &CopyRequest, key: &SessionKey) -> Ask {
-    let (low, high) = request.options.reach.ports.unwrap_or((0, 0));
+/// How one end is reached.
+fn reach(request: &CopyRequest, end: EndId) -> &Reach {
+    match end {
+        EndId::Source => &request.options.source.reach,
+        EndId::Destination => &request.options.destination.reach,
+    }
+}
+
+fn listen(reach: &Reach, key: &SessionKey) -> Ask {
+    let (low, high) = reach.ports.unwrap_or((0, 0));
     Ask::Listen(Listen { session: Some(key.to_message()), port_low: u32::from(low), port_high: u32::from(high) })
 }
 
@@ -159,11 +173,12 @@ impl<'a> Connecting<'a> {
         let (note, start) = (Arc::clone(note), Instant::now());
         let mut connecting = Self { request, plan, key, note, offers: Vec::new(), last: None, start, found: None };
         let direct = ends.dialer();
-        match request.options.reach.link {
-            _ if ends.are_here() => {}
-            None | Some(LinkKind::Direct) => connecting.offer(ends, inbox, LinkKind::Direct, direct)?,
-            Some(LinkKind::Reverse) => connecting.offer(ends, inbox, LinkKind::Reverse, other(direct))?,
-            Some(LinkKind::Tunnel | LinkKind::Memory) => {}
+        let links = request.options.links;
+        if ends.are_here() {
+        } else if links.allows(LinkKind::Direct) {
+            connecting.offer(ends, inbox, LinkKind::Direct, direct)?;
+        } else if links.allows(LinkKind::Reverse) {
+            connecting.offer(ends, inbox, LinkKind::Reverse, other(direct))?;
         }
         Ok(connecting)
     }
@@ -179,17 +194,16 @@ impl<'a> Connecting<'a> {
         if ends.are_here() {
             return connect_here(request, plan, ends);
         }
-        let wanted = request.options.reach.link;
-        if wanted != Some(LinkKind::Tunnel)
-            && let Some(link) = self.connect(ends, inbox, wanted)?
-        {
+        if let Some(link) = self.connect(ends, inbox)? {
             self.tell_unused_address(&link.offer, ends);
             return Ok(link.with_streams(request, plan, self.found, ends));
         }
         let because = self.last.as_ref().map(|failure| failure.message.clone()).unwrap_or_default();
-        if !matches!(wanted, None | Some(LinkKind::Tunnel)) {
+        if !request.options.links.allows(LinkKind::Tunnel) {
+            let both = request.options.links == LinkSet::ALL.without(LinkKind::Tunnel);
+            let allowed = if both { "the links" } else { "the only link" };
             let message = format!(
-                "no data connection by the only link allowed: {because}; try --data-address, --ports, or another --link"
+                "no data connection by {allowed} allowed: {because}; try --data-address, --ports, or another --link"
             );
             return Err(failure(ErrorCode::NoLink, Side::Link, message));
         }
@@ -202,8 +216,8 @@ impl<'a> Connecting<'a> {
 
     /// An address that was given and not used must not be passed over: it may have been the whole point.
     fn tell_unused_address(&self, offer: &Offer, ends: &mut Ends) {
-        let Some(address) = &self.request.options.reach.data_address else { return };
-        let is_reverse = offer.kind == LinkKind::Reverse && self.request.options.reach.link.is_none();
+        let Some(address) = &reach(self.request, offer.dialer).data_address else { return };
+        let is_reverse = offer.kind == LinkKind::Reverse && self.request.options.links.allows(LinkKind::Direct);
         if is_reverse && ends.get(other(offer.dialer)).is_here() {
             let why = self.last.as_ref().map(|last| format!(" ({})", last.message)).unwrap_or_default();
             (self.note)(format!(
@@ -218,13 +232,9 @@ impl<'a> Connecting<'a> {
         self.offers.iter().flat_map(of).collect()
     }
 
-    fn connect(
-        &mut self,
-        ends: &mut Ends,
-        inbox: &mut Inbox,
-        only: Option<LinkKind>,
-    ) -> Result<Option<Unsized>, Failure> {
-        if only.is_some() {
+    fn connect(&mut self, ends: &mut Ends, inbox: &mut Inbox) -> Result<Option<Unsized>, Failure> {
+        let links = self.request.options.links;
+        if !links.allows(LinkKind::Direct) || !links.allows(LinkKind::Reverse) {
             return self.wait(ends, inbox, self.start + LINK_TIMEOUT + LINK_STAGGER);
         }
         if let Some(link) = self.wait(ends, inbox, self.start + LINK_STAGGER)? {
@@ -242,7 +252,7 @@ impl<'a> Connecting<'a> {
             return Ok(());
         }
         let session = Some(self.key.to_message());
-        let listen = listen(self.request, &self.key);
+        let listen = listen(reach(self.request, other(dialer)), &self.key);
         let listener = ends.get(other(dialer));
         let Listening { port, pin } = match listener.request_or_refusal(inbox, &self.note, listen)? {
             Ok(Tell::Listening(listening)) => listening,
@@ -420,14 +430,15 @@ impl Unsized {
 /// can reach.
 fn addresses(request: &CopyRequest, ends: &mut Ends, listener: EndId, told_port: u32) -> Result<Vec<String>, Failure> {
     let dialer = ends.get(other(listener));
+    let reach = reach(request, listener);
     let (dialer_is_here, peer_sees) = (dialer.is_here(), dialer.welcome.peer_address.clone());
     let end = ends.get(listener);
     let port = match end.reached {
         Reached::Node(address, _) => address.port(),
-        _ => listening_port(request, end, told_port)?,
+        _ => listening_port(reach, end, told_port)?,
     };
     let with_port = |host: &str| format!("{}:{port}", bracketed(host));
-    let mut addresses = match (&end.reached, &request.options.reach.data_address) {
+    let mut addresses = match (&end.reached, &reach.data_address) {
         // Seen from the other side, this host is where its control connection came from. It names the address to itself.
         (Reached::Here(..), _) => vec![with_port(&peer_sees)],
         (_, Some(address)) => return Ok(vec![with_port(address)]),
@@ -450,8 +461,8 @@ fn addresses(request: &CopyRequest, ends: &mut Ends, listener: EndId, told_port:
 }
 
 /// The port that an agent which is no node listens on for this session. One that the kernel or a range chose is never a service's own.
-fn listening_port(request: &CopyRequest, end: &End, told: u32) -> Result<u16, Failure> {
-    let (low, high) = request.options.reach.ports.unwrap_or((FIRST_FREE_PORT, u16::MAX));
+fn listening_port(reach: &Reach, end: &End, told: u32) -> Result<u16, Failure> {
+    let (low, high) = reach.ports.unwrap_or((FIRST_FREE_PORT, u16::MAX));
     port_within(told, low, high).ok_or_else(|| {
         let message = format!("{}: listens on port {told}, and was to listen on one of {low}-{high}", end.name);
         failure(ErrorCode::ProtocolViolation, Side::Link, message)

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Event, Failure, Report};
-use carrack_core::request::{CopyRequest, Encrypt, LinkKind, MainDigest, Verify};
+use carrack_core::request::{CopyRequest, Encrypt, LinkKind, LinkSet, MainDigest, Verify};
 use carrack_core::wire::bounds::Expected;
 use carrack_core::wire::control::{Ask, Empty, SessionKey};
 
@@ -49,7 +49,7 @@ fn forgeable(request: &CopyRequest) -> Option<String> {
         Some(MainDigest::Xxh128) => "xxh128 finds accidents only",
         None => "there is no digest of it",
     };
-    let clear = options.encrypt == Encrypt::None && options.reach.link != Some(LinkKind::Tunnel);
+    let clear = options.encrypt == Encrypt::None && options.links != LinkSet::only(LinkKind::Tunnel);
     clear.then(|| {
         format!(
             "the data goes in the clear, and {why}: whoever is on the path could alter content and nobody would notice; without \

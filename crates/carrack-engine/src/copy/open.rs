@@ -26,17 +26,15 @@ impl Copying<'_> {
             return Err(failure(ErrorCode::Usage, Side::Command, message));
         }
         let (sender, opened) = mpsc::channel();
-        let (for_source, for_destination) = self.request.credentials();
         let places = [
-            (EndId::Source, place_of(first), for_source),
-            (EndId::Destination, place_of(&self.request.destination), for_destination),
+            (EndId::Source, place_of(first), &options.source),
+            (EndId::Destination, place_of(&self.request.destination), &options.destination),
         ];
-        for (id, place, credential) in places {
+        for (id, place, options) in places {
             let (sender, words, note) = (sender.clone(), self.inbox.share(), Arc::clone(&self.note));
-            let (reach, context) = (options.reach.clone(), self.context.clone());
+            let (options, context) = (options.clone(), self.context.clone());
             std::thread::spawn(move || {
-                if let Err(unwanted) =
-                    sender.send((id, End::open(id, &place, &credential, &reach, &context, words, &note)))
+                if let Err(unwanted) = sender.send((id, End::open(id, &place, &options, &context, words, &note)))
                     && let (_, Ok(end)) = unwanted.0
                 {
                     end.close();
@@ -71,10 +69,10 @@ impl Copying<'_> {
         let mut ends = Ends { source, destination };
         let asked = self.ask_early(&mut ends);
         let has_failed = asked.is_err();
-        let (inbox, reach) = (&mut self.inbox, &self.request.options.reach);
+        let (inbox, options) = (&mut self.inbox, &self.request.options);
         let greeted = asked
-            .and_then(|()| ends.source.welcomed(inbox, reach, &self.note))
-            .and_then(|()| ends.destination.welcomed(inbox, reach, &self.note));
+            .and_then(|()| ends.source.welcomed(inbox, &options.source.reach, &self.note))
+            .and_then(|()| ends.destination.welcomed(inbox, &options.destination.reach, &self.note));
         let Err(why) = greeted else { return Ok(ends) };
         let refusal = inbox.refusal(has_failed).map(|(end, refusal)| ends.get(end).refused(refusal));
         ends.close();

@@ -123,6 +123,9 @@ fn marker(request: &CopyRequest, source: &End, facts: &[Option<PathFacts>], plan
     if plan.once().is_some() {
         return Vec::new();
     }
+    if let Some(key) = request.options.marker_key {
+        return key.to_vec();
+    }
     let mut hasher = blake3::Hasher::new();
     let mut add = |bytes: &[u8]| {
         hasher.update(&(bytes.len() as u64).to_le_bytes());

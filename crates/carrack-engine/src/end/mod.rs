@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use carrack_core::credential::{Shown, Token};
 use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, Failure, ProgramSent, Side};
-use carrack_core::request::{Credential, Reach};
+use carrack_core::request::{EndOptions, Reach};
 use carrack_core::wire::control::{Ask, Empty, FromAgent, Hello, Tell, ToAgent, Welcome};
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError, Version};
@@ -21,7 +22,6 @@ use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError, 
 use crate::agent::{Agent, DataPort, Environment};
 use crate::context::Context;
 use crate::control::ssh::SshChild;
-use crate::control::token::Shown;
 use crate::control::{node_client, ssh};
 use crate::error::{describe, failure};
 use crate::net::mux::MuxWriter;
@@ -80,15 +80,14 @@ pub struct End {
 }
 
 impl End {
-    /// Brings up the agent of a location. `credential` is of this location's node alone.
+    /// Brings up the agent of a location. `options` are of this location alone.
     ///
     /// # Errors
     /// When it cannot be reached, or speaks no version that is spoken here.
     pub fn open(
         id: EndId,
         location: &Location,
-        credential: &Credential,
-        reach: &Reach,
+        options: &EndOptions,
         context: &Context,
         words: Words,
         note: &Note,
@@ -100,7 +99,7 @@ impl End {
         let (mut shown, mut program_sent) = (Shown::default(), None);
         let (name, writer, reached) = match location {
             Location::Ssh { host, .. } => {
-                let session = ssh::start(host, reach, &context.stop, note)?;
+                let session = ssh::start(host, &options.reach, &context.stop, note)?;
                 let child = session.child;
                 program_sent = session.sent;
                 let process = child.id();
@@ -118,7 +117,7 @@ impl End {
                 (host.to_string(), writer, Reached::Ssh(child))
             }
             Location::Node { node, .. } => {
-                let connected = node_client::connect(node, credential, reach, &context.known_nodes, note)?;
+                let connected = node_client::connect(node, options, &*context.keys, note)?;
                 shown = connected.shown;
                 let lost = |error: io::Error| {
                     failure(ErrorCode::ConnectFailed, Side::Link, format!("{node}: {}", describe(&error)))
@@ -147,7 +146,7 @@ impl End {
             looked_up: None,
             credential_hint: shown.hint,
         };
-        end.greet(shown.token)?;
+        end.greet(shown.token.as_ref())?;
         Ok(end)
     }
 
@@ -192,12 +191,12 @@ impl End {
         Ok(("this host".into(), writer, Reached::Here(agent, Some(thread))))
     }
 
-    fn greet(&mut self, token: String) -> Result<(), Failure> {
+    fn greet(&mut self, token: Option<&Token>) -> Result<(), Failure> {
         let hello = Hello {
             oldest: PROTOCOL_VERSION_MIN,
             newest: PROTOCOL_VERSION,
             program: env!("CARGO_PKG_VERSION").into(),
-            token,
+            token: token.map(|token| token.reveal().to_owned()).unwrap_or_default(),
         };
         self.ask(Ask::Hello(hello)).map(|_| ())
     }

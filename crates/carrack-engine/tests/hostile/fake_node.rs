@@ -270,7 +270,8 @@ pub fn push(file: &std::path::Path, node: &FakeNode, path: &str, options: CopyOp
 
 fn copy(source: Location, destination: Location, options: CopyOptions) -> Report {
     let mut options = CopyOptions { streams: Some(1), ..options };
-    options.reach.connect_timeout = PATIENCE;
+    options.source.reach.connect_timeout = PATIENCE;
+    options.destination.reach.connect_timeout = PATIENCE;
     let request = CopyRequest { sources: vec![source], destination, options };
     carrack_engine::copy::copy(&request, &Context::default(), &|_| {})
 }

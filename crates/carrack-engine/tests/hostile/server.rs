@@ -3,9 +3,10 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use carrack_core::credential::Credential;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Report, Side};
-use carrack_core::request::{CopyOptions, CopyRequest, Credential, Reach};
+use carrack_core::request::{CopyOptions, CopyRequest, EndOptions};
 use carrack_core::wire::control::*;
 use carrack_core::wire::frame::{ENTRY_HEADER_BYTES, HEADER_BYTES, Header, TRAILER_BYTES};
 use carrack_core::wire::mux::Channel;
@@ -134,8 +135,13 @@ fn each_node_is_shown_its_own_token_and_no_other() {
     };
     for (source, destination) in [("of-the-source", "of-the-destination"), ("of-the-source", "")] {
         let (from, to) = (shown(source), shown(destination));
-        let destination_credential = if destination.is_empty() { Credential::Found } else { file(destination) };
-        let options = CopyOptions { source_credential: file(source), destination_credential, ..CopyOptions::default() };
+        let of_end = |credential| EndOptions { credential, ..EndOptions::default() };
+        let for_destination = if destination.is_empty() { Credential::None } else { file(destination) };
+        let options = CopyOptions {
+            source: of_end(file(source)),
+            destination: of_end(for_destination),
+            ..CopyOptions::default()
+        };
         let request = CopyRequest { sources: vec![from.at("/f")], destination: to.at("/"), options };
         let report = carrack_engine::copy::copy(&request, &Context::default(), &|_| {});
         assert_eq!(report.error.map(|error| error.code), Some(ErrorCode::AuthenticationFailed));
@@ -609,7 +615,7 @@ fn answers_that_nobody_asked_for() {
 
 fn list(node: &FakeNode, each: &mut dyn FnMut(&[u8])) -> Result<(), Failure> {
     let location = carrack_core::location::Location::Node { node: node.node.clone(), path: b"/d".to_vec() };
-    let mut files = Files::open(&location, &Credential::default(), &Reach::default(), &Context::default(), &|_| {})?;
+    let mut files = Files::open(&location, &EndOptions::default(), &Context::default(), &|_| {})?;
     files.list(b"/d", true, &mut |entry| each(&entry.path))
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use carrack_core::report::{ErrorCode, ItemKind, Side};
-use carrack_core::request::{CopyOptions, Credential, Digests, Durability, Reach, Verify};
+use carrack_core::request::{CopyOptions, Digests, Durability, EndOptions, Verify};
 use carrack_core::tuning::BLOCK_BYTES;
 use carrack_core::wire::control::*;
 use carrack_core::wire::frame::{
@@ -204,8 +204,7 @@ fn xxh128_is_asked_only_of_those_who_know_it() {
             node.tell(request, answer);
         }
     });
-    let mut files =
-        Files::open(&node.at("/f"), &Credential::default(), &Reach::default(), &Context::default(), &|_| {}).unwrap();
+    let mut files = Files::open(&node.at("/f"), &EndOptions::default(), &Context::default(), &|_| {}).unwrap();
     let refused = files.sum(b"/f", Digests::XXH128, &mut |_| panic!("nothing was asked")).unwrap_err();
     drop(files);
     node.join();

@@ -3,15 +3,19 @@
 use std::sync::Arc;
 
 use carrack_engine::context::Context;
+use carrack_engine::control::known_nodes::KnownNodes;
 use carrack_engine::standard::Standard;
 use carrack_engine::stop::{Stop, StopReason};
 use carrack_sys::{signal, standard};
+
+use crate::directories::config_directory;
 
 /// For the one verb of this process.
 pub fn context() -> Context {
     // Not the library's standard output: that keeps a last line to itself, and swallows the error when it cannot be written.
     let standard = Standard { input: Some(Arc::new(standard::input)), output: Some(Arc::new(standard::output)) };
-    Context { stop: stop(), standard, ..Context::default() }
+    let keys = Arc::new(KnownNodes::new(config_directory().join("known_nodes")));
+    Context { stop: stop(), keys, standard, ..Context::default() }
 }
 
 /// Ends the work when the process gets a signal.

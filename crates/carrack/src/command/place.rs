@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, Event, Failure};
-use carrack_core::request::{Credential, Reach};
+use carrack_core::request::{EndOptions, Reach};
 use carrack_engine::context::Context;
 use carrack_engine::files::Files;
 use serde_json::{Value, json};
@@ -28,10 +28,9 @@ pub struct Session<'a> {
     pub quiet: bool,
     /// Standard output.
     pub out: Lines,
-    reach: Reach,
+    /// For the node that is named; with several named its credential names no file.
+    options: EndOptions,
     context: Context,
-    /// For the node that is named; with several named it names no file.
-    credential: Credential,
     /// One for each host that was named, so that ten paths there cost one login.
     open: Vec<(Location, Files)>,
     /// What went well: entries, directories, digests.
@@ -57,9 +56,8 @@ impl<'a> Session<'a> {
             json,
             quiet: flags.has(&QUIET),
             out: Lines::stdout(json),
-            reach: Reach { push: slim::push(reach.push), ..reach },
+            options: EndOptions { reach: Reach { push: slim::push(reach.push), ..reach }, ..EndOptions::default() },
             context: context(),
-            credential: Credential::default(),
             open: Vec::new(),
             done: 0,
             failures: Vec::new(),
@@ -81,7 +79,7 @@ impl<'a> Session<'a> {
         for location in locations {
             self.path_of(location)?;
         }
-        self.credential = reach::credential(self.flags, locations)?;
+        self.options.credential = reach::credential(self.flags, locations)?;
         for location in locations {
             let path = self.path_of(location)?.to_vec();
             let result = self.take(location).and_then(|(place, mut files)| {
@@ -115,7 +113,7 @@ impl<'a> Session<'a> {
         }
         let quiet = self.quiet || self.json;
         let sent = OnceLock::new();
-        let files = Files::open(location, &self.credential, &self.reach, &self.context, &|event| match event {
+        let files = Files::open(location, &self.options, &self.context, &|event| match event {
             Event::Note(_) if !quiet => human::event(&event, 0).iter().for_each(|line| say(line)),
             Event::ProgramSent(program) => sent.set(program).unwrap_or_default(),
             _ => {}

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use carrack_core::credential::Credential;
 use carrack_core::location::Location;
 use carrack_core::path::display_bytes;
-use carrack_core::request::{Credential, Push, Reach, are_one_node};
+use carrack_core::request::{Push, Reach, are_one_node};
 use clap::{Arg, Command};
 
 use crate::cli::duration::parse_timeout;
@@ -12,6 +13,7 @@ use crate::cli::flag::{Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::words::split_words;
 use crate::error::CommandError;
+use crate::tokens;
 
 const RSH: Value<Vec<String>> =
     Value::new("rsh", "COMMAND", split_words, "The ssh command and its arguments [default: ssh]").letter('e');
@@ -75,8 +77,7 @@ pub fn credential(flags: &Flags, locations: &[Location]) -> Result<Credential, C
         ))
         .hint("name one node at a time, or keep each node's token once: carrack token add HOST:PORT <FILE")),
         Some(given) => Ok(Credential::File(given.value)),
-        None if are_one_node(nodes()) => Ok(Credential::Found),
-        None => Ok(Credential::Found.of_several()),
+        None => Ok(tokens::search(!are_one_node(nodes()))),
     }
 }
 

@@ -18,6 +18,7 @@ use crate::cli::DEFAULT_PORT;
 use crate::cli::flag::{Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::ports::parse_listen;
+use crate::directories::state_directory;
 use crate::error::CommandError;
 use crate::exit;
 use crate::output::lines::Lines;
@@ -68,11 +69,11 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
             // A flag outweighs the environment, where the token file may come from.
             _ if anonymous => Access::Anonymous,
             Some(file) => Access::TokenFile(file),
-            None => Access::Generated,
+            None => Access::Generated(state_directory().join("node.token")),
         },
         read_only: flags.has(&READ_ONLY),
         dial_to: flags.all(&DIAL_TO)?,
-        key_file: path(&KEY_FILE)?,
+        key_file: path(&KEY_FILE)?.unwrap_or_else(|| state_directory().join("node.key")),
         stop: stop(),
         ready: Box::new(move |facts| announce(facts, anonymous, json)),
     };

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use carrack_core::limits;
 use carrack_core::location::NodeAddress;
 use carrack_core::path::display_bytes;
-use carrack_engine::control::token;
+use carrack_engine::control::token::read_token;
 use clap::Command;
 use serde_json::json;
 
@@ -21,6 +21,7 @@ use crate::error::CommandError;
 use crate::exit;
 use crate::output::lines::Lines;
 use crate::output::{json as objects, say};
+use crate::tokens::kept;
 
 const NODE: Place = Place::one("node", "NODE");
 const NODES: Place = Place::several("nodes", "NODE...");
@@ -66,10 +67,10 @@ fn add(flags: &Flags, json: bool) -> Result<(), CommandError> {
     let node = nodes(flags, &NODE)?.pop().ok_or_else(|| CommandError::usage("token add needs a node"))?;
     let file = flags.words(&FILE).next().filter(|file| *file != "-");
     let read = match file {
-        Some(file) => token::read_token(Path::new(file))?.into_bytes(),
+        Some(file) => read_token(Path::new(file))?.reveal().as_bytes().to_vec(),
         None => from_standard_input(&node)?,
     };
-    let path = token::keep(&node, &read)?;
+    let path = kept::keep(&node, &read)?;
     tell(json, &node.known_as(), &path, |path| format!("the token for {node} is kept in {path}"))
 }
 
@@ -88,7 +89,7 @@ fn from_standard_input(node: &NodeAddress) -> Result<Vec<u8>, CommandError> {
 
 fn rm(flags: &Flags, json: bool) -> Result<(), CommandError> {
     for node in nodes(flags, &NODES)? {
-        token::forget(&node)?;
+        kept::forget(&node)?;
         tell(json, &node.known_as(), Path::new(""), |_| format!("the token for {node} is forgotten"))?;
     }
     Ok(())
@@ -111,7 +112,7 @@ fn tell(json: bool, node: &str, path: &Path, say_so: impl FnOnce(String) -> Stri
 
 fn list(json: bool) -> Result<(), CommandError> {
     let mut out = Lines::stdout(json);
-    for kept in token::kept()? {
+    for kept in kept::kept()? {
         // A file that somebody put there may have any name.
         let node = display_bytes(kept.node.as_bytes()).to_string();
         if let Some(why) = kept.refused.as_ref().filter(|_| !json) {

@@ -19,7 +19,9 @@ use crate::slim;
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let (mut request, output) = options::copy(flags)?;
-    request.options.reach.push = slim::push(request.options.reach.push);
+    for end in [&mut request.options.source, &mut request.options.destination] {
+        end.reach.push = slim::push(end.reach.push);
+    }
     stream::end_by(request.options.deadline.and_then(|deadline| Instant::now().checked_add(deadline)));
     check_standard(&request)?;
     let output = Output::open(output)?;

@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
+use carrack_core::credential::Credential;
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::path::display_bytes;
 use carrack_core::request::{
-    CongestionControl, CopyOptions, CopyRequest, Credential, Digests, Durability, Encrypt, Existing, LinkKind,
+    CongestionControl, CopyOptions, CopyRequest, Digests, Durability, Encrypt, EndOptions, Existing, LinkKind, LinkSet,
     MainDigest, Reach, Verify, are_one_node,
 };
 use clap::{Arg, ArgAction, Command};
@@ -23,6 +24,7 @@ use crate::cli::size::{parse_block, parse_rate};
 use crate::command::reach::{self, JSON, QUIET, TOKEN_FILE, reach};
 use crate::error::CommandError;
 use crate::output::{BarChoice, OutputOptions};
+use crate::tokens;
 
 /// Between two progress lines where there is no bar.
 const STATS_INTERVAL: Duration = Duration::from_secs(5);
@@ -193,7 +195,7 @@ pub fn copy(flags: &Flags) -> Result<(CopyRequest, OutputOptions), CommandError>
     let output = output(flags)?;
     check_standard_output(&destination, &output)?;
     let mut options = copy_options(flags, &output, sources.contains(&Location::Stdio))?;
-    (options.source_credential, options.destination_credential) = credentials(flags, &sources, &destination)?;
+    (options.source.credential, options.destination.credential) = credentials(flags, &sources, &destination)?;
     Ok((CopyRequest { sources, destination, options }, output))
 }
 
@@ -259,6 +261,7 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
         let message = format!("--manifest needs the BLAKE3 digest of each file, which --digest {left_out} leaves out");
         return Err(CommandError::usage(message));
     }
+    let reach = Reach { ports: flags.get(&PORTS)?, data_address: flags.get(&DATA_ADDRESS)?, ..reach(flags)? };
     Ok(CopyOptions {
         dry_run: flags.has(&DRY_RUN),
         existing: existing(flags),
@@ -269,20 +272,16 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
         block_bytes: flags.get(&BLOCK)?,
         congestion: flags.get(&CONGESTION)?,
         rate_limit: flags.get(&BWLIMIT)?.unwrap_or(default.rate_limit),
-        reach: Reach {
-            ports: flags.get(&PORTS)?,
-            data_address: flags.get(&DATA_ADDRESS)?,
-            link: flags.get(&LINK)?,
-            ..reach(flags)?
-        },
-        source_credential: default.source_credential,
-        destination_credential: default.destination_credential,
+        source: EndOptions { reach: reach.clone(), ..EndOptions::default() },
+        destination: EndOptions { reach, ..EndOptions::default() },
+        links: flags.get(&LINK)?.map_or(default.links, LinkSet::only),
         item_events: output.wants_items(),
         durability: flags.get(&DURABLE)?.unwrap_or(default.durability),
         allow_growing: flags.has(&ALLOW_GROWING),
         retries: flags.get(&RETRIES)?.unwrap_or(default.retries),
         deadline: flags.get(&DEADLINE)?,
         resume: !flags.has(&NO_RESUME),
+        marker_key: default.marker_key,
         only: files_from.map(|path| read_list(&path)).transpose()?,
     })
 }
@@ -343,7 +342,7 @@ fn credentials(
             .hint("name two files: --source-token-file FILE and --destination-token-file FILE")
             .hint(format!("or keep each node's token once: carrack token add {} <FILE", node.known_as()))),
             (None, Some(general), Some(_)) => Ok(Credential::File(general.value.clone())),
-            _ => Ok(Credential::Found),
+            _ => Ok(tokens::search(!are_one)),
         }
     };
     Ok((of_end(&SOURCE_TOKEN_FILE, sources.first())?, of_end(&DESTINATION_TOKEN_FILE, Some(destination))?))

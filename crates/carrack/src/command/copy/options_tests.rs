@@ -36,7 +36,10 @@ fn nothing_typed_is_the_default() {
     let (request, output) = request("a b host:c");
     assert_eq!(request.sources, [Location::Local(b"a".to_vec()), Location::Local(b"b".to_vec())]);
     assert!(request.destination.is_remote());
-    assert_eq!(format!("{:?}", request.options), format!("{:?}", CopyOptions::default()));
+    let reach = Reach { push: Push::Itself, ..Reach::default() };
+    let end = EndOptions { reach, credential: tokens::search(false) };
+    let expected = CopyOptions { source: end.clone(), destination: end, ..CopyOptions::default() };
+    assert_eq!(format!("{:?}", request.options), format!("{expected:?}"));
     assert_eq!(output.stats, Duration::from_secs(5));
     assert_eq!(output.bar, BarChoice::Terminal);
 }
@@ -71,45 +74,54 @@ fn flags_reach_the_request() {
 
 #[test]
 fn flags_reach_the_hosts() {
-    let reach = options(
+    let options = options(
         "-e ssh --remote-path /opt/carrack --no-push --ports 5000-5100 --data-address [::1] --link reverse \
          --connect-timeout 2m",
-    )
-    .reach;
+    );
+    let reach = &options.source.reach;
+    assert_eq!(format!("{reach:?}"), format!("{:?}", options.destination.reach));
     assert_eq!(reach.rsh, ["ssh"]);
     assert_eq!(reach.remote_path.as_deref(), Some("/opt/carrack"));
     assert!(matches!(reach.push, Push::Never));
     assert_eq!(reach.ports, Some((5000, 5100)));
     assert_eq!(reach.data_address.as_deref(), Some("::1"));
-    assert_eq!(reach.link, Some(LinkKind::Reverse));
+    assert_eq!(options.links, LinkSet::only(LinkKind::Reverse));
     assert_eq!(reach.connect_timeout, Duration::from_secs(120));
 }
 
 #[test]
 fn credentials_belong_to_ends() {
-    use Credential::{File, Found, Kept};
-    let file = |name: &str| File(name.as_bytes().to_vec());
+    let said = |credential: &Credential| format!("{credential:?}");
+    let file = |name: &str| said(&Credential::File(name.as_bytes().to_vec()));
+    // What is only found goes to none of two nodes: one of them would learn the other's.
+    let (found, kept) = (said(&tokens::search(false)), said(&tokens::search(true)));
+    assert_ne!(found, kept);
     let of = |line: &str, variables: &[(&str, &str)]| {
-        parse_with(line, variables).expect("clap takes it").map(|(request, _)| request.credentials())
+        let parsed = parse_with(line, variables).expect("clap takes it");
+        parsed.map(|(request, _)| {
+            (said(&request.options.source.credential), said(&request.options.destination.credential))
+        })
     };
     let (one, two) = ("carrack://one/a", "carrack://two/b");
     let both = "--source-token-file s --destination-token-file d";
     for (line, expected) in [
-        (format!("--token-file t {one} b"), (file("t"), Found)),
-        (format!("--token-file t a {two}"), (Found, file("t"))),
+        (format!("--token-file t {one} b"), (file("t"), found.clone())),
+        (format!("--token-file t a {two}"), (found.clone(), file("t"))),
         (format!("--token-file t {one} carrack://ONE.:7420/c"), (file("t"), file("t"))),
-        ("--token-file t a b".into(), (Found, Found)),
-        (format!("{one} {two}"), (Kept, Kept)),
-        (format!("{one} carrack://one/b"), (Found, Found)),
+        ("--token-file t a b".into(), (found.clone(), found.clone())),
+        (format!("{one} {two}"), (kept.clone(), kept.clone())),
+        (format!("{one} carrack://one:99/b"), (kept.clone(), kept.clone())),
+        (format!("{one} carrack://ONE.:7420/b"), (found.clone(), found.clone())),
+        (format!("{one} carrack://one/b"), (found.clone(), found.clone())),
         (format!("{both} {one} {two}"), (file("s"), file("d"))),
-        (format!("--source-token-file s {one} {two}"), (file("s"), Kept)),
-        (format!("--token-file t --source-token-file s {one} b"), (file("s"), Found)),
+        (format!("--source-token-file s {one} {two}"), (file("s"), kept.clone())),
+        (format!("--token-file t --source-token-file s {one} b"), (file("s"), found.clone())),
         (format!("--token-file t {both} {one} {two}"), (file("s"), file("d"))),
     ] {
         assert_eq!(of(&line, &[]), Ok(expected), "{line}");
     }
     let everywhere = [("CARRACK_TOKEN_FILE", "t"), ("CARRACK_SOURCE_TOKEN_FILE", "s")];
-    assert_eq!(of(&format!("a {two}"), &everywhere), Ok((Found, file("t"))));
+    assert_eq!(of(&format!("a {two}"), &everywhere), Ok((found.clone(), file("t"))));
     for (line, variables, words) in [
         (format!("--token-file t {one} {two}"), &[][..], ["--token-file", "--destination-token-file"]),
         (format!("--token-file t --source-token-file s {one} {two}"), &[], ["--token-file", "two nodes"]),
@@ -135,8 +147,8 @@ fn the_environment_stands_behind_the_flags() {
     let environment = [("CARRACK_STREAMS", "8"), ("CARRACK_RSH", "ssh -p '2 2'"), ("CARRACK_CONNECT_TIMEOUT", "")];
     let (request, _) = parse_with("a b", &environment).expect("clap").expect("good");
     assert_eq!(request.options.streams, Some(8));
-    assert_eq!(request.options.reach.rsh, ["ssh", "-p", "2 2"]);
-    assert_eq!(request.options.reach.connect_timeout, Reach::default().connect_timeout);
+    assert_eq!(request.options.source.reach.rsh, ["ssh", "-p", "2 2"]);
+    assert_eq!(request.options.source.reach.connect_timeout, Reach::default().connect_timeout);
 
     let (request, _) = parse_with("--streams 2 a b", &environment).expect("clap").expect("good");
     assert_eq!(request.options.streams, Some(2));

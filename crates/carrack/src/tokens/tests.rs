@@ -2,9 +2,15 @@
 
 use std::collections::HashMap;
 use std::fs::{self, Permissions};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use super::kept::{keep_in, kept_in};
 use super::*;
+
+/// Whether the command names several nodes.
+const ALONE: bool = false;
+const OF_SEVERAL: bool = true;
 
 /// A directory in place of the user's and of everybody's.
 struct Home {
@@ -34,21 +40,21 @@ impl Home {
         self.variables.insert(variable.into(), value.into());
     }
 
-    fn choose(&self, credential: &Credential, was_pinned: bool) -> Result<Shown, Failure> {
+    fn choose(&self, of_several: bool, was_pinned: bool) -> Result<Shown, Failure> {
         let variable = |name: &str| self.variables.get(name).cloned();
         let surroundings = Surroundings { variable: &variable, kept: self.path("tokens"), shared: self.path("shared") };
-        surroundings.choose(&node("Node.example."), credential, was_pinned)
+        surroundings.choose(&node("Node.example."), of_several, was_pinned)
     }
 
     /// The token that a pinned node is shown.
-    fn shown(&self, credential: &Credential) -> String {
-        self.choose(credential, true).unwrap().token
+    fn shown(&self, of_several: bool) -> String {
+        self.choose(of_several, true).unwrap().token.expect("a token").reveal().to_owned()
     }
 
     /// Why none was shown.
-    fn hint(&self, credential: &Credential, was_pinned: bool) -> String {
-        let shown = self.choose(credential, was_pinned).unwrap();
-        assert_eq!(shown.token, "");
+    fn hint(&self, of_several: bool, was_pinned: bool) -> String {
+        let shown = self.choose(of_several, was_pinned).unwrap();
+        assert_eq!(shown.token, None);
         shown.hint.expect("a reason")
     }
 }
@@ -64,34 +70,30 @@ fn own_name() -> String {
 #[test]
 fn found_tokens_follow_the_order_of_the_field() {
     let mut home = Home::new();
-    assert_eq!(home.choose(&Credential::Found, true).unwrap(), Shown::default());
+    assert_eq!(home.choose(ALONE, true).unwrap(), Shown::default());
     home.write(&format!("shared/{}", own_name()), "of-tmp\n", 0o600);
-    assert_eq!(home.shown(&Credential::Found), "of-tmp");
+    assert_eq!(home.shown(ALONE), "of-tmp");
     home.write(&format!("run/{}", own_name()), " of-run ", 0o400);
     home.set("XDG_RUNTIME_DIR", home.path("run"));
-    assert_eq!(home.shown(&Credential::Found), "of-run");
+    assert_eq!(home.shown(ALONE), "of-run");
     let named = home.write("named", "of-file", 0o600);
     home.set("BEARER_TOKEN_FILE", named);
-    assert_eq!(home.shown(&Credential::Found), "of-file");
+    assert_eq!(home.shown(ALONE), "of-file");
     home.set("BEARER_TOKEN", "of-variable");
-    assert_eq!(home.shown(&Credential::Found), "of-variable");
+    assert_eq!(home.shown(ALONE), "of-variable");
     home.write("tokens/node.example:7420", "kept-for-it", 0o600);
-    assert_eq!(home.shown(&Credential::Found), "kept-for-it");
-    let given = home.write("given", "given", 0o600);
-    let file = Credential::File(given.into_os_string().into_vec());
-    assert_eq!(home.shown(&file), "given");
-    assert_eq!(home.choose(&file, false).unwrap().token, "given", "a flag is enough at a first meeting");
+    assert_eq!(home.shown(ALONE), "kept-for-it");
 }
 
 #[test]
 fn at_a_first_meeting_nothing_is_shown_that_no_flag_named() {
     let mut home = Home::new();
     home.set("BEARER_TOKEN", "a-secret");
-    let hint = home.hint(&Credential::Found, false);
+    let hint = home.hint(ALONE, false);
     assert!(hint.contains("BEARER_TOKEN") && hint.contains("first meeting") && hint.contains("#sha256:"), "{hint}");
     home.write("tokens/node.example:7420", "a-secret", 0o600);
-    for credential in [Credential::Found, Credential::Kept] {
-        let hint = home.hint(&credential, false);
+    for of_several in [ALONE, OF_SEVERAL] {
+        let hint = home.hint(of_several, false);
         assert!(hint.contains("kept for it") && !hint.contains("a-secret"), "{hint}");
     }
 }
@@ -100,12 +102,12 @@ fn at_a_first_meeting_nothing_is_shown_that_no_flag_named() {
 fn of_several_nodes_none_is_shown_a_token_that_was_only_found() {
     let mut home = Home::new();
     home.set("BEARER_TOKEN", "a-secret");
-    let hint = home.hint(&Credential::Kept, true);
+    let hint = home.hint(OF_SEVERAL, true);
     for word in ["--source-token-file", "--destination-token-file", "carrack token add"] {
         assert!(hint.contains(word), "{hint}");
     }
     home.write("tokens/node.example:7420", "its-own", 0o600);
-    assert_eq!(home.shown(&Credential::Kept), "its-own");
+    assert_eq!(home.shown(OF_SEVERAL), "its-own");
 }
 
 /// What anybody may have put into a shared directory, under the name that a token would have.
@@ -117,13 +119,13 @@ fn found_files_of_others_are_passed_over_without_a_word() {
     let place = home.path("run").join(own_name());
     fs::create_dir(home.path("run")).unwrap();
     let nothing = |home: &Home, what: &str| {
-        assert_eq!(home.choose(&Credential::Found, true).unwrap(), Shown::default(), "{what}");
+        assert_eq!(home.choose(ALONE, true).unwrap(), Shown::default(), "{what}");
     };
     symlink(&secret, &place).unwrap();
     nothing(&home, "a link to a file of the user's");
     // The next place is looked at.
     home.write(&format!("shared/{}", own_name()), "of-tmp", 0o600);
-    assert_eq!(home.shown(&Credential::Found), "of-tmp");
+    assert_eq!(home.shown(ALONE), "of-tmp");
     fs::remove_dir_all(home.path("shared")).unwrap();
     fs::remove_file(&place).unwrap();
     fs::hard_link(&secret, &place).unwrap();
@@ -151,51 +153,24 @@ fn found_files_that_hold_no_token_are_not_shown_and_the_reason_is_told() {
     let pem = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaA\n-----END OPENSSH PRIVATE KEY-----\n";
     let path = home.write("key", pem, 0o600);
     home.set("BEARER_TOKEN_FILE", path);
-    let hint = home.hint(&Credential::Found, true);
+    let hint = home.hint(ALONE, true);
     assert!(hint.contains("it is no token") && !hint.contains("b3Blbn"), "{hint}");
     home.write("key", "word", 0o640);
-    assert!(home.hint(&Credential::Found, true).contains("others can read"));
+    assert!(home.hint(ALONE, true).contains("others can read"));
     fs::remove_file(home.path("key")).unwrap();
-    assert!(home.hint(&Credential::Found, true).contains("no such file"));
+    assert!(home.hint(ALONE, true).contains("no such file"));
     home.set("BEARER_TOKEN", OsString::from_vec(b"a\xffb".to_vec()));
-    assert!(home.hint(&Credential::Found, true).contains("visible ASCII"));
+    assert!(home.hint(ALONE, true).contains("visible ASCII"));
 }
 
+/// Nothing is sent in its place.
 #[test]
-fn a_file_that_was_named_is_the_users_own_or_an_error() {
+fn kept_token_that_cannot_be_used_is_an_error() {
     let home = Home::new();
-    let refused = |path: &Path, word: &str| {
-        let file = Credential::File(path.as_os_str().as_bytes().to_vec());
-        let failure = home.choose(&file, true).unwrap_err();
-        assert_eq!(failure.code, ErrorCode::AuthenticationFailed);
-        assert!(failure.message.contains(word), "{word}: {}", failure.message);
-    };
-    let good = home.write("good", "word", 0o600);
-    let link = home.path("link");
-    symlink(&good, &link).unwrap();
-    refused(&link, "symbolic link");
-    refused(&home.path("absent"), "No such file");
-    // The directory may be one that cannot be listed.
-    let searched = home.write("searched/token", "word", 0o600);
-    fs::set_permissions(home.path("searched"), Permissions::from_mode(0o100)).unwrap();
-    let file = Credential::File(searched.into_os_string().into_vec());
-    assert_eq!(home.shown(&file), "word");
-    fs::set_permissions(home.path("searched"), Permissions::from_mode(0o700)).unwrap();
-    refused(home.directory.path(), "no regular file");
-    let fifo = home.path("fifo");
-    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    refused(&fifo, "no regular file");
-    for mode in [0o640, 0o604, 0o620, 0o602] {
-        refused(&home.write("open", "word", mode), "others can read or write");
-    }
-    refused(&home.write("empty", " \n", 0o600), "empty");
-    refused(&home.write("words", "two words", 0o600), "no token");
-    refused(&home.write("bytes", b"\x00\x01", 0o600), "no token");
-    refused(&home.write("long", vec![b'a'; limits::TOKEN_BYTES + 1], 0o600), "at most");
-    refused(&home.write("huge", vec![b'a'; 3 * limits::TOKEN_BYTES], 0o600), "bytes");
-    // One that is kept, too: nothing is sent in its place.
     home.write("tokens/node.example:7420", "word", 0o644);
-    assert!(home.choose(&Credential::Found, true).unwrap_err().message.contains("tokens/node.example:7420"));
+    let failure = home.choose(ALONE, true).unwrap_err();
+    assert_eq!(failure.code, ErrorCode::AuthenticationFailed);
+    assert!(failure.message.contains("tokens/node.example:7420"), "{}", failure.message);
 }
 
 #[test]
