@@ -43,10 +43,9 @@ const HOUSE: &[Folder] = &[
         name: "carrack-core",
         module: "wire",
         floors: &[
-            &["bounds"],
             &["control", "peer"],
             &["values"],
-            &["codec", "frame", "mux"],
+            &["codec", "expected", "frame", "mux"],
             &["fields"],
             &["error", "version"],
         ],

@@ -1,5 +1,7 @@
 //! Every maximum, once. What a peer sends is checked against these before anything is allocated for it.
 
+use std::time::Duration;
+
 /// One control message, encoded, in bytes.
 pub const MESSAGE_BYTES: usize = 1 << 20;
 /// Memory that one field of a decoded message takes, in bytes, beside what it holds: more than the largest element of any list.
@@ -74,6 +76,8 @@ pub const DIALS: usize = 8;
 pub const OWN_DIALS: usize = 64;
 /// See [`DIALS`].
 pub const DIAL_ADDRESSES: usize = 32;
+/// How long a dial may take, whatever it was asked for.
+pub const DIAL_TIMEOUT: Duration = Duration::from_secs(120);
 /// Names that a process looks up at once. A look-up cannot be broken off, and holds a thread until the name server answers or is given up.
 pub const LOOK_UPS: usize = 64;
 /// Data streams carried inside one control connection: each is two threads.

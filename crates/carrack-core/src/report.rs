@@ -99,7 +99,7 @@ words! {
 }
 
 /// How an item ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemReport {
     /// Relative to the destination directory.
     pub path: Vec<u8>,

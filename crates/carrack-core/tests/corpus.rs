@@ -7,10 +7,12 @@
 mod bodies;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use carrack_core::digest::BlockDigest;
-use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
-use carrack_core::request::Digests;
+use carrack_core::digest::{BlockDigest, FileDigests};
+use carrack_core::report::{ErrorCode, Failure, ItemKind, ItemReport, Outcome, Side};
+use carrack_core::request::{Digests, Durability, Encrypt, Existing, Verify};
+use carrack_core::wire::Version;
 use carrack_core::wire::control::*;
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
 use carrack_core::wire::mux::{Channel, encode_header};
@@ -100,37 +102,68 @@ fn frame_seeds() {
 }
 
 fn control_seeds() {
-    let session = Some(Session { id: vec![1; 16], secret: vec![2; 32], encrypt: true });
-    let (block_bytes, session_id) = (4 << 20, vec![1; 16]);
-    let options = Options { block_bytes, blake3: true, session_id, streams: 4, ..Options::default() };
-    let source = Source { path: b"/data/run".to_vec(), target: b"run".to_vec(), ..Source::default() };
-    let receive = ReceiveRole { directory: b"/in".to_vec(), targets: vec![b"run".to_vec()], ..ReceiveRole::default() };
-    let begin = |role| Ask::Begin(Begin { options: Some(options.clone()), role: Some(role) });
-    let (addresses, pin) = (vec!["[::1]:4000".to_owned()], vec![3; 32]);
+    let session = SessionKey { id: [1; 16], secret: [2; 32], encrypt: Encrypt::Tls };
+    let options = TransferOptions {
+        block_bytes: 4 << 20,
+        digests: Digests::BLAKE3,
+        verify: Verify::Wire,
+        existing: Existing::Replace,
+        rate_limit: None,
+        congestion: None,
+        item_events: false,
+        version: Version::V1,
+        durability: Durability::Group,
+        allow_growing: false,
+    };
+    let source = SourceSpec { target: b"run".to_vec(), ..SourceSpec::at(b"/data/run") };
+    let receive = ReceiveRole {
+        sink: Sink::Files,
+        directory: b"/in".to_vec(),
+        targets: vec![b"run".to_vec()],
+        marker: None,
+        anew: false,
+        source_clock: 0,
+    };
+    let begin = |role| Ask::Begin(Begin { options, role });
+    let dial = Dial {
+        session: session.clone(),
+        addresses: vec!["[::1]:4000".to_owned()],
+        pin: [3; 32],
+        first: 0,
+        count: 2,
+        timeout: Duration::from_millis(1),
+        segment: 0,
+        tell_connected: false,
+    };
+    let hello = Hello { oldest: 1, newest: 1, program: "0.1.0".into(), token: "secret".into() };
+    let ports = Some(Ports { low: 1, high: 9 });
     let asks = [
-        ("hello", Ask::Hello(Hello { oldest: 1, newest: 1, program: "0.1.0".into(), token: "secret".into() })),
-        ("inspect", Ask::Inspect(Paths { paths: vec![b"a".to_vec(), Vec::new()] })),
-        ("listen", Ask::Listen(Listen { session: session.clone(), port_low: 1, port_high: 9 })),
-        ("dial", Ask::Dial(Dial { session: session.clone(), addresses, pin, count: 2, ..Dial::default() })),
-        ("tunnel", Ask::Tunnel(Tunnel { session, channel: 2, dial: true })),
+        ("hello", Ask::Hello(hello)),
+        ("inspect", Ask::Inspect(vec![b"a".to_vec(), Vec::new()])),
+        ("listen", Ask::Listen(Listen { session: session.clone(), ports })),
+        ("dial", Ask::Dial(dial)),
+        ("tunnel", Ask::Tunnel(Tunnel { session, channel: Channel(2), dials: true })),
         ("send", begin(Role::Send(SendRole { sources: vec![source], known: false }))),
         ("receive", begin(Role::Receive(receive))),
         ("rename", Ask::Rename(Rename { from: b"a".to_vec(), to: b"b".to_vec() })),
     ];
     for (name, ask) in asks {
-        keep("control", name, &ToAgent { request: 7, ask: Some(ask) }.to_bytes());
+        keep("control", name, &ask.encode(7));
     }
-    let entry = Entry { path: b"f".to_vec(), kind: 3, link_target: b"g".to_vec(), ..Entry::default() };
-    let item = Item { path: b"f".to_vec(), kind: 1, outcome: 2, failure: Some(failure().into()), ..Item::default() };
+    let kind = Some(ItemKind::Symlink);
+    let entry = Entry { path: b"f".to_vec(), kind, link_target: b"g".to_vec(), ..Entry::default() };
+    let (digests, outcome) = (FileDigests::default(), Outcome::Failed(failure()));
+    let item = ItemReport { path: b"f".to_vec(), kind: ItemKind::File, size: 0, digests, outcome };
+    let ended = Ended { files: 1, failure: Some(failure()), ..Ended::default() };
     let tells = [
-        ("welcome", Tell::Welcome(Welcome { version: 1, host_id: "h".into(), ..Welcome::default() })),
-        ("failed", Tell::Failed(failure().into())),
-        ("page", Tell::Page(Page { entries: vec![entry; 2] })),
-        ("items", Tell::Items(Items { list: vec![item] })),
-        ("ended", Tell::Ended(Ended { files: 1, failure: Some(failure().into()), ..Ended::default() })),
+        ("welcome", Tell::Welcome(Welcome { host_id: "h".into(), ..Welcome::default() })),
+        ("failed", Tell::Failed(failure())),
+        ("page", Tell::Page(vec![entry; 2])),
+        ("items", Tell::Items(vec![item])),
+        ("ended", Tell::Ended(Box::new(ended))),
     ];
     for (name, tell) in tells {
-        keep("control", name, &FromAgent { request: 0, tell: Some(tell) }.to_bytes());
+        keep("control", name, &tell.encode(0));
     }
 }
 

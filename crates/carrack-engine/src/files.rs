@@ -5,7 +5,7 @@ use carrack_core::location::Location;
 use carrack_core::path::check_relative;
 use carrack_core::report::{Event, Failure, FileDigests, ItemKind, ItemReport, Outcome};
 use carrack_core::request::{Digests, EndOptions, MainDigest};
-use carrack_core::wire::control::{self, Ask, Counted, Tell, kind_from_number};
+use carrack_core::wire::control::{self, Ask, Tell};
 use carrack_core::wire::{ProtocolError, Version};
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,7 +97,7 @@ impl Files {
         let request = end.ask(ask)?;
         loop {
             match end.answer(&mut self.inbox, &self.note, request)? {
-                Tell::Done(Counted { count }) => return Ok(count),
+                Tell::Done(count) => return Ok(count),
                 tell @ (Tell::Page(_) | Tell::Sums(_)) => part(tell).map_err(|error| end.misbehaved(&error))?,
                 _ => return Err(end.unexpected()),
             }
@@ -173,14 +173,14 @@ impl Files {
         dry_run: bool,
         each: &mut dyn FnMut(ListEntry),
     ) -> Result<u64, Failure> {
-        let ask = control::Collect { path: path.to_vec(), older_seconds: older.as_secs(), dry_run };
+        let ask = control::Collect { path: path.to_vec(), older, dry_run };
         self.pages(Ask::Collect(ask), b"", each)
     }
 
     fn pages(&mut self, ask: Ask, typed: &[u8], each: &mut dyn FnMut(ListEntry)) -> Result<u64, Failure> {
         let mut part = |tell| {
             let Tell::Page(page) = tell else { return Ok(()) };
-            for entry in page.entries {
+            for entry in page {
                 check_name(&entry.path, typed)?;
                 each(entry.into());
             }
@@ -194,20 +194,13 @@ impl Files {
     /// # Errors
     /// When the path cannot be read; single files' errors are in their entries.
     pub fn sum(&mut self, path: &[u8], digests: Digests, each: &mut dyn FnMut(SumEntry)) -> Result<(), Failure> {
-        let is_main = |main| digests.main == Some(main);
-        if let (Some(end), true) = (&self.end, is_main(MainDigest::Xxh128)) {
+        if let (Some(end), Some(MainDigest::Xxh128)) = (&self.end, digests.main) {
             end.check_knows(Version::has_xxh128, "--digest xxh128")?;
         }
-        let ask = control::Sum {
-            path: path.to_vec(),
-            blake3: is_main(MainDigest::Blake3),
-            xxh128: is_main(MainDigest::Xxh128),
-            adler32: digests.adler32,
-            crc32c: digests.crc32c,
-        };
+        let ask = control::Sum { path: path.to_vec(), digests };
         let mut part = |tell| {
             let Tell::Sums(sums) = tell else { return Ok(()) };
-            for item in sums.list {
+            for item in sums {
                 check_name(&item.path, path)?;
                 each(item.into());
             }
@@ -229,20 +222,19 @@ impl From<control::Entry> for ListEntry {
     fn from(entry: control::Entry) -> Self {
         Self {
             path: entry.path,
-            kind: kind_from_number(entry.kind).unwrap_or(ItemKind::Special),
+            kind: entry.kind.unwrap_or(ItemKind::Special),
             size: entry.size,
             mode: entry.mode,
-            mtime_seconds: entry.mtime_seconds,
-            mtime_nanos: entry.mtime_nanos,
+            mtime_seconds: entry.mtime.0,
+            mtime_nanos: entry.mtime.1,
             link_target: entry.link_target,
-            error: entry.failure.map(Failure::from),
+            error: entry.failure,
         }
     }
 }
 
-impl From<control::Item> for SumEntry {
-    fn from(item: control::Item) -> Self {
-        let item = ItemReport::from(item);
+impl From<ItemReport> for SumEntry {
+    fn from(item: ItemReport) -> Self {
         let result = match item.outcome {
             Outcome::Failed(failure) => Err(failure),
             Outcome::Published | Outcome::Kept => Ok(item.digests),

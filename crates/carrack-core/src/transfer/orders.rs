@@ -26,7 +26,6 @@ pub(super) fn options(block_bytes: u32) -> TransferOptions {
         rate_limit: None,
         congestion: None,
         item_events: true,
-        streams: 2,
         version: Version::V1,
         durability: Durability::Group,
         allow_growing: false,

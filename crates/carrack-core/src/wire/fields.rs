@@ -77,7 +77,7 @@ fn varint(rest: &mut &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::control::*;
+    use crate::wire::control::raw::*;
     use crate::wire::peer::{PeerMessage, QueryItem};
 
     /// Length-delimited field `tag` with this content.
@@ -132,7 +132,7 @@ mod tests {
         assert!(ask.len() > limits::MESSAGE_BYTES || ToAgent::from_bytes(&ask).is_ok());
         let paths = Paths { paths: vec![b"n".to_vec(); 128 << 7] };
         assert!(ToAgent::from_bytes(&ToAgent { request: 1, ask: Some(Ask::Select(paths)) }.to_bytes()).is_ok());
-        let failure = crate::wire::values::RawFailure { message: "x".repeat(200), ..Default::default() };
+        let failure = RawFailure { message: "x".repeat(200), ..Default::default() };
         let digests = Some(RawDigests { blake3: vec![9; 32], adler32: Some(1), ..RawDigests::default() });
         let item = Item { path: b"a/b".to_vec(), digests, failure: Some(failure.clone()), ..Item::default() };
         let entry = Entry { path: b"a/b".to_vec(), failure: Some(failure), ..Entry::default() };

@@ -5,10 +5,10 @@
 //! ([`frame`]): metadata and payload, over the data streams. The first two are tagged fields (protobuf), so that a newer
 //! peer may say more than an older one understands; frames are fixed headers, changed only with [`PROTOCOL_VERSION`].
 
-pub mod bounds;
 mod codec;
 pub mod control;
 mod error;
+pub mod expected;
 pub mod fields;
 pub mod frame;
 #[cfg(test)]

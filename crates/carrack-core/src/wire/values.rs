@@ -1,18 +1,20 @@
-//! Values that control messages and peer messages share: failures, digests of files, kinds of items.
+//! Values that control messages and peer messages share: failures and digests of files.
 
 use crate::digest::FileDigests;
 use crate::failure::{ErrorCode, Failure, Side};
-use crate::report::ItemKind;
 
 use super::peer_text;
 
 /// Why something failed.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct RawFailure {
+    /// Its code's number.
     #[prost(uint32, tag = "1")]
     pub code: u32,
+    /// Its side's number.
     #[prost(uint32, tag = "2")]
     pub side: u32,
+    /// In words.
     #[prost(string, tag = "3")]
     pub message: String,
 }
@@ -32,16 +34,6 @@ pub struct RawDigests {
     /// 16 bytes, or none (version 3).
     #[prost(bytes = "vec", tag = "4")]
     pub xxh128: Vec<u8>,
-}
-
-/// The number of a kind in messages; 0 is nothing.
-pub fn kind_number(kind: ItemKind) -> u32 {
-    kind.number()
-}
-
-/// A kind from its number; `None` for 0 and unknown ones.
-pub fn kind_from_number(number: u32) -> Option<ItemKind> {
-    ItemKind::from_number(number)
 }
 
 impl From<FileDigests> for RawDigests {

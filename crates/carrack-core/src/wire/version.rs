@@ -127,6 +127,13 @@ impl Version {
     }
 }
 
+/// An end that does not say its version speaks the oldest.
+impl Default for Version {
+    fn default() -> Self {
+        Self::OLDEST
+    }
+}
+
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

@@ -4,11 +4,9 @@ use std::io;
 use std::sync::Arc;
 
 use carrack_core::limits;
-use carrack_core::path::check_relative;
 use carrack_core::report::{ErrorCode, Failure, Side};
-use carrack_core::wire::ProtocolError;
-use carrack_core::wire::bounds::Expected;
-use carrack_core::wire::control::{Begin, FromAgent, Paths, ReceiveRole, Role, TransferOptions};
+use carrack_core::wire::control::{Begin, ReceiveRole, Role, Sink, TransferOptions};
+use carrack_core::wire::expected::Expected;
 use carrack_core::wire::mux::Channel;
 use carrack_sys::dir::{Kind, stat_file};
 use carrack_sys::file::clear_nonblock;
@@ -26,13 +24,10 @@ use crate::transfer::{Running, Voice};
 
 impl Agent {
     /// Adds to what the next transfer sends, and counts all of it.
-    pub(super) fn select(&self, paths: Paths) -> Result<u64, Failure> {
+    pub(super) fn select(&self, paths: Vec<Vec<u8>>) -> Result<u64, Failure> {
         let mut state = self.lock();
         let selection = state.selection.get_or_insert_default();
-        for path in paths.paths {
-            if let Err(error) = check_relative(&path) {
-                return Err(protocol_failure(Side::Link, &ProtocolError::path(&path, error)));
-            }
+        for path in paths {
             selection.add(path);
             let (count, bytes) = selection.size();
             if count > limits::SELECTED_PATHS || bytes > limits::SELECTED_BYTES {
@@ -46,10 +41,7 @@ impl Agent {
 
     /// Starts a transfer; of a receiving one, how many items it knows from earlier sessions.
     pub(super) fn begin(self: &Arc<Self>, begin: Begin) -> Result<u64, Failure> {
-        let options =
-            begin.options.as_ref().ok_or_else(|| ProtocolError::violation("the peer began a transfer without options"));
-        let options =
-            options.and_then(TransferOptions::from_message).map_err(|error| protocol_failure(Side::Link, &error))?;
+        let Begin { options, role } = begin;
         if self.lock().running.is_some() {
             return Err(failure(
                 ErrorCode::ProtocolViolation,
@@ -57,19 +49,13 @@ impl Agent {
                 "the peer began a second transfer in one session",
             ));
         }
+        if self.environment.own.is_none() {
+            role.check_remote().map_err(|error| protocol_failure(Side::Link, &error))?;
+        }
         let (voice, tuning) = (self.voice(), Arc::clone(&self.environment.tuning));
         let mut known = 0;
-        let running = match begin.role {
-            Some(Role::Send(role)) => {
-                if role.sources.len() > limits::SOURCES
-                    || role.sources.iter().any(|source| source.synthetic != 0 && self.environment.own.is_none())
-                {
-                    return Err(failure(
-                        ErrorCode::ProtocolViolation,
-                        Side::Link,
-                        "the peer asked for sources that it may not ask for",
-                    ));
-                }
+        let running = match role {
+            Role::Send(role) => {
                 let roots = role
                     .sources
                     .iter()
@@ -78,20 +64,13 @@ impl Agent {
                 let selection = self.lock().selection.take();
                 Running::Send(SendRun::start(options, roots, selection, role.known, voice, tuning))
             }
-            Some(Role::Receive(role)) => {
+            Role::Receive(role) => {
                 self.may_change()?;
                 let destination = self.destination(&role, &options)?;
                 if let Destination::Tree(tree) = &destination {
                     known = tree.known_count(options.digests);
                 }
                 Running::Receive(ReceiveRun::start(options, destination, Expected::new(role.targets), voice, tuning))
-            }
-            None => {
-                return Err(failure(
-                    ErrorCode::ProtocolViolation,
-                    Side::Link,
-                    "the peer began a transfer without a role",
-                ));
             }
         };
         let waiting = {
@@ -111,19 +90,19 @@ impl Agent {
         Voice {
             peer: Arc::new(move |message| peer.send(Channel::PEER, &message.encode())),
             command: Arc::new(move |tell| {
-                let _ = command.send(Channel::CONTROL, &FromAgent { request: 0, tell: Some(tell) }.to_bytes());
+                let _ = command.send(Channel::CONTROL, &tell.encode(0));
             }),
         }
     }
 
     fn destination(self: &Arc<Self>, role: &ReceiveRole, options: &TransferOptions) -> Result<Destination, Failure> {
-        let (path, sink) = (&role.directory[..], role.sink);
+        let path = &role.directory[..];
         let named = |error: &io::Error| io_failure(Side::Destination, carrack_core::path::display_bytes(path), error);
-        match (sink, &self.environment.own) {
-            (0, _) => {
+        match role.sink {
+            Sink::Files => {
                 let durably = options.durability != carrack_core::request::Durability::None;
                 let directory = self.environment.place.make_dirs(path, durably).map_err(|error| named(&error))?;
-                let request = marker_request(role, options)?;
+                let request = marker_request(role, options);
                 let tree = Tree::new(
                     directory,
                     role.targets.is_empty(),
@@ -135,15 +114,15 @@ impl Agent {
                 let (place, path) = (self.environment.place.clone(), path.to_vec());
                 Ok(Destination::Tree(tree.found_by(move || place.stat(&path))))
             }
-            (1, Some(standard)) => {
-                let out = standard.open_output();
+            Sink::Stdout => {
+                let out = self.environment.own.clone().unwrap_or_default().open_output();
                 let out = out.map_err(|error| io_failure(Side::Destination, "standard output", &error))?;
                 let agent = Arc::downgrade(self);
                 let is_over = move || agent.upgrade().is_none_or(|agent| agent.lock().left);
                 Ok(Destination::sequential(Box::new(Patient::new(out, is_over))))
             }
-            (2, _) => Ok(Destination::Null),
-            (3, _) => {
+            Sink::Null => Ok(Destination::Null),
+            Sink::Device => {
                 let (parent, name) = self.environment.place.parent(path).map_err(|error| named(&error))?;
                 if parent.stat_at(&name).map_err(|error| named(&error))?.kind == Kind::Fifo {
                     let agent = Arc::downgrade(self);
@@ -162,23 +141,12 @@ impl Agent {
                 clear_nonblock(&file).map_err(|error| named(&error))?;
                 Ok(Destination::sequential(Box::new(file)))
             }
-            _ => Err(failure(
-                ErrorCode::ProtocolViolation,
-                Side::Link,
-                format!("the peer asked for a destination of unknown kind {sink}"),
-            )),
         }
     }
 }
 
 /// What a receiver's marker is found by, where it is to have one.
-fn marker_request(role: &ReceiveRole, options: &TransferOptions) -> Result<Option<MarkerRequest>, Failure> {
-    if role.marker.is_empty() || !options.version.can_resume() {
-        return Ok(None);
-    }
-    let key = role.marker.as_slice().try_into().map_err(|_| {
-        let what = format!("the peer sent a marker's key of {} bytes", role.marker.len());
-        protocol_failure(Side::Link, &ProtocolError::violation(what))
-    })?;
-    Ok(Some(MarkerRequest { key, anew: role.anew }))
+fn marker_request(role: &ReceiveRole, options: &TransferOptions) -> Option<MarkerRequest> {
+    let key = role.marker.filter(|_| options.version.can_resume());
+    key.map(|key| MarkerRequest { key, anew: role.anew })
 }

@@ -6,28 +6,25 @@ use std::time::{Duration, Instant};
 
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
-use carrack_core::wire::ProtocolError;
-use carrack_core::wire::control::{Connected, Dial, Dialed, Listen, Listening, SessionKey, Tell};
+use carrack_core::wire::control::{Dial, Dialed, Listen, Listening, Tell};
 
 use super::{Agent, DataPort};
 use crate::data::dial;
 use crate::data::listen::DataListener;
-use crate::error::{describe, failure, io_failure, protocol_failure};
+use crate::error::{describe, failure, io_failure};
 use crate::net::connect::Allow;
 use crate::net::dial_rule;
 use crate::panics::contain;
 
 impl Agent {
-    pub(super) fn listen(self: &Arc<Self>, listen: &Listen) -> Result<Tell, Failure> {
-        let session =
-            SessionKey::from_message(listen.session.as_ref()).map_err(|error| protocol_failure(Side::Link, &error))?;
+    pub(super) fn listen(self: &Arc<Self>, listen: Listen) -> Result<Tell, Failure> {
+        let Listen { session, ports } = listen;
         let agent = Arc::downgrade(self);
         let arrived = move |connection| {
             if let Some(agent) = agent.upgrade() {
                 agent.arrived(connection);
             }
         };
-        let port = |number: u32| u16::try_from(number).ok().filter(|&number| number > 0);
         let (port, pin) = match &self.environment.data {
             DataPort::Shared(sessions) => {
                 let id = session.id;
@@ -41,7 +38,7 @@ impl Agent {
                 (sessions.port, sessions.pin)
             }
             DataPort::Own => {
-                let ports = port(listen.port_low).zip(port(listen.port_high));
+                let ports = ports.map(|ports| (ports.low, ports.high));
                 let opened = DataListener::open(ports, session, arrived).map_err(|error| {
                     let range =
                         ports.map_or_else(|| "any port".to_string(), |(low, high)| format!("ports {low}-{high}"));
@@ -52,26 +49,11 @@ impl Agent {
                 found
             }
         };
-        Ok(Tell::Listening(Listening { port: u32::from(port), pin: pin.to_vec() }))
+        Ok(Tell::Listening(Listening { port, pin }))
     }
 
     /// Dials on a thread of its own: other requests go on meanwhile.
     pub(super) fn start_dialing(self: &Arc<Self>, request: u64, ask: Dial) -> Option<Result<Tell, Failure>> {
-        let checked = SessionKey::from_message(ask.session.as_ref()).and_then(|session| {
-            let pin: [u8; 32] =
-                ask.pin.as_slice().try_into().map_err(|_| ProtocolError::violation("a pin of the wrong length"))?;
-            let last = ask
-                .first
-                .checked_add(ask.count)
-                .filter(|&last| last <= 1 << u16::BITS && ask.count <= u32::from(limits::STREAMS));
-            let last =
-                last.ok_or_else(|| ProtocolError::violation(format!("{} data connections were asked for", ask.count)))?;
-            Ok((session, pin, last))
-        });
-        let (session, pin, last) = match checked {
-            Ok(checked) => checked,
-            Err(error) => return Some(Err(protocol_failure(Side::Link, &error))),
-        };
         {
             let mut state = self.lock();
             let most = if self.environment.own.is_some() { limits::OWN_DIALS } else { limits::DIALS };
@@ -85,8 +67,8 @@ impl Agent {
         std::thread::spawn(move || {
             let dialed = contain(Side::Link, "making data connections", || {
                 let mut answer = Err(failure(ErrorCode::ConnectFailed, Side::Link, "no data connection was asked for"));
-                for number in ask.first..last {
-                    answer = agent.dial_one(request, &ask, &session, pin, number as u16);
+                for number in (ask.first..=u16::MAX).take(ask.count.into()) {
+                    answer = agent.dial_one(request, &ask, number);
                     if answer.is_err() || agent.lock().left {
                         break;
                     }
@@ -99,16 +81,8 @@ impl Agent {
         None
     }
 
-    fn dial_one(
-        &self,
-        request: u64,
-        ask: &Dial,
-        session: &SessionKey,
-        pin: [u8; 32],
-        number: u16,
-    ) -> Result<Tell, Failure> {
-        let timeout = Duration::from_millis(u64::from(ask.timeout_ms.clamp(1, 120_000)));
-        let deadline = Instant::now() + timeout;
+    fn dial_one(&self, request: u64, ask: &Dial, number: u16) -> Result<Tell, Failure> {
+        let deadline = Instant::now() + ask.timeout;
         // What a node dials its client has chosen: it is told nothing of what is there but that it is the copy's other end.
         let rule = match &self.environment.data {
             DataPort::Own => None,
@@ -121,25 +95,24 @@ impl Agent {
         });
         let connected = |round_trip: Duration| {
             if ask.tell_connected && !is_node {
-                let round_trip_us = u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX);
-                self.reply(request, Ok(Tell::Connected(Connected { round_trip_us })));
+                self.reply(request, Ok(Tell::Connected(round_trip)));
             }
         };
         let addresses = (&ask.addresses[..], &allow);
-        let dialed =
-            dial::dial_where(addresses, session, pin, number, ask.segment, timeout, &connected).map_err(|error| {
-                let tried = if ask.addresses.is_empty() { "no address".into() } else { ask.addresses.join(", ") };
-                let refused = error.get_ref().is_some_and(|inner| inner.is::<dial_rule::Refused>());
-                let why = if is_node && !refused {
-                    self.wait_until(deadline);
-                    "nobody who belongs to this copy answers there".into()
-                } else {
-                    describe(&error)
-                };
-                failure(ErrorCode::ConnectFailed, Side::Link, format!("data connection to {tried}: {why}"))
-            })?;
-        let round_trip_us = u64::try_from(dialed.round_trip.as_micros()).unwrap_or(u64::MAX);
-        let told = Dialed { address: dialed.address.to_string(), cipher: dialed.cipher, round_trip_us };
+        let dialed = dial::dial_where(addresses, &ask.session, ask.pin, number, ask.segment, ask.timeout, &connected)
+            .map_err(|error| {
+            let tried = if ask.addresses.is_empty() { "no address".into() } else { ask.addresses.join(", ") };
+            let refused = error.get_ref().is_some_and(|inner| inner.is::<dial_rule::Refused>());
+            let why = if is_node && !refused {
+                self.wait_until(deadline);
+                "nobody who belongs to this copy answers there".into()
+            } else {
+                describe(&error)
+            };
+            failure(ErrorCode::ConnectFailed, Side::Link, format!("data connection to {tried}: {why}"))
+        })?;
+        let address = dialed.address.to_string();
+        let told = Dialed { address, cipher: dialed.cipher, round_trip: dialed.round_trip };
         self.arrived(dialed.connection);
         Ok(Tell::Dialed(told))
     }

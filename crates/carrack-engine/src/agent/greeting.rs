@@ -4,9 +4,9 @@ use std::io::{self, Read};
 
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
-use carrack_core::wire::control::{Ask, FromAgent, Hello, Tell, ToAgent, Welcome};
+use carrack_core::wire::control::{Ask, Hello, Tell, Welcome};
 use carrack_core::wire::mux::{Channel, HEADER_BYTES, decode_header};
-use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError};
+use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError, Version};
 
 use super::{DataPort, Environment};
 use crate::error::{failure, io_failure};
@@ -32,18 +32,17 @@ pub fn greet(input: &mut impl Read, writer: &MuxWriter, environment: &Environmen
             clock_seconds: carrack_sys::host::clock_seconds(),
             congestion: carrack_sys::host::default_congestion_control(),
         }),
-        Err(failure) => Tell::Failed(failure.clone().into()),
+        Err(failure) => Tell::Failed(failure.clone()),
     };
-    let message = FromAgent { request, tell: Some(tell) };
-    writer.send(Channel::CONTROL, &message.to_bytes()).map_err(|error| io_failure(Side::Link, "welcome", &error))?;
+    writer.send(Channel::CONTROL, &tell.encode(request)).map_err(|error| io_failure(Side::Link, "welcome", &error))?;
     answer.map(|_| ())
 }
 
 /// A node is known by its key, and need not say more of its host to whoever asks.
-fn machine_told(environment: &Environment) -> Vec<u8> {
+fn machine_told(environment: &Environment) -> Option<[u8; 32]> {
     match environment.data {
-        DataPort::Own => machine().to_vec(),
-        DataPort::Shared(_) => Vec::new(),
+        DataPort::Own => Some(machine()),
+        DataPort::Shared(_) => None,
     }
 }
 
@@ -66,14 +65,14 @@ fn read_hello(input: &mut impl Read) -> io::Result<(u64, Hello)> {
         if length == 0 {
             continue;
         }
-        return match ToAgent::from_bytes(&payload).map_err(bad)? {
-            (request, Ask::Hello(hello)) => Ok((request, hello)),
+        return match Ask::decode(&payload).map_err(bad)? {
+            (request, Ok(Ask::Hello(hello))) => Ok((request, hello)),
             _ => Err(bad(ProtocolError::violation("the peer's first message is not a greeting"))),
         };
     }
 }
 
-fn check_hello(hello: &Hello, environment: &Environment) -> Result<u32, Failure> {
+fn check_hello(hello: &Hello, environment: &Environment) -> Result<Version, Failure> {
     if let Some(token) = environment.token
         && blake3::hash(hello.token.as_bytes()) != token
     {
@@ -90,12 +89,12 @@ fn check_hello(hello: &Hello, environment: &Environment) -> Result<u32, Failure>
     if hello.oldest > PROTOCOL_VERSION || hello.newest < PROTOCOL_VERSION_MIN {
         let message = format!(
             "the command (carrack {}) speaks protocol {} to {}, this side (carrack {}) {PROTOCOL_VERSION_MIN} to {PROTOCOL_VERSION}: update the older one",
-            carrack_core::wire::peer_text(&hello.program),
+            hello.program,
             hello.oldest,
             hello.newest,
             env!("CARGO_PKG_VERSION")
         );
         return Err(failure(ErrorCode::VersionMismatch, Side::Link, message));
     }
-    Ok(PROTOCOL_VERSION.min(hello.newest))
+    Ok(Version::from_number(hello.newest).unwrap_or(Version::NEWEST))
 }

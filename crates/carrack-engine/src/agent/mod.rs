@@ -20,8 +20,7 @@ use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::selection::Selection;
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::ProtocolError;
-use carrack_core::wire::bounds::check_ask;
-use carrack_core::wire::control::{Ask, Counted, FromAgent, Tell, ToAgent};
+use carrack_core::wire::control::{Ask, Tell};
 use carrack_core::wire::mux::Channel;
 
 use crate::data::listen::DataListener;
@@ -161,8 +160,8 @@ impl Agent {
         let broken = loop {
             let Ok(payload) = work.recv() else { break self.lock().broken.take() };
             self.waiting_bytes.fetch_sub(payload.len(), Ordering::Relaxed);
-            match ToAgent::from_bytes(&payload) {
-                Ok((_, Ask::Bye(_))) => break None,
+            match Ask::decode(&payload) {
+                Ok((_, Ok(Ask::Bye))) => break None,
                 Ok((request, ask)) => {
                     let answer =
                         || self.answer(request, ask).into_iter().for_each(|answer| self.reply(request, answer));
@@ -220,13 +219,12 @@ impl Agent {
     }
 
     fn reply(&self, request: u64, answer: Result<Tell, Failure>) {
-        let tell = answer.unwrap_or_else(|failure| Tell::Failed(failure.into()));
-        let mut bytes = FromAgent { request, tell: Some(tell) }.to_bytes();
+        let mut bytes = answer.unwrap_or_else(Tell::Failed).encode(request);
         if bytes.len() > limits::MESSAGE_BYTES {
             let what =
                 format!("the answer has {} bytes, more than a message may have: ask for less at once", bytes.len());
             let refusal = failure(ErrorCode::ResourceLimit, Side::Link, what);
-            bytes = FromAgent { request, tell: Some(Tell::Failed(refusal.into())) }.to_bytes();
+            bytes = Tell::Failed(refusal).encode(request);
         }
         // A connection that is gone takes no answer.
         let _ = self.writer.send(Channel::CONTROL, &bytes);
@@ -261,20 +259,21 @@ impl Agent {
     }
 
     /// `None` when the answer comes later.
-    fn answer(self: &Arc<Self>, request: u64, ask: Ask) -> Option<Result<Tell, Failure>> {
+    fn answer(self: &Arc<Self>, request: u64, ask: Result<Ask, ProtocolError>) -> Option<Result<Tell, Failure>> {
         let place = &self.environment.place;
-        let done = |count| Tell::Done(Counted { count });
-        if let Err(error) = check_ask(&ask) {
-            return Some(Err(protocol_failure(Side::Link, &error)));
-        }
+        let done = Tell::Done;
+        let ask = match ask {
+            Ok(ask) => ask,
+            Err(error) => return Some(Err(protocol_failure(Side::Link, &error))),
+        };
         Some(match ask {
             Ask::Hello(_) => Err(failure(ErrorCode::ProtocolViolation, Side::Link, "the peer greeted twice")),
             Ask::Inspect(paths) => Ok(verbs::inspect(place, &paths)),
-            Ask::Listen(listen) => self.listen(&listen),
+            Ask::Listen(listen) => self.listen(listen),
             Ask::Dial(dial) => return self.start_dialing(request, dial),
-            Ask::Tunnel(tunnel) => return self.start_tunnel(request, &tunnel),
+            Ask::Tunnel(tunnel) => return self.start_tunnel(request, tunnel),
             Ask::Begin(begin) => self.begin(begin).map(done),
-            Ask::Cancel(_) => {
+            Ask::Cancel => {
                 let running = self.lock().running.clone();
                 if let Some(running) = running {
                     running.cancel(failure(ErrorCode::Interrupted, Side::Command, "the command was stopped"));
@@ -304,16 +303,14 @@ impl Agent {
                     .and_then(|()| verbs::collect(place, &collect, &mut |page| self.page(request, Tell::Page(page))));
                 collected.map(done)
             }
-            Ask::Retire(retire) => {
-                Ok(done(self.lock().running.clone().map_or(0, |running| running.retire(retire.count))))
-            }
-            Ask::Bye(_) => return None,
+            Ask::Retire(count) => Ok(done(self.lock().running.clone().map_or(0, |running| running.retire(count)))),
+            Ask::Bye => return None,
         })
     }
 
     /// Sends a part of an answer, and waits while the connection is full.
     fn page(&self, request: u64, tell: Tell) -> Result<(), Failure> {
-        let sent = self.writer.send(Channel::CONTROL, &FromAgent { request, tell: Some(tell) }.to_bytes());
+        let sent = self.writer.send(Channel::CONTROL, &tell.encode(request));
         sent.map_err(|error| io_failure(Side::Link, "answer", &error))
     }
 

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use carrack_core::wire::control::{Empty, List};
+use carrack_core::wire::control::List;
 use carrack_sys::dir::Dir;
 
 use super::*;
@@ -33,7 +33,7 @@ impl Write for Fused {
 /// The command's side of a session; what is said comes in order, and then the end.
 struct Client {
     writer: MuxWriter,
-    said: mpsc::Receiver<FromAgent>,
+    said: mpsc::Receiver<(u64, Tell)>,
 }
 
 impl Client {
@@ -62,19 +62,18 @@ impl Client {
         let reader = writer.clone();
         std::thread::spawn(move || {
             let _ = reader.read_all(input, &mut |_, payload| {
-                let (request, tell) = FromAgent::from_bytes(&payload).unwrap();
-                say.send(FromAgent { request, tell: Some(tell) }).map_err(|_| io::ErrorKind::BrokenPipe.into())
+                say.send(Tell::decode(&payload).unwrap()).map_err(|_| io::ErrorKind::BrokenPipe.into())
             });
         });
         Self { writer, said }
     }
 
     fn ask(&self, request: u64, ask: Ask) {
-        self.writer.send(Channel::CONTROL, &ToAgent { request, ask: Some(ask) }.to_bytes()).unwrap();
+        self.writer.send(Channel::CONTROL, &ask.encode(request)).unwrap();
     }
 
     /// All that is said until the end of the session.
-    fn rest(&self) -> Vec<FromAgent> {
+    fn rest(&self) -> Vec<(u64, Tell)> {
         let mut all = Vec::new();
         loop {
             match self.said.recv_timeout(PATIENCE) {
@@ -105,16 +104,15 @@ fn a_panic_ends_its_session_and_no_other() {
         client.ask(7, list());
         client.ask(8, list());
         let rest = client.rest();
-        let told = rest.iter().rev().find(|said| said.request == 7).expect("an answer");
-        let Some(Tell::Failed(why)) = &told.tell else { panic!("{told:?}") };
-        let why = Failure::from(why.clone());
+        let told = rest.iter().rev().find(|said| said.0 == 7).expect("an answer");
+        let Tell::Failed(why) = &told.1 else { panic!("{told:?}") };
         assert_eq!(why.code, ErrorCode::Internal);
         assert!(why.message.contains("a fuse has blown"), "{}", why.message);
         // What it had been asked besides is not answered by a session in an unknown state.
-        assert!(!rest.iter().any(|said| said.request == 8), "{rest:?}");
+        assert!(!rest.iter().any(|said| said.0 == 8), "{rest:?}");
     }
     other.ask(1, list());
-    other.ask(2, Ask::Bye(Empty {}));
-    let said: Vec<_> = other.rest().into_iter().filter_map(|said| said.tell).collect();
+    other.ask(2, Ask::Bye);
+    let said: Vec<_> = other.rest().into_iter().map(|said| said.1).collect();
     assert!(matches!(said[..], [Tell::Page(_), Tell::Done(_)]), "{said:?}");
 }

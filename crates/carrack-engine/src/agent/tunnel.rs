@@ -11,7 +11,7 @@ use carrack_core::{limits, tuning};
 
 use super::Agent;
 use crate::data::hello;
-use crate::error::{failure, io_failure, protocol_failure};
+use crate::error::{failure, io_failure};
 use crate::net::socket::Socket;
 use crate::panics::contain;
 
@@ -20,26 +20,15 @@ const TUNNEL_NUMBER: u16 = 512;
 
 impl Agent {
     /// Makes a data stream of a channel of the control connection.
-    pub(super) fn start_tunnel(self: &Arc<Self>, request: u64, tunnel: &Tunnel) -> Option<Result<Tell, Failure>> {
-        let session = match SessionKey::from_message(tunnel.session.as_ref()) {
-            Ok(session) => session,
-            Err(error) => return Some(Err(protocol_failure(Side::Link, &error))),
-        };
-        let channel = u16::try_from(tunnel.channel).ok().filter(|&channel| channel >= Channel::FIRST_TUNNEL.0);
-        let Some(channel) = channel else {
-            return Some(Err(failure(
-                ErrorCode::ProtocolViolation,
-                Side::Link,
-                format!("the peer asked for channel {} as a tunnel", tunnel.channel),
-            )));
-        };
-        let (stream, pump) = match self.open_tunnel(channel) {
+    pub(super) fn start_tunnel(self: &Arc<Self>, request: u64, tunnel: Tunnel) -> Option<Result<Tell, Failure>> {
+        let Tunnel { session, channel, dials } = tunnel;
+        let (stream, pump) = match self.open_tunnel(channel.0) {
             Ok(opened) => opened,
             Err(refusal) => return Some(Err(refusal)),
         };
         let agent = Arc::clone(self);
-        std::thread::spawn(move || agent.pump_tunnel(Channel(channel), pump));
-        let (agent, dials) = (Arc::clone(self), tunnel.dial);
+        std::thread::spawn(move || agent.pump_tunnel(channel, pump));
+        let agent = Arc::clone(self);
         std::thread::spawn(move || {
             let greeted = contain(Side::Link, "opening a tunnel", || agent.greet_tunnel(stream, &session, dials));
             agent.reply(request, greeted.unwrap_or_else(Err));

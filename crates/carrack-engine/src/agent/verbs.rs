@@ -13,13 +13,12 @@ use carrack_core::selection::Selection;
 use carrack_core::transfer::ScannedItem;
 use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_core::wire::control::{
-    Collect, Entry, Inspected, Item, List, MakeDirectory, Page, PathFacts, Paths, Remove, Rename, Source, Sum, Sums,
-    Tell, digests, kind_from_number, kind_number,
+    Collect, Entry, List, MakeDirectory, PathFacts, Remove, Rename, SourceSpec, Sum, Tell,
 };
 use carrack_sys::dir::{Dir, Kind, Links, Stat};
 
 use crate::data::hasher::BlockHasher;
-use crate::error::{failure, io_failure, protocol_failure};
+use crate::error::{failure, io_failure};
 use crate::storage;
 use crate::storage::collect::{Collected, Rules};
 use crate::storage::overlap::Overlaps;
@@ -43,10 +42,10 @@ fn named(path: &[u8], what: &str, error: &io::Error) -> Failure {
 }
 
 /// What paths are.
-pub fn inspect(place: &Place, paths: &Paths) -> Tell {
-    let facts = paths.paths.iter().map(|path| match place.look(path) {
+pub fn inspect(place: &Place, paths: &[Vec<u8>]) -> Tell {
+    let facts = paths.iter().map(|path| match place.look(path) {
         Ok((Some(stat), resolved)) => PathFacts {
-            kind: kind_number(kind_of(stat.kind)),
+            kind: Some(kind_of(stat.kind)),
             size: stat.size,
             device: stat.device,
             inode: stat.inode,
@@ -54,43 +53,39 @@ pub fn inspect(place: &Place, paths: &Paths) -> Tell {
             failure: None,
         },
         Ok((None, resolved)) => PathFacts { resolved, ..PathFacts::default() },
-        Err(error) => PathFacts { failure: Some(named(path, "stat", &error).into()), ..PathFacts::default() },
+        Err(error) => PathFacts { failure: Some(named(path, "stat", &error)), ..PathFacts::default() },
     });
-    Tell::Inspected(Inspected { facts: facts.collect() })
+    Tell::Inspected(facts.collect())
 }
 
 /// Collects entries into pages and sends each when it is full.
 struct Pages<'a> {
-    page: Page,
+    page: Vec<Entry>,
     bytes: usize,
     count: u64,
     /// Sources of a copy, of which the last is listed.
     overlaps: Overlaps<'a>,
-    send: &'a mut dyn FnMut(Page) -> Result<(), Failure>,
+    send: &'a mut dyn FnMut(Vec<Entry>) -> Result<(), Failure>,
 }
 
 impl Pages<'_> {
     fn push(&mut self, mut entry: Entry) -> Result<(), Failure> {
         if entry.failure.is_none()
-            && let Some(kind) = kind_from_number(entry.kind)
+            && let Some(kind) = entry.kind
         {
-            entry.failure = self.overlaps.refuses_of_last(&entry.path, kind).map(Into::into);
+            entry.failure = self.overlaps.refuses_of_last(&entry.path, kind);
         }
         let words = entry.failure.as_ref().map_or(0, |failure| failure.message.len());
         self.bytes += entry.path.len() + entry.link_target.len() + words + 32;
         self.count += 1;
-        self.page.entries.push(entry);
-        if self.page.entries.len() >= limits::PAGE_ENTRIES || self.bytes >= limits::PAGE_BYTES {
-            self.flush()
-        } else {
-            Ok(())
-        }
+        self.page.push(entry);
+        if self.page.len() >= limits::PAGE_ENTRIES || self.bytes >= limits::PAGE_BYTES { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<(), Failure> {
         self.bytes = 0;
         let page = std::mem::take(&mut self.page);
-        if page.entries.is_empty() { Ok(()) } else { (self.send)(page) }
+        if page.is_empty() { Ok(()) } else { (self.send)(page) }
     }
 }
 
@@ -100,12 +95,11 @@ pub fn list(
     place: &Place,
     list: &List,
     selection: Option<&Selection>,
-    send: &mut dyn FnMut(Page) -> Result<(), Failure>,
+    send: &mut dyn FnMut(Vec<Entry>) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
     let roots: Vec<_> =
         list.sources.iter().map(|source| SourceRoot::open(place, source, None)).collect::<Result<_, _>>()?;
-    let mut pages =
-        Pages { page: Page::default(), bytes: 0, count: 0, overlaps: Overlaps::new(&roots, selection), send };
+    let mut pages = Pages { page: Vec::new(), bytes: 0, count: 0, overlaps: Overlaps::new(&roots, selection), send };
     let stat = place.stat(&list.path).or_else(|error| match error.kind() {
         // A link to nowhere is something too.
         io::ErrorKind::NotFound => place.parent(&list.path).and_then(|(parent, name)| parent.stat_at(&name)),
@@ -129,8 +123,8 @@ pub fn list(
                 return Err(named(&list.path, "list", &error));
             }
             Err(Listing::Unreadable(error)) => {
-                let failure = Some(io_failure(Side::Source, "list", &error).into());
-                pages.push(Entry { path, kind: kind_number(ItemKind::Directory), failure, ..Entry::default() })?;
+                let failure = Some(io_failure(Side::Source, "list", &error));
+                pages.push(Entry { path, kind: Some(ItemKind::Directory), failure, ..Entry::default() })?;
             }
         }
     }
@@ -177,11 +171,9 @@ fn list_one(
                     };
                     entry(full, &stat, link_target)
                 }
-                Err(error) => Entry {
-                    path: full,
-                    failure: Some(io_failure(Side::Source, "stat", &error).into()),
-                    ..Entry::default()
-                },
+                Err(error) => {
+                    Entry { path: full, failure: Some(io_failure(Side::Source, "stat", &error)), ..Entry::default() }
+                }
             };
             pages.push(entry).map_err(Listing::Gone)?;
         }
@@ -192,11 +184,10 @@ fn list_one(
 fn entry(path: Vec<u8>, stat: &Stat, link_target: Vec<u8>) -> Entry {
     Entry {
         path,
-        kind: kind_number(kind_of(stat.kind)),
+        kind: Some(kind_of(stat.kind)),
         size: stat.size,
         mode: stat.mode,
-        mtime_seconds: stat.mtime.seconds,
-        mtime_nanos: stat.mtime.nanos,
+        mtime: (stat.mtime.seconds, stat.mtime.nanos),
         link_target,
         failure: None,
     }
@@ -293,11 +284,11 @@ fn has_entry(directory: &Dir, name: &[u8]) -> io::Result<bool> {
 pub fn remove(
     place: &Place,
     remove: &Remove,
-    send: &mut dyn FnMut(Page) -> Result<(), Failure>,
+    send: &mut dyn FnMut(Vec<Entry>) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
-    let mut pages = Pages { page: Page::default(), bytes: 0, count: 0, overlaps: Overlaps::new(&[], None), send };
+    let mut pages = Pages { page: Vec::new(), bytes: 0, count: 0, overlaps: Overlaps::new(&[], None), send };
     let removed = remove::remove(place, remove, &mut |path, failure| {
-        pages.push(Entry { path, failure: Some(failure.into()), ..Entry::default() })
+        pages.push(Entry { path, failure: Some(failure), ..Entry::default() })
     })?;
     pages.flush()?;
     Ok(removed)
@@ -307,29 +298,28 @@ pub fn remove(
 pub fn collect(
     place: &Place,
     collect: &Collect,
-    send: &mut dyn FnMut(Page) -> Result<(), Failure>,
+    send: &mut dyn FnMut(Vec<Entry>) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
     let fail =
         |error: io::Error| io_failure(Side::Destination, format!("{}: open", display_bytes(&collect.path)), &error);
     let top = place.dir(&collect.path).map_err(fail)?;
-    let mut pages = Pages { page: Page::default(), bytes: 0, count: 0, overlaps: Overlaps::new(&[], None), send };
+    let mut pages = Pages { page: Vec::new(), bytes: 0, count: 0, overlaps: Overlaps::new(&[], None), send };
     let rules = Rules {
-        older_seconds: collect.older_seconds,
+        older_seconds: collect.older.as_secs(),
         now: carrack_sys::host::clock_seconds(),
         dry_run: collect.dry_run,
     };
     let mut removed = 0;
     storage::collect::collect(&top, rules, &mut |found: Collected| {
         removed += u64::from(found.result.is_ok());
-        let failure = found.result.err().map(|error| io_failure(Side::Destination, "collect", &error).into());
+        let failure = found.result.err().map(|error| io_failure(Side::Destination, "collect", &error));
         pages.push(Entry {
             path: found.path,
-            kind: kind_number(kind_of(found.stat.kind)),
+            kind: Some(kind_of(found.stat.kind)),
             // What it takes, not what it would have become.
             size: found.stat.blocks_512.saturating_mul(512),
             mode: found.stat.mode,
-            mtime_seconds: found.stat.mtime.seconds,
-            mtime_nanos: found.stat.mtime.nanos,
+            mtime: (found.stat.mtime.seconds, found.stat.mtime.nanos),
             failure,
             ..Entry::default()
         })
@@ -339,18 +329,20 @@ pub fn collect(
 }
 
 /// Digests of a file, or of every file below a directory.
-pub fn sum(place: &Place, sum: &Sum, send: &mut dyn FnMut(Sums) -> Result<(), Failure>) -> Result<u64, Failure> {
-    let digests = digests(sum.blake3, sum.xxh128, sum.adler32, sum.crc32c)
-        .map_err(|error| protocol_failure(Side::Command, &error))?;
+pub fn sum(
+    place: &Place,
+    sum: &Sum,
+    send: &mut dyn FnMut(Vec<ItemReport>) -> Result<(), Failure>,
+) -> Result<u64, Failure> {
+    let digests = sum.digests;
     let stat = place.stat(&sum.path).map_err(|error| named(&sum.path, "stat", &error))?;
     let (mut count, clocks) = (0, SourceClocks::default());
     if stat.kind != Kind::Dir {
         // Links named on the command line are followed, as far as the place allows.
-        let message = Source { path: sum.path.clone(), ..Source::default() };
-        let root = SourceRoot::open(place, &message, None)?;
+        let root = SourceRoot::open(place, &SourceSpec::at(&sum.path), None)?;
         let name = sum.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
         let result = digest(&root, Vec::new(), digests, &clocks);
-        send(Sums { list: vec![summed(name.to_vec(), result)] })?;
+        send(vec![summed(name.to_vec(), result)])?;
         return Ok(1);
     }
     let top = place.dir(&sum.path).map_err(|error| named(&sum.path, "open", &error))?;
@@ -362,28 +354,26 @@ pub fn sum(place: &Place, sum: &Sum, send: &mut dyn FnMut(Sums) -> Result<(), Fa
     };
     let listing = List { path: sum.path.clone(), recursive: true, ..List::default() };
     list(place, &listing, None, &mut |page| {
-        for entry in page.entries {
+        for entry in page {
             let result = match entry.failure {
-                Some(failure) => Err(failure.into()),
-                None if entry.kind == kind_number(ItemKind::File) => {
-                    digest(&root, entry.path.clone(), digests, &clocks)
-                }
+                Some(failure) => Err(failure),
+                None if entry.kind == Some(ItemKind::File) => digest(&root, entry.path.clone(), digests, &clocks),
                 None => continue,
             };
             count += 1;
-            send(Sums { list: vec![summed(entry.path, result)] })?;
+            send(vec![summed(entry.path, result)])?;
         }
         Ok(())
     })?;
     Ok(count)
 }
 
-fn summed(path: Vec<u8>, result: Result<(u64, FileDigests), Failure>) -> Item {
+fn summed(path: Vec<u8>, result: Result<(u64, FileDigests), Failure>) -> ItemReport {
     let (size, digests, outcome) = match result {
         Ok((size, digests)) => (size, digests, Outcome::Published),
         Err(failure) => (0, FileDigests::default(), Outcome::Failed(failure)),
     };
-    ItemReport { path, kind: ItemKind::File, size, digests, outcome }.into()
+    ItemReport { path, kind: ItemKind::File, size, digests, outcome }
 }
 
 /// Digests an item of a source, which must be the same at the end as at the beginning.

@@ -4,7 +4,7 @@ use carrack_core::path::display_bytes;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::{Durability, Verify};
 use carrack_core::selection::Selection;
-use carrack_core::wire::control::{Ask, Begin, Options, Paths, ReceiveRole, Role, SendRole, Tell, TransferOptions};
+use carrack_core::wire::control::{Ask, Begin, ReceiveRole, Role, SendRole, Tell, TransferOptions};
 
 use super::Copying;
 use super::ends::Ends;
@@ -62,7 +62,7 @@ impl Copying<'_> {
         }
         pages.push(page);
         for paths in pages {
-            ends.source.request(&mut self.inbox, &self.note, Ask::Select(Paths { paths }))?;
+            ends.source.request(&mut self.inbox, &self.note, Ask::Select(paths))?;
         }
         Ok(())
     }
@@ -76,20 +76,18 @@ impl Copying<'_> {
         let options = &self.request.options;
         // Of the second reading of a source the receiver knows nothing, whatever its version.
         let verify = if options.verify == Verify::Source { Verify::Wire } else { options.verify };
-        let message = self.transfer_options(plan, ends, verify);
-        let mut receive = ReceiveRole {
-            directory: plan.directory.clone(),
+        let options_told = self.transfer_options(plan, ends, verify);
+        let resumes = ends.version().can_resume();
+        let receive = ReceiveRole {
             sink: plan.sink,
+            directory: plan.directory.clone(),
             targets: plan.targets(),
-            ..ReceiveRole::default()
-        };
-        if ends.version().can_resume() {
-            receive.marker = plan.marker.clone();
+            marker: plan.marker.filter(|_| resumes),
             // A later session of this run goes on from where this run stood.
-            receive.anew = !options.resume && self.session == 0;
-            receive.source_clock = ends.source.welcome.clock_seconds;
-        }
-        ends.destination.ask(Ask::Begin(Begin { options: Some(message), role: Some(Role::Receive(receive)) }))
+            anew: resumes && !options.resume && self.session == 0,
+            source_clock: if resumes { ends.source.welcome.clock_seconds } else { 0 },
+        };
+        ends.destination.ask(Ask::Begin(Begin { options: options_told, role: Role::Receive(receive) }))
     }
 
     /// Has the sender begin, once the receiver has: what the sender says must find somebody.
@@ -104,17 +102,17 @@ impl Copying<'_> {
         // From here on bytes may be taken, and written, that there are only once.
         self.spent = plan.once();
         let began = ends.destination.answer(&mut self.inbox, &self.note, begun)?;
-        let known = ends.version().can_resume() && matches!(began, Tell::Done(counted) if counted.count > 0);
+        let known = ends.version().can_resume() && matches!(began, Tell::Done(count) if count > 0);
         let role = Role::Send(SendRole { sources: plan.sources.clone(), known });
         let verify = self.request.options.verify;
-        let begin = Begin { options: Some(self.transfer_options(plan, ends, verify)), role: Some(role) };
+        let begin = Begin { options: self.transfer_options(plan, ends, verify), role };
         ends.source.request(&mut self.inbox, &self.note, Ask::Begin(begin)).map(|_| ())
     }
 
-    fn transfer_options(&self, plan: &Plan, ends: &Ends, verify: Verify) -> Options {
+    fn transfer_options(&self, plan: &Plan, ends: &Ends, verify: Verify) -> TransferOptions {
         let options = &self.request.options;
         let version = ends.version();
-        let transfer = TransferOptions {
+        TransferOptions {
             block_bytes: plan.block_bytes,
             digests: options.digest,
             verify,
@@ -122,12 +120,9 @@ impl Copying<'_> {
             rate_limit: options.rate_limit,
             congestion: options.congestion,
             item_events: options.item_events,
-            // How many there will be is settled by the first connection, which may not be there yet; no end has to know.
-            streams: options.streams.unwrap_or(1),
             version,
             durability: if version.has_durability() { options.durability } else { Durability::Group },
             allow_growing: options.allow_growing,
-        };
-        transfer.to_message(self.key.id)
+        }
     }
 }

@@ -5,7 +5,7 @@
 //! neither is made in time, the streams ride inside the control connections.
 
 use std::net::SocketAddr;
-use std::ops::Range;
+use std::ops::RangeInclusive;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use carrack_core::report::{ErrorCode, Failure, LinkReport, Side};
 use carrack_core::request::{CongestionControl, CopyRequest, Encrypt, LinkKind, LinkSet, Reach};
 use carrack_core::tuning::{FAR_RTT, LINK_STAGGER, LINK_TIMEOUT, SILENCE, Tuning};
-use carrack_core::wire::control::{Ask, Dial, Dialed, Listen, Listening, Paths, Session, SessionKey, Tell, Tunnel};
+use carrack_core::wire::control::{Ask, Dial, Dialed, Listen, Listening, Ports, SessionKey, Tell, Tunnel};
 use carrack_core::wire::mux::Channel;
 use carrack_core::{limits, pace};
 
@@ -25,10 +25,8 @@ use crate::error::failure;
 use crate::net::socket::Socket;
 
 /// Data connections of a reverse link are numbered from here, so that a direct one of the same session never has the number of one.
-const REVERSE_FIRST: u32 = 1 << 15;
+const REVERSE_FIRST: u16 = 1 << 15;
 
-/// The longest name of a cipher suite that is shown.
-const CIPHER_CHARS: usize = 64;
 /// Ports below are those of services, and are not given to whoever asks for any port.
 const FIRST_FREE_PORT: u16 = 1024;
 
@@ -53,9 +51,9 @@ pub struct More {
     /// Where to.
     pub addresses: Vec<String>,
     /// SHA-256 of the key that the listener shows.
-    pub pin: Vec<u8>,
+    pub pin: [u8; 32],
     /// The numbers of the next connections.
-    pub numbers: Range<u32>,
+    pub numbers: RangeInclusive<u16>,
     /// Dials that may be under way at once.
     pub at_once: usize,
 }
@@ -104,8 +102,8 @@ fn reach(request: &CopyRequest, end: EndId) -> &Reach {
 }
 
 fn listen(reach: &Reach, key: &SessionKey) -> Ask {
-    let (low, high) = reach.ports.unwrap_or((0, 0));
-    Ask::Listen(Listen { session: Some(key.to_message()), port_low: u32::from(low), port_high: u32::from(high) })
+    let ports = reach.ports.map(|(low, high)| Ports { low, high });
+    Ask::Listen(Listen { session: key.clone(), ports })
 }
 
 /// Making the first data connections.
@@ -131,9 +129,9 @@ struct Offer {
     /// One for each connection.
     requests: Vec<u64>,
     addresses: Vec<String>,
-    pin: Vec<u8>,
+    pin: [u8; 32],
     /// The numbers of the next connections.
-    numbers: Range<u32>,
+    numbers: RangeInclusive<u16>,
     /// How many there are to be, if that is known.
     count: Option<u16>,
     /// TCP has connected the first. That is told once: whoever told it again and again would be listened to for ever.
@@ -142,15 +140,15 @@ struct Offer {
 
 impl Offer {
     /// For one more connection.
-    fn dial(&mut self, session: Option<Session>, tell_connected: bool) -> Dial {
+    fn dial(&mut self, session: SessionKey, tell_connected: bool) -> Dial {
         let first = self.numbers.next().unwrap_or(REVERSE_FIRST);
         Dial {
             session,
             addresses: self.addresses.clone(),
-            pin: self.pin.clone(),
-            count: 1,
+            pin: self.pin,
             first,
-            timeout_ms: LINK_TIMEOUT.as_millis() as u32,
+            count: 1,
+            timeout: LINK_TIMEOUT,
             segment: 0,
             tell_connected,
         }
@@ -251,7 +249,7 @@ impl<'a> Connecting<'a> {
             self.last = Some(refused);
             return Ok(());
         }
-        let session = Some(self.key.to_message());
+        let session = self.key.clone();
         let listen = listen(reach(self.request, other(dialer)), &self.key);
         let listener = ends.get(other(dialer));
         let Listening { port, pin } = match listener.request_or_refusal(inbox, &self.note, listen)? {
@@ -269,7 +267,7 @@ impl<'a> Connecting<'a> {
                 return Ok(());
             }
         };
-        let numbers = if kind == LinkKind::Reverse { REVERSE_FIRST..1 << 16 } else { 0..REVERSE_FIRST };
+        let numbers = if kind == LinkKind::Reverse { REVERSE_FIRST..=u16::MAX } else { 0..=REVERSE_FIRST - 1 };
         let mut offer =
             Offer { kind, dialer, requests: Vec::new(), addresses, pin, numbers, count: None, connected: false };
         let dial = offer.dial(session, true);
@@ -285,7 +283,7 @@ impl<'a> Connecting<'a> {
         if self.key.encrypt == Encrypt::Tls || !masks || listener.version().masks_hello() {
             return None;
         }
-        let (name, program) = (&listener.name, carrack_core::wire::peer_text(&listener.welcome.program));
+        let (name, program) = (&listener.name, &listener.welcome.program);
         let message =
             format!("{name}: its carrack {program} is too old to be connected to with --encrypt none: update it");
         Some(failure(ErrorCode::VersionMismatch, Side::Link, message))
@@ -298,7 +296,7 @@ impl<'a> Connecting<'a> {
             return Ok(());
         }
         let streams = self.found.unwrap_or_else(|| stream_count(self.request, self.plan, round_trip, ends));
-        let session = Some(self.key.to_message());
+        let session = self.key.clone();
         let offer = &mut self.offers[place];
         offer.count = Some(streams);
         let dialer = ends.get(offer.dialer);
@@ -331,11 +329,11 @@ impl<'a> Connecting<'a> {
                 continue;
             };
             let tell = answer.tell?;
-            if let Tell::Connected(connected) = tell {
+            if let Tell::Connected(round_trip) = tell {
                 if std::mem::replace(&mut self.offers[place].connected, true) {
                     return Err(ends.get(answer.end).unexpected());
                 }
-                self.connected(ends, place, Duration::from_micros(connected.round_trip_us))?;
+                self.connected(ends, place, round_trip)?;
                 continue;
             }
             self.offers[place].requests.swap_remove(request);
@@ -344,7 +342,7 @@ impl<'a> Connecting<'a> {
                     let offer = self.offers.swap_remove(place);
                     return Ok(Some(Unsized { key: self.key.clone(), offer, dialed, late: self.under_way() }));
                 }
-                Tell::Failed(why) => self.last = Some(why.into()),
+                Tell::Failed(why) => self.last = Some(why),
                 _ => {}
             }
             self.offers.retain(|offer| !offer.requests.is_empty());
@@ -403,14 +401,13 @@ struct Unsized {
 
 impl Unsized {
     fn with_streams(self, request: &CopyRequest, plan: &Plan, found: Option<u16>, ends: &mut Ends) -> Link {
-        let round_trip = Duration::from_micros(self.dialed.round_trip_us);
+        let round_trip = self.dialed.round_trip;
         let under_way = u16::try_from(self.offer.requests.len()).unwrap_or(u16::MAX);
         let counted = self.offer.count.or(found).unwrap_or_else(|| stream_count(request, plan, round_trip, ends));
         let streams = counted.max(under_way.saturating_add(1));
-        // Another host may say anything: an address is one, and a cipher is a word.
+        // Another host may say anything: an address is one.
         let address = self.dialed.address.parse::<SocketAddr>().map(|address| address.to_string()).unwrap_or_default();
-        let cipher: String = self.dialed.cipher.chars().filter(char::is_ascii_graphic).take(CIPHER_CHARS).collect();
-        let cipher = if cipher.is_empty() { "none".into() } else { cipher };
+        let cipher = if self.dialed.cipher.is_empty() { "none".into() } else { self.dialed.cipher };
         let report = LinkReport { kind: self.offer.kind, address, streams, cipher };
         let dialer = self.offer.dialer;
         let at_once = dials_at_once(ends.get(dialer));
@@ -428,7 +425,7 @@ impl Unsized {
 
 /// Where a listener may be reached, best first; why nowhere. What the listener says of itself is not dialled: it would aim the dialer at whatever that
 /// can reach.
-fn addresses(request: &CopyRequest, ends: &mut Ends, listener: EndId, told_port: u32) -> Result<Vec<String>, Failure> {
+fn addresses(request: &CopyRequest, ends: &mut Ends, listener: EndId, told_port: u16) -> Result<Vec<String>, Failure> {
     let dialer = ends.get(other(listener));
     let reach = reach(request, listener);
     let (dialer_is_here, peer_sees) = (dialer.is_here(), dialer.welcome.peer_address.clone());
@@ -461,7 +458,7 @@ fn addresses(request: &CopyRequest, ends: &mut Ends, listener: EndId, told_port:
 }
 
 /// The port that an agent which is no node listens on for this session. One that the kernel or a range chose is never a service's own.
-fn listening_port(reach: &Reach, end: &End, told: u32) -> Result<u16, Failure> {
+fn listening_port(reach: &Reach, end: &End, told: u16) -> Result<u16, Failure> {
     let (low, high) = reach.ports.unwrap_or((FIRST_FREE_PORT, u16::MAX));
     port_within(told, low, high).ok_or_else(|| {
         let message = format!("{}: listens on port {told}, and was to listen on one of {low}-{high}", end.name);
@@ -469,8 +466,8 @@ fn listening_port(reach: &Reach, end: &End, told: u32) -> Result<u16, Failure> {
     })
 }
 
-fn port_within(told: u32, low: u16, high: u16) -> Option<u16> {
-    u16::try_from(told).ok().filter(|port| (low..=high).contains(port))
+fn port_within(told: u16, low: u16, high: u16) -> Option<u16> {
+    Some(told).filter(|port| (low..=high).contains(port))
 }
 
 fn bracketed(host: &str) -> String {
@@ -481,12 +478,11 @@ fn bracketed(host: &str) -> String {
 fn tunnel(id: [u8; 16], ends: &mut Ends, inbox: &mut Inbox, note: &Note) -> Result<Link, Failure> {
     // The receiver has begun already, with this session; the secret is another, of which no listener knows.
     let key = SessionKey { id, ..session_key(Encrypt::None)? };
-    let channel = u32::from(Channel::FIRST_TUNNEL.0);
-    let ask = |dial| Ask::Tunnel(Tunnel { session: Some(key.to_message()), channel, dial });
+    let ask = |dials| Ask::Tunnel(Tunnel { session: key.clone(), channel: Channel::FIRST_TUNNEL, dials });
     let answering = ends.destination.ask(ask(false))?;
     // Requests are begun in order: an answer to one that asks for nothing says that this end of the tunnel is there. Bytes
     // that came before it would be lost.
-    ends.destination.request(inbox, note, Ask::Inspect(Paths::default()))?;
+    ends.destination.request(inbox, note, Ask::Inspect(Vec::new()))?;
     let dialing = ends.source.ask(ask(true))?;
     let deadline = Some(Instant::now() + SILENCE);
     ends.source.answer_by(deadline, inbox, note, dialing)?;
@@ -508,7 +504,7 @@ mod tests {
     #[test]
     fn a_port_outside_the_range_is_not_dialled() {
         assert_eq!(port_within(50_000, 1024, u16::MAX), Some(50_000));
-        for told in [0, 22, 1023, 65_536, 65_536 + 5000, u32::MAX] {
+        for told in [0, 22, 1023] {
             assert_eq!(port_within(told, FIRST_FREE_PORT, u16::MAX), None, "{told}");
         }
         assert_eq!((port_within(80, 80, 90), port_within(91, 80, 90)), (Some(80), None));

@@ -2,7 +2,7 @@
 
 use carrack_core::report::{Failure, ItemKind};
 use carrack_core::selection::{Selected, Selection, place};
-use carrack_core::wire::control::{Ask, List, Tell};
+use carrack_core::wire::control::{Ask, List, Origin, Tell};
 
 use super::Copying;
 use super::resolve::Plan;
@@ -25,23 +25,26 @@ impl Copying<'_> {
                 })
             };
             let root = covers(b"");
-            if wanted.synthetic != 0 {
-                if root == Selected::Wanted {
-                    add(&mut self.report.files, 1);
-                    add(&mut self.report.bytes, wanted.size);
+            let path = match &wanted.origin {
+                Origin::Path(path) => path.clone(),
+                made => {
+                    if root == Selected::Wanted {
+                        add(&mut self.report.files, 1);
+                        add(&mut self.report.bytes, made_bytes(made));
+                    }
+                    continue;
                 }
-                continue;
-            }
+            };
             if root == Selected::No {
                 continue;
             }
             // An older source end does not look whether two sources have the same names.
             let sources = plan.overlapping(number);
-            let list = List { path: wanted.path.clone(), recursive: true, sources, ..List::default() };
+            let list = List { path, recursive: true, sources, ..List::default() };
             let request = source.ask(Ask::List(list))?;
             while let Tell::Page(page) = source.answer(&mut self.inbox, &self.note, request)? {
-                for entry in page.entries {
-                    let kind = carrack_core::wire::control::kind_from_number(entry.kind);
+                for entry in page {
+                    let kind = entry.kind;
                     // Of a source that is a file the listing names the file, not a path below it.
                     let is_root = plan.files.contains(&wanted.target);
                     match if is_root { root } else { covers(&entry.path) } {
@@ -50,7 +53,7 @@ impl Copying<'_> {
                         Selected::Above | Selected::No => continue,
                     }
                     if let Some(failure) = entry.failure {
-                        self.failed(place(&wanted.target, if is_root { b"" } else { &entry.path }), failure.into());
+                        self.failed(place(&wanted.target, if is_root { b"" } else { &entry.path }), failure);
                         continue;
                     }
                     if !is_root && is_own_path(&entry.path, kind) {
@@ -80,5 +83,13 @@ impl Copying<'_> {
     fn failed(&mut self, path: Vec<u8>, failure: Failure) {
         add(&mut self.report.files_failed, 1);
         self.keep_failure(&path, &failure);
+    }
+}
+
+/// Bytes of a source that is no path, as far as they are known.
+fn made_bytes(origin: &Origin) -> u64 {
+    match origin {
+        Origin::Zeros(size) | Origin::Random(size) => *size,
+        Origin::Path(_) | Origin::Stdin => 0,
     }
 }

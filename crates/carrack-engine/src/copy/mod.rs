@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Event, Failure, Report};
 use carrack_core::request::{CopyRequest, Encrypt, LinkKind, LinkSet, MainDigest, Verify};
-use carrack_core::wire::bounds::Expected;
-use carrack_core::wire::control::{Ask, Empty, SessionKey};
+use carrack_core::wire::control::{Ask, SessionKey, Sink};
+use carrack_core::wire::expected::Expected;
 
 use crate::context::Context;
 use crate::end::{End, EndId, Inbox, LAST_WORDS, Note};
@@ -222,7 +222,7 @@ impl Copying<'_> {
         check_overlaps(&plan, &ends.source)?;
         let told = forgeable(self.request).filter(|_| self.session == 0 && !ends.are_here());
         told.into_iter().for_each(|note| (self.observer)(Event::Note(note)));
-        self.report.durable = (plan.sink == 0).then_some(false);
+        self.report.durable = (plan.sink == Sink::Files).then_some(false);
         ends.source.introduce(&ends.destination);
         let begun = self.begin_receiving(&plan, ends)?;
         let (request, key) = (self.request, self.key.clone());
@@ -257,7 +257,7 @@ impl Copying<'_> {
     /// Tells both ends to stop and clean up, and gives them a moment for it.
     fn cancel(&mut self, ends: &mut Ends) {
         [&ends.source, &ends.destination].into_iter().for_each(End::leave_soon);
-        let told = [ends.source.ask(Ask::Cancel(Empty {})), ends.destination.ask(Ask::Cancel(Empty {}))];
+        let told = [ends.source.ask(Ask::Cancel), ends.destination.ask(Ask::Cancel)];
         let deadline = Instant::now() + LAST_WORDS;
         for (end, request) in [EndId::Source, EndId::Destination].into_iter().zip(told) {
             let Ok(request) = request else { continue };

@@ -7,7 +7,8 @@ use std::time::Duration;
 use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, Event, Failure, Side};
 use carrack_core::request::{Durability, MainDigest, Verify};
-use carrack_core::wire::{Version, peer_text};
+use carrack_core::wire::Version;
+use carrack_core::wire::control::Sink;
 
 use super::ends::Ends;
 use super::resolve::Plan;
@@ -109,13 +110,12 @@ impl Copying<'_> {
 /// An older source end does not look whether two sources have the same names, and one would replace the other without a word.
 pub(super) fn check_overlaps(plan: &Plan, source: &End) -> Result<(), Failure> {
     let contents = plan.sources.iter().any(|source| source.target.is_empty());
-    if plan.sources.len() < 2 || !contents || plan.sink != 0 || source.version().finds_overlaps() {
+    if plan.sources.len() < 2 || !contents || plan.sink != Sink::Files || source.version().finds_overlaps() {
         return Ok(());
     }
     let message = format!(
         "{}: its carrack {} does not look whether several sources have the same names: update it, or copy them one after the other",
-        source.name,
-        peer_text(&source.welcome.program)
+        source.name, source.welcome.program
     );
     Err(failure(ErrorCode::VersionMismatch, Side::Source, message))
 }

@@ -13,7 +13,7 @@ use carrack_core::path::{check_relative, display_bytes, join};
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
 use carrack_core::request::CopyRequest;
 use carrack_core::tuning::Tuning;
-use carrack_core::wire::control::{Ask, PathFacts, Paths, Source, Tell, kind_from_number};
+use carrack_core::wire::control::{Ask, MarkerKey, Origin, PathFacts, Sink, SourceSpec, Tell};
 
 use super::ends::Ends;
 use crate::end::{End, Inbox, Note};
@@ -26,11 +26,11 @@ const INSPECTED_AT_ONCE: usize = 64;
 #[derive(Clone)]
 pub struct Plan {
     /// For the sender.
-    pub sources: Vec<Source>,
+    pub sources: Vec<SourceSpec>,
     /// For the receiver: the directory that targets are relative to, or the path of a sink.
     pub directory: Vec<u8>,
     /// For the receiver: its kind of destination.
-    pub sink: u32,
+    pub sink: Sink,
     /// The target of each source, in words that can be typed.
     pub shown: Vec<String>,
     /// The destination takes bytes in order only.
@@ -41,25 +41,25 @@ pub struct Plan {
     pub files: Vec<Vec<u8>>,
     /// Unit of sending, in bytes.
     pub block_bytes: u32,
-    /// What the receiver's marker is found by when the same is copied again; empty where nothing can be taken up.
-    pub marker: Vec<u8>,
+    /// What the receiver's marker is found by when the same is copied again; `None` where nothing can be taken up.
+    pub marker: Option<MarkerKey>,
 }
 
 impl Plan {
     /// What there is only once: a session that may have used it up cannot be followed by another.
     pub fn once(&self) -> Option<&'static str> {
-        if self.sources.iter().any(|source| source.synthetic == 1) {
+        if self.sources.iter().any(|source| source.origin == Origin::Stdin) {
             return Some("standard input cannot be read twice");
         }
         self.in_order.then_some("what a stream, FIFO or device was given cannot be taken back")
     }
 
     /// The sources before this one that may have the same names, and itself; none where there are no such.
-    pub fn overlapping(&self, number: usize) -> Vec<Source> {
+    pub fn overlapping(&self, number: usize) -> Vec<SourceSpec> {
         let (earlier, own) = (&self.sources[..number], &self.sources[number]);
         // Names differ, unless a directory's content goes there.
-        let may = |source: &&Source| own.target.is_empty() || source.target.is_empty();
-        let mut found: Vec<Source> = earlier.iter().filter(may).take(limits::LISTED_SOURCES - 1).cloned().collect();
+        let may = |source: &&SourceSpec| own.target.is_empty() || source.target.is_empty();
+        let mut found: Vec<SourceSpec> = earlier.iter().filter(may).take(limits::LISTED_SOURCES - 1).cloned().collect();
         if !found.is_empty() {
             found.push(own.clone());
         }
@@ -69,14 +69,9 @@ impl Plan {
     /// What the receiver may take: the targets; nothing when the content of a directory goes straight into the destination, whose
     /// names only the sender knows.
     pub fn targets(&self) -> Vec<Vec<u8>> {
-        let named = self.sink == 0 && self.sources.iter().all(|source| !source.target.is_empty());
+        let named = self.sink == Sink::Files && self.sources.iter().all(|source| !source.target.is_empty());
         if named { self.sources.iter().map(|source| source.target.clone()).collect() } else { Vec::new() }
     }
-}
-
-/// What a location is, for those that have a path.
-fn kind(facts: &PathFacts) -> Option<ItemKind> {
-    kind_from_number(facts.kind)
 }
 
 /// Looks at both ends and settles the plan.
@@ -88,10 +83,10 @@ pub fn resolve(request: &CopyRequest, ends: &mut Ends, inbox: &mut Inbox, note: 
     let destination = std::slice::from_ref(&request.destination);
     let there = inspect(destination, &mut ends.destination, inbox, note)?.into_iter().next().flatten();
     for (location, facts) in request.sources.iter().zip(&source_facts) {
-        if facts.as_ref().is_some_and(|facts| kind(facts).is_none()) {
+        if facts.as_ref().is_some_and(|facts| facts.kind.is_none()) {
             return Err(failure(ErrorCode::NotFound, Side::Source, format!("{location}: no such file or directory")));
         }
-        if facts.as_ref().is_some_and(|facts| kind(facts) == Some(ItemKind::Special)) {
+        if facts.as_ref().is_some_and(|facts| facts.kind == Some(ItemKind::Special)) {
             return Err(failure(
                 ErrorCode::SpecialFile,
                 Side::Source,
@@ -102,11 +97,11 @@ pub fn resolve(request: &CopyRequest, ends: &mut Ends, inbox: &mut Inbox, note: 
     let Some(there) = there else {
         return to_stream(request, &source_facts, stream_sink(&request.destination), Vec::new());
     };
-    if kind(&there) == Some(ItemKind::Special) {
+    if there.kind == Some(ItemKind::Special) {
         let path = request.destination.path().unwrap_or_default().to_vec();
         // What is written to /dev/null is gone in any order; any other device or FIFO gets it in order.
         let null = b"/dev/null";
-        let sink = if path == null || there.resolved == null { 2 } else { 3 };
+        let sink = if path == null || there.resolved == null { Sink::Null } else { Sink::Device };
         return to_stream(request, &source_facts, sink, path);
     }
     let mut plan = to_files(request, &source_facts, &there)?;
@@ -119,12 +114,12 @@ pub fn resolve(request: &CopyRequest, ends: &mut Ends, inbox: &mut Inbox, note: 
 
 /// Names what is copied, and where from: the same command gives the same again. Where it goes to is left out but for the targets, because
 /// a marker lies there, and is looked for nowhere else.
-fn marker(request: &CopyRequest, source: &End, facts: &[Option<PathFacts>], plan: &Plan) -> Vec<u8> {
+fn marker(request: &CopyRequest, source: &End, facts: &[Option<PathFacts>], plan: &Plan) -> Option<MarkerKey> {
     if plan.once().is_some() {
-        return Vec::new();
+        return None;
     }
-    if let Some(key) = request.options.marker_key {
-        return key.to_vec();
+    if request.options.marker_key.is_some() {
+        return request.options.marker_key;
     }
     let mut hasher = blake3::Hasher::new();
     let mut add = |bytes: &[u8]| {
@@ -140,11 +135,11 @@ fn marker(request: &CopyRequest, source: &End, facts: &[Option<PathFacts>], plan
         }
         add(&source.target);
     }
-    hasher.finalize().as_bytes()[..limits::MARKER_KEY_BYTES].to_vec()
+    hasher.finalize().as_bytes().first_chunk().copied()
 }
 
-fn stream_sink(destination: &Location) -> u32 {
-    if *destination == Location::Stdio { 1 } else { 2 }
+fn stream_sink(destination: &Location) -> Sink {
+    if *destination == Location::Stdio { Sink::Stdout } else { Sink::Null }
 }
 
 /// Asks what [`resolve`] will want to know first.
@@ -156,7 +151,7 @@ pub fn ask_early(request: &CopyRequest, ends: &mut Ends) -> Result<(), Failure> 
     for (locations, end) in [(&request.sources[..], &mut ends.source), (destination, &mut ends.destination)] {
         let paths = paths(locations);
         if let Some(portion) = paths.chunks(INSPECTED_AT_ONCE).next() {
-            end.ask_early(Ask::Inspect(Paths { paths: portion.to_vec() }))?;
+            end.ask_early(Ask::Inspect(portion.to_vec()))?;
         }
     }
     Ok(())
@@ -176,28 +171,28 @@ fn inspect(
     let paths = paths(locations);
     let mut facts = Vec::with_capacity(paths.len());
     for portion in paths.chunks(INSPECTED_AT_ONCE) {
-        match end.request(inbox, note, Ask::Inspect(Paths { paths: portion.to_vec() }))? {
-            Tell::Inspected(inspected) if inspected.facts.len() == portion.len() => facts.extend(inspected.facts),
+        match end.request(inbox, note, Ask::Inspect(portion.to_vec()))? {
+            Tell::Inspected(inspected) if inspected.len() == portion.len() => facts.extend(inspected),
             _ => return Err(end.unexpected()),
         }
     }
     if let Some(refusal) = facts.iter().find_map(|facts| facts.failure.clone()) {
-        return Err(end.placed(refusal.into()));
+        return Err(end.placed(refusal));
     }
     let mut facts = facts.into_iter();
     Ok(locations.iter().map(|location| location.path().and_then(|_| facts.next())).collect())
 }
 
 fn block_bytes(request: &CopyRequest, facts: &[Option<PathFacts>]) -> u32 {
-    let size = |facts: &PathFacts| (kind(facts) == Some(ItemKind::File)).then_some(facts.size);
+    let size = |facts: &PathFacts| (facts.kind == Some(ItemKind::File)).then_some(facts.size);
     let sizes = facts.iter().map(|facts| facts.as_ref().and_then(size));
     request.options.block_bytes.unwrap_or_else(|| pace::block_bytes(&Tuning::DEFAULT, sizes))
 }
 
 /// A sink, or a stream of bytes in order.
-fn to_stream(request: &CopyRequest, facts: &[Option<PathFacts>], sink: u32, path: Vec<u8>) -> Result<Plan, Failure> {
-    let in_order = sink != 2;
-    let directories = facts.iter().flatten().any(|facts| kind(facts) == Some(ItemKind::Directory));
+fn to_stream(request: &CopyRequest, facts: &[Option<PathFacts>], sink: Sink, path: Vec<u8>) -> Result<Plan, Failure> {
+    let in_order = sink != Sink::Null;
+    let directories = facts.iter().flatten().any(|facts| facts.kind == Some(ItemKind::Directory));
     if in_order && (request.sources.len() != 1 || directories) {
         let message = format!("{}: takes the bytes of one file, not of several or of a directory", request.destination);
         return Err(failure(ErrorCode::Usage, Side::Destination, message));
@@ -216,17 +211,17 @@ fn to_stream(request: &CopyRequest, facts: &[Option<PathFacts>], sink: u32, path
         directories: 0,
         files: Vec::new(),
         block_bytes: block_bytes(request, facts),
-        marker: Vec::new(),
+        marker: None,
     })
 }
 
 fn to_files(request: &CopyRequest, facts: &[Option<PathFacts>], there: &PathFacts) -> Result<Plan, Failure> {
     let typed = request.destination.path().unwrap_or_default();
-    let is_directory = kind(there) == Some(ItemKind::Directory);
-    let source_directory = facts.iter().flatten().any(|facts| kind(facts) == Some(ItemKind::Directory));
+    let is_directory = there.kind == Some(ItemKind::Directory);
+    let source_directory = facts.iter().flatten().any(|facts| facts.kind == Some(ItemKind::Directory));
     let into =
         is_directory || typed.ends_with(b"/") || typed.is_empty() || request.sources.len() > 1 || source_directory;
-    if into && kind(there) == Some(ItemKind::File) {
+    if into && there.kind == Some(ItemKind::File) {
         let what = if source_directory { "a directory" } else { "several sources, or a path that ends in a slash" };
         let message = format!("{}: is a file, and {what} needs a directory there", request.destination);
         return Err(failure(ErrorCode::NotADirectory, Side::Destination, message));
@@ -257,29 +252,29 @@ fn to_files(request: &CopyRequest, facts: &[Option<PathFacts>], there: &PathFact
     let directory = if into { typed.to_vec() } else { parent_of(typed) };
     let named = sources.iter().zip(facts).filter(|(source, _)| !source.target.is_empty());
     let directories =
-        named.filter_map(|(_, facts)| facts.as_ref()).filter(|facts| kind(facts) == Some(ItemKind::Directory));
+        named.filter_map(|(_, facts)| facts.as_ref()).filter(|facts| facts.kind == Some(ItemKind::Directory));
     let directories = directories.count() as u64;
     let files = sources
         .iter()
         .zip(facts)
-        .filter(|(_, facts)| facts.as_ref().is_some_and(|facts| kind(facts) == Some(ItemKind::File)));
+        .filter(|(_, facts)| facts.as_ref().is_some_and(|facts| facts.kind == Some(ItemKind::File)));
     let files = files.map(|(source, _)| source.target.clone()).collect();
     let block_bytes = block_bytes(request, facts);
     Ok(Plan {
         sources,
         directory,
-        sink: 0,
+        sink: Sink::Files,
         shown,
         in_order: false,
         directories,
         files,
         block_bytes,
-        marker: Vec::new(),
+        marker: None,
     })
 }
 
 /// Refuses a directory whose content is named twice.
-fn check_once(locations: &[Location], facts: &[Option<PathFacts>], sources: &[Source]) -> Result<(), Failure> {
+fn check_once(locations: &[Location], facts: &[Option<PathFacts>], sources: &[SourceSpec]) -> Result<(), Failure> {
     let all = || locations.iter().zip(facts).zip(sources).filter(|(_, source)| source.target.is_empty());
     let identity = |facts: &Option<PathFacts>| facts.as_ref().map(|facts| (facts.device, facts.inode));
     let known = |identity: &(u64, u64)| *identity != (0, 0);
@@ -292,21 +287,21 @@ fn check_once(locations: &[Location], facts: &[Option<PathFacts>], sources: &[So
     })
 }
 
-fn source(location: &Location, target: Vec<u8>) -> Source {
-    let (synthetic, size) = match location {
-        Location::Stdio => (1, 0),
-        Location::Zero(size) => (2, *size),
-        Location::Random(size) => (3, *size),
-        _ => (0, 0),
+fn source(location: &Location, target: Vec<u8>) -> SourceSpec {
+    let origin = match location {
+        Location::Stdio => Origin::Stdin,
+        Location::Zero(size) => Origin::Zeros(*size),
+        Location::Random(size) => Origin::Random(*size),
+        other => Origin::Path(other.path().unwrap_or_default().to_vec()),
     };
-    Source { path: location.path().unwrap_or_default().to_vec(), target, synthetic, size }
+    SourceSpec { origin, target }
 }
 
 /// Whether a directory's content is meant, not the directory: it ends in a slash, or has no name of its own.
 fn is_contents(location: &Location, facts: Option<&PathFacts>) -> bool {
     let path = location.path().unwrap_or_default();
     let nameless = matches!(last_name(path).as_slice(), b"" | b"." | b".." | b"~");
-    facts.is_some_and(|facts| kind(facts) == Some(ItemKind::Directory)) && (path.ends_with(b"/") || nameless)
+    facts.is_some_and(|facts| facts.kind == Some(ItemKind::Directory)) && (path.ends_with(b"/") || nameless)
 }
 
 fn name_of(location: &Location) -> Vec<u8> {
@@ -361,7 +356,7 @@ fn check_not_itself(
     // A node tells paths below its root, wherever that is: of two ends with other roots, what a directory is says more than its path.
     let same_paths = ends.source.has_paths_of(&ends.destination);
     let becomes_destination = plan.directory != request.destination.path().unwrap_or_default();
-    let target_of = |source: &Source| match becomes_destination {
+    let target_of = |source: &SourceSpec| match becomes_destination {
         true => there.resolved.clone(),
         false => join_typed(&there.resolved, &source.target),
     };
@@ -377,8 +372,8 @@ fn check_not_itself(
         // By what it is, too: the same directory may be mounted in several places.
         let below = same_paths && is_below(&target, &facts.resolved);
         let met = below || is_same(facts, &at_target) || way.iter().any(|one| is_same(facts, one));
-        let same_file = kind(facts) == Some(ItemKind::File) && met;
-        let inside = kind(facts) == Some(ItemKind::Directory) && met;
+        let same_file = facts.kind == Some(ItemKind::File) && met;
+        let inside = facts.kind == Some(ItemKind::Directory) && met;
         let same_path = same_paths && target == facts.resolved;
         if same_file || same_path || inside {
             let relation = if inside && !same_path { "lies inside" } else { "is" };
@@ -395,9 +390,9 @@ fn standing(paths: &[Vec<u8>], end: &mut End, inbox: &mut Inbox, note: &Note) ->
     let mut found = Vec::with_capacity(paths.len());
     for portion in paths.chunks(INSPECTED_AT_ONCE) {
         let known = found.len() + portion.len();
-        let answer = end.request_or_refusal(inbox, note, Ask::Inspect(Paths { paths: portion.to_vec() }))?;
+        let answer = end.request_or_refusal(inbox, note, Ask::Inspect(portion.to_vec()))?;
         if let Ok(Tell::Inspected(inspected)) = answer {
-            found.extend(inspected.facts.into_iter().take(portion.len()));
+            found.extend(inspected.into_iter().take(portion.len()));
         }
         found.resize(known, PathFacts::default());
     }
@@ -406,7 +401,7 @@ fn standing(paths: &[Vec<u8>], end: &mut End, inbox: &mut Inbox, note: &Note) ->
 
 /// Whether two are one file, or one directory, of one host.
 fn is_same(one: &PathFacts, other: &PathFacts) -> bool {
-    one.inode != 0 && kind(one) == kind(other) && (one.device, one.inode) == (other.device, other.inode)
+    one.inode != 0 && one.kind == other.kind && (one.device, one.inode) == (other.device, other.inode)
 }
 
 fn is_below(path: &[u8], directory: &[u8]) -> bool {
@@ -419,7 +414,7 @@ mod tests {
     use super::*;
 
     fn facts(kind: ItemKind) -> PathFacts {
-        PathFacts { kind: carrack_core::wire::control::kind_number(kind), ..PathFacts::default() }
+        PathFacts { kind: Some(kind), ..PathFacts::default() }
     }
 
     fn local(path: &str) -> Location {

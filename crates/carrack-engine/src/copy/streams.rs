@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::tuning::{LINK_TIMEOUT, RETRY_PAUSE_MAX, SILENCE};
 use carrack_core::wire::Version;
-use carrack_core::wire::control::{Ask, Dial, Retire, SessionKey, StreamLost, Tell};
+use carrack_core::wire::control::{Ask, Dial, SessionKey, StreamLost, Tell};
 
 use super::attempts::{jittered, longest_pause};
 use super::connect::{Link, More};
@@ -129,12 +129,12 @@ impl Streams {
                 return Err(self.given_up("too many data connections have been lost"));
             };
             let dial = Dial {
-                session: Some(self.key.to_message()),
+                session: self.key.clone(),
                 addresses: more.addresses.clone(),
-                pin: more.pin.clone(),
-                count: 1,
+                pin: more.pin,
                 first,
-                timeout_ms: LINK_TIMEOUT.as_millis() as u32,
+                count: 1,
+                timeout: LINK_TIMEOUT,
                 tell_connected: false,
                 segment: self.shrunk.checked_sub(1).map_or(0, |place| SEGMENTS[place]),
             };
@@ -151,7 +151,7 @@ impl Streams {
         if count == 0 || self.asked_to_end.is_some() {
             return Ok(());
         }
-        let request = ends.source.ask(Ask::Retire(Retire { count: count.into() }))?;
+        let request = ends.source.ask(Ask::Retire(count.into()))?;
         self.ask_to_end(request, count);
         Ok(())
     }
@@ -165,7 +165,7 @@ impl Streams {
     /// Takes the answer to the question for some to end: it may be fewer that do.
     fn answered_to_end(&mut self, asked: u16, answer: Result<Tell, Failure>) {
         let ending = match answer {
-            Ok(Tell::Done(done)) => u16::try_from(done.count).unwrap_or(asked).min(asked),
+            Ok(Tell::Done(count)) => u16::try_from(count).unwrap_or(asked).min(asked),
             _ => 0,
         };
         self.asked_to_end = None;
@@ -213,7 +213,7 @@ impl Streams {
                 }
             }
             Ok(Tell::Failed(why)) => {
-                self.last = Some(why.into());
+                self.last = Some(why);
                 self.failed_dials += 1;
                 self.again(now);
             }
@@ -232,7 +232,7 @@ impl Streams {
             return;
         }
         self.lost_in_vain += 1;
-        self.last = lost.failure.map(Into::into).or(self.last.take());
+        self.last = lost.failure.or(self.last.take());
         if lost.stuck {
             self.stuck += 1;
             self.shrink();
@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     fn more() -> More {
-        More { dialer: EndId::Source, addresses: Vec::new(), pin: Vec::new(), numbers: 1..20, at_once: 4 }
+        More { dialer: EndId::Source, addresses: Vec::new(), pin: [0; 32], numbers: 1..=19, at_once: 4 }
     }
 
     fn streams(wanted: u16, version: Version, now: Instant) -> Streams {
@@ -328,7 +328,7 @@ mod tests {
         let mut pauses = Vec::new();
         for request in 1..12 {
             eight.dials.push(request);
-            let tell = Ok(Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, "").into()));
+            let tell = Ok(Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, "")));
             eight.answered(Incoming { end: EndId::Source, request, tell }, &quiet(), now);
             pauses.push(eight.due - now);
         }
@@ -366,7 +366,7 @@ mod tests {
         let answer = |request, tell| Incoming { end: EndId::Destination, request, tell: Ok(tell) };
         two.answered(answer(7, Tell::Connected(Default::default())), &quiet(), now);
         two.answered(answer(7, Tell::Dialed(Default::default())), &quiet(), now);
-        two.answered(answer(8, Tell::Failed(Default::default())), &quiet(), now);
+        two.answered(answer(8, Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, ""))), &quiet(), now);
         two.answered(answer(8, Tell::Dialed(Default::default())), &quiet(), now);
         assert_eq!((two.alive, two.missing, two.late.len()), (3, 0, 0));
         // It is one more than is wanted, so it is not made anew when it goes.
@@ -402,7 +402,7 @@ mod tests {
         let mut two = streams(2, Version::V2, now);
         two.lost(StreamLost { stuck: true, ..StreamLost::default() }, now);
         two.dials.push(1);
-        let tell = Ok(Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, "").into()));
+        let tell = Ok(Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, "")));
         two.answered(Incoming { end: EndId::Source, request: 1, tell }, &note, now);
         assert!(told.lock().unwrap().is_empty());
     }
@@ -416,7 +416,7 @@ mod tests {
     }
 
     fn ended(request: u64, count: u64) -> Incoming {
-        let tell = Ok(Tell::Done(carrack_core::wire::control::Counted { count }));
+        let tell = Ok(Tell::Done(count));
         Incoming { end: EndId::Source, request, tell }
     }
 
@@ -429,7 +429,7 @@ mod tests {
         // One has ended before the answer comes; another is lost before it could end.
         eight.lost(StreamLost { retired: true, ..StreamLost::default() }, now);
         eight.answered(ended(1, 3), &quiet(), now);
-        let failure = Some(failure(ErrorCode::ConnectionLost, Side::Link, "").into());
+        let failure = Some(failure(ErrorCode::ConnectionLost, Side::Link, ""));
         eight.lost(StreamLost { retired: true, failure, ..StreamLost::default() }, now);
         assert_eq!((eight.alive, eight.retiring, eight.missing), (6, 1, 0));
         // One that was to stay is made again.
@@ -448,7 +448,7 @@ mod tests {
         eight.answered(ended(1, 4), &quiet(), now);
         assert_eq!((eight.retiring, eight.staying(), eight.wanted, eight.asked_to_end), (4, 4, 4, None));
         ask_to_end(&mut eight, 2, 2);
-        let tell = Ok(Tell::Failed(failure(ErrorCode::Internal, Side::Source, "").into()));
+        let tell = Ok(Tell::Failed(failure(ErrorCode::Internal, Side::Source, "")));
         eight.answered(Incoming { end: EndId::Source, request: 2, tell }, &quiet(), now);
         assert_eq!((eight.retiring, eight.staying(), eight.wanted), (4, 4, 4));
     }
@@ -465,7 +465,7 @@ mod tests {
         two.want(3);
         assert_eq!(two.missing, 0, "one more than is wanted is under way");
         two.answered(dialed(1), &quiet(), now);
-        let tell = Ok(Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, "").into()));
+        let tell = Ok(Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, "")));
         two.answered(Incoming { end: EndId::Source, request: 2, tell }, &quiet(), now);
         assert_eq!((two.alive, two.missing), (3, 0), "and is not tried again when it fails");
     }

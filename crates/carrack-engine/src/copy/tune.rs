@@ -1,8 +1,6 @@
 //! How many streams a copy has while it runs: what both ends tell goes to the controller, and what that decides is carried out by
 //! [`Streams`].
 
-use std::time::Duration;
-
 use carrack_core::pace::limit::StageTimes;
 use carrack_core::pace::streams::{Change, Sample, StreamControl};
 use carrack_core::report::Progress;
@@ -47,20 +45,20 @@ impl Tune {
     /// An end tells where its time has gone, and what its streams carry.
     pub fn told(&mut self, end: EndId, stages: Stages, streams: &mut Streams) -> Option<Change> {
         if end == EndId::Destination {
-            self.destination = stages.into();
+            self.destination = stages.times;
             return None;
         }
         let progress = &self.progress;
         let left = progress.bytes_found.saturating_sub(progress.bytes_done);
         let change = self.control.handle_sample(Sample {
-            at: Duration::from_nanos(stages.at_ns),
+            at: stages.at,
             delivered: stages.delivered,
             segments: stages.segments,
             repeated: stages.repeated,
             alive: streams.alive(),
             items: progress.files_done,
             left: progress.scan_complete.then_some(left),
-            source: stages.into(),
+            source: stages.times,
             destination: self.destination,
         })?;
         streams.want(change.streams);

@@ -9,7 +9,7 @@ use carrack_core::path::check_relative;
 use carrack_core::report::{ErrorCode, Event, Failure, ItemFailure, ItemReport, Outcome, Progress};
 use carrack_core::request::{LinkKind, Verify};
 use carrack_core::wire::ProtocolError;
-use carrack_core::wire::control::{Ask, Empty, Ended, Item, Tell};
+use carrack_core::wire::control::{Ask, Ended, Tell};
 
 use super::Copying;
 use super::ends::{Ends, misbehaved, name_end};
@@ -75,7 +75,7 @@ impl Copying<'_> {
                 if sent_all && !waiting.is_empty() {
                     // A receiver says that it has everything before its sender ends, so one whose sender has ended can only have
                     // a little left to do, which stopping it does not touch, however long that takes. If it has not, it fails now.
-                    ends.destination.ask(Ask::Cancel(Empty {}))?;
+                    ends.destination.ask(Ask::Cancel)?;
                 }
             }
         }
@@ -99,16 +99,15 @@ impl Copying<'_> {
     ) -> Result<Option<(EndId, Option<Failure>)>, Failure> {
         let end = incoming.end;
         match incoming.tell? {
-            Tell::Failed(refusal) => return Err(name_end(ends, end, refusal.into())),
+            Tell::Failed(refusal) => return Err(name_end(ends, end, refusal)),
             Tell::Progress(progress) if end == EndId::Source => {
-                let progress = Progress::from(progress);
                 self.advanced(&progress, streams);
                 (self.observer)(Event::Progress(progress));
             }
             Tell::Stages(stages) => {
                 let change = self.tune.as_mut().and_then(|tune| tune.told(end, stages, streams));
                 change.into_iter().for_each(|change| self.streams_change(change));
-                let note = self.held_back.told(end, stages.into(), self.furthest.1, Instant::now());
+                let note = self.held_back.told(end, stages.times, self.furthest.1, Instant::now());
                 note.into_iter().for_each(|note| (self.observer)(Event::Note(note)));
                 // Within a process there is none: each side then waits for the other's turn on the processors.
                 let memory = self.report.link.as_ref().is_some_and(|link| link.kind == LinkKind::Memory);
@@ -117,12 +116,12 @@ impl Copying<'_> {
             }
             Tell::Items(items) if end == EndId::Source => {
                 let refused = |error| ends.source.misbehaved(&error);
-                items.list.iter().try_for_each(|item| self.check_item(item)).map_err(refused)?;
-                items.list.into_iter().for_each(|item| self.item(item.into()));
+                items.iter().try_for_each(|item| self.check_item(item)).map_err(refused)?;
+                items.into_iter().for_each(|item| self.item(item));
             }
             Tell::Items(_) => return Err(misbehaved(ends, end, "told of items, which only the other side does")),
             Tell::StreamLost(lost) if end == EndId::Source => streams.lost(lost, Instant::now()),
-            Tell::Ended(ended) => return Ok(Some((end, self.ended(ends, end, ended)))),
+            Tell::Ended(ended) => return Ok(Some((end, self.ended(ends, end, *ended)))),
             _ => {}
         }
         Ok(None)
@@ -147,8 +146,8 @@ impl Copying<'_> {
 
     /// An item's path goes into lists that other commands read: it must be one that was to be copied. What has no path of its own, the
     /// content of a directory, can only have failed.
-    fn check_item(&self, item: &Item) -> Result<(), ProtocolError> {
-        if item.path.is_empty() && matches!(ItemReport::from(item.clone()).outcome, Outcome::Failed(_)) {
+    fn check_item(&self, item: &ItemReport) -> Result<(), ProtocolError> {
+        if item.path.is_empty() && matches!(item.outcome, Outcome::Failed(_)) {
             return Ok(());
         }
         check_relative(&item.path).map_err(|error| ProtocolError::path(&item.path, error))?;
@@ -193,13 +192,13 @@ impl Copying<'_> {
         } else {
             add(&mut faults.streams_altered, ended.streams_altered);
             add(&mut faults.blocks_rotten, ended.blocks_rotten);
-            report.unkept_permissions = ended.unkept_permissions.map(Into::into);
-            report.unkept_times = ended.unkept_times.map(Into::into);
+            report.unkept_permissions = ended.unkept_permissions;
+            report.unkept_times = ended.unkept_times;
             add(&mut report.parts_reread, ended.parts_reread);
             add(&mut report.bytes_reread, ended.bytes_reread);
             report.files_not_read_back = report.files_not_read_back.max(ended.files_not_read_back);
         }
-        ended.failure.map(Failure::from)
+        ended.failure
     }
 
     pub(super) fn keep_failure(&mut self, path: &[u8], failure: &Failure) {

@@ -15,7 +15,7 @@ use carrack_core::credential::{Shown, Token};
 use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, Failure, ProgramSent, Side};
 use carrack_core::request::{EndOptions, Reach};
-use carrack_core::wire::control::{Ask, Empty, FromAgent, Hello, Tell, ToAgent, Welcome};
+use carrack_core::wire::control::{Ask, Hello, Tell, Welcome};
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError, Version};
 
@@ -231,7 +231,7 @@ impl End {
                 self.writer.keep_alive();
                 Ok(())
             }
-            Tell::Failed(refusal) => Err(self.refused(refusal.into())),
+            Tell::Failed(refusal) => Err(self.refused(refusal)),
             _ => Err(self.unexpected()),
         }
     }
@@ -261,7 +261,7 @@ impl End {
     pub fn ask(&mut self, ask: Ask) -> Result<u64, Failure> {
         let request = self.next_request;
         self.next_request += 1;
-        let sent = self.writer.send(Channel::CONTROL, &ToAgent { request, ask: Some(ask) }.to_bytes());
+        let sent = self.writer.send(Channel::CONTROL, &ask.encode(request));
         sent.map_err(|error| {
             failure(
                 ErrorCode::ConnectionLost,
@@ -340,7 +340,7 @@ impl End {
         let id = self.id;
         let answer = inbox.wait(deadline, note, &|incoming| incoming.end == id && incoming.request == request)?;
         Ok(match answer.tell? {
-            Tell::Failed(refusal) => Err(self.placed(refusal.into())),
+            Tell::Failed(refusal) => Err(self.placed(refusal)),
             tell => Ok(tell),
         })
     }
@@ -379,7 +379,7 @@ impl End {
     /// left. Whoever answers at the same address with another key is another.
     pub fn machine(&self) -> Vec<u8> {
         let pin = if let Reached::Node(_, pin) = &self.reached { Some(pin) } else { None };
-        machine(pin, &self.welcome.machine, &self.name)
+        machine(pin, self.welcome.machine.as_ref().map_or(&[], |machine| machine), &self.name)
     }
 
     /// Whether it has the same files as another.
@@ -407,7 +407,7 @@ impl End {
     pub fn close(mut self) {
         self.backlog.end();
         self.leave_soon();
-        let _ = self.ask(Ask::Bye(Empty {}));
+        let _ = self.ask(Ask::Bye);
         match self.reached {
             Reached::Here(_, thread) => {
                 if let Some(thread) = thread {
@@ -423,8 +423,7 @@ impl End {
 
     /// The protocol version that it speaks.
     pub fn version(&self) -> Version {
-        Version::from_number(self.welcome.version.clamp(PROTOCOL_VERSION_MIN, PROTOCOL_VERSION))
-            .unwrap_or(Version::OLDEST)
+        self.welcome.version
     }
 
     /// Refuses to go on where this end's version is older than what a flag needs.
@@ -435,7 +434,7 @@ impl End {
         if knows(self.version()) {
             return Ok(());
         }
-        let program = carrack_core::wire::peer_text(&self.welcome.program);
+        let program = &self.welcome.program;
         let message =
             format!("{}: its carrack {program} does not know {flag}: update it, or leave the flag out", self.name);
         Err(failure(ErrorCode::VersionMismatch, self.id.side(), message))
@@ -487,7 +486,7 @@ fn spawn_reader(
                 return other.map_or(Ok(()), |other| other.send(channel, &payload));
             }
             let (request, tell) =
-                FromAgent::from_bytes(&payload).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+                Tell::decode(&payload).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
             let permit = backlog.hold(weight(&tell, payload.len()));
             let said = (Incoming { end: id, request, tell: Ok(tell) }, Some(permit));
             words.sender.send(said).map_err(|_| io::ErrorKind::BrokenPipe.into())

@@ -9,7 +9,7 @@ use std::time::Duration;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_core::tuning::Tuning;
-use carrack_core::wire::control::Source as SourceMessage;
+use carrack_core::wire::control::{Origin, SourceSpec};
 use carrack_sys::dir::{Dir, Kind, Links, Stat, Time};
 use carrack_sys::host::clock_seconds;
 use carrack_sys::standard::Patient;
@@ -58,23 +58,22 @@ impl SourceRoot {
     ///
     /// # Errors
     /// When it is not there or not readable.
-    pub fn open(place: &Place, message: &SourceMessage, standard: Option<&Standard>) -> Result<Self, Failure> {
-        let path = &message.path;
-        let named = |error: &io::Error| io_failure(Side::Source, carrack_core::path::display_bytes(path), error);
-        let kind = match message.synthetic {
-            1 => RootKind::Stdin(standard.cloned().unwrap_or_default()),
-            2 => RootKind::Zero(message.size),
-            3 => RootKind::Random(message.size),
-            _ => {
-                let stat = place.stat(path).map_err(|error| named(&error))?;
-                if stat.kind == Kind::Dir {
-                    RootKind::Directory(Arc::new(place.dir(path).map_err(|error| named(&error))?))
-                } else {
-                    Self::entry(place, path).map_err(|error| named(&error))?
-                }
+    pub fn open(place: &Place, source: &SourceSpec, standard: Option<&Standard>) -> Result<Self, Failure> {
+        let (kind, typed) = match &source.origin {
+            Origin::Stdin => (RootKind::Stdin(standard.cloned().unwrap_or_default()), &[][..]),
+            Origin::Zeros(size) => (RootKind::Zero(*size), &[][..]),
+            Origin::Random(size) => (RootKind::Random(*size), &[][..]),
+            Origin::Path(path) => {
+                let named = |error| io_failure(Side::Source, carrack_core::path::display_bytes(path), &error);
+                let stat = place.stat(path).map_err(named)?;
+                let kind = match stat.kind {
+                    Kind::Dir => RootKind::Directory(Arc::new(place.dir(path).map_err(named)?)),
+                    _ => Self::entry(place, path).map_err(named)?,
+                };
+                (kind, &path[..])
             }
         };
-        Ok(Self { kind, target: message.target.clone(), typed: path.clone(), grounds: Grounds::default() })
+        Ok(Self { kind, target: source.target.clone(), typed: typed.to_vec(), grounds: Grounds::default() })
     }
 
     /// A file named on the command line: its links lead anywhere the user may go, or anywhere below a node's root.

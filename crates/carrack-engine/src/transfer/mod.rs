@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::Version;
-use carrack_core::wire::control::{Tell, TransferOptions};
+use carrack_core::wire::control::{self as told, Tell, TransferOptions};
 use carrack_core::wire::peer::PeerMessage;
 
 use crate::data::stages::Stages;
@@ -59,13 +59,13 @@ impl StageReports {
             return;
         }
         self.told = Instant::now();
-        let mut told = carrack_core::wire::control::Stages::from(stages.times());
+        let mut stages_told = told::Stages { times: stages.times(), ..told::Stages::default() };
         if self.version.tells_traffic() {
             let Traffic { delivered, segments, repeated } = traffic();
-            told.at_ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            (told.delivered, told.segments, told.repeated) = (delivered, segments, repeated);
+            stages_told.at = self.start.elapsed();
+            (stages_told.delivered, stages_told.segments, stages_told.repeated) = (delivered, segments, repeated);
         }
-        (voice.command)(Tell::Stages(told));
+        (voice.command)(Tell::Stages(stages_told));
     }
 }
 

@@ -20,8 +20,8 @@ use carrack_core::request::Verify;
 use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_core::wire::ProtocolError;
-use carrack_core::wire::bounds::Expected;
 use carrack_core::wire::control::{Ended, Tell, TransferOptions};
+use carrack_core::wire::expected::Expected;
 use carrack_core::wire::frame::{
     self, ENTRY_HEADER_BYTES, EntryHeader, EntryKind, FINGERPRINT_BYTES, HEADER_BYTES, Header, TRAILER_BYTES, Trailer,
 };
@@ -428,17 +428,17 @@ impl ReceiveRun {
         let blocks_rotten = lock(&self.machine).blocks_rotten();
         let (permissions, times) = self.tree().map(Tree::unkept).unwrap_or_default();
         let in_memory = self.tree().filter(|_| self.options.verify == Verify::Disk).map_or(0, Tree::files_in_memory);
-        (self.voice.command)(Tell::Ended(Ended {
+        (self.voice.command)(Tell::Ended(Box::new(Ended {
             blocks_rotten,
             parts_reread: self.reread.0.load(Ordering::Relaxed),
             bytes_reread: self.reread.1.load(Ordering::Relaxed),
             files_not_read_back: in_memory,
             streams_altered: self.streams_altered.load(Ordering::Relaxed),
-            failure: outcome.err().map(Into::into),
-            unkept_permissions: permissions.map(Into::into),
-            unkept_times: times.map(Into::into),
+            failure: outcome.err(),
+            unkept_permissions: permissions,
+            unkept_times: times,
             ..Ended::default()
-        }));
+        })));
     }
 
     /// Publishes in groups: whatever has come meanwhile is synced together, then renamed.

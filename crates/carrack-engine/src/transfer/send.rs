@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use carrack_core::digest::{BlockDigest, FileTree, block_count, block_length};
 use carrack_core::limits;
 use carrack_core::pace::RateLimit;
-use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
+use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport, Outcome, Side};
 use carrack_core::request::Verify;
 use carrack_core::selection::Selection;
 use carrack_core::transfer::ScannedItem;
@@ -18,7 +18,7 @@ use carrack_core::transfer::sender::{
     BlockJob, Bundle, Job, Next, Sender, SenderAction, SenderConfig, SenderTotals, SentItem, changed_unseen,
 };
 use carrack_core::tuning::{SLICE_BYTES, Tuning};
-use carrack_core::wire::control::{Ended, Items, StreamLost, Tell, TransferOptions};
+use carrack_core::wire::control::{Ended, StreamLost, Tell, TransferOptions};
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
 use carrack_core::wire::peer::PeerMessage;
 
@@ -232,11 +232,8 @@ impl SendRun {
         }
         if self.options.version.remakes_streams() {
             // The command may make another.
-            let left = self.sockets.lock().unwrap_or_else(PoisonError::into_inner).len() as u32;
-            let failure = why.map(Into::into);
             let stuck = self.stuck.lock().unwrap_or_else(PoisonError::into_inner).contains(&number);
-            let lost = StreamLost { stream: number.into(), left, failure, stuck, retired };
-            (self.voice.command)(Tell::StreamLost(lost));
+            (self.voice.command)(Tell::StreamLost(StreamLost { failure: why, stuck, retired }));
         }
         self.lock().forget_stream(number);
     }
@@ -363,7 +360,7 @@ impl SendRun {
                 || (idle && outcome.is_some())
             {
                 told = Instant::now();
-                self.tell_command(Tell::Progress(progress.into()), &mut items);
+                self.tell_command(Tell::Progress(progress), &mut items);
             }
             let over = idle && outcome.is_some();
             reports.tell(&self.voice, &self.stages, || self.traffic.so_far(&self.sockets), over);
@@ -455,23 +452,23 @@ impl SendRun {
         }
     }
 
-    fn tell_command(&self, progress: Tell, items: &mut Vec<carrack_core::wire::control::Item>) {
+    fn tell_command(&self, progress: Tell, items: &mut Vec<ItemReport>) {
         (self.voice.command)(progress);
         while !items.is_empty() {
             // As many as surely fit into one message.
             let mut bytes = 0;
             let fits = items.iter().take(ITEMS_PER_MESSAGE).take_while(|item| {
-                bytes += item.path.len() + item.failure.as_ref().map_or(0, |why| why.message.len()) + ITEM_BYTES;
+                bytes += item.path.len() + words_of(&item.outcome) + ITEM_BYTES;
                 bytes <= limits::MESSAGE_BYTES
             });
             let fits = fits.count().max(1);
             let rest = items.split_off(fits);
             let list = std::mem::replace(items, rest);
-            (self.voice.command)(Tell::Items(Items { list }));
+            (self.voice.command)(Tell::Items(list));
         }
     }
 
-    fn carry_out(&self, action: SenderAction, items: &mut Vec<carrack_core::wire::control::Item>) {
+    fn carry_out(&self, action: SenderAction, items: &mut Vec<ItemReport>) {
         match action {
             SenderAction::Send(message) => {
                 // A control connection that is gone ends the whole session; its reader notices.
@@ -495,7 +492,7 @@ impl SendRun {
                     socket.abort();
                 }
             }
-            SenderAction::Report(report) => items.push((*report).into()),
+            SenderAction::Report(report) => items.push(*report),
             SenderAction::Rescan { scanned, attempt } => {
                 let found = self.root(&scanned).and_then(|root| walk::look_again(root, &scanned));
                 self.tell(|machine| machine.handle_rescanned(Instant::now(), &scanned, attempt, found));
@@ -510,7 +507,7 @@ impl SendRun {
             }
         }
         self.changed.notify_all();
-        (self.voice.command)(Tell::Ended(Ended {
+        (self.voice.command)(Tell::Ended(Box::new(Ended {
             files: totals.files,
             symlinks: totals.symlinks,
             directories: totals.directories,
@@ -524,13 +521,13 @@ impl SendRun {
             stragglers: totals.faults.stragglers,
             streams_lost: totals.faults.streams_lost,
             durable: totals.durable,
-            failure: outcome.err().map(Into::into),
+            failure: outcome.err(),
             resumed_files: totals.files_resumed,
             resumed_bytes: totals.bytes_resumed,
             items_again: totals.faults.items_again,
             leftovers: self.own.load(Ordering::Relaxed),
             ..Ended::default()
-        }));
+        })));
     }
 
     fn source_of(&self, item: u64, stream: u16) -> Result<Arc<OpenSource>, Failure> {
@@ -842,6 +839,11 @@ impl StreamWork<'_> {
     }
 }
 
+/// Bytes of what a message says of why an item failed.
+fn words_of(outcome: &Outcome) -> usize {
+    if let Outcome::Failed(why) = outcome { why.message.len() } else { 0 }
+}
+
 /// What precedes the path of an entry, if its header says so.
 fn fingerprint_of<'a>(header: &EntryHeader, item: &'a ScannedItem) -> &'a [u8] {
     item.fingerprint.as_ref().filter(|_| header.fingerprinted).map_or(&[], |fingerprint| fingerprint)
@@ -869,7 +871,6 @@ mod tests {
             rate_limit: None,
             congestion: None,
             item_events: false,
-            streams: 1,
             version: Version::V1,
             durability: Durability::Group,
             allow_growing: false,

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use carrack_core::request::{Digests, Durability, Existing, Verify};
 use carrack_core::wire::Version;
-use carrack_core::wire::bounds::Expected;
 use carrack_core::wire::control::Ended;
+use carrack_core::wire::expected::Expected;
 use carrack_sys::dir::Dir;
 
 use super::*;
@@ -65,7 +65,7 @@ impl Write for Sink {
     }
 }
 
-pub(super) fn options(streams: u16) -> TransferOptions {
+pub(super) fn options() -> TransferOptions {
     TransferOptions {
         block_bytes: 1 << 20,
         digests: Digests::BLAKE3,
@@ -74,7 +74,6 @@ pub(super) fn options(streams: u16) -> TransferOptions {
         rate_limit: None,
         congestion: None,
         item_events: true,
-        streams,
         version: Version::NEWEST,
         durability: Durability::None,
         allow_growing: false,
@@ -109,7 +108,7 @@ fn run_tuned(
             command: Arc::new(move |said| {
                 tell.touch();
                 if let Tell::Ended(how) = said {
-                    let _ = told.send((side, how));
+                    let _ = told.send((side, *how));
                 }
             }),
         }
@@ -119,7 +118,7 @@ fn run_tuned(
     let receiver_voice = voice(Side::Destination, &fuses[1], &to_sender);
     let expected = Expected::new([b"item".to_vec()]);
     let receiver = Running::Receive(receive::ReceiveRun::start(
-        options(streams),
+        options(),
         destination,
         expected,
         receiver_voice,
@@ -127,14 +126,8 @@ fn run_tuned(
     ));
     let root = SourceRoot { kind: source, target: b"item".to_vec(), typed: Vec::new(), grounds: Default::default() };
     let sender_voice = voice(Side::Source, &fuses[0], &to_receiver);
-    let sender = Running::Send(send::SendRun::start(
-        options(streams),
-        vec![root],
-        None,
-        false,
-        sender_voice,
-        Arc::clone(tuning),
-    ));
+    let sender =
+        Running::Send(send::SendRun::start(options(), vec![root], None, false, sender_voice, Arc::clone(tuning)));
     sender.started();
     let carriers = [(for_receiver, &receiver), (for_sender, &sender)].map(|(words, to)| carry(words, to.clone()));
     for number in 0..streams {
@@ -167,7 +160,7 @@ fn carry(words: mpsc::Receiver<Vec<u8>>, to: Running) -> JoinHandle<()> {
 }
 
 fn code(ended: &Ended) -> Option<ErrorCode> {
-    ended.failure.as_ref().map(|failure| ErrorCode::from_number(failure.code))
+    ended.failure.as_ref().map(|failure| failure.code)
 }
 
 #[track_caller]

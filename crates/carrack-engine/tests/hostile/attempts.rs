@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use carrack_core::limits::{BUNDLE_ITEMS, MARKER_KEY_BYTES};
 use carrack_core::report::{ErrorCode, Failure, ItemKind};
-use carrack_core::wire::control::*;
+use carrack_core::wire::control::raw::*;
 use carrack_core::wire::peer::{Answer, ItemResult, PeerMessage, QueryItem};
 
 use crate::sandbox::{CANARY, LEFTOVER, Sandbox, hostile_paths};

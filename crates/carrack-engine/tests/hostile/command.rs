@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 
 use carrack_core::report::{ErrorCode, Failure};
-use carrack_core::wire::control::*;
+use carrack_core::wire::control::raw::*;
 use carrack_engine::net::dial_rule::DialRule;
 
 use crate::sandbox::Sandbox;
@@ -211,8 +211,8 @@ fn asking_twice() {
     sandbox.assert_untouched();
 }
 
-fn a_session() -> carrack_core::wire::control::Session {
-    carrack_core::wire::control::Session { id: vec![1; 16], secret: vec![2; 32], encrypt: false }
+fn a_session() -> carrack_core::wire::control::raw::Session {
+    carrack_core::wire::control::raw::Session { id: vec![1; 16], secret: vec![2; 32], encrypt: false }
 }
 
 #[test]
@@ -222,8 +222,8 @@ fn sessions_and_dials_that_make_no_sense() {
     let mut session = Session::start(&sandbox.root());
     for wrong in [
         None,
-        Some(carrack_core::wire::control::Session { id: vec![1; 15], ..a_session() }),
-        Some(carrack_core::wire::control::Session { secret: vec![1; 33], ..a_session() }),
+        Some(carrack_core::wire::control::raw::Session { id: vec![1; 15], ..a_session() }),
+        Some(carrack_core::wire::control::raw::Session { secret: vec![1; 33], ..a_session() }),
     ] {
         let what = "a session without a whole identifier and secret";
         refusal(&mut session, Ask::Listen(Listen { session: wrong.clone(), ..Listen::default() }), what);
@@ -271,7 +271,7 @@ fn more_streams_are_to_end_than_there_are() {
 /// What a node that is asked to dial an address says of it.
 fn dialed(session: &mut Session, address: std::net::SocketAddr, encrypt: bool) -> Failure {
     // Words of a protocol that takes a line for a command.
-    let key = Some(carrack_core::wire::control::Session {
+    let key = Some(carrack_core::wire::control::raw::Session {
         id: b"\r\nFLUSHALL\r\nxxxx".to_vec(),
         secret: vec![2; 32],
         encrypt,

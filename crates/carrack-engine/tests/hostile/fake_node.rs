@@ -9,7 +9,8 @@ use carrack_core::location::{Location, NodeAddress};
 use carrack_core::report::{ItemKind, Report};
 use carrack_core::request::{CopyOptions, CopyRequest};
 use carrack_core::wire::PROTOCOL_VERSION;
-use carrack_core::wire::control::*;
+use carrack_core::wire::control::SessionKey;
+use carrack_core::wire::control::raw::*;
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::peer::PeerMessage;
 use carrack_engine::context::Context;
@@ -182,12 +183,12 @@ impl Conversation {
         Some(match ask {
             Ask::Hello(_) => Tell::Welcome(Welcome { version: self.version, processors: 1, ..Welcome::default() }),
             Ask::Inspect(paths) => {
-                let kind = self.kind.map_or(0, kind_number);
+                let kind = self.kind.map_or(0, ItemKind::number);
                 let facts = PathFacts { kind, size: 5, inode: 1, resolved: b"/f".to_vec(), ..PathFacts::default() };
                 Tell::Inspected(Inspected { facts: vec![facts; paths.paths.len()] })
             }
             Ask::Listen(listen) => {
-                self.session = SessionKey::from_message(listen.session.as_ref()).ok();
+                self.session = listen.session.clone().try_into().ok();
                 let port = u32::from(self.data.local_addr().unwrap().port());
                 Tell::Listening(Listening { port, pin: self.key.pin.to_vec() })
             }

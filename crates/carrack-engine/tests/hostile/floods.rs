@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure};
-use carrack_core::wire::control::*;
+use carrack_core::wire::control::raw::*;
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::peer::PeerMessage;
 
@@ -13,8 +13,8 @@ use crate::session::{Session, refused};
 use crate::watch::Watch;
 use crate::wire::offer;
 
-fn a_session() -> carrack_core::wire::control::Session {
-    carrack_core::wire::control::Session { id: vec![1; 16], secret: vec![2; 32], encrypt: false }
+fn a_session() -> carrack_core::wire::control::raw::Session {
+    carrack_core::wire::control::raw::Session { id: vec![1; 16], secret: vec![2; 32], encrypt: false }
 }
 
 fn threads() -> usize {
@@ -215,7 +215,7 @@ fn listeners() {
     let before = std::fs::read_dir("/proc/self/fd").unwrap().count();
     let mut session = Session::start(&sandbox.root());
     for number in 0..50 {
-        let id = carrack_core::wire::control::Session { id: vec![number; 16], ..a_session() };
+        let id = carrack_core::wire::control::raw::Session { id: vec![number; 16], ..a_session() };
         session.request(Ask::Listen(Listen { session: Some(id), ..Listen::default() })).unwrap();
     }
     wait_until("one port stays open", || std::fs::read_dir("/proc/self/fd").unwrap().count() < before + 20);

@@ -7,7 +7,7 @@ use carrack_core::credential::Credential;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Report, Side};
 use carrack_core::request::{CopyOptions, CopyRequest, EndOptions};
-use carrack_core::wire::control::*;
+use carrack_core::wire::control::raw::*;
 use carrack_core::wire::frame::{ENTRY_HEADER_BYTES, HEADER_BYTES, Header, TRAILER_BYTES};
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::peer::{Answer, ItemResult, PeerMessage, QueryItem};
@@ -579,7 +579,7 @@ fn numbers_that_do_not_add_up() {
                 node.tell(request, answer);
                 continue;
             }
-            let entries = (0..4).map(|number| carrack_core::wire::control::Entry {
+            let entries = (0..4).map(|number| carrack_core::wire::control::raw::Entry {
                 size: u64::MAX,
                 mtime_seconds: i64::MIN,
                 mtime_nanos: u32::MAX,
@@ -619,9 +619,9 @@ fn list(node: &FakeNode, each: &mut dyn FnMut(&[u8])) -> Result<(), Failure> {
     files.list(b"/d", true, &mut |entry| each(&entry.path))
 }
 
-fn entry(path: &[u8]) -> carrack_core::wire::control::Entry {
-    let kind = kind_number(ItemKind::File);
-    carrack_core::wire::control::Entry { path: path.to_vec(), kind, ..Default::default() }
+fn entry(path: &[u8]) -> carrack_core::wire::control::raw::Entry {
+    let kind = ItemKind::File.number();
+    carrack_core::wire::control::raw::Entry { path: path.to_vec(), kind, ..Default::default() }
 }
 
 /// Names in a listing are names below what was listed, or the listing is refused.

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use carrack_core::report::Failure;
 use carrack_core::request::Encrypt;
-use carrack_core::wire::control::*;
+use carrack_core::wire::control::SessionKey;
+use carrack_core::wire::control::raw::*;
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::peer::PeerMessage;
 use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN};
@@ -49,7 +50,7 @@ pub struct Session {
 
 /// Options that an honest command could send.
 pub fn options() -> Options {
-    Options { block_bytes: BLOCK, blake3: true, session_id: vec![1; 16], streams: 4, ..Options::default() }
+    Options { block_bytes: BLOCK, blake3: true, streams: 4, ..Options::default() }
 }
 
 /// The same, verified by XXH3-128.
@@ -194,7 +195,7 @@ impl Session {
     /// Where data connections are accepted: port, and pin of the key shown there.
     pub fn listen(&mut self) -> (u16, Vec<u8>) {
         if self.listening.is_none() {
-            let listen = Listen { session: Some(self.key.to_message()), ..Listen::default() };
+            let listen = Listen { session: Some(self.key.clone().into()), ..Listen::default() };
             let Ok(Tell::Listening(listening)) = self.request(Ask::Listen(listen)) else { panic!("no data port") };
             self.listening = Some(listening);
         }

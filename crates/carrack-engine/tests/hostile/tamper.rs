@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use carrack_core::report::{ErrorCode, Failure};
 use carrack_core::request::Encrypt;
-use carrack_core::wire::control::*;
+use carrack_core::wire::control::raw::*;
 use carrack_core::wire::frame::{HEADER_BYTES, MAC_BYTES, TRAILER_BYTES};
 use carrack_engine::data::dial;
 use carrack_engine::data::stream::Connection;
@@ -110,7 +110,7 @@ fn transfer_with(options: Options, from: &Path, sandbox: &Sandbox, way: Way) -> 
     receiver.forward_to(&sender);
     let (port, pin) = receiver.listen();
     let addresses = vec![format!("127.0.0.1:{}", proxy(port, way.alter))];
-    let session = Some(sender.key().to_message());
+    let session = Some(sender.key().into());
     let dial = Dial { session, addresses, pin, count: way.streams, first: 0, timeout_ms: 5000, ..Dial::default() };
     let dialed = sender.request(Ask::Dial(dial));
     let outcome = dialed.map(|_| {
@@ -454,7 +454,7 @@ fn a_recorded_connection_is_refused() {
         }
     });
     let addresses = vec![format!("127.0.0.1:{}", proxy(port, alter))];
-    let session = Some(sender.key().to_message());
+    let session = Some(sender.key().into());
     sender
         .request(Ask::Dial(Dial { session, addresses, pin, count: 1, first: 0, timeout_ms: 5000, ..Dial::default() }))
         .unwrap();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use carrack_core::location::Location;
 use carrack_core::report::Event;
 use carrack_core::request::{CopyOptions, CopyRequest};
-use carrack_core::wire::control::*;
+use carrack_core::wire::control::raw::*;
 
 use carrack_engine::context::Context;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use carrack_core::report::{ErrorCode, ItemKind, Side};
 use carrack_core::request::{CopyOptions, Digests, Durability, EndOptions, Verify};
 use carrack_core::tuning::BLOCK_BYTES;
-use carrack_core::wire::control::*;
+use carrack_core::wire::control::raw::*;
 use carrack_core::wire::frame::{
     ENTRY_HEADER_BYTES, EntryHeader, EntryKind, HEADER_BYTES, Header, TRAILER_BYTES, Trailer,
 };

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
 use carrack_core::wire::PROTOCOL_VERSION;
-use carrack_core::wire::control::*;
+use carrack_core::wire::control::SessionKey;
+use carrack_core::wire::control::raw::*;
 use carrack_core::wire::mux::Channel;
 use carrack_engine::data::hello;
 use carrack_engine::net::socket::Socket;
@@ -66,15 +67,7 @@ fn assert_not_told(bytes: &[u8], variant: &str) {
 }
 
 fn options() -> Options {
-    let session_id = vec![1; 16];
-    Options {
-        block_bytes: 1 << 16,
-        blake3: true,
-        session_id,
-        streams: 4,
-        version: PROTOCOL_VERSION,
-        ..Options::default()
-    }
+    Options { block_bytes: 1 << 16, blake3: true, streams: 4, version: PROTOCOL_VERSION, ..Options::default() }
 }
 
 fn session() -> Session {
@@ -254,7 +247,7 @@ impl Fake {
             Ask::Hello(_) => Tell::Welcome(Welcome { version: PROTOCOL_VERSION, processors: 1, ..Welcome::default() }),
             Ask::Inspect(paths) => {
                 let is_there = !matches!(scene, Scene::Push | Scene::ThirdPush);
-                let kind = if is_there { kind_number(ItemKind::File) } else { 0 };
+                let kind = if is_there { ItemKind::File.number() } else { 0 };
                 let facts = PathFacts { kind, size: 5, inode: 1, resolved: b"/f".to_vec(), ..PathFacts::default() };
                 Tell::Inspected(Inspected { facts: vec![facts; paths.paths.len()] })
             }
@@ -289,7 +282,7 @@ impl Fake {
                 return self.attack(speaker, channel, variant, request);
             }
             if let (Ask::List(_), Scene::Answer("Sum")) = (&ask, scene) {
-                let kind = kind_number(ItemKind::File);
+                let kind = ItemKind::File.number();
                 let page = Page { entries: vec![Entry { path: b"f".to_vec(), kind, ..Entry::default() }] };
                 let _ = speaker.send(Channel::CONTROL, &FromAgent { request, tell: Some(Tell::Page(page)) }.to_bytes());
             }
@@ -298,7 +291,7 @@ impl Fake {
             match ask {
                 Ask::Listen(listen) if !matches!(scene, Scene::Answer(_)) => {
                     let (socket, _) = self.listener.accept().unwrap();
-                    let key = SessionKey::from_message(listen.session.as_ref()).unwrap();
+                    let key = SessionKey::try_from(listen.session).unwrap();
                     kept = hello::accept(Arc::new(Socket::Tcp(socket)), &self.key, &|_| Some(key.clone())).ok();
                 }
                 Ask::Begin(_) => {

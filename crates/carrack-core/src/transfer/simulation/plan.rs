@@ -103,6 +103,8 @@ pub enum Crash {
 pub struct Plan {
     pub seed: u64,
     pub options: TransferOptions,
+    /// Data streams at the beginning.
+    pub streams: u16,
     pub small_items: u64,
     pub large_files: u64,
     pub latency: Duration,
@@ -193,11 +195,11 @@ impl Plan {
             rate_limit: None,
             congestion: None,
             item_events: true,
-            streams: [1, 2, 2, 3, 4, 7, 8, 16][rng.below(8) as usize],
             version: Version::V1,
             durability: Durability::Group,
             allow_growing: false,
         };
+        let streams = [1, 2, 2, 3, 4, 7, 8, 16][rng.below(8) as usize];
         let (small_items, large_files) = match rng.below(200) {
             0 => (3000 + rng.below(6000), rng.below(4)),
             1 => (rng.below(10), 250 + rng.below(150)),
@@ -209,6 +211,7 @@ impl Plan {
         Self {
             seed,
             options,
+            streams,
             small_items,
             large_files,
             latency: [millis(0), Duration::from_micros(50), millis(5), millis(80)][rng.below(4) as usize],

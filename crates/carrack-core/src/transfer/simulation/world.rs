@@ -192,7 +192,7 @@ impl World {
     }
 
     fn prepare(&mut self) {
-        for _ in 0..self.plan.options.streams {
+        for _ in 0..self.plan.streams {
             self.connect();
         }
         self.after(Duration::ZERO, Event::Scan);

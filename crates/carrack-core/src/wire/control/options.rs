@@ -1,6 +1,6 @@
 //! What both ends of a transfer must agree on, in types that cannot be wrong: its options, and the key of its data connections.
 
-use super::{Options, Session};
+use super::raw;
 use crate::limits;
 use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, MainDigest, Verify};
 use crate::wire::{ProtocolError, Version};
@@ -22,8 +22,6 @@ pub struct TransferOptions {
     pub congestion: Option<CongestionControl>,
     /// Tell of every item.
     pub item_events: bool,
-    /// Data streams that were asked for; 1 where the path decides.
-    pub streams: u16,
     /// The protocol version that both ends speak.
     pub version: Version,
     /// What has reached stable storage, and when.
@@ -32,41 +30,40 @@ pub struct TransferOptions {
     pub allow_growing: bool,
 }
 
-impl TransferOptions {
-    /// As a message.
-    pub fn to_message(&self, session_id: [u8; 16]) -> Options {
-        Options {
-            block_bytes: self.block_bytes,
-            blake3: self.digests.main == Some(MainDigest::Blake3),
-            adler32: self.digests.adler32,
-            crc32c: self.digests.crc32c,
-            verify: self.verify.number(),
-            existing: self.existing.number(),
-            rate_limit: self.rate_limit.unwrap_or(0),
-            item_events: self.item_events,
-            session_id: session_id.to_vec(),
-            streams: u32::from(self.streams),
+impl From<TransferOptions> for raw::Options {
+    fn from(options: TransferOptions) -> Self {
+        Self {
+            block_bytes: options.block_bytes,
+            blake3: options.digests.main == Some(MainDigest::Blake3),
+            adler32: options.digests.adler32,
+            crc32c: options.digests.crc32c,
+            verify: options.verify.number(),
+            existing: options.existing.number(),
+            rate_limit: options.rate_limit.unwrap_or(0),
+            item_events: options.item_events,
+            streams: 1,
             // An end of version 1 does not know the field.
-            version: if self.version == Version::V1 { 0 } else { self.version.number() },
-            durability: self.durability.number(),
-            allow_growing: self.allow_growing,
-            congestion: self.congestion.map(|congestion| congestion.name().to_string()).unwrap_or_default(),
-            xxh128: self.digests.main == Some(MainDigest::Xxh128),
+            version: if options.version == Version::V1 { 0 } else { options.version.number() },
+            durability: options.durability.number(),
+            allow_growing: options.allow_growing,
+            congestion: options.congestion.map(|congestion| congestion.name().to_string()).unwrap_or_default(),
+            xxh128: options.digests.main == Some(MainDigest::Xxh128),
         }
     }
+}
 
-    /// From a message, every value checked.
-    ///
-    /// # Errors
-    /// On a value out of bounds.
-    pub fn from_message(options: &Options) -> Result<Self, ProtocolError> {
+/// Every value is checked.
+impl TryFrom<raw::Options> for TransferOptions {
+    type Error = ProtocolError;
+
+    fn try_from(options: raw::Options) -> Result<Self, ProtocolError> {
         let block = options.block_bytes;
         if !block.is_power_of_two() || !(limits::BLOCK_BYTES_MIN..=limits::BLOCK_BYTES_MAX).contains(&block) {
             return Err(ProtocolError::violation(format!("the peer asked for blocks of {block} bytes")));
         }
-        let streams = u16::try_from(options.streams).ok().filter(|&count| (1..=limits::STREAMS).contains(&count));
-        let streams = streams
-            .ok_or_else(|| ProtocolError::violation(format!("the peer asked for {} streams", options.streams)))?;
+        if !(1..=u32::from(limits::STREAMS)).contains(&options.streams) {
+            return Err(ProtocolError::violation(format!("the peer asked for {} streams", options.streams)));
+        }
         let unknown = |what, value| ProtocolError::violation(format!("the peer asked for unknown {what} {value}"));
         let version = match options.version {
             0 => Version::V1,
@@ -89,7 +86,6 @@ impl TransferOptions {
                 })?),
             },
             item_events: options.item_events,
-            streams,
             version,
             durability: Durability::from_number(options.durability)
                 .ok_or_else(|| unknown("durability", options.durability))?,
@@ -102,7 +98,7 @@ impl TransferOptions {
 ///
 /// # Errors
 /// When there are two.
-pub fn digests(blake3: bool, xxh128: bool, adler32: bool, crc32c: bool) -> Result<Digests, ProtocolError> {
+pub(super) fn digests(blake3: bool, xxh128: bool, adler32: bool, crc32c: bool) -> Result<Digests, ProtocolError> {
     let main = match (blake3, xxh128) {
         (true, true) => return Err(ProtocolError::violation("the peer asked for BLAKE3 and XXH3-128 at once")),
         (true, false) => Some(MainDigest::Blake3),
@@ -129,22 +125,21 @@ impl std::fmt::Debug for SessionKey {
     }
 }
 
-impl SessionKey {
-    /// As a message.
-    pub fn to_message(&self) -> Session {
-        Session { id: self.id.to_vec(), secret: self.secret.to_vec(), encrypt: self.encrypt == Encrypt::Tls }
+impl From<SessionKey> for raw::Session {
+    fn from(key: SessionKey) -> Self {
+        Self { id: key.id.to_vec(), secret: key.secret.to_vec(), encrypt: key.encrypt == Encrypt::Tls }
     }
+}
 
-    /// From a message.
-    ///
-    /// # Errors
-    /// When something is missing or of the wrong length.
-    pub fn from_message(session: Option<&Session>) -> Result<Self, ProtocolError> {
+impl TryFrom<Option<raw::Session>> for SessionKey {
+    type Error = ProtocolError;
+
+    fn try_from(session: Option<raw::Session>) -> Result<Self, ProtocolError> {
         let wrong = || ProtocolError::violation("the peer sent a session without a whole identifier and secret");
         let session = session.ok_or_else(wrong)?;
         Ok(Self {
-            id: session.id.as_slice().try_into().map_err(|_| wrong())?,
-            secret: session.secret.as_slice().try_into().map_err(|_| wrong())?,
+            id: session.id.try_into().map_err(|_| wrong())?,
+            secret: session.secret.try_into().map_err(|_| wrong())?,
             encrypt: if session.encrypt { Encrypt::Tls } else { Encrypt::None },
         })
     }
@@ -164,38 +159,38 @@ mod tests {
             rate_limit: Some(5),
             congestion: CongestionControl::new("bbr"),
             item_events: true,
-            streams: 4,
             version: Version::NEWEST,
             durability: Durability::Each,
             allow_growing: true,
         };
-        let message = good.to_message([1; 16]);
-        assert_eq!(TransferOptions::from_message(&message), Ok(good));
+        let message = raw::Options::from(good);
+        assert_eq!(TransferOptions::try_from(message.clone()), Ok(good));
         for block_bytes in [0, 1, 4095, 1 << 30, u32::MAX] {
-            assert!(TransferOptions::from_message(&Options { block_bytes, ..message.clone() }).is_err());
+            assert!(TransferOptions::try_from(raw::Options { block_bytes, ..message.clone() }).is_err());
         }
         for streams in [0, 10_000, u32::MAX] {
-            assert!(TransferOptions::from_message(&Options { streams, ..message.clone() }).is_err());
+            assert!(TransferOptions::try_from(raw::Options { streams, ..message.clone() }).is_err());
         }
-        assert!(TransferOptions::from_message(&Options { verify: 4, ..message.clone() }).is_err());
-        assert!(TransferOptions::from_message(&Options { durability: 3, ..message.clone() }).is_err());
+        assert!(TransferOptions::try_from(raw::Options { verify: 4, ..message.clone() }).is_err());
+        assert!(TransferOptions::try_from(raw::Options { durability: 3, ..message.clone() }).is_err());
         for congestion in ["sixteen_letters_", "a b", "\0", "../x"] {
             let congestion = congestion.to_string();
-            assert!(TransferOptions::from_message(&Options { congestion, ..message.clone() }).is_err());
+            assert!(TransferOptions::try_from(raw::Options { congestion, ..message.clone() }).is_err());
         }
-        assert!(TransferOptions::from_message(&Options { version: 99, ..message.clone() }).is_err());
-        assert!(TransferOptions::from_message(&Options { existing: 4, ..message.clone() }).is_err());
-        assert!(TransferOptions::from_message(&Options { xxh128: true, ..message }).is_err(), "two to verify by");
+        assert!(TransferOptions::try_from(raw::Options { version: 99, ..message.clone() }).is_err());
+        assert!(TransferOptions::try_from(raw::Options { existing: 4, ..message.clone() }).is_err());
+        assert!(TransferOptions::try_from(raw::Options { xxh128: true, ..message }).is_err(), "two to verify by");
     }
 
     #[test]
     fn xxh128_is_for_those_who_know_it() {
         let digests = Digests { adler32: true, ..Digests::XXH128 };
-        let message = Options { block_bytes: 1 << 20, streams: 1, xxh128: true, adler32: true, ..Options::default() };
-        let of = |version| TransferOptions::from_message(&Options { version, ..message.clone() });
+        let message = raw::Options { block_bytes: 1 << 20, streams: 1, ..raw::Options::default() };
+        let message = raw::Options { xxh128: true, adler32: true, ..message };
+        let of = |version| TransferOptions::try_from(raw::Options { version, ..message.clone() });
         let good = of(Version::V3.number()).unwrap();
         assert_eq!(good.digests, digests);
-        assert_eq!(TransferOptions::from_message(&good.to_message([1; 16])), Ok(good));
+        assert_eq!(TransferOptions::try_from(raw::Options::from(good)), Ok(good));
         (0..Version::V3.number()).for_each(|version| assert!(of(version).is_err(), "{version}"));
     }
 
@@ -203,7 +198,7 @@ mod tests {
     fn a_secret_does_not_print() {
         let key = SessionKey { id: [0xaa; 16], secret: [0xbb; 32], encrypt: Encrypt::Tls };
         assert!(!format!("{key:?}").contains("187"));
-        assert_eq!(SessionKey::from_message(Some(&key.to_message())), Ok(key));
-        assert!(SessionKey::from_message(Some(&Session::default())).is_err());
+        assert_eq!(SessionKey::try_from(Some(key.clone().into())), Ok(key));
+        assert!(SessionKey::try_from(Some(raw::Session::default())).is_err());
     }
 }

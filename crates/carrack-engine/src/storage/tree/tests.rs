@@ -29,7 +29,6 @@ fn options() -> TransferOptions {
         rate_limit: None,
         congestion: None,
         item_events: false,
-        streams: 1,
         version: Version::NEWEST,
         durability: Durability::Group,
         allow_growing: false,

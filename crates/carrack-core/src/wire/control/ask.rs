@@ -1,0 +1,736 @@
+//! What the command asks of an agent: each request checked, so that whoever carries it out need not.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::options::{SessionKey, TransferOptions, digests};
+use super::raw;
+use crate::limits;
+use crate::path::{PathError, check_relative};
+use crate::request::{Digests, MainDigest};
+use crate::wire::mux::Channel;
+use crate::wire::{ProtocolError, peer_text};
+use crate::words::words;
+
+/// What the command asks of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// The first request: versions, and a node's token.
+    Hello(Hello),
+    /// What are these paths? They are as typed.
+    Inspect(Vec<Vec<u8>>),
+    /// Accept data connections.
+    Listen(Listen),
+    /// Make data connections.
+    Dial(Dial),
+    /// Carry a data stream over this connection.
+    Tunnel(Tunnel),
+    /// Start sending or receiving.
+    Begin(Begin),
+    /// Stop what runs and clean up.
+    Cancel,
+    /// List a directory, or describe a path.
+    List(List),
+    /// Make a directory.
+    MakeDirectory(MakeDirectory),
+    /// Rename.
+    Rename(Rename),
+    /// Remove.
+    Remove(Remove),
+    /// Digests of files.
+    Sum(Sum),
+    /// The end: the agent closes the connection.
+    Bye,
+    /// Of what the next `Begin` names, send only these paths, relative to the destination. Several requests add up. From version 2 on.
+    Select(Vec<Vec<u8>>),
+    /// Remove what transfers have left that nobody will take up again. From version 2 on.
+    Collect(Collect),
+    /// End so many data streams in good order, each when what it carries has landed; one stays. Asked of a sender, from version 3 on.
+    Retire(u32),
+}
+
+/// Which versions the command speaks.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Hello {
+    /// The number of the oldest.
+    pub oldest: u32,
+    /// The number of the newest.
+    pub newest: u32,
+    /// The program's version, for messages.
+    pub program: String,
+    /// A node's bearer token; empty where none is shown.
+    pub token: String,
+}
+
+impl fmt::Debug for Hello {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { oldest, newest, program, .. } = self;
+        write!(f, "Hello {{ {oldest} to {newest}, {program:?} }}")
+    }
+}
+
+/// Ports that may be listened on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ports {
+    /// The first.
+    pub low: u16,
+    /// The last.
+    pub high: u16,
+}
+
+/// Accept data connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// The session that they are for, and the secret that they prove.
+    pub session: SessionKey,
+    /// Ports allowed; `None` for any.
+    pub ports: Option<Ports>,
+}
+
+/// Make data connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dial {
+    /// The session that they are for, and the secret that they prove.
+    pub session: SessionKey,
+    /// `host:port`, tried one after the other.
+    pub addresses: Vec<String>,
+    /// SHA-256 of the public key that the listener must show.
+    pub pin: [u8; 32],
+    /// The number of the first connection.
+    pub first: u16,
+    /// How many, at most [`limits::STREAMS`]. Every number up to the last fits into 16 bits.
+    pub count: u16,
+    /// When to give up: 1 ms to [`limits::DIAL_TIMEOUT`].
+    pub timeout: Duration,
+    /// Most bytes of a TCP segment in both directions; 0 lets TCP decide. From version 2 on.
+    pub segment: u32,
+    /// Say `Connected` as soon as TCP has connected, before anybody has proved anything. An end that does not know this says nothing.
+    pub tell_connected: bool,
+}
+
+/// Carry a data stream inside the control connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tunnel {
+    /// The session that it is for.
+    pub session: SessionKey,
+    /// Channel of the multiplexed connection, from [`Channel::FIRST_TUNNEL`] on.
+    pub channel: Channel,
+    /// Whether this end speaks first.
+    pub dials: bool,
+}
+
+/// Start sending or receiving.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Begin {
+    /// Options of the transfer.
+    pub options: TransferOptions,
+    /// What this end does.
+    pub role: Role,
+}
+
+/// What an end does in a transfer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It reads and sends.
+    Send(SendRole),
+    /// It receives and writes.
+    Receive(ReceiveRole),
+}
+
+/// The sending role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SendRole {
+    /// What is sent: at most [`limits::SOURCES`].
+    pub sources: Vec<SourceSpec>,
+    /// The receiver knows items of an earlier attempt: ask before sending. From version 2 on.
+    pub known: bool,
+}
+
+/// One source of a transfer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceSpec {
+    /// Where its bytes come from.
+    pub origin: Origin,
+    /// Where it goes, relative to the destination directory; empty for the directory itself.
+    pub target: Vec<u8>,
+}
+
+/// Where the bytes of a source come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// What is at this path, as typed.
+    Path(Vec<u8>),
+    /// The program's standard input.
+    Stdin,
+    /// So many zeros.
+    Zeros(u64),
+    /// So many random bytes.
+    Random(u64),
+}
+
+words! {
+    /// What becomes of the bytes that a receiver gets.
+    pub enum Sink {
+        0 Files "files" "files below a directory"
+        1 Stdout "stdout" "the program's standard output"
+        2 Null "null" "nothing is kept"
+        3 Device "device" "a device or FIFO, written in place"
+    }
+}
+
+/// The receiving role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReceiveRole {
+    /// What becomes of the bytes.
+    pub sink: Sink,
+    /// The directory that targets are relative to, made when missing; the path of a device or FIFO.
+    pub directory: Vec<u8>,
+    /// What is taken: items of these names and what is below them. None: whatever comes.
+    pub targets: Vec<Vec<u8>>,
+    /// What the marker is found by when the same is copied again; `None` for no marker. From version 2 on. The answer to `Begin` counts the
+    /// items that it knows.
+    pub marker: Option<MarkerKey>,
+    /// What an earlier attempt has left under that key is not used, but removed. From version 2 on.
+    pub anew: bool,
+    /// The source's clock when the session began, in seconds since 1970. Receivers of versions 2 and 3 go by it.
+    pub source_clock: i64,
+}
+
+/// What a marker is found by.
+pub type MarkerKey = [u8; limits::MARKER_KEY_BYTES];
+
+/// List a directory, or describe a path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct List {
+    /// As typed.
+    pub path: Vec<u8>,
+    /// And everything below.
+    pub recursive: bool,
+    /// Describe the path itself, even when it is a directory.
+    pub itself: bool,
+    /// The sources of a copy, up to the one of this path: an entry whose name an earlier one has, too, bears a failure. From version 4 on.
+    pub sources: Vec<SourceSpec>,
+}
+
+/// Make a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MakeDirectory {
+    /// As typed.
+    pub path: Vec<u8>,
+    /// And those above it; then one that exists is fine.
+    pub parents: bool,
+}
+
+/// Rename.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rename {
+    /// As typed.
+    pub from: Vec<u8>,
+    /// As typed.
+    pub to: Vec<u8>,
+}
+
+/// Remove.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remove {
+    /// As typed.
+    pub path: Vec<u8>,
+    /// A directory with everything below it.
+    pub recursive: bool,
+    /// What cannot be removed below it is told in pages, as entries with a failure (version 4), and the answer is how many were removed.
+    /// Without that the first such failure is the answer. Either way all is removed that can be.
+    pub go_on: bool,
+}
+
+/// Digests of files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sum {
+    /// As typed; a directory stands for all files below it.
+    pub path: Vec<u8>,
+    /// Which. XXH3-128 from version 3 on.
+    pub digests: Digests,
+}
+
+/// Remove what transfers have left that nobody will take up again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collect {
+    /// As typed: a directory, searched with everything below.
+    pub path: Vec<u8>,
+    /// Only what nothing has been written to for so long, in whole seconds.
+    pub older: Duration,
+    /// Tell only.
+    pub dry_run: bool,
+}
+
+impl Ask {
+    /// As bytes, with the request's number.
+    pub fn encode(self, request: u64) -> Vec<u8> {
+        raw::ToAgent { request, ask: Some(self.into()) }.to_bytes()
+    }
+
+    /// From bytes: the request's number, and what it asks. One that asks for what may not be asked for is the inner error: it is refused,
+    /// and the session goes on.
+    ///
+    /// # Errors
+    /// When the bytes cannot be read, or ask nothing that is known.
+    pub fn decode(bytes: &[u8]) -> Result<(u64, Result<Self, ProtocolError>), ProtocolError> {
+        let (request, ask) = raw::ToAgent::from_bytes(bytes)?;
+        Ok((request, Self::check(ask)))
+    }
+
+    /// Every length, count and number of a request. What its paths lead to is the storage's part: as typed, they may be anything.
+    fn check(ask: raw::Ask) -> Result<Self, ProtocolError> {
+        Ok(match ask {
+            raw::Ask::Hello(hello) => {
+                let raw::Hello { oldest, newest, program, token } = hello;
+                Self::Hello(Hello { oldest, newest, program: peer_text(&program), token })
+            }
+            raw::Ask::Inspect(paths) if paths.paths.len() > limits::INSPECTED_PATHS => {
+                let what = format!("the peer asked about {} paths at once", paths.paths.len());
+                return Err(ProtocolError::violation(what));
+            }
+            raw::Ask::Inspect(paths) => Self::Inspect(all(paths.paths, bounded)?),
+            raw::Ask::Listen(listen) => Self::Listen(listen.try_into()?),
+            raw::Ask::Dial(dial) => Self::Dial(dial.try_into()?),
+            raw::Ask::Tunnel(tunnel) => Self::Tunnel(tunnel.try_into()?),
+            raw::Ask::Begin(begin) => Self::Begin(begin.try_into()?),
+            raw::Ask::Cancel(_) => Self::Cancel,
+            raw::Ask::List(list) => Self::List(list.try_into()?),
+            raw::Ask::MakeDirectory(make) => {
+                Self::MakeDirectory(MakeDirectory { path: bounded(make.path)?, parents: make.parents })
+            }
+            raw::Ask::Rename(rename) => Self::Rename(Rename { from: bounded(rename.from)?, to: bounded(rename.to)? }),
+            raw::Ask::Remove(remove) => {
+                let raw::Remove { path, recursive, go_on } = remove;
+                Self::Remove(Remove { path: bounded(path)?, recursive, go_on })
+            }
+            raw::Ask::Sum(sum) => {
+                let digests = digests(sum.blake3, sum.xxh128, sum.adler32, sum.crc32c)?;
+                Self::Sum(Sum { path: bounded(sum.path)?, digests })
+            }
+            raw::Ask::Bye(_) => Self::Bye,
+            raw::Ask::Select(paths) => Self::Select(all(paths.paths, relative)?),
+            raw::Ask::Collect(collect) => Self::Collect(Collect {
+                path: bounded(collect.path)?,
+                older: Duration::from_secs(collect.older_seconds),
+                dry_run: collect.dry_run,
+            }),
+            raw::Ask::Retire(retire) => Self::Retire(retire.count),
+        })
+    }
+}
+
+impl From<Ask> for raw::Ask {
+    fn from(ask: Ask) -> Self {
+        let paths = |paths| raw::Paths { paths };
+        match ask {
+            Ask::Hello(Hello { oldest, newest, program, token }) => {
+                Self::Hello(raw::Hello { oldest, newest, program, token })
+            }
+            Ask::Inspect(inspected) => Self::Inspect(paths(inspected)),
+            Ask::Listen(listen) => Self::Listen(listen.into()),
+            Ask::Dial(dial) => Self::Dial(dial.into()),
+            Ask::Tunnel(Tunnel { session, channel, dials }) => {
+                Self::Tunnel(raw::Tunnel { session: Some(session.into()), channel: channel.0.into(), dial: dials })
+            }
+            Ask::Begin(begin) => Self::Begin(begin.into()),
+            Ask::Cancel => Self::Cancel(raw::Empty {}),
+            Ask::List(List { path, recursive, itself, sources }) => {
+                let sources = sources.into_iter().map(Into::into).collect();
+                Self::List(raw::List { path, recursive, itself, sources })
+            }
+            Ask::MakeDirectory(MakeDirectory { path, parents }) => {
+                Self::MakeDirectory(raw::MakeDirectory { path, parents })
+            }
+            Ask::Rename(Rename { from, to }) => Self::Rename(raw::Rename { from, to }),
+            Ask::Remove(Remove { path, recursive, go_on }) => Self::Remove(raw::Remove { path, recursive, go_on }),
+            Ask::Sum(Sum { path, digests }) => {
+                let is = |main| digests.main == Some(main);
+                let (blake3, xxh128) = (is(MainDigest::Blake3), is(MainDigest::Xxh128));
+                Self::Sum(raw::Sum { path, blake3, adler32: digests.adler32, crc32c: digests.crc32c, xxh128 })
+            }
+            Ask::Bye => Self::Bye(raw::Empty {}),
+            Ask::Select(selected) => Self::Select(paths(selected)),
+            Ask::Collect(Collect { path, older, dry_run }) => {
+                Self::Collect(raw::Collect { path, older_seconds: older.as_secs(), dry_run })
+            }
+            Ask::Retire(count) => Self::Retire(raw::Retire { count }),
+        }
+    }
+}
+
+impl TryFrom<raw::Listen> for Listen {
+    type Error = ProtocolError;
+
+    fn try_from(listen: raw::Listen) -> Result<Self, ProtocolError> {
+        let session = SessionKey::try_from(listen.session)?;
+        let (low, high) = (listen.port_low, listen.port_high);
+        let wrong = |_| ProtocolError::violation(format!("the peer asked to listen on ports {low} to {high}"));
+        let (low, high) = (u16::try_from(low).map_err(wrong)?, u16::try_from(high).map_err(wrong)?);
+        let is_any = low == 0 || high == 0;
+        Ok(Self { session, ports: (!is_any).then_some(Ports { low, high }) })
+    }
+}
+
+impl From<Listen> for raw::Listen {
+    fn from(listen: Listen) -> Self {
+        let (low, high) = listen.ports.map_or((0, 0), |ports| (ports.low, ports.high));
+        Self { session: Some(listen.session.into()), port_low: low.into(), port_high: high.into() }
+    }
+}
+
+impl TryFrom<raw::Dial> for Dial {
+    type Error = ProtocolError;
+
+    fn try_from(dial: raw::Dial) -> Result<Self, ProtocolError> {
+        let raw::Dial { session, addresses, pin, count, first, timeout_ms, segment, tell_connected } = dial;
+        if addresses.len() > limits::DIAL_ADDRESSES {
+            let what = format!("the peer asked to connect to one of {} addresses", addresses.len());
+            return Err(ProtocolError::violation(what));
+        }
+        let session = SessionKey::try_from(session)?;
+        let pin = pin.try_into().map_err(|_| ProtocolError::violation("a pin of the wrong length"))?;
+        let fits = first.checked_add(count).is_some_and(|end| end <= 1 << u16::BITS);
+        let numbers = u16::try_from(first).ok().zip(u16::try_from(count).ok());
+        let numbers = numbers.filter(|&(_, count)| fits && count <= limits::STREAMS);
+        let (first, count) =
+            numbers.ok_or_else(|| ProtocolError::violation(format!("{count} data connections were asked for")))?;
+        let timeout = Duration::from_millis(timeout_ms.into());
+        let timeout = timeout.clamp(Duration::from_millis(1), limits::DIAL_TIMEOUT);
+        Ok(Self { session, addresses, pin, first, count, timeout, segment, tell_connected })
+    }
+}
+
+impl From<Dial> for raw::Dial {
+    fn from(dial: Dial) -> Self {
+        let Dial { session, addresses, pin, first, count, timeout, segment, tell_connected } = dial;
+        Self {
+            session: Some(session.into()),
+            addresses,
+            pin: pin.to_vec(),
+            count: count.into(),
+            first: first.into(),
+            timeout_ms: u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX),
+            segment,
+            tell_connected,
+        }
+    }
+}
+
+impl TryFrom<raw::Tunnel> for Tunnel {
+    type Error = ProtocolError;
+
+    fn try_from(tunnel: raw::Tunnel) -> Result<Self, ProtocolError> {
+        let session = SessionKey::try_from(tunnel.session)?;
+        let channel = u16::try_from(tunnel.channel).ok().filter(|&channel| channel >= Channel::FIRST_TUNNEL.0);
+        let wrong = || ProtocolError::violation(format!("the peer asked for channel {} as a tunnel", tunnel.channel));
+        Ok(Self { session, channel: Channel(channel.ok_or_else(wrong)?), dials: tunnel.dial })
+    }
+}
+
+impl TryFrom<raw::Begin> for Begin {
+    type Error = ProtocolError;
+
+    fn try_from(begin: raw::Begin) -> Result<Self, ProtocolError> {
+        let without = |what| move || ProtocolError::violation(format!("the peer began a transfer without {what}"));
+        let options = TransferOptions::try_from(begin.options.ok_or_else(without("options"))?)?;
+        let role = match begin.role.ok_or_else(without("a role"))? {
+            raw::Role::Send(role) => {
+                if role.sources.len() > limits::SOURCES {
+                    return Err(refused_sources());
+                }
+                Role::Send(SendRole { sources: all(role.sources, SourceSpec::try_from)?, known: role.known })
+            }
+            raw::Role::Receive(role) => Role::Receive(role.try_into()?),
+        };
+        Ok(Self { options, role })
+    }
+}
+
+impl From<Begin> for raw::Begin {
+    fn from(begin: Begin) -> Self {
+        let role = match begin.role {
+            Role::Send(SendRole { sources, known }) => {
+                raw::Role::Send(raw::SendRole { sources: sources.into_iter().map(Into::into).collect(), known })
+            }
+            Role::Receive(role) => raw::Role::Receive(raw::ReceiveRole {
+                directory: role.directory,
+                sink: role.sink.number(),
+                targets: role.targets,
+                marker: role.marker.map(|key| key.to_vec()).unwrap_or_default(),
+                anew: role.anew,
+                source_clock: role.source_clock,
+            }),
+        };
+        Self { options: Some(begin.options.into()), role: Some(role) }
+    }
+}
+
+impl Role {
+    /// Refuses what only an end in the command's own process may be asked for: its standard streams, and bytes that are made up.
+    ///
+    /// # Errors
+    /// When it is asked for.
+    pub fn check_remote(&self) -> Result<(), ProtocolError> {
+        match self {
+            Self::Send(role) if role.sources.iter().any(|source| !matches!(source.origin, Origin::Path(_))) => {
+                Err(refused_sources())
+            }
+            Self::Receive(role) if role.sink == Sink::Stdout => Err(refused_sink(role.sink.number())),
+            Self::Send(_) | Self::Receive(_) => Ok(()),
+        }
+    }
+}
+
+fn refused_sources() -> ProtocolError {
+    ProtocolError::violation("the peer asked for sources that it may not ask for")
+}
+
+fn refused_sink(number: u32) -> ProtocolError {
+    ProtocolError::violation(format!("the peer asked for a destination of unknown kind {number}"))
+}
+
+impl TryFrom<raw::ReceiveRole> for ReceiveRole {
+    type Error = ProtocolError;
+
+    fn try_from(role: raw::ReceiveRole) -> Result<Self, ProtocolError> {
+        let wrong =
+            |key: Vec<u8>| ProtocolError::violation(format!("the peer sent a marker's key of {} bytes", key.len()));
+        let marker = Some(role.marker).filter(|key| !key.is_empty());
+        Ok(Self {
+            sink: Sink::from_number(role.sink).ok_or_else(|| refused_sink(role.sink))?,
+            targets: all(role.targets, target)?,
+            directory: bounded(role.directory)?,
+            marker: marker.map(|key| key.try_into().map_err(wrong)).transpose()?,
+            anew: role.anew,
+            source_clock: role.source_clock,
+        })
+    }
+}
+
+impl SourceSpec {
+    /// What is at a path, which goes into the destination directory itself.
+    pub fn at(path: &[u8]) -> Self {
+        Self { origin: Origin::Path(path.to_vec()), target: Vec::new() }
+    }
+}
+
+impl TryFrom<raw::Source> for SourceSpec {
+    type Error = ProtocolError;
+
+    fn try_from(source: raw::Source) -> Result<Self, ProtocolError> {
+        let origin = match source.synthetic {
+            0 => Origin::Path(bounded(source.path)?),
+            1 => Origin::Stdin,
+            2 => Origin::Zeros(source.size),
+            3 => Origin::Random(source.size),
+            _ => return Err(refused_sources()),
+        };
+        let target = if source.target.is_empty() { source.target } else { target(source.target)? };
+        Ok(Self { origin, target })
+    }
+}
+
+impl From<SourceSpec> for raw::Source {
+    fn from(source: SourceSpec) -> Self {
+        let (synthetic, path, size) = match source.origin {
+            Origin::Path(path) => (0, path, 0),
+            Origin::Stdin => (1, Vec::new(), 0),
+            Origin::Zeros(size) => (2, Vec::new(), size),
+            Origin::Random(size) => (3, Vec::new(), size),
+        };
+        Self { path, target: source.target, synthetic, size }
+    }
+}
+
+impl TryFrom<raw::List> for List {
+    type Error = ProtocolError;
+
+    fn try_from(list: raw::List) -> Result<Self, ProtocolError> {
+        let raw::List { path, recursive, itself, sources } = list;
+        if sources.len() > limits::LISTED_SOURCES {
+            let what = format!("the peer asked about {} sources at once", sources.len());
+            return Err(ProtocolError::violation(what));
+        }
+        Ok(Self { path: bounded(path)?, recursive, itself, sources: all(sources, SourceSpec::try_from)? })
+    }
+}
+
+fn all<A, B>(list: Vec<A>, check: impl Fn(A) -> Result<B, ProtocolError>) -> Result<Vec<B>, ProtocolError> {
+    list.into_iter().map(check).collect()
+}
+
+/// A path as typed.
+fn bounded(path: Vec<u8>) -> Result<Vec<u8>, ProtocolError> {
+    if path.len() > limits::PATH_BYTES { Err(ProtocolError::path(&path, PathError::TooLong)) } else { Ok(path) }
+}
+
+/// A path below a destination.
+fn relative(path: Vec<u8>) -> Result<Vec<u8>, ProtocolError> {
+    let path = bounded(path)?;
+    check_relative(&path).map_err(|error| ProtocolError::path(&path, error))?;
+    Ok(path)
+}
+
+/// A target is one name's length at most, so that with what is below it it is still a path.
+fn target(path: Vec<u8>) -> Result<Vec<u8>, ProtocolError> {
+    if path.len() > limits::NAME_BYTES {
+        return Err(ProtocolError::path(&path, PathError::TooLong));
+    }
+    relative(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::ErrorCode;
+    use crate::wire::Version;
+
+    fn checked(ask: raw::Ask) -> Result<Ask, ProtocolError> {
+        Ask::decode(&raw::ToAgent { request: 1, ask: Some(ask) }.to_bytes()).unwrap().1
+    }
+
+    fn code(ask: raw::Ask) -> Option<ErrorCode> {
+        checked(ask).err().map(|error| error.code)
+    }
+
+    fn options() -> Option<raw::Options> {
+        Some(raw::Options { block_bytes: 1 << 20, streams: 1, ..raw::Options::default() })
+    }
+
+    fn session() -> Option<raw::Session> {
+        Some(raw::Session { id: vec![1; 16], secret: vec![2; 32], encrypt: true })
+    }
+
+    #[test]
+    fn what_costs_too_much_is_refused() {
+        let long = vec![b'n'; limits::PATH_BYTES + 1];
+        let inspect = |paths| raw::Ask::Inspect(raw::Paths { paths });
+        assert_eq!(code(inspect(vec![Vec::new(); limits::INSPECTED_PATHS])), None);
+        assert_eq!(code(inspect(vec![Vec::new(); limits::INSPECTED_PATHS + 1])), Some(ErrorCode::ProtocolViolation));
+        assert_eq!(code(inspect(vec![long.clone()])), Some(ErrorCode::BadPath));
+        let rename = raw::Rename { from: Vec::new(), to: long.clone() };
+        assert_eq!(code(raw::Ask::Rename(rename)), Some(ErrorCode::BadPath));
+        let addresses = vec![String::new(); limits::DIAL_ADDRESSES + 1];
+        let dial = raw::Dial { addresses, ..raw::Dial::default() };
+        assert_eq!(code(raw::Ask::Dial(dial)), Some(ErrorCode::ProtocolViolation));
+        let directory = raw::ReceiveRole { directory: long, ..raw::ReceiveRole::default() };
+        let begin = |role| raw::Ask::Begin(raw::Begin { options: options(), role: Some(role) });
+        assert_eq!(code(begin(raw::Role::Receive(directory))), Some(ErrorCode::BadPath));
+        let sources = vec![raw::Source::default(); limits::SOURCES + 1];
+        let many = begin(raw::Role::Send(raw::SendRole { sources, known: false }));
+        assert_eq!(checked(many), Err(refused_sources()));
+    }
+
+    #[test]
+    fn targets_are_names() {
+        let send = |target: &[u8]| {
+            let source = raw::Source { target: target.to_vec(), ..raw::Source::default() };
+            let role = raw::Role::Send(raw::SendRole { sources: vec![source], known: false });
+            code(raw::Ask::Begin(raw::Begin { options: options(), role: Some(role) }))
+        };
+        for target in [&b""[..], b"name", b"a/b", &[b'n'; 255]] {
+            assert_eq!(send(target), None, "{target:?}");
+        }
+        for target in [&b"../x"[..], b"/x", b"a/", b"a\0", &[b'n'; 256], &b"n/".repeat(200)[..399]] {
+            assert_eq!(send(target), Some(ErrorCode::BadPath), "{target:?}");
+        }
+    }
+
+    /// The longest that a walk finds, below the longest target, still has a length of two bytes.
+    #[test]
+    fn the_longest_path_has_a_length_on_the_wire() {
+        assert!(u16::try_from(limits::PATH_BYTES).is_ok());
+        assert!(check_relative(&b"n/".repeat(limits::PATH_BYTES)[..limits::PATH_BYTES]).is_ok());
+    }
+
+    #[test]
+    fn dial_numbers_fit_and_its_timeout_is_bounded() {
+        let dial = |first, count, timeout_ms| {
+            let dial =
+                raw::Dial { first, count, timeout_ms, pin: vec![3; 32], session: session(), ..Default::default() };
+            match checked(raw::Ask::Dial(dial)) {
+                Ok(Ask::Dial(dial)) => Some((dial.first, dial.count, dial.timeout)),
+                _ => None,
+            }
+        };
+        let second = Duration::from_secs(1);
+        assert_eq!(dial(65_535, 1, 1000), Some((65_535, 1, second)));
+        assert_eq!(dial(0, 0, 0), Some((0, 0, Duration::from_millis(1))));
+        assert_eq!(dial(7, 256, u32::MAX), Some((7, 256, limits::DIAL_TIMEOUT)));
+        for (first, count) in [(65_535, 2), (65_536, 0), (0, 257), (u32::MAX, 1), (1, u32::MAX)] {
+            assert_eq!(dial(first, count, 1), None, "{count} from {first}");
+        }
+    }
+
+    #[test]
+    fn listen_ports_are_ports_and_none_is_any() {
+        let listen = |port_low, port_high| match checked(raw::Ask::Listen(raw::Listen {
+            session: session(),
+            port_low,
+            port_high,
+        })) {
+            Ok(Ask::Listen(listen)) => Ok(listen.ports.map(|ports| (ports.low, ports.high))),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => Err(error),
+        };
+        assert_eq!(listen(4000, 4999), Ok(Some((4000, 4999))));
+        assert_eq!((listen(0, 0), listen(0, 5), listen(5, 0)), (Ok(None), Ok(None), Ok(None)));
+        assert!(listen(1, 65_536).is_err() && listen(u32::MAX, 1).is_err());
+    }
+
+    #[test]
+    fn tunnel_channels_are_those_of_tunnels() {
+        for (channel, is_one) in [(0, false), (1, false), (2, true), (65_535, true), (65_536, false)] {
+            let tunnel = raw::Tunnel { session: session(), channel, dial: true };
+            assert_eq!(checked(raw::Ask::Tunnel(tunnel)).is_ok(), is_one, "{channel}");
+        }
+    }
+
+    #[test]
+    fn select_takes_paths_below_a_destination_alone() {
+        let select = |path: &[u8]| code(raw::Ask::Select(raw::Paths { paths: vec![path.to_vec()] }));
+        assert_eq!(select(b"a/b"), None);
+        for path in [&b""[..], b"/a", b"../a", b"a//b", &vec![b'n'; limits::PATH_BYTES + 1]] {
+            assert_eq!(select(path), Some(ErrorCode::BadPath));
+        }
+    }
+
+    #[test]
+    fn marker_key_has_its_length_or_is_none() {
+        let key = |bytes: usize| {
+            let role = raw::ReceiveRole { marker: vec![1; bytes], ..raw::ReceiveRole::default() };
+            let begin = raw::Begin { options: options(), role: Some(raw::Role::Receive(role)) };
+            match checked(raw::Ask::Begin(begin)) {
+                Ok(Ask::Begin(Begin { role: Role::Receive(role), .. })) => Ok(role.marker),
+                Ok(other) => panic!("{other:?}"),
+                Err(error) => Err(error),
+            }
+        };
+        assert_eq!((key(0), key(8)), (Ok(None), Ok(Some([1; 8]))));
+        assert!(key(7).is_err() && key(9).is_err());
+    }
+
+    #[test]
+    fn remote_ends_have_no_standard_streams_and_make_nothing_up() {
+        let send = |origin| {
+            let source = SourceSpec { origin, target: b"t".to_vec() };
+            Role::Send(SendRole { sources: vec![SourceSpec::at(b"a"), source], known: false })
+        };
+        assert!(send(Origin::Path(b"b".to_vec())).check_remote().is_ok());
+        for origin in [Origin::Stdin, Origin::Zeros(1), Origin::Random(1)] {
+            assert_eq!(send(origin).check_remote(), Err(refused_sources()));
+        }
+        for sink in [Sink::Files, Sink::Stdout, Sink::Null, Sink::Device] {
+            let role = raw::ReceiveRole { sink: sink.number(), ..raw::ReceiveRole::default() };
+            let role = Role::Receive(role.try_into().unwrap());
+            assert_eq!(role.check_remote().is_ok(), sink != Sink::Stdout);
+        }
+    }
+
+    #[test]
+    fn token_is_not_printed() {
+        let hello = Hello { oldest: 1, newest: Version::NEWEST.number(), program: "0".into(), token: "t0ken".into() };
+        assert!(!format!("{:?}", Ask::Hello(hello)).contains("t0ken"));
+    }
+}
