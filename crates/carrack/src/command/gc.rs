@@ -16,14 +16,14 @@ use crate::error::CommandError;
 use crate::output::json as objects;
 
 const OLDER_THAN: Value<Duration> =
-    Value::new("older-than", "TIME", parse_duration, "Only what nothing has changed for so long [default: 7d]");
-const DRY_RUN: Switch = Switch::short('n', "dry-run", "Show what would be removed, and remove nothing");
+    Value::new("older-than", "TIME", parse_duration, "Only leftovers unchanged for at least TIME [default: 7d]");
+const DRY_RUN: Switch = Switch::short('n', "dry-run", "Show what would be removed; remove nothing");
 const LOCATIONS: Place = Place::several("locations", "LOCATION");
 
 /// What clap knows of it.
 pub fn command() -> Command {
     let verb = Command::new("gc")
-        .about("Remove what copies have left behind that nobody takes up again")
+        .about("Remove leftovers of copies that nobody will resume")
         .args([OLDER_THAN.arg(), DRY_RUN.arg()])
         .arg(LOCATIONS.arg().required(true));
     with_reach(verb)

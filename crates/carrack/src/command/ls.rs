@@ -9,8 +9,9 @@ use crate::cli::flag::{Place, Switch};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 
-const RECURSIVE: Switch = Switch::short('R', "recursive", "List what is below, too: paths relative to LOCATION");
-const LONG: Switch = Switch::short('l', "long", "Mode, size in bytes, modification time (UTC), name, target of a link");
+const RECURSIVE: Switch = Switch::short('R', "recursive", "List subdirectories too; paths are relative to LOCATION");
+const LONG: Switch =
+    Switch::short('l', "long", "Show mode, size in bytes, modification time (UTC), name, target of a link");
 const LOCATION: Place = Place::one("location", "LOCATION");
 
 /// What clap knows of it.

@@ -8,8 +8,7 @@ use crate::cli::flag::{Place, Switch};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 
-const PARENTS: Switch =
-    Switch::short('p', "parents", "Make missing directories above, too; one that exists is no error");
+const PARENTS: Switch = Switch::short('p', "parents", "Make missing parents too; accept directories that exist");
 const LOCATIONS: Place = Place::several("locations", "LOCATION");
 
 /// What clap knows of it.

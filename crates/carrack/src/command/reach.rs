@@ -18,25 +18,25 @@ use crate::tokens;
 const RSH: Value<Vec<String>> =
     Value::new("rsh", "COMMAND", split_words, "The ssh command and its arguments [default: ssh]").letter('e');
 const REMOTE_PATH: Value<String> =
-    Value::new("remote-path", "PATH", parse_remote_path, "Where the remote carrack is, if not on the PATH there");
-const NO_PUSH: Switch = Switch::new("no-push", "Never put the program on a host that has none");
+    Value::new("remote-path", "PATH", parse_remote_path, "Path of the remote carrack, if it is not on the PATH there");
+const NO_PUSH: Switch = Switch::new("no-push", "Never install carrack on a host that lacks it");
 const CONNECT_TIMEOUT: Value<Duration> = Value::new(
     "connect-timeout",
     "TIME",
     parse_timeout,
-    "From starting ssh, or connecting to a node, to its first word; typing a password counts [default: 60s]",
+    "Limit from starting ssh, or connecting to a node, to its first answer; typing a password counts [default: 60s]",
 );
 /// The token of the node, where there is one node.
 pub const TOKEN_FILE: Value<Vec<u8>> = Value::path(
     "token-file",
     "FILE",
-    "The bearer token for the node, which nobody but you may read [default: the one kept by `carrack token add`, else \
-     BEARER_TOKEN, BEARER_TOKEN_FILE, bt_uUID]",
+    "File with the bearer token for the node; only you may be able to read it [default: the one kept by `carrack \
+     token add`, else BEARER_TOKEN, BEARER_TOKEN_FILE, bt_uUID]",
 );
 /// Errors only.
-pub const QUIET: Switch = Switch::short('q', "quiet", "Print errors only");
+pub const QUIET: Switch = Switch::short('q', "quiet", "Print only errors");
 /// For programs.
-pub const JSON: Switch = Switch::new("json", "One JSON object a line on standard output");
+pub const JSON: Switch = Switch::new("json", "Print one JSON object a line on standard output");
 
 /// Adds the flags of a file verb.
 pub fn with_reach(verb: Command) -> Command {

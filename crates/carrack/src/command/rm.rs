@@ -11,8 +11,8 @@ use crate::cli::flag::{Place, Switch};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 
-const RECURSIVE: Switch = Switch::short('r', "recursive", "Remove directories and what is in them");
-const FORCE: Switch = Switch::short('f', "force", "What is not there is no error");
+const RECURSIVE: Switch = Switch::short('r', "recursive", "Remove directories and their contents");
+const FORCE: Switch = Switch::short('f', "force", "Ignore files that do not exist");
 const LOCATIONS: Place = Place::several("locations", "LOCATION");
 
 /// What clap knows of it.

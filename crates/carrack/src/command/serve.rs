@@ -24,23 +24,27 @@ use crate::exit;
 use crate::output::lines::Lines;
 use crate::output::{self, json as objects};
 
-const ROOT: Value<Vec<u8>> = Value::path("root", "DIR", "The directory; nothing outside is reachable [required]");
+const ROOT: Value<Vec<u8>> =
+    Value::path("root", "DIR", "Directory to serve; nothing outside it can be reached [required]");
 const LISTEN: Value<SocketAddr> =
-    Value::new("listen", "ADDR:PORT", parse_listen, "Where to listen [default: [::]:7420]");
-const TOKEN_FILE: Value<Vec<u8>> =
-    Value::path("token-file", "FILE", "The bearer token clients must show [default: one is made and kept]");
+    Value::new("listen", "ADDR:PORT", parse_listen, "Address to listen on [default: [::]:7420]");
+const TOKEN_FILE: Value<Vec<u8>> = Value::path(
+    "token-file",
+    "FILE",
+    "File with the bearer token that clients must show [default: one is made and kept]",
+);
 const ANONYMOUS: Switch =
-    Switch::new("anonymous", "Ask nobody who they are: whoever reaches the port reads and writes");
-const READ_ONLY: Switch = Switch::new("read-only", "Nothing may be written");
+    Switch::new("anonymous", "Accept clients without a token: anyone who can reach the port can read and write");
+const READ_ONLY: Switch = Switch::new("read-only", "Refuse every write");
 const DIAL_TO: Value<Network> = Value::new(
     "dial-to",
     "CIDR",
     Network::parse,
-    "Data connections may also be made to this network: loopback, or this host's [repeatable]",
+    "Allow data connections to this network even if it is loopback or this host's own [repeatable]",
 );
 const KEY_FILE: Value<Vec<u8>> =
-    Value::path("key-file", "FILE", "The node's private key [default: one is made and kept]");
-const JSON: Switch = Switch::new("json", "Say where it listens as JSON");
+    Value::path("key-file", "FILE", "File with the node's private key [default: one is made and kept]");
+const JSON: Switch = Switch::new("json", "Print where it listens as JSON");
 
 /// What clap knows of it.
 pub fn command() -> Command {

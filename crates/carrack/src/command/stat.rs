@@ -14,7 +14,7 @@ const LOCATIONS: Place = Place::several("locations", "LOCATION");
 /// What clap knows of it.
 pub fn command() -> Command {
     let verb = Command::new("stat")
-        .about("Show what a name stands for: kind, size, mode, modification time")
+        .about("Show kind, size, mode and modification time of a name")
         .arg(LOCATIONS.arg().required(true));
     with_reach(verb)
 }

@@ -31,7 +31,7 @@ const LOCATIONS: Place = Place::several("locations", "LOCATION");
 /// What clap knows of it.
 pub fn command() -> Command {
     let verb = Command::new("sum")
-        .about("Print digests where the files are: one kind as b3sum or xxhsum prints it, several with their names")
+        .about("Print digests computed where the files are: one kind as b3sum or xxhsum prints it, several with their names")
         .arg(DIGEST.arg())
         .arg(LOCATIONS.arg().required(true));
     with_reach(verb)

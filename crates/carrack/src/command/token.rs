@@ -33,12 +33,12 @@ pub fn command() -> Command {
     let add = Command::new("add")
         .about("Keep a node's token; read from FILE, or from standard input")
         .arg(node(NODE))
-        .arg(FILE.arg().help("A file that nobody but you may read; - is standard input"));
+        .arg(FILE.arg().help("File that only you can read; - is standard input"));
     let rm = Command::new("rm").about("Forget the tokens of nodes").arg(node(NODES));
     let list =
-        Command::new("list").visible_alias("ls").about("Name the nodes for which tokens are kept; no token is shown");
+        Command::new("list").visible_alias("ls").about("List the nodes for which tokens are kept; no token is shown");
     Command::new("token")
-        .about("Keep the bearer tokens of nodes, each in a file that only its node is shown")
+        .about("Keep bearer tokens, one for each node; only that node is shown it")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .arg(JSON.arg().global(true))

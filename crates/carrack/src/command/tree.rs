@@ -26,7 +26,7 @@ T (1024ⁿ) or KB, MB, GB, TB (1000ⁿ).
 
 Environment:
   CARRACK_<FLAG>              a value for a flag that is not given, for instance CARRACK_STREAMS=8
-  NO_COLOR                    honoured: nothing is coloured
+  NO_COLOR                    if it is set, nothing is coloured
 
 ";
 

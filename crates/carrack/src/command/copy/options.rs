@@ -31,14 +31,14 @@ const STATS_INTERVAL: Duration = Duration::from_secs(5);
 
 // What is copied.
 const LOCATIONS: Place = Place::several("locations", "SRC... DST");
-const DRY_RUN: Switch = Switch::short('n', "dry-run", "Say what would be copied; move nothing");
-const NO_CLOBBER: Switch = Switch::new("no-clobber", "Leave names that exist already");
-const EXISTING: Switch = Switch::new("existing", "Write only over names that exist");
+const DRY_RUN: Switch = Switch::short('n', "dry-run", "Show what would be copied; copy nothing");
+const NO_CLOBBER: Switch = Switch::new("no-clobber", "Keep what exists at the destination");
+const EXISTING: Switch = Switch::new("existing", "Replace what exists at the destination; create nothing");
 const UPDATE: Switch = Switch::short('u', "update", "Replace what exists only if the source is newer");
 const FILES_FROM: Value<Vec<u8>> = Value::path(
     "files-from",
     "FILE",
-    "Of what is named, only the paths in FILE and what is below them, relative to the destination, one a line, as \
+    "Copy only the paths in FILE and what is below them: one a line, relative to the destination, as \
      --failed-list writes them; - is standard input",
 );
 const VERIFY: Value<Verify> = Value::word("verify", "HOW", Verify::ALL, "[default: wire]");
@@ -46,8 +46,8 @@ const DIGEST: Value<Digests> = Value::new(
     "digest",
     "LIST",
     parse_digests,
-    "blake3, or xxh128 in its place, of each block: cheap, finds accidents but no forger, and no digest of whole files; \
-     adler32, crc32c besides; separated by commas; none needs --verify none [default: blake3]",
+    "Digests to compute, separated by commas: blake3, or in its place xxh128 (cheaper; finds accidents, not \
+     forgery; no digest of whole files), and adler32, crc32c; none needs --verify none [default: blake3]",
 );
 const MANIFEST: Value<Vec<u8>> = Value::path(
     "manifest",
@@ -61,7 +61,8 @@ const BLOCK: Value<u32> = Value::new(
     "block",
     "SIZE",
     parse_block,
-    "Unit of sending and repair, a power of two, 64K to 64M [default: 256K for files up to 1G, 1M up to 256G, else 4M]",
+    "Unit of sending and repair: a power of two from 64K to 64M [default: 256K for files up to 1G, 1M up to 256G, \
+     else 4M]",
 );
 const CONGESTION: Value<CongestionControl> = Value::new(
     "congestion",
@@ -70,29 +71,31 @@ const CONGESTION: Value<CongestionControl> = Value::new(
     "Congestion control of the sending host's TCP, like cubic or bbr [default: that host's]",
 );
 const BWLIMIT: Value<Option<u64>> =
-    Value::new("bwlimit", "RATE", parse_rate, "At most so many bytes a second, like 100MB; 0 is no limit");
+    Value::new("bwlimit", "RATE", parse_rate, "Limit in bytes a second, like 100MB; 0: no limit");
 const ENCRYPT: Value<Encrypt> = Value::word("encrypt", "HOW", Encrypt::ALL, "[default: tls]");
 
 // What becomes of faults.
 const DURABLE: Value<Durability> = Value::word("durable", "HOW", Durability::ALL, "[default: group]");
-const ALLOW_GROWING: Switch = Switch::new("allow-growing", "A source may grow: copy what it had when it was listed");
+const ALLOW_GROWING: Switch =
+    Switch::new("allow-growing", "Accept sources that grow: copy what they had when they were listed");
 const RETRIES: Value<u32> = Value::new(
     "retries",
     "N",
     parse_retries,
-    "Attempts in a row that may get nowhere when a connection or a node is lost; 0 is one attempt only [default: 40]",
+    "Consecutive attempts without progress before giving up a lost connection or node; 0: one attempt only \
+     [default: 40]",
 );
 const DEADLINE: Value<Duration> =
-    Value::new("deadline", "TIME", parse_timeout, "Give up after so long in all, like 6h [default: none]");
-const NO_RESUME: Switch = Switch::new("no-resume", "Use nothing that an earlier attempt has left, and remove it");
+    Value::new("deadline", "TIME", parse_timeout, "Give up after TIME in all, like 6h [default: none]");
+const NO_RESUME: Switch = Switch::new("no-resume", "Start over: discard what an earlier attempt left");
 const FAILED_LIST: Value<Vec<u8>> =
-    Value::path("failed-list", "FILE", "Write the paths of the items that failed, one a line, for --files-from");
+    Value::path("failed-list", "FILE", "Write the paths of failed items to FILE, one a line, for --files-from");
 
 // Between which hosts, and how they meet; see also `reach`.
 const SOURCE_TOKEN_FILE: Value<Vec<u8>> = Value::path(
     "source-token-file",
     "FILE",
-    "The bearer token for the source's node, where the destination is on another",
+    "The bearer token for the source's node, if the destination is on another",
 );
 const DESTINATION_TOKEN_FILE: Value<Vec<u8>> =
     Value::path("destination-token-file", "FILE", "The bearer token for the destination's node");
@@ -100,22 +103,26 @@ const PORTS: Value<(u16, u16)> = Value::new(
     "ports",
     "LO-HI",
     parse_ports,
-    "Ports to accept data connections on, at the side that listens (a node has its own) [default: any]",
+    "Ports on which the listening side accepts data connections; a node has its own [default: any]",
 );
-const DATA_ADDRESS: Value<String> =
-    Value::new("data-address", "ADDR", parse_data_address, "Where data connections go [default: where ssh went]");
+const DATA_ADDRESS: Value<String> = Value::new(
+    "data-address",
+    "ADDR",
+    parse_data_address,
+    "Address that data connections go to [default: where ssh went]",
+);
 const LINK: Value<LinkKind> = Value::word("link", "KIND", LinkKind::BETWEEN_HOSTS, "[default: the first that works]");
 
 // What is said of it.
-const VERBOSE: Switch = Switch::short('v', "verbose", "Name every file; twice: with its size and digest");
-const LOG_FILE: Value<Vec<u8>> = Value::path("log-file", "FILE", "Append what is said to FILE, with the time");
-const PROGRESS: Switch = Switch::short('P', "progress", "Draw the bar even where there seems to be no terminal");
-const NO_PROGRESS: Switch = Switch::new("no-progress", "No bar and no progress lines");
+const VERBOSE: Switch = Switch::short('v', "verbose", "Name every file; twice: with size and digest");
+const LOG_FILE: Value<Vec<u8>> = Value::path("log-file", "FILE", "Append all messages to FILE, with the time");
+const PROGRESS: Switch = Switch::short('P', "progress", "Draw the bar even without a terminal");
+const NO_PROGRESS: Switch = Switch::new("no-progress", "Show neither a bar nor progress lines");
 const STATS: Value<Duration> = Value::new(
     "stats",
     "TIME",
     parse_duration,
-    "How often a progress line is printed where no bar is drawn; 0 is never [default: 5s]",
+    "Interval between progress lines where no bar is drawn; 0: none [default: 5s]",
 );
 
 // What people type from habit, and what is always so: directories recurse, modes and times are kept.
@@ -130,7 +137,7 @@ pub fn command() -> Command {
         .visible_alias("cp")
         .about("Copy files and trees; the same as `carrack SRC... DST`")
         .override_usage("carrack [copy] [OPTIONS] SRC... DST")
-        .arg(LOCATIONS.arg().help("What to copy, and last where it goes"))
+        .arg(LOCATIONS.arg().help("What to copy; the last is where it goes"))
         .args(headed("What", what()))
         .args(headed("How", how()))
         .args(headed("Faults", faults()))
