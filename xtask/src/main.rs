@@ -38,7 +38,7 @@ long runs of tests, for a night or before a release:
   sweep kill|power|race         killed at every call; power cut 100 times; names swapped for a minute each
   soak --minutes M              a node under copies, kills, resets and a full disk: does it grow?
   crowd [--clients N] [--rounds R]   commands all at once at a slow node: all must end well (300 and 10)
-  mutants [WORDS]               safeguards taken out one by one (those whose name has WORDS): a test must fail";
+  mutants [WORDS]               safeguards taken out one by one (those whose name or test has WORDS): a test must fail";
 
 /// One thing to mend. Ordered by place, so that a report reads top-down.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

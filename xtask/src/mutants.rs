@@ -768,9 +768,10 @@ const MUTATIONS: &[Mutation] = &[
 /// Runs those whose name contains `only`.
 pub fn check(root: &Path, only: &str) -> Result<Vec<Finding>, String> {
     let copy = root.join("target/mutants/tree");
-    let chosen: Vec<&Mutation> = MUTATIONS.iter().filter(|mutation| mutation.name.contains(only)).collect();
+    let is_chosen = |mutation: &&Mutation| mutation.name.contains(only) || mutation.test.contains(only);
+    let chosen: Vec<&Mutation> = MUTATIONS.iter().filter(is_chosen).collect();
     if chosen.is_empty() {
-        return Err(format!("no mutation's name contains {only:?}"));
+        return Err(format!("no mutation, and no test of one, contains {only:?}"));
     }
     mirror(root, &copy)?;
     // All are looked for first: a rotten list is found before an hour of tests.
