@@ -774,6 +774,8 @@ pub fn check(root: &Path, only: &str) -> Result<Vec<Finding>, String> {
         return Err(format!("no mutation, and no test of one, contains {only:?}"));
     }
     mirror(root, &copy)?;
+    // Tests that need a disk work in the target directory beside the sources.
+    fs::create_dir_all(copy.join("target")).map_err(|e| format!("cannot make a target directory: {e}"))?;
     // All are looked for first: a rotten list is found before an hour of tests.
     for mutation in &chosen {
         mutated(mutation, &read(&copy.join(mutation.file))?)?;
