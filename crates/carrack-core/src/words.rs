@@ -1,9 +1,9 @@
 //! Words: enums whose values people type, programs read and peers send.
 //!
-//! [`words!`] defines such an enum once, with a line for each value: its number in messages (where it has one), its word in flags, JSON and
+//! `words!` defines such an enum once, with a line for each value: its number in messages (where it has one), its word in flags, JSON and
 //! configuration, and its meaning, which is its documentation and its help text. Words and numbers, once shipped, keep their meaning.
 
-/// What every enum defined by [`words!`] has, for code that serves all of them.
+/// What every enum defined by `words!` has, for code that serves all of them.
 pub trait Word: Copy + PartialEq + 'static {
     /// Every value, in the order of help texts.
     const ALL: &'static [Self];
