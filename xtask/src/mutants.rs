@@ -471,7 +471,7 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a node stays with a root that was replaced",
-        "crates/carrack-engine/src/node.rs",
+        "crates/carrack-engine/src/node/mod.rs",
         [
             "open.stat_self().map(identity).ok() != Some(identity_there)",
             "open.stat_self().is_err() && identity_there.0 > 0",
