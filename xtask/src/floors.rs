@@ -89,7 +89,7 @@ const HOUSE: &[Folder] = &[
         name: "carrack-engine",
         module: "net",
         floors: &[
-            &["tls_duplex"],
+            &["opening", "tls_duplex"],
             &["connect", "deadlines", "tls", "unproved"],
             &["bind", "dial_rule", "mux", "pipe", "records", "socket"],
         ],

@@ -530,6 +530,43 @@ const MUTATIONS: &[Mutation] = &[
         ENGINE,
     ),
     mutation(
+        "a listener may show a key that it does not have",
+        "crates/carrack-engine/src/net/tls.rs",
+        [
+            "verify_tls13_signature_with_raw_key(message, &key, signature, &self.provider.signature_verification_algorithms)",
+            "Ok(verify_tls13_signature_with_raw_key(message, &key, signature, &self.provider.signature_verification_algorithms)
+                .unwrap_or_else(|_| HandshakeSignatureValid::assertion()))",
+        ],
+        "-p carrack-engine --test hostile impostor::",
+    ),
+    mutation(
+        "a door's client is no stranger",
+        "crates/carrack-engine/src/node/door.rs",
+        ["stranger: Some(arrival.stranger) })", "stranger: Some(arrival.stranger).filter(|_| false) })"],
+        "-p carrack-engine --test hostile doors::door_client",
+    ),
+    mutation(
+        "a door's clients outlive the node",
+        "crates/carrack-engine/src/node/port.rs",
+        [".for_each(|socket| socket.abort());", ".for_each(drop);"],
+        "-p carrack-engine --test hostile doors::door_client",
+    ),
+    mutation(
+        "a client gets the configuration of another protocol",
+        "crates/carrack-engine/src/net/opening.rs",
+        [
+            "offered.iter().any(|protocol| config.alpn_protocols.contains(protocol))",
+            "offered.iter().any(|protocol| !protocol.is_empty()) || config.alpn_protocols.is_empty()",
+        ],
+        "-p carrack-engine --lib net::opening::",
+    ),
+    mutation(
+        "a ClientHello may be of any length",
+        "crates/carrack-engine/src/net/opening.rs",
+        ["if said.len() >= limits::CLIENT_HELLO_BYTES {", "if said.len() > 4 * limits::CLIENT_HELLO_BYTES {"],
+        "-p carrack-engine --lib net::opening::",
+    ),
+    mutation(
         "a node may show any key",
         "crates/carrack-engine/src/control/node_client.rs",
         ["Some(expected) if expected == pin => {}", "Some(expected) if expected.len() == pin.len() => {}"],

@@ -101,6 +101,8 @@ pub const SSH_MESSAGES: usize = 500;
 /// Connections to one port that have not yet said who they are: each is a thread and 70 KB. Beyond, the oldest of the network that has the
 /// most has to go.
 pub const UNAUTHENTICATED: usize = 1024;
+/// The first words of a TLS client (its ClientHello, and what comes with it) while it is not yet known what it wants. Browsers say 2 KB.
+pub const CLIENT_HELLO_BYTES: usize = 16 << 10;
 /// Control sessions of a node at once. While so many are there, more may prove who they are, as many as [`UNAUTHENTICATED`], and are told.
 pub const SESSIONS: usize = 1024;
 /// Blocks whose digests fit into one message about what is held.

@@ -20,7 +20,7 @@ use carrack_engine::data::hasher::BlockHasher;
 use carrack_engine::data::mac::Mac;
 use carrack_engine::data::stream::{Connection, InStream, OutStream, Protection};
 use carrack_engine::net::socket::Socket;
-use carrack_engine::net::tls::{ALPN_DATA, Key, Tls};
+use carrack_engine::net::tls::{ALPN_DATA, Key, Tls, server_config};
 use carrack_sys::file::{read_full_at, write_all_at};
 
 fn main() -> io::Result<()> {
@@ -48,7 +48,7 @@ fn main() -> io::Result<()> {
     let key = Key::generate()?;
     let pin = key.pin;
     let receiver = std::thread::spawn(move || {
-        let connection = connection(far, encrypted.then(|| Tls::server(&key)))?;
+        let connection = connection(far, encrypted.then(|| server_config(&key, &[ALPN_DATA]).and_then(Tls::server)))?;
         receive(connection, &target, blocks, digests)
     });
     send(connection(near, encrypted.then(|| Tls::client(Some(pin), &[ALPN_DATA])))?, &source, blocks, digests)?;

@@ -105,7 +105,7 @@ fn send(way: Way, socket: TcpStream, pin: [u8; 32], slices: usize) -> io::Result
 
 fn receive(way: Way, socket: TcpStream, key: &Key, slices: usize) -> io::Result<()> {
     if way == Way::Buffered {
-        let tls = ServerConnection::new(Arc::new(server_config(key)?)).map_err(io::Error::other)?;
+        let tls = ServerConnection::new(Arc::new(server_config(key, &[ALPN_DATA])?)).map_err(io::Error::other)?;
         let mut stream = rustls::StreamOwned::new(tls, socket);
         let mut slice = vec![0; SLICE_BYTES];
         for _ in 0..slices {
@@ -114,7 +114,7 @@ fn receive(way: Way, socket: TcpStream, key: &Key, slices: usize) -> io::Result<
         return Ok(());
     }
     let protection = if way == Way::Records {
-        let mut tls = Tls::server(key)?;
+        let mut tls = Tls::server(server_config(key, &[ALPN_DATA])?)?;
         tls.handshake(&socket)?;
         Protection::Tls(Box::new(tls))
     } else {

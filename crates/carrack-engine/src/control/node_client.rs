@@ -60,7 +60,10 @@ pub fn connect(
         failure(if is_unknown { ErrorCode::HostUnknown } else { ErrorCode::ConnectFailed }, Side::Link, message)
     })?;
     let (socket, tls) = shake_hands(socket, deadline).map_err(|error| {
-        failure(ErrorCode::ConnectFailed, Side::Link, format!("{node}: no TLS session: {}", describe(&error)))
+        // Said by TLS, not by the system. No other attempt mends that.
+        let is_impostor = error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none();
+        let code = if is_impostor { ErrorCode::KeyMismatch } else { ErrorCode::ConnectFailed };
+        failure(code, Side::Link, format!("{node}: no TLS session: {}", describe(&error)))
     })?;
     let pin =
         tls.peer_pin().ok_or_else(|| failure(ErrorCode::KeyMismatch, Side::Link, format!("{node}: showed no key")))?;

@@ -21,8 +21,9 @@ use carrack_core::wire::control::SessionKey;
 
 use crate::data::mac::Mac;
 use crate::data::stream::{Connection, Protection};
+use crate::net::opening::{Opened, Opening, open};
 use crate::net::socket::Socket;
-use crate::net::tls::{ALPN_DATA, ALPN_DATA_ASKED, Key, Opened, Tls};
+use crate::net::tls::{self, ALPN_DATA, ALPN_DATA_ASKED, Key, Tls};
 
 /// What a connection in the clear starts with.
 pub const CLEAR_MAGIC: [u8; 4] = *b"CRK2";
@@ -47,6 +48,19 @@ impl Wire {
     /// Over TLS, whose handshake is done, or in the clear.
     pub fn new(socket: Arc<Socket>, tls: Option<Tls>) -> Self {
         Self { socket, tls: tls.map(Box::new), early: Vec::new(), masked: false }
+    }
+
+    /// Of whoever listens, after one of the [`openings`].
+    ///
+    /// # Errors
+    /// `InvalidData` where the connection is open for something else.
+    pub fn accepted(socket: Arc<Socket>, opening: &Opening, opened: Opened) -> io::Result<Self> {
+        match (opened, opening) {
+            (Opened::Records(tls), _) => Ok(Self { tls: Some(tls), ..Self::new(socket, None) }),
+            (Opened::Clear, Opening::Clear(first)) if **first == CLEAR_MAGIC => Ok(Self::masked(socket)),
+            (Opened::Clear, Opening::Clear(first)) if **first == CLEAR_MAGIC_PLAIN => Ok(Self::new(socket, None)),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "a connection that is open for something else")),
+        }
     }
 
     /// In the clear, after [`CLEAR_MAGIC`].
@@ -85,7 +99,7 @@ impl Wire {
                 early.drain(..out.len());
                 return Ok(());
             }
-            if opened == Opened::Closed {
+            if opened == tls::Opened::Closed {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             let read = (&*self.socket).read(tls.space())?;
@@ -252,51 +266,21 @@ pub fn accept(
     tls_key: &Key,
     session: &dyn Fn(&[u8; 16]) -> Option<SessionKey>,
 ) -> io::Result<(Connection, [u8; 16])> {
-    match accept_any(socket, tls_key)? {
-        Accepted::Data(wire) => answer(wire, session),
-        Accepted::Control(..) => {
-            Err(io::Error::new(io::ErrorKind::InvalidData, "a control connection where only data is served"))
-        }
-    }
+    let openings = openings(tls_key)?;
+    let (index, opened) = open(&socket, &openings.each_ref())?;
+    answer(Wire::accepted(socket, &openings[index], opened)?, session)
 }
 
-/// What an accepted connection wants.
-pub enum Accepted {
-    /// To be a data stream.
-    Data(Wire),
-    /// To be a control connection.
-    Control(Arc<Socket>, Box<Tls>),
-}
-
-/// Finds out by the first bytes, and by ALPN, what a connection wants.
+/// How data connections open: over TLS with this key, and in the clear.
 ///
 /// # Errors
-/// Those of the socket and of TLS.
-pub fn accept_any(socket: Arc<Socket>, tls_key: &Key) -> io::Result<Accepted> {
-    let mut first = [0; 1];
-    (&*socket).read_exact(&mut first)?;
-    if first[0] == CLEAR_MAGIC[0] {
-        let mut rest = [0; 3];
-        (&*socket).read_exact(&mut rest)?;
-        return if rest == CLEAR_MAGIC[1..] {
-            Ok(Accepted::Data(Wire::masked(socket)))
-        } else if rest == CLEAR_MAGIC_PLAIN[1..] {
-            Ok(Accepted::Data(Wire::new(socket, None)))
-        } else {
-            Err(io::ErrorKind::InvalidData.into())
-        };
-    }
-    let mut tls = Tls::server(tls_key)?;
-    tls.space()[0] = first[0];
-    tls.filled(1);
-    tls.handshake(&*socket)?;
-    if matches!(tls.alpn(), Some(ALPN_DATA | ALPN_DATA_ASKED)) {
-        return Ok(Accepted::Data(Wire::new(socket, Some(tls))));
-    }
-    if tls.alpn() == Some(crate::net::tls::ALPN_CONTROL) {
-        return Ok(Accepted::Control(socket, Box::new(tls)));
-    }
-    Err(io::Error::new(io::ErrorKind::InvalidData, "the peer names no protocol that is spoken here"))
+/// When rustls refuses the configuration, which would be a bug.
+pub fn openings(key: &Key) -> io::Result<[Opening; 3]> {
+    Ok([
+        Opening::with_key(key, &[ALPN_DATA, ALPN_DATA_ASKED])?,
+        Opening::Clear(&CLEAR_MAGIC),
+        Opening::Clear(&CLEAR_MAGIC_PLAIN),
+    ])
 }
 
 #[cfg(test)]

@@ -44,21 +44,27 @@ impl Deadlines {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `work` on a socket that is cut off at the deadline.
-    pub fn guard<T>(&self, socket: &Arc<Socket>, limit: Duration, work: impl FnOnce() -> T) -> T {
-        let ticket = Ticket { deadlines: self, number: self.next.fetch_add(1, Ordering::Relaxed) as u64 };
+    /// Cuts a socket off after so long, unless the ticket is dropped before.
+    pub fn watch(self: &Arc<Self>, socket: &Arc<Socket>, limit: Duration) -> Ticket {
+        let ticket = Ticket { deadlines: Arc::clone(self), number: self.next.fetch_add(1, Ordering::Relaxed) as u64 };
         self.lock().insert(ticket.number, (Instant::now() + limit, Arc::clone(socket)));
+        ticket
+    }
+
+    /// Runs `work` on a socket that is cut off at the deadline.
+    pub fn guard<T>(self: &Arc<Self>, socket: &Arc<Socket>, limit: Duration, work: impl FnOnce() -> T) -> T {
+        let _ticket = self.watch(socket, limit);
         work()
     }
 }
 
 /// A socket's place among those that are watched; given back by a panic, too, or the socket would stay open.
-struct Ticket<'a> {
-    deadlines: &'a Deadlines,
+pub struct Ticket {
+    deadlines: Arc<Deadlines>,
     number: u64,
 }
 
-impl Drop for Ticket<'_> {
+impl Drop for Ticket {
     fn drop(&mut self) {
         self.deadlines.lock().remove(&self.number);
     }

@@ -5,6 +5,7 @@ pub mod connect;
 pub mod deadlines;
 pub mod dial_rule;
 pub mod mux;
+pub mod opening;
 pub mod pipe;
 mod records;
 pub mod socket;

@@ -324,7 +324,7 @@ mod tests {
         let (near, far) = sockets();
         let pin = key.pin;
         let server = std::thread::spawn(move || {
-            let mut tls = Tls::server(&key).unwrap();
+            let mut tls = Tls::server(server_config(&key, &[ALPN_DATA]).unwrap()).unwrap();
             tls.handshake(&far).unwrap();
             tls
         });
@@ -446,7 +446,8 @@ mod tests {
             let theirs = std::thread::spawn(move || {
                 let mut got = vec![0; expected.len()];
                 if ours_connects {
-                    let tls = ServerConnection::new(Arc::new(server_config(&theirs_key).unwrap())).unwrap();
+                    let tls =
+                        ServerConnection::new(Arc::new(server_config(&theirs_key, &[ALPN_DATA]).unwrap())).unwrap();
                     let mut stream = StreamOwned::new(tls, far);
                     stream.read_exact(&mut got).unwrap();
                     stream.conn.refresh_traffic_keys().unwrap();
@@ -467,7 +468,7 @@ mod tests {
             let mut ours = if ours_connects {
                 Tls::client(Some(key.pin), &[ALPN_DATA]).unwrap()
             } else {
-                Tls::server(&key).unwrap()
+                Tls::server(server_config(&key, &[ALPN_DATA]).unwrap()).unwrap()
             };
             ours.handshake(&near).unwrap();
             ours.records().unwrap().records_per_key = 4;

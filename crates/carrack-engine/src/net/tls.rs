@@ -176,17 +176,17 @@ pub fn nameless() -> io::Result<ServerName<'static>> {
     ServerName::try_from("carrack").map_err(io::Error::other)
 }
 
-/// How the listening side is configured.
+/// How the listening side is configured that shows this key and speaks these protocols (ALPN).
 ///
 /// # Errors
 /// When rustls refuses it, which would be a bug.
-pub fn server_config(key: &Key) -> io::Result<ServerConfig> {
+pub fn server_config(key: &Key, protocols: &[&[u8]]) -> io::Result<ServerConfig> {
     let mut config = ServerConfig::builder_with_provider(crypto_provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(io::Error::other)?
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(Arc::clone(&key.certified))));
-    config.alpn_protocols = [ALPN_CONTROL, ALPN_DATA, ALPN_DATA_ASKED].map(<[u8]>::to_vec).to_vec();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     // A sender never reads its data stream: tickets would lie there unread and turn its close into a reset.
     config.send_tls13_tickets = 0;
     config.enable_secret_extraction = true;
@@ -242,12 +242,12 @@ impl Tls {
         Ok(Self::new(Connection::Client(Box::new(connection)), Some(verifier)))
     }
 
-    /// The listening side.
+    /// The listening side, as [`server_config`] has it.
     ///
     /// # Errors
     /// When rustls refuses the configuration, which would be a bug.
-    pub fn server(key: &Key) -> io::Result<Self> {
-        let connection = UnbufferedServerConnection::new(Arc::new(server_config(key)?)).map_err(io::Error::other)?;
+    pub fn server(config: impl Into<Arc<ServerConfig>>) -> io::Result<Self> {
+        let connection = UnbufferedServerConnection::new(config.into()).map_err(io::Error::other)?;
         Ok(Self::new(Connection::Server(Box::new(connection)), None))
     }
 
@@ -300,8 +300,8 @@ impl Tls {
     /// Runs the handshake over a blocking socket, whose timeouts bound it.
     ///
     /// # Errors
-    /// Those of the socket; `PermissionDenied` when the listener shows another key than the pinned one; `InvalidData` for
-    /// whatever else is wrong with what the peer says.
+    /// Those of the socket; `PermissionDenied` when the listener shows another key than the pinned one, or one that it does not have;
+    /// `InvalidData` for whatever else is wrong with what the peer says.
     pub fn handshake(&mut self, mut socket: impl Read + Write) -> io::Result<()> {
         loop {
             let step = self.step()?;
@@ -550,6 +550,9 @@ fn encode(outgoing: &mut Vec<u8>, mut encoder: impl FnMut(&mut [u8]) -> Result<u
 
 fn tls_error(error: rustls::Error) -> io::Error {
     match error {
+        rustls::Error::InvalidCertificate(rustls::CertificateError::BadSignature) => {
+            io::Error::new(io::ErrorKind::PermissionDenied, "the listener shows a key that it does not have")
+        }
         rustls::Error::InvalidCertificate(_) => {
             io::Error::new(io::ErrorKind::PermissionDenied, "the listener shows another key than the pinned one")
         }
@@ -567,7 +570,7 @@ mod tests {
         let (near, far) = UnixStream::pair().unwrap();
         let server_key = key.clone();
         let server = std::thread::spawn(move || {
-            let mut tls = Tls::server(&server_key)?;
+            let mut tls = Tls::server(server_config(&server_key, &[ALPN_DATA])?)?;
             tls.handshake(&far)?;
             Ok(tls)
         });

@@ -1,48 +1,48 @@
 //! A node: one directory of this host, served on one TCP port to whoever shows its token.
 //!
-//! Control and data connections come to the same port and are told apart by ALPN (or, for data in the clear, by their first bytes).
-//! Each has one deadline from accept to having proved who it is, whatever it trickles, and there is a bound on how many may
-//! be unproved at once ([`crate::net::unproved`]). After that a control connection is an agent like any other, whose paths
-//! lead below the root and nowhere else.
+//! Control connections, data connections and those of other [`Door`]s come to the same port ([`port`]) and are told apart by ALPN (or, in the
+//! clear, by their first bytes). After a client has proved who it is, a control connection is an agent like any other, whose paths lead below
+//! the root and nowhere else.
 
-#![expect(clippy::disallowed_methods, reason = "the node's own files, by their paths")]
+mod door;
+mod port;
+mod secrets;
 
-use std::io::{self, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::thread::JoinHandle;
 
+use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
-use carrack_core::{limits, tuning};
 use carrack_sys::dir::{Dir, Stat};
-use data_encoding::HEXLOWER;
 
+use self::door::Arrival;
+pub use self::door::{Door, Visitor};
+use self::port::Port;
+use self::secrets::{load_key, load_token};
 use crate::agent::{self, Agent, DataPort, Environment};
-use crate::control::token::read_token;
-use crate::data::hello::{self, Accepted};
+use crate::data::hello::{self, Wire};
 use crate::data::sessions::NodeSessions;
-use crate::data::stream::Connection;
 use crate::error::{failure, io_failure};
 use crate::net::bind::bind_address;
-use crate::net::connect::tune;
-use crate::net::deadlines::Deadlines;
 use crate::net::dial_rule::{DialRule, Network};
 use crate::net::mux::MuxWriter;
+use crate::net::opening::{Opened, Opening};
 use crate::net::socket::Socket;
-use crate::net::tls::{Key, Tls};
+use crate::net::tls::{ALPN_CONTROL, Key};
 use crate::net::tls_duplex;
-use crate::net::unproved::{self, Unproved};
-use crate::stop::Stop;
+use crate::stop::{Stop, StopReason};
 use crate::storage::place::Place;
 
 /// What a node serves, and to whom.
-pub struct ServeOptions {
+#[derive(Debug)]
+pub struct NodeConfig {
     /// The directory.
     pub root: PathBuf,
-    /// Where it listens.
+    /// Where it listens; port 0 for any that is free.
     pub listen: SocketAddr,
     /// Who may come.
     pub access: Access,
@@ -52,32 +52,67 @@ pub struct ServeOptions {
     pub dial_to: Vec<Network>,
     /// Where its key is kept; made if it is not there.
     pub key_file: PathBuf,
-    /// Ends it.
+    /// Ends it, as [`NodeHandle::stop`] does.
     pub stop: Stop,
-    /// Called once, when connections are accepted.
-    pub ready: Box<dyn FnOnce(&NodeFacts) + Send>,
+    /// Other protocols on its port.
+    pub doors: Vec<Door>,
 }
 
 /// Who may come to a node.
+#[derive(Debug)]
 pub enum Access {
     /// Whoever shows what this file holds.
     TokenFile(PathBuf),
     /// Anybody.
     Anonymous,
-    /// Whoever shows what this file holds, which the node makes if it is not there.
+    /// Whoever shows a token that the node makes and keeps in this file, if it is not there yet.
     Generated(PathBuf),
 }
 
-/// What a node's users have to know.
-pub struct NodeFacts {
+/// A node that serves. It ends when the handle is dropped.
+#[derive(Debug)]
+pub struct NodeHandle {
+    address: SocketAddr,
+    fingerprint: [u8; 32],
+    token_file: Option<PathBuf>,
+    stop: Stop,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl NodeHandle {
     /// Where it listens.
-    pub address: SocketAddr,
-    /// SHA-256 of its public key.
-    pub fingerprint: [u8; 32],
-    /// Where its token is.
-    pub token_file: Option<PathBuf>,
-    /// What it serves.
-    pub root: PathBuf,
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// SHA-256 of its public key: what clients pin.
+    pub fn fingerprint(&self) -> [u8; 32] {
+        self.fingerprint
+    }
+
+    /// Where its token is; `None` where anybody may come.
+    pub fn token_file(&self) -> Option<&Path> {
+        self.token_file.as_deref()
+    }
+
+    /// Has it take no more connections, and end those that it has. Returns at once.
+    pub fn stop(&self) {
+        self.stop.request(StopReason::Cancel);
+    }
+
+    /// Waits until the node has stopped: its port is closed, and no session writes any more.
+    pub fn wait(mut self) {
+        if let Some(thread) = self.thread.take() {
+            // A panic has been told already.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for NodeHandle {
+    fn drop(&mut self) {
+        self.stop();
+    }
 }
 
 /// The directory that is served.
@@ -102,120 +137,90 @@ impl Root {
     }
 }
 
-struct Node {
+/// A node's state. Its doors share it.
+pub struct Node {
     root: Root,
     read_only: bool,
     token: Option<blake3::Hash>,
-    key: Key,
     sessions: Arc<NodeSessions>,
-    deadlines: Arc<Deadlines>,
-    unproved: Arc<Unproved>,
     controls: AtomicUsize,
-    /// The agents at work, to be ended with the node.
-    agents: Mutex<Vec<Weak<Agent>>>,
-}
-
-/// Serves until it is told to stop.
-///
-/// # Errors
-/// When the root, the key, the token or the port cannot be had.
-pub fn serve(options: ServeOptions) -> Result<(), Failure> {
-    let fail = |what: String, error: &io::Error| io_failure(Side::Command, what, error);
-    let shown = |path: &Path| carrack_core::path::display_bytes(path.as_os_str().as_encoded_bytes()).to_string();
-    let root =
-        Dir::open_ambient(&options.root).map_err(|error| fail(format!("root {}", shown(&options.root)), &error))?;
-    let key = load_key(&options.key_file).map_err(|error| fail(format!("key {}", shown(&options.key_file)), &error))?;
-    let (token, token_file) = load_token(options.access)?;
-    let listener = bind_address(options.listen)
-        .or_else(|error| without_ipv6(options.listen).map_or(Err(error), bind_address))
-        .map_err(|error| fail(format!("listen on {}", options.listen), &error))?;
-    let address = listener.local_addr().map_err(|error| fail("listen".into(), &error))?;
-    let only_who_asks = options.read_only || token.is_none();
-    let mut sessions = NodeSessions::new(address.port(), key.pin);
-    sessions.dials = DialRule { listens: address, only_who_asks, told: options.dial_to };
-    listener.set_nonblocking(true).map_err(|error| fail("listen".into(), &error))?;
-    // As long as it is sure what a relative one means.
-    let root_path = std::path::absolute(&options.root).unwrap_or_else(|_| options.root.clone());
-    (options.ready)(&NodeFacts { address, fingerprint: key.pin, token_file, root: options.root });
-    let node = Arc::new(Node {
-        root: Root { path: root_path, open: Mutex::new(Arc::new(root)) },
-        read_only: options.read_only,
-        token,
-        sessions: Arc::new(sessions),
-        key,
-        deadlines: Deadlines::start(),
-        unproved: Arc::default(),
-        controls: AtomicUsize::new(0),
-        agents: Mutex::default(),
-    });
-    while options.stop.requested().is_none() {
-        // Waits shorter than a person notices, so that a signal ends it.
-        let _ = carrack_sys::socket::wait(&listener, true, false, Some(Duration::from_millis(200)));
-        node.accept_all(&listener);
-    }
-    // What is unfinished goes: a part file that nobody will finish must not stay.
-    let agents = std::mem::take(&mut *node.agents.lock().unwrap_or_else(PoisonError::into_inner));
-    agents.iter().filter_map(Weak::upgrade).for_each(|agent| agent.leave());
-    Ok(())
+    /// The agents at work, to be ended with the node; none once it has ended.
+    agents: Mutex<Option<Vec<Weak<Agent>>>>,
 }
 
 impl Node {
-    fn accept_all(self: &Arc<Self>, listener: &TcpListener) {
-        loop {
-            let (socket, peer) = match listener.accept() {
-                Ok(accepted) => accepted,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // Out of descriptors, or gone already: whoever is served now gives some back.
-                Err(_) => return std::thread::park_timeout(Duration::from_millis(20)),
-            };
-            let Ok(control) = socket.try_clone() else {
-                continue;
-            };
-            let socket = Arc::new(Socket::Tcp(socket));
-            let place = self.unproved.admit(peer.ip(), &socket);
-            let node = Arc::clone(self);
-            // Where no more threads are to be had the connection is closed, and the node goes on.
-            let _ = std::thread::Builder::new().spawn(move || {
-                // Whoever does not prove to belong here learns nothing but that the connection ends.
-                let _ = node.meet(control, socket, place);
-            });
+    /// Listens, and serves in threads of its own.
+    ///
+    /// # Errors
+    /// When the root, the key, the token or the port cannot be had, or a door's clients could not be told from others.
+    pub fn start(config: NodeConfig) -> Result<NodeHandle, Failure> {
+        let fail = |what: String, error: &io::Error| io_failure(Side::Command, what, error);
+        let shown = |path: &Path| carrack_core::path::display_bytes(path.as_os_str().as_encoded_bytes()).to_string();
+        if let Some(door) = config.doors.iter().find(|door| !door.is_told_apart()) {
+            let message = format!("{door:?} names neither a protocol nor bytes that its clients begin with");
+            return Err(failure(ErrorCode::Usage, Side::Command, message));
         }
+        let root =
+            Dir::open_ambient(&config.root).map_err(|error| fail(format!("root {}", shown(&config.root)), &error))?;
+        let key =
+            load_key(&config.key_file).map_err(|error| fail(format!("key {}", shown(&config.key_file)), &error))?;
+        let (token, token_file) = load_token(config.access)?;
+        let listener = listen(config.listen).map_err(|error| fail(format!("listen on {}", config.listen), &error))?;
+        let address = listener.local_addr().map_err(|error| fail("listen".into(), &error))?;
+        let only_who_asks = config.read_only || token.is_none();
+        let mut sessions = NodeSessions::new(address.port(), key.pin);
+        sessions.dials = DialRule { listens: address, only_who_asks, told: config.dial_to };
+        // As long as it is sure what a relative one means.
+        let root_path = std::path::absolute(&config.root).unwrap_or(config.root);
+        let node = Arc::new(Self {
+            root: Root { path: root_path, open: Mutex::new(Arc::new(root)) },
+            read_only: config.read_only,
+            token,
+            sessions: Arc::new(sessions),
+            controls: AtomicUsize::new(0),
+            agents: Mutex::new(Some(Vec::new())),
+        });
+        let mut doors = node.own_doors(&key).map_err(|error| fail("doors".into(), &error))?;
+        doors.extend(config.doors);
+        let stop = config.stop.child();
+        let stopped = stop.clone();
+        let serve = move || {
+            let port = Port::new(doors);
+            port.serve(&listener, &stopped);
+            drop(listener);
+            node.end();
+            port.close();
+        };
+        let thread = std::thread::Builder::new().spawn(serve);
+        let thread = Some(thread.map_err(|error| fail("thread".into(), &error))?);
+        Ok(NodeHandle { address, fingerprint: key.pin, token_file, stop, thread })
     }
 
-    fn meet(self: &Arc<Self>, control: TcpStream, socket: Arc<Socket>, place: unproved::Place) -> io::Result<()> {
-        control.set_nonblocking(false)?;
-        tune(&socket);
-        let met = self.deadlines.guard(&socket, tuning::AUTHENTICATE_TIMEOUT, || {
-            match hello::accept_any(Arc::clone(&socket), &self.key)? {
-                Accepted::Data(wire) => {
-                    let (connection, id) = hello::answer(wire, &|id| self.sessions.key(id))?;
-                    Ok(Met::Data(Box::new(connection), id))
-                }
-                Accepted::Control(_, tls) => self.greet(control, tls),
-            }
+    /// The doors of control and data connections.
+    fn own_doors(self: &Arc<Self>, key: &Key) -> io::Result<Vec<Door>> {
+        let node = Arc::clone(self);
+        let control = Door::own(Opening::with_key(key, &[ALPN_CONTROL])?, move |arrival| node.control(arrival));
+        let data = hello::openings(key)?.map(|opening| {
+            let node = Arc::clone(self);
+            Door::own(opening, move |arrival| node.data(arrival))
         });
-        drop(place);
-        match met? {
-            Met::Data(connection, id) => {
-                if let Some(arrived) = self.sessions.arrived(&id) {
-                    arrived(*connection);
-                }
-            }
-            Met::Control(reader, writer, environment, session) => {
-                writer.keep_alive();
-                let agent = Agent::new(writer, *environment);
-                let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
-                agents.retain(|agent| agent.strong_count() > 0);
-                agents.push(Arc::downgrade(&agent));
-                drop(agents);
-                agent.run(reader);
-                drop(session);
-            }
+        Ok(std::iter::once(control).chain(data).collect())
+    }
+
+    fn data(&self, arrival: Arrival) -> io::Result<()> {
+        let wire = Wire::accepted(arrival.socket, &arrival.opening, arrival.opened)?;
+        let (connection, id) = hello::answer(wire, &|id| self.sessions.key(id))?;
+        drop(arrival.stranger);
+        if let Some(arrived) = self.sessions.arrived(&id) {
+            arrived(connection);
         }
         Ok(())
     }
 
-    fn greet(self: &Arc<Self>, socket: TcpStream, tls: Box<Tls>) -> io::Result<Met> {
+    fn control(self: &Arc<Self>, arrival: Arrival) -> io::Result<()> {
+        let (Opened::Records(tls), Socket::Tcp(socket)) = (arrival.opened, arrival.socket.try_clone()?) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
         let (local_address, peer_address) = agent::addresses(&socket);
         let (mut reader, out) = tls_duplex::split(socket, tls)?;
         let end = out.end();
@@ -235,13 +240,38 @@ impl Node {
             .map_err(|refusal| io::Error::new(io::ErrorKind::PermissionDenied, refusal.message))?;
         // Who has not shown a token is no session, and takes nobody's place.
         let session = Session::begin(self);
-        Ok(Met::Control(reader, writer, Box::new(environment), session))
+        drop(arrival.stranger);
+        writer.keep_alive();
+        let agent = Agent::new(writer, environment);
+        if self.remember(&agent) {
+            agent.run(reader);
+        } else {
+            agent.leave();
+        }
+        drop(session);
+        Ok(())
+    }
+
+    /// Whether the node still serves.
+    fn remember(&self, agent: &Arc<Agent>) -> bool {
+        let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(agents) = agents.as_mut() else { return false };
+        agents.retain(|agent| agent.strong_count() > 0);
+        agents.push(Arc::downgrade(agent));
+        true
+    }
+
+    /// Ends all sessions. What is unfinished goes: a part file that nobody will finish must not stay.
+    fn end(&self) {
+        let agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner).take();
+        agents.iter().flatten().filter_map(Weak::upgrade).for_each(|agent| agent.leave());
     }
 }
 
-enum Met {
-    Data(Box<Connection>, [u8; 16]),
-    Control(tls_duplex::DuplexReader, MuxWriter, Box<Environment>, Session),
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = bind_address(address).or_else(|error| without_ipv6(address).map_or(Err(error), bind_address))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
 }
 
 /// A control session, counted while it exists.
@@ -265,56 +295,4 @@ impl Drop for Session {
 /// "Everywhere" on a host that has no IPv6.
 fn without_ipv6(listen: SocketAddr) -> Option<SocketAddr> {
     (listen.ip() == Ipv6Addr::UNSPECIFIED).then(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, listen.port())))
-}
-
-/// The node's key: read from its file, or made and kept there.
-fn load_key(path: &Path) -> io::Result<Key> {
-    match std::fs::read(path) {
-        Ok(_) if std::fs::metadata(path)?.permissions().mode() & 0o077 != 0 => {
-            Err(io::Error::new(io::ErrorKind::PermissionDenied, "others can read it: make a new one, or chmod 600 it"))
-        }
-        Ok(pkcs8) => Key::from_pkcs8(&pkcs8),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let key = Key::generate()?;
-            write_private(path, key.pkcs8())?;
-            Ok(key)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-fn load_token(access: Access) -> Result<(Option<blake3::Hash>, Option<PathBuf>), Failure> {
-    let path = match access {
-        Access::Anonymous => return Ok((None, None)),
-        Access::TokenFile(path) => path,
-        Access::Generated(path) => {
-            if !path.exists() {
-                let mut random = [0; 32];
-                let made = carrack_sys::host::random_bytes(&mut random)
-                    .and_then(|()| write_private(&path, format!("{}\n", HEXLOWER.encode(&random)).as_bytes()));
-                made.map_err(|error| io_failure(Side::Command, format!("token {}", path.display()), &error))?;
-            }
-            path
-        }
-    };
-    let token = read_token(&path)?;
-    if token.reveal().len() < 16 {
-        let message = format!(
-            "token file {}: a token of {} characters can be guessed; take 32 random ones",
-            path.display(),
-            token.reveal().len()
-        );
-        return Err(failure(ErrorCode::Usage, Side::Command, message));
-    }
-    Ok((Some(blake3::hash(token.reveal().as_bytes())), Some(path)))
-}
-
-/// Writes a new file that nobody else can read.
-fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if let Some(directory) = path.parent() {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    }
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }

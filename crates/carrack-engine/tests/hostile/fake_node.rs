@@ -17,8 +17,9 @@ use carrack_engine::context::Context;
 use carrack_engine::data::hello;
 use carrack_engine::data::stream::{Connection, OutStream};
 use carrack_engine::net::mux::MuxWriter;
+use carrack_engine::net::opening::{Opened, Opening, open};
 use carrack_engine::net::socket::Socket;
-use carrack_engine::net::tls::{Key, Tls};
+use carrack_engine::net::tls::{ALPN_CONTROL, Key, Tls};
 use carrack_engine::net::tls_duplex::{self, DuplexReader};
 
 use crate::sandbox::Sandbox;
@@ -112,10 +113,11 @@ impl FakeNode {
 
 /// The next control connection. Data connections of the conversation before it may still be waiting.
 fn accept_control(listener: &TcpListener, key: &Key) -> (TcpStream, Box<Tls>) {
+    let control = Opening::with_key(key, &[ALPN_CONTROL]).unwrap();
     loop {
         let socket = listener.accept().unwrap().0;
         let shared = Arc::new(Socket::Tcp(socket.try_clone().unwrap()));
-        if let Ok(hello::Accepted::Control(_, tls)) = hello::accept_any(shared, key) {
+        if let Ok((_, Opened::Records(tls))) = open(&shared, &[&control]) {
             return (socket, tls);
         }
     }

@@ -15,6 +15,7 @@ use carrack_engine::context::Context;
 use carrack_engine::data::stream::InStream;
 use carrack_engine::error::failure;
 use carrack_engine::files::Files;
+use carrack_engine::net::tls::{ALPN_CONTROL, Tls, server_config};
 
 use crate::fake_node::{Conversation, FakeNode, pull, pull_with, push};
 use crate::sandbox::{Sandbox, hostile_paths};
@@ -391,7 +392,7 @@ fn nodes_that_are_none() {
     }
     // Another key than the one typed.
     let mut node = FakeNode::raw(|socket, key| {
-        let mut tls = carrack_engine::net::tls::Tls::server(&key).unwrap();
+        let mut tls = Tls::server(server_config(&key, &[ALPN_CONTROL]).unwrap()).unwrap();
         let _ = tls.handshake(&carrack_engine::net::socket::Socket::Tcp(socket));
     });
     node.node.pin = Some([7; 32]);

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use carrack_core::path::display_bytes;
 use carrack_core::pin::format_pin;
 use carrack_engine::net::dial_rule::Network;
-use carrack_engine::node::{Access, NodeFacts, ServeOptions, serve};
+use carrack_engine::node::{Access, Node, NodeConfig};
 use clap::{ArgAction, Command};
 use serde_json::json;
 
@@ -66,8 +66,8 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let listen = flags.get(&LISTEN)?;
     let json = flags.has(&JSON);
     let anonymous = flags.has(&ANONYMOUS);
-    let options = ServeOptions {
-        root,
+    let config = NodeConfig {
+        root: root.clone(),
         listen: listen.unwrap_or(SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), DEFAULT_PORT)),
         access: match path(&TOKEN_FILE)? {
             // A flag outweighs the environment, where the token file may come from.
@@ -79,13 +79,30 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         dial_to: flags.all(&DIAL_TO)?,
         key_file: path(&KEY_FILE)?.unwrap_or_else(|| state_directory().join("node.key")),
         stop: stop(),
-        ready: Box::new(move |facts| announce(facts, anonymous, json)),
+        doors: Vec::new(),
     };
-    serve(options)?;
+    let node = Node::start(config)?;
+    let facts = Facts {
+        address: node.address(),
+        fingerprint: node.fingerprint(),
+        token_file: node.token_file().map(Path::to_path_buf),
+        root,
+    };
+    announce(&facts, anonymous, json);
+    node.wait();
     Ok(exit::DONE)
 }
 
-fn announce(facts: &NodeFacts, anonymous: bool, as_json: bool) {
+/// What the node's users have to know.
+struct Facts {
+    address: SocketAddr,
+    /// SHA-256 of its public key.
+    fingerprint: [u8; 32],
+    token_file: Option<PathBuf>,
+    root: PathBuf,
+}
+
+fn announce(facts: &Facts, anonymous: bool, as_json: bool) {
     let mut out = Lines::stdout(true);
     if as_json {
         out.json(&objects::object("serving", SystemTime::now(), fields(facts, anonymous)));
@@ -99,7 +116,7 @@ fn announce(facts: &NodeFacts, anonymous: bool, as_json: bool) {
     }
 }
 
-fn fields(facts: &NodeFacts, anonymous: bool) -> serde_json::Value {
+fn fields(facts: &Facts, anonymous: bool) -> serde_json::Value {
     let path = |path: &Path| objects::with_path(json!({}), path.as_os_str().as_bytes());
     json!({
         "address": facts.address.to_string(),
@@ -111,7 +128,7 @@ fn fields(facts: &NodeFacts, anonymous: bool) -> serde_json::Value {
     })
 }
 
-fn lines(facts: &NodeFacts, anonymous: bool, host: &str) -> Vec<String> {
+fn lines(facts: &Facts, anonymous: bool, host: &str) -> Vec<String> {
     let fingerprint = format!("#{}", format_pin(&facts.fingerprint));
     let shown = |path: &Path| display_bytes(path.as_os_str().as_bytes()).to_string();
     let (token, flag) = match &facts.token_file {
@@ -164,8 +181,8 @@ mod tests {
     use super::*;
     use crate::cli::location::parse_location;
 
-    fn facts(address: &str, token_file: Option<&str>) -> NodeFacts {
-        NodeFacts {
+    fn facts(address: &str, token_file: Option<&str>) -> Facts {
+        Facts {
             address: address.parse().expect("an address"),
             fingerprint: [0xab; 32],
             token_file: token_file.map(PathBuf::from),

@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use carrack_core::wire::mux::{Channel, HEADER_BYTES, decode_header, encode_header};
-use carrack_engine::net::tls::{ALPN_CONTROL, Key, Opened, Tls};
+use carrack_engine::net::tls::{ALPN_CONTROL, Key, Opened, Tls, server_config};
 
 /// Longer than anything takes on the slowest machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,7 +24,7 @@ impl Speaker {
 
     /// Takes a command's connection, as a node with this key.
     pub fn accept(socket: TcpStream, key: &Key) -> io::Result<Self> {
-        Self::begin(socket, Tls::server(key)?)
+        Self::begin(socket, Tls::server(server_config(key, &[ALPN_CONTROL])?)?)
     }
 
     fn begin(socket: TcpStream, mut tls: Tls) -> io::Result<Self> {

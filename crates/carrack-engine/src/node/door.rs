@@ -1,0 +1,203 @@
+//! Doors: other protocols on a node's port.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use crate::net::opening::{Opened, Opening};
+use crate::net::socket::Socket;
+use crate::net::{deadlines, unproved};
+
+/// A protocol that a node's port serves beside the node's own. Clients say first which one they want, by TLS' ALPN or by the first bytes; each
+/// door has its own TLS configuration, so its own certificate.
+///
+/// A client at a door is a stranger like any other client of the port: until [`Visitor::admit`] it counts among the connections that have proved
+/// nothing, of which a network has a limited number, and it is cut off 10 s after it connected, whatever it has said by then.
+pub struct Door {
+    pub(super) opening: Opening,
+    /// Not the node's own: its connections end with the node, and nothing else ends them.
+    pub(super) serves_guests: bool,
+    pub(super) serve: Box<dyn Fn(Arrival) -> io::Result<()> + Send + Sync>,
+}
+
+impl Door {
+    /// A door for TLS clients that name one of `config.alpn_protocols`. rustls decides by `config` alone about versions and certificates. A
+    /// client that names several protocols gets the door that comes first; the node's own come before all others.
+    ///
+    /// `serve` gets each client once the TLS handshake is done, in a thread of its own, and the connection lasts until it returns. How many
+    /// admitted clients there may be at once, and for how long, is its own to bound.
+    pub fn tls(config: Arc<ServerConfig>, serve: impl Fn(&mut Visitor) + Send + Sync + 'static) -> Self {
+        Self::new(Opening::Tls(config), serve)
+    }
+
+    /// A door for clients that begin with these bytes, which are not empty, in the clear. `serve` gets each, as with [`Door::tls`], once these
+    /// bytes have been read.
+    pub fn clear(first: &'static [u8], serve: impl Fn(&mut Visitor) + Send + Sync + 'static) -> Self {
+        Self::new(Opening::Clear(first), serve)
+    }
+
+    /// One of the node's own.
+    pub(super) fn own(opening: Opening, serve: impl Fn(Arrival) -> io::Result<()> + Send + Sync + 'static) -> Self {
+        Self { opening, serves_guests: false, serve: Box::new(serve) }
+    }
+
+    fn new(opening: Opening, serve: impl Fn(&mut Visitor) + Send + Sync + 'static) -> Self {
+        let serve = move |arrival: Arrival| {
+            let mut visitor = Visitor::new(arrival)?;
+            serve(&mut visitor);
+            visitor.close();
+            Ok(())
+        };
+        Self { opening, serves_guests: true, serve: Box::new(serve) }
+    }
+
+    /// Whether any client could be told from all others by it.
+    pub(super) fn is_told_apart(&self) -> bool {
+        match &self.opening {
+            Opening::Clear(first) => !first.is_empty(),
+            Opening::Tls(config) | Opening::Records(config) => !config.alpn_protocols.is_empty(),
+        }
+    }
+}
+
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Door").field("opening", &self.opening).finish_non_exhaustive()
+    }
+}
+
+/// A connection that is open for a door's protocol, from a client that has proved nothing.
+pub(super) struct Arrival {
+    pub socket: Arc<Socket>,
+    pub opened: Opened,
+    /// The opening that the client has chosen.
+    pub opening: Opening,
+    pub peer: SocketAddr,
+    pub stranger: Stranger,
+}
+
+/// While it exists, its connection counts among those that have proved nothing, and is cut off at its deadline.
+pub(super) struct Stranger {
+    pub _deadline: deadlines::Ticket,
+    pub _place: unproved::Place,
+}
+
+/// A client at a door: what it says is read from it, and what it is told is written to it. Reads and writes block.
+pub struct Visitor {
+    stream: Stream,
+    peer: SocketAddr,
+    stranger: Option<Stranger>,
+}
+
+enum Stream {
+    Clear(SharedSocket),
+    Tls(Box<StreamOwned<ServerConnection, SharedSocket>>),
+}
+
+/// What the node ends when it stops.
+struct SharedSocket(Arc<Socket>);
+
+impl Visitor {
+    fn new(arrival: Arrival) -> io::Result<Self> {
+        let socket = SharedSocket(arrival.socket);
+        let stream = match arrival.opened {
+            Opened::Clear => Stream::Clear(socket),
+            Opened::Tls(connection) => Stream::Tls(Box::new(StreamOwned::new(*connection, socket))),
+            Opened::Records(_) => return Err(io::ErrorKind::InvalidInput.into()),
+        };
+        Ok(Self { stream, peer: arrival.peer, stranger: Some(arrival.stranger) })
+    }
+
+    /// Where it comes from.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// The ALPN protocol that was agreed on; none in the clear.
+    pub fn alpn(&self) -> Option<&[u8]> {
+        match &self.stream {
+            Stream::Clear(_) => None,
+            Stream::Tls(stream) => stream.conn.alpn_protocol(),
+        }
+    }
+
+    /// It has proved who it is: it counts no more among the strangers, and may stay for as long as the door serves it.
+    pub fn admit(&mut self) {
+        self.stranger = None;
+    }
+
+    /// Bounds how long one read or write may wait; `None` for ever.
+    ///
+    /// # Errors
+    /// Those of the system call.
+    pub fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.socket().0.set_timeout(timeout)
+    }
+
+    fn socket(&self) -> &SharedSocket {
+        match &self.stream {
+            Stream::Clear(socket) => socket,
+            Stream::Tls(stream) => &stream.sock,
+        }
+    }
+
+    /// Tells the client that nothing more comes, so that it can tell this end from a connection that was cut.
+    fn close(&mut self) {
+        if let Stream::Tls(stream) = &mut self.stream {
+            stream.conn.send_close_notify();
+        }
+        // A client that has gone needs no goodbye.
+        let _ = self.flush();
+    }
+}
+
+impl fmt::Debug for Visitor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Visitor").field("peer", &self.peer).finish_non_exhaustive()
+    }
+}
+
+impl Read for Visitor {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &mut self.stream {
+            Stream::Clear(socket) => socket.read(buffer),
+            Stream::Tls(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Visitor {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.stream {
+            Stream::Clear(socket) => socket.write(bytes),
+            Stream::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.stream {
+            Stream::Clear(socket) => socket.flush(),
+            Stream::Tls(stream) => stream.flush(),
+        }
+    }
+}
+
+impl Read for SharedSocket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&*self.0).read(buffer)
+    }
+}
+
+impl Write for SharedSocket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&*self.0).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
