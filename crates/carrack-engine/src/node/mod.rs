@@ -1,6 +1,6 @@
 //! A node: one directory of this host, served on one TCP port to whoever shows its token.
 //!
-//! Control connections, data connections and those of other [`Door`]s come to the same port ([`port`]) and are told apart by ALPN (or, in the
+//! Control connections, data connections and those of other [`Door`]s come to the same port (`port`) and are told apart by ALPN (or, in the
 //! clear, by their first bytes). After a client has proved who it is, a control connection is an agent like any other, whose paths lead below
 //! the root and nowhere else.
 
