@@ -90,8 +90,13 @@ pub struct Limit {
 impl Limit {
     /// What it is and how much, for a sentence.
     pub fn words(&self) -> String {
+        format!("{} ({})", self.stage.meaning(), self.amount())
+    }
+
+    /// How much, for a sentence.
+    pub fn amount(&self) -> String {
         let of = if self.stage == Stage::Reader { "the time" } else { "the streams' time" };
-        format!("{} ({:.0} % of {of})", self.stage.meaning(), self.share * 100.0)
+        format!("{:.0} % of {of}", self.share * 100.0)
     }
 }
 

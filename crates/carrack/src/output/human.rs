@@ -1,7 +1,7 @@
 //! What a person is told: events and the report of a copy as lines of text. Only text is made here; `Screen` and `Log`
 //! put it somewhere.
 
-use carrack_core::pace::limit::Limit;
+use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::Change;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{
@@ -204,7 +204,11 @@ fn streams(change: &Change) -> String {
 }
 
 fn limited(limit: Limit) -> String {
-    format!("limited by: {}", limit.words())
+    match limit.stage {
+        // Known to the user by its flag.
+        Stage::RateLimit => format!("limited by: --bwlimit ({})", limit.amount()),
+        _ => format!("limited by: {}", limit.words()),
+    }
 }
 
 fn resumed(report: &Report) -> Option<String> {

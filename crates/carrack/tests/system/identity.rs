@@ -248,8 +248,10 @@ fn change_behind(sandbox: &Sandbox, name: &str) {
     let (stored, seen) = (sandbox.path("stored").join(name), sandbox.path("disk").join(name));
     let before = fs::metadata(&stored).unwrap();
     let changed: Vec<u8> = fs::read(&stored).unwrap().iter().map(|byte| byte ^ 0x55).collect();
-    fs::write(&stored, changed).unwrap();
-    File::options().write(true).open(&stored).unwrap().set_modified(before.modified().unwrap()).unwrap();
+    // In place: it is never shorter, not even for a moment.
+    let file = File::options().write(true).open(&stored).unwrap();
+    file.write_all_at(&changed, 0).unwrap();
+    file.set_modified(before.modified().unwrap()).unwrap();
     let ctime = |path: &Path| fs::metadata(path).map(|meta| (meta.ctime(), meta.ctime_nsec())).unwrap();
     let was = (before.ctime(), before.ctime_nsec());
     assert!(ctime(&stored) != was && ctime(&seen) == was, "{name}: the change must not be seen yet");

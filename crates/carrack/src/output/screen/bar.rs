@@ -18,7 +18,8 @@ pub struct Bar(ProgressBar);
 impl Bar {
     /// A bar on a terminal; `None` where standard error is none, or one that cannot draw.
     pub fn on_terminal() -> Option<Self> {
-        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        // A terminal that nobody names may not understand what moves the cursor.
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let draws = io::stderr().is_terminal() && !dumb;
         draws.then(Self::new)
     }
