@@ -112,7 +112,7 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "a source that ends early leaves the destination waiting",
         "crates/carrack-engine/src/copy/watch.rs",
-        ["ends.destination.ask(Ask::Cancel(Empty {}))?;", "heard = now;"],
+        ["ends.destination.ask(Ask::Cancel)?;", "heard = now;"],
         "-p carrack-engine --test hostile server::",
     ),
     mutation(
@@ -307,7 +307,7 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "a directory that is mounted elsewhere is another one",
         "crates/carrack-engine/src/copy/resolve.rs",
-        ["one.inode != 0 && kind(one)", "one.inode == 0 && kind(one)"],
+        ["one.inode != 0 && one.kind", "one.inode == 0 && one.kind"],
         "-p carrack --test system torn::a_copy",
     ),
     mutation(
@@ -319,7 +319,10 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "an older end may have sources with the same names",
         "crates/carrack-engine/src/copy/open.rs",
-        ["plan.sink != 0 || source.version().finds_overlaps()", "plan.sink != 0 || source.version() >= Version::V1"],
+        [
+            "plan.sink != Sink::Files || source.version().finds_overlaps()",
+            "plan.sink != Sink::Files || source.version() >= Version::V1",
+        ],
         "-p carrack-engine --test hostile version1::sources",
     ),
     mutation(
@@ -609,7 +612,7 @@ const MUTATIONS: &[Mutation] = &[
         "a list of known nodes that cannot be read is an empty one",
         "crates/carrack-engine/src/control/known_nodes.rs",
         [
-            "let pins = parse(&text).map_err(|why| unusable(&path, &why))?;",
+            "let pins = parse(&text).map_err(|why| unusable(&self.path, &why))?;",
             "let pins = parse(&text).unwrap_or_default();",
         ],
         KNOWN_NODES,
@@ -638,7 +641,7 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "a host is dialled at any port that it names",
         "crates/carrack-engine/src/copy/connect.rs",
-        ["ok().filter(|port| (low..=high).contains(port))", "ok().filter(|_| low <= high)"],
+        ["Some(told).filter(|port| (low..=high).contains(port))", "Some(told).filter(|_| low <= high)"],
         "-p carrack-engine --lib copy::connect::",
     ),
     mutation(
