@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
-"""Tables and a chart from raw.jsonl: `report.py [DIRECTORY]`. Each workload is shown as the latest session measured it."""
+"""Tables, a chart of all and the README's picture from raw.jsonl: `report.py [DIRECTORY]`.
+
+Each workload is shown as the latest session measured it.
+"""
 import html
 import json
 import pathlib
 import statistics
 import sys
+
+import picture
 
 
 def spread(values, digits=2):
@@ -184,7 +189,9 @@ def report(out, workloads=None):
         if workloads is None or workload in workloads:
             print("\n" + text, end="")
     if results:
-        (out / "summary.svg").write_text(chart(results))
+        (out / "all.svg").write_text(chart(results))
+        if drawn := picture.picture(results):
+            (out / "summary.svg").write_text(drawn)
 
 
 if __name__ == "__main__":
