@@ -27,7 +27,10 @@ pub const NAME_BYTES: usize = 255;
 pub const LINK_TARGET_BYTES: usize = 4096;
 /// Text of an error from the peer, in bytes.
 pub const ERROR_TEXT_BYTES: usize = 2048;
-/// Notes for a person that wait for whoever shows them: each has at most [`ERROR_TEXT_BYTES`], or is a line of ssh's.
+/// What a copy has told and its reader has not taken yet, in bytes: then the copy waits. As much again may be in the reader's hands. It is
+/// as much as a pipe holds: a command whose output nobody reads should not have finished long ago.
+pub const EVENT_BYTES: usize = 64 << 10;
+/// Notes for a person that wait while an end is opened: each has at most [`ERROR_TEXT_BYTES`], or is a line of ssh's.
 pub const NOTES_WAITING: usize = 64;
 /// Smallest block, in bytes: BLAKE3 hashes several kilobytes at once, and a block's bookkeeping must stay far below its bytes.
 pub const BLOCK_BYTES_MIN: u32 = 64 << 10;

@@ -6,6 +6,8 @@ mod begin;
 mod connect;
 mod dry_run;
 mod ends;
+mod events;
+mod handle;
 mod held_back;
 mod open;
 mod resolve;
@@ -13,12 +15,11 @@ mod streams;
 mod tune;
 mod watch;
 
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Event, Failure, Report};
-use carrack_core::request::{CopyRequest, Encrypt, LinkKind, LinkSet, MainDigest, Verify};
+use carrack_core::request::{CopyOptions, CopyRequest, Encrypt, LinkKind, LinkSet, MainDigest, Verify};
 use carrack_core::wire::control::{Ask, SessionKey, Sink};
 use carrack_core::wire::expected::Expected;
 
@@ -28,13 +29,13 @@ use crate::stop::Until;
 use attempts::{Attempts, jittered};
 use connect::Connecting;
 use ends::Ends;
+use events::Events;
+pub use handle::{Copy, Handle};
 use held_back::HeldBack;
 use open::check_overlaps;
 use resolve::Plan;
 use streams::Streams;
 use tune::Tune;
-
-type Observer<'a> = &'a (dyn Fn(Event) + Send + Sync);
 
 /// What is said where a source may grow, unless it is read twice.
 const GROWING: &str = "with --allow-growing a source that is overwritten in place, not appended to, is not noticed; --verify source \
@@ -58,51 +59,45 @@ fn forgeable(request: &CopyRequest) -> Option<String> {
     })
 }
 
-/// Carries out a request. Failures of items are in the report, and so is the error that ended the whole early, if one did.
-pub fn copy(request: &CopyRequest, context: &Context, observer: Observer<'_>) -> Report {
-    let start = Instant::now();
-    let options = &request.options;
-    let mut report = Report {
+/// What is known of a copy before it has begun.
+fn new_report(options: &CopyOptions) -> Report {
+    Report {
         verify: Some(options.verify),
         digest: options.digest.main,
         encrypt: Some(options.encrypt),
         durability: Some(options.durability),
         ..Report::default()
+    }
+}
+
+/// Carries out a request. Failures of items are in the report, and so is the error that ended the whole early, if
+/// one did.
+fn run(request: &CopyRequest, context: &Context, events: &Arc<Events>, start: Instant, until: Until) -> Report {
+    let options = &request.options;
+    let mut report = new_report(options);
+    // Notes come from the threads that read ssh's messages, too. One that still waits for a host when the run has ended tells nobody.
+    let telling = Arc::clone(events);
+    let note: Note = Arc::new(move |text| telling.tell(Event::Note(text)));
+    let mut copying = Copying {
+        request,
+        context,
+        events,
+        note,
+        inbox: Inbox::default(),
+        report: &mut report,
+        plan: None,
+        key: SessionKey { id: [0; 16], secret: [0; 32], encrypt: options.encrypt },
+        attempts: Attempts::new(options, start),
+        until,
+        session: 0,
+        spent: None,
+        furthest: (0, 0),
+        held_back: HeldBack::new(Instant::now()),
+        tune: None,
+        found: None,
+        expected: Expected::default(),
     };
-    let result = std::thread::scope(|scope| {
-        // Notes come from the threads that read ssh's messages; they are handed on from here, in order. A thread that still waits for
-        // a host when the run has ended must not hold it up: its notes go nowhere.
-        let (sender, notes) = mpsc::sync_channel::<String>(limits::NOTES_WAITING);
-        scope.spawn(move || notes.iter().for_each(|text| observer(Event::Note(text))));
-        let sender = Arc::new(Mutex::new(Some(sender)));
-        let lock = |sender: &Mutex<Option<mpsc::SyncSender<String>>>| {
-            sender.lock().unwrap_or_else(PoisonError::into_inner).clone()
-        };
-        let notes = Arc::clone(&sender);
-        let note: Note = Arc::new(move |text| drop(lock(&notes).map(|notes| notes.send(text))));
-        let mut copying = Copying {
-            request,
-            context,
-            observer,
-            note,
-            inbox: Inbox::default(),
-            report: &mut report,
-            plan: None,
-            key: SessionKey { id: [0; 16], secret: [0; 32], encrypt: options.encrypt },
-            attempts: Attempts::new(options, start),
-            until: Until::new(context.stop.clone(), options.deadline.and_then(|deadline| start.checked_add(deadline))),
-            session: 0,
-            spent: None,
-            furthest: (0, 0),
-            held_back: HeldBack::new(Instant::now()),
-            tune: None,
-            found: None,
-            expected: Expected::default(),
-        };
-        let result = copying.run();
-        sender.lock().unwrap_or_else(PoisonError::into_inner).take();
-        result
-    });
+    let result = copying.run();
     report.error = result.err();
     report.elapsed = start.elapsed();
     report
@@ -112,7 +107,7 @@ pub fn copy(request: &CopyRequest, context: &Context, observer: Observer<'_>) ->
 struct Copying<'a> {
     request: &'a CopyRequest,
     context: &'a Context,
-    observer: Observer<'a>,
+    events: &'a Events,
     note: Note,
     inbox: Inbox,
     report: &'a mut Report,
@@ -168,7 +163,7 @@ impl Copying<'_> {
         self.report.faults.sessions_lost += 1;
         let pause = jittered(longest);
         let over = Instant::now() + pause;
-        (self.observer)(Event::SessionLost { failure: why.clone(), attempt, pause });
+        self.events.tell(Event::SessionLost { failure: why.clone(), attempt, pause });
         while Instant::now() < over {
             self.until.check().map_err(|error| after(error, &why))?;
             let left = over.saturating_duration_since(Instant::now());
@@ -207,7 +202,7 @@ impl Copying<'_> {
             None => {
                 let plan = resolve::resolve(self.request, ends, &mut self.inbox, &self.note)?;
                 let sources = self.request.sources.iter().map(ToString::to_string).collect();
-                (self.observer)(Event::Resolved { sources, targets: plan.shown.clone() });
+                self.events.tell(Event::Resolved { sources, targets: plan.shown.clone() });
                 plan
             }
         };
@@ -221,7 +216,7 @@ impl Copying<'_> {
         self.check_versions(ends)?;
         check_overlaps(&plan, &ends.source)?;
         let told = forgeable(self.request).filter(|_| self.session == 0 && !ends.are_here());
-        told.into_iter().for_each(|note| (self.observer)(Event::Note(note)));
+        told.into_iter().for_each(|note| self.events.tell(Event::Note(note)));
         self.report.durable = (plan.sink == Sink::Files).then_some(false);
         ends.source.introduce(&ends.destination);
         let begun = self.begin_receiving(&plan, ends)?;
@@ -235,9 +230,9 @@ impl Copying<'_> {
         }
         let link = link.finish(self.found, ends, &mut self.inbox)?;
         self.attempts.linked();
-        (self.observer)(Event::Linked(link.report.clone()));
+        self.events.tell(Event::Linked(link.report.clone()));
         if self.request.options.allow_growing && self.request.options.verify != Verify::Source && self.session == 0 {
-            (self.observer)(Event::Note(GROWING.to_owned()));
+            self.events.tell(Event::Note(GROWING.to_owned()));
         }
         self.report.link = Some(link.report.clone());
         let moving = Instant::now();

@@ -65,7 +65,7 @@ impl Copying<'_> {
             _ => return Err(failure(ErrorCode::Internal, Side::Command, "an end was not opened")),
         };
         for sent in [&source, &destination].into_iter().filter_map(|end| end.program_sent.as_ref()) {
-            (self.observer)(Event::ProgramSent(sent.clone()));
+            self.events.tell(Event::ProgramSent(sent.clone()));
         }
         let mut ends = Ends { source, destination };
         let asked = self.ask_early(&mut ends);

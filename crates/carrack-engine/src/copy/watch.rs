@@ -102,13 +102,13 @@ impl Copying<'_> {
             Tell::Failed(refusal) => return Err(name_end(ends, end, refusal)),
             Tell::Progress(progress) if end == EndId::Source => {
                 self.advanced(&progress, streams);
-                (self.observer)(Event::Progress(progress));
+                self.events.tell(Event::Progress(progress));
             }
             Tell::Stages(stages) => {
                 let change = self.tune.as_mut().and_then(|tune| tune.told(end, stages, streams));
                 change.into_iter().for_each(|change| self.streams_change(change));
                 let note = self.held_back.told(end, stages.times, self.furthest.1, Instant::now());
-                note.into_iter().for_each(|note| (self.observer)(Event::Note(note)));
+                note.into_iter().for_each(|note| self.events.tell(Event::Note(note)));
                 // Within a process there is none: each side then waits for the other's turn on the processors.
                 let memory = self.report.link.as_ref().is_some_and(|link| link.kind == LinkKind::Memory);
                 let overall = self.held_back.overall();
@@ -130,7 +130,7 @@ impl Copying<'_> {
     fn streams_change(&mut self, change: Change) {
         self.found = self.tune.as_ref().map(Tune::best);
         self.report.link.iter_mut().for_each(|link| link.streams = change.streams);
-        (self.observer)(Event::Streams(change));
+        self.events.tell(Event::Streams(change));
     }
 
     fn advanced(&mut self, progress: &Progress, streams: &mut Streams) {
@@ -160,7 +160,7 @@ impl Copying<'_> {
         }
         // Whoever reads of it may be slow: that is waited for here.
         let began = Instant::now();
-        (self.observer)(Event::Item(item));
+        self.events.tell(Event::Item(item));
         self.held_back.read_in(began.elapsed());
     }
 

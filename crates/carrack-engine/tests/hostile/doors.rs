@@ -13,6 +13,7 @@ use carrack_core::location::{Location, NodeAddress};
 use carrack_core::report::ErrorCode;
 use carrack_core::request::{CopyOptions, CopyRequest};
 use carrack_engine::context::Context;
+use carrack_engine::copy::Copy;
 use carrack_engine::node::{Access, Door, Node, NodeConfig, NodeHandle, Visitor};
 use carrack_engine::standard::Standard;
 use rustls::crypto::aws_lc_rs;
@@ -161,22 +162,21 @@ fn door_serves_web_client_while_a_copy_runs_on_its_port() {
         options: CopyOptions { retries: 0, ..CopyOptions::default() },
     };
     let context = Context { standard, ..Context::default() };
-    let copying = std::thread::Builder::new().name("copy".into());
-    let copying = copying.spawn(move || carrack_engine::copy::copy(&request, &context, &|_| {})).unwrap();
+    let copying = Copy::start(request, &context);
     let (first, rest) = content.split_at(6 << 20);
     writer.write_all(first).unwrap();
     until_unfinished(root.path(), 1 << 20);
     // Now the copy waits for its source.
     let page = curl(&certificate, node.address(), &[]);
     assert_eq!((page.status.code(), page.stdout.as_slice()), (Some(0), BODY.as_bytes()), "{page:?}");
-    assert!(!copying.is_finished() && !root.path().join("f").exists());
+    assert!(!copying.has_ended() && !root.path().join("f").exists());
     assert_eq!(*met.lock().unwrap(), [("127.0.0.1".to_owned(), Some(b"http/1.1".to_vec()))]);
     // A client that speaks nothing that is served here is told so.
     let stranger = curl(&certificate, node.address(), &["--no-alpn"]);
     assert_eq!(stranger.status.code(), Some(35), "{stranger:?}");
     writer.write_all(rest).unwrap();
     drop(writer);
-    let report = copying.join().unwrap();
+    let report = copying.wait();
     assert_eq!(report.error, None);
     assert!(std::fs::read(root.path().join("f")).unwrap() == content);
     assert_eq!(met.lock().unwrap().len(), 1);

@@ -14,6 +14,7 @@ use carrack_core::wire::control::raw::*;
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::peer::PeerMessage;
 use carrack_engine::context::Context;
+use carrack_engine::copy::Copy;
 use carrack_engine::data::hello;
 use carrack_engine::data::stream::{Connection, OutStream};
 use carrack_engine::net::mux::MuxWriter;
@@ -276,5 +277,5 @@ fn copy(source: Location, destination: Location, options: CopyOptions) -> Report
     options.source.reach.connect_timeout = PATIENCE;
     options.destination.reach.connect_timeout = PATIENCE;
     let request = CopyRequest { sources: vec![source], destination, options };
-    carrack_engine::copy::copy(&request, &Context::default(), &|_| {})
+    Copy::start(request, &Context::default()).wait()
 }

@@ -12,6 +12,7 @@ use carrack_core::wire::frame::{ENTRY_HEADER_BYTES, HEADER_BYTES, Header, TRAILE
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::peer::{Answer, ItemResult, PeerMessage, QueryItem};
 use carrack_engine::context::Context;
+use carrack_engine::copy::Copy;
 use carrack_engine::data::stream::InStream;
 use carrack_engine::error::failure;
 use carrack_engine::files::Files;
@@ -144,7 +145,7 @@ fn each_node_is_shown_its_own_token_and_no_other() {
             ..CopyOptions::default()
         };
         let request = CopyRequest { sources: vec![from.at("/f")], destination: to.at("/"), options };
-        let report = carrack_engine::copy::copy(&request, &Context::default(), &|_| {});
+        let report = Copy::start(request, &Context::default()).wait();
         assert_eq!(report.error.map(|error| error.code), Some(ErrorCode::AuthenticationFailed));
         from.join();
         to.join();
@@ -194,7 +195,7 @@ fn a_listener_does_not_aim_the_dialer() {
         }
     });
     let request = CopyRequest { sources: vec![from.at("/f")], destination: to.at("/there"), options: once() };
-    assert!(carrack_engine::copy::copy(&request, &Context::default(), &|_| {}).error.is_some());
+    assert!(Copy::start(request, &Context::default()).wait().error.is_some());
     assert_eq!(addresses.recv().unwrap(), [name]);
     from.join();
     to.join();

@@ -10,6 +10,7 @@ use carrack_core::request::{CopyOptions, CopyRequest};
 use carrack_core::wire::control::raw::*;
 
 use carrack_engine::context::Context;
+use carrack_engine::copy::Copy;
 
 use crate::fake_node::FakeNode;
 use crate::sandbox::Sandbox;
@@ -50,16 +51,20 @@ fn what_nobody_takes_waits_at_the_end_that_tells_it() {
     directory.push(b'/');
     let options = CopyOptions { retries: 0, streams: Some(1), item_events: true, ..CopyOptions::default() };
     let request = CopyRequest { sources: vec![node.at("/f")], destination: Location::Local(directory), options };
-    let (heard, held) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let report = carrack_engine::copy::copy(&request, &Context::default(), &|event| {
-        if matches!(event, Event::Item(_)) && heard.fetch_add(1, Ordering::Relaxed) == 0 {
-            held.store(settled(&sent), Ordering::Relaxed);
+    let (mut heard, mut held) = (0, 0);
+    let mut copy = Copy::start(request, &Context::default());
+    while let Some(event) = copy.next_event() {
+        if matches!(event, Event::Item(_)) {
+            heard += 1;
+            if heard == 1 {
+                held = settled(&sent);
+            }
         }
-    });
+    }
+    let report = copy.wait();
     node.join();
     assert!(report.error.is_some());
-    let held = held.into_inner();
     assert!(held > 0 && held < MESSAGES / 2, "{held} messages were taken although nobody read them");
-    assert!(heard.into_inner() > held * 200, "what was told later did not arrive");
+    assert!(heard > held * 200, "what was told later did not arrive");
     sandbox.assert_untouched();
 }

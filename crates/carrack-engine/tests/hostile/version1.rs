@@ -12,6 +12,7 @@ use carrack_core::wire::frame::{
 };
 use carrack_core::wire::peer::PeerMessage;
 use carrack_engine::context::Context;
+use carrack_engine::copy::Copy;
 use carrack_engine::data::stream::InStream;
 use carrack_engine::error::failure;
 use carrack_engine::files::Files;
@@ -159,8 +160,7 @@ fn sources_that_may_have_the_same_names_are_not_asked_of_the_version_before() {
         let sources = vec![node.at("/a/"), node.at("/b")];
         let options = CopyOptions::default();
         let request = carrack_core::request::CopyRequest { sources, destination, options };
-        let error =
-            carrack_engine::copy::copy(&request, &Context::default(), &|_| {}).error.expect("it cannot do that");
+        let error = Copy::start(request, &Context::default()).wait().error.expect("it cannot do that");
         node.join();
         assert_eq!((error.code, error.side), (ErrorCode::VersionMismatch, Side::Source), "{error:?}");
         assert!(error.message.contains("the same names"), "{error:?}");

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use carrack_core::location::Location;
 use carrack_core::request::CopyRequest;
+use carrack_engine::copy::Copy;
 
 use crate::cli::flags::Flags;
 use crate::command::context::context;
@@ -25,8 +26,11 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     stream::end_by(request.options.deadline.and_then(|deadline| Instant::now().checked_add(deadline)));
     check_standard(&request)?;
     let output = Output::open(output)?;
-    let report = carrack_engine::copy::copy(&request, &context(), &|event| output.event(&event));
-    Ok(output.finish(&report))
+    let mut copy = Copy::start(request, &context());
+    while let Some(event) = copy.next_event() {
+        output.event(&event);
+    }
+    Ok(output.finish(&copy.wait()))
 }
 
 /// Whether there are the standard streams that the copy is to read or write, before anything is made.
