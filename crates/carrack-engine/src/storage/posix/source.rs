@@ -20,9 +20,9 @@ use super::identity::{Ground, Grounds};
 use super::past_cache::ReadAhead;
 use super::place::Place;
 use super::settle::{SourceClocks, settle};
-use super::synthetic;
 use crate::error::{failure, io_failure};
 use crate::standard::Standard;
+use crate::storage::synthetic;
 
 /// One source of a transfer, opened.
 pub struct SourceRoot {

@@ -19,9 +19,9 @@ use carrack_sys::file;
 use super::Tree;
 use crate::data::hasher::BlockHasher;
 use crate::storage::descriptors::patiently;
-use crate::storage::directories::OpenDir;
 use crate::storage::identity::Ground;
-use crate::storage::unkept::MODE_MASK;
+use crate::storage::posix::directories::OpenDir;
+use crate::storage::posix::unkept::MODE_MASK;
 
 /// A file or link that an earlier session published, as it stands there.
 pub struct Standing {

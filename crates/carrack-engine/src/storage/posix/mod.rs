@@ -1,0 +1,18 @@
+//! Files of a file system: where paths lead, what is there, how it is read and written, what survives a crash of it.
+
+pub mod collect;
+pub mod descriptors;
+mod directories;
+pub mod identity;
+pub mod marker;
+pub(crate) mod names;
+pub mod overlap;
+pub mod part;
+pub mod past_cache;
+pub mod place;
+pub mod settle;
+pub mod source;
+pub mod tree;
+mod unkept;
+pub mod walk;
+pub mod watch;
