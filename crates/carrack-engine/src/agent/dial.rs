@@ -37,9 +37,9 @@ impl Agent {
                 }
                 (sessions.port, sessions.pin)
             }
-            DataPort::Own => {
+            DataPort::Own(local) => {
                 let ports = ports.map(|ports| (ports.low, ports.high));
-                let opened = DataListener::open(ports, session, arrived).map_err(|error| {
+                let opened = DataListener::open(*local, ports, session, arrived).map_err(|error| {
                     let range =
                         ports.map_or_else(|| "any port".to_string(), |(low, high)| format!("ports {low}-{high}"));
                     io_failure(Side::Link, format!("listen for data connections on {range}"), &error)
@@ -84,9 +84,9 @@ impl Agent {
     fn dial_one(&self, request: u64, ask: &Dial, number: u16) -> Result<Tell, Failure> {
         let deadline = Instant::now() + ask.timeout;
         // What a node dials its client has chosen: it is told nothing of what is there but that it is the copy's other end.
-        let rule = match &self.environment.data {
-            DataPort::Own => None,
-            DataPort::Shared(sessions) => Some(Arc::clone(sessions)),
+        let (local, rule) = match &self.environment.data {
+            DataPort::Own(local) => (*local, None),
+            DataPort::Shared(sessions) => (None, Some(Arc::clone(sessions))),
         };
         let (is_node, asks) = (rule.is_some(), self.environment.peer_address.parse().ok());
         let allow: Allow = Arc::new(move |address| {
@@ -98,7 +98,7 @@ impl Agent {
                 self.reply(request, Ok(Tell::Connected(round_trip)));
             }
         };
-        let addresses = (&ask.addresses[..], &allow);
+        let addresses = (local, &ask.addresses[..], &allow);
         let dialed = dial::dial_where(addresses, &ask.session, ask.pin, number, ask.segment, ask.timeout, &connected)
             .map_err(|error| {
             let tried = if ask.addresses.is_empty() { "no address".into() } else { ask.addresses.join(", ") };

@@ -41,7 +41,7 @@ pub fn greet(input: &mut impl Read, writer: &MuxWriter, environment: &Environmen
 /// A node is known by its key, and need not say more of its host to whoever asks.
 fn machine_told(environment: &Environment) -> Option<[u8; 32]> {
     match environment.data {
-        DataPort::Own => Some(machine()),
+        DataPort::Own(_) => Some(machine()),
         DataPort::Shared(_) => None,
     }
 }

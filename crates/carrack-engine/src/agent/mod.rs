@@ -10,6 +10,7 @@ mod verbs;
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Write};
+use std::net::IpAddr;
 use std::net::{Shutdown, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -50,7 +51,7 @@ pub struct Environment {
     pub busy: bool,
     /// How data connections are accepted.
     pub data: DataPort,
-    /// The address that the control connection reached.
+    /// The address that the control connection reached. In the process of the command: the one that it was told to use, or none.
     pub local_address: String,
     /// The address that it came from.
     pub peer_address: String,
@@ -60,8 +61,8 @@ pub struct Environment {
 
 /// How data connections are accepted.
 pub enum DataPort {
-    /// On a port opened for the session.
-    Own,
+    /// On a port opened for the session: on this address alone, if there is one, and what is dialled is dialled from there.
+    Own(Option<IpAddr>),
     /// On a node's one port.
     Shared(Arc<NodeSessions>),
 }

@@ -46,7 +46,7 @@ impl FarSide {
             own: None,
             token: None,
             busy: false,
-            data: DataPort::Own,
+            data: DataPort::Own(None),
             local_address: self.local_address,
             peer_address: self.peer_address,
             tuning: Arc::default(),

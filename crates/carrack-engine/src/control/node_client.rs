@@ -51,7 +51,7 @@ pub fn connect(
     let shown = token::choose(node, &options.credential, expected.was_pinned)?;
     let deadline = Instant::now() + options.reach.connect_timeout;
     let host = if node.host.contains(':') { format!("[{}]", node.host) } else { node.host.clone() };
-    let (socket, address) = connect_any(&[format!("{host}:{}", node.port)], deadline).map_err(|error| {
+    let (socket, address) = connect_any(None, &[format!("{host}:{}", node.port)], deadline).map_err(|error| {
         let message = format!(
             "{node}: no connection: {}. Is `carrack serve` running there, and is the port open?",
             describe(&error)

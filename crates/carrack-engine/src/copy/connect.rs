@@ -436,6 +436,8 @@ fn addresses(request: &CopyRequest, ends: &mut Ends, listener: EndId, told_port:
     };
     let with_port = |host: &str| format!("{}:{port}", bracketed(host));
     let mut addresses = match (&end.reached, &reach.data_address) {
+        // An end here that listens on one address says which.
+        (Reached::Here(..), _) if !end.welcome.local_address.is_empty() => vec![with_port(&end.welcome.local_address)],
         // Seen from the other side, this host is where its control connection came from. It names the address to itself.
         (Reached::Here(..), _) => vec![with_port(&peer_sees)],
         (_, Some(address)) => return Ok(vec![with_port(address)]),

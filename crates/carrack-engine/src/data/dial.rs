@@ -1,7 +1,7 @@
 //! Making data connections. Looking names up, connecting and shaking hands have one deadline together, whatever the other side trickles.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -40,15 +40,16 @@ pub fn dial(
     timeout: Duration,
     connected: &dyn Fn(Duration),
 ) -> io::Result<Dialed> {
-    dial_where((addresses, &(Arc::new(|_| Ok(())) as Allow)), key, pin, number, segment, timeout, connected)
+    let anywhere: Allow = Arc::new(|_| Ok(()));
+    dial_where((None, addresses, &anywhere), key, pin, number, segment, timeout, connected)
 }
 
-/// As [`dial`], to those addresses only that are allowed: asked once a name has been looked up.
+/// As [`dial`], from an address of this host, if one is given, and to those addresses only that are allowed: asked once a name has been looked up.
 ///
 /// # Errors
 /// As [`dial`]; and why an address is not allowed.
 pub fn dial_where(
-    (addresses, allow): (&[String], &Allow),
+    (local, addresses, allow): (Option<IpAddr>, &[String], &Allow),
     key: &SessionKey,
     pin: [u8; 32],
     number: u16,
@@ -57,7 +58,7 @@ pub fn dial_where(
     connected: &dyn Fn(Duration),
 ) -> io::Result<Dialed> {
     let deadline = Instant::now() + timeout;
-    let (socket, address) = connect_allowed(addresses, segment, deadline, allow)?;
+    let (socket, address) = connect_allowed(local, addresses, segment, deadline, allow)?;
     if let Ok(facts) = carrack_sys::socket::tcp_facts(&socket) {
         connected(facts.rtt);
     }

@@ -2,7 +2,7 @@
 //! session it belongs to.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -30,16 +30,17 @@ pub struct DataListener {
 }
 
 impl DataListener {
-    /// Opens a port for one session; authenticated connections are handed to `arrived`.
+    /// Opens a port for one session, on the address `local` alone if one is given; authenticated connections are handed to `arrived`.
     ///
     /// # Errors
     /// When no port can be had, or no key made.
     pub fn open(
+        local: Option<IpAddr>,
         ports: Option<(u16, u16)>,
         session: SessionKey,
         arrived: impl Fn(Connection) + Send + Sync + 'static,
     ) -> io::Result<Self> {
-        let listener = bind(ports)?;
+        let listener = bind(local, ports)?;
         let address = listener.local_addr()?;
         let key = Key::generate()?;
         let pin = key.pin;
@@ -54,12 +55,13 @@ impl Drop for DataListener {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         // The accepting thread waits in accept: a connection wakes it, and it sees the flag and closes the port.
-        let loopback = if self.address.is_ipv6() {
-            SocketAddr::from((Ipv6Addr::LOCALHOST, self.port))
-        } else {
-            SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
+        let listens = match self.address.ip() {
+            IpAddr::V6(every) if every.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+            IpAddr::V4(every) if every.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            one => one,
         };
-        let _ = std::net::TcpStream::connect_timeout(&loopback, Duration::from_secs(1));
+        let listens = SocketAddr::new(listens, self.port);
+        let _ = std::net::TcpStream::connect_timeout(&listens, Duration::from_secs(1));
     }
 }
 
@@ -99,5 +101,30 @@ fn accept_loop<F: Fn(Connection) + Send + Sync + 'static>(
                 arrived(connection);
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use carrack_core::request::Encrypt;
+    use std::net::TcpStream;
+    use std::time::Instant;
+
+    /// Whichever address it listens on, its accepting thread is woken and closes the port.
+    #[test]
+    fn listener_closes_its_port_when_dropped() {
+        for local in [None, Some(IpAddr::from([127, 0, 0, 2]))] {
+            let session = SessionKey { id: [1; 16], secret: [2; 32], encrypt: Encrypt::Tls };
+            let listener = DataListener::open(local, None, session, |_| {}).unwrap();
+            let listens = SocketAddr::new(local.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), listener.port);
+            drop(TcpStream::connect(listens).unwrap());
+            drop(listener);
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while TcpStream::connect(listens).is_ok() {
+                assert!(Instant::now() < deadline, "{listens} is still open");
+                std::thread::yield_now();
+            }
+        }
     }
 }

@@ -166,7 +166,7 @@ impl End {
             own: Some(context.standard.clone()),
             token: None,
             busy: false,
-            data: DataPort::Own,
+            data: DataPort::Own(None),
             local_address: String::new(),
             peer_address: String::new(),
             tuning: Arc::clone(&context.tuning),

@@ -1,7 +1,8 @@
 //! Making connections: to the first of several addresses that answers, each name looked up when its turn comes, all under one deadline.
 
+use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -34,14 +35,14 @@ pub type Connected = io::Result<(TcpStream, SocketAddr)>;
 /// One way to try.
 type Attempt = Box<dyn FnOnce() -> Connected + Send>;
 
-/// Makes a control connection to the first of `host:port` addresses that answers before the deadline. A name is looked up only when its turn comes: a name
-/// server that does not answer must not hold up an address that needs none.
+/// Makes a control connection to the first of `host:port` addresses that answers before the deadline; it leaves from the address `local`, if
+/// one is given. A name is looked up only when its turn comes: a name server that does not answer must not hold up an address that needs none.
 ///
 /// # Errors
-/// The last address's; `TimedOut` when none has answered.
-pub fn connect_any(addresses: &[String], deadline: Instant) -> Connected {
-    let segment = CONTROL_SEGMENT_BYTES;
-    connect_any_with(addresses, Trying { deadline, segment, over: Arc::default(), allow: Arc::new(|_| Ok(())) })
+/// The last address's; `TimedOut` when none has answered; [`OtherFamily`] inside when `local` cannot reach any of them.
+pub fn connect_any(local: Option<IpAddr>, addresses: &[String], deadline: Instant) -> Connected {
+    let (segment, allow) = (CONTROL_SEGMENT_BYTES, Arc::new(|_| Ok(())));
+    connect_any_with(addresses, Trying { local, deadline, segment, over: Arc::default(), allow })
 }
 
 /// As [`connect_any`], to those addresses only that are allowed (asked once a name has been looked up), and with segments of at most `segment`
@@ -49,8 +50,14 @@ pub fn connect_any(addresses: &[String], deadline: Instant) -> Connected {
 ///
 /// # Errors
 /// As [`connect_any`]; and why an address is not allowed.
-pub fn connect_allowed(addresses: &[String], segment: u32, deadline: Instant, allow: &Allow) -> Connected {
-    connect_any_with(addresses, Trying { deadline, segment, over: Arc::default(), allow: Arc::clone(allow) })
+pub fn connect_allowed(
+    local: Option<IpAddr>,
+    addresses: &[String],
+    segment: u32,
+    deadline: Instant,
+    allow: &Allow,
+) -> Connected {
+    connect_any_with(addresses, Trying { local, deadline, segment, over: Arc::default(), allow: Arc::clone(allow) })
 }
 
 fn connect_any_with(addresses: &[String], trying: Trying) -> Connected {
@@ -59,7 +66,7 @@ fn connect_any_with(addresses: &[String], trying: Trying) -> Connected {
     let attempts = addresses.iter().cloned().map(|address| -> Attempt {
         let trying = trying.clone();
         Box::new(move || {
-            let found = look_up(&address)?;
+            let found = trying.of_one_family(look_up(&address)?)?;
             let each = trying.clone();
             let connect = |address| -> Attempt {
                 let trying = each.clone();
@@ -76,6 +83,8 @@ fn connect_any_with(addresses: &[String], trying: Trying) -> Connected {
 /// What the attempts of one dial have in common.
 #[derive(Clone)]
 struct Trying {
+    /// The address to connect from.
+    local: Option<IpAddr>,
     deadline: Instant,
     segment: u32,
     /// One of them has worked, or nobody waits any more.
@@ -84,6 +93,18 @@ struct Trying {
 }
 
 impl Trying {
+    /// Those addresses of a host that the local address can reach. The others are not tried: what became of one that was says more.
+    fn of_one_family(&self, found: Vec<SocketAddr>) -> io::Result<Vec<SocketAddr>> {
+        let Some(local) = self.local else { return Ok(found) };
+        let (reachable, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|to| to.is_ipv4() == local.is_ipv4());
+        match others.first() {
+            Some(&to) if reachable.is_empty() => {
+                Err(io::Error::new(io::ErrorKind::InvalidInput, OtherFamily { local, to }))
+            }
+            _ => Ok(reachable),
+        }
+    }
+
     /// A look-up cannot be broken off. When it comes to its end after its dial, no packet goes out any more.
     fn connect(&self, address: SocketAddr) -> Connected {
         let left = self.deadline.saturating_duration_since(Instant::now());
@@ -91,14 +112,44 @@ impl Trying {
             return Err(io::ErrorKind::TimedOut.into());
         }
         (self.allow)(address)?;
-        if self.segment == 0 {
+        if self.segment == 0 && self.local.is_none() {
             return Ok((TcpStream::connect_timeout(&address, left)?, address));
         }
         let socket = RawSocket::new(Domain::for_address(address), Type::STREAM, None)?;
-        // A system that cannot bound them only does not help against such a path.
-        let _ = carrack_sys::socket::set_largest_segment(&socket, self.segment);
+        if self.segment > 0 {
+            // A system that cannot bound them only does not help against such a path.
+            let _ = carrack_sys::socket::set_largest_segment(&socket, self.segment);
+        }
+        if let Some(local) = self.local {
+            leave_from(&socket, local)?;
+        }
         socket.connect_timeout(&address.into(), left)?;
         Ok((socket.into(), address))
+    }
+}
+
+/// Binds a socket to the address of this host that it shall connect from.
+fn leave_from(socket: &RawSocket, local: IpAddr) -> io::Result<()> {
+    socket.bind(&SocketAddr::new(local, 0).into()).map_err(|error| {
+        let why = crate::error::describe(&error);
+        io::Error::new(error.kind(), format!("cannot connect from {local}: {why}"))
+    })
+}
+
+/// An IPv4 address cannot be connected to from an IPv6 address, nor the other way round.
+#[derive(Debug)]
+pub struct OtherFamily {
+    local: IpAddr,
+    to: SocketAddr,
+}
+
+impl std::error::Error for OtherFamily {}
+
+impl fmt::Display for OtherFamily {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let family = |ip: IpAddr| if ip.is_ipv4() { "IPv4" } else { "IPv6" };
+        let (local, to) = (self.local, self.to.ip());
+        write!(f, "cannot connect from {local} to {to}: one is {}, the other {}", family(local), family(to))
     }
 }
 
@@ -186,12 +237,49 @@ mod tests {
         // A port that was free a moment ago refuses at once.
         let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let deadline = Instant::now() + Duration::from_secs(5);
-        let (_, address) = connect_any(&[dead.to_string(), live.to_string()], deadline).unwrap();
+        let (_, address) = connect_any(None, &[dead.to_string(), live.to_string()], deadline).unwrap();
         assert_eq!(address, live);
-        let error = connect_any(&[dead.to_string()], deadline).unwrap_err();
+        let error = connect_any(None, &[dead.to_string()], deadline).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
-        assert!(connect_any(&[], deadline).is_err());
-        assert!(connect_any(&["no.such.host.invalid:1".into()], deadline).is_err());
+        assert!(connect_any(None, &[], deadline).is_err());
+        assert!(connect_any(None, &["no.such.host.invalid:1".into()], deadline).is_err());
+    }
+
+    #[test]
+    fn connect_tries_only_addresses_of_the_local_family() {
+        let (four, six) = ("127.0.0.1:1".parse().unwrap(), "[::1]:1".parse().unwrap());
+        let from = |local: &str| Trying {
+            local: local.parse().ok(),
+            deadline: Instant::now(),
+            segment: 0,
+            over: Arc::default(),
+            allow: any(),
+        };
+        assert_eq!(from("127.0.0.2").of_one_family(vec![six, four]).unwrap(), [four]);
+        assert_eq!(from("::1").of_one_family(vec![six, four]).unwrap(), [six]);
+        assert_eq!(from("").of_one_family(vec![six, four]).unwrap(), [six, four]);
+        let error = from("127.0.0.2").of_one_family(vec![six]).unwrap_err();
+        assert_eq!(error.to_string(), "cannot connect from 127.0.0.2 to ::1: one is IPv4, the other IPv6");
+    }
+
+    #[test]
+    fn connect_leaves_from_the_local_address() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let listens = listener.local_addr().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(5);
+        let local = IpAddr::from([127, 0, 0, 2]);
+        let control = connect_any(Some(local), &[listens.to_string()], deadline).unwrap();
+        let data = [0, 1200]
+            .map(|segment| connect_allowed(Some(local), &[listens.to_string()], segment, deadline, &any()).unwrap());
+        for (made, _) in [control].into_iter().chain(data) {
+            let (_, from) = listener.accept().unwrap();
+            assert_eq!((from.ip(), from), (local, made.local_addr().unwrap()));
+        }
+        for (elsewhere, is_other_family) in [("::1", true), ("192.0.2.1", false)] {
+            let error = connect_any(elsewhere.parse().ok(), &[listens.to_string()], deadline).unwrap_err();
+            assert!(error.to_string().contains(elsewhere), "{error}");
+            assert_eq!(error.get_ref().is_some_and(|inner| inner.is::<OtherFamily>()), is_other_family, "{error}");
+        }
     }
 
     fn any() -> Allow {
@@ -203,14 +291,15 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         listener.set_nonblocking(true).unwrap();
-        let late = Trying { deadline: Instant::now(), segment: 0, over: Arc::default(), allow: any() };
+        let late = Trying { local: None, deadline: Instant::now(), segment: 0, over: Arc::default(), allow: any() };
         let later = Instant::now() + Duration::from_secs(60);
-        let beaten = Trying { deadline: later, segment: 0, over: Arc::new(AtomicBool::new(true)), allow: any() };
+        let beaten =
+            Trying { local: None, deadline: later, segment: 0, over: Arc::new(AtomicBool::new(true)), allow: any() };
         for trying in [late, beaten] {
             assert_eq!(trying.connect(address).unwrap_err().kind(), io::ErrorKind::TimedOut);
             assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
         }
-        let won = Trying { deadline: later, segment: 0, over: Arc::default(), allow: any() };
+        let won = Trying { local: None, deadline: later, segment: 0, over: Arc::default(), allow: any() };
         assert!(won.connect(address).is_ok());
     }
 

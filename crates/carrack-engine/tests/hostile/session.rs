@@ -115,7 +115,7 @@ impl Session {
     }
 
     fn unheard(root: &Path) -> Self {
-        Self::unheard_at(root, DataPort::Own)
+        Self::unheard_at(root, DataPort::Own(None))
     }
 
     fn unheard_at(root: &Path, data: DataPort) -> Self {
