@@ -1,5 +1,6 @@
 //! What was asked for, in types that cannot be wrong. The command line makes them; nothing further in parses text.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::credential::Credential;
@@ -235,6 +236,9 @@ pub struct Reach {
     pub ports: Option<(u16, u16)>,
     /// The address that data connections to it go to, instead of the one that the control connection used.
     pub data_address: Option<String>,
+    /// The address of this host that connections to it leave from and, if the end is this host, that data connections are accepted on. `None`
+    /// lets the system choose. ssh makes its own connection and is not concerned.
+    pub local_address: Option<IpAddr>,
     /// From starting ssh, or connecting to a node, to its first word. Typing a password counts.
     pub connect_timeout: Duration,
 }
@@ -248,6 +252,7 @@ impl Default for Reach {
             push: Push::Never,
             ports: None,
             data_address: None,
+            local_address: None,
             connect_timeout: tuning::CONNECT_TIMEOUT,
         }
     }

@@ -14,7 +14,7 @@ use super::known_nodes::{Expected, KnownKeys, mismatch};
 use super::refusals;
 use super::token;
 use crate::error::{describe, failure};
-use crate::net::connect::{connect_any, tune};
+use crate::net::connect::{OtherFamily, connect_any, tune};
 use crate::net::deadlines::within;
 use crate::net::socket::Socket;
 use crate::net::tls::{ALPN_CONTROL, Tls};
@@ -51,14 +51,18 @@ pub fn connect(
     let shown = token::choose(node, &options.credential, expected.was_pinned)?;
     let deadline = Instant::now() + options.reach.connect_timeout;
     let host = if node.host.contains(':') { format!("[{}]", node.host) } else { node.host.clone() };
-    let (socket, address) = connect_any(None, &[format!("{host}:{}", node.port)], deadline).map_err(|error| {
-        let message = format!(
-            "{node}: no connection: {}. Is `carrack serve` running there, and is the port open?",
-            describe(&error)
-        );
-        let is_unknown = refusals::is_no_such_name(&describe(&error));
-        failure(if is_unknown { ErrorCode::HostUnknown } else { ErrorCode::ConnectFailed }, Side::Link, message)
-    })?;
+    let (socket, address) = connect_any(options.reach.local_address, &[format!("{host}:{}", node.port)], deadline)
+        .map_err(|error| {
+            if error.get_ref().is_some_and(|inner| inner.is::<OtherFamily>()) {
+                return failure(ErrorCode::Usage, Side::Command, format!("{node}: {error}"));
+            }
+            let message = format!(
+                "{node}: no connection: {}. Is `carrack serve` running there, and is the port open?",
+                describe(&error)
+            );
+            let is_unknown = refusals::is_no_such_name(&describe(&error));
+            failure(if is_unknown { ErrorCode::HostUnknown } else { ErrorCode::ConnectFailed }, Side::Link, message)
+        })?;
     let (socket, tls) = shake_hands(socket, deadline).map_err(|error| {
         // Said by TLS, not by the system. No other attempt mends that.
         let is_impostor = error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none();

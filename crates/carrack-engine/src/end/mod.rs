@@ -128,7 +128,7 @@ impl End {
                 spawn_reader(id, node.to_string(), &writer, reader, &forward, words);
                 (node.to_string(), writer, Reached::Node(connected.address, connected.pin))
             }
-            _ => Self::open_here(id, context, &forward, words)?,
+            _ => Self::open_here(id, options.reach.local_address, context, &forward, words)?,
         };
         let watchdog = Watchdog::start(writer.clone(), until);
         let mut end = Self {
@@ -152,6 +152,7 @@ impl End {
 
     fn open_here(
         id: EndId,
+        local_address: Option<IpAddr>,
         context: &Context,
         forward: &Arc<Mutex<Option<MuxWriter>>>,
         words: (Words, Arc<Backlog>),
@@ -166,8 +167,8 @@ impl End {
             own: Some(context.standard.clone()),
             token: None,
             busy: false,
-            data: DataPort::Own(None),
-            local_address: String::new(),
+            data: DataPort::Own(local_address),
+            local_address: local_address.map(|local| local.to_string()).unwrap_or_default(),
             peer_address: String::new(),
             tuning: Arc::clone(&context.tuning),
         };

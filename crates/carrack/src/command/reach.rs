@@ -1,5 +1,7 @@
 //! Flags of every verb that reaches other hosts: how they are reached, which token their node is shown, and how the verb says what happened.
 
+use std::io::ErrorKind;
+use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 
 use carrack_core::credential::Credential;
@@ -26,6 +28,12 @@ const CONNECT_TIMEOUT: Value<Duration> = Value::new(
     parse_timeout,
     "Limit from starting ssh, or connecting to a node, to its first answer; typing a password counts [default: 60s]",
 );
+const BIND: Value<IpAddr> = Value::new(
+    "bind",
+    "ADDR",
+    parse_bind,
+    "Local IP address that connections to nodes and data connections use [default: the system's choice]",
+);
 /// The token of the node, where there is one node.
 pub const TOKEN_FILE: Value<Vec<u8>> = Value::path(
     "token-file",
@@ -44,8 +52,8 @@ pub fn with_reach(verb: Command) -> Command {
 }
 
 /// Flags that say how hosts are reached.
-pub fn args() -> [Arg; 5] {
-    [RSH.arg(), REMOTE_PATH.arg(), NO_PUSH.arg(), CONNECT_TIMEOUT.arg(), TOKEN_FILE.arg()]
+pub fn args() -> [Arg; 6] {
+    [RSH.arg(), REMOTE_PATH.arg(), NO_PUSH.arg(), CONNECT_TIMEOUT.arg(), BIND.arg(), TOKEN_FILE.arg()]
         .map(|arg| arg.help_heading("Hosts"))
 }
 
@@ -59,6 +67,7 @@ pub fn reach(flags: &Flags) -> Result<Reach, CommandError> {
         rsh: flags.get(&RSH)?.unwrap_or(default.rsh),
         remote_path: flags.get(&REMOTE_PATH)?,
         push: if flags.has(&NO_PUSH) { Push::Never } else { Push::Itself },
+        local_address: flags.get(&BIND)?,
         connect_timeout: flags.get(&CONNECT_TIMEOUT)?.unwrap_or(default.connect_timeout),
         ..default
     })
@@ -78,6 +87,23 @@ pub fn credential(flags: &Flags, locations: &[Location]) -> Result<Credential, C
         .hint("name one node at a time, or keep each node's token once: carrack token add HOST:PORT <FILE")),
         Some(given) => Ok(Credential::File(given.value)),
         None => Ok(tokens::search(!are_one_node(nodes()))),
+    }
+}
+
+/// The address must be one of this host. That is checked here: later, it would look like a network that does not work, and be tried again.
+fn parse_bind(text: &str) -> Result<IpAddr, String> {
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    let address: IpAddr =
+        bare.parse().map_err(|_| format!("{text:?} is not an address: use a numeric one, like 10.0.0.7"))?;
+    if address.is_unspecified() {
+        return Err(format!("{address} stands for all addresses: name one"));
+    }
+    match UdpSocket::bind((address, 0)) {
+        Ok(_) => Ok(address),
+        Err(error) if error.kind() == ErrorKind::AddrNotAvailable => {
+            Err(format!("{address} is not an address of this host"))
+        }
+        Err(error) => Err(format!("{address} cannot be used on this host: {error}")),
     }
 }
 

@@ -98,3 +98,28 @@ fn a_link_that_must_be_and_cannot_be_is_an_error() {
     }
     assert!(!scene.sandbox.path("one").exists());
 }
+
+/// Whether connections leave from the address that was asked for is seen by what a firewall lets through.
+#[test]
+fn bind_passes_a_firewall_that_admits_only_that_address() {
+    const ADMITTED: &str = "10.0.0.3";
+    let Some(scene) = Scene::new() else { return };
+    scene.hosts.add_address(Host::Near, ADMITTED);
+    scene.hosts.block_from(Host::Far, ADDRESSES[0], DATA_PORTS);
+    let link = |more: &[&str], from: &str, to: &str| {
+        let ran = scene.copy(more, from, to);
+        assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+        let link = &ran.summary()["link"];
+        let text = |field: &str| link[field].as_str().unwrap().to_owned();
+        (text("kind"), text("address").rsplit_once(':').unwrap().0.to_owned())
+    };
+    let pair = |kind: &str, address: &str| (kind.to_owned(), address.to_owned());
+    let bind = format!("--bind={ADMITTED}");
+    assert_eq!(link(&[], "tree/", &scene.at("without")), pair("reverse", ADDRESSES[0]), "the system's choice");
+    assert_eq!(link(&[&bind], "tree/", &scene.at("there")), pair("direct", ADDRESSES[1]));
+    assert_eq!(link(&[&bind], &scene.at("there/"), "back"), pair("direct", ADDRESSES[1]));
+    assert_eq!(link(&[&bind, "--link=reverse"], "tree/", &scene.at("called")), pair("reverse", ADMITTED));
+    for copied in ["there", "back", "called"] {
+        same_tree(&scene.sandbox.path("tree"), &scene.sandbox.path(copied));
+    }
+}

@@ -58,13 +58,24 @@ impl Hosts {
         self.host(host).on(command)
     }
 
+    /// Gives a host one more address.
+    pub fn add_address(&self, host: Host, address: &str) {
+        self.host(host).ip(&["addr", "add", &format!("{address}/24"), "dev", "cable"]).unwrap();
+    }
+
     /// A firewall before a host, of the silent kind: what comes over the cable for these ports is lost.
     pub fn block(&self, host: Host, ports: &str) {
+        self.block_from(host, "0.0.0.0/0", ports);
+    }
+
+    /// The same for what comes from some addresses.
+    pub fn block_from(&self, host: Host, from: &str, ports: &str) {
         let host = self.host(host);
         // The rule that finds a host's own addresses comes first, and would let everything in: it has to step back.
         host.ip(&["rule", "add", "pref", "100", "lookup", "local"]).unwrap();
         host.ip(&["rule", "del", "pref", "0"]).unwrap();
-        let lose = ["rule", "add", "pref", "10", "iif", "cable", "ipproto", "tcp", "dport", ports, "blackhole"];
+        let lose =
+            ["rule", "add", "pref", "10", "from", from, "iif", "cable", "ipproto", "tcp", "dport", ports, "blackhole"];
         host.ip(&lose).unwrap();
     }
 }
