@@ -25,7 +25,7 @@ const USAGE: &str = "\
 usage: cargo xtask <chore>
 
   layers             which crate and which module may use which
-  tidy               lengths of files and functions, headers, whitespace, banned words, tests named in docs
+  tidy               lengths of files, width of documents, headers, whitespace, banned words, tests named in docs
   packages           how many third-party packages each build of the program links; licences, bans, sources
   man DIR            write the manual pages into DIR
   completions DIR    write the shells' completions into DIR

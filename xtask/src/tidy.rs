@@ -1,5 +1,5 @@
-//! The style that a machine can check and clippy does not: lengths of files, headers, whitespace, words, and that the tests which the
-//! table of faults names are there.
+//! The style that a machine can check and clippy does not: lengths of files, width of documents, headers, whitespace, words, and that
+//! the tests which the table of faults names are there.
 //!
 //! What needs judgement (names, comments, order) is left to the reader of a change.
 
@@ -12,6 +12,11 @@ use crate::source::{self, Source, words};
 const FILE_LINES_MAX: usize = 1000;
 /// A map longer than this is not read.
 const ARCHITECTURE_LINES_MAX: usize = 300;
+
+/// Columns of a document's prose, as rustfmt has it for the code.
+const DOCUMENT_COLUMNS_MAX: usize = 120;
+/// Documents that a program writes.
+const WRITTEN_BY_PROGRAMS: &str = "bench/results/";
 
 /// What must not be committed; written in halves, so that this file passes.
 const BANNED_WORDS: &[&str] =
@@ -29,6 +34,9 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, String> {
         if is_text(&name) {
             let text = source::read(&path)?;
             findings.extend(foreign_paths(&name, &text));
+            if name.ends_with(".md") && !name.starts_with(WRITTEN_BY_PROGRAMS) {
+                findings.extend(document_columns(&name, &text));
+            }
             if name == "ARCHITECTURE.md" {
                 findings.extend(length(&name, &text, ARCHITECTURE_LINES_MAX));
             }
@@ -72,6 +80,26 @@ fn length(path: &str, text: &str, max: usize) -> Vec<Finding> {
         return Vec::new();
     }
     vec![Finding::new(path, lines, format!("{lines} lines of at most {max}"))]
+}
+
+/// Prose of a document that is wider than [`DOCUMENT_COLUMNS_MAX`]. Tables, code blocks and words that cannot be broken, such as long
+/// links, may be wider.
+fn document_columns(path: &str, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut fenced = false;
+    for (index, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        }
+        let columns = line.chars().count();
+        let code = fenced || line.starts_with("    ");
+        let words = line.trim_start_matches(['-', ' ']);
+        if columns > DOCUMENT_COLUMNS_MAX && !code && !line.starts_with('|') && words.contains(' ') {
+            let what = format!("{columns} columns of at most {DOCUMENT_COLUMNS_MAX}");
+            findings.push(Finding::new(path, index + 1, what));
+        }
+    }
+    findings
 }
 
 fn foreign_paths(path: &str, text: &str) -> Vec<Finding> {
@@ -127,6 +155,18 @@ mod tests {
         let text = format!("cd {0}main\nls /home/me{0}\nsee {1}/x\n", BANNED_PATHS[1], BANNED_PATHS[0]);
         let lines: Vec<usize> = foreign_paths("a.md", &text).into_iter().map(|f| f.line).collect();
         assert_eq!(lines, [1, 3]);
+    }
+
+    #[test]
+    fn document_prose_is_at_most_120_columns() {
+        let wide = "ä ".repeat(61);
+        let text = format!(
+            "{0}\n| {wide}|\n    {wide}\n```\n{wide}\n```\n{wide}\n- [{1}](x)\n",
+            "ä".repeat(118) + " ä",
+            "x".repeat(130)
+        );
+        let lines: Vec<usize> = document_columns("a.md", &text).into_iter().map(|f| f.line).collect();
+        assert_eq!(lines, [7]);
     }
 
     #[test]
