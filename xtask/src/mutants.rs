@@ -783,6 +783,18 @@ const MUTATIONS: &[Mutation] = &[
         ENGINE,
     ),
     mutation(
+        "a local end that is confined may go anywhere",
+        "crates/carrack-engine/src/end/mod.rs",
+        ["place: context.local.clone(),", "place: crate::storage::place::Place::anywhere(),"],
+        "-p carrack-engine --test hostile confined::",
+    ),
+    mutation(
+        "a copy does not wait for whoever reads its events",
+        "crates/carrack-engine/src/copy/events.rs",
+        ["while state.bytes > 0\n", "while state.bytes > usize::MAX / 2\n"],
+        "-p carrack-engine --lib copy::events",
+    ),
+    mutation(
         "a peer that is not listened to counts as silent",
         "crates/carrack-engine/src/net/mux.rs",
         ["!handing_on && heard.elapsed()", "(!handing_on || handing_on) && heard.elapsed()"],

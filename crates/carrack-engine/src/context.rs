@@ -7,6 +7,7 @@ use carrack_core::tuning::Tuning;
 use crate::control::known_nodes::{KnownKeys, MemoryKeys};
 use crate::standard::Standard;
 use crate::stop::Stop;
+use crate::storage::place::Place;
 
 /// What the copies and file verbs of one owner have in common. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -15,6 +16,8 @@ pub struct Context {
     pub stop: Stop,
     /// The keys of nodes whose address names none.
     pub keys: Arc<dyn KnownKeys>,
+    /// What an end in this process may reach.
+    pub local: Place,
     /// What `-` stands for.
     pub standard: Standard,
     /// Knobs, for what is done in this process.
@@ -22,11 +25,12 @@ pub struct Context {
 }
 
 impl Default for Context {
-    /// Nobody wants it to stop, no node is known, and `-` stands for nothing.
+    /// Nobody wants it to stop, no node is known, local paths lead anywhere, and `-` stands for nothing.
     fn default() -> Self {
         Self {
             stop: Stop::new(),
             keys: Arc::new(MemoryKeys::default()),
+            local: Place::anywhere(),
             standard: Standard::default(),
             tuning: Arc::default(),
         }

@@ -135,6 +135,13 @@ impl Agent {
         greet(input, &self.writer, &self.environment)
     }
 
+    /// The directory that its paths begin at and cannot leave, if there is one: device and inode.
+    pub fn root(&self) -> Option<(u64, u64)> {
+        let Place::Beneath(root) = &self.environment.place else { return None };
+        // An open directory can always be looked at.
+        Some(root.stat_self().map_or((0, 0), |stat| (stat.device, stat.inode)))
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -28,7 +28,6 @@ use crate::net::mux::MuxWriter;
 use crate::net::pipe::PipeWriter;
 use crate::net::tls_duplex;
 use crate::panics::contain;
-use crate::storage::place::Place;
 
 use backlog::Backlog;
 use inbox::weight;
@@ -162,7 +161,7 @@ impl End {
         };
         let (ours, theirs) = UnixStream::pair().map_err(lost)?;
         let environment = Environment {
-            place: Place::Anywhere { home: None },
+            place: context.local.clone(),
             read_only: false,
             own: Some(context.standard.clone()),
             token: None,
@@ -379,8 +378,16 @@ impl End {
     /// Tells the machine whose files it has from all others, also after a reboot: a later run of the same copy finds by it what this one has
     /// left. Whoever answers at the same address with another key is another.
     pub fn machine(&self) -> Vec<u8> {
+        let told = self.welcome.machine.as_ref().map_or(&[][..], |machine| machine);
         let pin = if let Reached::Node(_, pin) = &self.reached { Some(pin) } else { None };
-        machine(pin, self.welcome.machine.as_ref().map_or(&[], |machine| machine), &self.name)
+        let mut name = machine(pin, told, &self.name);
+        // In this process one path is another below another directory.
+        if let Reached::Here(agent, _) = &self.reached
+            && let Some((device, inode)) = agent.root()
+        {
+            name.extend([device, inode].iter().flat_map(|number| number.to_le_bytes()));
+        }
+        name
     }
 
     /// Whether it has the same files as another.
@@ -388,13 +395,17 @@ impl End {
         !self.welcome.host_id.trim().is_empty() && self.welcome.host_id == other.welcome.host_id
     }
 
-    /// Whether one path is the same at both, of ends on one host: a node's begin at its root.
+    /// Whether one path is the same at both, of ends on one host: a node's begin at its root, and those of an end in this process may begin at
+    /// a directory, too.
     pub fn has_paths_of(&self, other: &Self) -> bool {
         match (&self.reached, &other.reached) {
             (Reached::Node(address, pin), Reached::Node(other, its_pin)) => {
                 pin == its_pin && address.port() == other.port()
             }
             (Reached::Node(..), _) | (_, Reached::Node(..)) => false,
+            // Two ends in one process may reach the same.
+            (Reached::Here(..), Reached::Here(..)) => true,
+            (Reached::Here(agent, _), _) | (_, Reached::Here(agent, _)) => agent.root().is_none(),
             _ => true,
         }
     }

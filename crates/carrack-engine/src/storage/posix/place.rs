@@ -12,18 +12,31 @@ use carrack_core::path::{join, split_name};
 use carrack_sys::dir::{Dir, Links, Stat, stat_path};
 
 /// What an agent's paths are relative to.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub enum Place {
     /// The process's working directory.
     Anywhere {
         /// Where a leading `~/` leads, which no login shell could expand; `None` where it is a name like any other.
         home: Option<PathBuf>,
     },
-    /// A node's root: a hard one, by `openat2`.
+    /// Below this directory and nowhere else, whatever links and `..` say: a leading slash is the directory itself.
     Beneath(Arc<Dir>),
 }
 
 impl Place {
+    /// Wherever the user of this process may go; a relative path begins in its working directory.
+    pub fn anywhere() -> Self {
+        Self::Anywhere { home: None }
+    }
+
+    /// Below a directory and nowhere else, as it is with a node's root.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn beneath(directory: &Path) -> io::Result<Self> {
+        Ok(Self::Beneath(Arc::new(Dir::open_ambient(directory)?)))
+    }
+
     /// The path as this place takes it: below a root without its leading slashes, with `.` for nothing.
     pub fn normal(&self, path: &[u8]) -> Vec<u8> {
         match self {

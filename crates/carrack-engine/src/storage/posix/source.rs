@@ -80,7 +80,7 @@ impl SourceRoot {
     fn entry(place: &Place, path: &[u8]) -> io::Result<RootKind> {
         match place {
             Place::Anywhere { .. } => {
-                let (parent, name) = Place::Anywhere { home: None }.parent(&place.resolved(path))?;
+                let (parent, name) = Place::anywhere().parent(&place.resolved(path))?;
                 Ok(RootKind::Entry(Arc::new(parent), name, Links::Refuse))
             }
             Place::Beneath(root) => Ok(RootKind::Entry(Arc::clone(root), place.normal(path), Links::Beneath)),
