@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use carrack_core::attributes::{Attributes, Time};
 use carrack_core::digest::{BlockDigest, block_count};
 use carrack_core::path::{check_relative, display_bytes, drives_terminal, join, split_name};
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
@@ -192,14 +193,13 @@ fn failure() -> Failure {
 }
 
 fn scanned(name: &str, kind: ItemKind, size: Option<u64>) -> ScannedItem {
-    let (path, mtime) = (name.as_bytes().to_vec(), Some((0, 0)));
+    let path = name.as_bytes().to_vec();
     ScannedItem {
         root: 0,
         path,
         kind,
         size,
-        mode: 0o600,
-        mtime,
+        attributes: Attributes::new(0o600, Time::default()),
         sparse: false,
         changed: None,
         file: None,

@@ -35,7 +35,7 @@ const HOUSE: &[Folder] = &[
             &["credential"],
             &["location"],
             &["path", "tuning"],
-            &["failure", "fingerprint", "limits", "pin", "unicode"],
+            &["attributes", "failure", "fingerprint", "limits", "pin", "unicode"],
             &["words"],
         ],
     },

@@ -295,7 +295,7 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "what this system remembers of a source shows that it is known",
         "crates/carrack-engine/src/transfer/send.rs",
-        ["if known { Attributes::Stored }", "if known { Attributes::Cached }"],
+        ["if known { Freshness::Stored }", "if known { Freshness::Cached }"],
         "-p carrack --test system identity::a_source",
     ),
     mutation(

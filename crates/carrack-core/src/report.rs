@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::attributes::Time;
 pub use crate::digest::FileDigests;
 pub use crate::failure::{ErrorCode, Failure, Side};
 use crate::pace::limit::Limit;
@@ -181,7 +182,7 @@ pub struct Report {
     /// Permission bits that the destination did not keep.
     pub unkept_permissions: Option<Unkept<u32>>,
     /// Modification times that the destination did not keep, in seconds and nanoseconds.
-    pub unkept_times: Option<Unkept<(i64, u32)>>,
+    pub unkept_times: Option<Unkept<Time>>,
     /// Part files that an earlier attempt had left and that might have been altered since: they were read again before they counted.
     pub parts_reread: u64,
     /// Bytes of them.

@@ -9,6 +9,7 @@ mod bodies;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use carrack_core::attributes::{Attributes, Time};
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::report::{ErrorCode, Failure, ItemKind, ItemReport, Outcome, Side};
 use carrack_core::request::{Digests, Durability, Encrypt, Existing, Verify};
@@ -93,9 +94,9 @@ fn frame_seeds() {
     for (name, kind, size) in
         [("file", EntryKind::File, 5), ("link", EntryKind::Symlink, 6), ("directory", EntryKind::Directory, 0)]
     {
-        let (mtime_seconds, mtime_nanos) = (-5, 7);
+        let mtime = Time::new(-5, 7);
         let fingerprinted = kind == EntryKind::Symlink;
-        let entry = EntryHeader { kind, fingerprinted, path_bytes: 3, mode: 0o644, size, mtime_seconds, mtime_nanos };
+        let entry = EntryHeader { kind, fingerprinted, path_bytes: 3, mode: 0o644, size, mtime };
         keep("frame", name, &[&[4], &entry.encode()[..], b"a/b"].concat());
     }
     keep("frame", "trailer", &[&[10], &Trailer { whole: true, digest }.encode()[..]].concat());
@@ -172,8 +173,9 @@ fn offer(item: u64, size: Option<u64>) -> PeerMessage {
 }
 
 fn named_offer(item: u64, path: &[u8], size: Option<u64>) -> PeerMessage {
-    let (path, mtime, fingerprint) = (path.to_vec(), Some((-5, 9)), Some([8; 16]));
-    PeerMessage::Offer(Offer { item, path, size, mode: 0o640, mtime, sparse: true, fingerprint })
+    let (path, fingerprint) = (path.to_vec(), Some([8; 16]));
+    let attributes = Attributes::new(0o640, Time::new(-5, 9));
+    PeerMessage::Offer(Offer { item, path, size, attributes, sparse: true, fingerprint })
 }
 
 /// What the bodies take for something that happens on a stream or a disk.
@@ -190,7 +192,7 @@ fn held(item: u64, first: u64, count: usize) -> PeerMessage {
 }
 
 fn query(bundle: u64, path: &[u8]) -> PeerMessage {
-    let (mtime, fingerprint) = ((1, 2), Some([3; 16]));
+    let (mtime, fingerprint) = (Time::new(1, 2), Some([3; 16]));
     let item = QueryItem { index: 0, path: path.to_vec(), kind: ItemKind::File, size: 9, mtime, fingerprint };
     PeerMessage::Query { bundle, items: vec![item] }
 }
@@ -244,7 +246,7 @@ fn resumed_seeds() {
 }
 
 fn peer_seeds() {
-    let directory = DirectoryAttributes { path: b"d".to_vec(), mode: 0o755, mtime: (1, 2) };
+    let directory = DirectoryAttributes { path: b"d".to_vec(), attributes: Attributes::new(0o755, Time::new(1, 2)) };
     let blake3 = Some([0; 32]);
     let exceptions = vec![(0, ItemResult::Failed(failure()))];
     let messages = [

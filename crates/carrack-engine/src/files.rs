@@ -1,5 +1,6 @@
 //! The verbs of a file manager on any kind of location: an agent is brought up there and asked.
 
+use carrack_core::attributes::Time;
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::path::check_relative;
@@ -32,10 +33,8 @@ pub struct ListEntry {
     pub size: u64,
     /// Permission bits.
     pub mode: u32,
-    /// Modification time, seconds since 1970.
-    pub mtime_seconds: i64,
-    /// And nanoseconds.
-    pub mtime_nanos: u32,
+    /// Modification time.
+    pub mtime: Time,
     /// Of a symbolic link, where it leads.
     pub link_target: Vec<u8>,
     /// Why nothing more is known.
@@ -225,8 +224,7 @@ impl From<control::Entry> for ListEntry {
             kind: entry.kind.unwrap_or(ItemKind::Special),
             size: entry.size,
             mode: entry.mode,
-            mtime_seconds: entry.mtime.0,
-            mtime_nanos: entry.mtime.1,
+            mtime: entry.mtime,
             link_target: entry.link_target,
             error: entry.failure,
         }

@@ -2,6 +2,7 @@
 //! a directory without write permission takes no files. Kept packed, one after the other, to be told last to first: children
 //! come after their parents in a walk, so backwards means children first.
 
+use crate::attributes::{Attributes, Time};
 use crate::wire::peer::DirectoryAttributes;
 
 /// Attributes of the directories of a transfer. Memory: the path and 18 bytes each.
@@ -15,11 +16,12 @@ impl DirectoryLog {
     const FIXED_BYTES: usize = 4 + 8 + 4 + 2;
 
     /// Remembers one. The path has been checked, so its length fits.
-    pub fn push(&mut self, path: &[u8], mode: u32, mtime: (i64, u32)) {
+    pub fn push(&mut self, path: &[u8], attributes: &Attributes) {
+        let mtime = attributes.mtime.unwrap_or_default();
         self.packed.extend_from_slice(path);
-        self.packed.extend_from_slice(&mode.to_be_bytes());
-        self.packed.extend_from_slice(&mtime.0.to_be_bytes());
-        self.packed.extend_from_slice(&mtime.1.to_be_bytes());
+        self.packed.extend_from_slice(&attributes.mode.to_be_bytes());
+        self.packed.extend_from_slice(&mtime.seconds.to_be_bytes());
+        self.packed.extend_from_slice(&mtime.nanos.to_be_bytes());
         self.packed.extend_from_slice(&(path.len() as u16).to_be_bytes());
         self.count += 1;
     }
@@ -40,8 +42,8 @@ impl DirectoryLog {
             let path_bytes = number(16..18) as usize;
             let path = self.packed.split_off(self.packed.len() - path_bytes);
             room = room.saturating_sub(path_bytes + Self::FIXED_BYTES);
-            let mtime = (number(4..12) as i64, number(12..16) as u32);
-            taken.push(DirectoryAttributes { path, mode: number(0..4) as u32, mtime });
+            let mtime = Time::new(number(4..12) as i64, number(12..16) as u32);
+            taken.push(DirectoryAttributes { path, attributes: Attributes::new(number(0..4) as u32, mtime) });
         }
         taken
     }
@@ -55,7 +57,8 @@ mod tests {
     fn comes_back_backwards_in_pages() {
         let mut log = DirectoryLog::default();
         for index in 0..1000u32 {
-            log.push(format!("d/{index}").as_bytes(), index, (-i64::from(index), index));
+            let attributes = Attributes::new(index, Time::new(-i64::from(index), index));
+            log.push(format!("d/{index}").as_bytes(), &attributes);
         }
         assert_eq!(log.count(), 1000);
         let mut expected = 999;
@@ -67,7 +70,7 @@ mod tests {
             assert!(page.len() < 20);
             for directory in page {
                 assert_eq!(directory.path, format!("d/{expected}").as_bytes());
-                assert_eq!((directory.mode, directory.mtime), (expected, (-i64::from(expected), expected)));
+                assert_eq!(directory.attributes, Attributes::new(expected, Time::new(-i64::from(expected), expected)));
                 expected = expected.wrapping_sub(1);
             }
         }

@@ -10,6 +10,7 @@ mod retired;
 mod sender;
 
 use super::simulation::plan::Rng;
+use crate::attributes::{Attributes, Time};
 use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::report::ItemKind;
@@ -47,7 +48,7 @@ fn digests(rng: &mut Rng) -> FileDigests {
 
 fn question(index: u32) -> QueryItem {
     let path = format!("small{index}").into_bytes();
-    QueryItem { index, path, kind: ItemKind::File, size: 5, mtime: (0, 0), fingerprint: Some([1; 16]) }
+    QueryItem { index, path, kind: ItemKind::File, size: 5, mtime: Time::default(), fingerprint: Some([1; 16]) }
 }
 
 /// Any message, with numbers small enough to hit what there is.
@@ -74,10 +75,13 @@ fn any_message(rng: &mut Rng) -> PeerMessage {
             let exceptions = (0..rng.below(3)).map(|_| (rng.below(4) as u32, result(rng))).collect();
             PeerMessage::BundleDone { bundle: item, exceptions }
         }
-        8 => PeerMessage::Directories(vec![DirectoryAttributes { path: b"d".to_vec(), mode: 0, mtime: (0, 0) }]),
+        8 => PeerMessage::Directories(vec![DirectoryAttributes {
+            path: b"d".to_vec(),
+            attributes: Attributes::default(),
+        }]),
         9 if rng.chance(50) => PeerMessage::Finish,
         9 if rng.chance(50) => {
-            PeerMessage::FinishContents(DirectoryAttributes { path: Vec::new(), mode: 0, mtime: (0, 0) })
+            PeerMessage::FinishContents(DirectoryAttributes { path: Vec::new(), attributes: Attributes::default() })
         }
         10 if rng.chance(50) => PeerMessage::Finished { durable: true, failures: vec![(b"d".to_vec(), failure())] },
         10 => PeerMessage::DirectoriesFailed(vec![(b"d".to_vec(), failure())]),

@@ -45,8 +45,6 @@ pub fn may_be_marker(start: &[u8]) -> bool {
 
 /// Tells the part files of one marker from all others.
 pub type Tag = [u8; TAG_BYTES];
-/// A moment: seconds since 1970, and nanoseconds.
-pub type Moment = (i64, u32);
 
 /// One record.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -44,6 +44,7 @@ mod hostile;
 mod orders;
 mod simulation;
 
+use crate::attributes::{Attributes, Time};
 pub use crate::fingerprint::Fingerprint;
 use crate::report::ItemKind;
 
@@ -62,14 +63,12 @@ pub struct ScannedItem {
     pub kind: ItemKind,
     /// Bytes; `None` for a source that ends when it ends (a pipe, a file of `/proc`).
     pub size: Option<u64>,
-    /// Permission bits.
-    pub mode: u32,
-    /// Modification time; `None` where there is none.
-    pub mtime: Option<(i64, u32)>,
+    /// What it has beside its content.
+    pub attributes: Attributes,
     /// Less is allocated than the size says: there are holes.
     pub sparse: bool,
     /// When content or attributes last changed, by the source's clock; `None` where there is no such time.
-    pub changed: Option<(i64, u32)>,
+    pub changed: Option<Time>,
     /// Device and inode, where that tells it from another file that takes its name.
     pub file: Option<(u64, u64)>,
     /// What a later session knows it by; `None` where nothing tells that it is still the same.

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use super::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use super::simulation::plan::Rng;
+use crate::attributes::Attributes;
 use crate::digest::{BlockDigest, FileDigests, block_count, block_length, from_xxh128};
 use crate::request::{Digests, Durability, Existing, MainDigest, Verify};
 use crate::tuning::Tuning;
@@ -39,7 +40,14 @@ pub(super) fn options_v2(block_bytes: u32) -> TransferOptions {
 
 pub(super) fn offer(item: u64, size: Option<u64>) -> PeerMessage {
     let path = format!("file{item}").into_bytes();
-    PeerMessage::Offer(Offer { item, path, size, mode: 0o644, mtime: None, sparse: false, fingerprint: None })
+    PeerMessage::Offer(Offer {
+        item,
+        path,
+        size,
+        attributes: Attributes { mode: 0o644, mtime: None },
+        sparse: false,
+        fingerprint: None,
+    })
 }
 
 /// What a bug may do to a block on its way. Its digest is made of what it then is, so that the block alone looks right.

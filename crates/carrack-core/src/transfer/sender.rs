@@ -288,14 +288,13 @@ impl Sender {
             }
             ItemKind::Directory => {
                 let target = self.target(&item);
-                let mtime = item.mtime.unwrap_or_default();
                 if target.is_empty() {
                     // The destination itself, which is there.
                     self.totals.directories += 1;
-                    self.contents.get_or_insert(DirectoryAttributes { path: target, mode: item.mode, mtime });
+                    self.contents.get_or_insert(DirectoryAttributes { path: target, attributes: item.attributes });
                     return;
                 }
-                self.directories.push(&target, item.mode, mtime);
+                self.directories.push(&target, &item.attributes);
             }
             ItemKind::File | ItemKind::Symlink => {
                 self.progress.files_found += 1;
@@ -321,9 +320,10 @@ impl Sender {
     }
 
     /// A directory that is not whole does not shut its owner out: whatever kept it from being listed, such as its permissions, may pass.
-    fn let_owner_in(&self, directory: DirectoryAttributes) -> DirectoryAttributes {
+    fn let_owner_in(&self, mut directory: DirectoryAttributes) -> DirectoryAttributes {
         let unlisted = self.directories_unlisted.contains(&directory.path);
-        DirectoryAttributes { mode: directory.mode | if unlisted { 0o700 } else { 0 }, ..directory }
+        directory.attributes.mode |= if unlisted { 0o700 } else { 0 };
+        directory
     }
 
     /// The scan has ended.
@@ -369,8 +369,7 @@ impl Sender {
                 item: number,
                 path: self.target(&scanned),
                 size: scanned.size,
-                mode: scanned.mode,
-                mtime: scanned.mtime,
+                attributes: scanned.attributes.clone(),
                 sparse: scanned.sparse,
                 fingerprint: self.fingerprint(&scanned),
             })));

@@ -150,7 +150,7 @@ mod tests {
             path: b"dir/name".to_vec(),
             kind: crate::report::ItemKind::File,
             size: 1,
-            mtime: (1, 1),
+            mtime: crate::attributes::Time::new(1, 1),
             fingerprint: Some([1; 16]),
         };
         let items = (0..limits::BUNDLE_ITEMS).map(asked).collect();

@@ -12,6 +12,7 @@
 //! or reorder anything.
 
 use super::ProtocolError;
+use crate::attributes::Time;
 use crate::digest::{BlockDigest, is_main_of};
 use crate::fingerprint::Fingerprint;
 use crate::request::Digests;
@@ -144,10 +145,8 @@ pub struct EntryHeader {
     pub mode: u32,
     /// Bytes of content, or of the target.
     pub size: u32,
-    /// Modification time, seconds since 1970.
-    pub mtime_seconds: i64,
-    /// And nanoseconds.
-    pub mtime_nanos: u32,
+    /// Modification time.
+    pub mtime: Time,
 }
 
 impl EntryHeader {
@@ -163,8 +162,8 @@ impl EntryHeader {
         bytes[2..4].copy_from_slice(&self.path_bytes.to_be_bytes());
         bytes[4..8].copy_from_slice(&self.mode.to_be_bytes());
         bytes[8..12].copy_from_slice(&self.size.to_be_bytes());
-        bytes[12..20].copy_from_slice(&self.mtime_seconds.to_be_bytes());
-        bytes[20..24].copy_from_slice(&self.mtime_nanos.to_be_bytes());
+        bytes[12..20].copy_from_slice(&self.mtime.seconds.to_be_bytes());
+        bytes[20..24].copy_from_slice(&self.mtime.nanos.to_be_bytes());
         bytes
     }
 
@@ -182,11 +181,12 @@ impl EntryHeader {
                 return Err(ProtocolError::violation(format!("the peer sent a bundle entry of unknown kind {kind}")));
             }
         };
-        let mtime_nanos = be_u32(&bytes[20..24]);
+        let mtime = Time::new(be_u64(&bytes[12..20]) as i64, be_u32(&bytes[20..24]));
         let flags = if kind == EntryKind::Directory { 0 } else { FLAG_FINGERPRINT };
-        if u64::from(size) > most || mtime_nanos >= 1_000_000_000 || bytes[1] & !flags != 0 {
+        if u64::from(size) > most || !mtime.is_valid() || bytes[1] & !flags != 0 {
             return Err(ProtocolError::violation(format!(
-                "the peer sent a bundle entry of {size} bytes with time {mtime_nanos} ns"
+                "the peer sent a bundle entry of {size} bytes with time {} ns",
+                mtime.nanos
             )));
         }
         Ok(Self {
@@ -195,8 +195,7 @@ impl EntryHeader {
             path_bytes: u16::from_be_bytes([bytes[2], bytes[3]]),
             mode: be_u32(&bytes[4..8]) & 0o7777,
             size,
-            mtime_seconds: be_u64(&bytes[12..20]) as i64,
-            mtime_nanos,
+            mtime,
         })
     }
 }
@@ -285,7 +284,7 @@ mod tests {
             let kind = [EntryKind::File, EntryKind::Directory, EntryKind::Symlink][usize::from(kind) - 1];
             let size = if kind == EntryKind::Directory { 0 } else { size };
             let fingerprinted = fingerprinted && kind != EntryKind::Directory;
-            let header = EntryHeader { kind, fingerprinted, path_bytes, mode, size, mtime_seconds, mtime_nanos };
+            let header = EntryHeader { kind, fingerprinted, path_bytes, mode, size, mtime: Time::new(mtime_seconds, mtime_nanos) };
             prop_assert_eq!(EntryHeader::decode(&header.encode()), Ok(header));
         }
 

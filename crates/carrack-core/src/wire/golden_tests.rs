@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::control::*;
 use super::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage, QueryItem};
 use super::{Version, mux::Channel};
+use crate::attributes::{Attributes, Time};
 use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::pace::limit::StageTimes;
@@ -230,7 +231,7 @@ fn item(name: &[u8], kind: ItemKind, digests: FileDigests, outcome: Outcome) -> 
 }
 
 fn entry(name: &[u8], kind: ItemKind) -> Entry {
-    let mtime = (-5, 999_999_999);
+    let mtime = Time::new(-5, 999_999_999);
     Entry { path: name.to_vec(), kind: Some(kind), size: 4321, mode: 0o2640, mtime, ..Entry::default() }
 }
 
@@ -307,7 +308,7 @@ fn ends() -> Vec<Line> {
     let two = Ended { resumed_files: 14, resumed_bytes: 15, streams_altered: 16, ..one.clone() };
     let two = Ended { blocks_rotten: 17, items_again: 18, ..two };
     let permissions = Unkept { count: 19, path: b"d/f".to_vec(), wanted: 0o755, kept: 0o700 };
-    let times = Unkept { count: 19, path: b"d/f".to_vec(), wanted: (-1, 999_999_999), kept: (2, 0) };
+    let times = Unkept { count: 19, path: b"d/f".to_vec(), wanted: Time::new(-1, 999_999_999), kept: Time::new(2, 0) };
     let four = Ended { unkept_permissions: Some(permissions), leftovers: 20, ..two.clone() };
     let four = Ended { unkept_times: Some(times), ..four };
     let four = Ended { parts_reread: 21, bytes_reread: 22, files_not_read_back: 23, ..four };
@@ -339,20 +340,34 @@ fn digests() -> FileDigests {
 
 fn peer_messages() -> Vec<Line> {
     let why = || failure(ErrorCode::InputOutput, Side::Destination);
-    let offer = Offer { item: 9, path: b"a/\xff".to_vec(), size: Some(1 << 40), mode: 0o4640, ..no_offer() };
-    let offer = Offer { mtime: Some((-5, 999_999_999)), ..offer };
-    let pipe = Offer { size: None, mtime: None, sparse: true, ..offer.clone() };
+    let attributes = Attributes::new(0o4640, Time::new(-5, 999_999_999));
+    let offer = Offer { item: 9, path: b"a/\xff".to_vec(), size: Some(1 << 40), attributes, ..no_offer() };
+    let pipe = Offer {
+        size: None,
+        attributes: Attributes { mtime: None, ..offer.attributes.clone() },
+        sparse: true,
+        ..offer.clone()
+    };
     let printed = Offer { fingerprint: Some([11; 16]), ..offer.clone() };
     let query = |fingerprint| {
-        let file =
-            QueryItem { index: 4, path: b"q".to_vec(), kind: ItemKind::File, size: 5, mtime: (6, 7), fingerprint };
-        let link = QueryItem { index: 5, kind: ItemKind::Symlink, size: 0, mtime: (-6, 8), ..file.clone() };
+        let file = QueryItem {
+            index: 4,
+            path: b"q".to_vec(),
+            kind: ItemKind::File,
+            size: 5,
+            mtime: Time::new(6, 7),
+            fingerprint,
+        };
+        let link = QueryItem { index: 5, kind: ItemKind::Symlink, size: 0, mtime: Time::new(-6, 8), ..file.clone() };
         PeerMessage::Query { bundle: 3, items: vec![file, link] }
     };
     let known = |digests| PeerMessage::Known { bundle: 3, items: vec![(4, digests), (5, FileDigests::default())] };
     let xxh128 = FileDigests { xxh128: Some([8; 16]), ..FileDigests::default() };
     let block = BlockDigest { main: [9; 32], adler32: 0x0102_0304, crc32c: u32::MAX };
-    let directory = |path: &[u8]| DirectoryAttributes { path: path.to_vec(), mode: 0o2755, mtime: (-1, 2) };
+    let directory = |path: &[u8]| DirectoryAttributes {
+        path: path.to_vec(),
+        attributes: Attributes::new(0o2755, Time::new(-1, 2)),
+    };
     let exceptions = vec![(1, ItemResult::Kept), (2, ItemResult::Mismatch), (3, ItemResult::Failed(why()))];
     let failures = vec![(b"d".to_vec(), why()), (Vec::new(), why())];
     vec![
@@ -392,5 +407,5 @@ fn peer_messages() -> Vec<Line> {
 }
 
 fn no_offer() -> Offer {
-    Offer { item: 1, path: Vec::new(), size: None, mode: 0, mtime: None, sparse: false, fingerprint: None }
+    Offer { item: 1, path: Vec::new(), size: None, attributes: Attributes::default(), sparse: false, fingerprint: None }
 }

@@ -5,6 +5,7 @@ mod remove;
 use std::io;
 use std::sync::Arc;
 
+use carrack_core::attributes::Attributes;
 use carrack_core::limits;
 use carrack_core::path::{display_bytes, join};
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport, Outcome, Side};
@@ -25,6 +26,7 @@ use crate::storage::overlap::Overlaps;
 use crate::storage::place::Place;
 use crate::storage::settle::SourceClocks;
 use crate::storage::source::{RootKind, SourceRoot};
+use crate::storage::times::time_of;
 use crate::storage::walk::Trail;
 
 /// A kind as messages have it.
@@ -187,7 +189,7 @@ fn entry(path: Vec<u8>, stat: &Stat, link_target: Vec<u8>) -> Entry {
         kind: Some(kind_of(stat.kind)),
         size: stat.size,
         mode: stat.mode,
-        mtime: (stat.mtime.seconds, stat.mtime.nanos),
+        mtime: time_of(stat.mtime),
         link_target,
         failure: None,
     }
@@ -319,7 +321,7 @@ pub fn collect(
             // What it takes, not what it would have become.
             size: found.stat.blocks_512.saturating_mul(512),
             mode: found.stat.mode,
-            mtime: (found.stat.mtime.seconds, found.stat.mtime.nanos),
+            mtime: time_of(found.stat.mtime),
             failure,
             ..Entry::default()
         })
@@ -388,8 +390,7 @@ fn digest(
         path,
         kind: ItemKind::File,
         size: None,
-        mode: 0,
-        mtime: None,
+        attributes: Attributes::default(),
         sparse: false,
         changed: None,
         file: None,

@@ -9,5 +9,5 @@ pub mod synthetic;
 
 pub(crate) use posix::names;
 pub use posix::{
-    collect, descriptors, identity, marker, overlap, part, past_cache, place, settle, source, tree, walk, watch,
+    collect, descriptors, identity, marker, overlap, part, past_cache, place, settle, source, times, tree, walk, watch,
 };

@@ -14,6 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use carrack_core::attributes::Attributes;
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, Side};
 use carrack_core::request::Verify;
@@ -717,10 +718,10 @@ impl StreamWork<'_> {
         let (path, target) = named.split_at(usize::from(entry.path_bytes));
         frame::check_entry_path(path)?;
         self.run.expected.check(path)?;
-        let mtime = (entry.mtime_seconds, entry.mtime_nanos);
+        let attributes = Attributes::new(entry.mode, entry.mtime);
         let fingerprint = fingerprint.try_into().ok();
         let digests = FileDigests::default();
-        let small = SmallFile { path, mode: entry.mode, mtime, fingerprint, digests, read_back: false };
+        let small = SmallFile { path, attributes, fingerprint, digests, read_back: false };
         let existing = self.run.options.existing;
         let tree = self.run.tree().filter(|_| keep);
         let written = match entry.kind {

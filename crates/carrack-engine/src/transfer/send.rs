@@ -34,7 +34,7 @@ use crate::panics::contain;
 use crate::storage::overlap::Overlaps;
 use crate::storage::settle::SourceClocks;
 use crate::storage::source::{OpenSource, SourceRoot};
-use crate::storage::walk::{self, Attributes, Found};
+use crate::storage::walk::{self, Found, Freshness};
 
 /// Items told to the command in one message.
 const ITEMS_PER_MESSAGE: usize = 500;
@@ -58,7 +58,7 @@ pub struct SendRun {
     roots: Vec<SourceRoot>,
     /// Of the roots, only this; taken by the scan.
     selection: Mutex<Option<Selection>>,
-    attributes: Attributes,
+    attributes: Freshness,
     sources: Mutex<HashMap<u64, Arc<OpenSource>>>,
     sockets: Mutex<HashMap<u16, Arc<Socket>>>,
     /// Streams cut off because they were slow.
@@ -104,7 +104,7 @@ impl SendRun {
             roots,
             selection: Mutex::new(selection),
             // What the receiver has already is told by them alone.
-            attributes: if known { Attributes::Stored } else { Attributes::Cached },
+            attributes: if known { Freshness::Stored } else { Freshness::Cached },
             sources: Mutex::default(),
             sockets: Mutex::default(),
             cut: Mutex::default(),
@@ -567,16 +567,14 @@ impl SendRun {
     }
 
     fn entry(&self, kind: EntryKind, item: &ScannedItem, target: &[u8], size: usize) -> EntryHeader {
-        let (mtime_seconds, mtime_nanos) = item.mtime.unwrap_or_default();
         let lasts = kind != EntryKind::Directory && self.options.version.has_fingerprints();
         EntryHeader {
             kind,
             fingerprinted: lasts && item.fingerprint.is_some(),
             path_bytes: target.len() as u16,
-            mode: item.mode,
+            mode: item.attributes.mode,
             size: size as u32,
-            mtime_seconds,
-            mtime_nanos,
+            mtime: item.attributes.mtime.unwrap_or_default(),
         }
     }
 
@@ -790,7 +788,7 @@ impl StreamWork<'_> {
         let (run, stream, content) = (self.run, self.number, &mut self.content);
         let read = run.stages.wait_briefly(Waits::Storage, || {
             run.open(item, stream).and_then(|source| {
-                (described.mode, described.mtime) = source.attributes(item);
+                described.attributes = source.attributes(item);
                 let most = item.size.filter(|_| source.stat().is_none()).unwrap_or(run.tuning.bundled_file_bytes_max);
                 source.read_whole(content, most as usize)?;
                 // Of what grows, a part is copied: that is not what is known by it.

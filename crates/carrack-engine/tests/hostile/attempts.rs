@@ -3,6 +3,7 @@
 
 use std::os::unix::fs::symlink;
 
+use carrack_core::attributes::Time;
 use carrack_core::limits::{BUNDLE_ITEMS, MARKER_KEY_BYTES};
 use carrack_core::report::{ErrorCode, Failure, ItemKind};
 use carrack_core::wire::control::raw::*;
@@ -40,7 +41,7 @@ fn assert_violation(failure: &Failure, what: &str) {
 }
 
 fn question(index: u32, path: &[u8]) -> QueryItem {
-    let (kind, size, mtime, fingerprint) = (ItemKind::File, 5, (1, 0), Some([1; 16]));
+    let (kind, size, mtime, fingerprint) = (ItemKind::File, 5, Time::new(1, 0), Some([1; 16]));
     QueryItem { index, path: path.to_vec(), kind, size, mtime, fingerprint }
 }
 

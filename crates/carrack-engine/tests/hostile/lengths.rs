@@ -1,5 +1,6 @@
 //! 0xff in every field of every header. What is announced is not allocated, and the peer hears what it did.
 
+use carrack_core::attributes::Time;
 use carrack_core::report::{ErrorCode, Failure};
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
 use carrack_core::wire::mux::Channel;
@@ -55,8 +56,7 @@ fn of_entries_and_trailers() {
     let sandbox = Sandbox::new();
     let bundle = Header::Bundle { bundle: 1, entries: 1 }.encode();
     let entry = |kind| {
-        EntryHeader { kind, fingerprinted: false, path_bytes: 1, mode: 0, size: 0, mtime_seconds: 0, mtime_nanos: 0 }
-            .encode()
+        EntryHeader { kind, fingerprinted: false, path_bytes: 1, mode: 0, size: 0, mtime: Time::default() }.encode()
     };
     for kind in [EntryKind::File, EntryKind::Directory, EntryKind::Symlink] {
         for (field, what) in [
@@ -105,15 +105,8 @@ fn of_a_path_that_does_not_come() {
     let mut stream = session.stream(0);
     stream.meta(&[&Header::Bundle { bundle: 1, entries: 1 }.encode()]).unwrap();
     let (kind, path_bytes) = (EntryKind::Symlink, u16::MAX);
-    let entry = EntryHeader {
-        kind,
-        fingerprinted: false,
-        path_bytes,
-        mode: u32::MAX,
-        size: 4096,
-        mtime_seconds: -1,
-        mtime_nanos: 0,
-    };
+    let entry =
+        EntryHeader { kind, fingerprinted: false, path_bytes, mode: u32::MAX, size: 4096, mtime: Time::new(-1, 0) };
     stream.meta(&[&entry.encode()]).unwrap();
     stream.flush().unwrap();
     stream.socket().abort();

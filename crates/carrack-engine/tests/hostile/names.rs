@@ -1,5 +1,6 @@
 //! Names that lead out: in offers, in bundles, in attributes of directories, and through links that the peer made before.
 
+use carrack_core::attributes::Time;
 use carrack_core::path::display_bytes;
 use carrack_core::report::ErrorCode;
 use carrack_core::wire::peer::{Answer, ItemResult, PeerMessage};
@@ -172,8 +173,8 @@ fn modes_are_cut() {
     assert_eq!(exceptions(&session, 1), []);
     let mut attributes = directories(&[b"d"]);
     if let PeerMessage::Directories(list) = &mut attributes {
-        list[0].mode = 0o7777;
-        list[0].mtime = (i64::MAX, 999_999_999);
+        list[0].attributes.mode = 0o7777;
+        list[0].attributes.mtime = Some(Time::new(i64::MAX, 999_999_999));
     }
     session.say(&attributes);
     session.say(&PeerMessage::Finish);
@@ -192,7 +193,7 @@ fn times_at_the_ends_of_what_can_be_counted() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     for (round, seconds) in [i64::MIN, i64::MIN + 1, -1, i64::MAX - 1, i64::MAX].into_iter().enumerate() {
-        let mtime = (seconds, 999_999_999);
+        let mtime = Time::new(seconds, 999_999_999);
         let mut session = Session::start(&sandbox.root());
         session.begin();
         let mut stream = session.stream(0);
@@ -203,7 +204,7 @@ fn times_at_the_ends_of_what_can_be_counted() {
         assert!(exceptions(&session, 1).iter().all(|(_, result)| matches!(result, ItemResult::Failed(_))));
         let mut offered = offer(2, large, Some(5));
         if let PeerMessage::Offer(offer) = &mut offered {
-            offer.mtime = Some(mtime);
+            offer.attributes.mtime = Some(mtime);
         }
         session.say(&offered);
         assert_eq!(session.heard(), PeerMessage::Answer { item: 2, answer: Answer::Accept });
@@ -213,7 +214,7 @@ fn times_at_the_ends_of_what_can_be_counted() {
         assert!(matches!(result, ItemResult::Published | ItemResult::Failed(_)), "{result:?}");
         let mut attributes = directories(&[directory]);
         if let PeerMessage::Directories(list) = &mut attributes {
-            list[0].mtime = mtime;
+            list[0].attributes.mtime = Some(mtime);
         }
         session.say(&attributes);
         session.say(&PeerMessage::Finish);

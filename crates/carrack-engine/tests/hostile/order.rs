@@ -1,5 +1,6 @@
 //! Frames and messages that are well formed, and that no honest sender sends now: unknown, unasked, doubled, out of place.
 
+use carrack_core::attributes::Time;
 use carrack_core::digest::BlockDigest;
 use carrack_core::limits::HELD_BLOCKS;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
@@ -44,7 +45,7 @@ fn unknown_types() {
 }
 
 fn question(index: u32, path: &[u8]) -> QueryItem {
-    let (kind, size, mtime, fingerprint) = (ItemKind::File, 5, (1, 0), Some([1; 16]));
+    let (kind, size, mtime, fingerprint) = (ItemKind::File, 5, Time::new(1, 0), Some([1; 16]));
     QueryItem { index, path: path.to_vec(), kind, size, mtime, fingerprint }
 }
 
@@ -168,8 +169,7 @@ fn wrong_digests_get_no_name() {
     assert_eq!(session.heard(), PeerMessage::Done { item: 1, result: ItemResult::Mismatch });
     stream.meta(&[&Header::Bundle { bundle: 2, entries: 1 }.encode()]).unwrap();
     let (kind, path_bytes) = (EntryKind::File, 1);
-    let entry =
-        EntryHeader { kind, fingerprinted: false, path_bytes, mode: 0o600, size: 5, mtime_seconds: 0, mtime_nanos: 0 };
+    let entry = EntryHeader { kind, fingerprinted: false, path_bytes, mode: 0o600, size: 5, mtime: Time::default() };
     stream.meta(&[&entry.encode(), b"s"]).unwrap();
     stream.payload(b"bytes").unwrap();
     stream.meta(&[&crate::wire::trailer_of(b"other").encode()]).unwrap();

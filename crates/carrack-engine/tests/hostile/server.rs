@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use carrack_core::attributes::Time;
 use carrack_core::credential::Credential;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Report, Side};
@@ -257,7 +258,7 @@ fn hostile_names() {
 
 /// Whether an earlier attempt has brought it.
 fn question(path: &[u8]) -> PeerMessage {
-    let (kind, size, mtime, fingerprint) = (ItemKind::File, 5, (1, 0), Some([1; 16]));
+    let (kind, size, mtime, fingerprint) = (ItemKind::File, 5, Time::new(1, 0), Some([1; 16]));
     let item = QueryItem { index: 0, path: path.to_vec(), kind, size, mtime, fingerprint };
     PeerMessage::Query { bundle: 1, items: vec![item] }
 }

@@ -1,5 +1,6 @@
 //! Frames as a hostile sender writes them: any path, any length, right digests where it wants to be believed.
 
+use carrack_core::attributes::{Attributes, Time};
 use carrack_core::digest::BlockDigest;
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
 use carrack_core::wire::peer::{DirectoryAttributes, Offer, PeerMessage};
@@ -12,19 +13,11 @@ pub enum Entry<'a> {
     Link(&'a [u8], &'a [u8]),
 }
 
-fn header(kind: EntryKind, path: &[u8], size: usize, mtime: (i64, u32)) -> EntryHeader {
+fn header(kind: EntryKind, path: &[u8], size: usize, mtime: Time) -> EntryHeader {
     let path_bytes = u16::try_from(path.len()).unwrap();
     // All the bits that give rights, too.
     let fingerprinted = false;
-    EntryHeader {
-        kind,
-        fingerprinted,
-        path_bytes,
-        mode: 0o7777,
-        size: size as u32,
-        mtime_seconds: mtime.0,
-        mtime_nanos: mtime.1,
-    }
+    EntryHeader { kind, fingerprinted, path_bytes, mode: 0o7777, size: size as u32, mtime }
 }
 
 pub fn trailer_of(content: &[u8]) -> Trailer {
@@ -34,15 +27,15 @@ pub fn trailer_of(content: &[u8]) -> Trailer {
 
 /// Sends a bundle. The receiver may cut the stream in the middle: that is its answer, and no error here.
 pub fn bundle(stream: &mut OutStream, number: u64, entries: &[Entry<'_>]) {
-    bundle_at(stream, number, entries, (1, 0));
+    bundle_at(stream, number, entries, Time::new(1, 0));
 }
 
 /// The same, with a modification time.
-pub fn bundle_at(stream: &mut OutStream, number: u64, entries: &[Entry<'_>], mtime: (i64, u32)) {
+pub fn bundle_at(stream: &mut OutStream, number: u64, entries: &[Entry<'_>], mtime: Time) {
     let _ = try_bundle(stream, number, entries, mtime);
 }
 
-fn try_bundle(stream: &mut OutStream, number: u64, entries: &[Entry<'_>], mtime: (i64, u32)) -> std::io::Result<()> {
+fn try_bundle(stream: &mut OutStream, number: u64, entries: &[Entry<'_>], mtime: Time) -> std::io::Result<()> {
     stream.meta(&[&Header::Bundle { bundle: number, entries: entries.len() as u32 }.encode()])?;
     for entry in entries {
         match *entry {
@@ -74,14 +67,14 @@ pub fn offer(item: u64, path: &[u8], size: Option<u64>) -> PeerMessage {
         item,
         path: path.to_vec(),
         size,
-        mode: 0o777,
-        mtime: Some((1, 0)),
+        attributes: Attributes::new(0o777, Time::new(1, 0)),
         sparse: false,
         fingerprint: None,
     })
 }
 
 pub fn directories(paths: &[&[u8]]) -> PeerMessage {
-    let list = paths.iter().map(|path| DirectoryAttributes { path: path.to_vec(), mode: 0o777, mtime: (1, 0) });
+    let attributes = Attributes::new(0o777, Time::new(1, 0));
+    let list = paths.iter().map(|path| DirectoryAttributes { path: path.to_vec(), attributes: attributes.clone() });
     PeerMessage::Directories(list.collect())
 }

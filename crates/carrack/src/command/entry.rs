@@ -19,7 +19,7 @@ pub fn long(entry: &ListEntry) -> String {
         ItemKind::Symlink => format!(" -> {}", display_bytes(&entry.link_target)),
         _ => String::new(),
     };
-    let time = format::rfc3339_seconds(entry.mtime_seconds);
+    let time = format::rfc3339_seconds(entry.mtime.seconds);
     format!("{} {:>15} {time} {}{target}", mode_letters(entry), entry.size, display_bytes(&entry.path))
 }
 
@@ -30,7 +30,7 @@ pub fn block(path: &[u8], entry: &ListEntry) -> Vec<String> {
         format!("    kind: {}", entry.kind.name()),
         format!("    size: {}", format::size_exact(entry.size)),
         format!("    mode: {} ({})", octal(entry.mode), mode_letters(entry)),
-        format!("modified: {}", format::rfc3339_nanos(entry.mtime_seconds, entry.mtime_nanos)),
+        format!("modified: {}", format::rfc3339_nanos(entry.mtime.seconds, entry.mtime.nanos)),
     ];
     if entry.kind == ItemKind::Symlink {
         lines.push(format!("  target: {}", display_bytes(&entry.link_target)));
@@ -44,7 +44,7 @@ pub fn fields(path: &[u8], entry: &ListEntry) -> Value {
         "kind": entry.kind.name(),
         "size": entry.size,
         "mode": octal(entry.mode),
-        "mtime": format::rfc3339_nanos(entry.mtime_seconds, entry.mtime_nanos),
+        "mtime": format::rfc3339_nanos(entry.mtime.seconds, entry.mtime.nanos),
     });
     if entry.kind == ItemKind::Symlink {
         match std::str::from_utf8(&entry.link_target) {
@@ -87,6 +87,8 @@ fn mode_letters(entry: &ListEntry) -> String {
 
 #[cfg(test)]
 mod tests {
+    use carrack_core::attributes::Time;
+
     use super::*;
 
     fn entry(kind: ItemKind, mode: u32) -> ListEntry {
@@ -95,8 +97,7 @@ mod tests {
             kind,
             size: 2048,
             mode,
-            mtime_seconds: 1_700_000_000,
-            mtime_nanos: 7,
+            mtime: Time::new(1_700_000_000, 7),
             link_target: b"t\n".to_vec(),
             error: None,
         }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
+use carrack_core::attributes::Time;
 use carrack_core::failure::Retryable;
 use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::{Change, Reason};
@@ -90,7 +91,7 @@ fn reports() -> Vec<(&'static str, Report)> {
         durable: Some(true),
         ..Report::default()
     };
-    let unkept_times = Unkept { count: 1, path: Vec::new(), wanted: (1, 2), kept: (1, 0) };
+    let unkept_times = Unkept { count: 1, path: Vec::new(), wanted: Time::new(1, 2), kept: Time::new(1, 0) };
     let everything = Report {
         symlinks: 1,
         directories: 3,

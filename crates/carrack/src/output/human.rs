@@ -1,6 +1,7 @@
 //! What a person is told: events and the report of a copy as lines of text. Only text is made here; `Screen` and `Log`
 //! put it somewhere.
 
+use carrack_core::attributes::Time;
 use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::Change;
 use carrack_core::path::display_bytes;
@@ -226,7 +227,7 @@ fn unkept(report: &Report) -> Option<String> {
     }
     let mode = |mode: &u32| format!("{mode:04o}");
     let permissions = report.unkept_permissions.as_ref().map(|unkept| part("permissions", unkept, mode));
-    let time = |&(seconds, nanos): &(i64, u32)| format::rfc3339_nanos(seconds, nanos);
+    let time = |time: &Time| format::rfc3339_nanos(time.seconds, time.nanos);
     let times = report.unkept_times.as_ref().map(|unkept| part("times", unkept, time));
     let parts: Vec<String> = permissions.into_iter().chain(times).collect();
     (!parts.is_empty()).then(|| format!("not kept by the destination: {}", parts.join(", ")))

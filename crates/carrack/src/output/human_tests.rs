@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use carrack_core::attributes::Time;
 use carrack_core::pace::streams::Reason;
 use carrack_core::report::{ErrorCode, Faults, FileDigests, ItemFailure, ItemKind};
 
@@ -61,7 +62,8 @@ fn program_sent_is_told_with_verbose_only() {
 fn what_the_destination_did_not_keep_is_told_with_an_example() {
     use carrack_core::report::Unkept;
     let permissions = Unkept { count: 1200, path: b"a/b".to_vec(), wanted: 0o640, kept: 0o755 };
-    let times = Unkept { count: 1, path: Vec::new(), wanted: (16_725_225_600, 0), kept: (15_032_385_535, 5) };
+    let times =
+        Unkept { count: 1, path: Vec::new(), wanted: Time::new(16_725_225_600, 0), kept: Time::new(15_032_385_535, 5) };
     let unkept = Report { unkept_permissions: Some(permissions), unkept_times: Some(times), ..finished() };
     let line = "not kept by the destination: permissions of 1,200 items (first a/b: 0640 became 0755), times of 1 item (first .: \
                 2500-01-01T00:00:00.000000000Z became 2446-05-10T22:38:55.000000005Z)";

@@ -123,7 +123,7 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
         "unkept": {
             "permissions": report.unkept_permissions.as_ref().map(|unkept| self::unkept(unkept, |mode| json!(format!("{mode:04o}")))),
             "times": report.unkept_times.as_ref().map(|unkept| {
-                self::unkept(unkept, |&(seconds, nanos)| json!(format::rfc3339_nanos(seconds, nanos)))
+                self::unkept(unkept, |time| json!(format::rfc3339_nanos(time.seconds, time.nanos)))
             }),
         },
         "parts_reread": report.parts_reread,

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::sender::finish;
 use super::*;
+use crate::attributes::{Attributes, Time};
 use crate::limits;
 use crate::report::Outcome;
 use crate::transfer::ScannedItem;
@@ -55,14 +56,12 @@ fn told(count: usize) -> Sender {
     };
     for number in 0..count {
         let (path, kind) = (number.to_string().into_bytes(), ItemKind::Directory);
-        let mtime = Some((0, 0));
         let item = ScannedItem {
             root: 0,
             path,
             kind,
             size: None,
-            mode: 0o755,
-            mtime,
+            attributes: Attributes::new(0o755, Time::default()),
             sparse: false,
             changed: None,
             file: None,

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::attributes::{Attributes, Time};
 use crate::limits;
 use crate::report::Outcome;
 use crate::transfer::orders::{offer, options, options_v2};
@@ -15,14 +16,13 @@ use crate::wire::control::TransferOptions;
 pub(super) const LARGE: u64 = 2 << 20;
 
 pub(super) fn file(name: &str, size: Option<u64>) -> ScannedItem {
-    let (path, mtime) = (name.as_bytes().to_vec(), Some((0, 0)));
+    let path = name.as_bytes().to_vec();
     ScannedItem {
         root: 0,
         path,
         kind: ItemKind::File,
         size,
-        mode: 0o600,
-        mtime,
+        attributes: Attributes::new(0o600, Time::default()),
         sparse: false,
         changed: None,
         file: None,

@@ -49,7 +49,7 @@ impl Sender {
             ItemKind::Symlink => 0,
             ItemKind::Directory | ItemKind::Special => return None,
         };
-        let (mtime, fingerprint) = (item.mtime?, Some(self.fingerprint(item)?));
+        let (mtime, fingerprint) = (item.attributes.mtime?, Some(self.fingerprint(item)?));
         Some(QueryItem { index, path: self.target(item), kind: item.kind, size, mtime, fingerprint })
     }
 

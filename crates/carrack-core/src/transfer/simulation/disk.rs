@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::source::whole_blake3;
 use super::store::Store;
+use crate::attributes::Time;
 use crate::digest::block_count;
 use crate::limits;
 use crate::transfer::Fingerprint;
@@ -28,7 +29,7 @@ pub struct Part {
     pub path: Vec<u8>,
     /// In the store.
     pub file: u64,
-    pub mtime: Option<(i64, u32)>,
+    pub mtime: Option<Time>,
     pub fingerprint: Option<Fingerprint>,
     /// Made by this session: nobody else has written to it.
     pub fresh: bool,
@@ -42,7 +43,7 @@ pub struct Entry {
     pub item: usize,
     pub path: Vec<u8>,
     pub size: u64,
-    pub mtime: Option<(i64, u32)>,
+    pub mtime: Option<Time>,
     pub fingerprint: Option<Fingerprint>,
     /// `None` when the source could not be read.
     pub content: Option<u64>,
@@ -53,7 +54,7 @@ pub struct Entry {
 
 impl Part {
     pub fn new(file: u64, offer: &Offer, fresh: bool) -> Self {
-        let Offer { mtime, fingerprint, .. } = *offer;
+        let (mtime, fingerprint) = (offer.attributes.mtime, offer.fingerprint);
         Self { path: offer.path.clone(), file, mtime, fingerprint, fresh, publishing: false, checkpointing: false }
     }
 }

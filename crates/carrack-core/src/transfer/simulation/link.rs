@@ -350,8 +350,8 @@ impl World {
         let gone = self.source.items[number].gone || self.rng.chance(self.plan.read_failure);
         let source = &self.source.items[number];
         let (size, mtime) = match self.plan.resumes {
-            true => (source.scanned.size.unwrap_or(0), source.scanned.mtime),
-            false => (item.size.unwrap_or(0), item.mtime),
+            true => (source.scanned.size.unwrap_or(0), source.scanned.attributes.mtime),
+            false => (item.size.unwrap_or(0), item.attributes.mtime),
         };
         let grown = size > self.plan.tuning.bundled_file_bytes_max;
         let changing = grown || self.plan.resumes && self.rng.chance(self.plan.source_change) && self.rng.chance(300);

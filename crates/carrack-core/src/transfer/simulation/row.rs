@@ -8,6 +8,7 @@ use super::source::{Source, SourceItem, digest_of};
 use super::store::{Standing, Store};
 use super::verdict::Verdict;
 use super::world::World;
+use crate::attributes::Time;
 use crate::report::ItemKind;
 use crate::request::Verify;
 
@@ -185,7 +186,7 @@ impl Row {
 
 /// Of another origin, and never of the same time.
 fn foreign(rng: &mut Rng) -> Standing {
-    let mtime = Some((-77, 0));
+    let mtime = Some(Time::new(-77, 0));
     Standing { blake3: digest_of(77).main, size: rng.below(10), mtime, inode: 0, synced: true, torn: false }
 }
 

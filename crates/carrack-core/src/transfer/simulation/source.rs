@@ -4,6 +4,7 @@ use blake3::hazmat::{self, Mode};
 
 use super::plan::{Mutant, Plan, Rng, mix};
 use super::store::ZEROS;
+use crate::attributes::{Attributes, Time};
 use crate::digest::{BlockDigest, XXH128_BYTES, block_count, block_length};
 use crate::report::ItemKind;
 use crate::transfer::{Fingerprint, ScannedItem};
@@ -60,12 +61,12 @@ struct State {
 }
 
 /// What a file system shows of a file: size, and when it was written and last changed.
-pub type Stat = (Option<u64>, Option<(i64, u32)>, Option<(i64, u32)>);
+pub type Stat = (Option<u64>, Option<Time>, Option<Time>);
 
 impl SourceItem {
     /// As it is now.
     pub fn stat(&self) -> Stat {
-        (self.scanned.size, self.scanned.mtime, self.scanned.changed)
+        (self.scanned.size, self.scanned.attributes.mtime, self.scanned.changed)
     }
 
     /// Whether it has ever been anything else.
@@ -93,7 +94,7 @@ pub struct Source {
 /// Seconds that the coarsest of clocks takes for one moment.
 pub const GRAIN: i64 = 2;
 /// Changed before all else, by every clock.
-const LONG_AGO: Option<(i64, u32)> = Some((-1000, 0));
+const LONG_AGO: Option<Time> = Some(Time::new(-1000, 0));
 
 impl Source {
     pub fn new(plan: &Plan, rng: &mut Rng) -> Self {
@@ -151,7 +152,6 @@ impl Source {
     }
 
     fn add(&mut self, path: Vec<u8>, kind: ItemKind, size: u64) {
-        let mtime = Some((1, 2));
         let size_told = (kind == ItemKind::File).then_some(size);
         let (changed, fingerprint) = (LONG_AGO, None);
         let scanned = ScannedItem {
@@ -159,8 +159,7 @@ impl Source {
             path,
             kind,
             size: size_told,
-            mode: 0o644,
-            mtime,
+            attributes: Attributes::new(0o644, Time::new(1, 2)),
             sparse: false,
             changed,
             file: None,
@@ -222,10 +221,10 @@ impl Source {
         let state = [
             item as u64,
             size.unwrap_or(u64::MAX),
-            mtime.0 as u64,
-            mtime.1.into(),
-            seen(Mutant::ChangeIgnored, changed.0 as u64),
-            seen(Mutant::ChangeIgnored, changed.1.into()),
+            mtime.seconds as u64,
+            mtime.nanos.into(),
+            seen(Mutant::ChangeIgnored, changed.seconds as u64),
+            seen(Mutant::ChangeIgnored, changed.nanos.into()),
             seen(Mutant::IdentityIgnored, inode),
             seen(Mutant::HostIgnored, self.host),
         ];
@@ -242,7 +241,7 @@ impl Source {
 
     /// Whether it would show if an item were changed at this second, or later.
     pub fn is_settled(&self, item: usize, second: i64) -> bool {
-        self.items[item].scanned.changed.is_none_or(|changed| changed.0 < second - GRAIN)
+        self.items[item].scanned.changed.is_none_or(|changed| changed.seconds < second - GRAIN)
     }
 
     /// Another content, and nothing of it to be seen.
@@ -258,7 +257,7 @@ impl Source {
         if let Some(back) = back {
             let State { size, inode, stat } = item.states[back];
             (item.version, item.size, item.inode) = (back as u64, size, inode);
-            (item.scanned.size, item.scanned.mtime, item.scanned.changed) = stat;
+            (item.scanned.size, item.scanned.attributes.mtime, item.scanned.changed) = stat;
             return;
         }
         self.last_inode += 1;
@@ -286,10 +285,14 @@ impl Source {
         let number = item;
         let item = &mut self.items[item];
         let nanos = rng.below(1_000_000_000) as u32;
-        let changed = if self.grain == 0 { (second, nanos) } else { (second - second.rem_euclid(self.grain), 0) };
+        let changed = if self.grain == 0 {
+            Time::new(second, nanos)
+        } else {
+            Time::new(second - second.rem_euclid(self.grain), 0)
+        };
         item.scanned.changed = Some(changed);
         if rng.chance(500) {
-            item.scanned.mtime = Some((changed.0, 0));
+            item.scanned.attributes.mtime = Some(Time::new(changed.seconds, 0));
         }
         if let Some(size) = item.scanned.size.as_mut().filter(|_| rng.chance(300)) {
             item.size = if *size <= self.bundled_max && rng.chance(700) {

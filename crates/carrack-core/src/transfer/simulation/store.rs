@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::plan::Rng;
 use super::source::digest_of;
+use crate::attributes::Time;
 use crate::digest::{BlockDigest, FileDigests};
 use crate::report::ItemKind;
 use crate::transfer::Fingerprint;
@@ -40,7 +41,7 @@ pub struct Store {
 pub struct Standing {
     pub blake3: [u8; 32],
     pub size: u64,
-    pub mtime: Option<(i64, u32)>,
+    pub mtime: Option<Time>,
     /// Which file it is, in the order in which they got their names.
     pub inode: u64,
     /// The content was synced before the rename.

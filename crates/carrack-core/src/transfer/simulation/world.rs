@@ -544,7 +544,7 @@ impl World {
         }
         let (item, second) = (self.source.number(scanned), self.second());
         let now = self.source.items[item].stat();
-        let listed = (scanned.size, scanned.mtime) == (now.0, now.1)
+        let listed = (scanned.size, scanned.attributes.mtime) == (now.0, now.1)
             && scanned.fingerprint.is_none_or(|listed| self.source.fingerprint(item, second) == Some(listed));
         let settled = self.source.is_settled(item, second) || self.plan.mutant == Some(Mutant::NotSettled);
         let opens = settled && (listed || self.plan.mutant == Some(Mutant::ListingBelieved));
@@ -562,8 +562,8 @@ impl World {
         };
         let changed = self.source.items[self.source.number(scanned)].scanned.changed;
         let skipped = self.opened.contains_key(&number) || self.plan.mutant == Some(Mutant::NotSettled);
-        let Some((changed, _)) = changed.filter(|_| !skipped) else { return Duration::ZERO };
-        let settled = u64::try_from(changed + GRAIN + 1 - self.clock_base).unwrap_or(0);
+        let Some(changed) = changed.filter(|_| !skipped) else { return Duration::ZERO };
+        let settled = u64::try_from(changed.seconds + GRAIN + 1 - self.clock_base).unwrap_or(0);
         let rest = Duration::from_secs(settled).saturating_sub(self.clock);
         self.verdict.rests += u64::from(!rest.is_zero());
         rest

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::raw;
+use crate::attributes::Time;
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::pace::limit::StageTimes;
 use crate::path::check_relative;
@@ -121,7 +122,7 @@ pub struct Entry {
     /// Permission bits.
     pub mode: u32,
     /// Modification time: seconds since 1970, nanoseconds.
-    pub mtime: (i64, u32),
+    pub mtime: Time,
     /// Of a symbolic link.
     pub link_target: Vec<u8>,
     /// Why it could not be read: then nothing else is known.
@@ -198,7 +199,7 @@ pub struct Ended {
     /// Permission bits that the destination did not keep. Told by the receiver, from version 4 on.
     pub unkept_permissions: Option<Unkept<u32>>,
     /// Modification times that the destination did not keep. Told by the receiver, from version 4 on.
-    pub unkept_times: Option<Unkept<(i64, u32)>>,
+    pub unkept_times: Option<Unkept<Time>>,
     /// Markers and part files of Carrack's own that the scan has left out. From version 4 on.
     pub leftovers: u64,
     /// Part files of an earlier attempt that were read again before they were believed. Told by the receiver, from version 4 on.
@@ -382,7 +383,7 @@ impl From<raw::Entry> for Entry {
             kind: ItemKind::from_number(entry.kind),
             size: entry.size,
             mode: entry.mode & 0o7777,
-            mtime: (entry.mtime_seconds, below_second(entry.mtime_nanos)),
+            mtime: Time::new(entry.mtime_seconds, below_second(entry.mtime_nanos)),
             link_target: entry.link_target,
             failure: entry.failure.map(Into::into),
         }
@@ -396,8 +397,8 @@ impl From<Entry> for raw::Entry {
             kind: entry.kind.map_or(0, ItemKind::number),
             size: entry.size,
             mode: entry.mode,
-            mtime_seconds: entry.mtime.0,
-            mtime_nanos: entry.mtime.1,
+            mtime_seconds: entry.mtime.seconds,
+            mtime_nanos: entry.mtime.nanos,
             link_target: entry.link_target,
             failure: entry.failure.map(Into::into),
         }
@@ -497,10 +498,17 @@ impl From<Ended> for raw::Ended {
     }
 }
 
-impl From<Unkept<(i64, u32)>> for raw::RawUnkept {
-    fn from(unkept: Unkept<(i64, u32)>) -> Self {
-        let ((wanted, wanted_nanos), (kept, kept_nanos)) = (unkept.wanted, unkept.kept);
-        Self { count: unkept.count, path: unkept.path, wanted, wanted_nanos, kept, kept_nanos }
+impl From<Unkept<Time>> for raw::RawUnkept {
+    fn from(unkept: Unkept<Time>) -> Self {
+        let (wanted, kept) = (unkept.wanted, unkept.kept);
+        Self {
+            count: unkept.count,
+            path: unkept.path,
+            wanted: wanted.seconds,
+            wanted_nanos: wanted.nanos,
+            kept: kept.seconds,
+            kept_nanos: kept.nanos,
+        }
     }
 }
 
@@ -511,10 +519,10 @@ impl From<Unkept<u32>> for raw::RawUnkept {
     }
 }
 
-impl From<raw::RawUnkept> for Unkept<(i64, u32)> {
+impl From<raw::RawUnkept> for Unkept<Time> {
     fn from(raw: raw::RawUnkept) -> Self {
-        let wanted = (raw.wanted, below_second(raw.wanted_nanos));
-        let kept = (raw.kept, below_second(raw.kept_nanos));
+        let wanted = Time::new(raw.wanted, below_second(raw.wanted_nanos));
+        let kept = Time::new(raw.kept, below_second(raw.kept_nanos));
         Self { count: raw.count, path: shown(raw.path), wanted, kept }
     }
 }
@@ -626,7 +634,7 @@ mod tests {
     fn entry_has_a_time_and_permissions_that_can_be() {
         let entry = raw::Entry { kind: 9, mode: u32::MAX, mtime_nanos: u32::MAX, ..raw::Entry::default() };
         let Ok(Tell::Page(entries)) = checked(raw::Tell::Page(raw::Page { entries: vec![entry] })) else { panic!() };
-        assert_eq!((entries[0].kind, entries[0].mode, entries[0].mtime), (None, 0o7777, (0, 999_999_999)));
+        assert_eq!((entries[0].kind, entries[0].mode, entries[0].mtime), (None, 0o7777, Time::new(0, 999_999_999)));
     }
 
     #[test]

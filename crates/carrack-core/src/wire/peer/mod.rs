@@ -9,6 +9,7 @@ mod resume;
 
 pub use resume::QueryItem;
 
+use crate::attributes::{Attributes, Time};
 use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::fingerprint::Fingerprint;
@@ -138,10 +139,8 @@ pub struct Offer {
     pub path: Vec<u8>,
     /// Bytes; `None` for a source that ends when it ends.
     pub size: Option<u64>,
-    /// Permission bits.
-    pub mode: u32,
-    /// Modification time; `None` for a source that has none.
-    pub mtime: Option<(i64, u32)>,
+    /// What the file is to have; the modification time is `None` for a source that has none.
+    pub attributes: Attributes,
     /// Whether the source has holes worth keeping: the destination is then not preallocated.
     pub sparse: bool,
     /// What the source is known by in a later session (version 4); `None` where nothing tells that it is still the same.
@@ -183,10 +182,8 @@ pub enum ItemResult {
 pub struct DirectoryAttributes {
     /// Relative to the destination.
     pub path: Vec<u8>,
-    /// Permission bits.
-    pub mode: u32,
-    /// Modification time.
-    pub mtime: (i64, u32),
+    /// What it is to have. A modification time always travels: without one it is the beginning of 1970.
+    pub attributes: Attributes,
 }
 
 impl PeerMessage {
@@ -215,9 +212,9 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
             item: offer.item,
             path: offer.path,
             size: offer.size,
-            mode: offer.mode,
-            mtime_seconds: offer.mtime.map(|time| time.0),
-            mtime_nanos: offer.mtime.map_or(0, |time| time.1),
+            mode: offer.attributes.mode,
+            mtime_seconds: offer.attributes.mtime.map(|time| time.seconds),
+            mtime_nanos: offer.attributes.mtime.map_or(0, |time| time.nanos),
             sparse: offer.sparse,
             changed_seconds: offer.fingerprint.map(|fingerprint| resume::changed_for_older(&fingerprint)),
             fingerprint: offer.fingerprint.map(|fingerprint| fingerprint.to_vec()),
@@ -377,8 +374,8 @@ fn complete_from_raw(complete: raw::Complete) -> Result<PeerMessage, ProtocolErr
 
 fn offer_from_raw(offer: raw::Offer) -> Result<Offer, ProtocolError> {
     path::check_relative(&offer.path).map_err(|error| ProtocolError::path(&offer.path, error))?;
-    if offer.size.is_some_and(|size| size > limits::FILE_BYTES) || offer.mtime_nanos >= 1_000_000_000 || offer.item == 0
-    {
+    let has_valid_time = Time::new(0, offer.mtime_nanos).is_valid();
+    if offer.size.is_some_and(|size| size > limits::FILE_BYTES) || !has_valid_time || offer.item == 0 {
         return Err(ProtocolError::violation(format!(
             "the peer offered a file of {:?} bytes, number {}",
             offer.size, offer.item
@@ -388,16 +385,19 @@ fn offer_from_raw(offer: raw::Offer) -> Result<Offer, ProtocolError> {
         item: offer.item,
         path: offer.path,
         size: offer.size,
-        mode: offer.mode & 0o7777,
-        mtime: offer.mtime_seconds.map(|seconds| (seconds, offer.mtime_nanos)),
+        attributes: Attributes {
+            mode: offer.mode & 0o7777,
+            mtime: offer.mtime_seconds.map(|seconds| Time::new(seconds, offer.mtime_nanos)),
+        },
         sparse: offer.sparse,
         fingerprint: resume::fingerprint(offer.fingerprint)?,
     })
 }
 
 fn directory_to_raw(directory: DirectoryAttributes) -> raw::Directory {
-    let DirectoryAttributes { path, mode, mtime: (mtime_seconds, mtime_nanos) } = directory;
-    raw::Directory { path, mode, mtime_seconds, mtime_nanos }
+    let DirectoryAttributes { path, attributes: Attributes { mode, mtime } } = directory;
+    let mtime = mtime.unwrap_or_default();
+    raw::Directory { path, mode, mtime_seconds: mtime.seconds, mtime_nanos: mtime.nanos }
 }
 
 fn directory_from_raw(directory: raw::Directory) -> Result<DirectoryAttributes, ProtocolError> {
@@ -406,14 +406,11 @@ fn directory_from_raw(directory: raw::Directory) -> Result<DirectoryAttributes, 
 }
 
 fn attributes_from_raw(directory: raw::Directory) -> Result<DirectoryAttributes, ProtocolError> {
-    if directory.mtime_nanos >= 1_000_000_000 {
+    let mtime = Time::new(directory.mtime_seconds, directory.mtime_nanos);
+    if !mtime.is_valid() {
         return Err(ProtocolError::violation("the peer sent a directory with an impossible time"));
     }
-    Ok(DirectoryAttributes {
-        path: directory.path,
-        mode: directory.mode & 0o7777,
-        mtime: (directory.mtime_seconds, directory.mtime_nanos),
-    })
+    Ok(DirectoryAttributes { path: directory.path, attributes: Attributes::new(directory.mode & 0o7777, mtime) })
 }
 
 fn result_from_raw(result: raw::ItemResult) -> Result<(u32, ItemResult), ProtocolError> {
@@ -442,6 +439,10 @@ mod tests {
     use crate::report::ItemKind;
     use crate::request::Digests;
 
+    fn directory(path: &[u8], mode: u32, mtime: Time) -> DirectoryAttributes {
+        DirectoryAttributes { path: path.to_vec(), attributes: Attributes::new(mode, mtime) }
+    }
+
     #[test]
     fn messages_come_back() {
         let failure =
@@ -453,8 +454,7 @@ mod tests {
                 item: 7,
                 path: b"a/\xff".to_vec(),
                 size: Some(0),
-                mode: 0o640,
-                mtime: Some((-5, 999_999_999)),
+                attributes: Attributes::new(0o640, Time::new(-5, 999_999_999)),
                 sparse: true,
                 fingerprint: Some([7; 16]),
             }),
@@ -473,9 +473,9 @@ mod tests {
                     (6, ItemResult::Again(failure.clone())),
                 ],
             },
-            PeerMessage::Directories(vec![DirectoryAttributes { path: b"d".to_vec(), mode: 0o755, mtime: (1, 2) }]),
+            PeerMessage::Directories(vec![directory(b"d", 0o755, Time::new(1, 2))]),
             PeerMessage::Finish,
-            PeerMessage::FinishContents(DirectoryAttributes { path: Vec::new(), mode: 0o2755, mtime: (-1, 2) }),
+            PeerMessage::FinishContents(directory(b"", 0o2755, Time::new(-1, 2))),
             PeerMessage::Finished { durable: true, failures: vec![(b"d".to_vec(), failure.clone())] },
             PeerMessage::DirectoriesFailed(vec![(b"d/e".to_vec(), failure.clone()), (Vec::new(), failure.clone())]),
             PeerMessage::Fail(failure),
@@ -489,7 +489,7 @@ mod tests {
                     path: b"a".to_vec(),
                     kind: ItemKind::Symlink,
                     size: 0,
-                    mtime: (-1, 2),
+                    mtime: Time::new(-1, 2),
                     fingerprint: Some([1; 16]),
                 }],
             },
@@ -508,8 +508,7 @@ mod tests {
                 item: 1,
                 path: path.to_vec(),
                 size: Some(size),
-                mode: 0,
-                mtime: None,
+                attributes: Attributes::default(),
                 sparse: false,
                 fingerprint: None,
             };
@@ -520,7 +519,7 @@ mod tests {
             assert!(offer(path, 1).is_err(), "{path:?}");
         }
         assert!(offer(b"fine", u64::MAX).is_err());
-        let directory = DirectoryAttributes { path: b"../..".to_vec(), mode: 0o777, mtime: (0, 0) };
+        let directory = directory(b"../..", 0o777, Time::default());
         assert!(PeerMessage::decode(&PeerMessage::Directories(vec![directory]).encode()).is_err());
         let failed = vec![(b"../..".to_vec(), unexplained())];
         for message in

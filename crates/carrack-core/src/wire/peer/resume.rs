@@ -2,6 +2,7 @@
 //! and known. Part of [`super::PeerMessage`]: how they become bytes, and what is checked of them.
 
 use super::raw::{Confirm, Held, Known, KnownItem, Query, RawQueryItem};
+use crate::attributes::Time;
 use crate::digest::{BlockDigest, FileDigests};
 use crate::fingerprint::Fingerprint;
 use crate::report::ItemKind;
@@ -20,7 +21,7 @@ pub struct QueryItem {
     /// Bytes of a file; 0 of a link.
     pub size: u64,
     /// Modification time.
-    pub mtime: (i64, u32),
+    pub mtime: Time,
     /// What the source is known by (version 4); an older sender gives none.
     pub fingerprint: Option<Fingerprint>,
 }
@@ -103,8 +104,8 @@ fn item_to_raw(item: QueryItem) -> RawQueryItem {
         path: item.path,
         kind: item.kind.number(),
         size: item.size,
-        mtime_seconds: item.mtime.0,
-        mtime_nanos: item.mtime.1,
+        mtime_seconds: item.mtime.seconds,
+        mtime_nanos: item.mtime.nanos,
         changed_seconds: item.fingerprint.map_or(NEVER_OLD, |fingerprint| changed_for_older(&fingerprint)),
         fingerprint: item.fingerprint.map(|fingerprint| fingerprint.to_vec()),
     }
@@ -133,7 +134,8 @@ fn item_from_raw(item: RawQueryItem) -> Result<QueryItem, ProtocolError> {
     let kind = ItemKind::from_number(item.kind).filter(|kind| matches!(kind, ItemKind::File | ItemKind::Symlink));
     let kind =
         kind.ok_or_else(|| ProtocolError::violation("the peer asked about something that is no file or link"))?;
-    if item.mtime_nanos >= 1_000_000_000 {
+    let mtime = Time::new(item.mtime_seconds, item.mtime_nanos);
+    if !mtime.is_valid() {
         return Err(ProtocolError::violation("the peer asked about an item with an impossible time"));
     }
     Ok(QueryItem {
@@ -141,7 +143,7 @@ fn item_from_raw(item: RawQueryItem) -> Result<QueryItem, ProtocolError> {
         path: item.path,
         kind,
         size: item.size,
-        mtime: (item.mtime_seconds, item.mtime_nanos),
+        mtime,
         fingerprint: fingerprint(item.fingerprint)?,
     })
 }

@@ -19,7 +19,8 @@ use carrack_sys::host;
 use super::descriptors::{open_directories_max, patiently};
 use super::identity::Ground;
 use super::names::Shown;
-use super::unkept::{MODE_MASK, Unkept, if_it_can, time};
+use super::times::system_time;
+use super::unkept::{MODE_MASK, Unkept, if_it_can};
 use crate::error::{failure, io_failure};
 
 /// Device and inode.
@@ -377,13 +378,14 @@ impl Directories {
         }
         let before = found.dir.stat_self().map_err(fail)?;
         let had = lock(&self.opened_up).get(path).map_or(before.mode, |had| had.0);
-        let mode = wanted.mode & MODE_MASK | had & !MODE_MASK;
+        let mode = wanted.attributes.mode & MODE_MASK | had & !MODE_MASK;
         if mode != before.mode {
             if_it_can(found.dir.set_own_mode(mode)).map_err(fail)?;
         }
-        if_it_can(found.dir.set_own_times(time(wanted.mtime))).map_err(fail)?;
+        let mtime = wanted.attributes.mtime;
+        mtime.map_or(Ok(()), |mtime| if_it_can(found.dir.set_own_times(system_time(mtime)))).map_err(fail)?;
         let now = found.dir.stat_self().map_err(fail)?;
-        unkept.look(|| path.to_vec(), Some(wanted.mode), Some(wanted.mtime), &now);
+        unkept.look(|| path.to_vec(), Some(wanted.attributes.mode), mtime, &now);
         lock(&self.opened_up).remove(path);
         if self.sync_names || found.file_system.syncs_alone() {
             found.dir.sync().map_err(fail)?;

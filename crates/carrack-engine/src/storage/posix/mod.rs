@@ -12,6 +12,7 @@ pub mod past_cache;
 pub mod place;
 pub mod settle;
 pub mod source;
+pub mod times;
 pub mod tree;
 mod unkept;
 pub mod walk;

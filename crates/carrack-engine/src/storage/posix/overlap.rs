@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::io;
 
+use carrack_core::attributes::Attributes;
 use carrack_core::path::{display_bytes, join, split_name};
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
 use carrack_core::selection::{Selected, Selection, place};
@@ -13,6 +14,7 @@ use carrack_sys::dir::{Dir, Kind, Links, Stat};
 
 use super::names::is_own;
 use super::source::{RootKind, SourceRoot};
+use super::times::time_of;
 use super::walk::Found;
 use crate::error::{code_of, failure, io_failure};
 
@@ -48,8 +50,7 @@ impl<'a> Overlaps<'a> {
         match self.first(item.root as usize, &item.path, item.kind) {
             Ok(None) => {}
             Ok(Some(first)) => {
-                item.mode = first.mode;
-                item.mtime = Some((first.mtime.seconds, first.mtime.nanos));
+                item.attributes = Attributes::new(first.mode, time_of(first.mtime));
             }
             Err(why) => return Found::Failure(item, why),
         }
@@ -174,7 +175,7 @@ mod tests {
     use carrack_sys::dir::Dir;
 
     use super::*;
-    use crate::storage::walk::{Attributes, walk};
+    use crate::storage::walk::{Freshness, walk};
 
     fn contents(place: &Path, name: &str) -> SourceRoot {
         let kind = RootKind::Directory(Arc::new(Dir::open_ambient(&place.join(name)).unwrap()));
@@ -206,7 +207,7 @@ mod tests {
         let overlaps = Overlaps::new(roots, selection);
         let mut refused = Vec::new();
         for (number, root) in roots.iter().enumerate() {
-            walk(number as u32, root, selection, Attributes::Cached, &mut |found| {
+            walk(number as u32, root, selection, Freshness::Cached, &mut |found| {
                 if let Found::Failure(item, why) = overlaps.check(found) {
                     assert_eq!(why.code, ErrorCode::AlreadyExists, "{why:?}");
                     let first = why.message.split(' ').nth(2).unwrap().to_string();
@@ -300,9 +301,9 @@ mod tests {
         let roots = [contents(place, "a"), contents(place, "b")];
         let overlaps = Overlaps::new(&roots, None);
         let mut modes = Vec::new();
-        walk(1, &roots[1], None, Attributes::Cached, &mut |found| {
+        walk(1, &roots[1], None, Freshness::Cached, &mut |found| {
             if let Found::Item(item) = overlaps.check(found) {
-                modes.push((item.path, item.mode));
+                modes.push((item.path, item.attributes.mode));
             }
             true
         });

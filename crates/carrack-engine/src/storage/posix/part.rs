@@ -8,15 +8,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
+use carrack_core::attributes::Time;
 use carrack_core::digest::{BlockDigest, block_count, block_length};
 use carrack_core::path::join;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
 use carrack_core::request::{Digests, Durability, Existing};
 use carrack_core::transfer::Fingerprint;
-use carrack_core::transfer::marker::{Moment, Published, PublishedItem, TAKEN_BACK, published_key};
+use carrack_core::transfer::marker::{Published, PublishedItem, TAKEN_BACK, published_key};
 use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_sys::bulk::Pipe;
-use carrack_sys::dir::{Dir, Kind, Links, Time};
+use carrack_sys::dir::{Dir, Kind, Links};
 use carrack_sys::{dir, file};
 
 use super::descriptors::patiently;
@@ -25,7 +26,8 @@ use super::identity::Ground;
 use super::marker::SharedJournal;
 use super::names::PartName;
 use super::past_cache::WriteBehind;
-use super::unkept::{Unkept, if_it_can, time};
+use super::times::system_time;
+use super::unkept::{Unkept, if_it_can};
 use super::watch::Watch;
 
 use crate::data::hasher::BlockHasher;
@@ -90,7 +92,7 @@ pub struct PartEntry {
 pub(super) struct Source {
     pub kind: ItemKind,
     pub size: u64,
-    pub mtime: Option<Moment>,
+    pub mtime: Option<Time>,
     /// Permission bits, where they are to be set and are known.
     pub mode: Option<u32>,
     /// What a later session knows it by.
@@ -242,17 +244,13 @@ pub(super) fn stat_entry(dir: &Dir, name: &[u8]) -> io::Result<Option<dir::Stat>
 
 const RENAME: &str = "rename to its name";
 /// What a part file that is left bears: long ago, so that whoever writes to it gives it another, and even, for file systems that keep no odd seconds.
-const SEALED: Time = Time { seconds: 1_000_000_000, nanos: 0 };
+const SEALED: dir::Time = dir::Time { seconds: 1_000_000_000, nanos: 0 };
 
 /// Whether an item may take the place of what stands at its name: `false` when that is to be kept.
 ///
 /// # Errors
 /// What is there is nothing that is replaced.
-pub(super) fn may_replace(
-    there: Option<dir::Stat>,
-    mtime: Option<Moment>,
-    existing: Existing,
-) -> Result<bool, Failure> {
+pub(super) fn may_replace(there: Option<dir::Stat>, mtime: Option<Time>, existing: Existing) -> Result<bool, Failure> {
     match there.map(|stat| stat.kind) {
         Some(Kind::Dir) => {
             return Err(failure(
@@ -272,7 +270,7 @@ pub(super) fn may_replace(
     }
     Ok(match (existing, there) {
         (Existing::Keep, Some(_)) | (Existing::Only, None) => false,
-        (Existing::Older, Some(stat)) => mtime.is_none_or(|mtime| time(mtime) > stat.mtime),
+        (Existing::Older, Some(stat)) => mtime.is_none_or(|mtime| system_time(mtime) > stat.mtime),
         _ => true,
     })
 }
@@ -621,8 +619,8 @@ fn verify_stored(stored: &File, size: u64, expected: FileDigests) -> Result<(), 
 }
 
 /// Permissions and times, set last.
-pub(super) fn finish_attributes(part: &File, mode: u32, mtime: Option<Moment>) -> io::Result<()> {
+pub(super) fn finish_attributes(part: &File, mode: u32, mtime: Option<Time>) -> io::Result<()> {
     // Always: a part file is made 0600, but for what the umask takes away.
     if_it_can(file::set_mode(part, mode))?;
-    mtime.map_or(Ok(()), |mtime| if_it_can(file::set_times(part, time(mtime))))
+    mtime.map_or(Ok(()), |mtime| if_it_can(file::set_times(part, system_time(mtime))))
 }

@@ -6,11 +6,12 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use carrack_core::attributes::{Attributes, Time};
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{Origin, SourceSpec};
-use carrack_sys::dir::{Dir, Kind, Links, Stat, Time};
+use carrack_sys::dir::{Dir, Kind, Links, Stat};
 use carrack_sys::host::clock_seconds;
 use carrack_sys::standard::Patient;
 use carrack_sys::{dir, file};
@@ -20,6 +21,7 @@ use super::identity::{Ground, Grounds};
 use super::past_cache::ReadAhead;
 use super::place::Place;
 use super::settle::{SourceClocks, settle};
+use super::times::time_of;
 use crate::error::{failure, io_failure};
 use crate::standard::Standard;
 use crate::storage::synthetic;
@@ -191,11 +193,11 @@ impl OpenSource {
 
     /// Its permission bits and modification time, as they are to be at the destination; of a source without any, the item's. Of what may
     /// have grown the time is that of the listing: whoever compares times later sees that there is more.
-    pub fn attributes(&self, item: &ScannedItem) -> (u32, Option<(i64, u32)>) {
+    pub fn attributes(&self, item: &ScannedItem) -> Attributes {
         match self.stat {
-            Some(stat) if self.prefix.is_some() => (stat.mode, item.mtime),
-            Some(stat) => (stat.mode, Some((stat.mtime.seconds, stat.mtime.nanos))),
-            None => (item.mode, item.mtime),
+            Some(stat) if self.prefix.is_some() => Attributes { mode: stat.mode, ..item.attributes.clone() },
+            Some(stat) => Attributes::new(stat.mode, time_of(stat.mtime)),
+            None => item.attributes.clone(),
         }
     }
 
@@ -219,7 +221,7 @@ impl OpenSource {
         let (Some(stat), Some(size)) = (&self.stat, item.size) else {
             return Ok(());
         };
-        let same_time = |listed: Option<(i64, u32)>, now: Time| listed.is_none_or(|at| at == (now.seconds, now.nanos));
+        let same_time = |listed: Option<Time>, now| listed.is_none_or(|at| at == time_of(now));
         // Another file may have the same times, where a clock is coarse.
         let same_file = item.fingerprint.zip(self.fingerprint()).is_none_or(|(listed, now)| listed == now);
         let is_same = if self.prefix.is_some() {
@@ -227,7 +229,10 @@ impl OpenSource {
             stat.size >= size && item.file.is_none_or(|file| file == (stat.device, stat.inode))
         } else {
             // The change time as well: whoever puts another file in its place may give it the same modification time.
-            stat.size == size && same_time(item.mtime, stat.mtime) && same_time(item.changed, stat.ctime) && same_file
+            stat.size == size
+                && same_time(item.attributes.mtime, stat.mtime)
+                && same_time(item.changed, stat.ctime)
+                && same_file
         };
         if is_same { Ok(()) } else { Err(changed("after it was listed", size, stat.size)) }
     }
@@ -465,7 +470,7 @@ mod tests {
     use carrack_sys::dir::stat_path;
 
     use super::*;
-    use crate::storage::walk::{Attributes, Found, look_again, walk};
+    use crate::storage::walk::{Found, Freshness, look_again, walk};
 
     const MOST: usize = Tuning::DEFAULT.bundled_file_bytes_max as usize;
 
@@ -474,7 +479,7 @@ mod tests {
         let kind = RootKind::Directory(Arc::new(Dir::open_ambient(place).unwrap()));
         let root = SourceRoot { kind, target: Vec::new(), typed: Vec::new(), grounds: Grounds::default() };
         let mut found = None;
-        walk(0, &root, None, Attributes::Cached, &mut |one| {
+        walk(0, &root, None, Freshness::Cached, &mut |one| {
             if let Found::Item(item) = one
                 && item.path == name.as_bytes()
             {
@@ -530,7 +535,7 @@ mod tests {
             assert!(content[..4] == *b"kept" && content[4..].iter().all(|&byte| byte == b'.'));
             assert_eq!(content.len(), 4 + before);
             source.check_unchanged().unwrap();
-            assert_eq!(source.attributes(&item).1, item.mtime);
+            assert_eq!(source.attributes(&item).mtime, item.attributes.mtime);
             // Another file is another, however long it is.
             let other = place.path().join("other");
             std::fs::write(&other, vec![b'.'; 4 * MOST]).unwrap();
@@ -578,7 +583,7 @@ mod tests {
         let source = root.open_item(&item, &Tuning::DEFAULT).unwrap();
         assert_eq!(code(source.check_listed(&item)), ErrorCode::SourceChanged);
         let again = look_again(&root, &item).unwrap();
-        assert_eq!((again.size, again.mtime), (item.size, item.mtime));
+        assert_eq!((again.size, again.attributes.mtime), (item.size, item.attributes.mtime));
         source.check_listed(&again).unwrap();
         next_tick(&path);
         // Written over in place, its time set back.
@@ -618,7 +623,7 @@ mod tests {
             let kind = RootKind::Entry(parent, name.into(), Links::Refuse);
             let root = SourceRoot { kind, target: Vec::new(), typed: Vec::new(), grounds: Grounds::default() };
             let mut item = None;
-            walk(0, &root, None, Attributes::Cached, &mut |found| {
+            walk(0, &root, None, Freshness::Cached, &mut |found| {
                 if let Found::Item(found) = found {
                     item = Some(found);
                 }

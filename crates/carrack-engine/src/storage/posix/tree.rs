@@ -15,16 +15,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use carrack_core::attributes::{Attributes, Time};
 use carrack_core::digest::{BlockDigest, block_count, block_length};
 use carrack_core::path::split_name;
 use carrack_core::report::{self, ErrorCode, Failure, FileDigests, ItemKind, Side};
 use carrack_core::request::{Digests, Durability, Existing};
 use carrack_core::transfer::Fingerprint;
-use carrack_core::transfer::marker::{self, Left, Moment};
+use carrack_core::transfer::marker::{self, Left};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::TransferOptions;
 use carrack_core::wire::peer::{DirectoryAttributes, Offer};
-use carrack_sys::dir::{Dir, Kind, Stat, Time, stat_file, stat_file_uncached};
+use carrack_sys::dir::{Dir, Kind, Stat, stat_file, stat_file_uncached};
 use carrack_sys::{file, host};
 
 use super::descriptors::patiently;
@@ -35,7 +36,8 @@ use super::part::{
     PartEntry, PartFile, Shared, Source, Touched, check_twin, finish_attributes, may_replace, stat_entry,
 };
 use super::past_cache::WriteBehind;
-use super::unkept::{MODE_MASK, Unkept, time};
+use super::times::system_time;
+use super::unkept::{MODE_MASK, Unkept};
 use super::watch::Watch;
 use crate::error::{failure, io_failure};
 pub use known::Standing;
@@ -63,10 +65,8 @@ type Look = Box<dyn Fn() -> io::Result<Stat> + Send + Sync>;
 pub struct SmallFile<'a> {
     /// Relative to the destination.
     pub path: &'a [u8],
-    /// Permission bits.
-    pub mode: u32,
-    /// Modification time.
-    pub mtime: (i64, u32),
+    /// What it is to have; a modification time always.
+    pub attributes: Attributes,
     /// What a later session knows the source by.
     pub fingerprint: Option<Fingerprint>,
     /// What was computed over what arrived.
@@ -210,7 +210,7 @@ impl Tree {
     }
 
     /// Whether an item may go to its name: `false` when what is there is to be kept.
-    fn may_write(&self, path: &[u8], mtime: Option<Moment>, existing: Existing) -> Result<bool, Failure> {
+    fn may_write(&self, path: &[u8], mtime: Option<Time>, existing: Existing) -> Result<bool, Failure> {
         let (parent, name) = split_name(path);
         let look = |directory: &OpenDir| {
             // In a directory that this session made nothing is in the way, but what it put there itself.
@@ -256,7 +256,7 @@ impl Tree {
         {
             return Ok(OpenedPart::Present(standing));
         }
-        if !self.may_write(&offer.path, offer.mtime, options.existing)? {
+        if !self.may_write(&offer.path, offer.attributes.mtime, options.existing)? {
             return Ok(OpenedPart::Keep);
         }
         if let Some(journal) = &self.shared.journal
@@ -290,15 +290,15 @@ impl Tree {
         let source = Source {
             kind: ItemKind::File,
             size,
-            mtime: offer.mtime,
-            mode: Some(offer.mode & MODE_MASK),
+            mtime: offer.attributes.mtime,
+            mode: Some(offer.attributes.mode & MODE_MASK),
             fingerprint: offer.fingerprint,
         };
         let mut made = PartFile {
             file: created,
             entry: self.entry(&offer.path, part, source, options.existing),
             number: None,
-            mode: offer.mode & MODE_MASK,
+            mode: offer.attributes.mode & MODE_MASK,
             path: Arc::from(offer.path.as_slice()),
             block_bytes: options.block_bytes,
             wanted: options.digests,
@@ -360,9 +360,9 @@ impl Tree {
         if stat.size < part.size {
             opened.set_len(part.size).ok()?;
         }
-        if offer.mtime.is_none() {
+        if offer.attributes.mtime.is_none() {
             // It gets no other, and that of a part file that was left is no file's time.
-            file::set_times(&opened, Time { seconds: host::clock_seconds(), nanos: 0 }).ok()?;
+            file::set_times(&opened, system_time(Time::new(host::clock_seconds(), 0))).ok()?;
         }
         let mut number = part.number;
         if part.digests != options.digests {
@@ -373,8 +373,8 @@ impl Tree {
         let source = Source {
             kind: ItemKind::File,
             size,
-            mtime: offer.mtime,
-            mode: Some(offer.mode & MODE_MASK),
+            mtime: offer.attributes.mtime,
+            mode: Some(offer.attributes.mode & MODE_MASK),
             fingerprint: offer.fingerprint,
         };
         let name = PartName::taken_up(part.part_name.clone());
@@ -382,7 +382,7 @@ impl Tree {
             file: opened,
             entry: self.entry(&offer.path, name, source, options.existing),
             number: Some(number),
-            mode: offer.mode & MODE_MASK,
+            mode: offer.attributes.mode & MODE_MASK,
             path: Arc::from(offer.path.as_slice()),
             block_bytes: options.block_bytes,
             wanted: options.digests,
@@ -419,7 +419,7 @@ impl Tree {
         existing: Existing,
         size: u64,
     ) -> Result<Option<GrowingFile>, Failure> {
-        if !self.may_write(small.path, Some(small.mtime), existing)? {
+        if !self.may_write(small.path, small.attributes.mtime, existing)? {
             return Ok(None);
         }
         let path = Arc::from(small.path);
@@ -430,9 +430,9 @@ impl Tree {
             let make = |name: &[u8]| patiently(|| directory.dir.create_new(name));
             PartNames::make(&directory.dir, &part, make).map(|file| (file, directory.file_system.device))
         })?;
-        let mode = Some(small.mode & MODE_MASK);
+        let mode = Some(small.attributes.mode & MODE_MASK);
         let source =
-            Source { kind: ItemKind::File, size, mtime: Some(small.mtime), mode, fingerprint: small.fingerprint };
+            Source { kind: ItemKind::File, size, mtime: small.attributes.mtime, mode, fingerprint: small.fingerprint };
         let made = Some((part_file, self.entry(small.path, part, source, existing)));
         drop(entered);
         Ok(Some(GrowingFile { made, device, path, end: 0, failed: None }))
@@ -451,7 +451,7 @@ impl Tree {
         let failed = growing.failed.take();
         let written = (|| {
             failed.map_or(Ok(()), Err)?;
-            finish_attributes(&part_file, small.mode & MODE_MASK, Some(small.mtime))?;
+            finish_attributes(&part_file, small.attributes.mode & MODE_MASK, small.attributes.mtime)?;
             // Asked once: which it is may change while others are being synced.
             let alone = self.syncs_now(growing.device, small.read_back);
             if alone {
@@ -493,7 +493,7 @@ impl Tree {
         existing: Existing,
         target: &[u8],
     ) -> Result<Option<PartEntry>, Failure> {
-        if !self.may_write(small.path, Some(small.mtime), existing)? {
+        if !self.may_write(small.path, small.attributes.mtime, existing)? {
             return Ok(None);
         }
         let (parent, name) = split_name(small.path);
@@ -501,11 +501,11 @@ impl Tree {
         let stat = self.shared.directories.within(parent, "make the link", |directory| {
             PartNames::make(&directory.dir, &part, |name| directory.dir.symlink(target, name))?;
             // A link's own time is a nicety that some file systems do not have.
-            let _ = directory.dir.set_times(&part.name, time(small.mtime));
+            let _ = small.attributes.mtime.map(|mtime| directory.dir.set_times(&part.name, system_time(mtime)));
             directory.dir.stat_at(&part.name)
         })?;
-        let mtime = Some(small.mtime);
-        let source = Source { kind: ItemKind::Symlink, size: 0, mtime, mode: None, fingerprint: small.fingerprint };
+        let (mtime, mode) = (small.attributes.mtime, None);
+        let source = Source { kind: ItemKind::Symlink, size: 0, mtime, mode, fingerprint: small.fingerprint };
         let entry = self.entry(small.path, part, source, existing);
         entry.look(stat);
         Ok(Some(entry))
@@ -586,7 +586,7 @@ impl Tree {
     }
 
     /// What file systems have not kept so far: permissions, and times.
-    pub fn unkept(&self) -> (Option<report::Unkept<u32>>, Option<report::Unkept<Moment>>) {
+    pub fn unkept(&self) -> (Option<report::Unkept<u32>>, Option<report::Unkept<Time>>) {
         self.shared.unkept.so_far()
     }
 

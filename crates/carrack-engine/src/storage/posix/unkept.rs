@@ -4,9 +4,11 @@
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use carrack_core::attributes::Time;
 use carrack_core::report;
-use carrack_core::transfer::marker::Moment;
-use carrack_sys::dir::{Stat, Time};
+use carrack_sys::dir::Stat;
+
+use super::times::time_of;
 
 /// Set-user-id, set-group-id and sticky bits are not a peer's to give, nor to take.
 pub const MODE_MASK: u32 = 0o777;
@@ -15,7 +17,7 @@ pub const MODE_MASK: u32 = 0o777;
 #[derive(Default)]
 pub struct Unkept {
     permissions: Mutex<Option<report::Unkept<u32>>>,
-    times: Mutex<Option<report::Unkept<Moment>>>,
+    times: Mutex<Option<report::Unkept<Time>>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -28,8 +30,8 @@ fn note<T>(so_far: &Mutex<Option<report::Unkept<T>>>, path: Vec<u8>, wanted: T, 
 
 impl Unkept {
     /// Compares what was set with what is there.
-    pub fn look(&self, path: impl Fn() -> Vec<u8>, mode: Option<u32>, mtime: Option<Moment>, found: &Stat) {
-        let kept = (found.mtime.seconds, found.mtime.nanos);
+    pub fn look(&self, path: impl Fn() -> Vec<u8>, mode: Option<u32>, mtime: Option<Time>, found: &Stat) {
+        let kept = time_of(found.mtime);
         if let Some(mode) = mode.filter(|mode| mode & MODE_MASK != found.mode & MODE_MASK) {
             note(&self.permissions, path(), mode & MODE_MASK, found.mode & MODE_MASK);
         }
@@ -39,7 +41,7 @@ impl Unkept {
     }
 
     /// What has not been kept so far: permissions, and times.
-    pub fn so_far(&self) -> (Option<report::Unkept<u32>>, Option<report::Unkept<Moment>>) {
+    pub fn so_far(&self) -> (Option<report::Unkept<u32>>, Option<report::Unkept<Time>>) {
         (lock(&self.permissions).clone(), lock(&self.times).clone())
     }
 }
@@ -53,9 +55,4 @@ pub fn if_it_can(set: io::Result<()>) -> io::Result<()> {
         Err(error) if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported) => Ok(()),
         other => other,
     }
-}
-
-/// A time from a message, as the system takes it.
-pub fn time(mtime: Moment) -> Time {
-    Time { seconds: mtime.0, nanos: mtime.1 }
 }

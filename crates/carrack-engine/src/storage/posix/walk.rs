@@ -6,6 +6,7 @@
 
 use std::io;
 
+use carrack_core::attributes::Attributes;
 use carrack_core::limits;
 use carrack_core::path::join;
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
@@ -18,6 +19,7 @@ use super::descriptors::patiently;
 use super::identity::{Ground, Grounds, of_synthetic};
 use super::names::is_own;
 use super::source::{RootKind, SourceRoot};
+use super::times::time_of;
 use crate::error::{failure, io_failure};
 
 /// What a walk finds.
@@ -32,14 +34,14 @@ pub enum Found {
 
 /// Where a walk takes attributes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attributes {
+pub enum Freshness {
     /// As this system has them, which on NFS, SMB and FUSE may be seconds old.
     Cached,
     /// From whoever stores them, which over a network takes a question for each item: where they say what need not be sent.
     Stored,
 }
 
-impl Attributes {
+impl Freshness {
     fn stat(self, directory: &Dir, name: &[u8], links: Links) -> io::Result<Stat> {
         match self {
             Self::Cached => directory.stat(name, links),
@@ -53,7 +55,7 @@ pub fn walk(
     number: u32,
     root: &SourceRoot,
     selection: Option<&Selection>,
-    attributes: Attributes,
+    attributes: Freshness,
     each: &mut dyn FnMut(Found) -> bool,
 ) {
     let covers = covered(selection, &root.target, b"");
@@ -66,8 +68,7 @@ pub fn walk(
         path: path.to_vec(),
         kind,
         size,
-        mode: 0o644,
-        mtime: None,
+        attributes: Attributes { mode: 0o644, mtime: None },
         sparse: false,
         changed: None,
         file: None,
@@ -161,8 +162,7 @@ pub fn missing<'a>(roots: &'a [SourceRoot], selection: &'a Selection) -> impl It
             path,
             kind: ItemKind::File,
             size: None,
-            mode: 0,
-            mtime: None,
+            attributes: Attributes::default(),
             sparse: false,
             changed: None,
             file: None,
@@ -182,12 +182,12 @@ fn scanned(root: u32, path: Vec<u8>, stat: &Stat, ground: Option<Ground>, now: i
     };
     // Rounding to blocks and compression allocate less too; only a file with a good part missing is worth asking for its holes.
     let sparse = kind == ItemKind::File && stat.blocks_512.saturating_mul(512) < stat.size - stat.size / 8;
-    let changed = Some((stat.ctime.seconds, stat.ctime.nanos));
-    let mtime = Some((stat.mtime.seconds, stat.mtime.nanos));
+    let changed = Some(time_of(stat.ctime));
+    let attributes = Attributes::new(stat.mode, time_of(stat.mtime));
     let file = Some((stat.device, stat.inode));
     let lasts = matches!(kind, ItemKind::File | ItemKind::Symlink);
     let fingerprint = ground.filter(|_| lasts).and_then(|ground| ground.fingerprint(stat, now));
-    ScannedItem { root, path, kind, size, mode: stat.mode, mtime, sparse, changed, file, fingerprint }
+    ScannedItem { root, path, kind, size, attributes, sparse, changed, file, fingerprint }
 }
 
 fn stat_failure(error: &io::Error) -> Failure {
@@ -205,7 +205,7 @@ struct Walk<'a> {
     target: &'a [u8],
     grounds: &'a Grounds,
     selection: Option<&'a Selection>,
-    attributes: Attributes,
+    attributes: Freshness,
     each: &'a mut dyn FnMut(Found) -> bool,
 }
 
@@ -239,8 +239,7 @@ impl Walk<'_> {
             path: path.to_vec(),
             kind,
             size: None,
-            mode: 0,
-            mtime: None,
+            attributes: Attributes::default(),
             sparse: false,
             changed: None,
             file: None,

@@ -121,7 +121,7 @@ impl ReceiveRun {
     pub(super) fn look_at_published(self: &std::sync::Arc<Self>, offer: Offer, standing: Standing) {
         let Some(tree) = self.tree() else { return };
         if !standing.needs_reading(self.options.verify) {
-            let digests = tree.believe(&offer.path, &standing, Some(offer.mode), offer.mtime);
+            let digests = tree.believe(&offer.path, &standing, Some(offer.attributes.mode), offer.attributes.mtime);
             return self.tell(|machine| machine.handle_opened(offer.item, Opened::Present(digests)));
         }
         self.spawn("reading back what was published", move |run| {
@@ -129,7 +129,7 @@ impl ReceiveRun {
             let over = || lock(&run.machine).outcome().is_some();
             let block_bytes = Some(run.options.block_bytes);
             if tree.is_still_the_same(&offer.path, &standing, block_bytes, &run.options, &over) {
-                let digests = tree.believe(&offer.path, &standing, Some(offer.mode), offer.mtime);
+                let digests = tree.believe(&offer.path, &standing, Some(offer.attributes.mode), offer.attributes.mtime);
                 return run.tell(|machine| machine.handle_opened(offer.item, Opened::Present(digests)));
             }
             {

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use carrack_core::attributes::{Attributes, Time};
 use carrack_core::digest::BlockDigest;
 use carrack_core::request::Durability;
 use carrack_sys::dir::Dir;
@@ -26,8 +27,7 @@ fn offer() -> Offer {
     Offer {
         size: Some(2 * BLOCK as u64),
         path: b"f".to_vec(),
-        mtime: Some((1, 2)),
-        mode: 0o644,
+        attributes: Attributes::new(0o644, Time::new(1, 2)),
         item: 1,
         sparse: false,
         fingerprint: None,

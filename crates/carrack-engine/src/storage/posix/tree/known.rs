@@ -4,12 +4,13 @@
 use std::fs::File;
 use std::sync::PoisonError;
 
+use carrack_core::attributes::Time;
 use carrack_core::digest::{FileTree, block_count, block_length};
 use carrack_core::path::split_name;
 use carrack_core::report::{FileDigests, ItemKind};
 use carrack_core::request::{Digests, Verify};
 use carrack_core::transfer::Fingerprint;
-use carrack_core::transfer::marker::{Moment, PublishedItem, published_key};
+use carrack_core::transfer::marker::{PublishedItem, published_key};
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_core::wire::control::TransferOptions;
 use carrack_core::wire::peer::QueryItem;
@@ -84,7 +85,7 @@ impl Tree {
     }
 
     /// It stays, and is this copy's. `mode` and `mtime` are what it is to have, as far as they are known.
-    pub fn believe(&self, path: &[u8], standing: &Standing, mode: Option<u32>, mtime: Option<Moment>) -> FileDigests {
+    pub fn believe(&self, path: &[u8], standing: &Standing, mode: Option<u32>, mtime: Option<Time>) -> FileDigests {
         self.shared.unkept.look(|| path.to_vec(), mode.map(|mode| mode & MODE_MASK), mtime, &standing.stat);
         if standing.folds {
             let mut published = self.shared.published.lock().unwrap_or_else(PoisonError::into_inner);

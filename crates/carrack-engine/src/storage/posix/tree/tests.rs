@@ -9,6 +9,7 @@ mod names;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use carrack_core::attributes::{Attributes, Time};
 use carrack_core::limits::BLOCK_BYTES_MIN;
 use carrack_core::request::Verify;
 use carrack_core::wire::Version;
@@ -65,8 +66,7 @@ fn offer(path: &str) -> Offer {
         item: 1,
         path: path.as_bytes().to_vec(),
         size: Some(4 * BLOCK as u64),
-        mode: 0o640,
-        mtime: Some((500, 7)),
+        attributes: Attributes::new(0o640, Time::new(500, 7)),
         sparse: false,
         fingerprint: Some([6; 16]),
     }
@@ -128,8 +128,7 @@ fn small<'a>(path: &'a str, content: &[u8]) -> SmallFile<'a> {
     let digests = FileDigests { blake3: Some(*blake3::hash(content).as_bytes()), ..FileDigests::default() };
     SmallFile {
         path: path.as_bytes(),
-        mode: 0o600,
-        mtime: (300, 4),
+        attributes: Attributes::new(0o600, Time::new(300, 4)),
         fingerprint: Some([3; 16]),
         digests,
         read_back: false,
@@ -146,7 +145,7 @@ fn query(path: &str, kind: ItemKind, size: usize) -> QueryItem {
         path: path.as_bytes().to_vec(),
         kind,
         size: size as u64,
-        mtime: (300, 4),
+        mtime: Time::new(300, 4),
         fingerprint: Some([3; 16]),
     }
 }
@@ -211,11 +210,12 @@ fn what_nobody_asks_for_again_goes_at_the_end() {
 /// Whatever has become of the source, each block is compared with what it has now; only another size leaves nothing to compare.
 #[test]
 fn a_part_is_taken_up_for_a_source_of_its_size_and_no_other() {
+    let timeless = Attributes { mode: 0o640, mtime: None };
     let same: [(&str, Offer); 4] = [
         ("the same", offer("f")),
-        ("mtime", Offer { mtime: Some((500, 6)), ..offer("f") }),
+        ("mtime", Offer { attributes: Attributes::new(0o640, Time::new(500, 6)), ..offer("f") }),
         ("fingerprint", Offer { fingerprint: Some([7; 16]), ..offer("f") }),
-        ("nothing to know it by", Offer { mtime: None, fingerprint: None, ..offer("f") }),
+        ("nothing to know it by", Offer { attributes: timeless, fingerprint: None, ..offer("f") }),
     ];
     for (what, same) in same {
         let directory = tempfile::tempdir().unwrap();
@@ -324,7 +324,7 @@ fn a_part_in_memory_is_always_read_again() {
 #[test]
 fn a_file_without_a_time_does_not_get_that_of_a_part_that_was_left() {
     let directory = tempfile::tempdir().unwrap();
-    let synthetic = Offer { mtime: None, ..offer("zeros") };
+    let synthetic = Offer { attributes: Attributes { mode: 0o640, mtime: None }, ..offer("zeros") };
     let tree = begin(directory.path());
     let part = fresh(&tree, &synthetic);
     write(&part, &[0, 1, 2, 3]);
@@ -584,7 +584,7 @@ fn published_items_are_known_while_they_stand() {
     // Another file in its place, of the same size and time.
     std::fs::write(directory.path().join("new"), "X").unwrap();
     let new = std::fs::File::options().write(true).open(directory.path().join("new")).unwrap();
-    file::set_times(&new, time((300, 4))).unwrap();
+    file::set_times(&new, system_time(Time::new(300, 4))).unwrap();
     std::fs::rename(directory.path().join("new"), directory.path().join("two")).unwrap();
     assert_eq!(known(query("two", ItemKind::File, 1)), None);
     // Changed since.

@@ -1,5 +1,6 @@
 //! Directories of a destination: their permissions and times, and what stands in their place at the end.
 
+use carrack_core::attributes::{Attributes, Time};
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
@@ -13,7 +14,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 fn attributes(path: &str, mode: u32) -> DirectoryAttributes {
-    DirectoryAttributes { path: path.as_bytes().to_vec(), mode, mtime: (700, 8) }
+    DirectoryAttributes { path: path.as_bytes().to_vec(), attributes: Attributes::new(mode, Time::new(700, 8)) }
 }
 
 /// Somebody who may write to the parent has a directory of ours that is private become the one whose permissions are set.
