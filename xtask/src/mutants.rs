@@ -256,13 +256,13 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "an end that takes nothing is waited for after the command was told to end",
         "crates/carrack-engine/src/end/watchdog.rs",
-        ["told_at = Some(now + LEAVE_GRACE);", "told_at = state.leave_at;"],
+        ["told_at = Some(now + grace);", "told_at = state.leave_at;"],
         "-p carrack --test system deaf::",
     ),
     mutation(
         "last words are said to an end for as long as it likes",
         "crates/carrack-engine/src/end/watchdog.rs",
-        ["if watched.is_to_leave(&until) {", "if watched.is_to_leave(&until) && watched.lock().over {"],
+        ["if watched.is_to_leave(&until, grace) {", "if watched.is_to_leave(&until, grace) && watched.lock().over {"],
         "-p carrack-engine --test hostile server::node_that_takes",
     ),
     mutation(
@@ -653,7 +653,7 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "who goes on talking holds a copy that has failed",
         "crates/carrack-engine/src/copy/watch.rs",
-        [".min(at + 2 * PATIENCE_AFTER_FAILURE)", ".min(at + 200 * PATIENCE_AFTER_FAILURE)"],
+        [".min(at + 2 * patience)", ".min(at + 200 * patience)"],
         "-p carrack-engine --test hostile server::a_node_that_never_stops",
     ),
     mutation(

@@ -17,6 +17,9 @@ pub const SLICE_BYTES: usize = 256 << 10;
 /// as what a host's sockets are told.
 pub const STREAM_SILENCE: Duration = Duration::from_secs(20);
 
+/// How often TCP asks a host that has been silent whether it is there. A constant, as what a host's sockets are told.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(5);
+
 /// From starting ssh, or connecting to a node, to its first word, where nothing else is asked for
 /// (`--connect-timeout`): time to type a password.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -145,10 +148,6 @@ knobs! {
     /// No block is sent again for that earlier than this: a pause of the scheduler is not a fault.
     straggler_age_min: Duration = Duration::from_millis(500);
 
-    /// How often a file that changes again while its last change becomes old is looked at; where that takes
-    /// [`WHOLE_SECONDS`], once.
-    rests_max: u32 = 5;
-
     /// How often an end tells where the time of its streams goes, and what they carry: a probe is made of several.
     stages_interval: Duration = Duration::from_millis(500);
     /// How long a rate is measured before it is compared with the usual one: long enough for it to mean something. An
@@ -179,14 +178,25 @@ knobs! {
     /// Longest pause before trying again.
     retry_pause_max: Duration = Duration::from_secs(30);
     /// How long a receiver that has failed waits for its threads to leave storage before it tells the command: long
-    /// enough for a slow host, and shorter than the 5 s for which the command waits for one end after the other has
-    /// failed. The marker's lock is kept until the last has left, however long that takes.
+    /// enough for a slow host, and less than [`Tuning::other_end_patience`]. The marker's lock is kept until the last has
+    /// left, however long that takes.
     leave_patience: Duration = Duration::from_secs(3);
+    /// After one end has failed: how long the other may be silent, and half of the longest time it may take to end.
+    other_end_patience: Duration = Duration::from_secs(5);
+    /// How long a receiver waits for a marker that another session holds: the agent of a command that is gone holds it
+    /// until it notices.
+    marker_lock_patience: Duration = Duration::from_secs(3);
     /// A read or write of a file that takes longer than this is told as stalled.
     stalled_after: Duration = Duration::from_secs(10);
     /// How long a command that was told to end waits for ends that take nothing more before it lets go of their
     /// connections: what an honest one needs to hear of it, and short enough to end within 2 s.
     leave_grace: Duration = Duration::from_secs(1);
+    /// How long an end of a copy that failed may take to hear that, and to answer: an honest one cleans up and needs a
+    /// round trip.
+    last_words: Duration = Duration::from_secs(2);
+    /// An end's connection is closed this long after the end was first told that the copy is over, whether or not it takes
+    /// what is sent to it. At least [`Tuning::last_words`].
+    leave_after: Duration = Duration::from_secs(3);
 }
 
 impl Default for Tuning {
@@ -224,63 +234,13 @@ impl Tuning {
             ((1..=limits::STREAMS).contains(&self.streams_far_bbr), "streams_far_bbr is not from 1 to 256"),
             (self.heartbeat <= self.silence / 2, "heartbeat is above half of silence"),
             (!self.stages_interval.is_zero(), "stages_interval is 0"),
+            (self.leave_patience < self.other_end_patience, "leave_patience is not below other_end_patience"),
+            (self.last_words <= self.leave_after, "last_words is above leave_after"),
             (self.marker_interval >= Duration::from_millis(1), "marker_interval is below 1 ms"),
         ];
         bounds.into_iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, broken)| Err(broken))
     }
 }
-
-// Of code that is not handed a value yet.
-/// See [`Tuning::block_bytes`].
-pub const BLOCK_BYTES: u32 = Tuning::DEFAULT.block_bytes;
-/// See [`Tuning::not_sent_bytes`].
-pub const NOT_SENT_BYTES: u32 = Tuning::DEFAULT.not_sent_bytes;
-/// See [`Tuning::not_sent_bytes_far`].
-pub const NOT_SENT_BYTES_FAR: u32 = Tuning::DEFAULT.not_sent_bytes_far;
-/// See [`Tuning::past_cache_file_bytes`].
-pub const PAST_CACHE_FILE_BYTES: u64 = Tuning::DEFAULT.past_cache_file_bytes;
-/// See [`Tuning::read_ahead_bytes`].
-pub const READ_AHEAD_BYTES: u64 = Tuning::DEFAULT.read_ahead_bytes;
-/// See [`Tuning::system_read_ahead_bytes`].
-pub const SYSTEM_READ_AHEAD_BYTES: u64 = Tuning::DEFAULT.system_read_ahead_bytes;
-/// See [`Tuning::bundled_file_bytes_max`].
-pub const BUNDLED_FILE_BYTES_MAX: u64 = Tuning::DEFAULT.bundled_file_bytes_max;
-/// See [`Tuning::small_file_bytes`].
-pub const SMALL_FILE_BYTES: u64 = Tuning::DEFAULT.small_file_bytes;
-/// See [`Tuning::first_retries`].
-pub const FIRST_RETRIES: u32 = Tuning::DEFAULT.first_retries;
-/// See [`Tuning::far_rtt`].
-pub const FAR_RTT: Duration = Tuning::DEFAULT.far_rtt;
-/// See [`Tuning::heartbeat`].
-pub const HEARTBEAT: Duration = Tuning::DEFAULT.heartbeat;
-/// See [`Tuning::silence`].
-pub const SILENCE: Duration = Tuning::DEFAULT.silence;
-/// See [`Tuning::link_stagger`].
-pub const LINK_STAGGER: Duration = Tuning::DEFAULT.link_stagger;
-/// See [`Tuning::link_timeout`].
-pub const LINK_TIMEOUT: Duration = Tuning::DEFAULT.link_timeout;
-/// See [`Tuning::authenticate_timeout`].
-pub const AUTHENTICATE_TIMEOUT: Duration = Tuning::DEFAULT.authenticate_timeout;
-/// See [`Tuning::stages_interval`].
-pub const STAGES_INTERVAL: Duration = Tuning::DEFAULT.stages_interval;
-/// See [`Tuning::stretch`].
-pub const STRETCH: Duration = Tuning::DEFAULT.stretch;
-/// See [`Tuning::progress_interval`].
-pub const PROGRESS_INTERVAL: Duration = Tuning::DEFAULT.progress_interval;
-/// See [`Tuning::sync_all_patience`].
-pub const SYNC_ALL_PATIENCE: Duration = Tuning::DEFAULT.sync_all_patience;
-/// See [`Tuning::marker_interval`].
-pub const MARKER_INTERVAL: Duration = Tuning::DEFAULT.marker_interval;
-/// See [`Tuning::retry_pause`].
-pub const RETRY_PAUSE: Duration = Tuning::DEFAULT.retry_pause;
-/// See [`Tuning::retry_pause_max`].
-pub const RETRY_PAUSE_MAX: Duration = Tuning::DEFAULT.retry_pause_max;
-/// See [`Tuning::stalled_after`].
-pub const STALLED_AFTER: Duration = Tuning::DEFAULT.stalled_after;
-/// See [`Tuning::leave_patience`].
-pub const LEAVE_PATIENCE: Duration = Tuning::DEFAULT.leave_patience;
-/// See [`Tuning::leave_grace`].
-pub const LEAVE_GRACE: Duration = Tuning::DEFAULT.leave_grace;
 
 #[cfg(test)]
 mod tests {
@@ -290,7 +250,7 @@ mod tests {
     fn tuning_check_names_the_field_out_of_bounds() {
         assert_eq!(Tuning::default().check(), Ok(()));
         type Case = (fn(&mut Tuning), &'static str);
-        let cases: [Case; 13] = [
+        let cases: [Case; 15] = [
             (|tuning| tuning.block_bytes = 3 << 20, "block_bytes"),
             (|tuning| tuning.short_block_bytes = limits::BLOCK_BYTES_MIN / 2, "short_block_bytes"),
             (|tuning| tuning.small_block_bytes = limits::BLOCK_BYTES_MAX * 2, "small_block_bytes"),
@@ -303,6 +263,8 @@ mod tests {
             (|tuning| tuning.streams_far = 0, "streams_far "),
             (|tuning| tuning.heartbeat = tuning.silence, "heartbeat"),
             (|tuning| tuning.stages_interval = Duration::ZERO, "stages_interval"),
+            (|tuning| tuning.other_end_patience = tuning.leave_patience, "leave_patience"),
+            (|tuning| tuning.leave_after = Duration::ZERO, "last_words"),
             (|tuning| tuning.marker_interval = Duration::ZERO, "marker_interval"),
         ];
         for (change, field) in cases {

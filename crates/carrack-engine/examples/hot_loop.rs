@@ -14,7 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use carrack_core::request::Digests;
-use carrack_core::tuning::{BLOCK_BYTES, SLICE_BYTES};
+use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_core::wire::frame::{HEADER_BYTES, Header, TRAILER_BYTES, Trailer};
 use carrack_engine::data::hasher::BlockHasher;
 use carrack_engine::data::mac::Mac;
@@ -37,13 +37,13 @@ fn main() -> io::Result<()> {
         Some("none") => Digests::NONE,
         Some(other) => return Err(io::Error::other(format!("{other} is no digest of blocks"))),
     };
-    let blocks = (mib << 20) / u64::from(BLOCK_BYTES);
+    let blocks = (mib << 20) / u64::from(Tuning::DEFAULT.block_bytes);
     let directory = tempfile::tempdir()?;
     let open =
         |name| File::options().create(true).truncate(true).read(true).write(true).open(directory.path().join(name));
     let (source, target) = (open("source")?, open("target")?);
     // One block, sent again and again, stays in the cache: storage is not what is counted.
-    write_all_at(&source, &vec![0x5a; BLOCK_BYTES as usize], 0)?;
+    write_all_at(&source, &vec![0x5a; Tuning::DEFAULT.block_bytes as usize], 0)?;
     let (near, far) = UnixStream::pair()?;
     let key = Key::generate()?;
     let pin = key.pin;
@@ -68,14 +68,14 @@ fn connection(socket: UnixStream, tls: Option<io::Result<Tls>>) -> io::Result<Co
 }
 
 fn send(connection: Connection, source: &File, blocks: u64, digests: Digests) -> io::Result<()> {
-    let mut out = OutStream::new(connection, Arc::default());
+    let mut out = OutStream::new(connection, Arc::default(), &Tuning::DEFAULT);
     let mut slice = vec![0; SLICE_BYTES];
     for block in 0..blocks {
-        let offset = block * u64::from(BLOCK_BYTES);
-        let header = Header::Block { item: 0, offset, length: BLOCK_BYTES, hole: false, whole: false };
+        let offset = block * u64::from(Tuning::DEFAULT.block_bytes);
+        let header = Header::Block { item: 0, offset, length: Tuning::DEFAULT.block_bytes, hole: false, whole: false };
         out.meta(&[&header.encode()])?;
         let mut hasher = BlockHasher::new(digests, offset);
-        for place in (0..u64::from(BLOCK_BYTES)).step_by(SLICE_BYTES) {
+        for place in (0..u64::from(Tuning::DEFAULT.block_bytes)).step_by(SLICE_BYTES) {
             read_full_at(source, &mut slice, place)?;
             hasher.update(&slice);
             out.payload(&slice)?;
@@ -91,9 +91,9 @@ fn receive(connection: Connection, target: &File, blocks: u64, digests: Digests)
     for block in 0..blocks {
         let (mut header, mut trailer) = ([0; HEADER_BYTES], [0; TRAILER_BYTES]);
         input.meta(&mut header)?;
-        let mut hasher = BlockHasher::new(digests, block * u64::from(BLOCK_BYTES));
+        let mut hasher = BlockHasher::new(digests, block * u64::from(Tuning::DEFAULT.block_bytes));
         let mut place = 0;
-        input.payload(BLOCK_BYTES.into(), &mut |slice: &[u8]| {
+        input.payload(Tuning::DEFAULT.block_bytes.into(), &mut |slice: &[u8]| {
             hasher.update(slice);
             write_all_at(target, slice, place)?;
             place += slice.len() as u64;

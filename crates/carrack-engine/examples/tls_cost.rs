@@ -12,7 +12,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Instant;
 
-use carrack_core::tuning::SLICE_BYTES;
+use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_engine::data::stream::{Connection, InStream, OutStream, Protection};
 use carrack_engine::net::socket::Socket;
 use carrack_engine::net::tls::{ALPN_DATA, Key, Tls, client_config, nameless, server_config};
@@ -96,7 +96,7 @@ fn send(way: Way, socket: TcpStream, pin: [u8; 32], slices: usize) -> io::Result
     } else {
         Protection::Memory
     };
-    let mut stream = OutStream::new(connection(socket, protection), Arc::default());
+    let mut stream = OutStream::new(connection(socket, protection), Arc::default(), &Tuning::DEFAULT);
     for _ in 0..slices {
         stream.payload(&slice)?;
     }

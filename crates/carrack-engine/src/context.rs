@@ -2,12 +2,22 @@
 
 use std::sync::Arc;
 
+use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::tuning::Tuning;
 
 use crate::control::known_nodes::{KnownKeys, MemoryKeys};
+use crate::error::failure;
 use crate::standard::Standard;
 use crate::stop::Stop;
 use crate::storage::place::Place;
+
+/// Refuses knobs out of their bounds, wherever they are handed in.
+///
+/// # Errors
+/// Then.
+pub(crate) fn check_tuning(tuning: &Tuning) -> Result<(), Failure> {
+    tuning.check().map_err(|broken| failure(ErrorCode::Usage, Side::Command, format!("tuning: {broken}")))
+}
 
 /// What the copies and file verbs of one owner have in common. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -20,7 +30,7 @@ pub struct Context {
     pub local: Place,
     /// What `-` stands for.
     pub standard: Standard,
-    /// Knobs, for what is done in this process.
+    /// Knobs, for what is done in this process. Work is refused whose knobs are out of their bounds.
     pub tuning: Arc<Tuning>,
 }
 

@@ -11,7 +11,7 @@ use carrack_core::wire::{ProtocolError, Version};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::context::Context;
+use crate::context::{Context, check_tuning};
 use crate::end::{End, EndId, Inbox, Note};
 use crate::stop::Until;
 
@@ -64,13 +64,14 @@ impl Files {
     /// Brings up the agent of `location`.
     ///
     /// # Errors
-    /// When it cannot be reached.
+    /// When it cannot be reached, or a knob is out of its bounds.
     pub fn open(
         location: &Location,
         options: &EndOptions,
         context: &Context,
         observer: &(dyn Fn(Event) + Send + Sync),
     ) -> Result<Self, Failure> {
+        check_tuning(&context.tuning)?;
         // Nobody reads them before the end is open: what is too much is not told.
         let (notes, told) = std::sync::mpsc::sync_channel(limits::NOTES_WAITING);
         let note: Note = Arc::new(move |text| drop(notes.try_send(text)));

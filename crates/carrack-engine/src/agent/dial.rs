@@ -39,11 +39,13 @@ impl Agent {
             }
             DataPort::Own(local) => {
                 let ports = ports.map(|ports| (ports.low, ports.high));
-                let opened = DataListener::open(*local, ports, session, arrived).map_err(|error| {
-                    let range =
-                        ports.map_or_else(|| "any port".to_string(), |(low, high)| format!("ports {low}-{high}"));
-                    io_failure(Side::Link, format!("listen for data connections on {range}"), &error)
-                })?;
+                let opened =
+                    DataListener::open(*local, ports, session, self.environment.tuning.authenticate_timeout, arrived)
+                        .map_err(|error| {
+                        let range =
+                            ports.map_or_else(|| "any port".to_string(), |(low, high)| format!("ports {low}-{high}"));
+                        io_failure(Side::Link, format!("listen for data connections on {range}"), &error)
+                    })?;
                 let found = (opened.port, opened.pin);
                 self.lock().listener = Some(opened);
                 found

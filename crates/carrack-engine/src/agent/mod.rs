@@ -293,7 +293,10 @@ impl Agent {
                 verbs::list(place, &list, selection.as_ref(), &mut |page| self.page(request, Tell::Page(page)))
                     .map(done)
             }
-            Ask::Sum(sum) => verbs::sum(place, &sum, &mut |sums| self.page(request, Tell::Sums(sums))).map(done),
+            Ask::Sum(sum) => {
+                verbs::sum(place, &sum, &self.environment.tuning, &mut |sums| self.page(request, Tell::Sums(sums)))
+                    .map(done)
+            }
             Ask::MakeDirectory(make) => {
                 self.may_change().and_then(|()| verbs::make_directory(place, &make)).map(|()| done(1))
             }

@@ -4,10 +4,10 @@ use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::wire::control::{Dialed, SessionKey, Tell, Tunnel};
 use carrack_core::wire::mux::Channel;
-use carrack_core::{limits, tuning};
 
 use super::Agent;
 use crate::data::hello;
@@ -49,7 +49,7 @@ impl Agent {
         let opened = (|| {
             let (stream, pump) = UnixStream::pair()?;
             // The thread that reads the connection writes here: a stream that takes nothing for so long must not keep it for ever.
-            pump.set_write_timeout(Some(tuning::SILENCE))?;
+            pump.set_write_timeout(Some(self.environment.tuning.silence))?;
             state.tunnels.insert(channel, pump.try_clone()?);
             Ok((stream, pump))
         })();

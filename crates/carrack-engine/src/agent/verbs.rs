@@ -334,6 +334,7 @@ pub fn collect(
 pub fn sum(
     place: &Place,
     sum: &Sum,
+    tuning: &Tuning,
     send: &mut dyn FnMut(Vec<ItemReport>) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
     let digests = sum.digests;
@@ -343,7 +344,7 @@ pub fn sum(
         // Links named on the command line are followed, as far as the place allows.
         let root = SourceRoot::open(place, &SourceSpec::at(&sum.path), None)?;
         let name = sum.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        let result = digest(&root, Vec::new(), digests, &clocks);
+        let result = digest(&root, Vec::new(), digests, (&clocks, tuning));
         send(vec![summed(name.to_vec(), result)])?;
         return Ok(1);
     }
@@ -359,7 +360,9 @@ pub fn sum(
         for entry in page {
             let result = match entry.failure {
                 Some(failure) => Err(failure),
-                None if entry.kind == Some(ItemKind::File) => digest(&root, entry.path.clone(), digests, &clocks),
+                None if entry.kind == Some(ItemKind::File) => {
+                    digest(&root, entry.path.clone(), digests, (&clocks, tuning))
+                }
                 None => continue,
             };
             count += 1;
@@ -383,7 +386,7 @@ fn digest(
     root: &SourceRoot,
     path: Vec<u8>,
     digests: Digests,
-    clocks: &SourceClocks,
+    (clocks, tuning): (&SourceClocks, &Tuning),
 ) -> Result<(u64, FileDigests), Failure> {
     let item = ScannedItem {
         root: 0,
@@ -400,7 +403,7 @@ fn digest(
         std::thread::sleep(time);
         true
     };
-    let source = root.open_item(&item, &Tuning::DEFAULT)?.settled(clocks, &mut rest)?;
+    let source = root.open_item(&item, tuning)?.settled(clocks, &mut rest)?;
     let mut hasher = BlockHasher::new(digests, 0);
     let mut slice = vec![0; SLICE_BYTES];
     let mut offset = 0;

@@ -1,10 +1,11 @@
 //! When a session that failed is begun again, after what pause, and when the run is given up.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::CopyOptions;
-use carrack_core::tuning::{FIRST_RETRIES, RETRY_PAUSE, RETRY_PAUSE_MAX};
+use carrack_core::tuning::Tuning;
 
 /// Attempts of one run.
 pub struct Attempts {
@@ -15,13 +16,14 @@ pub struct Attempts {
     reached: bool,
     /// Until then what has never been reached is tried again.
     first_until: Instant,
+    tuning: Arc<Tuning>,
 }
 
 impl Attempts {
     /// None yet.
-    pub fn new(options: &CopyOptions, now: Instant) -> Self {
+    pub fn new(options: &CopyOptions, tuning: Arc<Tuning>, now: Instant) -> Self {
         let first_until = now + options.source.reach.connect_timeout.max(options.destination.reach.connect_timeout);
-        Self { retries: options.retries, in_a_row: 0, reached: false, first_until }
+        Self { retries: options.retries, in_a_row: 0, reached: false, first_until, tuning }
     }
 
     /// Both ends have been linked. The first time that is a gain.
@@ -38,13 +40,13 @@ impl Attempts {
 
     /// Which attempt comes next, the first after a gain being 1, and the longest pause before it; `None` to give up.
     pub fn next(&mut self, failure: &Failure, now: Instant) -> Option<(u32, Duration)> {
-        let most = if self.reached { self.retries } else { self.retries.min(FIRST_RETRIES) };
+        let most = if self.reached { self.retries } else { self.retries.min(self.tuning.first_retries) };
         let in_time = self.reached || now < self.first_until;
         if self.in_a_row >= most || !in_time || !self.may_pass(failure) {
             return None;
         }
         self.in_a_row += 1;
-        Some((self.in_a_row, longest_pause(self.in_a_row - 1)))
+        Some((self.in_a_row, longest_pause(&self.tuning, self.in_a_row - 1)))
     }
 
     /// Attempts in a row that have been made without gain, the one that failed last not counted.
@@ -62,8 +64,8 @@ impl Attempts {
 }
 
 /// The longest pause after so many failures before the last one.
-pub fn longest_pause(before: u32) -> Duration {
-    RETRY_PAUSE.saturating_mul(1 << before.min(16)).min(RETRY_PAUSE_MAX)
+pub fn longest_pause(tuning: &Tuning, before: u32) -> Duration {
+    tuning.retry_pause.saturating_mul(1 << before.min(16)).min(tuning.retry_pause_max)
 }
 
 /// Between half of a pause and all of it, at random: many commands that lost the same node do not come back at the same moment.
@@ -84,7 +86,7 @@ mod tests {
     }
 
     fn attempts(retries: u32) -> Attempts {
-        Attempts::new(&CopyOptions { retries, ..CopyOptions::default() }, Instant::now())
+        Attempts::new(&CopyOptions { retries, ..CopyOptions::default() }, Arc::default(), Instant::now())
     }
 
     fn count(attempts: &mut Attempts, failure: &Failure) -> u32 {
@@ -95,7 +97,7 @@ mod tests {
     #[test]
     fn as_many_as_asked_for_and_anew_after_each_gain() {
         let mut attempts = attempts(7);
-        assert_eq!(count(&mut attempts, &lost(ErrorCode::ConnectionLost)), FIRST_RETRIES);
+        assert_eq!(count(&mut attempts, &lost(ErrorCode::ConnectionLost)), Tuning::DEFAULT.first_retries);
         attempts.gained();
         assert_eq!(count(&mut attempts, &lost(ErrorCode::Silence)), 7);
         attempts.gained();
@@ -134,12 +136,16 @@ mod tests {
 
     #[test]
     fn ten_minutes_without_a_network_are_outlived() {
-        let least: Duration = (0..carrack_core::tuning::RETRIES).map(|before| longest_pause(before) / 2).sum();
+        let least: Duration =
+            (0..carrack_core::tuning::RETRIES).map(|before| longest_pause(&Tuning::DEFAULT, before) / 2).sum();
         let usual = least.mul_f64(1.5);
         assert!(usual > Duration::from_secs(10 * 60), "{usual:?}");
         for before in 0..64 {
-            let pause = jittered(longest_pause(before));
-            assert!(pause >= longest_pause(before) / 2 && pause <= longest_pause(before));
+            let pause = jittered(longest_pause(&Tuning::DEFAULT, before));
+            assert!(
+                pause >= longest_pause(&Tuning::DEFAULT, before) / 2
+                    && pause <= longest_pause(&Tuning::DEFAULT, before)
+            );
         }
     }
 }

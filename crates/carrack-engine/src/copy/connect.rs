@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::report::{ErrorCode, Failure, LinkReport, Side};
 use carrack_core::request::{CongestionControl, CopyRequest, Encrypt, LinkKind, LinkSet, Reach};
-use carrack_core::tuning::{FAR_RTT, LINK_STAGGER, LINK_TIMEOUT, SILENCE, Tuning};
+use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{Ask, Dial, Dialed, Listen, Listening, Ports, SessionKey, Tell, Tunnel};
 use carrack_core::wire::mux::Channel;
 use carrack_core::{limits, pace};
@@ -118,6 +118,7 @@ pub struct Connecting<'a> {
     /// Why the last that failed did.
     last: Option<Failure>,
     start: Instant,
+    tuning: Arc<Tuning>,
     /// How many streams an earlier session of the run has found best.
     found: Option<u16>,
 }
@@ -140,7 +141,7 @@ struct Offer {
 
 impl Offer {
     /// For one more connection.
-    fn dial(&mut self, session: SessionKey, tell_connected: bool) -> Dial {
+    fn dial(&mut self, session: SessionKey, timeout: Duration, tell_connected: bool) -> Dial {
         let first = self.numbers.next().unwrap_or(REVERSE_FIRST);
         Dial {
             session,
@@ -148,7 +149,7 @@ impl Offer {
             pin: self.pin,
             first,
             count: 1,
-            timeout: LINK_TIMEOUT,
+            timeout,
             segment: 0,
             tell_connected,
         }
@@ -168,8 +169,9 @@ impl<'a> Connecting<'a> {
         ends: &mut Ends,
         inbox: &mut Inbox,
     ) -> Result<Self, Failure> {
-        let (note, start) = (Arc::clone(note), Instant::now());
-        let mut connecting = Self { request, plan, key, note, offers: Vec::new(), last: None, start, found: None };
+        let (note, start, tuning) = (Arc::clone(note), Instant::now(), Arc::clone(&ends.tuning));
+        let mut connecting =
+            Self { request, plan, key, note, offers: Vec::new(), last: None, start, tuning, found: None };
         let direct = ends.dialer();
         let links = request.options.links;
         if ends.are_here() {
@@ -232,15 +234,16 @@ impl<'a> Connecting<'a> {
 
     fn connect(&mut self, ends: &mut Ends, inbox: &mut Inbox) -> Result<Option<Unsized>, Failure> {
         let links = self.request.options.links;
+        let (stagger, timeout) = (self.tuning.link_stagger, self.tuning.link_timeout);
         if !links.allows(LinkKind::Direct) || !links.allows(LinkKind::Reverse) {
-            return self.wait(ends, inbox, self.start + LINK_TIMEOUT + LINK_STAGGER);
+            return self.wait(ends, inbox, self.start + timeout + stagger);
         }
-        if let Some(link) = self.wait(ends, inbox, self.start + LINK_STAGGER)? {
+        if let Some(link) = self.wait(ends, inbox, self.start + stagger)? {
             return Ok(Some(link));
         }
         let direct = ends.dialer();
         self.offer(ends, inbox, LinkKind::Reverse, other(direct))?;
-        self.wait(ends, inbox, self.start + LINK_STAGGER + LINK_TIMEOUT)
+        self.wait(ends, inbox, self.start + stagger + timeout)
     }
 
     /// Asks one side to listen and the other to dial.
@@ -270,7 +273,7 @@ impl<'a> Connecting<'a> {
         let numbers = if kind == LinkKind::Reverse { REVERSE_FIRST..=u16::MAX } else { 0..=REVERSE_FIRST - 1 };
         let mut offer =
             Offer { kind, dialer, requests: Vec::new(), addresses, pin, numbers, count: None, connected: false };
-        let dial = offer.dial(session, true);
+        let dial = offer.dial(session, self.tuning.link_timeout, true);
         offer.requests.push(ends.get(dialer).ask(Ask::Dial(dial))?);
         self.offers.push(offer);
         Ok(())
@@ -292,7 +295,7 @@ impl<'a> Connecting<'a> {
     /// TCP has connected the first: if that is a long way, the others need not wait until it is secured. Where nothing answers, one
     /// connection is tried and no more: a firewall should not take them for a scan.
     fn connected(&mut self, ends: &mut Ends, place: usize, round_trip: Duration) -> Result<(), Failure> {
-        if round_trip < FAR_RTT || self.offers[place].count.is_some() {
+        if round_trip < self.tuning.far_rtt || self.offers[place].count.is_some() {
             return Ok(());
         }
         let streams = self.found.unwrap_or_else(|| stream_count(self.request, self.plan, round_trip, ends));
@@ -301,7 +304,7 @@ impl<'a> Connecting<'a> {
         offer.count = Some(streams);
         let dialer = ends.get(offer.dialer);
         while offer.requests.len() < dials_at_once(dialer).min(streams.into()) {
-            let dial = offer.dial(session.clone(), false);
+            let dial = offer.dial(session.clone(), self.tuning.link_timeout, false);
             offer.requests.push(dialer.ask(Ask::Dial(dial))?);
         }
         Ok(())
@@ -380,10 +383,7 @@ fn stream_count(request: &CopyRequest, plan: &Plan, round_trip: Duration, ends: 
     let processors = ends.processors();
     let chosen = request.options.congestion.as_ref().map(CongestionControl::name);
     let congestion = chosen.unwrap_or(&ends.source.welcome.congestion);
-    request
-        .options
-        .streams
-        .unwrap_or_else(|| pace::initial_streams(&Tuning::DEFAULT, round_trip, congestion, processors))
+    request.options.streams.unwrap_or_else(|| pace::initial_streams(&ends.tuning, round_trip, congestion, processors))
 }
 
 /// How many dials an end may be asked for at once. One elsewhere still has to have room for what else is asked of it.
@@ -486,7 +486,7 @@ fn tunnel(id: [u8; 16], ends: &mut Ends, inbox: &mut Inbox, note: &Note) -> Resu
     // that came before it would be lost.
     ends.destination.request(inbox, note, Ask::Inspect(Vec::new()))?;
     let dialing = ends.source.ask(ask(true))?;
-    let deadline = Some(Instant::now() + SILENCE);
+    let deadline = Some(Instant::now() + ends.tuning.silence);
     ends.source.answer_by(deadline, inbox, note, dialing)?;
     ends.destination.answer_by(deadline, inbox, note, answering)?;
     let carrier = [&ends.source, &ends.destination].map(|end| match end.reached {

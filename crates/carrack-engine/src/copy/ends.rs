@@ -1,6 +1,9 @@
 //! The two ends of a copy, as all of its parts see them.
 
+use std::sync::Arc;
+
 use carrack_core::report::{ErrorCode, Failure};
+use carrack_core::tuning::Tuning;
 use carrack_core::wire::Version;
 
 use crate::end::{End, EndId};
@@ -12,6 +15,8 @@ pub struct Ends {
     pub source: End,
     /// Where they go.
     pub destination: End,
+    /// The knobs of their copy.
+    pub tuning: Arc<Tuning>,
 }
 
 impl Ends {

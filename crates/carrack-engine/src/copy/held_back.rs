@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use carrack_core::pace::limit::{self, Limit, RateWatch, Stage, StageTimes, limit};
-use carrack_core::tuning::STRETCH;
 
 use crate::end::EndId;
 
@@ -31,6 +30,8 @@ impl Both {
 /// Watches where the time goes, over the whole copy and over the latest stretch of it.
 #[derive(Debug)]
 pub struct HeldBack {
+    /// How long a stretch is.
+    long: Duration,
     /// Of the sessions before.
     before: Both,
     /// Of this one, as told last.
@@ -50,9 +51,10 @@ pub struct HeldBack {
 const UNITS: f64 = 4.0;
 
 impl HeldBack {
-    /// Nothing is known yet.
-    pub fn new(now: Instant) -> Self {
+    /// Nothing is known yet. A rate is measured for `long` before it is compared with the usual one.
+    pub fn new(long: Duration, now: Instant) -> Self {
         Self {
+            long,
             before: Both::default(),
             now: Both::default(),
             stretch: (Both::default(), 0, now),
@@ -86,7 +88,7 @@ impl HeldBack {
         }
         let seconds = now.saturating_duration_since(self.stretch.2).as_secs_f64();
         // The last stretch of a copy is short, and its rate that of an end. Ends of version 2 are not punctual.
-        if self.told != (true, true) || seconds < 0.8 * STRETCH.as_secs_f64() {
+        if self.told != (true, true) || seconds < 0.8 * self.long.as_secs_f64() {
             return None;
         }
         let (times, bytes, _) = std::mem::replace(&mut self.stretch, (self.now, bytes_done, now));
@@ -124,6 +126,8 @@ impl HeldBack {
 mod tests {
     use std::time::Duration;
 
+    use carrack_core::tuning::Tuning;
+
     use super::*;
 
     fn times(busy: u64, storage: u64, network: u64) -> StageTimes {
@@ -137,7 +141,7 @@ mod tests {
     fn a_rate_that_falls_is_told_with_its_cause() {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
-        let mut held = HeldBack::new(start);
+        let mut held = HeldBack::new(Tuning::DEFAULT.stretch, start);
         assert_eq!(held.told(EndId::Source, times(20, 1, 18), 2_000_000_000, after(10)), None);
         assert_eq!(held.told(EndId::Destination, times(20, 1, 18), 2_000_000_000, after(10)), None);
         assert_eq!(held.told(EndId::Source, times(40, 2, 36), 4_000_000_000, after(20)), None);
@@ -157,7 +161,7 @@ mod tests {
         let after = |seconds| start + Duration::from_secs(seconds);
         let paced = StageTimes { pacing: Duration::from_secs(9), ..times(10, 0, 0) };
         for (unit, stage) in [(1 << 20, times(10, 0, 9)), (1, paced)] {
-            let mut held = HeldBack::new(start);
+            let mut held = HeldBack::new(Tuning::DEFAULT.stretch, start);
             held.session(unit, start);
             let stretches = [750_000, 1_500_000, 1_500_000, 1_500_000];
             for (at, bytes) in (1..).zip(stretches) {
@@ -174,7 +178,7 @@ mod tests {
     fn a_reader_that_was_waited_for_is_the_cause() {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
-        let mut held = HeldBack::new(start);
+        let mut held = HeldBack::new(Tuning::DEFAULT.stretch, start);
         for (at, bytes) in [(10, 2_000_000_000), (20, 4_000_000_000)] {
             held.told(EndId::Source, times(at, 1, 0), bytes, after(at));
             assert_eq!(held.told(EndId::Destination, times(at, at, 0), bytes, after(at)), None);
@@ -190,7 +194,7 @@ mod tests {
     #[test]
     fn sessions_add_up() {
         let start = Instant::now();
-        let mut held = HeldBack::new(start);
+        let mut held = HeldBack::new(Tuning::DEFAULT.stretch, start);
         held.told(EndId::Source, times(10, 9, 0), 1, start);
         held.told(EndId::Destination, times(10, 0, 9), 1, start);
         held.session(1, start);

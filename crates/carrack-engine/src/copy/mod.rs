@@ -23,8 +23,8 @@ use carrack_core::request::{CopyOptions, CopyRequest, Encrypt, LinkKind, LinkSet
 use carrack_core::wire::control::{Ask, SessionKey, Sink};
 use carrack_core::wire::expected::Expected;
 
-use crate::context::Context;
-use crate::end::{End, EndId, Inbox, LAST_WORDS, Note};
+use crate::context::{Context, check_tuning};
+use crate::end::{End, EndId, Inbox, Note};
 use crate::stop::Until;
 use attempts::{Attempts, jittered};
 use connect::Connecting;
@@ -87,12 +87,12 @@ fn run(request: &CopyRequest, context: &Context, events: &Arc<Events>, start: In
         report: &mut report,
         plan: None,
         key: SessionKey { id: [0; 16], secret: [0; 32], encrypt: options.encrypt },
-        attempts: Attempts::new(options, start),
+        attempts: Attempts::new(options, Arc::clone(&context.tuning), start),
         until,
         session: 0,
         spent: None,
         furthest: (0, 0),
-        held_back: HeldBack::new(Instant::now()),
+        held_back: HeldBack::new(context.tuning.stretch, Instant::now()),
         tune: None,
         found: None,
         expected: Expected::default(),
@@ -135,6 +135,7 @@ struct Copying<'a> {
 
 impl Copying<'_> {
     fn run(&mut self) -> Result<(), Failure> {
+        check_tuning(&self.context.tuning)?;
         while let Err(why) = self.session() {
             // What was lost because the command has to end says nothing of why it ends.
             let told = self.until.check().err().filter(|_| why.code.may_pass());
@@ -238,7 +239,7 @@ impl Copying<'_> {
         let moving = Instant::now();
         self.held_back.session(u64::from(plan.block_bytes) * u64::from(link.report.streams), moving);
         self.tune = Tune::new(self.request, plan.in_order, &link, ends);
-        let mut streams = Streams::new(link, ends.version(), moving);
+        let mut streams = Streams::new(link, ends.version(), Arc::clone(&ends.tuning), moving);
         streams.work(ends, moving)?;
         if !early {
             self.begin_sending(&plan, selection.as_ref(), begun, ends)?;
@@ -253,7 +254,7 @@ impl Copying<'_> {
     fn cancel(&mut self, ends: &mut Ends) {
         [&ends.source, &ends.destination].into_iter().for_each(End::leave_soon);
         let told = [ends.source.ask(Ask::Cancel), ends.destination.ask(Ask::Cancel)];
-        let deadline = Instant::now() + LAST_WORDS;
+        let deadline = Instant::now() + ends.tuning.last_words;
         for (end, request) in [EndId::Source, EndId::Destination].into_iter().zip(told) {
             let Ok(request) = request else { continue };
             // After a signal, waiting would end at once: the answers are not needed, only time to give them.

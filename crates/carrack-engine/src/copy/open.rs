@@ -67,7 +67,7 @@ impl Copying<'_> {
         for sent in [&source, &destination].into_iter().filter_map(|end| end.program_sent.as_ref()) {
             self.events.tell(Event::ProgramSent(sent.clone()));
         }
-        let mut ends = Ends { source, destination };
+        let mut ends = Ends { source, destination, tuning: Arc::clone(&self.context.tuning) };
         let asked = self.ask_early(&mut ends);
         let has_failed = asked.is_err();
         let (inbox, options) = (&mut self.inbox, &self.request.options);

@@ -95,16 +95,16 @@ pub fn resolve(request: &CopyRequest, ends: &mut Ends, inbox: &mut Inbox, note: 
         }
     }
     let Some(there) = there else {
-        return to_stream(request, &source_facts, stream_sink(&request.destination), Vec::new());
+        return to_stream(request, &ends.tuning, &source_facts, stream_sink(&request.destination), Vec::new());
     };
     if there.kind == Some(ItemKind::Special) {
         let path = request.destination.path().unwrap_or_default().to_vec();
         // What is written to /dev/null is gone in any order; any other device or FIFO gets it in order.
         let null = b"/dev/null";
         let sink = if path == null || there.resolved == null { Sink::Null } else { Sink::Device };
-        return to_stream(request, &source_facts, sink, path);
+        return to_stream(request, &ends.tuning, &source_facts, sink, path);
     }
-    let mut plan = to_files(request, &source_facts, &there)?;
+    let mut plan = to_files(request, &ends.tuning, &source_facts, &there)?;
     plan.marker = marker(request, &ends.source, &source_facts, &plan);
     if ends.source.shares_host(&ends.destination) {
         check_not_itself(request, ends, (inbox, note), &source_facts, &there, &plan)?;
@@ -183,14 +183,20 @@ fn inspect(
     Ok(locations.iter().map(|location| location.path().and_then(|_| facts.next())).collect())
 }
 
-fn block_bytes(request: &CopyRequest, facts: &[Option<PathFacts>]) -> u32 {
+fn block_bytes(request: &CopyRequest, tuning: &Tuning, facts: &[Option<PathFacts>]) -> u32 {
     let size = |facts: &PathFacts| (facts.kind == Some(ItemKind::File)).then_some(facts.size);
     let sizes = facts.iter().map(|facts| facts.as_ref().and_then(size));
-    request.options.block_bytes.unwrap_or_else(|| pace::block_bytes(&Tuning::DEFAULT, sizes))
+    request.options.block_bytes.unwrap_or_else(|| pace::block_bytes(tuning, sizes))
 }
 
 /// A sink, or a stream of bytes in order.
-fn to_stream(request: &CopyRequest, facts: &[Option<PathFacts>], sink: Sink, path: Vec<u8>) -> Result<Plan, Failure> {
+fn to_stream(
+    request: &CopyRequest,
+    tuning: &Tuning,
+    facts: &[Option<PathFacts>],
+    sink: Sink,
+    path: Vec<u8>,
+) -> Result<Plan, Failure> {
     let in_order = sink != Sink::Null;
     let directories = facts.iter().flatten().any(|facts| facts.kind == Some(ItemKind::Directory));
     if in_order && (request.sources.len() != 1 || directories) {
@@ -210,12 +216,17 @@ fn to_stream(request: &CopyRequest, facts: &[Option<PathFacts>], sink: Sink, pat
         in_order,
         directories: 0,
         files: Vec::new(),
-        block_bytes: block_bytes(request, facts),
+        block_bytes: block_bytes(request, tuning, facts),
         marker: None,
     })
 }
 
-fn to_files(request: &CopyRequest, facts: &[Option<PathFacts>], there: &PathFacts) -> Result<Plan, Failure> {
+fn to_files(
+    request: &CopyRequest,
+    tuning: &Tuning,
+    facts: &[Option<PathFacts>],
+    there: &PathFacts,
+) -> Result<Plan, Failure> {
     let typed = request.destination.path().unwrap_or_default();
     let is_directory = there.kind == Some(ItemKind::Directory);
     let source_directory = facts.iter().flatten().any(|facts| facts.kind == Some(ItemKind::Directory));
@@ -259,7 +270,7 @@ fn to_files(request: &CopyRequest, facts: &[Option<PathFacts>], there: &PathFact
         .zip(facts)
         .filter(|(_, facts)| facts.as_ref().is_some_and(|facts| facts.kind == Some(ItemKind::File)));
     let files = files.map(|(source, _)| source.target.clone()).collect();
-    let block_bytes = block_bytes(request, facts);
+    let block_bytes = block_bytes(request, tuning, facts);
     Ok(Plan {
         sources,
         directory,
@@ -449,7 +460,7 @@ mod tests {
                 options: Default::default(),
             };
             let there = there.map_or_else(PathFacts::default, facts);
-            let plan = to_files(&request, &[Some(facts(kind))], &there)
+            let plan = to_files(&request, &Tuning::DEFAULT, &[Some(facts(kind))], &there)
                 .unwrap_or_else(|failure| panic!("{source} {destination}: {failure:?}"));
             assert_eq!(
                 (plan.directory.as_slice(), plan.sources[0].target.as_slice()),
@@ -465,7 +476,9 @@ mod tests {
             let sources = source.iter().map(|(path, _)| local(path)).collect();
             let request = CopyRequest { sources, destination: local(destination), options: Default::default() };
             let kinds: Vec<_> = source.iter().map(|(_, kind)| Some(facts(*kind))).collect();
-            to_files(&request, &kinds, &there.map_or_else(PathFacts::default, facts)).err().map(|failure| failure.code)
+            to_files(&request, &Tuning::DEFAULT, &kinds, &there.map_or_else(PathFacts::default, facts))
+                .err()
+                .map(|failure| failure.code)
         };
         use ItemKind::{Directory, File};
         assert_eq!(one(&[("d", Directory)], "f", Some(File)), Some(ErrorCode::NotADirectory));

@@ -2,10 +2,11 @@
 //! the sender is asked to end some in good order. There are never to be more than are wanted: what ends, or is lost while it ends, is not
 //! made anew.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrack_core::report::{ErrorCode, Failure, Side};
-use carrack_core::tuning::{LINK_TIMEOUT, RETRY_PAUSE_MAX, SILENCE};
+use carrack_core::tuning::Tuning;
 use carrack_core::wire::Version;
 use carrack_core::wire::control::{Ask, Dial, SessionKey, StreamLost, Tell};
 
@@ -54,11 +55,12 @@ pub struct Streams {
     stuck: u32,
     /// That it was reduced has not been told: only a handshake that goes through shows that the path is there.
     untold: bool,
+    tuning: Arc<Tuning>,
 }
 
 impl Streams {
     /// Those of a link of which the first has been made (within one process: all).
-    pub fn new(link: Link, version: Version, now: Instant) -> Self {
+    pub fn new(link: Link, version: Version, tuning: Arc<Tuning>, now: Instant) -> Self {
         let wanted = link.report.streams;
         let under_way = u16::try_from(link.dials.len()).unwrap_or(u16::MAX);
         let others = if link.more.is_some() { wanted.saturating_sub(1) } else { 0 };
@@ -82,6 +84,7 @@ impl Streams {
             shrunk: 0,
             stuck: 0,
             untold: false,
+            tuning,
         }
     }
 
@@ -106,7 +109,7 @@ impl Streams {
     pub fn due(&self) -> Option<Instant> {
         let room = self.more.as_ref().is_some_and(|more| self.dials.len() < more.at_once);
         let dial = (self.missing > 0 && room).then_some(self.due);
-        let give_up = self.none_since.map(|since| since + SILENCE);
+        let give_up = self.none_since.map(|since| since + self.tuning.silence);
         [dial, give_up].into_iter().flatten().min()
     }
 
@@ -116,7 +119,7 @@ impl Streams {
     /// When nothing is left and nothing can be made: the session has to be given up.
     pub fn work(&mut self, ends: &mut Ends, now: Instant) -> Result<(), Failure> {
         if let Some(since) = self.none_since
-            && (self.more.is_none() || now >= since + SILENCE)
+            && (self.more.is_none() || now >= since + self.tuning.silence)
         {
             return Err(self.given_up("no data connection is left, and none can be made"));
         }
@@ -134,7 +137,7 @@ impl Streams {
                 pin: more.pin,
                 first,
                 count: 1,
-                timeout: LINK_TIMEOUT,
+                timeout: self.tuning.link_timeout,
                 tell_connected: false,
                 segment: self.shrunk.checked_sub(1).map_or(0, |place| SEGMENTS[place]),
             };
@@ -259,8 +262,8 @@ impl Streams {
             self.missing += 1;
         }
         let setbacks = self.failed_dials.max(self.lost_in_vain / u32::from(self.wanted));
-        let most = if self.alive == 0 { PAUSE_WITHOUT_ANY } else { RETRY_PAUSE_MAX };
-        self.due = self.due.max(now + jittered(longest_pause(setbacks).min(most)));
+        let most = if self.alive == 0 { PAUSE_WITHOUT_ANY } else { self.tuning.retry_pause_max };
+        self.due = self.due.max(now + jittered(longest_pause(&self.tuning, setbacks).min(most)));
     }
 
     /// So much has landed, in items and bytes.
@@ -282,7 +285,7 @@ fn black_hole(segment: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     use carrack_core::report::LinkReport;
     use carrack_core::request::{Encrypt, LinkKind};
@@ -297,7 +300,12 @@ mod tests {
         let report =
             LinkReport { kind: LinkKind::Direct, address: String::new(), streams: wanted, cipher: String::new() };
         let key = SessionKey { id: [0; 16], secret: [0; 32], encrypt: Encrypt::None };
-        Streams::new(Link { report, key, more: Some(more()), dials: Vec::new(), late: Vec::new() }, version, now)
+        Streams::new(
+            Link { report, key, more: Some(more()), dials: Vec::new(), late: Vec::new() },
+            version,
+            Arc::default(),
+            now,
+        )
     }
 
     fn dialed(request: u64) -> Incoming {
@@ -332,7 +340,12 @@ mod tests {
             eight.answered(Incoming { end: EndId::Source, request, tell }, &quiet(), now);
             pauses.push(eight.due - now);
         }
-        assert!(pauses.is_sorted() && pauses[10] >= RETRY_PAUSE_MAX / 2 && pauses[10] <= RETRY_PAUSE_MAX, "{pauses:?}");
+        assert!(
+            pauses.is_sorted()
+                && pauses[10] >= Tuning::DEFAULT.retry_pause_max / 2
+                && pauses[10] <= Tuning::DEFAULT.retry_pause_max,
+            "{pauses:?}"
+        );
         eight.dials.push(12);
         eight.answered(dialed(12), &quiet(), now);
         assert_eq!((eight.failed_dials, eight.missing, eight.alive), (0, 7, 2), "never more than are wanted");
@@ -347,7 +360,7 @@ mod tests {
         let report = LinkReport { kind: LinkKind::Direct, address: String::new(), streams: 8, cipher: String::new() };
         let key = SessionKey { id: [0; 16], secret: [0; 32], encrypt: Encrypt::None };
         let link = Link { report, key, more: Some(more()), dials: vec![5, 6, 7], late: Vec::new() };
-        let mut eight = Streams::new(link, Version::V2, now);
+        let mut eight = Streams::new(link, Version::V2, Arc::default(), now);
         assert_eq!((eight.alive, eight.missing, eight.due()), (1, 4, Some(now)));
         eight.answered(dialed(6), &quiet(), now);
         assert_eq!((eight.alive, eight.dials.len()), (2, 2));

@@ -5,7 +5,6 @@ use carrack_core::pace::limit::StageTimes;
 use carrack_core::pace::streams::{Change, Sample, StreamControl};
 use carrack_core::report::Progress;
 use carrack_core::request::CopyRequest;
-use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::Stages;
 
 use super::connect::Link;
@@ -28,7 +27,7 @@ impl Tune {
         if fixed || !ends.version().retires_streams() {
             return None;
         }
-        let control = StreamControl::new(&Tuning::DEFAULT, link.report.streams, ends.processors());
+        let control = StreamControl::new(&ends.tuning, link.report.streams, ends.processors());
         Some(Self { control, progress: Progress::default(), destination: StageTimes::default() })
     }
 

@@ -1,6 +1,6 @@
 //! A session at work: what the ends tell is passed on and counted, until both have ended.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use carrack_core::limits;
 use carrack_core::pace::limit::Stage;
@@ -17,9 +17,6 @@ use super::streams::Streams;
 use super::tune::Tune;
 use crate::end::{EndId, Incoming, NO_ANSWER};
 
-/// After one end's failure: how long the other may say nothing, and half of how long it may take to end.
-const PATIENCE_AFTER_FAILURE: Duration = Duration::from_secs(5);
-
 impl Copying<'_> {
     /// Passes on what the ends tell, until both have ended, and keeps the streams up.
     pub(super) fn watch(&mut self, ends: &mut Ends, streams: &mut Streams) -> Result<(), Failure> {
@@ -32,8 +29,8 @@ impl Copying<'_> {
                 streams.work(ends, Instant::now())?;
             }
             // One side's failure reaches the other through the peer conversation; if it does not, the second does not hold us.
-            let patience =
-                failed_at.map(|at: Instant| (heard + PATIENCE_AFTER_FAILURE).min(at + 2 * PATIENCE_AFTER_FAILURE));
+            let patience = self.context.tuning.other_end_patience;
+            let patience = failed_at.map(|at: Instant| (heard + patience).min(at + 2 * patience));
             let next = patience.or_else(|| if working { streams.due() } else { None });
             let incoming = match self.inbox.wait(next, &self.note, &|_| true) {
                 Ok(incoming) => incoming,

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use carrack_core::tuning;
 use carrack_core::wire::control::SessionKey;
 
 use super::hello;
@@ -30,7 +29,8 @@ pub struct DataListener {
 }
 
 impl DataListener {
-    /// Opens a port for one session, on the address `local` alone if one is given; authenticated connections are handed to `arrived`.
+    /// Opens a port for one session, on the address `local` alone if one is given; authenticated connections are handed to `arrived`. One that has
+    /// not proved to belong here in time is cut off.
     ///
     /// # Errors
     /// When no port can be had, or no key made.
@@ -38,6 +38,7 @@ impl DataListener {
         local: Option<IpAddr>,
         ports: Option<(u16, u16)>,
         session: SessionKey,
+        authenticate_timeout: Duration,
         arrived: impl Fn(Connection) + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let listener = bind(local, ports)?;
@@ -46,7 +47,9 @@ impl DataListener {
         let pin = key.pin;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        std::thread::spawn(move || accept_loop(&listener, &key, &session, &stopped, &Arc::new(arrived)));
+        std::thread::spawn(move || {
+            accept_loop(&listener, &key, &session, authenticate_timeout, &stopped, &Arc::new(arrived))
+        });
         Ok(Self { port: address.port(), pin, stop, address })
     }
 }
@@ -69,6 +72,7 @@ fn accept_loop<F: Fn(Connection) + Send + Sync + 'static>(
     listener: &TcpListener,
     key: &Key,
     session: &SessionKey,
+    authenticate_timeout: Duration,
     stopped: &AtomicBool,
     arrived: &Arc<F>,
 ) {
@@ -93,8 +97,8 @@ fn accept_loop<F: Fn(Connection) + Send + Sync + 'static>(
         let _ = std::thread::Builder::new().spawn(move || {
             let wanted = session.id;
             let find = move |id: &[u8; 16]| (*id == wanted).then(|| session.clone());
-            let greeted = deadlines
-                .guard(&socket, tuning::AUTHENTICATE_TIMEOUT, || hello::accept(Arc::clone(&socket), &key, &find));
+            let greeted =
+                deadlines.guard(&socket, authenticate_timeout, || hello::accept(Arc::clone(&socket), &key, &find));
             drop(place);
             // Whoever does not prove to belong here learns nothing more than that the connection closes.
             if let Ok((connection, _)) = greeted {
@@ -116,7 +120,7 @@ mod tests {
     fn listener_closes_its_port_when_dropped() {
         for local in [None, Some(IpAddr::from([127, 0, 0, 2]))] {
             let session = SessionKey { id: [1; 16], secret: [2; 32], encrypt: Encrypt::Tls };
-            let listener = DataListener::open(local, None, session, |_| {}).unwrap();
+            let listener = DataListener::open(local, None, session, Duration::from_secs(10), |_| {}).unwrap();
             let listens = SocketAddr::new(local.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), listener.port);
             drop(TcpStream::connect(listens).unwrap());
             drop(listener);

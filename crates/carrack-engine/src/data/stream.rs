@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use carrack_core::limits;
-use carrack_core::tuning::SLICE_BYTES;
+use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_core::wire::frame::MAC_BYTES;
 use carrack_sys::bulk::{self, Pipe};
 
@@ -49,8 +49,8 @@ pub struct OutStream {
 
 impl OutStream {
     /// Sends over this connection from now on, and counts the time that it waits.
-    pub fn new(connection: Connection, stages: Arc<Stages>) -> Self {
-        connection.socket.make_sending();
+    pub fn new(connection: Connection, stages: Arc<Stages>, tuning: &Tuning) -> Self {
+        connection.socket.make_sending(tuning);
         Self {
             socket: connection.socket,
             protection: connection.protection,

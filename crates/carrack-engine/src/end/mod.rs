@@ -15,6 +15,7 @@ use carrack_core::credential::{Shown, Token};
 use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, Failure, ProgramSent, Side};
 use carrack_core::request::{EndOptions, Reach};
+use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{Ask, Hello, Tell, Welcome};
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError, Version};
@@ -36,10 +37,6 @@ use watchdog::Watchdog;
 
 /// How long the look-up of a host's addresses may take longer than everything before the first question that needs them.
 const LOOK_UP_PATIENCE: Duration = Duration::from_secs(1);
-/// How long an end may take to hear the last words and to answer them.
-pub const LAST_WORDS: Duration = Duration::from_secs(2);
-/// Its connection is ended so long after it was first told to end.
-const LEAVE_AFTER: Duration = Duration::from_secs(3);
 
 /// How an end is reached.
 pub enum Reached {
@@ -50,6 +47,9 @@ pub enum Reached {
     /// At a node: its address and key.
     Node(SocketAddr, [u8; 32]),
 }
+
+/// What the thread is given that reads an end's words: who takes them, how many may wait, and the knobs.
+type Listening = (Words, Arc<Backlog>, Arc<Tuning>);
 
 /// An agent that can be asked.
 pub struct End {
@@ -76,6 +76,7 @@ pub struct End {
     looked_up: Option<mpsc::Receiver<Vec<SocketAddr>>>,
     /// What to do if a node refuses the token that it was shown, or that it was shown none.
     credential_hint: Option<String>,
+    tuning: Arc<Tuning>,
 }
 
 impl End {
@@ -94,7 +95,7 @@ impl End {
         let forward = Arc::new(Mutex::new(None));
         let backlog = Arc::new(Backlog::default());
         let until = words.until.clone();
-        let words = (words, Arc::clone(&backlog));
+        let words = (words, Arc::clone(&backlog), Arc::clone(&context.tuning));
         let (mut shown, mut program_sent) = (Shown::default(), None);
         let (name, writer, reached) = match location {
             Location::Ssh { host, .. } => {
@@ -129,7 +130,7 @@ impl End {
             }
             _ => Self::open_here(id, options.reach.local_address, context, &forward, words)?,
         };
-        let watchdog = Watchdog::start(writer.clone(), until);
+        let watchdog = Watchdog::start(writer.clone(), until, context.tuning.leave_grace);
         let mut end = Self {
             id,
             name,
@@ -144,6 +145,7 @@ impl End {
             early: Vec::new(),
             looked_up: None,
             credential_hint: shown.hint,
+            tuning: Arc::clone(&context.tuning),
         };
         end.greet(shown.token.as_ref())?;
         Ok(end)
@@ -154,7 +156,7 @@ impl End {
         local_address: Option<IpAddr>,
         context: &Context,
         forward: &Arc<Mutex<Option<MuxWriter>>>,
-        words: (Words, Arc<Backlog>),
+        words: Listening,
     ) -> Result<(String, MuxWriter, Reached), Failure> {
         let lost = |error: io::Error| {
             failure(ErrorCode::ResourceLimit, Side::Command, format!("a socket pair: {}", describe(&error)))
@@ -178,12 +180,12 @@ impl End {
         let (abort, out) = (half(&ours)?, half(&ours)?);
         let writer = MuxWriter::new(Box::new(out), Box::new(move || drop(abort.shutdown(std::net::Shutdown::Both))));
         let agent = Agent::new(agent_writer.clone(), environment);
-        let served = Arc::clone(&agent);
+        let (served, tuning) = (Arc::clone(&agent), Arc::clone(&context.tuning));
         let thread = std::thread::spawn(move || {
             let mut input = theirs;
             // Its greeting is answered like any other's: one conversation for all three kinds of end.
             if served.greet(&mut input).is_ok() {
-                agent_writer.keep_alive();
+                agent_writer.keep_alive(&tuning);
                 served.run(input);
             }
         });
@@ -228,7 +230,7 @@ impl End {
         match answer.tell? {
             Tell::Welcome(welcome) => {
                 self.welcome = welcome;
-                self.writer.keep_alive();
+                self.writer.keep_alive(&self.tuning);
                 Ok(())
             }
             Tell::Failed(refusal) => Err(self.refused(refusal)),
@@ -412,7 +414,7 @@ impl End {
 
     /// From now on only last words are said to it: its connection is ended soon, whether or not it takes them.
     pub fn leave_soon(&self) {
-        self.watchdog.leave_at(Instant::now() + LEAVE_AFTER);
+        self.watchdog.leave_at(Instant::now() + self.tuning.leave_after);
     }
 
     /// Says good-bye and waits until everything of it in this process has ended.
@@ -488,7 +490,7 @@ fn spawn_reader(
     writer: &MuxWriter,
     input: impl Read + Send + 'static,
     forward: &Arc<Mutex<Option<MuxWriter>>>,
-    (words, backlog): (Words, Arc<Backlog>),
+    (words, backlog, tuning): Listening,
 ) {
     let (writer, forward) = (writer.clone(), Arc::clone(forward));
     std::thread::spawn(move || {
@@ -508,7 +510,7 @@ fn spawn_reader(
             Ok(_) if writer.went_silent() => failure(
                 ErrorCode::Silence,
                 Side::Link,
-                format!("{name}: nothing was heard for {} s", carrack_core::tuning::SILENCE.as_secs()),
+                format!("{name}: nothing was heard for {} s", tuning.silence.as_secs()),
             ),
             Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
                 failure(ErrorCode::ProtocolViolation, Side::Link, format!("{name}: {}", describe(&error)))

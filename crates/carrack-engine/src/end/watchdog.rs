@@ -5,8 +5,6 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use carrack_core::tuning::LEAVE_GRACE;
-
 use crate::net::mux::MuxWriter;
 use crate::stop::Until;
 
@@ -30,12 +28,12 @@ struct State {
 }
 
 impl Watchdog {
-    /// Over this connection, for work that is waited for until then.
-    pub fn start(writer: MuxWriter, until: Until) -> Self {
+    /// Over this connection, for work that is waited for until then, and `grace` longer.
+    pub fn start(writer: MuxWriter, until: Until, grace: Duration) -> Self {
         let watched = Arc::<Watched>::default();
         let watchdog = Self(Arc::clone(&watched));
         std::thread::spawn(move || {
-            if watched.is_to_leave(&until) {
+            if watched.is_to_leave(&until, grace) {
                 writer.close();
             }
         });
@@ -57,13 +55,13 @@ impl Watched {
     }
 
     /// Waits until the connection has to be ended; false when it is over by itself.
-    fn is_to_leave(&self, until: &Until) -> bool {
+    fn is_to_leave(&self, until: &Until, grace: Duration) -> bool {
         let mut told_at = None;
         let mut state = self.lock();
         while !state.over {
             let now = Instant::now();
             if told_at.is_none() && until.check().is_err() {
-                told_at = Some(now + LEAVE_GRACE);
+                told_at = Some(now + grace);
             }
             if [told_at, state.leave_at].into_iter().flatten().any(|moment| now >= moment) {
                 return true;

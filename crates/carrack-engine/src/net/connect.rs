@@ -22,7 +22,7 @@ pub fn tune(socket: &Socket) {
         // Unacknowledged data for this long means that nobody is there, whatever TCP's own patience. The side that only reads has sent
         // nothing that could be acknowledged: it asks.
         let _ = carrack_sys::socket::set_user_timeout(tcp, tuning::STREAM_SILENCE);
-        let _ = carrack_sys::socket::set_keep_alive(tcp, tuning::HEARTBEAT);
+        let _ = carrack_sys::socket::set_keep_alive(tcp, tuning::KEEP_ALIVE);
     }
 }
 

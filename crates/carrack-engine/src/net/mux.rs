@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use carrack_core::limits;
+use carrack_core::tuning::Tuning;
 use carrack_core::wire::mux::{Channel, HEADER_BYTES, decode_header, encode_header};
-use carrack_core::{limits, tuning};
 
 /// The writing half; clones share it.
 #[derive(Clone)]
@@ -56,18 +57,19 @@ impl MuxWriter {
     }
 
     /// Starts heartbeats and the watch for silence; both end with [`MuxWriter::close`].
-    pub fn keep_alive(&self) {
+    pub fn keep_alive(&self, tuning: &Tuning) {
         let shared = Arc::clone(&self.shared);
+        let (heartbeat, silence) = (tuning.heartbeat, tuning.silence);
         std::thread::spawn(move || {
             let mut last_beat = Instant::now();
             while !shared.closed.load(Ordering::Relaxed) {
-                std::thread::park_timeout(Duration::from_millis(500));
-                if shared.is_silent() {
+                std::thread::park_timeout(heartbeat / 10);
+                if shared.is_silent(silence) {
                     shared.silent.store(true, Ordering::Relaxed);
                     (shared.abort)();
                     return;
                 }
-                if last_beat.elapsed() < tuning::HEARTBEAT {
+                if last_beat.elapsed() < heartbeat {
                     continue;
                 }
                 last_beat = Instant::now();
@@ -133,12 +135,12 @@ impl Shared {
         self.heard_ms.store(heard, Ordering::Relaxed);
     }
 
-    /// Whether the peer has not been heard for too long.
-    fn is_silent(&self) -> bool {
+    /// Whether the peer has not been heard for longer than this.
+    fn is_silent(&self, silence: Duration) -> bool {
         // Looked at first: the moment of hearing is set before and after.
         let handing_on = self.handing_on.load(Ordering::Acquire);
         let heard = self.started + Duration::from_millis(self.heard_ms.load(Ordering::Relaxed));
-        !handing_on && heard.elapsed() > tuning::SILENCE
+        !handing_on && heard.elapsed() > silence
     }
 }
 
@@ -156,6 +158,8 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
+
+    const SILENCE: Duration = Tuning::DEFAULT.silence;
 
     #[test]
     fn frames_pass_and_heartbeats_do_not() {
@@ -200,18 +204,32 @@ mod tests {
         MuxWriter::new(Box::new(near), Box::new(|| {})).send(Channel(0), b"one").unwrap();
         let mut reader = MuxWriter::new(Box::new(io::sink()), Box::new(|| {}));
         let shared = Arc::get_mut(&mut reader.shared).unwrap();
-        shared.started = shared.started.checked_sub(2 * tuning::SILENCE).unwrap();
-        assert!(reader.shared.is_silent());
+        shared.started = shared.started.checked_sub(2 * SILENCE).unwrap();
+        assert!(reader.shared.is_silent(SILENCE));
         let each = &mut |_, _| {
             // As if it had taken long.
             reader.shared.heard_ms.store(0, Ordering::Relaxed);
-            assert!(!reader.shared.is_silent());
+            assert!(!reader.shared.is_silent(SILENCE));
             Ok(())
         };
         reader.read_all(far, each).unwrap();
-        assert!(!reader.shared.is_silent());
+        assert!(!reader.shared.is_silent(SILENCE));
         reader.shared.heard_ms.store(0, Ordering::Relaxed);
-        assert!(reader.shared.is_silent());
+        assert!(reader.shared.is_silent(SILENCE));
+    }
+
+    #[test]
+    fn keep_alive_gives_up_a_silent_peer() {
+        let (told, hear) = std::sync::mpsc::channel();
+        let writer = MuxWriter::new(Box::new(io::sink()), Box::new(move || told.send(()).unwrap()));
+        assert!(!writer.went_silent());
+        writer.keep_alive(&Tuning {
+            heartbeat: Duration::from_millis(10),
+            silence: Duration::from_millis(50),
+            ..Tuning::DEFAULT
+        });
+        hear.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert!(writer.went_silent());
     }
 
     #[test]

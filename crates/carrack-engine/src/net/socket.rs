@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use carrack_core::tuning::{FAR_RTT, NOT_SENT_BYTES, NOT_SENT_BYTES_FAR, STREAM_SILENCE};
+use carrack_core::tuning::{STREAM_SILENCE, Tuning};
 use carrack_sys::bulk;
 use carrack_sys::socket::{
     set_congestion_control, set_not_sent_low_water, set_pacing_rate, set_user_timeout, tcp_facts,
@@ -48,15 +48,16 @@ impl Socket {
 
     /// Makes it ready for [`Socket::send`], and for nothing else that writes. A peer may take nothing for as long as its storage or the
     /// reader of its pipe takes: TCP's own limit (`TCP_USER_TIMEOUT`) counts that as silence even while every question is answered.
-    pub fn make_sending(&self) {
+    pub fn make_sending(&self, tuning: &Tuning) {
         if let Self::Tcp(socket) = self
             && let Ok(facts) = tcp_facts(socket)
         {
             // Without these it is as before: patience ends earlier than it should.
             let _ = set_user_timeout(socket, Duration::ZERO);
             // Work is taken by the stream that can send it, not by the one whose buffer is patient: near the end that decides.
-            let far = facts.rtt >= FAR_RTT;
-            let _ = set_not_sent_low_water(socket, if far { NOT_SENT_BYTES_FAR } else { NOT_SENT_BYTES });
+            let far = facts.rtt >= tuning.far_rtt;
+            let not_sent = if far { tuning.not_sent_bytes_far } else { tuning.not_sent_bytes };
+            let _ = set_not_sent_low_water(socket, not_sent);
             let _ = socket.set_write_timeout(Some(LOOK_INTERVAL));
         }
     }

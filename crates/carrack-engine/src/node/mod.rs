@@ -17,6 +17,7 @@ use std::thread::JoinHandle;
 
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::tuning::Tuning;
 use carrack_sys::dir::{Dir, Stat};
 
 use self::door::Arrival;
@@ -24,6 +25,7 @@ pub use self::door::{Door, Visitor};
 use self::port::Port;
 use self::secrets::{load_key, load_token};
 use crate::agent::{self, Agent, DataPort, Environment};
+use crate::context::check_tuning;
 use crate::data::hello::{self, Wire};
 use crate::data::sessions::NodeSessions;
 use crate::error::{failure, io_failure};
@@ -56,6 +58,8 @@ pub struct NodeConfig {
     pub stop: Stop,
     /// Other protocols on its port.
     pub doors: Vec<Door>,
+    /// The knobs of its sessions.
+    pub tuning: Tuning,
 }
 
 /// Who may come to a node.
@@ -144,6 +148,7 @@ pub struct Node {
     token: Option<blake3::Hash>,
     sessions: Arc<NodeSessions>,
     controls: AtomicUsize,
+    tuning: Arc<Tuning>,
     /// The agents at work, to be ended with the node; none once it has ended.
     agents: Mutex<Option<Vec<Weak<Agent>>>>,
 }
@@ -152,10 +157,12 @@ impl Node {
     /// Listens, and serves in threads of its own.
     ///
     /// # Errors
-    /// When the root, the key, the token or the port cannot be had, or a door's clients could not be told from others.
+    /// When the root, the key, the token or the port cannot be had, a door's clients could not be told from others, or a knob is out of its
+    /// bounds.
     pub fn start(config: NodeConfig) -> Result<NodeHandle, Failure> {
         let fail = |what: String, error: &io::Error| io_failure(Side::Command, what, error);
         let shown = |path: &Path| carrack_core::path::display_bytes(path.as_os_str().as_encoded_bytes()).to_string();
+        check_tuning(&config.tuning)?;
         if let Some(door) = config.doors.iter().find(|door| !door.is_told_apart()) {
             let message = format!("{door:?} names neither a protocol nor bytes that its clients begin with");
             return Err(failure(ErrorCode::Usage, Side::Command, message));
@@ -178,6 +185,7 @@ impl Node {
             token,
             sessions: Arc::new(sessions),
             controls: AtomicUsize::new(0),
+            tuning: Arc::new(config.tuning),
             agents: Mutex::new(Some(Vec::new())),
         });
         let mut doors = node.own_doors(&key).map_err(|error| fail("doors".into(), &error))?;
@@ -185,7 +193,7 @@ impl Node {
         let stop = config.stop.child();
         let stopped = stop.clone();
         let serve = move || {
-            let port = Port::new(doors);
+            let port = Port::new(doors, config.tuning.authenticate_timeout);
             port.serve(&listener, &stopped);
             drop(listener);
             node.end();
@@ -234,14 +242,14 @@ impl Node {
             data: DataPort::Shared(Arc::clone(&self.sessions)),
             local_address,
             peer_address,
-            tuning: Arc::default(),
+            tuning: Arc::clone(&self.tuning),
         };
         agent::greet(&mut reader, &writer, &environment)
             .map_err(|refusal| io::Error::new(io::ErrorKind::PermissionDenied, refusal.message))?;
         // Who has not shown a token is no session, and takes nobody's place.
         let session = Session::begin(self);
         drop(arrival.stranger);
-        writer.keep_alive();
+        writer.keep_alive(&self.tuning);
         let agent = Agent::new(writer, environment);
         if self.remember(&agent) {
             agent.run(reader);

@@ -6,8 +6,6 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use carrack_core::tuning;
-
 use super::door::{Arrival, Door, Stranger};
 use crate::net::connect::tune;
 use crate::net::deadlines::Deadlines;
@@ -22,13 +20,14 @@ pub(super) struct Port {
     unproved: Arc<Unproved>,
     /// Guests' connections, to be ended with the node; none once it has ended.
     guests: Mutex<Option<Vec<Weak<Socket>>>>,
+    authenticate_timeout: Duration,
 }
 
 impl Port {
-    /// With these doors, the first that fits a client before all others.
-    pub fn new(doors: Vec<Door>) -> Arc<Self> {
+    /// With these doors, the first that fits a client before all others. A client that has not proved who it is in time is cut off.
+    pub fn new(doors: Vec<Door>, authenticate_timeout: Duration) -> Arc<Self> {
         let guests = Mutex::new(Some(Vec::new()));
-        Arc::new(Self { doors, deadlines: Deadlines::start(), unproved: Arc::default(), guests })
+        Arc::new(Self { doors, deadlines: Deadlines::start(), unproved: Arc::default(), guests, authenticate_timeout })
     }
 
     /// Takes connections until told to stop.
@@ -62,7 +61,7 @@ impl Port {
         // Where no more threads are to be had the connection is closed, and the node goes on.
         let _ = std::thread::Builder::new().spawn(move || {
             tune(&socket);
-            let deadline = port.deadlines.watch(&socket, tuning::AUTHENTICATE_TIMEOUT);
+            let deadline = port.deadlines.watch(&socket, port.authenticate_timeout);
             // Whoever does not prove to belong here learns nothing but that the connection ends.
             let _ = port.meet(socket, peer, Stranger { _deadline: deadline, _place: place });
         });

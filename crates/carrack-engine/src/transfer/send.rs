@@ -199,7 +199,7 @@ impl SendRun {
             let mut stream = StreamWork {
                 run,
                 number,
-                out: OutStream::new(connection, Arc::clone(&run.stages)),
+                out: OutStream::new(connection, Arc::clone(&run.stages), &run.tuning),
                 slice: vec![0; SLICE_BYTES],
                 content: Vec::new(),
                 looked: Instant::now(),

@@ -8,6 +8,7 @@ use std::path::Path;
 use carrack_core::location::{Location, NodeAddress};
 use carrack_core::report::{ErrorCode, Report};
 use carrack_core::request::{CopyOptions, CopyRequest};
+use carrack_core::tuning::Tuning;
 use carrack_engine::context::Context;
 use carrack_engine::copy::Copy;
 use carrack_engine::node::{Access, Node, NodeConfig, NodeHandle};
@@ -30,6 +31,7 @@ fn node(root: &Path, own: &Path) -> NodeHandle {
         key_file: own.join("node.key"),
         stop: Context::default().stop,
         doors: Vec::new(),
+        tuning: Tuning::DEFAULT,
     };
     Node::start(config).unwrap()
 }

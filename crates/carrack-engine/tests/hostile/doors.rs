@@ -11,9 +11,11 @@ use std::time::{Duration, Instant};
 
 use carrack_core::location::{Location, NodeAddress};
 use carrack_core::report::ErrorCode;
-use carrack_core::request::{CopyOptions, CopyRequest};
+use carrack_core::request::{CopyOptions, CopyRequest, EndOptions};
+use carrack_core::tuning::Tuning;
 use carrack_engine::context::Context;
 use carrack_engine::copy::Copy;
+use carrack_engine::files::Files;
 use carrack_engine::node::{Access, Door, Node, NodeConfig, NodeHandle, Visitor};
 use carrack_engine::standard::Standard;
 use rustls::crypto::aws_lc_rs;
@@ -82,7 +84,11 @@ impl Certificate {
 
 /// A node at a free port, which anybody may use.
 fn start(root: &Path, own: &Path, doors: Vec<Door>) -> NodeHandle {
-    let config = NodeConfig {
+    Node::start(config(root, own, doors)).unwrap()
+}
+
+fn config(root: &Path, own: &Path, doors: Vec<Door>) -> NodeConfig {
+    NodeConfig {
         root: root.to_path_buf(),
         listen: "127.0.0.1:0".parse().unwrap(),
         access: Access::Anonymous,
@@ -91,8 +97,8 @@ fn start(root: &Path, own: &Path, doors: Vec<Door>) -> NodeHandle {
         key_file: own.join("node.key"),
         stop: Context::default().stop,
         doors,
-    };
-    Node::start(config).unwrap()
+        tuning: Tuning::DEFAULT,
+    }
 }
 
 fn at(node: &NodeHandle, path: &str) -> Location {
@@ -251,7 +257,9 @@ fn door_client_is_cut_off_unless_admitted_and_ends_with_the_node() {
             tell.send(word[0]).unwrap();
         }
     });
-    let node = start(root.path(), own.path(), vec![door]);
+    let limit = Duration::from_secs(1);
+    let tuning = Tuning { authenticate_timeout: limit, ..Tuning::DEFAULT };
+    let node = Node::start(NodeConfig { tuning, ..config(root.path(), own.path(), vec![door]) }).unwrap();
     let connect = || TcpStream::connect(node.address()).unwrap();
     let (mut silent, mut admitted, started) = (connect(), connect(), Instant::now());
     admitted.write_all(b"KNOCK!").unwrap();
@@ -260,7 +268,7 @@ fn door_client_is_cut_off_unless_admitted_and_ends_with_the_node() {
     silent.write_all(b"CK?").unwrap();
     assert_eq!(told.recv_timeout(PATIENCE), Ok(b'?'));
     until_closed(&silent);
-    assert!(started.elapsed() >= Duration::from_secs(9), "{:?}", started.elapsed());
+    assert!(started.elapsed() >= limit, "{:?}", started.elapsed());
     assert!(is_open(&admitted));
     admitted.write_all(b".").unwrap();
     assert_eq!(told.recv_timeout(PATIENCE), Ok(b'.'));
@@ -279,16 +287,27 @@ fn door_that_nobody_could_find_is_refused() {
     let mut nameless = Certificate::make().config();
     nameless.alpn_protocols.clear();
     for door in [Door::clear(b"", |_| {}), Door::tls(Arc::new(nameless), |_| {})] {
-        let config = NodeConfig {
-            root: root.path().to_path_buf(),
-            listen: "127.0.0.1:0".parse().unwrap(),
-            access: Access::Anonymous,
-            read_only: true,
-            dial_to: Vec::new(),
-            key_file: own.path().join("node.key"),
-            stop: Context::default().stop,
-            doors: vec![door],
-        };
+        let config = NodeConfig { read_only: true, ..config(root.path(), own.path(), vec![door]) };
         assert_eq!(Node::start(config).map(|_| ()).map_err(|failure| failure.code), Err(ErrorCode::Usage));
     }
+}
+
+/// A knob that makes no sense is refused before anything is done with it.
+#[test]
+fn work_with_knobs_out_of_bounds_is_refused() {
+    let (root, own) = (directory(), directory());
+    let tuning = Tuning { heartbeat: Tuning::DEFAULT.silence, ..Tuning::DEFAULT };
+    let refused = Node::start(NodeConfig { tuning, ..config(root.path(), own.path(), Vec::new()) }).map(|_| ());
+    let context = Context { tuning: Arc::new(tuning), ..Context::default() };
+    let there = |name: &str| Location::Local(root.path().join(name).into_os_string().into_encoded_bytes());
+    std::fs::write(root.path().join("from"), "content").unwrap();
+    let (sources, options) = (vec![there("from")], CopyOptions::default());
+    let request = CopyRequest { sources, destination: there("to"), options };
+    let copied = Copy::start(request, &context).wait().error;
+    let opened = Files::open(&there(""), &EndOptions::default(), &context, &|_| {}).map(|_| ());
+    for failure in [refused.unwrap_err(), copied.unwrap(), opened.unwrap_err()] {
+        assert_eq!(failure.code, ErrorCode::Usage, "{failure:?}");
+        assert!(failure.message.contains("heartbeat"), "{failure:?}");
+    }
+    assert!(!root.path().join("to").exists());
 }

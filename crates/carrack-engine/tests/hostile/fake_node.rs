@@ -8,6 +8,7 @@ use std::time::Duration;
 use carrack_core::location::{Location, NodeAddress};
 use carrack_core::report::{ItemKind, Report};
 use carrack_core::request::{CopyOptions, CopyRequest};
+use carrack_core::tuning::Tuning;
 use carrack_core::wire::PROTOCOL_VERSION;
 use carrack_core::wire::control::SessionKey;
 use carrack_core::wire::control::raw::*;
@@ -44,6 +45,16 @@ pub struct Conversation {
     /// All that it was asked.
     pub seen: Vec<Ask>,
 }
+
+/// Of a command that does not wait long for last words: most fakes say none.
+const IMPATIENT: Tuning = Tuning {
+    last_words: Duration::from_millis(200),
+    leave_after: Duration::from_millis(400),
+    leave_grace: Duration::from_millis(200),
+    leave_patience: Duration::from_millis(300),
+    other_end_patience: Duration::from_millis(500),
+    ..Tuning::DEFAULT
+};
 
 /// How a fake plays on one connection.
 pub type Play = Box<dyn FnOnce(&mut Conversation) + Send>;
@@ -202,7 +213,7 @@ impl Conversation {
 
     /// Answers honestly until the transfer has begun, and gives back its data stream.
     pub fn begin(&mut self) -> OutStream {
-        OutStream::new(self.begun(), Arc::default())
+        OutStream::new(self.begun(), Arc::default(), &Tuning::DEFAULT)
     }
 
     /// As [`Self::begin`], and gives back the connection.
@@ -228,7 +239,7 @@ impl Conversation {
 
     /// Reads nothing more while the guard is there, and says all the time that it is there itself.
     pub fn stop_hearing(&self) -> MutexGuard<'_, ()> {
-        self.writer.keep_alive();
+        self.writer.keep_alive(&Tuning::DEFAULT);
         self.hearing.lock().unwrap()
     }
 
@@ -277,5 +288,6 @@ fn copy(source: Location, destination: Location, options: CopyOptions) -> Report
     options.source.reach.connect_timeout = PATIENCE;
     options.destination.reach.connect_timeout = PATIENCE;
     let request = CopyRequest { sources: vec![source], destination, options };
-    Copy::start(request, &Context::default()).wait()
+    let context = Context { tuning: Arc::new(IMPATIENT), ..Context::default() };
+    Copy::start(request, &context).wait()
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::report::Failure;
 use carrack_core::request::Encrypt;
+use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::SessionKey;
 use carrack_core::wire::control::raw::*;
 use carrack_core::wire::mux::Channel;
@@ -136,7 +137,7 @@ impl Session {
             let mut input = half(&theirs);
             let greeted = agent::greet(&mut input, &writer, &environment);
             if greeted.is_ok() {
-                writer.keep_alive();
+                writer.keep_alive(&Tuning::DEFAULT);
                 agent::serve(input, writer, environment);
             }
             // As a node does with a connection that it has done with.
@@ -287,7 +288,7 @@ impl Session {
     }
 
     pub fn stream(&mut self, number: u16) -> OutStream {
-        OutStream::new(self.connection(number).unwrap(), Arc::default())
+        OutStream::new(self.connection(number).unwrap(), Arc::default(), &Tuning::DEFAULT)
     }
 
     /// How the transfer ended at the agent.

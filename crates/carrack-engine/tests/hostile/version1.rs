@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use carrack_core::report::{ErrorCode, ItemKind, Side};
 use carrack_core::request::{CopyOptions, Digests, Durability, EndOptions, Verify};
-use carrack_core::tuning::BLOCK_BYTES;
+use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::raw::*;
 use carrack_core::wire::frame::{
     ENTRY_HEADER_BYTES, EntryHeader, EntryKind, HEADER_BYTES, Header, TRAILER_BYTES, Trailer,
@@ -37,7 +37,9 @@ fn receive_file(node: &mut Conversation) -> (Vec<u8>, Vec<u8>) {
     let mut stream = InStream::new(node.begun(), Arc::default());
     let mut header = [0; HEADER_BYTES];
     stream.meta(&mut header).unwrap();
-    let Ok(Header::Bundle { bundle, entries: 1 }) = Header::decode(&header, BLOCK_BYTES) else { panic!("{header:?}") };
+    let Ok(Header::Bundle { bundle, entries: 1 }) = Header::decode(&header, Tuning::DEFAULT.block_bytes) else {
+        panic!("{header:?}")
+    };
     let mut entry = [0; ENTRY_HEADER_BYTES];
     stream.peek(&mut entry).unwrap();
     let described = EntryHeader::decode(&entry).unwrap();

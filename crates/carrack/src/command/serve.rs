@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use carrack_core::path::display_bytes;
 use carrack_core::pin::format_pin;
+use carrack_core::tuning::Tuning;
 use carrack_engine::net::dial_rule::Network;
 use carrack_engine::node::{Access, Node, NodeConfig};
 use clap::{ArgAction, Command};
@@ -80,6 +81,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         key_file: path(&KEY_FILE)?.unwrap_or_else(|| state_directory().join("node.key")),
         stop: stop(),
         doors: Vec::new(),
+        tuning: Tuning::DEFAULT,
     };
     let node = Node::start(config)?;
     let facts = Facts {

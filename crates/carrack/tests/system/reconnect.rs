@@ -268,7 +268,7 @@ fn a_node_that_hangs_is_left_and_found_again() {
     let scene = Scene::new();
     let running = scene.in_its_midst(&[]);
     signal(scene.node.child.id(), "STOP");
-    let told = format!("nothing was heard for {} s", carrack_core::tuning::SILENCE.as_secs());
+    let told = format!("nothing was heard for {} s", carrack_core::tuning::Tuning::DEFAULT.silence.as_secs());
     scene.wait_for_log(&told);
     signal(scene.node.child.id(), "CONT");
     let summary = scene.done(running);

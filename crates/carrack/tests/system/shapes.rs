@@ -123,7 +123,7 @@ fn a_pipe_may_pause_for_longer_than_silence_is_borne() {
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
         })
         .collect();
-    std::thread::sleep(carrack_core::tuning::SILENCE + Duration::from_secs(5));
+    std::thread::sleep(carrack_core::tuning::Tuning::DEFAULT.silence + Duration::from_secs(5));
     for child in &mut unread {
         let mut content = Vec::new();
         child.stdout.take().unwrap().read_to_end(&mut content).unwrap();

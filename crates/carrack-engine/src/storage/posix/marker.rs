@@ -37,8 +37,7 @@ pub struct MarkerRequest {
 
 /// Markers of one key: so many runs of one and the same copy may go at once and be resumed.
 const MARKERS: u32 = 9;
-/// An agent that has not noticed yet that its command is gone holds the lock for a moment.
-const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+/// Between two attempts to take a marker's lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 const READ_BYTES: usize = 2 << 20;
 /// Attempts to open a marker that somebody else makes and removes.
@@ -170,7 +169,7 @@ impl Journal {
     /// Finds the marker of a key and takes it, or makes one. `None` when there can be none: the directory cannot be written, knows
     /// no locks, or as many runs as may go at once are under way.
     pub fn open(root: &Dir, request: &MarkerRequest, durability: Durability, tuning: &Tuning) -> Option<Self> {
-        let deadline = Instant::now() + LOCK_PATIENCE;
+        let deadline = Instant::now() + tuning.marker_lock_patience;
         if request.anew {
             (1..=MARKERS).for_each(|number| forget(root, &marker_name(request.key, number)));
         }

@@ -18,9 +18,16 @@ const BLOCK: usize = 1 << 20;
 /// As long as somebody may wait who waits in vain.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+const IMPATIENT: Tuning = Tuning {
+    leave_patience: Duration::from_millis(50),
+    marker_lock_patience: Duration::from_millis(50),
+    ..Tuning::DEFAULT
+};
+
 fn session(directory: &Path) -> Tree {
     let request = MarkerRequest { key: [7; limits::MARKER_KEY_BYTES], anew: false };
-    Tree::new(Dir::open_ambient(directory).unwrap(), false, Some(request), Durability::None, &Arc::default()).unwrap()
+    Tree::new(Dir::open_ambient(directory).unwrap(), false, Some(request), Durability::None, &Arc::new(IMPATIENT))
+        .unwrap()
 }
 
 fn offer() -> Offer {
@@ -66,7 +73,7 @@ fn the_marker_stays_locked_until_the_last_thread_has_left_storage() {
         }),
     };
     let expected = Expected::new([b"f".to_vec()]);
-    let run = ReceiveRun::start(options(), Destination::Tree(tree), expected, voice, Arc::default());
+    let run = ReceiveRun::start(options(), Destination::Tree(tree), expected, voice, Arc::new(IMPATIENT));
     let (let_go, held) = mpsc::channel::<()>();
     // As a stream's thread does whose write does not return.
     run.spawn("a test", move |_| {

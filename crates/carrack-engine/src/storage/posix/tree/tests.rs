@@ -496,7 +496,9 @@ fn two_runs_of_one_copy_do_not_share_a_marker() {
     let directory = tempfile::tempdir().unwrap();
     let one = begin(directory.path());
     let first = fresh(&one, &offer("f"));
-    let two = begin(directory.path());
+    let impatient = Tuning { marker_lock_patience: Duration::from_millis(50), ..Tuning::DEFAULT };
+    let root = Dir::open_ambient(directory.path()).unwrap();
+    let two = Tree::new(root, false, Some(request()), Durability::Group, &Arc::new(impatient)).unwrap();
     let second = fresh(&two, &offer("f"));
     write(&first, &[0]);
     write(&second, &[1]);
