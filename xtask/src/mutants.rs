@@ -79,7 +79,7 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "a node tells how a dial failed",
         "crates/carrack-engine/src/agent/dial.rs",
-        ["let why = if is_node && !refused {", "let why = if is_node && refused {"],
+        ["let why = if is_node && refused.is_none() {", "let why = if is_node && refused.is_some() {"],
         "-p carrack-engine --test hostile command::",
     ),
     mutation(
@@ -151,7 +151,7 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "the answer to a bundle is as long as its failures",
         "crates/carrack-core/src/transfer/receiver.rs",
-        ["            shorten_texts(&mut exceptions);\n", ""],
+        ["            shorten_failures(&mut exceptions);\n", ""],
         "-p carrack-core --lib transfer::hostile::receiver",
     ),
     mutation(
@@ -320,8 +320,8 @@ const MUTATIONS: &[Mutation] = &[
         "an older end may have sources with the same names",
         "crates/carrack-engine/src/copy/open.rs",
         [
-            "plan.sink != Sink::Files || source.version().finds_overlaps()",
-            "plan.sink != Sink::Files || source.version() >= Version::V1",
+            "source.check_knows(Version::finds_overlaps,",
+            "source.check_knows(|_| true,",
         ],
         "-p carrack-engine --test hostile version1::sources",
     ),
@@ -724,7 +724,7 @@ const MUTATIONS: &[Mutation] = &[
         "crates/carrack-engine/src/storage/posix/walk.rs",
         [
             "if !self.fail(&path, ItemKind::Directory, listing_failure(&error)) {",
-            "if listing_failure(&error).message.is_empty() {",
+            "if listing_failure(&error).why.is_empty() {",
         ],
         FAULTS,
     ),

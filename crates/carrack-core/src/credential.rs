@@ -48,13 +48,13 @@ impl fmt::Debug for Token {
 pub struct Shown {
     /// The bearer token, if any.
     pub token: Option<Token>,
-    /// What a user has to know if the node refuses that: why another token was not shown, and what to do about it.
-    pub hint: Option<String>,
+    /// Why another token was not shown: what a user has to know if the node refuses this.
+    pub withheld: Option<Box<Failure>>,
 }
 
 impl From<Token> for Shown {
     fn from(token: Token) -> Self {
-        Self { token: Some(token), hint: None }
+        Self { token: Some(token), withheld: None }
     }
 }
 

@@ -1,8 +1,14 @@
-//! Why something failed: code, side and words; and the stable table of error codes, which travel in messages, stand in JSON and decide
-//! exit codes. A number, once given, keeps its meaning; an unknown number from a newer peer becomes [`ErrorCode::Other`].
+//! Why something failed, as data: what kind, on which side, where, in which call, and why; and the stable tables of error codes and
+//! reasons, which travel in messages, stand in JSON and decide exit codes. A number, once given, keeps its meaning; an unknown code from
+//! a newer peer becomes [`ErrorCode::Other`], an unknown reason none.
+//!
+//! What a user can try is not said here: whoever shows a failure decides it, from the code and the reason, and says it in the words of
+//! that place (flags in a terminal, buttons on a page).
 
+use std::borrow::Cow;
 use std::fmt;
 
+use crate::path::display_bytes;
 use crate::words::words;
 
 /// Why an item failed, or a whole transfer.
@@ -12,8 +18,226 @@ pub struct Failure {
     pub code: ErrorCode,
     /// Where it happened.
     pub side: Side,
-    /// What, on which path, by which call, and what to try. Made printable already.
-    pub message: String,
+    /// The situation, where what to try depends on more than the code.
+    pub reason: Option<Reason>,
+    /// On what it happened.
+    pub at: Option<Box<At>>,
+    /// What was being done: `open`, `rename to its name`.
+    pub call: Option<Cow<'static, str>>,
+    /// What went wrong, in plain English. Names no flag; printable already.
+    pub why: String,
+    /// The failure that led to this one.
+    pub source: Option<Box<Failure>>,
+}
+
+/// On what something failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct At {
+    /// The end, in the words that the user typed for it; printable already.
+    pub end: Option<String>,
+    /// The path there.
+    pub path: Option<Vec<u8>>,
+    /// The place in the file, in bytes.
+    pub offset: Option<u64>,
+}
+
+impl Failure {
+    /// A failure of which no more is known than why.
+    pub fn new(code: ErrorCode, side: Side, why: impl Into<String>) -> Self {
+        Self { code, side, reason: None, at: None, call: None, why: why.into(), source: None }
+    }
+
+    /// The same in a situation that decides what to try.
+    #[must_use]
+    pub fn for_reason(mut self, reason: Reason) -> Self {
+        self.reason = Some(reason);
+        self
+    }
+
+    /// The same while this was being done.
+    #[must_use]
+    pub fn during(mut self, call: impl Into<Cow<'static, str>>) -> Self {
+        self.call = Some(call.into());
+        self
+    }
+
+    /// The same at this end. Where an end is named already it stays: who was closer knew better.
+    #[must_use]
+    pub fn at_end(mut self, end: impl Into<String>) -> Self {
+        let at = self.at.get_or_insert_default();
+        at.end.get_or_insert_with(|| end.into());
+        self
+    }
+
+    /// The same on this path. Where a path is named already it stays: it may be longer.
+    #[must_use]
+    pub fn at_path(mut self, path: impl Into<Vec<u8>>) -> Self {
+        let at = self.at.get_or_insert_default();
+        at.path.get_or_insert_with(|| path.into());
+        self
+    }
+
+    /// The same at this place in the file, in bytes.
+    #[must_use]
+    pub fn at_offset(mut self, offset: u64) -> Self {
+        self.at.get_or_insert_default().offset = Some(offset);
+        self
+    }
+
+    /// The same because of another failure.
+    #[must_use]
+    pub fn caused_by(mut self, source: Failure) -> Self {
+        self.source = Some(Box::new(source));
+        self
+    }
+
+    /// The end where it happened, if it is named.
+    pub fn end(&self) -> Option<&str> {
+        self.at.as_ref()?.end.as_deref()
+    }
+
+    /// The path on which it happened, if it is named.
+    pub fn path(&self) -> Option<&[u8]> {
+        self.at.as_ref()?.path.as_deref()
+    }
+
+    /// Whether all that is known of it is what a program of an earlier version said.
+    pub fn is_text_of_older_peer(&self) -> bool {
+        self.reason == Some(Reason::OlderPeer) && self.at.is_none() && self.call.is_none() && self.source.is_none()
+    }
+
+    /// Its text, made from all of its parts. See `Display`.
+    pub fn message(&self) -> String {
+        self.to_string()
+    }
+
+    /// Its text as a list shows it that knows each entry's path. Where the failure names that path itself, by the same name or a longer one,
+    /// it stands once; where it names another one, both do.
+    pub fn message_of(&self, path: &[u8]) -> String {
+        let ends_alike =
+            |own: &[u8]| own.strip_suffix(path).is_some_and(|above| above.is_empty() || above.ends_with(b"/"));
+        match self.path() {
+            Some(own) if ends_alike(own) || path.is_empty() => self.message(),
+            Some(_) => format!("{}: {self}", display_bytes(path)),
+            None => Composed { failure: self, path }.to_string(),
+        }
+    }
+
+    /// The same as one text, of at most so many bytes: its code, side and reason stay.
+    #[must_use]
+    pub fn flat(&self, most: usize) -> Self {
+        let mut why = self.message();
+        if why.len() > most {
+            let end = (0..=most.saturating_sub(CUT_OFF.len())).rev().find(|&end| why.is_char_boundary(end));
+            why.truncate(end.unwrap_or(0));
+            why.push_str(CUT_OFF);
+        }
+        Self { reason: self.reason, ..Self::new(self.code, self.side, why) }
+    }
+}
+
+/// Where a text was cut off.
+const CUT_OFF: &str = "…";
+
+/// End, path, call with its place, why, and the text of its source, with a colon between each.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Composed { failure: self, path: self.path().unwrap_or_default() }.fmt(f)
+    }
+}
+
+impl std::error::Error for Failure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+/// A failure on a path.
+struct Composed<'a> {
+    failure: &'a Failure,
+    /// Empty: none.
+    path: &'a [u8],
+}
+
+impl fmt::Display for Composed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Failure { at, call, why, source, .. } = self.failure;
+        let mut colon = "";
+        let mut part = |text: &dyn fmt::Display| {
+            let written = write!(f, "{colon}{text}");
+            colon = ": ";
+            written
+        };
+        if let Some(end) = at.as_ref().and_then(|at| at.end.as_ref()) {
+            part(end)?;
+        }
+        if !self.path.is_empty() {
+            part(&display_bytes(self.path))?;
+        }
+        match (call, at.as_ref().and_then(|at| at.offset)) {
+            (Some(call), Some(offset)) => part(&format_args!("{call} at {offset}"))?,
+            (Some(call), None) => part(call)?,
+            (None, Some(offset)) => part(&format_args!("at {offset}"))?,
+            (None, None) => {}
+        }
+        if !why.is_empty() {
+            part(why)?;
+        }
+        if let Some(source) = source {
+            part(source)?;
+        }
+        Ok(())
+    }
+}
+
+words! {
+    /// The situation in which something failed, where what to try depends on more than the code.
+    pub enum Reason {
+        1 OlderPeer "older-peer" "a program of an earlier version said it, with what to try in its text"
+        2 SourceBusy "source-busy" "the source is written to all the time"
+        3 SourceGrew "source-grew" "the source grew while it was read"
+        4 SizeUnknown "size-unknown" "the source does not know its own size"
+        5 SelectedAbsent "selected-absent" "a path that was selected is not there"
+        6 SelectedUnplanned "selected-unplanned" "a path that was selected is not among what would be copied"
+        7 SameNames "same-names" "two sources have the same name"
+        8 TwinNames "twin-names" "the destination takes two names for one"
+        9 OtherFileSystem "other-file-system" "the two names are on different file systems"
+        10 DirectoryToRemove "directory-to-remove" "a directory was to be removed without what is below it"
+        11 CongestionRefused "congestion-refused" "the system does not allow the congestion control that was asked for"
+        12 AnswerTooLong "answer-too-long" "the answer is longer than a message may be"
+        13 TokenMissing "token-missing" "the node wants a token, and none was shown"
+        14 TokenWrong "token-wrong" "the node does not take the token that was shown"
+        15 TokenOfSeveral "token-of-several" "a token was not shown because several nodes are named, and it belongs to one"
+        16 FirstMeeting "first-meeting" "a token was not shown because the node has not been met before"
+        17 KnownNodesUnusable "known-nodes-unusable" "the list of known nodes cannot be used"
+        18 NodeAnew "node-anew" "the node shows another key than when it was first met"
+        19 TypedKeyWrong "typed-key-wrong" "the node shows another key than its address names"
+        20 NodeUnreached "node-unreached" "nothing answers where the node should be"
+        21 DialsNoOwnAddress "dials-no-own-address" "the node does not connect to loopback, link-local or its own addresses"
+        22 DialsOnlyAsker "dials-only-asker" "the node is anonymous or read-only, and connects only to the host that asks"
+        23 AgentNotSent "agent-not-sent" "the host has no carrack, and none may be sent there"
+        24 AgentNotKept "agent-not-kept" "no directory of the host can keep and run the agent"
+        25 AgentNotFitting "agent-not-fitting" "the host has no carrack, and none that is here runs there"
+        26 AgentSilent "agent-silent" "ssh connected, and no agent spoke in time"
+        27 AgentEnded "agent-ended" "ssh connected, and the remote side did not run the agent"
+        28 SshRefused "ssh-refused" "ssh does not connect without a person's help"
+        29 SshConfiguration "ssh-configuration" "ssh does not understand its configuration"
+        30 SshHostUnknown "ssh-host-unknown" "ssh does not know the host"
+        31 BadRemotePath "bad-remote-path" "the path of the remote program has characters that cannot be passed on"
+        32 NoRemoteShell "no-remote-shell" "the command that reaches other hosts is empty"
+        33 OwnFileUnreadable "own-file-unreadable" "the program's own file cannot be read, and so not sent"
+        34 OwnFileDamaged "own-file-damaged" "the program for other hosts that this one carries is damaged"
+        35 LinkNotAllowed "link-not-allowed" "the links that were allowed cannot be made"
+        36 NoAddress "no-address" "no address of the end is known here"
+        37 TooOldToSelect "too-old-to-select" "it cannot copy a selection of paths"
+        38 TooOldForGrowing "too-old-for-growing" "it cannot copy a source that grows"
+        39 TooOldForDurability "too-old-for-durability" "it cannot sync each file before its name appears"
+        40 TooOldForSource "too-old-for-source" "it cannot verify by reading the source twice"
+        41 TooOldForXxh128 "too-old-for-xxh128" "it does not know XXH3-128"
+        42 TooOldForClear "too-old-for-clear" "it does not take this version's connections in the clear"
+        43 TooOldForOverlaps "too-old-for-overlaps" "it does not look whether several sources have the same names"
+        44 SourceReplaced "source-replaced" "something else than a regular file stands where the source was"
+    }
 }
 
 words! {
@@ -127,7 +351,7 @@ error_codes! {
     50 Usage "usage" User "the command cannot be carried out as given"
     51 Interrupted "interrupted" User "stopped by SIGINT"
     52 Terminated "terminated" User "stopped by SIGTERM"
-    53 DeadlinePassed "deadline-passed" User "the time given by --deadline is over"
+    53 DeadlinePassed "deadline-passed" User "the time that was given for it is over"
     60 ResourceLimit "resource-limit" File "a limit of the host is reached"
     98 Internal "internal" Carrack "an error in Carrack"
     99 Other "other" Carrack "another error"
@@ -233,5 +457,41 @@ mod tests {
         }
         assert_eq!(ErrorCode::Interrupted.retryable(), Retryable::Yes);
         assert_eq!(ErrorCode::NoSpace.retryable(), Retryable::No);
+    }
+
+    #[test]
+    fn message_has_all_parts_in_order() {
+        let inner = Failure::new(ErrorCode::InputOutput, Side::Source, "the disk is gone").during("sync");
+        let whole = Failure::new(ErrorCode::InputOutput, Side::Source, "bad sector");
+        let whole = whole.at_path(b"a/\x1b".to_vec()).at_offset(7).during("read").at_end("host:d").caused_by(inner);
+        assert_eq!(whole.message(), r"host:d: a/\x1b: read at 7: bad sector: sync: the disk is gone");
+        assert_eq!(whole.message_of(b"other"), format!("other: {whole}"));
+        for same in [&b""[..], b"a/\x1b", b"\x1b"] {
+            assert_eq!(whole.message_of(same), whole.message());
+        }
+        assert_eq!(whole.message_of(b"/\x1b"), format!(r"/\x1b: {whole}"));
+        let bare = Failure::new(ErrorCode::InputOutput, Side::Source, "bad sector");
+        assert_eq!(bare.message(), "bad sector");
+        assert_eq!(bare.message_of(b"other"), "other: bad sector");
+        assert_eq!(bare.clone().at_end("host:d").message_of(b"other"), "host:d: other: bad sector");
+        assert_eq!(bare.at_offset(7).message(), "at 7: bad sector");
+    }
+
+    #[test]
+    fn who_was_closer_names_end_and_path() {
+        let failure = Failure::new(ErrorCode::NotFound, Side::Source, "gone").at_end("a").at_path(b"p".to_vec());
+        assert_eq!(failure.clone().at_end("b").at_path(b"q".to_vec()), failure);
+    }
+
+    #[test]
+    fn flat_keeps_code_and_reason_and_cuts_between_characters() {
+        let failure = Failure::new(ErrorCode::NotFound, Side::Source, "é".repeat(10)).at_path(b"p".to_vec());
+        let failure = failure.for_reason(Reason::SourceBusy);
+        for most in 0..30 {
+            let flat = failure.flat(most);
+            assert!(flat.why.len() <= most.max(CUT_OFF.len()) && flat.at.is_none(), "{flat:?}");
+            assert_eq!((flat.code, flat.side, flat.reason), (failure.code, failure.side, failure.reason));
+            assert!(flat.why == failure.message() || flat.why.ends_with(CUT_OFF));
+        }
     }
 }

@@ -27,6 +27,10 @@ pub const NAME_BYTES: usize = 255;
 pub const LINK_TARGET_BYTES: usize = 4096;
 /// Text of an error from the peer, in bytes.
 pub const ERROR_TEXT_BYTES: usize = 2048;
+/// The parts of an error from the peer, in bytes: three texts and a path for it and each of its sources.
+pub const FAILURE_PARTS_BYTES: usize = (FAILURE_SOURCES + 1) * (PATH_BYTES + 4 * ERROR_TEXT_BYTES + 64);
+/// Failures that led to one another, below the last.
+pub const FAILURE_SOURCES: usize = 3;
 /// What a copy has told and its reader has not taken yet, in bytes: then the copy waits. As much again may be in the reader's hands. It is
 /// as much as a pipe holds: a command whose output nobody reads should not have finished long ago.
 pub const EVENT_BYTES: usize = 64 << 10;

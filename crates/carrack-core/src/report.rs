@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::attributes::Time;
 pub use crate::digest::FileDigests;
-pub use crate::failure::{ErrorCode, Failure, Side};
+pub use crate::failure::{At, ErrorCode, Failure, Reason, Side};
 use crate::pace::limit::Limit;
 use crate::pace::streams::Change;
 use crate::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};

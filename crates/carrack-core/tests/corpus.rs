@@ -80,7 +80,7 @@ fn conversation(pieces: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn failure() -> Failure {
-    Failure { code: ErrorCode::NoSpace, side: Side::Destination, message: "a/b: write: no space".into() }
+    Failure::new(ErrorCode::NoSpace, Side::Destination, "a/b: write: no space")
 }
 
 fn frame_seeds() {

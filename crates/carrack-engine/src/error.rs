@@ -1,21 +1,26 @@
-//! Errors of system calls and connections, as failures that a user can act upon.
+//! Errors of system calls and connections, as failures.
 
-use std::fmt::Display;
+use std::borrow::Cow;
 use std::io;
 
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::wire::ProtocolError;
 
-/// A failure in words.
-pub fn failure(code: ErrorCode, side: Side, message: impl Into<String>) -> Failure {
-    Failure { code, side, message: message.into() }
+/// A failure, and why.
+pub fn failure(code: ErrorCode, side: Side, why: impl Into<String>) -> Failure {
+    Failure::new(code, side, why)
 }
 
-/// A failed system call: `what` names the call and, where the report does not, the path.
-pub fn io_failure(side: Side, what: impl Display, error: &io::Error) -> Failure {
+/// What the system said when `call` was done.
+pub fn io_failure(side: Side, call: impl Into<Cow<'static, str>>, error: &io::Error) -> Failure {
+    system_failure(side, error).during(call)
+}
+
+/// What the system said, where the path alone says what was done.
+pub fn system_failure(side: Side, error: &io::Error) -> Failure {
     let code = code_of(error);
-    let hint = hint(code).map(|hint| format!(" ({hint})")).unwrap_or_default();
-    failure(code, side, format!("{what}: {}{hint}", describe(error)))
+    let meaning = meaning(code).map(|meaning| format!(" ({meaning})")).unwrap_or_default();
+    failure(code, side, format!("{}{meaning}", describe(error)))
 }
 
 /// A peer that broke the protocol.
@@ -70,14 +75,11 @@ pub fn code_of(error: &io::Error) -> ErrorCode {
     }
 }
 
-/// What to try, where the system's words do not say it.
-fn hint(code: ErrorCode) -> Option<&'static str> {
+/// What the system's words mean here, where they do not say it.
+fn meaning(code: ErrorCode) -> Option<&'static str> {
     Some(match code {
         ErrorCode::SymlinkRefused => "a symbolic link stands in the path and is not followed there",
         ErrorCode::OutsideRoot => "the path leads outside the directory that is served",
-        ErrorCode::ResourceLimit => "raise the limit of open files or memory, or lower --streams",
-        ErrorCode::NoSpace => "free some space or inodes there and run the same command again",
-        ErrorCode::QuotaExceeded => "free some space or raise the quota and run the same command again",
         _ => return None,
     })
 }

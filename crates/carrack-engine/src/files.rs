@@ -4,7 +4,7 @@ use carrack_core::attributes::Time;
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::path::check_relative;
-use carrack_core::report::{Event, Failure, FileDigests, ItemKind, ItemReport, Outcome};
+use carrack_core::report::{Event, Failure, FileDigests, ItemKind, ItemReport, Outcome, Reason};
 use carrack_core::request::{Digests, EndOptions, MainDigest};
 use carrack_core::wire::control::{self, Ask, Tell};
 use carrack_core::wire::{ProtocolError, Version};
@@ -195,7 +195,7 @@ impl Files {
     /// When the path cannot be read; single files' errors are in their entries.
     pub fn sum(&mut self, path: &[u8], digests: Digests, each: &mut dyn FnMut(SumEntry)) -> Result<(), Failure> {
         if let (Some(end), Some(MainDigest::Xxh128)) = (&self.end, digests.main) {
-            end.check_knows(Version::has_xxh128, "--digest xxh128")?;
+            end.check_knows(Version::has_xxh128, Reason::TooOldForXxh128)?;
         }
         let ask = control::Sum { path: path.to_vec(), digests };
         let mut part = |tell| {

@@ -96,7 +96,7 @@ impl Stop {
             StopReason::Terminate => (ErrorCode::Terminated, "terminated"),
             StopReason::Cancel => (ErrorCode::Interrupted, "cancelled"),
         };
-        Err(failure(code, Side::Command, format!("{what}; run the same command again to copy what is missing")))
+        Err(failure(code, Side::Command, what))
     }
 }
 
@@ -120,11 +120,9 @@ impl Until {
     pub fn check(&self) -> Result<(), Failure> {
         self.stop.check()?;
         match self.end {
-            Some(end) if Instant::now() >= end => Err(failure(
-                ErrorCode::DeadlinePassed,
-                Side::Command,
-                "the time given by --deadline is over; run the same command again to go on from here",
-            )),
+            Some(end) if Instant::now() >= end => {
+                Err(failure(ErrorCode::DeadlinePassed, Side::Command, "ran out of time"))
+            }
             _ => Ok(()),
         }
     }

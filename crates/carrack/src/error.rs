@@ -34,7 +34,7 @@ impl CommandError {
     }
 
     fn here(code: ErrorCode, message: impl Into<String>) -> Self {
-        let failure = Failure { code, side: Side::Command, message: message.into() };
+        let failure = Failure::new(code, Side::Command, message);
         Self { failure, hints: Vec::new() }
     }
 

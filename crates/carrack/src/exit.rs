@@ -115,7 +115,7 @@ mod tests {
     use carrack_core::report::{ItemFailure, Side};
 
     fn failure(code: ErrorCode) -> Failure {
-        Failure { code, side: Side::Source, message: String::new() }
+        Failure::new(code, Side::Source, "")
     }
 
     fn report(failed: u64, vanished: u64, codes: &[ErrorCode]) -> Report {

@@ -21,7 +21,7 @@ use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, PeerMessage, Qu
 const BLOCK: u32 = 1024;
 
 fn failure() -> Failure {
-    Failure { code: ErrorCode::Other, side: Side::Link, message: "hostile".into() }
+    Failure::new(ErrorCode::Other, Side::Link, "hostile")
 }
 
 fn is_violation<T: std::fmt::Debug>(result: Result<T, ProtocolError>) {

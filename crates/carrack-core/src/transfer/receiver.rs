@@ -29,7 +29,7 @@ use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
 use crate::wire::frame::Trailer;
 use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage, QueryItem};
-use crate::wire::{ProtocolError, peer_text};
+use crate::wire::{ProtocolError, failure_bytes, peer_text};
 
 /// What has to be done outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -498,7 +498,7 @@ impl Receiver {
         }
         if !item.is_same_again(offset, ours) {
             let message = format!("the block at {offset} came again as another: its source has changed");
-            let changed = Failure { code: ErrorCode::SourceChanged, side: Side::Source, message };
+            let changed = Failure::new(ErrorCode::SourceChanged, Side::Source, message);
             return self.lose(number, changed);
         }
         let index = item.land(offset, length, ours);
@@ -563,7 +563,7 @@ impl Receiver {
             }
             Some((_, None)) if self.recovers() => {
                 let message = "what was written is not what was read, though every block of it was".to_string();
-                self.lose(number, Failure { code: ErrorCode::DigestMismatch, side: Side::Link, message });
+                self.lose(number, Failure::new(ErrorCode::DigestMismatch, Side::Link, message));
             }
             Some((_, None)) => self.drop_open(number, ItemResult::Mismatch),
             None => {}
@@ -616,8 +616,8 @@ impl Receiver {
             return false;
         }
         if self.bundles_to_commit >= limits::UNACKNOWLEDGED_BUNDLES {
-            let message = "the sender has sent more bundles than the protocol allows at once".into();
-            self.fail(Failure { code: ErrorCode::ProtocolViolation, side: Side::Source, message });
+            let message = "the sender has sent more bundles than the protocol allows at once";
+            self.fail(Failure::new(ErrorCode::ProtocolViolation, Side::Source, message));
             return false;
         }
         self.bundles_landed.insert(bundle);
@@ -638,7 +638,7 @@ impl Receiver {
         if !self.has_ended() {
             let mut exceptions: Vec<_> =
                 exceptions.into_iter().map(|(index, result)| (index, self.said(result))).collect();
-            shorten_texts(&mut exceptions);
+            shorten_failures(&mut exceptions);
             self.send(PeerMessage::BundleDone { bundle, exceptions });
         }
     }
@@ -648,8 +648,8 @@ impl Receiver {
         assert!(self.directories_pending > 0, "only attributes that were to be set are");
         self.directories_pending -= 1;
         for (path, failure) in failures {
-            // With what protobuf says of lengths and codes.
-            let bytes = path.len() + failure.message.len() + 32;
+            // With what protobuf says of lengths.
+            let bytes = path.len() + failure_bytes(&failure) + 16;
             if self.directory_failure_bytes + bytes > Self::DIRECTORY_FAILURE_BYTES {
                 if !self.options.version.tells_failed_directories() {
                     self.directory_failures_untold += 1;
@@ -688,10 +688,11 @@ impl Receiver {
             let mut failures = std::mem::take(&mut self.directory_failures);
             if let (1.., Some((_, last))) = (self.directory_failures_untold, failures.last_mut()) {
                 let more = self.directory_failures_untold;
-                last.message = format!(
-                    "{}; and of {more} more directories that cannot be named to so old a program",
-                    last.message
+                let why = format!(
+                    "the attributes of this directory and of {more} more directories, which cannot be named to so old a program, \
+                     could not be set"
                 );
+                *last = Failure::new(last.code, last.side, why).caused_by(last.clone());
             }
             self.send(PeerMessage::Finished { durable, failures });
             self.phase = Phase::Finished;
@@ -749,31 +750,27 @@ impl Receiver {
 
 /// Texts of a bundle's failures in its answer, in bytes. The rest of a message is for their numbers and codes.
 const BUNDLE_TEXT_BYTES: usize = limits::MESSAGE_BYTES / 2;
-/// Where a text was cut off.
-const CUT_OFF: &str = "…";
+/// Of each failure: its code, side, and the lengths of its texts.
+const FAILURE_NUMBERS_BYTES: usize = 16;
 
-/// Shortens the texts of a bundle's failures until they fit into one message: a bundle has one answer. None is shorter than its fair share.
-fn shorten_texts(exceptions: &mut [(u32, ItemResult)]) {
-    let mut texts: Vec<&mut String> = exceptions
-        .iter_mut()
-        .filter_map(|(_, result)| match result {
-            ItemResult::Failed(failure) | ItemResult::Again(failure) => Some(&mut failure.message),
-            _ => None,
-        })
-        .collect();
-    // As it will be encoded: that can make it longer.
-    texts.iter_mut().for_each(|text| **text = peer_text(text));
-    texts.sort_unstable_by_key(|text| text.len());
+/// Shortens a bundle's failures until they fit into one message: a bundle has one answer. None is shorter than its fair share.
+fn shorten_failures(exceptions: &mut [(u32, ItemResult)]) {
+    let failures = exceptions.iter_mut().filter_map(|(_, result)| match result {
+        ItemResult::Failed(failure) | ItemResult::Again(failure) => Some(failure),
+        _ => None,
+    });
+    // As they will be encoded: that can make a text longer.
+    let weighed = failures.map(|failure| (failure_bytes(failure).saturating_sub(FAILURE_NUMBERS_BYTES), failure));
+    let mut weighed: Vec<(usize, &mut Failure)> = weighed.collect();
+    weighed.sort_unstable_by_key(|(bytes, _)| *bytes);
     let mut room = BUNDLE_TEXT_BYTES;
-    let mut left = texts.len();
-    for text in texts {
+    let mut left = weighed.len();
+    for (bytes, failure) in weighed {
         let share = room / left;
-        if text.len() > share {
-            let end = (0..=share.saturating_sub(CUT_OFF.len())).rev().find(|&end| text.is_char_boundary(end));
-            text.truncate(end.unwrap_or(0));
-            text.push_str(CUT_OFF);
+        if bytes > share {
+            *failure = Failure { why: peer_text(&failure.message()), ..failure.flat(0) }.flat(share);
         }
-        room = room.saturating_sub(text.len());
+        room = room.saturating_sub(bytes.min(share));
         left -= 1;
     }
 }

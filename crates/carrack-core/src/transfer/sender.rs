@@ -32,7 +32,7 @@ use self::streams::Streams;
 use super::directories::DirectoryLog;
 use super::{ScannedItem, Unit};
 use crate::digest::{BlockDigest, FileDigests};
-use crate::failure::{ErrorCode, Failure, Side};
+use crate::failure::{ErrorCode, Failure, Reason, Side};
 use crate::report::{Faults, ItemKind, ItemReport, Outcome, Progress};
 use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
@@ -283,7 +283,7 @@ impl Sender {
             ItemKind::Special => {
                 self.totals.specials += 1;
                 let message = "is a FIFO, socket or device: not copied".to_string();
-                let failure = Failure { code: ErrorCode::SpecialFile, side: Side::Source, message };
+                let failure = Failure::new(ErrorCode::SpecialFile, Side::Source, message);
                 return self.end_item(&item, 0, FileDigests::default(), Outcome::Failed(failure));
             }
             ItemKind::Directory => {
@@ -402,7 +402,7 @@ impl Sender {
             }
             (Ok(_), None) => {
                 let message = "what was read is not as long as the source".to_string();
-                self.abandon(number, Failure { code: ErrorCode::SourceChanged, side: Side::Source, message });
+                self.abandon(number, Failure::new(ErrorCode::SourceChanged, Side::Source, message));
             }
         }
     }
@@ -534,7 +534,7 @@ impl Sender {
         }
         if !self.recovers() && self.streams.all_lost() && self.needs_streams() {
             let message = "every data connection was lost".to_string();
-            let unknown = Failure { code: ErrorCode::ConnectionLost, side: Side::Link, message };
+            let unknown = Failure::new(ErrorCode::ConnectionLost, Side::Link, message);
             return self.fail(self.last_loss.clone().unwrap_or(unknown));
         }
         let offers = self.items.is_empty() && self.offers_waiting.is_empty();
@@ -612,12 +612,11 @@ fn bundled_end(unread: &Option<Failure>, result: ItemResult, doubtful: bool) -> 
 
 /// Two readings differ, and no time has moved.
 pub fn changed_unseen() -> Failure {
-    let message = "changed while it was copied, and its times do not show it, as when a program writes to it through a mapping (mmap); run \
-                   the same command again when it rests";
-    Failure { code: ErrorCode::SourceChanged, side: Side::Source, message: message.into() }
+    let why = "changed while it was copied, and its times do not show it, as when a program writes to it through a mapping (mmap)";
+    Failure::new(ErrorCode::SourceChanged, Side::Source, why).for_reason(Reason::SourceBusy)
 }
 
 fn mismatch() -> Failure {
-    let message = "what was written is not what was read; the file was not given its name".into();
-    Failure { code: ErrorCode::DigestMismatch, side: Side::Link, message }
+    let message = "what was written is not what was read; the file was not given its name";
+    Failure::new(ErrorCode::DigestMismatch, Side::Link, message)
 }

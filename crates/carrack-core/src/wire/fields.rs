@@ -77,6 +77,7 @@ fn varint(rest: &mut &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::{ErrorCode, Failure, Side};
     use crate::wire::control::raw::*;
     use crate::wire::peer::{PeerMessage, QueryItem};
 
@@ -121,6 +122,19 @@ mod tests {
         refused(FromAgent::from_bytes(&[0x63, 0x64].repeat(500_000)));
     }
 
+    /// The longest answers, full of failures.
+    fn answers(failure: &RawFailure) -> Vec<Tell> {
+        let digests = Some(RawDigests { blake3: vec![9; 32], adler32: Some(1), ..RawDigests::default() });
+        let item = Item { path: b"a/b".to_vec(), digests, failure: Some(failure.clone()), ..Item::default() };
+        let entry = Entry { path: b"a/b".to_vec(), failure: Some(failure.clone()), ..Entry::default() };
+        vec![
+            Tell::Items(Items { list: vec![item.clone(); 2000] }),
+            Tell::Sums(Sums { list: vec![item; limits::PAGE_ENTRIES] }),
+            Tell::Page(Page { entries: vec![entry; limits::PAGE_ENTRIES] }),
+            Tell::Inspected(Inspected { facts: vec![PathFacts::default(); limits::INSPECTED_PATHS] }),
+        ]
+    }
+
     #[test]
     fn what_honest_ends_say_is_not_refused() {
         let source =
@@ -132,18 +146,14 @@ mod tests {
         assert!(ask.len() > limits::MESSAGE_BYTES || ToAgent::from_bytes(&ask).is_ok());
         let paths = Paths { paths: vec![b"n".to_vec(); 128 << 7] };
         assert!(ToAgent::from_bytes(&ToAgent { request: 1, ask: Some(Ask::Select(paths)) }.to_bytes()).is_ok());
-        let failure = RawFailure { message: "x".repeat(200), ..Default::default() };
-        let digests = Some(RawDigests { blake3: vec![9; 32], adler32: Some(1), ..RawDigests::default() });
-        let item = Item { path: b"a/b".to_vec(), digests, failure: Some(failure.clone()), ..Item::default() };
-        let entry = Entry { path: b"a/b".to_vec(), failure: Some(failure), ..Entry::default() };
-        for tell in [
-            Tell::Items(Items { list: vec![item.clone(); 2000] }),
-            Tell::Sums(Sums { list: vec![item; limits::PAGE_ENTRIES] }),
-            Tell::Page(Page { entries: vec![entry; limits::PAGE_ENTRIES] }),
-            Tell::Inspected(Inspected { facts: vec![PathFacts::default(); limits::INSPECTED_PATHS] }),
-        ] {
-            let said = FromAgent { request: 1, tell: Some(tell) }.to_bytes();
-            assert!(FromAgent::from_bytes(&said).is_ok());
+        let plain = RawFailure { message: "x".repeat(200), ..Default::default() };
+        let inner = Failure::new(ErrorCode::NoSpace, Side::Source, "x").during("write").at_path(&b"a/b"[..]);
+        let whole = Failure::new(ErrorCode::NoSpace, Side::Source, "why").at_path(&b"a/b"[..]).caused_by(inner);
+        for failure in [plain, whole.into()] {
+            for tell in answers(&failure) {
+                let said = FromAgent { request: 1, tell: Some(tell) }.to_bytes();
+                assert!(FromAgent::from_bytes(&said).is_ok());
+            }
         }
         let asked = |index| QueryItem {
             index,

@@ -11,7 +11,7 @@ use super::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage, Q
 use super::{Version, mux::Channel};
 use crate::attributes::{Attributes, Time};
 use crate::digest::{BlockDigest, FileDigests};
-use crate::failure::{ErrorCode, Failure, Side};
+use crate::failure::{ErrorCode, Failure, Reason, Side};
 use crate::pace::limit::StageTimes;
 use crate::report::{ItemKind, ItemReport, Outcome, Progress, Unkept};
 use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
@@ -218,8 +218,16 @@ fn tell(version: u32, name: &'static str, tell: Tell) -> Line {
     (version, name, bytes)
 }
 
+/// As versions before 4 say it, and as it is handed on: a text alone.
 fn failure(code: ErrorCode, side: Side) -> Failure {
-    Failure { code, side, message: format!("a/b: {code}") }
+    Failure::new(code, side, format!("a/b: {code}")).for_reason(Reason::OlderPeer)
+}
+
+/// With all parts (4).
+fn whole_failure() -> Failure {
+    let inner = Failure::new(ErrorCode::InputOutput, Side::Source, "input/output error").during("read").at_offset(7);
+    let outer = Failure::new(ErrorCode::SourceChanged, Side::Source, "given up").for_reason(Reason::SourceGrew);
+    outer.at_end("h:d").at_path(&b"a/b"[..]).caused_by(inner)
 }
 
 fn no_space() -> Failure {
@@ -279,6 +287,8 @@ fn tells() -> Vec<Line> {
         tell(2, "tell Welcome", Tell::Welcome(clocked)),
         tell(4, "tell Welcome", Tell::Welcome(known)),
         tell(1, "tell Failed", Tell::Failed(failure(ErrorCode::AuthenticationFailed, Side::Link))),
+        tell(4, "tell Failed", Tell::Failed(whole_failure())),
+        tell(4, "tell Failed-why", Tell::Failed(Failure::new(ErrorCode::Busy, Side::Link, "many sessions"))),
         tell(1, "tell Done", Tell::Done(0)),
         tell(1, "tell Done-count", Tell::Done(300)),
         tell(1, "tell Inspected", Tell::Inspected(facts)),

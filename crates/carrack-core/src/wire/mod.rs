@@ -20,4 +20,5 @@ mod version;
 
 pub use codec::peer_text;
 pub use error::ProtocolError;
+pub use values::failure_bytes;
 pub use version::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, Version};

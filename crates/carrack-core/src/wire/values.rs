@@ -1,7 +1,12 @@
 //! Values that control messages and peer messages share: failures and digests of files.
 
+use std::borrow::Cow;
+
+use prost::Message;
+
 use crate::digest::FileDigests;
-use crate::failure::{ErrorCode, Failure, Side};
+use crate::failure::{At, ErrorCode, Failure, Reason, Side};
+use crate::limits;
 
 use super::peer_text;
 
@@ -14,9 +19,39 @@ pub struct RawFailure {
     /// Its side's number.
     #[prost(uint32, tag = "2")]
     pub side: u32,
-    /// In words.
+    /// The whole text, for ends that do not know its parts.
     #[prost(string, tag = "3")]
     pub message: String,
+    /// A [`RawParts`] (4); empty from an end that does not know them. Decoded only when the failure is: bytes cost no more memory than they
+    /// are long, however many failures a message has.
+    #[prost(bytes = "vec", tag = "4")]
+    pub parts: Vec<u8>,
+}
+
+/// What a failure's text is made of.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct RawParts {
+    /// 0 for none, or one that is not known here. Always said, so that this is never empty.
+    #[prost(uint32, optional, tag = "1")]
+    pub reason: Option<u32>,
+    /// The end, as the user named it.
+    #[prost(string, optional, tag = "2")]
+    pub end: Option<String>,
+    /// The path there.
+    #[prost(bytes = "vec", optional, tag = "3")]
+    pub path: Option<Vec<u8>>,
+    /// Bytes from the beginning of the file.
+    #[prost(uint64, optional, tag = "4")]
+    pub offset: Option<u64>,
+    /// What was being done.
+    #[prost(string, optional, tag = "5")]
+    pub call: Option<String>,
+    /// What went wrong; absent where the whole text is that.
+    #[prost(string, optional, tag = "6")]
+    pub why: Option<String>,
+    /// A [`RawFailure`] that led to this one.
+    #[prost(bytes = "vec", optional, tag = "7")]
+    pub source: Option<Vec<u8>>,
 }
 
 /// Digests of a file.
@@ -58,19 +93,159 @@ impl From<RawDigests> for FileDigests {
     }
 }
 
+impl RawFailure {
+    /// How long it is when it is encoded, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.encoded_len()
+    }
+
+    fn encode_at(failure: &Failure, depth: usize) -> Self {
+        let (message, why) = (peer_text(&failure.message()), peer_text(&failure.why));
+        let (code, side) = (failure.code.number(), failure.side.number());
+        if failure.is_text_of_older_peer() {
+            return Self { code, side, message, parts: Vec::new() };
+        }
+        let at = failure.at.as_deref();
+        let source = failure.source.as_deref().filter(|_| depth < limits::FAILURE_SOURCES);
+        let parts = RawParts {
+            reason: Some(failure.reason.map_or(0, Reason::number)),
+            end: at.and_then(|at| at.end.as_deref()).map(peer_text),
+            path: at.and_then(|at| at.path.clone()).filter(|path| path.len() <= limits::PATH_BYTES),
+            offset: at.and_then(|at| at.offset),
+            call: failure.call.as_deref().map(peer_text),
+            why: (why != message).then_some(why),
+            source: source.map(|source| Self::encode_at(source, depth + 1).encode_to_vec()),
+        };
+        Self { code, side, message, parts: parts.encode_to_vec() }
+    }
+
+    fn decode_at(&self, depth: usize) -> Failure {
+        // A side that this version does not know is none of the two ends.
+        let side = Side::from_number(self.side).unwrap_or(Side::Link);
+        let mut failure = Failure::new(ErrorCode::from_number(self.code), side, peer_text(&self.message));
+        let is_sized = (1..=limits::FAILURE_PARTS_BYTES).contains(&self.parts.len());
+        let Some(parts) = RawParts::decode(&self.parts[..]).ok().filter(|_| is_sized) else {
+            return failure.for_reason(Reason::OlderPeer);
+        };
+        failure.reason = parts.reason.and_then(Reason::from_number);
+        let at = At {
+            end: parts.end.as_deref().map(peer_text),
+            path: parts.path.filter(|path| path.len() <= limits::PATH_BYTES),
+            offset: parts.offset,
+        };
+        failure.at = Some(at).filter(|at| *at != At::default()).map(Box::new);
+        failure.call = parts.call.as_deref().map(peer_text).map(Cow::Owned);
+        failure.why = parts.why.as_deref().map_or(failure.why, peer_text);
+        let source = parts.source.filter(|_| depth < limits::FAILURE_SOURCES);
+        let source = source.and_then(|bytes| Self::decode(&bytes[..]).ok());
+        failure.source = source.map(|source| Box::new(source.decode_at(depth + 1)));
+        failure
+    }
+}
+
+/// How many bytes a failure takes in a message.
+pub fn failure_bytes(failure: &Failure) -> usize {
+    RawFailure::encode_at(failure, 0).bytes()
+}
+
 impl From<Failure> for RawFailure {
     fn from(failure: Failure) -> Self {
-        Self { code: failure.code.number(), side: failure.side.number(), message: peer_text(&failure.message) }
+        Self::encode_at(&failure, 0)
     }
 }
 
 impl From<RawFailure> for Failure {
     fn from(failure: RawFailure) -> Self {
-        Self {
-            code: ErrorCode::from_number(failure.code),
-            // A side that this version does not know is none of the two ends.
-            side: Side::from_number(failure.side).unwrap_or(Side::Link),
-            message: peer_text(&failure.message),
+        failure.decode_at(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(why: &str) -> Failure {
+        Failure::new(ErrorCode::NoSpace, Side::Destination, why)
+    }
+
+    fn whole() -> Failure {
+        let inner = failure("inner").during("sync").at_path(b"\xff".to_vec());
+        failure("outer")
+            .for_reason(Reason::SourceBusy)
+            .at_end("h:d")
+            .at_path(b"a/b".to_vec())
+            .at_offset(9)
+            .caused_by(inner)
+    }
+
+    #[test]
+    fn failures_come_back_with_all_parts() {
+        for said in [failure("why"), whole(), failure("").during("open"), failure("x").at_end("h")] {
+            let raw = RawFailure::from(said.clone());
+            assert_eq!(raw.message, said.message(), "for older peers");
+            assert_eq!(raw.bytes(), failure_bytes(&said));
+            assert_eq!(Failure::from(raw), said);
         }
+    }
+
+    /// It has put all it knows into its text, what to try among it.
+    #[test]
+    fn failure_of_an_older_peer_is_its_text() {
+        let raw = RawFailure { code: 8, side: 2, message: "a/b: write: full (free some)".into(), parts: Vec::new() };
+        let older = failure("a/b: write: full (free some)").for_reason(Reason::OlderPeer);
+        assert_eq!(Failure::from(raw.clone()), older);
+        assert_eq!(RawFailure::from(older), raw, "it is handed on as it came");
+    }
+
+    /// A failure as versions before 4 know it.
+    #[derive(Clone, PartialEq, prost::Message)]
+    struct EarlierFailure {
+        #[prost(uint32, tag = "1")]
+        code: u32,
+        #[prost(uint32, tag = "2")]
+        side: u32,
+        #[prost(string, tag = "3")]
+        message: String,
+    }
+
+    #[test]
+    fn older_peer_skips_the_parts_and_has_the_whole_text() {
+        let bytes = RawFailure::from(whole()).encode_to_vec();
+        let read = EarlierFailure::decode(&bytes[..]).expect("fields that are not known are skipped");
+        let message = "h:d: a/b: at 9: outer: \\xff: sync: inner".to_owned();
+        assert_eq!(read, EarlierFailure { code: 8, side: 2, message });
+    }
+
+    #[test]
+    fn parts_that_cannot_be_read_leave_the_text() {
+        for parts in [vec![0xff; 3], vec![0; limits::FAILURE_PARTS_BYTES + 1]] {
+            let raw = RawFailure { parts, ..failure("x").at_path(b"p".to_vec()).into() };
+            assert_eq!(Failure::from(raw).why, "p: x");
+        }
+        let unknown = RawParts { reason: Some(99_999), ..RawParts::default() }.encode_to_vec();
+        assert_eq!(Failure::from(RawFailure { parts: unknown, ..failure("x").into() }), failure("x"));
+    }
+
+    #[test]
+    fn every_part_is_bounded_and_printable() {
+        let long = "\u{1b}".repeat(3 * limits::ERROR_TEXT_BYTES);
+        let mut deep = failure("last");
+        for _ in 0..20 {
+            deep = failure(&long).during(long.clone()).at_end(long.clone()).at_path(vec![b'p'; 70_000]).caused_by(deep);
+        }
+        let raw = RawFailure::from(deep);
+        assert!(raw.parts.len() <= limits::FAILURE_PARTS_BYTES);
+        let mut failure = Failure::from(raw);
+        let mut sources = 0;
+        loop {
+            let call = failure.call.as_deref().unwrap_or_default();
+            for text in [call, &failure.why, failure.end().unwrap_or_default()] {
+                assert!(text.len() <= limits::ERROR_TEXT_BYTES && !text.contains('\u{1b}'));
+            }
+            assert_eq!(failure.path(), None, "too long for one");
+            let Some(source) = failure.source else { break };
+            (failure, sources) = (*source, sources + 1);
+        }
+        assert_eq!(sources, limits::FAILURE_SOURCES);
     }
 }

@@ -13,7 +13,7 @@ use carrack_sys::file::clear_nonblock;
 use carrack_sys::standard::Patient;
 
 use super::Agent;
-use crate::error::{failure, io_failure, protocol_failure};
+use crate::error::{failure, io_failure, protocol_failure, system_failure};
 use crate::storage::destination::{Destination, Tree};
 use crate::storage::marker::MarkerRequest;
 use crate::storage::pipe::FifoWriter;
@@ -97,7 +97,7 @@ impl Agent {
 
     fn destination(self: &Arc<Self>, role: &ReceiveRole, options: &TransferOptions) -> Result<Destination, Failure> {
         let path = &role.directory[..];
-        let named = |error: &io::Error| io_failure(Side::Destination, carrack_core::path::display_bytes(path), error);
+        let named = |error: &io::Error| system_failure(Side::Destination, error).at_path(path);
         match role.sink {
             Sink::Files => {
                 let durably = options.durability != carrack_core::request::Durability::None;
@@ -132,11 +132,8 @@ impl Agent {
                 }
                 let file = parent.open_write(&name).map_err(|error| named(&error))?;
                 if stat_file(&file).map_err(|error| named(&error))?.kind == Kind::File {
-                    let what = format!(
-                        "{}: is a regular file: only devices and FIFOs are written in place",
-                        carrack_core::path::display_bytes(path)
-                    );
-                    return Err(failure(ErrorCode::Unsupported, Side::Destination, what));
+                    let what = "is a regular file: only devices and FIFOs are written in place";
+                    return Err(failure(ErrorCode::Unsupported, Side::Destination, what).at_path(path));
                 }
                 clear_nonblock(&file).map_err(|error| named(&error))?;
                 Ok(Destination::sequential(Box::new(file)))

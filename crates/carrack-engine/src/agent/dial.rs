@@ -104,14 +104,16 @@ impl Agent {
         let dialed = dial::dial_where(addresses, &ask.session, ask.pin, number, ask.segment, ask.timeout, &connected)
             .map_err(|error| {
             let tried = if ask.addresses.is_empty() { "no address".into() } else { ask.addresses.join(", ") };
-            let refused = error.get_ref().is_some_and(|inner| inner.is::<dial_rule::Refused>());
-            let why = if is_node && !refused {
+            let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<dial_rule::Refused>());
+            let why = if is_node && refused.is_none() {
                 self.wait_until(deadline);
                 "nobody who belongs to this copy answers there".into()
             } else {
                 describe(&error)
             };
-            failure(ErrorCode::ConnectFailed, Side::Link, format!("data connection to {tried}: {why}"))
+            let reason = refused.map(|refused| refused.reason());
+            let failed = failure(ErrorCode::ConnectFailed, Side::Link, why);
+            Failure { reason, ..failed.during(format!("data connection to {tried}")) }
         })?;
         let address = dialed.address.to_string();
         let told = Dialed { address, cipher: dialed.cipher, round_trip: dialed.round_trip };

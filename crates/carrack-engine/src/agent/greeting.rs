@@ -1,16 +1,16 @@
 //! The first exchange of a control connection, before its peer is known.
 
-use std::io::{self, Read};
+use std::io::Read;
 
 use carrack_core::limits;
-use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::wire::control::{Ask, Hello, Tell, Welcome};
 use carrack_core::wire::mux::{Channel, HEADER_BYTES, decode_header};
 use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError, Version};
 
 use super::{DataPort, Environment};
-use crate::error::{failure, io_failure};
-use crate::net::mux::MuxWriter;
+use crate::error::{failure, io_failure, protocol_failure};
+use crate::net::mux::{MuxWriter, ReadError};
 use crate::storage::identity::machine;
 
 /// The first exchange: versions, and the token where one is wanted.
@@ -18,7 +18,10 @@ use crate::storage::identity::machine;
 /// # Errors
 /// When the connection ends, breaks the protocol, or does not show the token; the peer has been told.
 pub fn greet(input: &mut impl Read, writer: &MuxWriter, environment: &Environment) -> Result<(), Failure> {
-    let (request, hello) = read_hello(input).map_err(|error| io_failure(Side::Link, "first message", &error))?;
+    let (request, hello) = read_hello(input).map_err(|error| match error {
+        ReadError::Connection(error) => io_failure(Side::Link, "first message", &error),
+        ReadError::Protocol(error) => protocol_failure(Side::Link, &error).during("first message"),
+    })?;
     let answer = check_hello(&hello, environment);
     let tell = match &answer {
         Ok(version) => Tell::Welcome(Welcome {
@@ -46,28 +49,25 @@ fn machine_told(environment: &Environment) -> Option<[u8; 32]> {
     }
 }
 
-fn read_hello(input: &mut impl Read) -> io::Result<(u64, Hello)> {
+fn read_hello(input: &mut impl Read) -> Result<(u64, Hello), ReadError> {
     // Before the peer is known its first message may be a token's length, not a megabyte.
     const FIRST_BYTES_MAX: usize = 16 << 10;
-    let bad = |error: ProtocolError| io::Error::new(io::ErrorKind::InvalidData, error);
     loop {
         let mut header = [0; HEADER_BYTES];
         input.read_exact(&mut header)?;
-        let (channel, length) = decode_header(header).map_err(bad)?;
+        let (channel, length) = decode_header(header)?;
         if length > FIRST_BYTES_MAX || channel != Channel::CONTROL {
-            return Err(bad(ProtocolError::violation(format!(
-                "the peer's first message has {length} bytes on channel {}",
-                channel.0
-            ))));
+            let what = format!("the peer's first message has {length} bytes on channel {}", channel.0);
+            return Err(ProtocolError::violation(what).into());
         }
         let mut payload = vec![0; length];
         input.read_exact(&mut payload)?;
         if length == 0 {
             continue;
         }
-        return match Ask::decode(&payload).map_err(bad)? {
+        return match Ask::decode(&payload)? {
             (request, Ok(Ask::Hello(hello))) => Ok((request, hello)),
-            _ => Err(bad(ProtocolError::violation("the peer's first message is not a greeting"))),
+            _ => Err(ProtocolError::violation("the peer's first message is not a greeting").into()),
         };
     }
 }
@@ -76,19 +76,19 @@ fn check_hello(hello: &Hello, environment: &Environment) -> Result<Version, Fail
     if let Some(token) = environment.token
         && blake3::hash(hello.token.as_bytes()) != token
     {
-        let what = if hello.token.is_empty() { "no token was shown" } else { "the token is not this node's" };
-        let message =
-            format!("{what}: name the file with the node's token by --token-file, or keep it by `carrack token add`");
-        return Err(failure(ErrorCode::AuthenticationFailed, Side::Link, message));
+        let (why, reason) = match hello.token.is_empty() {
+            true => ("no token was shown", Reason::TokenMissing),
+            false => ("the token is not this node's", Reason::TokenWrong),
+        };
+        return Err(failure(ErrorCode::AuthenticationFailed, Side::Link, why).for_reason(reason));
     }
     if environment.busy {
-        let message =
-            format!("serves {} sessions already, which is as many as it takes; try again later", limits::SESSIONS);
+        let message = format!("serves {} sessions already, which is as many as it takes", limits::SESSIONS);
         return Err(failure(ErrorCode::Busy, Side::Link, message));
     }
     if hello.oldest > PROTOCOL_VERSION || hello.newest < PROTOCOL_VERSION_MIN {
         let message = format!(
-            "the command (carrack {}) speaks protocol {} to {}, this side (carrack {}) {PROTOCOL_VERSION_MIN} to {PROTOCOL_VERSION}: update the older one",
+            "the command (carrack {}) speaks protocol {} to {}, this side (carrack {}) {PROTOCOL_VERSION_MIN} to {PROTOCOL_VERSION}",
             hello.program,
             hello.oldest,
             hello.newest,

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 
 use carrack_core::limits;
-use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::selection::Selection;
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::ProtocolError;
@@ -28,7 +28,7 @@ use crate::data::listen::DataListener;
 use crate::data::sessions::NodeSessions;
 use crate::data::stream::Connection;
 use crate::error::{failure, io_failure, protocol_failure};
-use crate::net::mux::MuxWriter;
+use crate::net::mux::{MuxWriter, ReadError};
 use crate::net::socket::Socket;
 use crate::panics::contain;
 use crate::standard::Standard;
@@ -155,11 +155,9 @@ impl Agent {
             let read = contain(Side::Link, "reading the control connection", || {
                 reader.writer.read_all(input, &mut |channel, payload| reader.take_frame(channel, payload, &requests))
             });
-            let violation = |error: io::Error| {
-                error.downcast::<ProtocolError>().ok().map(|error| protocol_failure(Side::Link, &error))
-            };
             reader.lock().broken = match read {
-                Ok(ended) => ended.err().and_then(violation),
+                Ok(Err(ReadError::Protocol(error))) => Some(protocol_failure(Side::Link, &error)),
+                Ok(Ok(()) | Err(ReadError::Connection(_))) => None,
                 Err(why) => Some(why),
             };
             // Only now do the requests end.
@@ -189,13 +187,18 @@ impl Agent {
     }
 
     /// Called by the thread that reads the connection: it must not wait for the connection.
-    fn take_frame(&self, channel: Channel, payload: Vec<u8>, requests: &mpsc::SyncSender<Vec<u8>>) -> io::Result<()> {
+    fn take_frame(
+        &self,
+        channel: Channel,
+        payload: Vec<u8>,
+        requests: &mpsc::SyncSender<Vec<u8>>,
+    ) -> Result<(), ReadError> {
         match channel {
             Channel::CONTROL => {
                 let too_many = || {
                     let (count, bytes) = (limits::REQUESTS_WAITING, limits::REQUEST_BYTES_WAITING);
                     let what = format!("the peer sent more requests than the {count}, of {bytes} bytes, that may wait");
-                    io::Error::new(io::ErrorKind::InvalidData, ProtocolError::violation(what))
+                    ReadError::from(ProtocolError::violation(what))
                 };
                 let waiting = self.waiting_bytes.fetch_add(payload.len(), Ordering::Relaxed);
                 if waiting > 0 && waiting + payload.len() > limits::REQUEST_BYTES_WAITING {
@@ -229,9 +232,8 @@ impl Agent {
     fn reply(&self, request: u64, answer: Result<Tell, Failure>) {
         let mut bytes = answer.unwrap_or_else(Tell::Failed).encode(request);
         if bytes.len() > limits::MESSAGE_BYTES {
-            let what =
-                format!("the answer has {} bytes, more than a message may have: ask for less at once", bytes.len());
-            let refusal = failure(ErrorCode::ResourceLimit, Side::Link, what);
+            let what = format!("the answer has {} bytes, more than a message may have", bytes.len());
+            let refusal = failure(ErrorCode::ResourceLimit, Side::Link, what).for_reason(Reason::AnswerTooLong);
             bytes = Tell::Failed(refusal).encode(request);
         }
         // A connection that is gone takes no answer.
@@ -327,11 +329,7 @@ impl Agent {
 
     fn may_change(&self) -> Result<(), Failure> {
         if self.environment.read_only {
-            return Err(failure(
-                ErrorCode::NodeReadOnly,
-                Side::Destination,
-                "the node serves for reading only (--read-only)",
-            ));
+            return Err(failure(ErrorCode::NodeReadOnly, Side::Destination, "the node serves for reading only"));
         }
         Ok(())
     }

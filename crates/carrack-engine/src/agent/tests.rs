@@ -107,7 +107,7 @@ fn a_panic_ends_its_session_and_no_other() {
         let told = rest.iter().rev().find(|said| said.0 == 7).expect("an answer");
         let Tell::Failed(why) = &told.1 else { panic!("{told:?}") };
         assert_eq!(why.code, ErrorCode::Internal);
-        assert!(why.message.contains("a fuse has blown"), "{}", why.message);
+        assert!(why.message().contains("a fuse has blown"), "{}", why.message());
         // What it had been asked besides is not answered by a session in an unknown state.
         assert!(!rest.iter().any(|said| said.0 == 8), "{rest:?}");
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use carrack_core::attributes::Attributes;
 use carrack_core::limits;
 use carrack_core::path::{display_bytes, join};
-use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport, Outcome, Side};
+use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport, Outcome, Reason, Side};
 use carrack_core::request::Digests;
 use carrack_core::selection::Selection;
 use carrack_core::transfer::ScannedItem;
@@ -16,10 +16,11 @@ use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_core::wire::control::{
     Collect, Entry, List, MakeDirectory, PathFacts, Remove, Rename, SourceSpec, Sum, Tell,
 };
+use carrack_core::wire::failure_bytes;
 use carrack_sys::dir::{Dir, Kind, Links, Stat};
 
 use crate::data::hasher::BlockHasher;
-use crate::error::{failure, io_failure};
+use crate::error::{failure, io_failure, system_failure};
 use crate::storage;
 use crate::storage::collect::{Collected, Rules};
 use crate::storage::overlap::Overlaps;
@@ -39,8 +40,8 @@ fn kind_of(kind: Kind) -> ItemKind {
     }
 }
 
-fn named(path: &[u8], what: &str, error: &io::Error) -> Failure {
-    io_failure(Side::Source, format!("{}: {what}", display_bytes(path)), error)
+fn named(path: &[u8], what: &'static str, error: &io::Error) -> Failure {
+    io_failure(Side::Source, what, error).at_path(path)
 }
 
 /// What paths are.
@@ -77,7 +78,7 @@ impl Pages<'_> {
         {
             entry.failure = self.overlaps.refuses_of_last(&entry.path, kind);
         }
-        let words = entry.failure.as_ref().map_or(0, |failure| failure.message.len());
+        let words = entry.failure.as_ref().map_or(0, failure_bytes);
         self.bytes += entry.path.len() + entry.link_target.len() + words + 32;
         self.count += 1;
         self.page.push(entry);
@@ -213,21 +214,21 @@ pub fn make_directory(place: &Place, make: &MakeDirectory) -> Result<(), Failure
     } else {
         place.parent(path).and_then(|(parent, name)| parent.make_dir(&name, 0o777))
     };
-    made.map_err(|error| io_failure(Side::Destination, format!("{}: make the directory", display_bytes(path)), &error))
+    made.map_err(|error| io_failure(Side::Destination, "make the directory", &error).at_path(&path[..]))
 }
 
 /// Renames; onto an existing directory, into it, as `mv` does.
 pub fn rename(place: &Place, rename: &Rename) -> Result<(), Failure> {
-    let what = || format!("{} to {}: rename", display_bytes(&rename.from), display_bytes(&rename.to));
-    let fail = |error: io::Error| io_failure(Side::Destination, what(), &error);
+    let named =
+        |failure: Failure| failure.during(format!("rename to {}", display_bytes(&rename.to))).at_path(&rename.from[..]);
+    let fail = |error: io::Error| named(system_failure(Side::Destination, &error));
     let (from_dir, from_name) = place.parent(&rename.from).map_err(fail)?;
     let into = place.stat(&rename.to).is_ok_and(|stat| stat.kind == Kind::Dir);
     let to = if into { join(&rename.to, &from_name) } else { rename.to.clone() };
     let (to_dir, to_name) = place.parent(&to).map_err(fail)?;
     match names_of_one(&from_dir, &from_name, &to_dir, &to_name).map_err(fail)? {
         Names::Same => {
-            let message = format!("{}: both are the same file", what());
-            return Err(failure(ErrorCode::SameFile, Side::Destination, message));
+            return Err(named(failure(ErrorCode::SameFile, Side::Destination, "both are the same file")));
         }
         // rename(2) does nothing then, and says that all went well.
         Names::Links => return from_dir.unlink(&from_name).map_err(fail),
@@ -235,8 +236,8 @@ pub fn rename(place: &Place, rename: &Rename) -> Result<(), Failure> {
     }
     from_dir.rename(&from_name, &to_dir, &to_name).map_err(|error| match error.kind() {
         io::ErrorKind::CrossesDevices => {
-            let message = format!("{}: they are on different file systems: copy, then remove", what());
-            failure(ErrorCode::Unsupported, Side::Destination, message)
+            let why = "they are on different file systems";
+            named(failure(ErrorCode::Unsupported, Side::Destination, why).for_reason(Reason::OtherFileSystem))
         }
         _ => fail(error),
     })
@@ -302,8 +303,7 @@ pub fn collect(
     collect: &Collect,
     send: &mut dyn FnMut(Vec<Entry>) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
-    let fail =
-        |error: io::Error| io_failure(Side::Destination, format!("{}: open", display_bytes(&collect.path)), &error);
+    let fail = |error: io::Error| io_failure(Side::Destination, "open", &error).at_path(&collect.path[..]);
     let top = place.dir(&collect.path).map_err(fail)?;
     let mut pages = Pages { page: Vec::new(), bytes: 0, count: 0, overlaps: Overlaps::new(&[], None), send };
     let rules = Rules {

@@ -10,7 +10,7 @@
 
 use std::fmt::Write as _;
 
-use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::request::Reach;
 use carrack_core::wire::PROTOCOL_VERSION;
 
@@ -110,11 +110,8 @@ pub fn script(nonce: &str, reach: &Reach, program: Option<&Program>) -> Result<S
 /// A path between double quotes. A tilde at its start keeps its meaning.
 fn quoted(path: &str) -> Result<String, Failure> {
     if path.chars().any(|character| matches!(character, '\'' | '!') || character.is_control()) {
-        return Err(failure(
-            ErrorCode::Usage,
-            Side::Command,
-            "--remote-path may not contain quotes, exclamation marks or control characters",
-        ));
+        let why = "the path of the program on the remote host may not contain quotes, exclamation marks or control characters";
+        return Err(failure(ErrorCode::Usage, Side::Command, why).for_reason(Reason::BadRemotePath));
     }
     let (home, rest) = path.strip_prefix("~/").map_or(("", path), |rest| ("$HOME/", rest));
     let mut text = format!("\"{home}");

@@ -15,7 +15,7 @@ use carrack_core::limits;
 use carrack_core::location::NodeAddress;
 use carrack_core::path::display_bytes;
 use carrack_core::pin::{format_pin, parse_pin};
-use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 
 use crate::error::{describe, failure};
 use crate::own_files::{make_private_directory, write_whole};
@@ -47,8 +47,8 @@ pub trait KnownKeys: fmt::Debug + Send + Sync {
     /// When the node has been met meanwhile, and with another key; or keys have become unreadable.
     fn remember(&self, node: &NodeAddress, pin: [u8; 32]) -> Result<Option<String>, Failure>;
 
-    /// What a person can do about a node that shows another key than the one that is known.
-    fn advice(&self) -> String;
+    /// Where a person finds the keys: the path of a list. `None` where they are in memory alone.
+    fn place(&self) -> Option<String>;
 }
 
 /// Keys in memory alone: a node's is what it showed when it was met first, for as long as this lives.
@@ -77,11 +77,11 @@ impl KnownKeys for MemoryKeys {
 
     fn remember(&self, node: &NodeAddress, pin: [u8; 32]) -> Result<Option<String>, Failure> {
         let (_, known) = *self.lock().entry(node.known_as()).or_insert((false, pin));
-        if known == pin { Ok(None) } else { Err(mismatch(node, known, pin, &self.advice())) }
+        if known == pin { Ok(None) } else { Err(changed(self, node, known, pin)) }
     }
 
-    fn advice(&self) -> String {
-        "another key was known for it: check it with the node's administrator".into()
+    fn place(&self) -> Option<String> {
+        None
     }
 }
 
@@ -144,7 +144,7 @@ impl KnownKeys for KnownNodes {
         let lock = lock(&self.path);
         let now = self.load()?;
         if let Some(other) = met.get(&name).or_else(|| now.pins.get(&name)).filter(|other| **other != pin) {
-            return Err(mismatch(node, *other, pin, &self.advice()));
+            return Err(changed(self, node, *other, pin));
         }
         // The other end of this copy, or another command, has met it at the same moment.
         let is_new = met.insert(name.clone(), pin).is_none();
@@ -168,28 +168,27 @@ impl KnownKeys for KnownNodes {
         })
     }
 
-    fn advice(&self) -> String {
-        let path = self.shown_path();
-        format!(
-            "if the node was set up anew, remove its line from {path} and connect again; if not, somebody is in between"
-        )
+    fn place(&self) -> Option<String> {
+        Some(self.shown_path())
     }
 }
 
-/// A node shows another key than the one that is pinned.
-pub fn mismatch(node: &NodeAddress, pinned: [u8; 32], shown: [u8; 32], advice: &str) -> Failure {
-    let message =
-        format!("{node}: shows the key {}, and {} is pinned for it: {advice}", format_pin(&shown), format_pin(&pinned));
-    failure(ErrorCode::KeyMismatch, Side::Link, message)
+/// A node shows another key than the known ones say.
+pub fn changed(keys: &dyn KnownKeys, node: &NodeAddress, pinned: [u8; 32], shown: [u8; 32]) -> Failure {
+    let place = keys.place().map(|path| format!(" in {path}")).unwrap_or_default();
+    mismatch(node, pinned, shown, &place).for_reason(Reason::NodeAnew)
+}
+
+/// A node shows another key than the one that is pinned at a `place`.
+pub fn mismatch(node: &NodeAddress, pinned: [u8; 32], shown: [u8; 32], place: &str) -> Failure {
+    let why = format!("shows the key {}, and {} is pinned for it{place}", format_pin(&shown), format_pin(&pinned));
+    failure(ErrorCode::KeyMismatch, Side::Link, why).at_end(node.to_string())
 }
 
 fn unusable(path: &Path, why: &str) -> Failure {
     let shown = display_bytes(path.as_os_str().as_encoded_bytes());
-    let message = format!(
-        "{shown}: {why}; nothing is sent to any node before its key can be looked up there: mend or remove the file, or type the key behind \
-         the address (#sha256:...)"
-    );
-    failure(ErrorCode::AuthenticationFailed, Side::Command, message)
+    let message = format!("{shown}: {why}; nothing is sent to any node before its key can be looked up there");
+    failure(ErrorCode::AuthenticationFailed, Side::Command, message).for_reason(Reason::KnownNodesUnusable)
 }
 
 fn read(path: &Path) -> Result<String, String> {
@@ -300,18 +299,13 @@ mod tests {
         ];
         for (text, why) in broken {
             std::fs::write(&path, text).unwrap();
-            let failure = KnownNodes::new(path.clone()).expected(&node("a")).expect_err(why);
-            assert!(failure.message.contains(why) && failure.message.contains("known_nodes"), "{}", failure.message);
+            let failure = KnownNodes::new(path.clone()).expected(&node("a")).expect_err(why).message();
+            assert!(failure.contains(why) && failure.contains("known_nodes"), "{failure}");
         }
         std::fs::remove_file(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
-        assert!(
-            KnownNodes::new(path.clone())
-                .expected(&node("a"))
-                .expect_err("a directory")
-                .message
-                .contains("no regular file")
-        );
+        let failure = KnownNodes::new(path.clone()).expected(&node("a")).expect_err("a directory").message();
+        assert!(failure.contains("no regular file"), "{failure}");
         let below = directory.path().join("file");
         std::fs::write(&below, "").unwrap();
         assert!(KnownNodes::new(below.join("known_nodes")).expected(&node("a")).is_err(), "where no list can be");

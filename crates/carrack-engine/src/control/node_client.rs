@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use carrack_core::credential::Shown;
-use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
 use carrack_core::location::NodeAddress;
 use carrack_core::request::EndOptions;
 
-use super::known_nodes::{Expected, KnownKeys, mismatch};
+use super::known_nodes::{Expected, KnownKeys, changed, mismatch};
 use super::refusals;
 use super::token;
 use crate::error::{describe, failure};
@@ -50,34 +50,32 @@ pub fn connect(
     let expected = if node.pin.is_some() { typed } else { keys.expected(node)? };
     let shown = token::choose(node, &options.credential, expected.was_pinned)?;
     let deadline = Instant::now() + options.reach.connect_timeout;
+    let named = |failure: Failure| failure.at_end(node.to_string());
     let host = if node.host.contains(':') { format!("[{}]", node.host) } else { node.host.clone() };
-    let (socket, address) = connect_any(options.reach.local_address, &[format!("{host}:{}", node.port)], deadline)
-        .map_err(|error| {
-            if error.get_ref().is_some_and(|inner| inner.is::<OtherFamily>()) {
-                return failure(ErrorCode::Usage, Side::Command, format!("{node}: {error}"));
-            }
-            let message = format!(
-                "{node}: no connection: {}. Is `carrack serve` running there, and is the port open?",
-                describe(&error)
-            );
-            let is_unknown = refusals::is_no_such_name(&describe(&error));
-            failure(if is_unknown { ErrorCode::HostUnknown } else { ErrorCode::ConnectFailed }, Side::Link, message)
-        })?;
+    let addresses = [format!("{host}:{}", node.port)];
+    let (socket, address) = connect_any(options.reach.local_address, &addresses, deadline).map_err(|error| {
+        if error.get_ref().is_some_and(|inner| inner.is::<OtherFamily>()) {
+            return named(failure(ErrorCode::Usage, Side::Command, error.to_string()));
+        }
+        let is_unknown = refusals::is_no_such_name(&describe(&error));
+        let code = if is_unknown { ErrorCode::HostUnknown } else { ErrorCode::ConnectFailed };
+        let why = format!("no connection: {}", describe(&error));
+        named(failure(code, Side::Link, why).for_reason(Reason::NodeUnreached))
+    })?;
     let (socket, tls) = shake_hands(socket, deadline).map_err(|error| {
         // Said by TLS, not by the system. No other attempt mends that.
         let is_impostor = error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none();
         let code = if is_impostor { ErrorCode::KeyMismatch } else { ErrorCode::ConnectFailed };
-        failure(code, Side::Link, format!("{node}: no TLS session: {}", describe(&error)))
+        named(failure(code, Side::Link, format!("no TLS session: {}", describe(&error))))
     })?;
-    let pin =
-        tls.peer_pin().ok_or_else(|| failure(ErrorCode::KeyMismatch, Side::Link, format!("{node}: showed no key")))?;
+    let keyless = || named(failure(ErrorCode::KeyMismatch, Side::Link, "showed no key"));
+    let pin = tls.peer_pin().ok_or_else(keyless)?;
     match expected.pin {
         Some(expected) if expected == pin => {}
         Some(expected) if node.pin.is_some() => {
-            let advice = "the address names another key: check it with the node's administrator";
-            return Err(mismatch(node, expected, pin, advice));
+            return Err(mismatch(node, expected, pin, "").for_reason(Reason::TypedKeyWrong));
         }
-        Some(expected) => return Err(mismatch(node, expected, pin, &keys.advice())),
+        Some(expected) => return Err(changed(keys, node, expected, pin)),
         None => keys.remember(node, pin)?.into_iter().for_each(|told| note(told)),
     }
     Ok(NodeConnection { socket, tls, address, pin, shown })

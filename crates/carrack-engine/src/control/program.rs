@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use carrack_core::location::SshHost;
-use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::request::{Push, SlimProgram};
 use data_encoding::HEXLOWER;
 
@@ -74,9 +74,8 @@ impl Program {
                 .filter(|bytes| bytes.len() as u64 == self.size)
                 .map(Cow::Owned)
                 .ok_or_else(|| {
-                    let message =
-                        "the program for other hosts that this one carries is damaged; install this one again";
-                    failure(ErrorCode::AgentMissing, Side::Command, message)
+                    let message = "the program for other hosts that this one carries is damaged";
+                    failure(ErrorCode::AgentMissing, Side::Command, message).for_reason(Reason::OwnFileDamaged)
                 }),
         }
     }
@@ -88,11 +87,10 @@ fn hash(blake3: &[u8; 32]) -> String {
 
 fn own_file(host: &SshHost) -> Result<Vec<u8>, Failure> {
     carrack_sys::host::own_program().map_err(|error| {
-        let message = format!(
-            "{host}: this program's own file, to be pushed there if needed, cannot be read: {}; --no-push does without",
-            describe(&error)
-        );
-        failure(ErrorCode::AgentMissing, Side::Command, message)
+        let why =
+            format!("this program's own file, to be pushed there if needed, cannot be read: {}", describe(&error));
+        let unread = failure(ErrorCode::AgentMissing, Side::Command, why).at_end(host.to_string());
+        unread.for_reason(Reason::OwnFileUnreadable)
     })
 }
 

@@ -73,7 +73,7 @@ impl Far {
     fn fails(&self, program: &'static SlimProgram, words: &str) {
         let Err(failure) = self.start(program) else { panic!("it started") };
         assert_eq!(failure.code, ErrorCode::AgentMissing, "{failure:?}");
-        assert!(failure.message.contains(words), "{failure:?}");
+        assert!(failure.message().contains(words), "{failure:?}");
         assert_eq!(self.cached(), Vec::<PathBuf>::new());
     }
 

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use carrack_core::limits;
 use carrack_core::location::SshHost;
 use carrack_core::path::display_bytes;
-use carrack_core::report::{ErrorCode, Failure, ProgramSent, Side};
+use carrack_core::report::{ErrorCode, Failure, ProgramSent, Reason, Side};
 use carrack_core::request::Reach;
 use carrack_core::wire::PROTOCOL_VERSION;
 use data_encoding::HEXLOWER;
@@ -162,14 +162,14 @@ fn is_ssh(program: &str) -> bool {
 fn command(host: &SshHost, reach: &Reach) -> Result<Command, Failure> {
     // A host that starts with a dash would be taken for an option.
     if host.host.starts_with('-') || host.user.as_ref().is_some_and(|user| user.starts_with('-')) {
-        return Err(failure(
-            ErrorCode::Usage,
-            Side::Command,
-            format!("{host}: a host or user cannot start with a dash"),
-        ));
+        return Err(failure(ErrorCode::Usage, Side::Command, "a host or user cannot start with a dash")
+            .at_end(host.to_string()));
     }
-    let (program, arguments) =
-        reach.rsh.split_first().ok_or_else(|| failure(ErrorCode::Usage, Side::Command, "--rsh is empty"))?;
+    let empty = || {
+        let why = "the command that reaches other hosts is empty";
+        failure(ErrorCode::Usage, Side::Command, why).for_reason(Reason::NoRemoteShell)
+    };
+    let (program, arguments) = reach.rsh.split_first().ok_or_else(empty)?;
     let mut command = Command::new(program);
     command.args(arguments);
     let is_ssh = is_ssh(program);
@@ -275,20 +275,17 @@ impl Starting<'_> {
                 (NEED_LINE, Some(_)) if sent.is_some() => return Err(self.refused("it asked for the program twice")),
                 (NEED_LINE, Some(program)) => sent = Some(self.send(program, &rest, note)?),
                 (MISSING_LINE, _) => {
-                    let message = format!(
-                        "{}: {}; install it there, name it by --remote-path, or leave --no-push out",
-                        self.host, self.looked
-                    );
-                    return Err(failure(ErrorCode::AgentMissing, Side::Link, message));
+                    let missing = self.failed(ErrorCode::AgentMissing, self.looked.clone());
+                    return Err(missing.for_reason(Reason::AgentNotSent));
                 }
                 (FAILED_LINE, _) => {
                     self.settle();
-                    let message = format!(
-                        "{}: the agent could not be kept and run there, neither in its cache directory (XDG_CACHE_HOME or ~/.cache) nor in XDG_RUNTIME_DIR, TMPDIR, /tmp or /var/tmp: {}; install carrack there, or name it by --remote-path",
-                        self.host,
+                    let why = format!(
+                        "the agent could not be kept and run there, neither in its cache directory (XDG_CACHE_HOME or ~/.cache) nor in \
+                         XDG_RUNTIME_DIR, TMPDIR, /tmp or /var/tmp: {}",
                         self.last_words()
                     );
-                    return Err(failure(ErrorCode::AgentMissing, Side::Link, message));
+                    return Err(self.failed(ErrorCode::AgentMissing, why).for_reason(Reason::AgentNotKept));
                 }
                 _ => {}
             }
@@ -331,11 +328,8 @@ impl Starting<'_> {
             return Ok(());
         }
         let theirs = described.join(" ");
-        let message = format!(
-            "{}: {}, and this one ({system} {machine}) does not run there ({theirs}); install one there",
-            self.host, self.looked
-        );
-        Err(failure(ErrorCode::AgentMissing, Side::Link, message))
+        let why = format!("{}, and this one ({system} {machine}) does not run there ({theirs})", self.looked);
+        Err(self.failed(ErrorCode::AgentMissing, why).for_reason(Reason::AgentNotFitting))
     }
 
     /// Sends bytes; tells how many went through the pipe. As long as something is taken, that is not the silence which the deadline is for.
@@ -450,33 +444,37 @@ impl Starting<'_> {
             // Who has got as far as a login shell has not been refused.
             refusals::of_ssh(messages.iter().map(String::as_str)).filter(|_| self.noise.is_empty())
         };
-        let advice = match refusal {
-            Some(ErrorCode::HostUnknown) => ". Check the name, or give it a HostName in your ssh configuration",
-            Some(ErrorCode::Usage) => ". Not tried again: mend what it says of its configuration",
-            Some(_) => ". Not tried again: an ssh to that host by hand must work without it",
-            None => "",
-        };
-        let message = format!("{}: ssh could not connect; {}{advice}", self.host, self.last_words());
-        failure(refusal.unwrap_or(ErrorCode::ConnectFailed), Side::Link, message)
+        let reason = refusal.map(|code| match code {
+            ErrorCode::HostUnknown => Reason::SshHostUnknown,
+            ErrorCode::Usage => Reason::SshConfiguration,
+            _ => Reason::SshRefused,
+        });
+        let why = format!("ssh could not connect; {}", self.last_words());
+        Failure { reason, ..self.failed(refusal.unwrap_or(ErrorCode::ConnectFailed), why) }
     }
 
     fn refused(&self, what: &str) -> Failure {
-        let message = format!(
-            "{}: ssh connected, but the remote side did not run the agent ({what}); {}. A forced command (ForceCommand, or command= in authorized_keys), a restricted shell, or a start-up file of the shell (.bashrc, .zshenv, .cshrc) that ends it or starts another does this: mend that, serve that host with `carrack serve`, or use another account",
-            self.host,
+        let why = format!(
+            "ssh connected, but the remote side did not run the agent ({what}); {}. A forced command (ForceCommand, or command= in \
+             authorized_keys), a restricted shell, or a start-up file of the shell (.bashrc, .zshenv, .cshrc) that ends it or starts \
+             another does this",
             self.last_words()
         );
-        failure(ErrorCode::AgentRefused, Side::Link, message)
+        self.failed(ErrorCode::AgentRefused, why).for_reason(Reason::AgentEnded)
     }
 
     fn timed_out(&self) -> Failure {
-        let message = format!(
-            "{}: no agent has spoken after {} s; {}. If a password or a slow login needs longer, raise --connect-timeout; a forced command that is not a shell does this, and a start-up file of the shell (.bashrc, .zshenv, .cshrc) that starts another or waits",
-            self.host,
+        let why = format!(
+            "no agent has spoken after {} s; {}. A forced command that is not a shell does this, and a start-up file of the shell \
+             (.bashrc, .zshenv, .cshrc) that starts another or waits",
             self.patience.as_secs_f64(),
             self.last_words()
         );
-        failure(ErrorCode::AgentRefused, Side::Link, message)
+        self.failed(ErrorCode::AgentRefused, why).for_reason(Reason::AgentSilent)
+    }
+
+    fn failed(&self, code: ErrorCode, why: impl Into<String>) -> Failure {
+        failure(code, Side::Link, why).at_end(self.host.to_string())
     }
 }
 

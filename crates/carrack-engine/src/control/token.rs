@@ -76,7 +76,7 @@ mod tests {
         let refused = |path: &Path, word: &str| {
             let failure = choose(path).unwrap_err();
             assert_eq!(failure.code, ErrorCode::AuthenticationFailed);
-            assert!(failure.message.contains(word), "{word}: {}", failure.message);
+            assert!(failure.why.contains(word), "{word}: {failure}");
         };
         let good = write("good", b"word", 0o600);
         let link = home.path().join("link");
@@ -107,7 +107,8 @@ mod tests {
 
     impl TokenSource for Pinned {
         fn token(&self, node: &NodeAddress, was_pinned: bool) -> Result<Shown, Failure> {
-            Ok(Shown { token: None, hint: Some(format!("{} {was_pinned}", node.host)) })
+            let why = failure(ErrorCode::AuthenticationFailed, Side::Command, format!("{} {was_pinned}", node.host));
+            Ok(Shown { token: None, withheld: Some(Box::new(why)) })
         }
     }
 
@@ -120,7 +121,7 @@ mod tests {
             // Whoever hands in a token has said whose it is: that is enough at a first meeting.
             assert_eq!(choose(Credential::Value(given.clone())), given.clone().into());
             let asked = choose(Credential::Source(Arc::new(Pinned)));
-            assert_eq!(asked.hint, Some(format!("node.example {was_pinned}")));
+            assert_eq!(asked.withheld.unwrap().why, format!("node.example {was_pinned}"));
         }
     }
 }

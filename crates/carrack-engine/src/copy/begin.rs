@@ -1,7 +1,6 @@
 //! The transfer's beginning: what is selected, and what each side is told.
 
-use carrack_core::path::display_bytes;
-use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::request::{Durability, Verify};
 use carrack_core::selection::Selection;
 use carrack_core::wire::control::{Ask, Begin, ReceiveRole, Role, SendRole, Tell, TransferOptions};
@@ -24,12 +23,9 @@ impl Copying<'_> {
                 target.is_empty() || path.strip_prefix(target).is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
             };
             if !plan.sources.iter().any(|source| is_named(&source.target)) {
-                let message = format!(
-                    "--files-from names {}, which is not among what would be copied: its paths are relative to the destination, as the report \
-                     names them",
-                    display_bytes(path)
-                );
-                return Err(failure(ErrorCode::Usage, Side::Command, message));
+                let why = "was selected, and is not among what would be copied";
+                let unplanned = failure(ErrorCode::Usage, Side::Command, why).at_path(&path[..]);
+                return Err(unplanned.for_reason(Reason::SelectedUnplanned));
             }
             selection.add(path.clone());
         }

@@ -10,9 +10,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use carrack_core::report::{ErrorCode, Failure, LinkReport, Side};
+use carrack_core::report::{ErrorCode, Failure, LinkReport, Reason, Side};
 use carrack_core::request::{CongestionControl, CopyRequest, Encrypt, LinkKind, LinkSet, Reach};
 use carrack_core::tuning::Tuning;
+use carrack_core::wire::Version;
 use carrack_core::wire::control::{Ask, Dial, Dialed, Listen, Listening, Ports, SessionKey, Tell, Tunnel};
 use carrack_core::wire::mux::Channel;
 use carrack_core::{limits, pace};
@@ -198,14 +199,13 @@ impl<'a> Connecting<'a> {
             self.tell_unused_address(&link.offer, ends);
             return Ok(link.with_streams(request, plan, self.found, ends));
         }
-        let because = self.last.as_ref().map(|failure| failure.message.clone()).unwrap_or_default();
+        let because = self.last.as_ref().map(Failure::message).unwrap_or_default();
         if !request.options.links.allows(LinkKind::Tunnel) {
             let both = request.options.links == LinkSet::ALL.without(LinkKind::Tunnel);
             let allowed = if both { "the links" } else { "the only link" };
-            let message = format!(
-                "no data connection by {allowed} allowed: {because}; try --data-address, --ports, or another --link"
-            );
-            return Err(failure(ErrorCode::NoLink, Side::Link, message));
+            let refused = failure(ErrorCode::NoLink, Side::Link, format!("no data connection by {allowed} allowed"));
+            let source = self.last.clone().map(Box::new);
+            return Err(Failure { source, ..refused.for_reason(Reason::LinkNotAllowed) });
         }
         if !because.is_empty() {
             (self.note)(format!("no direct data connection ({because}): data goes through the control connection"));
@@ -219,9 +219,9 @@ impl<'a> Connecting<'a> {
         let Some(address) = &reach(self.request, offer.dialer).data_address else { return };
         let is_reverse = offer.kind == LinkKind::Reverse && self.request.options.links.allows(LinkKind::Direct);
         if is_reverse && ends.get(other(offer.dialer)).is_here() {
-            let why = self.last.as_ref().map(|last| format!(" ({})", last.message)).unwrap_or_default();
+            let why = self.last.as_ref().map(|last| format!(" ({})", last.message())).unwrap_or_default();
             (self.note)(format!(
-                "--data-address {address} did not answer{why}: data connections are made the other way round"
+                "the data address {address} did not answer{why}: data connections are made the other way round"
             ));
         }
     }
@@ -286,10 +286,8 @@ impl<'a> Connecting<'a> {
         if self.key.encrypt == Encrypt::Tls || !masks || listener.version().masks_hello() {
             return None;
         }
-        let (name, program) = (&listener.name, &listener.welcome.program);
-        let message =
-            format!("{name}: its carrack {program} is too old to be connected to with --encrypt none: update it");
-        Some(failure(ErrorCode::VersionMismatch, Side::Link, message))
+        let refused = listener.check_knows(Version::masks_hello, Reason::TooOldForClear);
+        refused.err().map(|refused| Failure { side: Side::Link, ..refused })
     }
 
     /// TCP has connected the first: if that is a long way, the others need not wait until it is secured. Where nothing answers, one
@@ -453,8 +451,8 @@ fn addresses(request: &CopyRequest, ends: &mut Ends, listener: EndId, told_port:
         }
     }
     if addresses.is_empty() {
-        let message = format!("no address is known here that {} must have; --data-address ADDR names one", end.name);
-        return Err(failure(ErrorCode::ConnectFailed, Side::Link, message));
+        let why = format!("no address is known here that {} must have", end.name);
+        return Err(failure(ErrorCode::ConnectFailed, Side::Link, why).for_reason(Reason::NoAddress));
     }
     Ok(addresses)
 }

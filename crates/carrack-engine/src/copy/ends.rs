@@ -70,10 +70,7 @@ pub fn misbehaved(ends: &Ends, id: EndId, what: &str) -> Failure {
 }
 
 /// A failure, with the name of the host that it is of.
-pub fn name_end(ends: &Ends, id: EndId, mut failure: Failure) -> Failure {
+pub fn name_end(ends: &Ends, id: EndId, failure: Failure) -> Failure {
     let end = if id == EndId::Source { &ends.source } else { &ends.destination };
-    if !end.is_here() && !failure.message.starts_with(&end.name) {
-        failure.message = format!("{}: {}", end.name, failure.message);
-    }
-    failure
+    if end.is_here() { failure } else { failure.at_end(&*end.name) }
 }

@@ -25,6 +25,7 @@ use carrack_core::wire::expected::Expected;
 
 use crate::context::{Context, check_tuning};
 use crate::end::{End, EndId, Inbox, Note};
+use crate::error::failure;
 use crate::stop::Until;
 use attempts::{Attempts, jittered};
 use connect::Connecting;
@@ -38,8 +39,8 @@ use streams::Streams;
 use tune::Tune;
 
 /// What is said where a source may grow, unless it is read twice.
-const GROWING: &str = "with --allow-growing a source that is overwritten in place, not appended to, is not noticed; --verify source \
-                       notices it";
+const GROWING: &str = "a source that is overwritten in place, not appended to, is not noticed where sources may grow; to verify by \
+                       reading the source once more notices it";
 
 /// What is said before the first byte where the data goes in the clear, and nothing that cannot be forged covers its content. Both were
 /// asked for; that one takes away what the other counts on may not be known.
@@ -53,8 +54,8 @@ fn forgeable(request: &CopyRequest) -> Option<String> {
     let clear = options.encrypt == Encrypt::None && options.links != LinkSet::only(LinkKind::Tunnel);
     clear.then(|| {
         format!(
-            "the data goes in the clear, and {why}: whoever is on the path could alter content and nobody would notice; without \
-             --encrypt none, or with --digest blake3, they could not"
+            "the data goes in the clear, and {why}: whoever is on the path could alter content and nobody would notice; \
+             encryption or BLAKE3 would show it"
         )
     })
 }
@@ -91,6 +92,7 @@ fn run(request: &CopyRequest, context: &Context, events: &Arc<Events>, start: In
         until,
         session: 0,
         spent: None,
+        last: None,
         furthest: (0, 0),
         held_back: HeldBack::new(context.tuning.stretch, Instant::now()),
         tune: None,
@@ -122,6 +124,8 @@ struct Copying<'a> {
     session: u32,
     /// What has been used up, so that there can be no other session.
     spent: Option<&'static str>,
+    /// Why the last session was lost.
+    last: Option<Failure>,
     /// The most items and bytes that any session had at the destination.
     furthest: (u64, u64),
     held_back: HeldBack,
@@ -149,24 +153,30 @@ impl Copying<'_> {
     ///
     /// # Errors
     /// Why the run ends, if there will be none.
-    fn pause_after(&mut self, mut why: Failure) -> Result<(), Failure> {
+    fn pause_after(&mut self, why: Failure) -> Result<(), Failure> {
+        if matches!(why.code, ErrorCode::Interrupted | ErrorCode::Terminated | ErrorCode::DeadlinePassed) {
+            let last = self.last.as_ref().filter(|_| self.attempts.in_a_row() > 0);
+            return Err(last.map_or(why.clone(), |last| after(why, last)));
+        }
         if let (Some(spent), true) = (self.spent, why.code.may_pass()) {
-            why.message = format!("{}; {spent}, so nothing is tried again", why.message);
-            return Err(why);
+            return Err(failure(why.code, why.side, format!("{spent}, so nothing is tried again")).caused_by(why));
         }
         let Some((attempt, longest)) = self.attempts.next(&why, Instant::now()) else {
-            match self.attempts.in_a_row() {
-                0 => {}
-                tried => why.message = format!("{}; given up after {} attempts in a row", why.message, tried + 1),
-            }
-            return Err(why);
+            return Err(match self.attempts.in_a_row() {
+                0 => why,
+                tried => {
+                    let given_up = format!("given up after {} attempts in a row", tried + 1);
+                    failure(why.code, why.side, given_up).caused_by(why)
+                }
+            });
         };
         self.report.faults.sessions_lost += 1;
         let pause = jittered(longest);
         let over = Instant::now() + pause;
         self.events.tell(Event::SessionLost { failure: why.clone(), attempt, pause });
+        let why = self.last.insert(why);
         while Instant::now() < over {
-            self.until.check().map_err(|error| after(error, &why))?;
+            self.until.check().map_err(|error| after(error, why))?;
             let left = over.saturating_duration_since(Instant::now());
             std::thread::park_timeout(left.min(Duration::from_millis(50)));
         }
@@ -268,9 +278,10 @@ impl Copying<'_> {
 }
 
 /// An end of the run, with what it was waiting for.
-fn after(mut end: Failure, why: &Failure) -> Failure {
-    if end.code == ErrorCode::DeadlinePassed {
-        end.message = format!("{} (the last attempt failed: {})", end.message, why.message);
+fn after(end: Failure, why: &Failure) -> Failure {
+    if end.code != ErrorCode::DeadlinePassed {
+        return end;
     }
-    end
+    let whole = format!("{}, and the last attempt failed", end.why);
+    Failure { why: whole, ..end }.caused_by(why.clone())
 }

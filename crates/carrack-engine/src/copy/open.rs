@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use carrack_core::location::Location;
-use carrack_core::report::{ErrorCode, Event, Failure, Side};
+use carrack_core::report::{ErrorCode, Event, Failure, Reason, Side};
 use carrack_core::request::{Durability, MainDigest, Verify};
 use carrack_core::wire::Version;
 use carrack_core::wire::control::Sink;
@@ -95,29 +95,30 @@ impl Copying<'_> {
         let xxh128 = options.digest.main == Some(MainDigest::Xxh128);
         type Known = fn(Version) -> bool;
         let wanted: [(_, _, Known, _); 6] = [
-            (&ends.source, options.only.is_some(), Version::can_select, "--files-from"),
-            (&ends.source, options.allow_growing, Version::can_allow_growing, "--allow-growing"),
-            (&ends.destination, options.durability == Durability::Each, Version::has_durability, "--durable each"),
-            (&ends.source, options.verify == Verify::Source, Version::verifies_source, "--verify source"),
-            (&ends.source, xxh128, Version::has_xxh128, "--digest xxh128"),
-            (&ends.destination, xxh128, Version::has_xxh128, "--digest xxh128"),
+            (&ends.source, options.only.is_some(), Version::can_select, Reason::TooOldToSelect),
+            (&ends.source, options.allow_growing, Version::can_allow_growing, Reason::TooOldForGrowing),
+            (
+                &ends.destination,
+                options.durability == Durability::Each,
+                Version::has_durability,
+                Reason::TooOldForDurability,
+            ),
+            (&ends.source, options.verify == Verify::Source, Version::verifies_source, Reason::TooOldForSource),
+            (&ends.source, xxh128, Version::has_xxh128, Reason::TooOldForXxh128),
+            (&ends.destination, xxh128, Version::has_xxh128, Reason::TooOldForXxh128),
         ];
         let mut asked = wanted.into_iter().filter(|&(_, is_asked, ..)| is_asked);
-        asked.try_for_each(|(end, _, knows, flag)| end.check_knows(knows, flag))
+        asked.try_for_each(|(end, _, knows, reason)| end.check_knows(knows, reason))
     }
 }
 
 /// An older source end does not look whether two sources have the same names, and one would replace the other without a word.
 pub(super) fn check_overlaps(plan: &Plan, source: &End) -> Result<(), Failure> {
     let contents = plan.sources.iter().any(|source| source.target.is_empty());
-    if plan.sources.len() < 2 || !contents || plan.sink != Sink::Files || source.version().finds_overlaps() {
+    if plan.sources.len() < 2 || !contents || plan.sink != Sink::Files {
         return Ok(());
     }
-    let message = format!(
-        "{}: its carrack {} does not look whether several sources have the same names: update it, or copy them one after the other",
-        source.name, source.welcome.program
-    );
-    Err(failure(ErrorCode::VersionMismatch, Side::Source, message))
+    source.check_knows(Version::finds_overlaps, Reason::TooOldForOverlaps)
 }
 
 /// The place where an agent is needed for a location: synthetic ones are in this process.

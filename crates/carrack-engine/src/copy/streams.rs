@@ -178,8 +178,8 @@ impl Streams {
     }
 
     fn given_up(&self, what: &str) -> Failure {
-        let last = self.last.as_ref().map(|last| format!(": {}", last.message)).unwrap_or_default();
-        failure(ErrorCode::ConnectionLost, Side::Link, format!("{what}{last}"))
+        let given_up = failure(ErrorCode::ConnectionLost, Side::Link, what);
+        Failure { source: self.last.clone().map(Box::new), ..given_up }
     }
 
     /// Takes the answer to a dial, or to the question for some to end.

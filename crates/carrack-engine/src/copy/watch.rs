@@ -15,7 +15,7 @@ use super::Copying;
 use super::ends::{Ends, misbehaved, name_end};
 use super::streams::Streams;
 use super::tune::Tune;
-use crate::end::{EndId, Incoming, NO_ANSWER};
+use crate::end::{EndId, Incoming, Waited};
 
 impl Copying<'_> {
     /// Passes on what the ends tell, until both have ended, and keeps the streams up.
@@ -32,9 +32,9 @@ impl Copying<'_> {
             let patience = self.context.tuning.other_end_patience;
             let patience = failed_at.map(|at: Instant| (heard + patience).min(at + 2 * patience));
             let next = patience.or_else(|| if working { streams.due() } else { None });
-            let incoming = match self.inbox.wait(next, &self.note, &|_| true) {
-                Ok(incoming) => incoming,
-                Err(error) if error.code == ErrorCode::Silence && error.message == NO_ANSWER => {
+            let incoming = match self.inbox.wait_until(next, &self.note, &|_| true) {
+                Ok(Waited::Word(incoming)) => incoming,
+                Ok(Waited::Deadline) => {
                     match (patience, first_failure.take()) {
                         (Some(patience), Some(first)) if Instant::now() >= patience => return Err(first),
                         (_, first) => first_failure = first,

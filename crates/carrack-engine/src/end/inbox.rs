@@ -39,8 +39,13 @@ impl EndId {
     }
 }
 
-/// What is said when a deadline passes.
-pub const NO_ANSWER: &str = "no answer in time";
+/// How waiting has ended.
+pub enum Waited {
+    /// With what was waited for.
+    Word(Incoming),
+    /// With the deadline, before anything of the kind was said.
+    Deadline,
+}
 
 /// Something that an end said.
 pub struct Incoming {
@@ -117,20 +122,36 @@ impl Inbox {
         self.sender.clone()
     }
 
-    /// Waits for something that `wanted` takes; the rest is kept for later.
+    /// Waits for something that `wanted` takes, which has to come before the deadline; the rest is kept for later.
     ///
     /// # Errors
-    /// When a connection ends, the command is told to stop or its time is over, or the deadline passes ([`ErrorCode::Silence`]).
+    /// Those of [`wait_until`](Self::wait_until), and when the deadline passes ([`ErrorCode::Silence`]).
     pub fn wait(
         &mut self,
         deadline: Option<Instant>,
         note: &Note,
         wanted: &dyn Fn(&Incoming) -> bool,
     ) -> Result<Incoming, Failure> {
+        match self.wait_until(deadline, note, wanted)? {
+            Waited::Word(incoming) => Ok(incoming),
+            Waited::Deadline => Err(failure(ErrorCode::Silence, Side::Link, "no answer in time")),
+        }
+    }
+
+    /// Waits for something that `wanted` takes, or until the deadline; the rest is kept for later.
+    ///
+    /// # Errors
+    /// When a connection ends, the command is told to stop or its time is over.
+    pub fn wait_until(
+        &mut self,
+        deadline: Option<Instant>,
+        note: &Note,
+        wanted: &dyn Fn(&Incoming) -> bool,
+    ) -> Result<Waited, Failure> {
         if let Some(place) = self.kept.iter().position(|(kept, _)| wanted(kept))
             && let Some(kept) = self.take_kept(place)
         {
-            return Ok(kept);
+            return Ok(Waited::Word(kept));
         }
         // What was told before the deadline is taken behind it, and no more than that: who goes on telling other things does not move it.
         let mut late = 0;
@@ -140,7 +161,7 @@ impl Inbox {
                 late += 1;
             }
             if late > limits::WORDS_KEPT {
-                return Err(failure(ErrorCode::Silence, Side::Link, NO_ANSWER));
+                return Ok(Waited::Deadline);
             }
             let left = deadline
                 .map_or(Duration::from_millis(100), |deadline| deadline.saturating_duration_since(Instant::now()));
@@ -148,7 +169,7 @@ impl Inbox {
                 Ok((incoming, permit)) => match incoming {
                     Incoming { tell: Ok(Tell::Note(text)), .. } => note(text),
                     Incoming { tell: Err(failure), .. } => return Err(failure),
-                    incoming if wanted(&incoming) => return Ok(incoming),
+                    incoming if wanted(&incoming) => return Ok(Waited::Word(incoming)),
                     incoming if self.makes_room_for(&incoming, permit.as_ref().map_or(0, Permit::bytes)) => {
                         let bytes = permit.map_or(0, |permit| permit.bytes());
                         self.kept_bytes += bytes;
@@ -160,7 +181,7 @@ impl Inbox {
                     }
                 },
                 Err(RecvTimeoutError::Timeout) if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
-                    return Err(failure(ErrorCode::Silence, Side::Link, NO_ANSWER));
+                    return Ok(Waited::Deadline);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::credential::{Shown, Token};
 use carrack_core::location::Location;
-use carrack_core::report::{ErrorCode, Failure, ProgramSent, Side};
+use carrack_core::report::{ErrorCode, Failure, ProgramSent, Reason, Side};
 use carrack_core::request::{EndOptions, Reach};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{Ask, Hello, Tell, Welcome};
@@ -25,14 +25,14 @@ use crate::context::Context;
 use crate::control::ssh::SshChild;
 use crate::control::{node_client, ssh};
 use crate::error::{describe, failure};
-use crate::net::mux::MuxWriter;
+use crate::net::mux::{MuxWriter, ReadError};
 use crate::net::pipe::PipeWriter;
 use crate::net::tls_duplex;
 use crate::panics::contain;
 
 use backlog::Backlog;
 use inbox::weight;
-pub use inbox::{EndId, Inbox, Incoming, NO_ANSWER, Note, Words};
+pub use inbox::{EndId, Inbox, Incoming, Note, Waited, Words};
 use watchdog::Watchdog;
 
 /// How long the look-up of a host's addresses may take longer than everything before the first question that needs them.
@@ -51,6 +51,9 @@ pub enum Reached {
 /// What the thread is given that reads an end's words: who takes them, how many may wait, and the knobs.
 type Listening = (Words, Arc<Backlog>, Arc<Tuning>);
 
+/// Where what an end says to the other is sent: its name, and the connection to it.
+type Forward = Arc<Mutex<Option<(String, MuxWriter)>>>;
+
 /// An agent that can be asked.
 pub struct End {
     /// Which.
@@ -66,7 +69,7 @@ pub struct End {
     writer: MuxWriter,
     watchdog: Watchdog,
     /// Where its words to the peer go.
-    forward: Arc<Mutex<Option<MuxWriter>>>,
+    forward: Forward,
     /// What it has said and nobody has taken.
     backlog: Arc<Backlog>,
     next_request: u64,
@@ -75,7 +78,7 @@ pub struct End {
     /// Where a host that ssh reaches is, once it has been looked up.
     looked_up: Option<mpsc::Receiver<Vec<SocketAddr>>>,
     /// What to do if a node refuses the token that it was shown, or that it was shown none.
-    credential_hint: Option<String>,
+    withheld: Option<Box<Failure>>,
     tuning: Arc<Tuning>,
 }
 
@@ -103,9 +106,8 @@ impl End {
                 let child = session.child;
                 program_sent = session.sent;
                 let process = child.id();
-                let lost = |error: io::Error| {
-                    failure(ErrorCode::Internal, Side::Command, format!("a pipe: {}", describe(&error)))
-                };
+                let lost =
+                    |error: io::Error| failure(ErrorCode::Internal, Side::Command, describe(&error)).during("a pipe");
                 let out = PipeWriter::new(session.input).map_err(lost)?;
                 let end = out.end();
                 let abort = move || {
@@ -120,7 +122,7 @@ impl End {
                 let connected = node_client::connect(node, options, &*context.keys, note)?;
                 shown = connected.shown;
                 let lost = |error: io::Error| {
-                    failure(ErrorCode::ConnectFailed, Side::Link, format!("{node}: {}", describe(&error)))
+                    failure(ErrorCode::ConnectFailed, Side::Link, describe(&error)).at_end(node.to_string())
                 };
                 let (reader, out) = tls_duplex::split(connected.socket, connected.tls).map_err(lost)?;
                 let end = out.end();
@@ -144,7 +146,7 @@ impl End {
             next_request: 1,
             early: Vec::new(),
             looked_up: None,
-            credential_hint: shown.hint,
+            withheld: shown.withheld,
             tuning: Arc::clone(&context.tuning),
         };
         end.greet(shown.token.as_ref())?;
@@ -155,11 +157,11 @@ impl End {
         id: EndId,
         local_address: Option<IpAddr>,
         context: &Context,
-        forward: &Arc<Mutex<Option<MuxWriter>>>,
+        forward: &Forward,
         words: Listening,
     ) -> Result<(String, MuxWriter, Reached), Failure> {
         let lost = |error: io::Error| {
-            failure(ErrorCode::ResourceLimit, Side::Command, format!("a socket pair: {}", describe(&error)))
+            failure(ErrorCode::ResourceLimit, Side::Command, describe(&error)).during("a socket pair")
         };
         let (ours, theirs) = UnixStream::pair().map_err(lost)?;
         let environment = Environment {
@@ -239,21 +241,23 @@ impl End {
     }
 
     /// What its refusal of the greeting means for the user.
-    pub fn refused(&self, mut refusal: Failure) -> Failure {
-        refusal.message = format!("{}: {}", self.name, refusal.message);
-        if let (ErrorCode::AuthenticationFailed, Some(hint)) = (refusal.code, &self.credential_hint) {
-            refusal.message = format!("{}; {hint}", refusal.message);
+    pub fn refused(&self, refusal: Failure) -> Failure {
+        let refusal = refusal.at_end(&*self.name);
+        match (refusal.code, &self.withheld) {
+            (ErrorCode::AuthenticationFailed, Some(withheld)) => {
+                Failure { reason: withheld.reason.or(refusal.reason), ..refusal }.caused_by((**withheld).clone())
+            }
+            _ => refusal,
         }
-        refusal
     }
 
     /// From now on, what each end says to the other is carried across.
     pub fn introduce(&self, other: &Self) {
-        let set = |forward: &Arc<Mutex<Option<MuxWriter>>>, writer: &MuxWriter| {
-            *forward.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer.clone());
+        let set = |forward: &Forward, to: &Self| {
+            *forward.lock().unwrap_or_else(PoisonError::into_inner) = Some((to.name.clone(), to.writer.clone()));
         };
-        set(&self.forward, &other.writer);
-        set(&other.forward, &self.writer);
+        set(&self.forward, other);
+        set(&other.forward, self);
     }
 
     /// Sends a request, and tells its number.
@@ -353,23 +357,20 @@ impl End {
             failure.side = self.id.side();
         }
         if matches!(self.reached, Reached::Ssh(_) | Reached::Node(..)) && failure.side != Side::Command {
-            failure.message = format!("{}: {}", self.name, failure.message);
+            return failure.at_end(&*self.name);
         }
         failure
     }
 
     /// An answer that makes no sense.
     pub fn unexpected(&self) -> Failure {
-        failure(
-            ErrorCode::ProtocolViolation,
-            Side::Link,
-            format!("{}: the peer answered something else than it was asked", self.name),
-        )
+        failure(ErrorCode::ProtocolViolation, Side::Link, "the peer answered something else than it was asked")
+            .at_end(&*self.name)
     }
 
     /// An answer that breaks the protocol.
     pub fn misbehaved(&self, error: &ProtocolError) -> Failure {
-        failure(error.code, Side::Link, format!("{}: {error}", self.name))
+        failure(error.code, Side::Link, error.to_string()).at_end(&*self.name)
     }
 
     /// Whether it is in this process.
@@ -440,18 +441,16 @@ impl End {
         self.welcome.version
     }
 
-    /// Refuses to go on where this end's version is older than what a flag needs.
+    /// Refuses to go on where this end's version is too old for what was asked for, which is what `reason` says.
     ///
     /// # Errors
     /// Then.
-    pub fn check_knows(&self, knows: impl Fn(Version) -> bool, flag: &str) -> Result<(), Failure> {
+    pub fn check_knows(&self, knows: impl Fn(Version) -> bool, reason: Reason) -> Result<(), Failure> {
         if knows(self.version()) {
             return Ok(());
         }
-        let program = &self.welcome.program;
-        let message =
-            format!("{}: its carrack {program} does not know {flag}: update it, or leave the flag out", self.name);
-        Err(failure(ErrorCode::VersionMismatch, self.id.side(), message))
+        let why = format!("its carrack {} is too old: {}", self.welcome.program, reason.meaning());
+        Err(failure(ErrorCode::VersionMismatch, self.id.side(), why).for_reason(reason).at_end(&*self.name))
     }
 }
 
@@ -489,40 +488,41 @@ fn spawn_reader(
     name: String,
     writer: &MuxWriter,
     input: impl Read + Send + 'static,
-    forward: &Arc<Mutex<Option<MuxWriter>>>,
+    forward: &Forward,
     (words, backlog, tuning): Listening,
 ) {
     let (writer, forward) = (writer.clone(), Arc::clone(forward));
     std::thread::spawn(move || {
+        let mut whose = name;
         let read = &mut |channel, payload: Vec<u8>| {
             if channel != Channel::CONTROL {
                 let other = forward.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                return other.map_or(Ok(()), |other| other.send(channel, &payload));
+                let Some((other, writer)) = other else { return Ok(()) };
+                return writer.send(channel, &payload).map_err(|error| {
+                    whose = other;
+                    error.into()
+                });
             }
-            let (request, tell) =
-                Tell::decode(&payload).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            let (request, tell) = Tell::decode(&payload)?;
             let permit = backlog.hold(weight(&tell, payload.len()));
             let said = (Incoming { end: id, request, tell: Ok(tell) }, Some(permit));
             words.sender.send(said).map_err(|_| io::ErrorKind::BrokenPipe.into())
         };
-        let why = match contain(Side::Command, "reading a control connection", || writer.read_all(input, read)) {
+        let ended = contain(Side::Command, "reading a control connection", || writer.read_all(input, read));
+        let lost = |code, why: String| failure(code, Side::Link, why).at_end(&*whose);
+        let why = match ended {
             Err(why) => why,
-            Ok(_) if writer.went_silent() => failure(
-                ErrorCode::Silence,
-                Side::Link,
-                format!("{name}: nothing was heard for {} s", tuning.silence.as_secs()),
-            ),
-            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
-                failure(ErrorCode::ProtocolViolation, Side::Link, format!("{name}: {}", describe(&error)))
+            Ok(_) if writer.went_silent() => {
+                lost(ErrorCode::Silence, format!("nothing was heard for {} s", tuning.silence.as_secs()))
             }
-            Ok(Err(error)) => failure(
-                ErrorCode::ConnectionLost,
-                Side::Link,
-                format!("{name}: the control connection was lost: {}", describe(&error)),
-            ),
-            Ok(Ok(())) => {
-                failure(ErrorCode::ConnectionLost, Side::Link, format!("{name}: the control connection was closed"))
+            Ok(Err(ReadError::Protocol(error))) => lost(error.code, error.what),
+            Ok(Err(ReadError::Connection(error))) if error.kind() == io::ErrorKind::InvalidData => {
+                lost(ErrorCode::ProtocolViolation, describe(&error))
             }
+            Ok(Err(ReadError::Connection(error))) => {
+                lost(ErrorCode::ConnectionLost, format!("the control connection was lost: {}", describe(&error)))
+            }
+            Ok(Ok(())) => lost(ErrorCode::ConnectionLost, "the control connection was closed".into()),
         };
         let _ = words.send(Incoming { end: id, request: 0, tell: Err(why) });
     });

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
+use carrack_core::report::Reason;
+
 /// Networks that a node may dial whatever else holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
@@ -60,17 +62,23 @@ pub enum Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::TooNear => {
-                "this node does not dial loopback, link-local or its own addresses; whoever runs it may allow that (--dial-to)"
-            }
-            Self::Stranger => {
-                "this node is anonymous or read-only, and dials only the host that asks; whoever runs it may allow more (--dial-to)"
-            }
+            Self::TooNear => "this node does not dial loopback, link-local or its own addresses",
+            Self::Stranger => "this node is anonymous or read-only, and dials only the host that asks",
         })
     }
 }
 
 impl std::error::Error for Refused {}
+
+impl Refused {
+    /// The reason of the failure that this becomes.
+    pub fn reason(self) -> Reason {
+        match self {
+            Self::TooNear => Reason::DialsNoOwnAddress,
+            Self::Stranger => Reason::DialsOnlyAsker,
+        }
+    }
+}
 
 impl DialRule {
     /// Whether to dial an address, for a client whose control connection comes from `asks`.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::limits;
 use carrack_core::tuning::Tuning;
+use carrack_core::wire::ProtocolError;
 use carrack_core::wire::mux::{Channel, HEADER_BYTES, decode_header, encode_header};
 
 /// The writing half; clones share it.
@@ -26,6 +27,33 @@ struct Shared {
     /// Wakes whoever reads or writes, when the peer has been silent for too long.
     abort: Box<dyn Fn() + Send + Sync>,
     silent: AtomicBool,
+}
+
+/// Why a control connection is read no further.
+#[derive(Debug)]
+pub enum ReadError {
+    /// It is gone, or what came through it had been altered.
+    Connection(io::Error),
+    /// The peer broke the protocol.
+    Protocol(ProtocolError),
+}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        Self::Connection(error)
+    }
+}
+
+impl From<io::ErrorKind> for ReadError {
+    fn from(kind: io::ErrorKind) -> Self {
+        Self::Connection(kind.into())
+    }
+}
+
+impl From<ProtocolError> for ReadError {
+    fn from(error: ProtocolError) -> Self {
+        Self::Protocol(error)
+    }
 }
 
 impl MuxWriter {
@@ -99,22 +127,21 @@ impl MuxWriter {
     /// Reads frames until the connection ends and hands them to `each`; heartbeats are taken out.
     ///
     /// # Errors
-    /// Those of the connection, `InvalidData` for a frame beyond any bound, and what `each` returns.
+    /// Those of the connection, a frame beyond any bound, and what `each` returns.
     pub fn read_all(
         &self,
         input: impl Read,
-        each: &mut dyn FnMut(Channel, Vec<u8>) -> io::Result<()>,
-    ) -> io::Result<()> {
+        each: &mut dyn FnMut(Channel, Vec<u8>) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
         let mut input = io::BufReader::with_capacity(64 << 10, input);
         loop {
             let mut header = [0; HEADER_BYTES];
             match input.read_exact(&mut header) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
-            let (channel, length) =
-                decode_header(header).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            let (channel, length) = decode_header(header)?;
             let mut payload = vec![0; length];
             input.read_exact(&mut payload)?;
             self.shared.hear();
@@ -236,6 +263,6 @@ mod tests {
     fn a_length_bomb_ends_the_connection() {
         let reader = MuxWriter::new(Box::new(io::sink()), Box::new(|| {}));
         let error = reader.read_all(&[0xff; 100][..], &mut |_, _| Ok(())).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        assert!(matches!(error, ReadError::Protocol(_)), "{error:?}");
     }
 }

@@ -61,7 +61,7 @@ pub fn split(socket: TcpStream, tls: Box<Tls>) -> io::Result<(DuplexReader, Dupl
     let worker = Arc::clone(&shared);
     std::thread::spawn(move || {
         let ended = contain(Side::Link, "a control connection", || worker.run(&socket));
-        let ended = ended.unwrap_or_else(|why| Err(io::Error::other(why.message)));
+        let ended = ended.unwrap_or_else(|why| Err(io::Error::other(why.message())));
         let mut state = worker.lock();
         state.ended = Some(ended.map_or_else(|error| error.kind(), |()| io::ErrorKind::UnexpectedEof));
         worker.changed.notify_all();

@@ -245,7 +245,7 @@ impl Node {
             tuning: Arc::clone(&self.tuning),
         };
         agent::greet(&mut reader, &writer, &environment)
-            .map_err(|refusal| io::Error::new(io::ErrorKind::PermissionDenied, refusal.message))?;
+            .map_err(|refusal| io::Error::new(io::ErrorKind::PermissionDenied, refusal.message()))?;
         // Who has not shown a token is no session, and takes nobody's place.
         let session = Session::begin(self);
         drop(arrival.stranger);

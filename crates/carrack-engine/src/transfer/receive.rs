@@ -257,7 +257,7 @@ impl ReceiveRun {
                             return machine.fail(why);
                         }
                         run.streams_altered.fetch_add(1, Ordering::Relaxed);
-                        (run.voice.command)(Tell::Note(format!("{}; what it carried is sent again", why.message)));
+                        (run.voice.command)(Tell::Note(format!("{}; what it carried is sent again", why.message())));
                     }
                     Err(StreamError::Connection(_)) => {}
                 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use carrack_core::digest::{BlockDigest, FileTree, block_count, block_length};
 use carrack_core::limits;
 use carrack_core::pace::RateLimit;
-use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport, Outcome, Side};
+use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport, Outcome, Reason, Side};
 use carrack_core::request::Verify;
 use carrack_core::selection::Selection;
 use carrack_core::transfer::ScannedItem;
@@ -19,6 +19,7 @@ use carrack_core::transfer::sender::{
 };
 use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_core::wire::control::{Ended, StreamLost, Tell, TransferOptions};
+use carrack_core::wire::failure_bytes;
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
 use carrack_core::wire::peer::PeerMessage;
 
@@ -28,7 +29,7 @@ use crate::data::path_watch::PathWatch;
 use crate::data::stages::{Stages, Waits};
 use crate::data::stream::{Connection, OutStream, Protection};
 use crate::data::traffic::TrafficCount;
-use crate::error::{failure, protocol_failure};
+use crate::error::{describe, failure, protocol_failure};
 use crate::net::socket::Socket;
 use crate::panics::contain;
 use crate::storage::overlap::Overlaps;
@@ -228,7 +229,7 @@ impl SendRun {
         if let Some(why) = &why {
             let cut = self.cut.lock().unwrap_or_else(PoisonError::into_inner).contains(&number);
             let slow = || format!("data connection {number} was slow and was cut off; what it carried goes on another");
-            (self.voice.command)(Tell::Note(if cut { slow() } else { why.message.clone() }));
+            (self.voice.command)(Tell::Note(if cut { slow() } else { why.message() }));
         }
         if self.options.version.remakes_streams() {
             // The command may make another.
@@ -251,12 +252,13 @@ impl SendRun {
         }
         let Some(wanted) = self.options.congestion else { return Ok(()) };
         socket.set_congestion_control(wanted.name()).map_err(|error| {
-            let message = format!(
-                "--congestion {}: the system refuses it ({error}); it lets everybody use: {}",
+            let why = format!(
+                "the system refuses the congestion control {} ({}); it lets everybody use: {}",
                 wanted.name(),
+                describe(&error),
                 carrack_sys::host::allowed_congestion_controls()
             );
-            failure(ErrorCode::Usage, Side::Source, message)
+            failure(ErrorCode::Usage, Side::Source, why).for_reason(Reason::CongestionRefused)
         })
     }
 
@@ -839,7 +841,7 @@ impl StreamWork<'_> {
 
 /// Bytes of what a message says of why an item failed.
 fn words_of(outcome: &Outcome) -> usize {
-    if let Outcome::Failed(why) = outcome { why.message.len() } else { 0 }
+    if let Outcome::Failed(why) = outcome { failure_bytes(why) } else { 0 }
 }
 
 /// What precedes the path of an entry, if its header says so.

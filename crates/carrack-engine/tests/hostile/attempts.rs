@@ -37,7 +37,7 @@ fn refused(sandbox: &Sandbox, act: impl FnOnce(&mut Session)) -> Failure {
 
 fn assert_violation(failure: &Failure, what: &str) {
     assert_eq!(failure.code, ErrorCode::ProtocolViolation, "{what}: {failure:?}");
-    assert!(failure.message.contains(what), "{what}: {failure:?}");
+    assert!(failure.message().contains(what), "{what}: {failure:?}");
 }
 
 fn question(index: u32, path: &[u8]) -> QueryItem {
@@ -92,7 +92,7 @@ fn questions_that_make_no_sense() {
     }
     for (path, why) in hostile_paths() {
         let failure = refused(&sandbox, |session| session.say(&query(vec![question(0, &path)])));
-        assert!(failure.code == ErrorCode::BadPath && failure.message.contains(why), "{failure:?}");
+        assert!(failure.code == ErrorCode::BadPath && failure.message().contains(why), "{failure:?}");
     }
     // Of what stands there and was not brought by an earlier attempt nothing is told.
     std::fs::write(sandbox.root().join("mine"), b"mine!").unwrap();
@@ -161,11 +161,11 @@ fn collecting_and_selecting_outside() {
     let collect = |path: &str| Ask::Collect(Collect { path: path.into(), older_seconds: 0, dry_run: false });
     for path in ["..", "../outside", "/../outside", "a/../../outside", "absolute/..", "relative/private", "absolute"] {
         let failure = sandbox.around(|_| session.request(collect(path))).expect_err(path);
-        assert!(!failure.message.is_empty(), "{path}");
+        assert!(!failure.message().is_empty(), "{path}");
     }
     for (path, why) in hostile_paths() {
         let failure = session.request(Ask::Select(Paths { paths: vec![path] })).expect_err(why);
-        assert!(failure.code == ErrorCode::BadPath && failure.message.contains(why), "{failure:?}");
+        assert!(failure.code == ErrorCode::BadPath && failure.message().contains(why), "{failure:?}");
     }
     // What is below the root may be collected, and links are not followed on the way.
     assert!(sandbox.around(|_| session.request(collect(""))).is_ok());

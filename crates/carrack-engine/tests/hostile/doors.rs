@@ -307,7 +307,7 @@ fn work_with_knobs_out_of_bounds_is_refused() {
     let opened = Files::open(&there(""), &EndOptions::default(), &context, &|_| {}).map(|_| ());
     for failure in [refused.unwrap_err(), copied.unwrap(), opened.unwrap_err()] {
         assert_eq!(failure.code, ErrorCode::Usage, "{failure:?}");
-        assert!(failure.message.contains("heartbeat"), "{failure:?}");
+        assert!(failure.message().contains("heartbeat"), "{failure:?}");
     }
     assert!(!root.path().join("to").exists());
 }

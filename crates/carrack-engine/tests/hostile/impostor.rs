@@ -72,7 +72,7 @@ fn control_connection_to_impostor_is_refused() {
         let heard = told.recv().unwrap();
         if is_impostor {
             assert_eq!(error.code, ErrorCode::KeyMismatch, "{error:?}");
-            assert!(error.message.contains("a key that it does not have"), "{error:?}");
+            assert!(error.message().contains("a key that it does not have"), "{error:?}");
             assert!(heard.is_err(), "{heard:?}");
         } else {
             // The same listener with its own key hears the greeting: it is the key that is refused.

@@ -13,7 +13,7 @@ use crate::wire::{offer, trailer_of};
 
 fn assert_violation(failure: &Failure, what: &str) {
     assert_eq!(failure.code, ErrorCode::ProtocolViolation, "{what}: {failure:?}");
-    assert!(failure.message.contains(what), "{what}: {failure:?}");
+    assert!(failure.message().contains(what), "{what}: {failure:?}");
 }
 
 /// Sends these metadata bytes as a stream's first.
@@ -181,7 +181,7 @@ fn of_a_greeting() {
         let _ = session.socket.shutdown(std::net::Shutdown::Write);
         let refusal = session.leave().expect_err("not a greeting");
         assert_eq!(refusal.code, ErrorCode::ProtocolViolation, "{refusal:?}");
-        assert!(refusal.message.contains("the peer"), "{refusal:?}");
+        assert!(refusal.message().contains("the peer"), "{refusal:?}");
     }
 }
 

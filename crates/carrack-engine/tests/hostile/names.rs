@@ -18,8 +18,8 @@ fn all_refused(send: impl Fn(&mut Session, &[u8])) {
         let shown = display_bytes(&path).to_string();
         let failure = refused(&sandbox, |session| send(session, &path));
         assert_eq!(failure.code, ErrorCode::BadPath, "{shown}: {failure:?}");
-        assert!(failure.message.starts_with("the peer sent the path \""), "{shown}: {failure:?}");
-        assert!(failure.message.contains(why), "{shown}: {failure:?}");
+        assert!(failure.message().starts_with("the peer sent the path \""), "{shown}: {failure:?}");
+        assert!(failure.message().contains(why), "{shown}: {failure:?}");
         assert_eq!(sandbox.names(), Vec::<String>::new(), "{shown}");
     }
 }
@@ -69,7 +69,7 @@ fn exceptions(session: &Session, number: u64) -> Vec<(u32, ItemResult)> {
 fn assert_link_refused(result: &ItemResult) {
     let ItemResult::Failed(failure) = result else { panic!("{result:?}") };
     assert_eq!(failure.code, ErrorCode::SymlinkRefused, "{failure:?}");
-    assert!(failure.message.contains("a symbolic link stands in the path"), "{failure:?}");
+    assert!(failure.message().contains("a symbolic link stands in the path"), "{failure:?}");
 }
 
 /// A link is made, as is anybody's right; whatever then goes through it is not.

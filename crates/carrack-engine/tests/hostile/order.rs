@@ -14,7 +14,7 @@ use crate::wire::{Entry, block, bundle, offer};
 
 fn assert_violation(failure: &Failure, what: &str) {
     assert_eq!(failure.code, ErrorCode::ProtocolViolation, "{what}: {failure:?}");
-    assert!(failure.message.contains(what), "{what}: {failure:?}");
+    assert!(failure.message().contains(what), "{what}: {failure:?}");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn earlier_attempts_that_there_are_not() {
         PeerMessage::Query { bundle: 1, items: vec![question(0, b"../outside/canary")] },
     ] {
         let failure = refused(&sandbox, |session| session.say(&message));
-        assert!(failure.message.starts_with("the peer "), "{message:?}: {failure:?}");
+        assert!(failure.message().starts_with("the peer "), "{message:?}: {failure:?}");
     }
     assert_eq!(sandbox.names(), Vec::<String>::new());
 }

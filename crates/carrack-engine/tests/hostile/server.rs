@@ -47,7 +47,7 @@ fn large_file_to(sandbox: &Sandbox, play: impl FnOnce(&mut Conversation) + Send 
 /// The message names the node, and says what it did.
 fn assert_told(failure: &Failure, code: ErrorCode, what: &str) {
     assert_eq!(failure.code, code, "{what}: {failure:?}");
-    assert!(failure.message.contains(what), "{what}: {failure:?}");
+    assert!(failure.message().contains(what), "{what}: {failure:?}");
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn hostile_names() {
                 node.until_failed();
             });
             assert_told(&failure, ErrorCode::BadPath, "the peer sent the path \"");
-            assert!(failure.message.contains(why), "{shown}: {failure:?}");
+            assert!(failure.message().contains(why), "{shown}: {failure:?}");
         }
     }
     assert_eq!(sandbox.names(), Vec::<String>::new());
@@ -433,7 +433,7 @@ fn answers_of_the_wrong_kind() {
                 }
             });
             assert_told(&failure, ErrorCode::ProtocolViolation, "something else than it was asked");
-            assert!(failure.message.starts_with("127.0.0.1:"), "{step}: {failure:?}");
+            assert!(failure.message().starts_with("127.0.0.1:"), "{step}: {failure:?}");
         }
     }
     assert_eq!(sandbox.names(), Vec::<String>::new());
@@ -459,7 +459,7 @@ fn an_end_that_is_none() {
     // Whichever of the two is noticed first.
     assert_eq!(failure.code, ErrorCode::ProtocolViolation, "{failure:?}");
     assert!(
-        ["went on after", "before the other side had"].iter().any(|what| failure.message.contains(what)),
+        ["went on after", "before the other side had"].iter().any(|what| failure.message().contains(what)),
         "{failure:?}"
     );
 }
@@ -532,7 +532,7 @@ fn items_that_never_were() {
 
 /// An item that failed for no reason.
 fn item(path: &[u8]) -> Item {
-    let failure = Failure { code: ErrorCode::Other, side: carrack_core::report::Side::Source, message: "x".into() };
+    let failure = Failure::new(ErrorCode::Other, carrack_core::report::Side::Source, "x");
     Item { path: path.to_vec(), outcome: 2, failure: Some(failure.into()), ..Item::default() }
 }
 
@@ -649,7 +649,7 @@ fn listings_with_hostile_names() {
         let failure = list(&node, &mut |path| seen.push(path.to_vec())).expect_err("a hostile name");
         node.join();
         assert_told(&failure, ErrorCode::BadPath, "the peer sent the path \"");
-        assert!(failure.message.contains(why), "{failure:?}");
+        assert!(failure.message().contains(why), "{failure:?}");
         assert_eq!(seen, [b"good"]);
     }
 }

@@ -202,7 +202,7 @@ fn assert_refused(outcome: &Outcome, sandbox: &Sandbox, streams: u32, what: &str
             assert_eq!(sandbox.names(), ["f"], "{what}");
         }
         Err(failure) => {
-            assert!(failure.message.contains("data connection"), "{what}: {failure:?}");
+            assert!(failure.message().contains("data connection"), "{what}: {failure:?}");
             // Another stream may have brought the rest before the first of two equal frames was followed by the second.
             if streams == 1 || sandbox.names() != ["f"] {
                 assert_eq!(sandbox.names(), Vec::<String>::new(), "{what}");

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use carrack_core::report::{ErrorCode, ItemKind, Side};
+use carrack_core::report::{ErrorCode, ItemKind, Reason, Side};
 use carrack_core::request::{CopyOptions, Digests, Durability, EndOptions, Verify};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::raw::*;
@@ -122,11 +122,11 @@ fn what_the_version_before_cannot_do_is_refused() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let cases = [
-        (CopyOptions { only: Some(vec![b"f".to_vec()]), ..CopyOptions::default() }, "--files-from"),
-        (CopyOptions { allow_growing: true, ..CopyOptions::default() }, "--allow-growing"),
-        (CopyOptions { verify: Verify::Source, ..CopyOptions::default() }, "--verify source"),
+        (CopyOptions { only: Some(vec![b"f".to_vec()]), ..CopyOptions::default() }, Reason::TooOldToSelect),
+        (CopyOptions { allow_growing: true, ..CopyOptions::default() }, Reason::TooOldForGrowing),
+        (CopyOptions { verify: Verify::Source, ..CopyOptions::default() }, Reason::TooOldForSource),
     ];
-    for (options, flag) in cases {
+    for (options, reason) in cases {
         let node = FakeNode::start(|node| {
             node.version = 1;
             while let Some((request, ask)) = node.next() {
@@ -138,7 +138,7 @@ fn what_the_version_before_cannot_do_is_refused() {
         let error = pull_with(&node, "/f", &sandbox, options).error.expect("it cannot do that");
         node.join();
         assert_eq!((error.code, error.side), (ErrorCode::VersionMismatch, Side::Source), "{error:?}");
-        assert!(error.message.contains(flag) && error.message.contains("update it"), "{error:?}");
+        assert!(error.reason == Some(reason) && error.message().contains("is too old"), "{error:?}");
     }
     assert_eq!(sandbox.names(), Vec::<String>::new());
 }
@@ -165,7 +165,7 @@ fn sources_that_may_have_the_same_names_are_not_asked_of_the_version_before() {
         let error = Copy::start(request, &Context::default()).wait().error.expect("it cannot do that");
         node.join();
         assert_eq!((error.code, error.side), (ErrorCode::VersionMismatch, Side::Source), "{error:?}");
-        assert!(error.message.contains("the same names"), "{error:?}");
+        assert!(error.message().contains("the same names"), "{error:?}");
     }
     assert_eq!(sandbox.names(), Vec::<String>::new());
 }
@@ -195,7 +195,7 @@ fn xxh128_is_asked_only_of_those_who_know_it() {
         let error = report.error.expect("it cannot do that");
         let side = if pushes { Side::Destination } else { Side::Source };
         assert_eq!((error.code, error.side), (ErrorCode::VersionMismatch, side), "{error:?}");
-        assert!(error.message.contains("--digest xxh128") && error.message.contains("update it"), "{error:?}");
+        assert!(error.reason == Some(Reason::TooOldForXxh128) && error.message().contains("is too old"), "{error:?}");
     }
     // Nor for sums.
     let node = FakeNode::start(|node| {
@@ -211,7 +211,7 @@ fn xxh128_is_asked_only_of_those_who_know_it() {
     drop(files);
     node.join();
     assert_eq!(refused.code, ErrorCode::VersionMismatch);
-    assert!(refused.message.contains("--digest xxh128"), "{refused:?}");
+    assert_eq!(refused.reason, Some(Reason::TooOldForXxh128), "{refused:?}");
 }
 
 #[test]

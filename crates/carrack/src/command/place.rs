@@ -240,8 +240,7 @@ mod tests {
             (0, &[E::AuthenticationFailed], exit::AUTHENTICATION),
         ];
         for (done, codes, expected) in cases {
-            let failures: Vec<Failure> =
-                codes.iter().map(|code| Failure { code: *code, side: Side::Source, message: String::new() }).collect();
+            let failures: Vec<Failure> = codes.iter().map(|code| Failure::new(*code, Side::Source, "")).collect();
             assert_eq!(exit_code(*done, failures.len() as u64, &failures), *expected, "{done} {codes:?}");
         }
     }

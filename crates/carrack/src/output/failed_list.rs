@@ -72,7 +72,7 @@ mod tests {
     use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
 
     fn item(path: &[u8], failed: bool) -> ItemReport {
-        let why = Failure { code: ErrorCode::NoSpace, side: Side::Destination, message: String::new() };
+        let why = Failure::new(ErrorCode::NoSpace, Side::Destination, "");
         let outcome = if failed { Outcome::Failed(why) } else { Outcome::Published };
         let (path, digests) = (path.to_vec(), FileDigests::default());
         ItemReport { path, kind: ItemKind::File, size: 1, digests, outcome }

@@ -24,7 +24,7 @@ use crate::json_schema::Schema;
 const NOW: SystemTime = SystemTime::UNIX_EPOCH;
 
 fn failure(code: ErrorCode, side: Side, message: &str) -> Failure {
-    Failure { code, side, message: message.to_owned() }
+    Failure::new(code, side, message)
 }
 
 fn denied() -> Failure {
@@ -225,6 +225,7 @@ fn schema_lists_every_word() {
         ("/$defs/kind/enum", names::<ItemKind>()),
         ("/$defs/link_kind/enum", names::<LinkKind>()),
         ("/$defs/streams/properties/reason/enum", names::<Reason>()),
+        ("/$defs/reason/enum", names::<carrack_core::failure::Reason>()),
         ("/$defs/copy_summary/properties/verify/oneOf/1/enum", names::<Verify>()),
         ("/$defs/copy_summary/properties/digest/oneOf/1/enum", names::<MainDigest>()),
         ("/$defs/copy_summary/properties/encrypt/oneOf/1/enum", names::<Encrypt>()),

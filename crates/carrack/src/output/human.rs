@@ -12,6 +12,7 @@ use carrack_core::request::{Durability, LinkKind, MainDigest, Verify};
 use data_encoding::HEXLOWER;
 
 use super::format::{self, count, counted};
+use super::hints;
 
 /// The lines that an event is worth; `verbose` is how often `-v` was given.
 pub fn event(event: &Event, verbose: u8) -> Vec<String> {
@@ -39,7 +40,9 @@ pub fn event(event: &Event, verbose: u8) -> Vec<String> {
 pub fn session_lost(event: &Event) -> String {
     let Event::SessionLost { failure, attempt, pause } = event else { return String::new() };
     let pause = format::duration(*pause);
-    format!("{}; trying again in {pause} (attempt {attempt} in a row)", self::failure(failure))
+    // What a person could try is not said: it is tried again without one.
+    let why = format!("{}{}", side(failure), safe(&failure.message()));
+    format!("{why}; trying again in {pause} (attempt {attempt} in a row)")
 }
 
 fn item(report: &ItemReport, verbose: u8) -> Option<String> {
@@ -59,29 +62,27 @@ fn item(report: &ItemReport, verbose: u8) -> Option<String> {
 
 /// An item that failed.
 pub fn failed_item(path: &[u8], failure: &Failure) -> String {
-    format!("failed: {}", failure_at(failure, &display_bytes(path).to_string()))
+    format!("failed: {}", with_hint(failure, &failure.message_of(path)))
 }
 
-/// A failure with its side. The command's own need none.
+/// A failure with its side, and what to try.
 pub fn failure(failure: &Failure) -> String {
-    failure_at(failure, "")
+    with_hint(failure, &failure.message())
 }
 
-fn failure_at(failure: &Failure, path: &str) -> String {
-    let side = match failure.side {
+fn with_hint(failure: &Failure, message: &str) -> String {
+    let behind =
+        |hint: &str| if hint.starts_with(char::is_uppercase) { format!(". {hint}") } else { format!("; {hint}") };
+    let hint = hints::of(failure).map(behind).unwrap_or_default();
+    format!("{}{}{hint}", side(failure), safe(message))
+}
+
+/// The side, before a failure's text. The command's own need none.
+fn side(failure: &Failure) -> String {
+    match failure.side {
         Side::Command => String::new(),
         side => format!("{side}: "),
-    };
-    let message = safe(&failure.message);
-    let path = if path.is_empty() || names(&message, path) { String::new() } else { format!("{path}: ") };
-    format!("{side}{path}{message}")
-}
-
-/// Whether a message begins with the path already, or with a longer one that ends with it.
-fn names(message: &str, path: &str) -> bool {
-    // A far end's failure names the host first, then the path.
-    let mut words = message.split(": ").take(2);
-    words.any(|word| word.strip_suffix(path).is_some_and(|before| before.is_empty() || before.ends_with('/')))
+    }
 }
 
 /// Text of the engine is printable already; what a peer put into it may not be. A backslash stays as it is, so

@@ -9,7 +9,7 @@ use carrack_core::report::{ErrorCode, Faults, FileDigests, ItemFailure, ItemKind
 use super::*;
 
 fn denied(message: &str) -> Failure {
-    Failure { code: ErrorCode::PermissionDenied, side: Side::Source, message: message.to_owned() }
+    Failure::new(ErrorCode::PermissionDenied, Side::Source, message)
 }
 
 fn link_report(kind: LinkKind) -> LinkReport {
@@ -139,10 +139,10 @@ fn failures_say_side_path_and_how_many_more() {
         files_failed: 4,
         failures: vec![
             item(b"a/b", "permission denied (open)"),
-            item(b"a/c", "/data/a/c: permission denied (open)"),
+            ItemFailure { failure: denied("permission denied (open)").at_path(&b"/data/a/c"[..]), ..item(b"a/c", "") },
             item(b"a/\x1b\xff", "gone\x1b[2J"),
         ],
-        error: Some(Failure { code: ErrorCode::Usage, side: Side::Command, message: "no".into() }),
+        error: Some(Failure::new(ErrorCode::Usage, Side::Command, "no")),
         ..finished()
     };
     assert_eq!(
@@ -162,13 +162,17 @@ fn a_path_is_named_once_and_never_mistaken_for_a_word() {
     let cases = [
         (&b"a"[..], "not a directory", "failed: source: a: not a directory"),
         (b"denied", "permission denied", "failed: source: denied: permission denied"),
-        (b"c", "/data/a/c: gone", "failed: source: /data/a/c: gone"),
-        (b"c", "c: gone", "failed: source: c: gone"),
         (b"c", "abc: gone", "failed: source: c: abc: gone"),
     ];
     for (path, message, line) in cases {
         assert_eq!(failed_item(path, &denied(message)), line);
     }
+    for (path, named, line) in
+        [(&b"c"[..], &b"/data/a/c"[..], "failed: source: /data/a/c: gone"), (b"c", b"c", "failed: source: c: gone")]
+    {
+        assert_eq!(failed_item(path, &denied("gone").at_path(named)), line);
+    }
+    assert_eq!(failed_item(b"c", &denied("gone").at_end("h")), "failed: source: h: c: gone");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use carrack_core::request::{Durability, Encrypt, MainDigest, Verify};
 use data_encoding::{BASE64, HEXLOWER};
 use serde_json::{Map, Value, json};
 
-use super::format;
+use super::{format, hints};
 
 /// The version of the keys.
 const VERSION: u32 = 1;
@@ -75,8 +75,9 @@ pub fn event(event: &Event, time: SystemTime) -> Value {
 pub fn error(failure: &Failure, hints: &[String], exit_code: u8, time: SystemTime) -> Value {
     let mut fields = self::failure(failure);
     fields["exit_code"] = json!(exit_code);
-    if !hints.is_empty() {
-        fields["hints"] = json!(hints);
+    let all: Vec<&str> = hints::of(failure).into_iter().chain(hints.iter().map(String::as_str)).collect();
+    if !all.is_empty() {
+        fields["hints"] = json!(all);
     }
     object("error", time, fields)
 }
@@ -142,9 +143,47 @@ fn unkept<T>(unkept: &Unkept<T>, shown: impl Fn(&T) -> Value) -> Value {
     with_path(fields, &unkept.path)
 }
 
-/// A failure's fields.
+/// A failure's fields: its text, what to try, and the parts that the text is made of, as far as they are known.
 pub fn failure(failure: &Failure) -> Value {
-    json!({ "code": failure.code.name(), "side": failure.side.name(), "message": failure.message, "retryable": failure.code.retryable().name() })
+    let mut object = parts(failure);
+    if let Some(hint) = hints::of(failure) {
+        object["hints"] = json!([hint]);
+    }
+    object
+}
+
+fn parts(failure: &Failure) -> Value {
+    let message = failure.message();
+    let (code, side) = (failure.code, failure.side);
+    let retryable = code.retryable().name();
+    let mut object = json!({ "code": code.name(), "side": side.name(), "message": message, "retryable": retryable });
+    // Where it is not the whole text.
+    if failure.why != message {
+        object["why"] = json!(failure.why);
+    }
+    if let Some(reason) = failure.reason {
+        object["reason"] = json!(reason.name());
+    }
+    if let Some(call) = &failure.call {
+        object["call"] = json!(call);
+    }
+    if let Some(at) = &failure.at {
+        let mut place = json!({});
+        if let Some(end) = &at.end {
+            place["end"] = json!(end);
+        }
+        if let Some(offset) = at.offset {
+            place["offset"] = json!(offset);
+        }
+        object["at"] = match &at.path {
+            Some(path) => with_path(place, path),
+            None => place,
+        };
+    }
+    if let Some(source) = &failure.source {
+        object["source"] = parts(source);
+    }
+    object
 }
 
 /// Adds a path to an object.
@@ -242,7 +281,7 @@ mod tests {
     const NOW: SystemTime = SystemTime::UNIX_EPOCH;
 
     fn refused() -> Failure {
-        Failure { code: ErrorCode::PermissionDenied, side: Side::Source, message: "no".to_owned() }
+        Failure::new(ErrorCode::PermissionDenied, Side::Source, "no")
     }
 
     fn published(path: &[u8], outcome: Outcome) -> Event {

@@ -6,6 +6,9 @@
 
 mod failed_list;
 pub mod format;
+mod hints;
+#[cfg(test)]
+mod hints_tests;
 pub mod human;
 pub mod json;
 pub mod lines;

@@ -23,7 +23,7 @@ fn options(directory: &Path) -> OutputOptions {
 }
 
 fn refused() -> Failure {
-    Failure { code: ErrorCode::PermissionDenied, side: Side::Source, message: "no".to_owned() }
+    Failure::new(ErrorCode::PermissionDenied, Side::Source, "no")
 }
 
 fn item(path: &[u8], outcome: Outcome) -> Event {
@@ -66,7 +66,7 @@ fn a_copy_that_broke_off_gives_no_manifest() {
     let directory = tempfile::tempdir().expect("a directory");
     let output = Output::open(options(directory.path())).expect("opened");
     output.event(&item(b"x", Outcome::Published));
-    let error = Failure { code: ErrorCode::Interrupted, side: Side::Command, message: "stopped".into() };
+    let error = Failure::new(ErrorCode::Interrupted, Side::Command, "stopped");
     assert_eq!(output.finish(&Report { error: Some(error), ..Report::default() }), exit::INTERRUPTED);
     assert!(!directory.path().join("sums").exists());
     let log = fs::read_to_string(directory.path().join("log")).expect("a log");

@@ -81,7 +81,7 @@ pub fn not_written(error: &io::Error) -> CommandError {
         None => (ErrorCode::DeadlinePassed, "the time given by --deadline is over"),
     };
     let message = format!("{why}, and nobody read all that was written to standard output");
-    CommandError::from(Failure { code, side: Side::Command, message })
+    CommandError::from(Failure::new(code, Side::Command, message))
 }
 
 /// Writes to standard error. That it cannot be written is no error of its own: there is nobody left to tell, and the exit code tells

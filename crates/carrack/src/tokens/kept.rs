@@ -78,7 +78,7 @@ pub(super) fn kept_in(directory: &Path) -> Result<Vec<KeptToken>, Failure> {
             continue;
         };
         let path = entry.path();
-        let refused = read_token(&path).err().map(|failure| failure.message);
+        let refused = read_token(&path).err().map(|failure| failure.message());
         all.push(KeptToken { node, path, refused });
     }
     all.sort_by(|a, b| a.node.cmp(&b.node));

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use carrack_core::credential::{Credential, Shown, Token, TokenSource};
-use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
 use carrack_core::limits;
 use carrack_core::location::NodeAddress;
 use carrack_core::path::display_bytes;
@@ -56,35 +56,32 @@ struct Surroundings<'a> {
 impl Surroundings<'_> {
     /// `of_several`: the command names other nodes, too.
     fn choose(&self, node: &NodeAddress, of_several: bool, was_pinned: bool) -> Result<Shown, Failure> {
+        let withheld = |why: String| failure(ErrorCode::AuthenticationFailed, Side::Command, why);
         let first_meeting = |what: &str| {
-            format!(
-                "{what} was not shown, because this is the first meeting with {node}: compare the key in the note above with what \
-                 the node's administrator says, and run the command again; or type it behind the address (#sha256:...)"
-            )
+            let why = format!("{what} was not shown, because this is the first meeting with {node}");
+            withheld(why).for_reason(Reason::FirstMeeting)
         };
-        let withheld = |hint| Ok(Shown { token: None, hint: Some(hint) });
+        let no_token = |why| Ok(Shown { token: None, withheld: Some(Box::new(why)) });
         let kept = self.kept.join(node.known_as());
         match read(&kept, |_| None) {
             Ok(token) if was_pinned => return Ok(token.into()),
-            Ok(_) => return withheld(first_meeting("the token that is kept for it")),
+            Ok(_) => return no_token(first_meeting("the token that is kept for it")),
             Err(Unread::Absent) => {}
             Err(Unread::Foreign(why) | Unread::Unfit(why)) => return Err(refused(&kept, &why)),
         }
         let Some((origin, found)) = self.find() else { return Ok(Shown::default()) };
         let token = match found {
             Ok(token) => token,
-            Err(why) => return withheld(format!("{origin} was not shown: {why}")),
+            Err(why) => return no_token(withheld(format!("{origin} was not shown: {why}"))),
         };
         if of_several {
-            return withheld(format!(
-                "the token in {origin} was not shown, because the command names several nodes: give each its own by \
-                 --source-token-file and --destination-token-file, or keep it by `carrack token add {node}`"
-            ));
+            let why = format!("the token in {origin} was not shown, because the command names several nodes");
+            return no_token(withheld(why).for_reason(Reason::TokenOfSeveral));
         }
         if was_pinned {
             return Ok(token.into());
         }
-        withheld(first_meeting(&format!("the token in {origin}")))
+        no_token(first_meeting(&format!("the token in {origin}")))
     }
 
     /// A token where all tools of the field look for one (WLCG Bearer Token Discovery), in its order: where it is, and the token or why

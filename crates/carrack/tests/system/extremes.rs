@@ -254,7 +254,7 @@ impl Fake {
             // So that this one is asked to dial.
             Ask::Listen(_) if scene == Scene::Answer("Dial") => {
                 let message = "no port".to_owned();
-                Tell::Failed(Failure { code: ErrorCode::ConnectFailed, side: Side::Source, message }.into())
+                Tell::Failed(Failure::new(ErrorCode::ConnectFailed, Side::Source, message).into())
             }
             Ask::Listen(_) => {
                 let port = u32::from(self.listener.local_addr().unwrap().port());

@@ -92,7 +92,7 @@ fn a_congestion_control_is_the_kernels_or_is_refused() {
     let name = allowed.split_whitespace().next().unwrap();
     sandbox.ok(["file", &node.at("to"), &node.token(), &format!("--congestion={name}")]);
     let refused = sandbox.run(["file", &node.at("again"), &node.token(), "--congestion=nosuch"]);
-    refused.failed_with(2, &["--congestion nosuch", name]);
+    refused.failed_with(2, &["congestion control nosuch", "--congestion", name]);
     assert!(!sandbox.path("root/again").exists());
     sandbox.run(["file", &node.at("again"), "--congestion=../x"]).failed_with(2, &["congestion control"]);
 }

@@ -91,7 +91,7 @@ fn a_link_that_must_be_and_cannot_be_is_an_error() {
         assert_eq!(ran.code, 10, "{}{}", ran.stdout, ran.stderr);
         let error = &ran.summary()["error"];
         assert_eq!(error["code"], "no-link");
-        let message = error["message"].as_str().unwrap();
+        let message = format!("{} {}", error["message"], error["hints"]);
         for word in [address, "--link", "--ports", "--data-address"] {
             assert!(message.contains(word), "{word} is missing from: {message}");
         }

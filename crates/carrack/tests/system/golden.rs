@@ -13,8 +13,8 @@ use crate::support::node::Node;
 use crate::support::{Ran, Sandbox, golden, program, ran};
 
 /// The sandbox of one transcript, with `carrack` on the PATH.
-struct Stage {
-    sandbox: Sandbox,
+pub struct Stage {
+    pub sandbox: Sandbox,
     variables: Vec<(&'static str, String)>,
     words: Words,
 }
@@ -26,7 +26,7 @@ struct Words {
 }
 
 impl Stage {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let sandbox = Sandbox::new();
         std::fs::create_dir(sandbox.path("bin")).unwrap();
         symlink(program(), sandbox.path("bin/carrack")).unwrap();
@@ -35,18 +35,26 @@ impl Stage {
     }
 
     /// A variable that the commands may use; in the transcript its name stands for its value.
-    fn variable(&mut self, name: &'static str, value: String) {
+    pub fn variable(&mut self, name: &'static str, value: String) {
         self.words.pairs.push((value.clone(), name));
         self.variables.push((name, value));
     }
 
     /// A script on the PATH.
-    fn script(&self, name: &str, text: &str) {
+    pub fn script(&self, name: &str, text: &str) {
         let path = self.sandbox.write(format!("bin/{name}"), format!("#!/bin/sh\n{text}\n"));
         std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
     }
 
-    fn run(&self, line: &str) -> Ran {
+    /// What stands for ssh: it says a line on standard error and ends; or it runs the command here, with nothing on the PATH.
+    pub fn ssh_scripts(&self) {
+        self.script("says", "echo \"$WORDS\" >&2; exit 255");
+        self.script("here", "for last; do :; done; PATH=/usr/bin:/bin exec sh -c \"$last\"");
+        self.script("waits", "exec sleep 1000");
+        self.script("refuses", "echo This account is for file transfers only.; exit 1");
+    }
+
+    pub fn run(&self, line: &str) -> Ran {
         let path = format!("{}:{}", self.sandbox.path("bin").display(), std::env::var("PATH").unwrap_or_default());
         let mut shell = Command::new("sh");
         shell
@@ -130,7 +138,7 @@ fn object(line: &str) -> String {
     line
 }
 
-fn with_node(stage: &mut Stage, name: &'static str, root: &str, more: &[&str]) -> Node {
+pub fn with_node(stage: &mut Stage, name: &'static str, root: &str, more: &[&str]) -> Node {
     let node = Node::start(&stage.sandbox, root, more);
     stage.words.pairs.push((node.fingerprint.trim_start_matches("#sha256:").to_owned(), "FINGERPRINT"));
     stage.variable(name, node.address.clone());
@@ -184,11 +192,7 @@ fn golden_node_messages() {
 #[test]
 fn golden_ssh_messages() {
     let stage = Stage::new();
-    // What stands for ssh: it says a line on standard error and ends; or it runs the command here, with nothing on the PATH.
-    stage.script("says", "echo \"$WORDS\" >&2; exit 255");
-    stage.script("here", "for last; do :; done; PATH=/usr/bin:/bin exec sh -c \"$last\"");
-    stage.script("waits", "exec sleep 1000");
-    stage.script("refuses", "echo This account is for file transfers only.; exit 1");
+    stage.ssh_scripts();
     stage.transcript("messages/ssh.txt");
 }
 

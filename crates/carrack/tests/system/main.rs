@@ -19,6 +19,7 @@ mod firewall;
 mod golden;
 mod growth;
 mod held_back;
+mod hints;
 mod identity;
 mod kill;
 mod limits;

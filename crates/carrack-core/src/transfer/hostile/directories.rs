@@ -27,8 +27,7 @@ fn said(version: Version, count: usize) -> Vec<PeerMessage> {
     receiver.handle_message(PeerMessage::Directories(Vec::new())).unwrap();
     receiver.handle_message(PeerMessage::Finish).unwrap();
     let message = "w".repeat(limits::ERROR_TEXT_BYTES);
-    let failed =
-        |number: usize| (format!("d/{number}").into_bytes(), Failure { message: message.clone(), ..failure() });
+    let failed = |number: usize| (format!("d/{number}").into_bytes(), Failure { why: message.clone(), ..failure() });
     receiver.handle_directories_applied((0..count).map(failed).collect());
     receiver.handle_synced(true);
     let actions = std::iter::from_fn(|| receiver.poll_action());
@@ -105,7 +104,7 @@ fn to_a_program_of_a_version_before_as_many_are_told_as_fit_and_the_others_count
     assert!(failures.len() > limits::FAILURES_TOLD, "{}", failures.len());
     assert!(messages[0].encode().len() <= limits::MESSAGE_BYTES);
     let more = format!("of {} more directories", 3000 - failures.len());
-    assert!(failures.last().is_some_and(|last| last.1.message.contains(&more)));
+    assert!(failures.last().is_some_and(|last| last.1.message().contains(&more)));
 }
 
 #[test]

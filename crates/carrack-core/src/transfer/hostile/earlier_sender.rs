@@ -271,7 +271,7 @@ fn a_bundled_item_comes_again_a_few_times_only() {
 #[test]
 fn a_changed_source_is_looked_at_again() {
     let now = Instant::now();
-    let changed = Failure { code: ErrorCode::SourceChanged, side: Side::Source, message: "changed".into() };
+    let changed = Failure::new(ErrorCode::SourceChanged, Side::Source, "changed");
     let mut sender = sender_with(options_v2(BLOCK), now, Some(LARGE));
     accept(&mut sender, now);
     assert_eq!(next_block(&mut sender, now, 0), 0);

@@ -296,7 +296,7 @@ fn failures_of_a_whole_bundle_fit_into_one_message() {
         assert!(receiver.handle_bundle(0, 1, 10));
         let fail = |index: u32| {
             let message = texts[usize::from(index > limits::BUNDLE_ITEMS / 2)].to_owned();
-            let failure = Failure { code: ErrorCode::NoSpace, side: Side::Destination, message };
+            let failure = Failure::new(ErrorCode::NoSpace, Side::Destination, message);
             (index, if index.is_multiple_of(2) { ItemResult::Failed(failure) } else { ItemResult::Again(failure) })
         };
         receiver.handle_committed(1, (0..limits::BUNDLE_ITEMS).map(fail).collect());
@@ -311,8 +311,8 @@ fn failures_of_a_whole_bundle_fit_into_one_message() {
         for (index, result) in exceptions {
             let ItemResult::Failed(failure) = result else { panic!("{result:?}") };
             let text = texts[usize::from(index > limits::BUNDLE_ITEMS / 2)];
-            let cut = failure.message.strip_suffix('…').is_some_and(|start| start.len() > 100);
-            assert!(failure.message == text || (text == long && cut), "{}", failure.message);
+            let cut = failure.message().strip_suffix('…').is_some_and(|start| start.len() > 100);
+            assert!(failure.message() == text || (text == long && cut), "{}", failure.message());
         }
     }
 }

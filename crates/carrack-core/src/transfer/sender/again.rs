@@ -77,7 +77,7 @@ impl Sender {
             Ok(found) if found.kind == before.kind => self.take_renewed(now, before, attempt, found),
             Ok(_) => {
                 let message = "is something else than when it was listed".to_string();
-                self.fail_renewed(before, Failure { code: ErrorCode::SourceChanged, side: Side::Source, message });
+                self.fail_renewed(before, Failure::new(ErrorCode::SourceChanged, Side::Source, message));
             }
             Err(failure) => self.fail_renewed(before, failure),
         }

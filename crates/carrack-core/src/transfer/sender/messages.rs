@@ -149,7 +149,7 @@ impl Sender {
             self.requeue(unit);
         } else {
             let message = format!("the block at offset {offset} {why}, and cannot be sent again");
-            self.abandon(number, Failure { code: ErrorCode::DigestMismatch, side: Side::Link, message });
+            self.abandon(number, Failure::new(ErrorCode::DigestMismatch, Side::Link, message));
         }
         Ok(())
     }

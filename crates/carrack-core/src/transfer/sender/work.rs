@@ -156,7 +156,7 @@ impl Sender {
             return;
         };
         if let Some(wrong) = item.read(offset, length, end) {
-            let failure = Failure { code: ErrorCode::Internal, side: Side::Source, message: wrong.into() };
+            let failure = Failure::new(ErrorCode::Internal, Side::Source, wrong);
             return self.abandon(number, failure);
         }
         if item.size.is_some() {
@@ -302,7 +302,7 @@ impl Sender {
                 };
                 if item.once() {
                     let message = "the data connection was lost, and this source cannot be read again".to_string();
-                    self.abandon(number, Failure { code: ErrorCode::ConnectionLost, side: Side::Link, message });
+                    self.abandon(number, Failure::new(ErrorCode::ConnectionLost, Side::Link, message));
                 } else if item.requeue(offset) {
                     self.make_sendable(number);
                 }

@@ -91,15 +91,15 @@ impl Content {
 }
 
 fn lost() -> Failure {
-    Failure { code: ErrorCode::ConnectionLost, side: Side::Link, message: "reset".into() }
+    Failure::new(ErrorCode::ConnectionLost, Side::Link, "reset")
 }
 
 fn unread() -> Failure {
-    Failure { code: ErrorCode::SourceVanished, side: Side::Source, message: "gone".into() }
+    Failure::new(ErrorCode::SourceVanished, Side::Source, "gone")
 }
 
 fn changing() -> Failure {
-    Failure { code: ErrorCode::SourceChanged, side: Side::Source, message: "changed".into() }
+    Failure::new(ErrorCode::SourceChanged, Side::Source, "changed")
 }
 
 impl Stream {
@@ -589,7 +589,7 @@ impl World {
     fn block_written(&mut self, stream: u16, item: u64, offset: u64, length: u32, came: (Option<u64>, bool)) {
         let (content, hole) = came;
         if self.rng.chance(self.plan.write_failure) && self.rng.chance(300) {
-            let failure = Failure { code: ErrorCode::NoSpace, side: Side::Destination, message: "full".into() };
+            let failure = Failure::new(ErrorCode::NoSpace, Side::Destination, "full");
             self.forget_right(item);
             return self.receiver.handle_write_failed(stream, item, failure);
         }
@@ -628,7 +628,7 @@ impl World {
 
     /// What the receiver made of a bundle's entry before it had its name.
     pub fn entry_result(&mut self, entry: &Entry) -> ItemResult {
-        let failure = Failure { code: ErrorCode::PermissionDenied, side: Side::Destination, message: "refused".into() };
+        let failure = Failure::new(ErrorCode::PermissionDenied, Side::Destination, "refused");
         match entry.content {
             None => ItemResult::Dropped,
             Some(_) if entry.altered => ItemResult::Mismatch,

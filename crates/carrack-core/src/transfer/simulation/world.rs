@@ -128,7 +128,7 @@ pub struct World {
 }
 
 pub fn failure(code: ErrorCode) -> Failure {
-    Failure { code, side: Side::Destination, message: "as planned".into() }
+    Failure::new(code, Side::Destination, "as planned")
 }
 
 impl World {
@@ -363,7 +363,7 @@ impl World {
                 continue;
             }
             if self.rng.chance(self.plan.read_failure) && item.scanned.kind != ItemKind::Special {
-                let vanished = Failure { code: ErrorCode::SourceVanished, side: Side::Source, message: "gone".into() };
+                let vanished = Failure::new(ErrorCode::SourceVanished, Side::Source, "gone");
                 self.sender.handle_scan_failure(&item.scanned, vanished);
             } else {
                 let found = self.source.scanned(self.scanned - 1, self.second());
@@ -494,7 +494,7 @@ impl World {
     fn rescan(&mut self, before: &ScannedItem, attempt: u32) {
         let number = self.source.number(before);
         let item = &self.source.items[number];
-        let vanished = Failure { code: ErrorCode::SourceVanished, side: Side::Source, message: "gone".into() };
+        let vanished = Failure::new(ErrorCode::SourceVanished, Side::Source, "gone");
         let found = if item.gone { Err(vanished) } else { Ok(self.source.scanned(number, self.second())) };
         let now = self.now();
         self.sender.handle_rescanned(now, before, attempt, found);
@@ -529,7 +529,7 @@ impl World {
         // Where times tell, they alone do.
         let opened = self.opened.remove(&number);
         let changed = opened.map_or(now.version != version, |(_, stat)| now.stat() != stat);
-        let failure = Failure { code: ErrorCode::SourceChanged, side: Side::Source, message: "changed".into() };
+        let failure = Failure::new(ErrorCode::SourceChanged, Side::Source, "changed");
         self.sender.handle_source_checked(number, if changed { Err(failure) } else { Ok(second) });
     }
 

@@ -419,7 +419,7 @@ impl From<ItemReport> for raw::Item {
 
 impl From<raw::Item> for ItemReport {
     fn from(item: raw::Item) -> Self {
-        let unexplained = Failure { code: ErrorCode::Other, side: Side::Link, message: "no reason was given".into() };
+        let unexplained = Failure::new(ErrorCode::Other, Side::Link, "no reason was given");
         Self {
             path: item.path,
             kind: ItemKind::from_number(item.kind).unwrap_or(ItemKind::File),

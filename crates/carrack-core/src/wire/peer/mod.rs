@@ -430,7 +430,7 @@ fn result_from_raw(result: raw::ItemResult) -> Result<(u32, ItemResult), Protoco
 }
 
 fn unexplained() -> Failure {
-    Failure { code: ErrorCode::Other, side: Side::Destination, message: "the peer gave no reason".into() }
+    Failure::new(ErrorCode::Other, Side::Destination, "the peer gave no reason")
 }
 
 #[cfg(test)]
@@ -445,8 +445,7 @@ mod tests {
 
     #[test]
     fn messages_come_back() {
-        let failure =
-            Failure { code: ErrorCode::NoSpace, side: Side::Destination, message: "a/b: write: no space".into() };
+        let failure = Failure::new(ErrorCode::NoSpace, Side::Destination, "a/b: write: no space");
         let digest = BlockDigest { main: [5; 32], adler32: 0x0102_0304, crc32c: u32::MAX };
         let all = Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 };
         let messages = [

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use carrack_core::path::{display_bytes, join, split_name};
-use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::path::{join, split_name};
+use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::wire::control::Remove;
 use carrack_sys::dir::{Dir, Kind, Links};
 
@@ -19,9 +19,8 @@ pub type Stuck<'a> = &'a mut dyn FnMut(Vec<u8>, Failure) -> Result<(), Failure>;
 /// # Errors
 /// Of what was named itself, and of those who asked for one answer, the first of what is below it; those of `stuck`, which end it.
 pub fn remove(place: &Place, remove: &Remove, stuck: Stuck<'_>) -> Result<u64, Failure> {
-    let fail = |what: &str, error: &io::Error| {
-        io_failure(Side::Destination, format!("{}: {what}", display_bytes(&remove.path)), error)
-    };
+    let fail =
+        |what: &'static str, error: &io::Error| io_failure(Side::Destination, what, error).at_path(&remove.path[..]);
     let (parent, name) = place.parent(&remove.path).map_err(|error| fail("remove", &error))?;
     let stat = parent.stat_at(&name).map_err(|error| fail("remove", &error))?;
     if stat.kind != Kind::Dir {
@@ -29,21 +28,21 @@ pub fn remove(place: &Place, remove: &Remove, stuck: Stuck<'_>) -> Result<u64, F
         return Ok(1);
     }
     if !remove.recursive {
-        let message = format!("{}: is a directory: remove it with everything below by -r", display_bytes(&remove.path));
-        return Err(failure(ErrorCode::IsADirectory, Side::Destination, message));
+        let refused = failure(ErrorCode::IsADirectory, Side::Destination, "is a directory");
+        return Err(refused.at_path(&remove.path[..]).for_reason(Reason::DirectoryToRemove));
     }
     let top = parent.open_dir(&name, Links::Refuse).map_err(|error| fail("open", &error))?;
     let mut emptying = Emptying { top: &top, waiting: Vec::new(), removed: 0, left: 0, first: None, stuck: None };
     emptying.stuck = remove.go_on.then_some(stuck);
     emptying.run()?;
     let (removed, left) = (emptying.removed, emptying.left);
-    if let Some((path, mut first)) = emptying.first {
-        first.message = format!("{}: {}", display_bytes(&join(&remove.path, &path)), first.message);
-        if left > 1 {
-            first.message =
-                format!("{}; of what is below, {left} could not be removed and {removed} were", first.message);
+    if let Some((path, first)) = emptying.first {
+        let first = first.at_path(join(&remove.path, &path));
+        if left == 1 {
+            return Err(first);
         }
-        return Err(first);
+        let why = format!("of what is below, {left} could not be removed and {removed} were; the first of those");
+        return Err(failure(first.code, first.side, why).at_path(&remove.path[..]).caused_by(first));
     }
     if left > 0 {
         return Ok(removed);
@@ -115,7 +114,7 @@ impl Emptying<'_, '_> {
         }
     }
 
-    fn went(&mut self, path: Vec<u8>, what: &str, result: io::Result<()>) -> Result<(), Failure> {
+    fn went(&mut self, path: Vec<u8>, what: &'static str, result: io::Result<()>) -> Result<(), Failure> {
         match result {
             Ok(()) => {
                 self.removed += 1;
@@ -125,7 +124,7 @@ impl Emptying<'_, '_> {
         }
     }
 
-    fn cannot(&mut self, path: Vec<u8>, what: &str, error: &io::Error) -> Result<(), Failure> {
+    fn cannot(&mut self, path: Vec<u8>, what: &'static str, error: &io::Error) -> Result<(), Failure> {
         if error.kind() == io::ErrorKind::NotFound {
             // Somebody else was quicker.
             return Ok(());

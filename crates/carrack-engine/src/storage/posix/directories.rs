@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use carrack_core::path::{display_bytes, split_name};
-use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::wire::peer::DirectoryAttributes;
 use carrack_sys::dir::{Dir, Kind, Links, Stat};
 use carrack_sys::errno::ESTALE;
@@ -186,7 +186,7 @@ impl Directories {
     pub fn within<T>(
         &self,
         path: &[u8],
-        what: &str,
+        what: &'static str,
         mut work: impl FnMut(&OpenDir) -> io::Result<T>,
     ) -> Result<T, Failure> {
         let directory = self.get(path)?;
@@ -250,8 +250,7 @@ impl Directories {
     }
 
     fn enter_below(&self, parent: &OpenDir, path: &[u8]) -> Result<OpenDir, Failure> {
-        let fail =
-            |error: io::Error| io_failure(Side::Destination, format!("directory {}", display_bytes(path)), &error);
+        let fail = |error: io::Error| io_failure(Side::Destination, "enter the directory", &error).at_path(path);
         let next = patiently(|| self.enter(&parent.dir, path)).map_err(fail)?;
         // Not only of one that has just been made: whoever made it may have been cut off before its name was synced.
         if self.sync_names || parent.file_system.syncs_alone() {
@@ -466,22 +465,15 @@ fn key(path: &[u8]) -> [u8; 16] {
 }
 
 fn exchanged(path: &[u8]) -> Failure {
-    let message = format!(
-        "directory {}: another one bears its name than the one that this copy has made or found: it was renamed or exchanged meanwhile",
-        display_bytes(path)
-    );
-    failure(ErrorCode::NotFound, Side::Destination, message)
+    let why = "another directory bears the name of the one that this copy has made or found: it was renamed or exchanged meanwhile";
+    failure(ErrorCode::NotFound, Side::Destination, why).at_path(path)
 }
 
 /// Two names of one copy are one name at the destination.
 pub fn twin(path: &[u8], first: &[u8]) -> Failure {
-    let message = format!(
-        "{} is at the destination the same name as {}, which this copy has put there: rename one, or copy to a file system that tells \
-         them apart",
-        display_bytes(path),
-        display_bytes(first)
-    );
-    failure(ErrorCode::AlreadyExists, Side::Destination, message)
+    let message =
+        format!("is at the destination the same name as {}, which this copy has put there", display_bytes(first));
+    failure(ErrorCode::AlreadyExists, Side::Destination, message).at_path(path).for_reason(Reason::TwinNames)
 }
 
 /// A handle that the server of a network file system no longer knows.

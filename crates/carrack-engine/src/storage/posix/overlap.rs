@@ -8,7 +8,7 @@ use std::io;
 
 use carrack_core::attributes::Attributes;
 use carrack_core::path::{display_bytes, join, split_name};
-use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
+use carrack_core::report::{ErrorCode, Failure, ItemKind, Reason, Side};
 use carrack_core::selection::{Selected, Selection, place};
 use carrack_sys::dir::{Dir, Kind, Links, Stat};
 
@@ -160,11 +160,10 @@ fn typed(root: &SourceRoot, path: &[u8]) -> String {
 fn conflict(second: (&SourceRoot, &[u8]), first: (&SourceRoot, &[u8]), target: &[u8]) -> Failure {
     let (second, first) = (typed(second.0, second.1), typed(first.0, first.1));
     let message = format!(
-        "{second} and {first} would both become {}, and only the first source's is copied: rename one, or copy to different \
-         directories",
+        "{second} and {first} would both become {}, and only the first source's is copied",
         display_bytes(target)
     );
-    failure(ErrorCode::AlreadyExists, Side::Source, message)
+    failure(ErrorCode::AlreadyExists, Side::Source, message).for_reason(Reason::SameNames)
 }
 
 #[cfg(test)]
@@ -210,7 +209,7 @@ mod tests {
             walk(number as u32, root, selection, Freshness::Cached, &mut |found| {
                 if let Found::Failure(item, why) = overlaps.check(found) {
                     assert_eq!(why.code, ErrorCode::AlreadyExists, "{why:?}");
-                    let first = why.message.split(' ').nth(2).unwrap().to_string();
+                    let first = why.message().split(' ').nth(2).unwrap().to_string();
                     refused.push((item.root, String::from_utf8(item.path).unwrap(), first));
                 }
                 true

@@ -358,7 +358,7 @@ impl PartFile {
         block_length(index, self.entry.source.size, self.block_bytes)
     }
 
-    fn fail(what: &str) -> impl Fn(io::Error) -> Failure {
+    fn fail(what: &'static str) -> impl Fn(io::Error) -> Failure {
         move |error| io_failure(Side::Destination, what, &error)
     }
 
@@ -397,7 +397,7 @@ impl PartFile {
     }
 
     fn write_failure(offset: u64) -> impl Fn(io::Error) -> Failure {
-        move |error| io_failure(Side::Destination, format!("write at {offset}"), &error)
+        move |error| io_failure(Side::Destination, "write", &error).at_offset(offset)
     }
 
     /// A range has been written whole.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use carrack_core::attributes::{Attributes, Time};
-use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{Origin, SourceSpec};
@@ -22,7 +22,7 @@ use super::past_cache::ReadAhead;
 use super::place::Place;
 use super::settle::{SourceClocks, settle};
 use super::times::time_of;
-use crate::error::{failure, io_failure};
+use crate::error::{failure, io_failure, system_failure};
 use crate::standard::Standard;
 use crate::storage::synthetic;
 
@@ -66,7 +66,7 @@ impl SourceRoot {
             Origin::Zeros(size) => (RootKind::Zero(*size), &[][..]),
             Origin::Random(size) => (RootKind::Random(*size), &[][..]),
             Origin::Path(path) => {
-                let named = |error| io_failure(Side::Source, carrack_core::path::display_bytes(path), &error);
+                let named = |error: io::Error| system_failure(Side::Source, &error).at_path(&path[..]);
                 let stat = place.stat(path).map_err(named)?;
                 let kind = match stat.kind {
                     Kind::Dir => RootKind::Directory(Arc::new(place.dir(path).map_err(named)?)),
@@ -137,7 +137,8 @@ impl SourceRoot {
         let stat = dir::stat_file(&file).map_err(|error| io_failure(Side::Source, "stat", &error))?;
         let ground = Some((self.grounds.of(stat.device, &file), now));
         if stat.kind != Kind::File {
-            return Err(failure(ErrorCode::SourceChanged, Side::Source, "is no longer a regular file"));
+            let replaced = failure(ErrorCode::SourceChanged, Side::Source, "is no longer a regular file");
+            return Err(replaced.for_reason(Reason::SourceReplaced));
         }
         // It was opened so that a FIFO in its place could not hang us; it is a file, and files are read waiting.
         file::clear_nonblock(&file).map_err(|error| io_failure(Side::Source, "open", &error))?;
@@ -185,8 +186,8 @@ impl OpenSource {
         let Content::File(file) = &self.content else { return Ok(self) };
         let found = settle(clocks, file, rest).map_err(|error| io_failure(Side::Source, "stat", &error))?;
         self.stat = Some(found.ok_or_else(|| {
-            let message = "is written to all the time; run the same command again when it rests";
-            failure(ErrorCode::SourceChanged, Side::Source, message)
+            let why = "is written to all the time";
+            failure(ErrorCode::SourceChanged, Side::Source, why).for_reason(Reason::SourceBusy)
         })?);
         Ok(self)
     }
@@ -261,7 +262,7 @@ impl OpenSource {
         match &self.content {
             Content::File(file) => {
                 let read = file::read_full_at(file, out, offset)
-                    .map_err(|error| io_failure(Side::Source, format!("read at {offset}"), &error))?;
+                    .map_err(|error| io_failure(Side::Source, "read", &error).at_offset(offset))?;
                 if read < out.len() {
                     return Err(self.ends_early(file, offset + read as u64));
                 }
@@ -297,7 +298,7 @@ impl OpenSource {
             return Ok(size);
         }
         if said > most {
-            let message = format!("grew to {said} bytes after it was listed; run the same command again");
+            let message = format!("grew to {said} bytes after it was listed");
             return Err(failure(ErrorCode::SourceChanged, Side::Source, message));
         }
         // A file that says 0 is empty or virtual; one that says more is read in one call.
@@ -306,7 +307,7 @@ impl OpenSource {
         loop {
             out.resize(start + read + room, 0);
             let got = file::read_at(file, &mut out[start + read..], read as u64)
-                .map_err(|error| io_failure(Side::Source, format!("read at {read}"), &error))?;
+                .map_err(|error| io_failure(Side::Source, "read", &error).at_offset(read as u64))?;
             read += got;
             // A short read of a regular file is its end when what was said is there.
             if got == 0 || (said > 0 && read == said) {
@@ -330,11 +331,8 @@ impl OpenSource {
     fn ends_early(&self, file: &File, end: u64) -> Failure {
         let said = self.stat.map_or(0, |stat| stat.size);
         if dir::stat_file(file).is_ok_and(|now| now.size == said) {
-            let message = format!(
-                "ends at {end} and says that it has {said} bytes; what does not know its own size is copied as a pipe: \
-                 carrack - DST <FILE"
-            );
-            return failure(ErrorCode::InputOutput, Side::Source, message);
+            let message = format!("ends at {end} and says that it has {said} bytes: it does not know its own size");
+            return failure(ErrorCode::InputOutput, Side::Source, message).for_reason(Reason::SizeUnknown);
         }
         let message = format!("ends at {end}, earlier than when it was opened: it was truncated while it was copied");
         failure(ErrorCode::SourceChanged, Side::Source, message)
@@ -345,11 +343,9 @@ impl OpenSource {
         let said = self.stat.map_or(0, |stat| stat.size);
         match dir::stat_file(file) {
             Ok(now) if now.size == said => {
-                let message = format!(
-                    "says that it has {said} bytes and has {read} and more; what does not know its own size is copied as a pipe: \
-                     carrack - DST <FILE"
-                );
-                failure(ErrorCode::Unsupported, Side::Source, message)
+                let message =
+                    format!("says that it has {said} bytes and has {read} and more: it does not know its own size");
+                failure(ErrorCode::Unsupported, Side::Source, message).for_reason(Reason::SizeUnknown)
             }
             Ok(now) => changed("while it was copied", said, now.size),
             Err(error) => io_failure(Side::Source, "stat", &error),
@@ -362,7 +358,7 @@ impl OpenSource {
     /// # Errors
     /// Those of reading.
     pub fn read_next(&self, offset: u64, out: &mut [u8], is_over: &dyn Fn() -> bool) -> Result<(usize, bool), Failure> {
-        let fail = |error: io::Error| io_failure(Side::Source, format!("read at {offset}"), &error);
+        let fail = |error: io::Error| io_failure(Side::Source, "read", &error).at_offset(offset);
         let (filled, more) = match &self.content {
             Content::Stdin(sequential) => {
                 let mut sequential = sequential.lock().unwrap_or_else(PoisonError::into_inner);
@@ -438,15 +434,12 @@ impl Drop for Reading<'_> {
 
 /// A source that is not what it was.
 fn changed(when: &str, before: u64, now: u64) -> Failure {
-    let message = match before.cmp(&now) {
-        Ordering::Less => format!(
-            "grew {when}, from {before} to {now} bytes; run the same command again, or with --allow-growing to copy what it has \
-             when it is listed"
-        ),
-        Ordering::Equal => format!("changed {when}; run the same command again"),
-        Ordering::Greater => format!("was truncated {when}, from {before} to {now} bytes; run the same command again"),
-    };
-    failure(ErrorCode::SourceChanged, Side::Source, message)
+    let changed = |why| failure(ErrorCode::SourceChanged, Side::Source, why);
+    match before.cmp(&now) {
+        Ordering::Less => changed(format!("grew {when}, from {before} to {now} bytes")).for_reason(Reason::SourceGrew),
+        Ordering::Equal => changed(format!("changed {when}")),
+        Ordering::Greater => changed(format!("was truncated {when}, from {before} to {now} bytes")),
+    }
 }
 
 fn read_full(input: &mut impl Read, out: &mut [u8]) -> io::Result<usize> {
@@ -640,7 +633,7 @@ mod tests {
         if Path::new(shorter).exists() {
             let failure = read(shorter).unwrap_err();
             assert_eq!(failure.code, ErrorCode::InputOutput, "{failure:?}");
-            assert!(failure.message.contains("says that it has 4096 bytes"), "{failure:?}");
+            assert!(failure.message().contains("says that it has 4096 bytes"), "{failure:?}");
         }
     }
 }

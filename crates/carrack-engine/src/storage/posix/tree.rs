@@ -662,7 +662,7 @@ fn check_space(dir: &Dir, size: u64) -> Result<(), Failure> {
         return Ok(());
     }
     let message = format!(
-        "the file needs {size} bytes and the file system has {} left: {} too few; free some and run the same command again",
+        "the file needs {size} bytes and the file system has {} left: {} too few",
         space.bytes_available,
         size - space.bytes_available
     );

@@ -9,7 +9,7 @@ use std::io;
 use carrack_core::attributes::Attributes;
 use carrack_core::limits;
 use carrack_core::path::join;
-use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
+use carrack_core::report::{ErrorCode, Failure, ItemKind, Reason, Side};
 use carrack_core::selection::{Selected, Selection, place};
 use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_sys::dir::{Dir, Entry, Kind, Links, Stat};
@@ -168,7 +168,9 @@ pub fn missing<'a>(roots: &'a [SourceRoot], selection: &'a Selection) -> impl It
             file: None,
             fingerprint: None,
         };
-        Some(Found::Failure(item, failure(ErrorCode::NotFound, Side::Source, "is not there (--files-from names it)")))
+        let why = "is not there, and was selected";
+        let absent = failure(ErrorCode::NotFound, Side::Source, why).for_reason(Reason::SelectedAbsent);
+        Some(Found::Failure(item, absent))
     })
 }
 

@@ -869,7 +869,7 @@ fn two_names_that_are_one_there_are_a_conflict_and_the_first_stays() {
     std::fs::hard_link(path("d/a"), path("d/A")).unwrap();
     let conflict = late.publish().unwrap_err();
     assert_eq!(conflict.code, ErrorCode::AlreadyExists);
-    assert!(conflict.message.contains("d/A") && conflict.message.contains("d/a,"), "{conflict:?}");
+    assert!(conflict.message().contains("d/A") && conflict.message().contains("d/a,"), "{conflict:?}");
     let early = tree.write_small(&small("d/A", b"third"), Existing::Keep, b"third");
     assert_eq!(early.err().map(|failure| failure.code), Some(ErrorCode::AlreadyExists), "not kept: it is another item");
     assert_eq!(std::fs::read(path("d/a")).unwrap(), b"first");

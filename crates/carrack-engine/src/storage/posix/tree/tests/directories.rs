@@ -38,7 +38,7 @@ fn a_directory_exchanged_for_another_gets_neither_its_mode_nor_its_time() {
         let failures = tree.apply_directories(&[attributes("shared/d", 0o755), attributes("shared", 0o755)]);
         assert_eq!(failures.len(), 1, "{failures:?}");
         assert_eq!((failures[0].0.as_slice(), failures[0].1.code), (&b"shared/d"[..], ErrorCode::NotFound));
-        assert!(failures[0].1.message.contains("shared/d"), "{failures:?}");
+        assert!(failures[0].1.message().contains("shared/d"), "{failures:?}");
         let metadata = path("dst/shared/d").metadata().unwrap();
         assert_eq!((metadata.mode() & 0o7777, metadata.mtime() == 700), (0o700, false));
         assert_eq!(path("dst/shared").metadata().unwrap().mtime(), 700);

@@ -1,0 +1,96 @@
+//! What a person at a terminal can try about a failure: from its code and its reason, never from its text. Another front end has
+//! another table, in the words of its place.
+
+use carrack_core::report::{ErrorCode, Failure, Reason};
+
+/// What to try: half a sentence, or one that begins with a capital letter; `None` where nothing helps, or an older peer has said it already.
+pub fn of(failure: &Failure) -> Option<&'static str> {
+    let source = failure.source.as_deref();
+    match (failure.reason, source) {
+        (Some(reason), _) => of_reason(reason),
+        // One that only adds words to another: the other's situation is known better.
+        (None, Some(source)) if source.code == failure.code => of(source),
+        (None, Some(source)) => of_code(failure.code).or_else(|| of(source)),
+        (None, None) => of_code(failure.code),
+    }
+}
+
+/// What to try where the code alone says enough.
+pub fn of_code(code: ErrorCode) -> Option<&'static str> {
+    Some(match code {
+        ErrorCode::ResourceLimit => "raise the limit of open files or memory, or lower --streams",
+        ErrorCode::NoSpace => "free some space or inodes there and run the same command again",
+        ErrorCode::QuotaExceeded => "free some space or raise the quota and run the same command again",
+        ErrorCode::SourceChanged => "run the same command again",
+        ErrorCode::VersionMismatch => "update the older one",
+        ErrorCode::Busy => "try again later",
+        ErrorCode::Interrupted | ErrorCode::Terminated => "run the same command again to copy what is missing",
+        ErrorCode::DeadlinePassed => "--deadline is over: run the same command again to go on from here",
+        ErrorCode::Internal => "please report it; trying again may help",
+        _ => return None,
+    })
+}
+
+/// What to try in a situation.
+pub fn of_reason(reason: Reason) -> Option<&'static str> {
+    Some(match reason {
+        // What to try stands in its text.
+        Reason::OlderPeer => return None,
+        // Whoever put it there knows why.
+        Reason::SourceReplaced => return None,
+        Reason::SourceBusy => "run the same command again when nothing writes to it",
+        Reason::SourceGrew => {
+            "run the same command again, or with --allow-growing to copy what it has when it is listed"
+        }
+        Reason::SizeUnknown => "copy it as a pipe: carrack - DST <FILE",
+        Reason::SelectedAbsent => "--files-from names it",
+        Reason::SelectedUnplanned => {
+            "the paths of --files-from are relative to the destination, as the report names them"
+        }
+        Reason::SameNames => "rename one, or copy to different directories",
+        Reason::TwinNames => "rename one, or copy to a file system that tells them apart",
+        Reason::OtherFileSystem => "copy, then remove the source",
+        Reason::DirectoryToRemove => "remove it with everything below by -r",
+        Reason::CongestionRefused => "name another by --congestion",
+        Reason::AnswerTooLong => "ask for less at once",
+        Reason::TokenMissing | Reason::TokenWrong => {
+            "name the file with the node's token by --token-file, or keep it by `carrack token add`"
+        }
+        Reason::TokenOfSeveral => {
+            "give each node its own by --source-token-file and --destination-token-file, or keep it by `carrack token add`"
+        }
+        Reason::FirstMeeting => {
+            "compare the key in the note above with what the node's administrator says, and run the command again; or type it behind \
+             the address (#sha256:...)"
+        }
+        Reason::KnownNodesUnusable => "mend or remove the file, or type the key behind the address (#sha256:...)",
+        Reason::NodeAnew => {
+            "if the node was set up anew, remove its line from that file and connect again; if not, somebody is in between"
+        }
+        Reason::TypedKeyWrong => "the address names another key: check it with the node's administrator",
+        Reason::NodeUnreached => "Is `carrack serve` running there, and is the port open?",
+        Reason::DialsNoOwnAddress => "whoever runs the node may allow that (--dial-to)",
+        Reason::DialsOnlyAsker => "whoever runs the node may allow more (--dial-to)",
+        Reason::AgentNotSent => "install it there, name it by --remote-path, or leave --no-push out",
+        Reason::AgentNotKept => "install carrack there, or name it by --remote-path",
+        Reason::AgentNotFitting => "install carrack there",
+        Reason::AgentSilent => "If a password or a slow login needs longer, raise --connect-timeout",
+        Reason::AgentEnded => "mend that, serve that host with `carrack serve`, or use another account",
+        Reason::SshRefused => "Not tried again: an ssh to that host by hand must work without it",
+        Reason::SshConfiguration => "Not tried again: mend what it says of its configuration",
+        Reason::SshHostUnknown => "Check the name, or give it a HostName in your ssh configuration",
+        Reason::BadRemotePath => "name another by --remote-path",
+        Reason::NoRemoteShell => "name one by --rsh, or leave it out",
+        Reason::OwnFileUnreadable => "with --no-push nothing is sent",
+        Reason::OwnFileDamaged => "install this carrack again",
+        Reason::LinkNotAllowed => "try --data-address, --ports, or another --link",
+        Reason::NoAddress => "name one by --data-address ADDR",
+        Reason::TooOldToSelect => "update it, or leave --files-from out",
+        Reason::TooOldForGrowing => "update it, or leave --allow-growing out",
+        Reason::TooOldForDurability => "update it, or leave --durable each out",
+        Reason::TooOldForSource => "update it, or leave --verify source out",
+        Reason::TooOldForXxh128 => "update it, or leave --digest xxh128 out",
+        Reason::TooOldForClear => "update it, or leave --encrypt none out",
+        Reason::TooOldForOverlaps => "update it, or copy the sources one after the other",
+    })
+}
