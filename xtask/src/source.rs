@@ -39,6 +39,13 @@ impl Source {
         numbered.filter(|&(line, _)| !self.is_test(line))
     }
 
+    /// The lines with nothing but their literals, numbered from 1; of tests none.
+    pub fn product_literals(&self) -> Vec<(usize, String)> {
+        let literals = only(&self.text, |part| part == Part::Literal);
+        let numbered = literals.lines().enumerate().map(|(index, line)| (index + 1, line.to_owned()));
+        numbered.filter(|&(line, _)| !self.is_test(line)).collect()
+    }
+
     /// Paths, within this file's module, of the functions under `#[test]`.
     pub fn tests(&self) -> Vec<String> {
         let modules = self.module_bodies();
@@ -211,23 +218,32 @@ fn line_of(code: &str, at: usize) -> usize {
 
 /// `text` with each character of a comment or a literal turned into a space, lines kept.
 fn code_only(text: &str) -> String {
+    only(text, |part| part == Part::Code)
+}
+
+/// What a character of a source belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Code,
+    Comment,
+    Literal,
+}
+
+/// `text` with each character of any other part turned into a space, lines kept.
+fn only(text: &str, keeps: impl Fn(Part) -> bool) -> String {
     let chars: Vec<char> = text.chars().collect();
-    let mut code = String::with_capacity(text.len());
+    let mut kept = String::with_capacity(text.len());
     let mut at = 0;
     while at < chars.len() {
-        match blank_end(&chars, at) {
-            Some(end) => {
-                let end = end.min(chars.len());
-                code.extend(chars[at..end].iter().map(|&c| if c == '\n' { '\n' } else { ' ' }));
-                at = end;
-            }
-            None => {
-                code.push(chars[at]);
-                at += 1;
-            }
-        }
+        let (part, end) = match blank_end(&chars, at) {
+            Some(end) if chars[at] == '/' => (Part::Comment, end.min(chars.len())),
+            Some(end) => (Part::Literal, end.min(chars.len())),
+            None => (Part::Code, at + 1),
+        };
+        kept.extend(chars[at..end].iter().map(|&c| if c == '\n' || keeps(part) { c } else { ' ' }));
+        at = end;
     }
-    code
+    kept
 }
 
 /// The end of the comment or literal that starts at `at`, if one does.

@@ -25,9 +25,15 @@ const BANNED_WORDS: &[&str] =
 /// Paths of one developer's machine.
 const BANNED_PATHS: &[&str] = &[concat!("../", "shared"), concat!("/wo", "rk/")];
 
+/// Where nothing may name a flag: what these say is shown by a terminal, a page, a log, each in its own words.
+const WITHOUT_FLAGS: &[&str] = &["crates/carrack-core/src/", "crates/carrack-engine/src/"];
+/// The line of shell that starts an agent: a command line itself.
+const COMMAND_LINE: &str = "crates/carrack-engine/src/control/bootstrap.rs";
+
 pub fn check(root: &Path) -> Result<Vec<Finding>, String> {
     let sources = source::read_all(root, &["crates", "xtask", "fuzz"])?;
     let mut findings: Vec<Finding> = sources.iter().flat_map(rust).collect();
+    findings.extend(sources.iter().flat_map(flags));
     findings.extend(faults::check(&source::read(&root.join(faults::TABLE))?, &faults::names(&sources)));
     for path in source::files(root)? {
         let name = source::relative(root, &path);
@@ -72,6 +78,21 @@ fn rust(source: &Source) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Flags of the command line in the literals of a crate that knows none.
+fn flags(source: &Source) -> Vec<Finding> {
+    if source.path == COMMAND_LINE || !WITHOUT_FLAGS.iter().any(|start| source.path.starts_with(start)) {
+        return Vec::new();
+    }
+    let is_flag = |line: &str| {
+        let at_end = |at: usize| line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '-');
+        let mut starts = line.match_indices("--").filter(|&(at, _)| !at_end(at));
+        starts.any(|(at, dashes)| line[at + dashes.len()..].starts_with(|c: char| c.is_ascii_lowercase()))
+    };
+    let named = source.product_literals().into_iter().filter(|(_, line)| is_flag(line));
+    let what = "names a flag: what to try is said by whoever shows it (carrack's output/hints)";
+    named.map(|(line, _)| Finding::new(&source.path, line, what.to_owned())).collect()
 }
 
 fn length(path: &str, text: &str, max: usize) -> Vec<Finding> {
@@ -167,6 +188,19 @@ mod tests {
         );
         let lines: Vec<usize> = document_columns("a.md", &text).into_iter().map(|f| f.line).collect();
         assert_eq!(lines, [7]);
+    }
+
+    #[test]
+    fn flags_in_messages_of_core_and_engine_are_found() {
+        let text = "//! --a.\nfn f() {\n    let a = \"try --bind\"; // --c\n    let b = \"a \\\n        --two\";\n    \
+                    let c = r#\"(--raw)\"#;\n    let d = \"a -- b--c ---d -5\";\n}\n#[cfg(test)]\nmod tests {\n    \
+                    const T: &str = \"--e\";\n}\n";
+        let lines = |path| flags(&Source::new(path, text.to_owned())).into_iter().map(|f| f.line).collect::<Vec<_>>();
+        assert_eq!(lines("crates/carrack-engine/src/a.rs"), [3, 5, 6]);
+        assert_eq!(lines("crates/carrack-core/src/b/c.rs"), [3, 5, 6]);
+        for elsewhere in [COMMAND_LINE, "crates/carrack/src/a.rs", "crates/carrack-engine/tests/a.rs"] {
+            assert!(lines(elsewhere).is_empty(), "{elsewhere}");
+        }
     }
 
     #[test]
