@@ -795,6 +795,12 @@ const MUTATIONS: &[Mutation] = &[
         "-p carrack-engine --lib copy::events",
     ),
     mutation(
+        "TCP counts a peer that takes nothing as silent, though it answers",
+        "crates/carrack-engine/src/net/tls_duplex.rs",
+        ["let _ = set_user_timeout(&socket, Duration::ZERO);", "let _ = (&socket, set_user_timeout::<&TcpStream>, Duration::ZERO);"],
+        "-p carrack --test system output::reader_that_stops",
+    ),
+    mutation(
         "a peer that is not listened to counts as silent",
         "crates/carrack-engine/src/net/mux.rs",
         ["!handing_on && heard.elapsed()", "(!handing_on || handing_on) && heard.elapsed()"],

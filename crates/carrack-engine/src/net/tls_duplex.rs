@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use carrack_core::report::Side;
-use carrack_sys::socket::{Waker, wait_two};
+use carrack_sys::socket::{Waker, set_user_timeout, wait_two};
 
 use super::tls::{Opened, Tls};
 use crate::panics::contain;
@@ -54,6 +54,10 @@ pub struct DuplexWriter(Arc<Shared>);
 /// Those of the system calls.
 pub fn split(socket: TcpStream, tls: Box<Tls>) -> io::Result<(DuplexReader, DuplexWriter)> {
     socket.set_nonblocking(true)?;
+    // A peer may take nothing for as long as whoever reads its output takes, and TCP's limit counts that as silence even while the peer
+    // answers every question. Heartbeats (`mux`) end the connection when nothing is heard any more. Where this cannot be set, patience ends
+    // earlier than it should.
+    let _ = set_user_timeout(&socket, Duration::ZERO);
     let state = State { tls, outgoing: Vec::new(), incoming: VecDeque::new(), ended: None, finished: None };
     let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), waker: Waker::new()? });
     // What came together with the end of the handshake.
