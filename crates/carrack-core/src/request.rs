@@ -263,8 +263,8 @@ impl Default for Reach {
 pub enum Push {
     /// Nothing: it is an error that it has none.
     Never,
-    /// The running program's own file.
-    Itself,
+    /// The program that copies, as it is: its own file's bytes, which this reads when they are needed.
+    Itself(fn() -> std::io::Result<Vec<u8>>),
     /// A smaller program that the running one carries.
     Slim(&'static SlimProgram),
 }

@@ -6,13 +6,13 @@ use carrack_core::request::Push;
 /// What an ssh host without the program is sent, where `asked` lets it be sent one.
 pub fn push(asked: Push) -> Push {
     match asked {
-        Push::Itself => BEST,
+        Push::Itself(_) => BEST,
         other => other,
     }
 }
 
 #[cfg(not(slim_inside))]
-const BEST: Push = Push::Itself;
+const BEST: Push = Push::Itself(carrack_sys::host::own_program);
 #[cfg(slim_inside)]
 const BEST: Push = Push::Slim(&inside::PROGRAM);
 
@@ -46,7 +46,7 @@ mod tests {
     #[cfg(slim_inside)]
     #[test]
     fn slim_program_inside_is_whole_and_its_damage_is_noticed() {
-        let Push::Slim(program) = push(Push::Itself) else { panic!("it is not sent") };
+        let Push::Slim(program) = push(Push::Itself(carrack_sys::host::own_program)) else { panic!("it is not sent") };
         let unpacked = (program.unpack)(program.gzip).expect("whole");
         assert_eq!(unpacked.len() as u64, program.size);
         let mut damaged = program.gzip.to_vec();

@@ -1,6 +1,7 @@
 //! The program that an ssh host without an agent is sent: what it is known by there, and its bytes as they travel.
 
 use std::borrow::Cow;
+use std::io;
 
 use carrack_core::location::SshHost;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
@@ -34,7 +35,7 @@ impl Program {
     pub fn new(push: Push, host: &SshHost) -> Result<Option<Self>, Failure> {
         match push {
             Push::Never => Ok(None),
-            Push::Itself => own_file(host).map(|bytes| Some(Self::itself(bytes))),
+            Push::Itself(read) => own_file(host, read).map(|bytes| Some(Self::itself(bytes))),
             Push::Slim(program) => Ok(Some(Self::slim(program))),
         }
     }
@@ -85,8 +86,8 @@ fn hash(blake3: &[u8; 32]) -> String {
     HEXLOWER.encode(&blake3[..16])
 }
 
-fn own_file(host: &SshHost) -> Result<Vec<u8>, Failure> {
-    carrack_sys::host::own_program().map_err(|error| {
+fn own_file(host: &SshHost, read: fn() -> io::Result<Vec<u8>>) -> Result<Vec<u8>, Failure> {
+    read().map_err(|error| {
         let why =
             format!("this program's own file, to be pushed there if needed, cannot be read: {}", describe(&error));
         let unread = failure(ErrorCode::AgentMissing, Side::Command, why).at_end(host.to_string());

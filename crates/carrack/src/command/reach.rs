@@ -66,7 +66,7 @@ pub fn reach(flags: &Flags) -> Result<Reach, CommandError> {
     Ok(Reach {
         rsh: flags.get(&RSH)?.unwrap_or(default.rsh),
         remote_path: flags.get(&REMOTE_PATH)?,
-        push: if flags.has(&NO_PUSH) { Push::Never } else { Push::Itself },
+        push: if flags.has(&NO_PUSH) { Push::Never } else { Push::Itself(carrack_sys::host::own_program) },
         local_address: flags.get(&BIND)?,
         connect_timeout: flags.get(&CONNECT_TIMEOUT)?.unwrap_or(default.connect_timeout),
         ..default
