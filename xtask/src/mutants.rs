@@ -801,6 +801,12 @@ const MUTATIONS: &[Mutation] = &[
         "-p carrack --test system output::reader_that_stops",
     ),
     mutation(
+        "the scan goes on though nobody takes what is told of items",
+        "crates/carrack-core/src/transfer/sender.rs",
+        ["&& self.report_bytes < limits::REPORT_BYTES_WAITING", "&& self.report_bytes < usize::MAX"],
+        "-p carrack-core --lib scan_waits_until",
+    ),
+    mutation(
         "a peer that is not listened to counts as silent",
         "crates/carrack-engine/src/net/mux.rs",
         ["!handing_on && heard.elapsed()", "(!handing_on || handing_on) && heard.elapsed()"],

@@ -59,6 +59,9 @@ pub const OFFERED_ITEMS: usize = 256;
 pub const UNACKNOWLEDGED_BUNDLES: usize = 128;
 /// Bundles filled by the scan and not yet taken by a stream.
 pub const QUEUED_BUNDLES: usize = 32;
+/// Reports of items that nobody has taken from the sender, in bytes: then nothing more is looked for at the source. What is on its way by
+/// then is reported beyond it.
+pub const REPORT_BYTES_WAITING: usize = 1 << 20;
 /// Times that one block or bundle is sent before its file is given up.
 pub const SENDS_PER_BLOCK: u32 = 8;
 /// Sources of one command.

@@ -150,6 +150,8 @@ pub struct Sender {
     directories_told: u64,
     renewals: Renewals,
     actions: VecDeque<SenderAction>,
+    /// What the reports among them take in memory, roughly.
+    report_bytes: usize,
     /// Held blocks that are right and have not been confirmed: item, first, how many.
     confirms: VecDeque<(u64, u64, u64)>,
     phase: Phase,
@@ -217,6 +219,7 @@ impl Sender {
             directories_told: 0,
             renewals: Renewals::default(),
             actions: VecDeque::new(),
+            report_bytes: 0,
             confirms: VecDeque::new(),
             phase: Phase::Scanning,
             progress: Progress::default(),
@@ -269,9 +272,17 @@ impl Sender {
         self.items.get(&item).map(|item| &item.scanned)
     }
 
-    /// Whether the scan may go on: what it has found and nobody has taken is bounded.
+    /// Whether the scan may go on: what it has found and nobody has taken is bounded, and so is what was told of it. Whoever reads that may
+    /// be slow.
     pub fn wants_items(&self) -> bool {
-        self.bundles.queued() < limits::QUEUED_BUNDLES && self.offers_waiting.len() < limits::OFFERED_ITEMS
+        self.bundles.queued() < limits::QUEUED_BUNDLES
+            && self.offers_waiting.len() < limits::OFFERED_ITEMS
+            && self.report_bytes < limits::REPORT_BYTES_WAITING
+    }
+
+    fn report(&mut self, report: ItemReport) {
+        self.report_bytes += bytes_of(&report);
+        self.actions.push_back(SenderAction::Report(Box::new(report)));
     }
 
     /// The scan found something.
@@ -523,7 +534,7 @@ impl Sender {
             // The sum of its blocks' is no digest of the file.
             let digests = FileDigests { xxh128: None, ..digests };
             let report = ItemReport { path: target, kind: item.kind, size, digests, outcome };
-            self.actions.push_back(SenderAction::Report(Box::new(report)));
+            self.report(report);
         }
     }
 
@@ -579,11 +590,20 @@ impl Sender {
     /// message tells of many.
     pub fn poll_action(&mut self) -> Option<SenderAction> {
         let action = self.actions.pop_front();
+        if let Some(SenderAction::Report(report)) = &action {
+            self.report_bytes -= bytes_of(report);
+        }
         action.or_else(|| {
             let (item, first, count) = self.confirms.pop_front().filter(|_| !self.has_ended())?;
             Some(SenderAction::Send(PeerMessage::Confirm { item, first, count }))
         })
     }
+}
+
+/// What a report takes in memory, roughly.
+fn bytes_of(report: &ItemReport) -> usize {
+    let words = if let Outcome::Failed(failure) = &report.outcome { failure.message.len() } else { 0 };
+    size_of::<ItemReport>() + report.path.len() + words
 }
 
 /// What became of an item of a bundle.

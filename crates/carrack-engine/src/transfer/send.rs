@@ -354,6 +354,10 @@ impl SendRun {
                 drop(machine);
             }
             let idle = actions.is_empty();
+            // Where reports have been taken, the scan may go on.
+            if actions.iter().any(|action| matches!(action, SenderAction::Report(_))) {
+                self.changed.notify_all();
+            }
             for action in actions {
                 self.carry_out(action, &mut items);
             }

@@ -439,3 +439,25 @@ pub(super) fn finish(sender: &mut Sender, now: Instant, stream: u16, job: &Job) 
         }
     }
 }
+
+/// Whoever is told of items may read slowly, or not at all. What has been found is sent meanwhile; nothing more is looked for.
+#[test]
+fn scan_waits_until_what_was_told_is_taken() {
+    let now = Instant::now();
+    let mut sender = sender_with(options(BLOCK), now, Some(LARGE));
+    assert!(sender.wants_items());
+    let path_bytes = 1000;
+    let mut found = 0;
+    while sender.wants_items() {
+        let failure = Failure { code: ErrorCode::NotFound, side: Side::Source, message: "gone".into() };
+        sender.handle_scan_failure(&file(&format!("{found:0>path_bytes$}"), None), failure);
+        found += 1;
+        assert!(found * path_bytes <= limits::REPORT_BYTES_WAITING, "the scan goes on");
+    }
+    let mut taken = 0;
+    while let Some(action) = sender.poll_action() {
+        taken += usize::from(matches!(action, SenderAction::Report(_)));
+    }
+    assert_eq!(taken, found);
+    assert!(sender.wants_items());
+}

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::offered::Offered;
-use super::{Phase, Sender, SenderAction, again, mismatch};
+use super::{Phase, Sender, again, mismatch};
 use crate::digest::{BlockDigest, FileDigests, is_main_of};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::limits;
@@ -203,7 +203,7 @@ impl Sender {
             self.totals.failed += 1;
             let (kind, outcome) = (ItemKind::Directory, Outcome::Failed(failure));
             let report = ItemReport { path, kind, size: 0, digests: FileDigests::default(), outcome };
-            self.actions.push_back(SenderAction::Report(Box::new(report)));
+            self.report(report);
         }
         Ok(())
     }
