@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileTypeExt, symlink};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use carrack_core::tuning::{SILENCE, STREAM_SILENCE};
+use carrack_core::tuning::{STREAM_SILENCE, Tuning};
 
 use crate::support::process::signal;
 use crate::support::running::peak_resident;
@@ -273,7 +273,7 @@ fn reader_that_stops_costs_neither_the_session_nor_memory() {
     };
     let (mut pauses, mut stops) = (copy(&nodes[0], "there"), copy(&nodes[1], "nowhere"));
     // What is on its way still moves for a moment. A session that is ended is kept waiting no more.
-    let (mut since, longest) = (Instant::now(), SILENCE.max(STREAM_SILENCE) + Duration::from_secs(2));
+    let (mut since, longest) = (Instant::now(), Tuning::DEFAULT.silence.max(STREAM_SILENCE) + Duration::from_secs(2));
     wait_until("the nodes are kept waiting for longer than any silence may last", || {
         if !nodes.iter().all(is_kept_waiting) {
             since = Instant::now();

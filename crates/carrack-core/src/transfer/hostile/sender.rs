@@ -449,7 +449,7 @@ fn scan_waits_until_what_was_told_is_taken() {
     let path_bytes = 1000;
     let mut found = 0;
     while sender.wants_items() {
-        let failure = Failure { code: ErrorCode::NotFound, side: Side::Source, message: "gone".into() };
+        let failure = Failure::new(ErrorCode::NotFound, Side::Source, "gone");
         sender.handle_scan_failure(&file(&format!("{found:0>path_bytes$}"), None), failure);
         found += 1;
         assert!(found * path_bytes <= limits::REPORT_BYTES_WAITING, "the scan goes on");
