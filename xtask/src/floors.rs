@@ -68,7 +68,7 @@ const HOUSE: &[Folder] = &[
             &["control", "data"],
             &["net"],
             &["own_files", "panics", "standard", "stop"],
-            &["error"],
+            &["error", "sync"],
         ],
     },
     Folder {

@@ -28,4 +28,5 @@ mod panics;
 pub mod standard;
 pub mod stop;
 pub mod storage;
+mod sync;
 mod transfer;

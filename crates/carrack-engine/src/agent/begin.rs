@@ -118,7 +118,7 @@ impl Agent {
                 let out = self.environment.own.clone().unwrap_or_default().open_output();
                 let out = out.map_err(|error| io_failure(Side::Destination, "standard output", &error))?;
                 let agent = Arc::downgrade(self);
-                let is_over = move || agent.upgrade().is_none_or(|agent| agent.lock().left);
+                let is_over = move || agent.upgrade().is_none_or(|agent| agent.left.is_set());
                 Ok(Destination::sequential(Box::new(Patient::new(out, is_over))))
             }
             Sink::Null => Ok(Destination::Null),
@@ -126,7 +126,7 @@ impl Agent {
                 let (parent, name) = self.environment.place.parent(path).map_err(|error| named(&error))?;
                 if parent.stat_at(&name).map_err(|error| named(&error))?.kind == Kind::Fifo {
                     let agent = Arc::downgrade(self);
-                    let is_over = move || agent.upgrade().is_none_or(|agent| agent.lock().left);
+                    let is_over = move || agent.upgrade().is_none_or(|agent| agent.left.is_set());
                     let fifo = FifoWriter::new(parent, name, Box::new(is_over));
                     return Ok(Destination::sequential(Box::new(fifo)));
                 }

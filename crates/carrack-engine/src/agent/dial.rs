@@ -71,7 +71,7 @@ impl Agent {
                 let mut answer = Err(failure(ErrorCode::ConnectFailed, Side::Link, "no data connection was asked for"));
                 for number in (ask.first..=u16::MAX).take(ask.count.into()) {
                     answer = agent.dial_one(request, &ask, number);
-                    if answer.is_err() || agent.lock().left {
+                    if answer.is_err() || agent.left.is_set() {
                         break;
                     }
                 }
@@ -106,7 +106,8 @@ impl Agent {
             let tried = if ask.addresses.is_empty() { "no address".into() } else { ask.addresses.join(", ") };
             let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<dial_rule::Refused>());
             let why = if is_node && refused.is_none() {
-                self.wait_until(deadline);
+                // As long as if nobody answered, unless the session ends: the time it takes would tell, too.
+                self.left.wait(deadline.saturating_duration_since(Instant::now()));
                 "nobody who belongs to this copy answers there".into()
             } else {
                 describe(&error)
@@ -119,12 +120,5 @@ impl Agent {
         let told = Dialed { address, cipher: dialed.cipher, round_trip: dialed.round_trip };
         self.arrived(dialed.connection);
         Ok(Tell::Dialed(told))
-    }
-
-    /// Waits, unless the session ends.
-    fn wait_until(&self, moment: Instant) {
-        while Instant::now() < moment && !self.lock().left {
-            std::thread::park_timeout(moment.saturating_duration_since(Instant::now()).min(Duration::from_millis(50)));
-        }
     }
 }

@@ -33,6 +33,7 @@ use crate::net::socket::Socket;
 use crate::panics::contain;
 use crate::standard::Standard;
 use crate::storage::place::Place;
+use crate::sync::Latch;
 use crate::transfer::Running;
 pub use greeting::greet;
 pub use ssh::FarSide;
@@ -79,6 +80,8 @@ pub struct Agent {
     /// Of the requests that wait.
     waiting_bytes: AtomicUsize,
     state: Mutex<State>,
+    /// The connection has ended: nothing is to be started any more. Set while the state is locked.
+    left: Latch,
 }
 
 #[derive(Default)]
@@ -99,8 +102,6 @@ struct State {
     numbers: HashSet<u16>,
     /// Why the connection is read no more, if it is more than its end: how the peer broke the protocol.
     broken: Option<Failure>,
-    /// The connection has ended: nothing is to be started any more.
-    left: bool,
 }
 
 impl State {
@@ -124,7 +125,13 @@ impl State {
 impl Agent {
     /// An agent that speaks over this connection.
     pub fn new(writer: MuxWriter, environment: Environment) -> Arc<Self> {
-        Arc::new(Self { environment, writer, waiting_bytes: AtomicUsize::new(0), state: Mutex::default() })
+        Arc::new(Self {
+            environment,
+            writer,
+            waiting_bytes: AtomicUsize::new(0),
+            state: Mutex::default(),
+            left: Latch::default(),
+        })
     }
 
     /// See [`greet`].
@@ -255,7 +262,7 @@ impl Agent {
                 sessions.remove(&session);
             }
             state.waiting.clear();
-            state.left = true;
+            self.left.set();
             (state.running.take(), state.listener.take(), std::mem::take(&mut state.tunnels))
         };
         drop(listener);
@@ -338,7 +345,7 @@ impl Agent {
     pub fn arrived(&self, connection: Connection) {
         let (running, refused) = {
             let mut state = self.lock();
-            if state.left {
+            if self.left.is_set() {
                 return;
             }
             let refused = state.count_connection(&connection).err();

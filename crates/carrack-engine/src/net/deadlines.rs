@@ -2,59 +2,83 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use super::socket::Socket;
+use crate::sync::{lock, wait, wait_timeout};
 
 /// Cuts off connections that take too long to say who they are: one thread, one deadline for each from accept on, whatever
-/// the peer trickles.
-pub struct Deadlines {
-    pending: Mutex<HashMap<u64, (Instant, Arc<Socket>)>>,
-    next: AtomicUsize,
-    stopped: AtomicBool,
+/// the peer trickles. The thread ends with this value.
+pub struct Deadlines(Arc<Watched>);
+
+#[derive(Default)]
+struct Watched {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    pending: HashMap<u64, (Instant, Arc<Socket>)>,
+    next: u64,
+    over: bool,
+}
+
+impl State {
+    /// Cuts off what is late, and tells when the next will be. A late one is forgotten: it is cut off for good.
+    fn cut_off(&mut self, now: Instant) -> Option<Instant> {
+        self.pending.retain(|_, (deadline, socket)| {
+            let is_late = now >= *deadline;
+            if is_late {
+                socket.abort();
+            }
+            !is_late
+        });
+        self.pending.values().map(|(deadline, _)| *deadline).min()
+    }
 }
 
 impl Deadlines {
     /// Starts watching.
     pub fn start() -> Arc<Self> {
-        let watch = Arc::new(Self {
-            pending: Mutex::new(HashMap::new()),
-            next: AtomicUsize::new(0),
-            stopped: AtomicBool::new(false),
-        });
-        let watched = Arc::downgrade(&watch);
+        let watched = Arc::<Watched>::default();
+        let deadlines = Self(Arc::clone(&watched));
         std::thread::spawn(move || {
-            while let Some(watch) = watched.upgrade().filter(|watch| !watch.stopped.load(Ordering::Relaxed)) {
+            let mut state = lock(&watched.state);
+            while !state.over {
                 let now = Instant::now();
-                for (deadline, socket) in watch.lock().values() {
-                    if now >= *deadline {
-                        socket.abort();
-                    }
-                }
-                drop(watch);
-                std::thread::park_timeout(Duration::from_millis(250));
+                state = match state.cut_off(now) {
+                    Some(next) => wait_timeout(&watched.changed, state, next - now),
+                    None => wait(&watched.changed, state),
+                };
             }
         });
-        watch
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, (Instant, Arc<Socket>)>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        Arc::new(deadlines)
     }
 
     /// Cuts a socket off after so long, unless the ticket is dropped before.
     pub fn watch(self: &Arc<Self>, socket: &Arc<Socket>, limit: Duration) -> Ticket {
-        let ticket = Ticket { deadlines: Arc::clone(self), number: self.next.fetch_add(1, Ordering::Relaxed) as u64 };
-        self.lock().insert(ticket.number, (Instant::now() + limit, Arc::clone(socket)));
-        ticket
+        let mut state = lock(&self.0.state);
+        let number = state.next;
+        state.next += 1;
+        state.pending.insert(number, (Instant::now() + limit, Arc::clone(socket)));
+        drop(state);
+        self.0.changed.notify_all();
+        Ticket { deadlines: Arc::clone(self), number }
     }
 
     /// Runs `work` on a socket that is cut off at the deadline.
     pub fn guard<T>(self: &Arc<Self>, socket: &Arc<Socket>, limit: Duration, work: impl FnOnce() -> T) -> T {
         let _ticket = self.watch(socket, limit);
         work()
+    }
+}
+
+impl Drop for Deadlines {
+    fn drop(&mut self) {
+        lock(&self.0.state).over = true;
+        self.0.changed.notify_all();
     }
 }
 
@@ -66,7 +90,7 @@ pub struct Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.deadlines.lock().remove(&self.number);
+        lock(&self.deadlines.0.state).pending.remove(&self.number);
     }
 }
 
@@ -83,4 +107,26 @@ pub fn within<T>(socket: &Arc<Socket>, deadline: Instant, handshake: impl FnOnce
         return Err(io::Error::new(io::ErrorKind::TimedOut, "the handshake took too long"));
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn deadlines_cut_off_the_late_one_and_no_other() {
+        let deadlines = Deadlines::start();
+        let pair = || UnixStream::pair().map(|(near, far)| (Arc::new(Socket::Unix(near)), far)).unwrap();
+        let ((patient, mut far), (late, mut cut)) = (pair(), pair());
+        let _patient = deadlines.watch(&patient, Duration::from_secs(3600));
+        // It is due before the one that is waited for already.
+        let _late = deadlines.watch(&late, Duration::from_millis(20));
+        cut.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        assert_eq!(cut.read(&mut [0]).unwrap(), 0);
+        far.set_nonblocking(true).unwrap();
+        assert_eq!(far.read(&mut [0]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    }
 }

@@ -2,13 +2,15 @@
 
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
 use carrack_core::limits;
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::ProtocolError;
 use carrack_core::wire::mux::{Channel, HEADER_BYTES, decode_header, encode_header};
+
+use crate::sync::{Latch, lock};
 
 /// The writing half; clones share it.
 #[derive(Clone)]
@@ -18,7 +20,7 @@ pub struct MuxWriter {
 
 struct Shared {
     out: Mutex<Box<dyn Write + Send>>,
-    closed: AtomicBool,
+    closed: Latch,
     started: Instant,
     /// Milliseconds after `started` at which the peer was last heard.
     heard_ms: AtomicU64,
@@ -61,7 +63,7 @@ impl MuxWriter {
     pub fn new(out: Box<dyn Write + Send>, abort: Box<dyn Fn() + Send + Sync>) -> Self {
         let shared = Shared {
             out: Mutex::new(out),
-            closed: AtomicBool::new(false),
+            closed: Latch::default(),
             started: Instant::now(),
             heard_ms: AtomicU64::new(0),
             handing_on: AtomicBool::new(false),
@@ -80,7 +82,7 @@ impl MuxWriter {
             let what = format!("a message of {} bytes is longer than one may be", payload.len());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
-        let mut out = self.shared.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out = lock(&self.shared.out);
         write_frame(&mut *out, channel, payload)
     }
 
@@ -90,8 +92,8 @@ impl MuxWriter {
         let (heartbeat, silence) = (tuning.heartbeat, tuning.silence);
         std::thread::spawn(move || {
             let mut last_beat = Instant::now();
-            while !shared.closed.load(Ordering::Relaxed) {
-                std::thread::park_timeout(heartbeat / 10);
+            // Silence is noticed a little later than it begins: nobody waits for the very moment.
+            while !shared.closed.wait(heartbeat / 10) {
                 if shared.is_silent(silence) {
                     shared.silent.store(true, Ordering::Relaxed);
                     (shared.abort)();
@@ -119,7 +121,7 @@ impl MuxWriter {
 
     /// Ends heartbeats and the connection.
     pub fn close(&self) {
-        if !self.shared.closed.swap(true, Ordering::Relaxed) {
+        if !self.shared.closed.set() {
             (self.shared.abort)();
         }
     }
