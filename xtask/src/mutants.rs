@@ -59,6 +59,12 @@ const MUTATIONS: &[Mutation] = &[
         CORE,
     ),
     mutation(
+        "failures that led to one another have no bound",
+        "crates/carrack-core/src/wire/values.rs",
+        ["parts.source.filter(|_| depth < limits::FAILURE_SOURCES)", "parts.source.filter(|_| depth < usize::MAX)"],
+        CORE,
+    ),
+    mutation(
         "what is kept of an end's words has no bound in bytes",
         "crates/carrack-engine/src/end/inbox.rs",
         ["&& self.kept_bytes + bytes <= limits::WORDS_KEPT_BYTES", ""],

@@ -101,6 +101,17 @@ impl Failure {
         self.at.as_ref()?.path.as_deref()
     }
 
+    /// What it holds beside itself, in bytes.
+    pub fn held_bytes(&self) -> usize {
+        let length = |text: Option<&str>| text.map_or(0, str::len);
+        let at = self
+            .at
+            .as_ref()
+            .map_or(0, |at| size_of::<At>() + length(at.end.as_deref()) + at.path.as_ref().map_or(0, Vec::len));
+        let source = self.source.as_ref().map_or(0, |source| size_of::<Self>() + source.held_bytes());
+        self.why.len() + length(self.call.as_deref()) + at + source
+    }
+
     /// Whether all that is known of it is what a program of an earlier version said.
     pub fn is_text_of_older_peer(&self) -> bool {
         self.reason == Some(Reason::OlderPeer) && self.at.is_none() && self.call.is_none() && self.source.is_none()
@@ -237,6 +248,9 @@ words! {
         42 TooOldForClear "too-old-for-clear" "it does not take this version's connections in the clear"
         43 TooOldForOverlaps "too-old-for-overlaps" "it does not look whether several sources have the same names"
         44 SourceReplaced "source-replaced" "something else than a regular file stands where the source was"
+        45 InTheWay "in-the-way" "what stands there cannot be replaced"
+        46 SeveralHosts "several-hosts" "the sources are on different hosts"
+        47 SourceTwice "source-twice" "a source is named twice"
     }
 }
 
@@ -475,6 +489,17 @@ mod tests {
         assert_eq!(bare.message_of(b"other"), "other: bad sector");
         assert_eq!(bare.clone().at_end("host:d").message_of(b"other"), "host:d: other: bad sector");
         assert_eq!(bare.at_offset(7).message(), "at 7: bad sector");
+    }
+
+    #[test]
+    fn held_bytes_are_those_of_all_parts() {
+        let inner = Failure::new(ErrorCode::NotFound, Side::Source, "x".repeat(1000));
+        let outer =
+            Failure::new(ErrorCode::NotFound, Side::Source, "").during("y".repeat(100)).caused_by(inner.clone());
+        assert_eq!(inner.held_bytes(), 1000);
+        assert_eq!(outer.held_bytes(), size_of::<Failure>() + 1100);
+        let named = outer.clone().at_end("e".repeat(10)).at_path(vec![b'p'; 20]);
+        assert_eq!(named.held_bytes(), outer.held_bytes() + size_of::<At>() + 30);
     }
 
     #[test]

@@ -226,6 +226,20 @@ mod tests {
         assert_eq!(Failure::from(RawFailure { parts: unknown, ..failure("x").into() }), failure("x"));
     }
 
+    /// A peer may nest as many as a message holds: each would cost a frame of the stack.
+    #[test]
+    fn failures_that_led_to_one_another_are_bounded_when_they_are_decoded() {
+        let mut raw = RawFailure::default();
+        for _ in 0..1000 {
+            let source = Some(raw.encode_to_vec());
+            raw.parts = RawParts { reason: Some(0), source, ..RawParts::default() }.encode_to_vec();
+        }
+        assert!(raw.parts.len() <= limits::FAILURE_PARTS_BYTES);
+        let decoded = Failure::from(raw);
+        let sources = std::iter::successors(Some(&decoded), |failure| failure.source.as_deref()).count() - 1;
+        assert_eq!(sources, limits::FAILURE_SOURCES);
+    }
+
     #[test]
     fn every_part_is_bounded_and_printable() {
         let long = "\u{1b}".repeat(3 * limits::ERROR_TEXT_BYTES);

@@ -100,9 +100,9 @@ fn weight(event: &Event) -> usize {
     let more = match event {
         Event::Resolved { sources, targets } => text(sources) + text(targets),
         Event::Note(text) => text.len(),
-        Event::SessionLost { failure, .. } => failure.message().len(),
+        Event::SessionLost { failure, .. } => failure.held_bytes(),
         Event::Item(item) => match &item.outcome {
-            Outcome::Failed(failure) => item.path.len() + failure.message().len(),
+            Outcome::Failed(failure) => item.path.len() + failure.held_bytes(),
             _ => item.path.len(),
         },
         _ => 0,

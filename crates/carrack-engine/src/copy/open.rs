@@ -23,8 +23,8 @@ impl Copying<'_> {
         let first =
             self.request.sources.first().ok_or_else(|| failure(ErrorCode::Usage, Side::Command, "nothing to copy"))?;
         if let Some(other) = self.request.sources.iter().find(|location| !same_host(first, location)) {
-            let message = format!("{first} and {other} are on different hosts: copy from one host at a time");
-            return Err(failure(ErrorCode::Usage, Side::Command, message));
+            let message = format!("{first} and {other} are on different hosts");
+            return Err(failure(ErrorCode::Usage, Side::Command, message).for_reason(Reason::SeveralHosts));
         }
         let (sender, opened) = mpsc::channel();
         let places = [

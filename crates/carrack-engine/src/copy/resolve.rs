@@ -10,7 +10,7 @@ use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::pace;
 use carrack_core::path::{check_relative, display_bytes, join};
-use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
+use carrack_core::report::{ErrorCode, Failure, ItemKind, Reason, Side};
 use carrack_core::request::CopyRequest;
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{Ask, MarkerKey, Origin, PathFacts, Sink, SourceSpec, Tell};
@@ -293,8 +293,8 @@ fn check_once(locations: &[Location], facts: &[Option<PathFacts>], sources: &[So
     let again =
         all().find(|((_, facts), _)| identity(facts).filter(known).is_some_and(|identity| !seen.insert(identity)));
     again.map_or(Ok(()), |((location, _), _)| {
-        let message = format!("{location}: is named twice as a source; name it once");
-        Err(failure(ErrorCode::Usage, Side::Command, message))
+        let message = format!("{location}: is named twice as a source");
+        Err(failure(ErrorCode::Usage, Side::Command, message).for_reason(Reason::SourceTwice))
     })
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use carrack_core::limits;
-use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::report::{ErrorCode, Failure, ItemReport, Outcome, Side};
 use carrack_core::wire::control::Tell;
 
 use super::backlog::Permit;
@@ -86,11 +86,16 @@ impl Words {
 
 /// What something that an end said takes in memory, roughly.
 pub(super) fn weight(tell: &Tell, encoded: usize) -> usize {
+    // A failure's parts are boxes of their own, however few bytes they were on the wire.
+    let held = |failure: &Option<Failure>| failure.as_ref().map_or(0, Failure::held_bytes);
+    let of_item = |item: &ItemReport| match &item.outcome {
+        Outcome::Failed(failure) => failure.held_bytes(),
+        _ => 0,
+    };
     let entries = match tell {
-        Tell::Items(items) => size_of_val(&items[..]),
-        Tell::Sums(sums) => size_of_val(&sums[..]),
-        Tell::Page(entries) => size_of_val(&entries[..]),
-        Tell::Inspected(facts) => size_of_val(&facts[..]),
+        Tell::Items(items) | Tell::Sums(items) => size_of_val(&items[..]) + items.iter().map(of_item).sum::<usize>(),
+        Tell::Page(all) => size_of_val(&all[..]) + all.iter().map(|entry| held(&entry.failure)).sum::<usize>(),
+        Tell::Inspected(all) => size_of_val(&all[..]) + all.iter().map(|facts| held(&facts.failure)).sum::<usize>(),
         _ => 0,
     };
     encoded + entries + size_of::<Incoming>()

@@ -91,6 +91,9 @@ pub fn of_reason(reason: Reason) -> Option<&'static str> {
         Reason::TooOldForSource => "update it, or leave --verify source out",
         Reason::TooOldForXxh128 => "update it, or leave --digest xxh128 out",
         Reason::TooOldForClear => "update it, or leave --encrypt none out",
+        Reason::InTheWay => "remove it first, or copy to another name",
+        Reason::SeveralHosts => "copy from one host at a time",
+        Reason::SourceTwice => "name it once",
         Reason::TooOldForOverlaps => "update it, or copy the sources one after the other",
     })
 }

@@ -11,7 +11,7 @@ use std::time::Instant;
 use carrack_core::attributes::Time;
 use carrack_core::digest::{BlockDigest, block_count, block_length};
 use carrack_core::path::join;
-use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
+use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Reason, Side};
 use carrack_core::request::{Digests, Durability, Existing};
 use carrack_core::transfer::Fingerprint;
 use carrack_core::transfer::marker::{Published, PublishedItem, TAKEN_BACK, published_key};
@@ -212,9 +212,9 @@ impl PartEntry {
             .within(&self.parent, RENAME, |directory| rename_over(&directory.dir, &self.part.name, &self.name));
         match renamed {
             Err(refused) if refused.code == ErrorCode::AlreadyExists => {
-                let message = "rename to its name: the file system cannot replace a file by renaming another, so the old one stays as \
-                               it is; remove it first, or copy to another name";
-                Err(failure(ErrorCode::Unsupported, Side::Destination, message))
+                let why = "the file system cannot replace a file by renaming another, so the old one stays as it is";
+                let refused = failure(ErrorCode::Unsupported, Side::Destination, why).during(RENAME);
+                Err(refused.for_reason(Reason::InTheWay))
             }
             other => other.map(|()| true),
         }
@@ -253,11 +253,8 @@ const SEALED: dir::Time = dir::Time { seconds: 1_000_000_000, nanos: 0 };
 pub(super) fn may_replace(there: Option<dir::Stat>, mtime: Option<Time>, existing: Existing) -> Result<bool, Failure> {
     match there.map(|stat| stat.kind) {
         Some(Kind::Dir) => {
-            return Err(failure(
-                ErrorCode::IsADirectory,
-                Side::Destination,
-                "a directory stands there: remove it first, or copy to another name",
-            ));
+            let refused = failure(ErrorCode::IsADirectory, Side::Destination, "a directory stands there");
+            return Err(refused.for_reason(Reason::InTheWay));
         }
         Some(Kind::File | Kind::Symlink) | None => {}
         Some(_) => {
