@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
-use carrack_core::wire::control::{Begin, ReceiveRole, Role, Sink, TransferOptions};
+use carrack_core::wire::control::{Begin, Origin, ReceiveRole, Role, Sink, SourceSpec, TransferOptions};
 use carrack_core::wire::expected::Expected;
 use carrack_core::wire::mux::Channel;
 use carrack_sys::dir::{Kind, stat_file};
@@ -14,13 +14,20 @@ use carrack_sys::standard::Patient;
 
 use super::Agent;
 use crate::error::{failure, io_failure, protocol_failure, system_failure};
-use crate::storage::destination::{Destination, Tree};
-use crate::storage::marker::MarkerRequest;
+use crate::standard::Standard;
+use crate::storage::null::Null;
 use crate::storage::pipe::FifoWriter;
-use crate::storage::source::SourceRoot;
+use crate::storage::place::Place;
+use crate::storage::posix::store::Posix;
+use crate::storage::read::{Root, Source};
+use crate::storage::sequential::Sequential;
+use crate::storage::stdin::Stdin;
+use crate::storage::store::{MarkerRequest, Store, Wanted};
+use crate::storage::synthetic::Synthetic;
+use crate::storage::write::Destination;
 use crate::transfer::receive::ReceiveRun;
 use crate::transfer::send::SendRun;
-use crate::transfer::{Running, Voice};
+use crate::transfer::{Running, Voice, write_options};
 
 impl Agent {
     /// Adds to what the next transfer sends, and counts all of it.
@@ -56,20 +63,14 @@ impl Agent {
         let mut known = 0;
         let running = match role {
             Role::Send(role) => {
-                let roots = role
-                    .sources
-                    .iter()
-                    .map(|source| SourceRoot::open(&self.environment.place, source, self.environment.own.as_ref()))
-                    .collect::<Result<Vec<_>, _>>()?;
+                let roots = open_roots(&self.environment.place, &role.sources, self.environment.own.as_ref())?;
                 let selection = self.lock().selection.take();
                 Running::Send(SendRun::start(options, roots, selection, role.known, voice, tuning))
             }
             Role::Receive(role) => {
                 self.may_change()?;
                 let destination = self.destination(&role, &options)?;
-                if let Destination::Tree(tree) = &destination {
-                    known = tree.known_count(options.digests);
-                }
+                known = destination.known_count(options.digests);
                 Running::Receive(ReceiveRun::start(options, destination, Expected::new(role.targets), voice, tuning))
             }
         };
@@ -95,51 +96,69 @@ impl Agent {
         }
     }
 
-    fn destination(self: &Arc<Self>, role: &ReceiveRole, options: &TransferOptions) -> Result<Destination, Failure> {
+    fn destination(
+        self: &Arc<Self>,
+        role: &ReceiveRole,
+        options: &TransferOptions,
+    ) -> Result<Box<dyn Destination>, Failure> {
         let path = &role.directory[..];
-        let named = |error: &io::Error| system_failure(Side::Destination, error).at_path(path);
         match role.sink {
-            Sink::Files => {
-                let durably = options.durability != carrack_core::request::Durability::None;
-                let directory = self.environment.place.make_dirs(path, durably).map_err(|error| named(&error))?;
-                let request = marker_request(role, options);
-                let tree = Tree::new(
-                    directory,
-                    role.targets.is_empty(),
-                    request,
-                    options.durability,
-                    &self.environment.tuning,
-                )
-                .map_err(|error| named(&error))?;
-                let (place, path) = (self.environment.place.clone(), path.to_vec());
-                Ok(Destination::Tree(tree.found_by(move || place.stat(&path))))
-            }
+            Sink::Files => Posix::new(self.environment.place.clone()).destination(&Wanted {
+                path,
+                is_copied: role.targets.is_empty(),
+                marker: marker_request(role, options),
+                options: write_options(options),
+                tuning: &self.environment.tuning,
+            }),
             Sink::Stdout => {
                 let out = self.environment.own.clone().unwrap_or_default().open_output();
                 let out = out.map_err(|error| io_failure(Side::Destination, "standard output", &error))?;
-                let agent = Arc::downgrade(self);
-                let is_over = move || agent.upgrade().is_none_or(|agent| agent.left.is_set());
-                Ok(Destination::sequential(Box::new(Patient::new(out, is_over))))
+                Ok(Box::new(Sequential::new(Box::new(Patient::new(out, self.is_over())))))
             }
-            Sink::Null => Ok(Destination::Null),
-            Sink::Device => {
-                let (parent, name) = self.environment.place.parent(path).map_err(|error| named(&error))?;
-                if parent.stat_at(&name).map_err(|error| named(&error))?.kind == Kind::Fifo {
-                    let agent = Arc::downgrade(self);
-                    let is_over = move || agent.upgrade().is_none_or(|agent| agent.left.is_set());
-                    let fifo = FifoWriter::new(parent, name, Box::new(is_over));
-                    return Ok(Destination::sequential(Box::new(fifo)));
-                }
-                let file = parent.open_write(&name).map_err(|error| named(&error))?;
-                if stat_file(&file).map_err(|error| named(&error))?.kind == Kind::File {
-                    let what = "is a regular file: only devices and FIFOs are written in place";
-                    return Err(failure(ErrorCode::Unsupported, Side::Destination, what).at_path(path));
-                }
-                clear_nonblock(&file).map_err(|error| named(&error))?;
-                Ok(Destination::sequential(Box::new(file)))
-            }
+            Sink::Null => Ok(Box::new(Null)),
+            Sink::Device => self.device(path).map(|device| Box::new(device) as _),
         }
     }
+
+    /// Tells when nobody waits any more for what is written.
+    fn is_over(self: &Arc<Self>) -> impl Fn() -> bool + Send + use<> {
+        let agent = Arc::downgrade(self);
+        move || agent.upgrade().is_none_or(|agent| agent.left.is_set())
+    }
+
+    /// A device or FIFO, which is written in place.
+    fn device(self: &Arc<Self>, path: &[u8]) -> Result<Sequential, Failure> {
+        let named = |error: &io::Error| system_failure(Side::Destination, error).at_path(path);
+        let (parent, name) = self.environment.place.parent(path).map_err(|error| named(&error))?;
+        if parent.stat_at(&name).map_err(|error| named(&error))?.kind == Kind::Fifo {
+            return Ok(Sequential::new(Box::new(FifoWriter::new(parent, name, Box::new(self.is_over())))));
+        }
+        let file = parent.open_write(&name).map_err(|error| named(&error))?;
+        if stat_file(&file).map_err(|error| named(&error))?.kind == Kind::File {
+            let what = "is a regular file: only devices and FIFOs are written in place";
+            return Err(failure(ErrorCode::Unsupported, Side::Destination, what).at_path(path));
+        }
+        clear_nonblock(&file).map_err(|error| named(&error))?;
+        Ok(Sequential::new(Box::new(file)))
+    }
+}
+
+/// Opens what a request names as sources. `own` is what `-` stands for, in the process that may read it.
+///
+/// # Errors
+/// When one is not there or not readable.
+pub(super) fn open_roots(place: &Place, sources: &[SourceSpec], own: Option<&Standard>) -> Result<Vec<Root>, Failure> {
+    let posix = Posix::new(place.clone());
+    let open = |spec: &SourceSpec| {
+        let (source, typed): (Box<dyn Source>, &[u8]) = match &spec.origin {
+            Origin::Path(path) => (posix.source(path)?, path),
+            Origin::Stdin => (Box::new(Stdin(own.cloned().unwrap_or_default())), b""),
+            Origin::Zeros(size) => (Box::new(Synthetic::Zeros(*size)), b""),
+            Origin::Random(size) => (Box::new(Synthetic::Random(*size)), b""),
+        };
+        Ok(Root { source, target: spec.target.clone(), typed: typed.to_vec() })
+    };
+    sources.iter().map(open).collect()
 }
 
 /// What a receiver's marker is found by, where it is to have one.

@@ -13,32 +13,22 @@ use carrack_core::request::Digests;
 use carrack_core::selection::Selection;
 use carrack_core::transfer::ScannedItem;
 use carrack_core::tuning::{SLICE_BYTES, Tuning};
-use carrack_core::wire::control::{
-    Collect, Entry, List, MakeDirectory, PathFacts, Remove, Rename, SourceSpec, Sum, Tell,
-};
+use carrack_core::wire::control::{Collect, Entry, List, MakeDirectory, PathFacts, Remove, Rename, Sum, Tell};
 use carrack_core::wire::failure_bytes;
 use carrack_sys::dir::{Dir, Kind, Links, Stat};
 
+use super::begin::open_roots;
 use crate::data::hasher::BlockHasher;
 use crate::error::{failure, io_failure, system_failure};
 use crate::storage;
 use crate::storage::collect::{Collected, Rules};
 use crate::storage::overlap::Overlaps;
 use crate::storage::place::Place;
-use crate::storage::settle::SourceClocks;
-use crate::storage::source::{RootKind, SourceRoot};
+use crate::storage::posix::store::kind_of;
+use crate::storage::read::{OpenOptions, Source};
+use crate::storage::source::{PosixSource, RootKind};
 use crate::storage::times::time_of;
 use crate::storage::walk::Trail;
-
-/// A kind as messages have it.
-fn kind_of(kind: Kind) -> ItemKind {
-    match kind {
-        Kind::File => ItemKind::File,
-        Kind::Dir => ItemKind::Directory,
-        Kind::Symlink => ItemKind::Symlink,
-        _ => ItemKind::Special,
-    }
-}
 
 fn named(path: &[u8], what: &'static str, error: &io::Error) -> Failure {
     io_failure(Side::Source, what, error).at_path(path)
@@ -100,8 +90,7 @@ pub fn list(
     selection: Option<&Selection>,
     send: &mut dyn FnMut(Vec<Entry>) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
-    let roots: Vec<_> =
-        list.sources.iter().map(|source| SourceRoot::open(place, source, None)).collect::<Result<_, _>>()?;
+    let roots = open_roots(place, &list.sources, None)?;
     let mut pages = Pages { page: Vec::new(), bytes: 0, count: 0, overlaps: Overlaps::new(&roots, selection), send };
     let stat = place.stat(&list.path).or_else(|error| match error.kind() {
         // A link to nowhere is something too.
@@ -339,30 +328,23 @@ pub fn sum(
 ) -> Result<u64, Failure> {
     let digests = sum.digests;
     let stat = place.stat(&sum.path).map_err(|error| named(&sum.path, "stat", &error))?;
-    let (mut count, clocks) = (0, SourceClocks::default());
+    let mut count = 0;
     if stat.kind != Kind::Dir {
         // Links named on the command line are followed, as far as the place allows.
-        let root = SourceRoot::open(place, &SourceSpec::at(&sum.path), None)?;
+        let root = PosixSource::open(place, &sum.path)?;
         let name = sum.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        let result = digest(&root, Vec::new(), digests, (&clocks, tuning));
+        let result = digest(&root, Vec::new(), digests, tuning);
         send(vec![summed(name.to_vec(), result)])?;
         return Ok(1);
     }
     let top = place.dir(&sum.path).map_err(|error| named(&sum.path, "open", &error))?;
-    let root = SourceRoot {
-        kind: RootKind::Directory(Arc::new(top)),
-        target: Vec::new(),
-        typed: sum.path.clone(),
-        grounds: Default::default(),
-    };
+    let root = PosixSource::from(RootKind::Directory(Arc::new(top)));
     let listing = List { path: sum.path.clone(), recursive: true, ..List::default() };
     list(place, &listing, None, &mut |page| {
         for entry in page {
             let result = match entry.failure {
                 Some(failure) => Err(failure),
-                None if entry.kind == Some(ItemKind::File) => {
-                    digest(&root, entry.path.clone(), digests, (&clocks, tuning))
-                }
+                None if entry.kind == Some(ItemKind::File) => digest(&root, entry.path.clone(), digests, tuning),
                 None => continue,
             };
             count += 1;
@@ -382,12 +364,7 @@ fn summed(path: Vec<u8>, result: Result<(u64, FileDigests), Failure>) -> ItemRep
 }
 
 /// Digests an item of a source, which must be the same at the end as at the beginning.
-fn digest(
-    root: &SourceRoot,
-    path: Vec<u8>,
-    digests: Digests,
-    (clocks, tuning): (&SourceClocks, &Tuning),
-) -> Result<(u64, FileDigests), Failure> {
+fn digest(root: &PosixSource, path: Vec<u8>, digests: Digests, tuning: &Tuning) -> Result<(u64, FileDigests), Failure> {
     let item = ScannedItem {
         root: 0,
         path,
@@ -403,7 +380,7 @@ fn digest(
         std::thread::sleep(time);
         true
     };
-    let source = root.open_item(&item, tuning)?.settled(clocks, &mut rest)?;
+    let source = root.open(&item, &mut OpenOptions { tuning, may_grow: false, rest: &mut rest })?;
     let mut hasher = BlockHasher::new(digests, 0);
     let mut slice = vec![0; SLICE_BYTES];
     let mut offset = 0;

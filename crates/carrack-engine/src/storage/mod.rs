@@ -1,13 +1,21 @@
-//! Files: where paths lead ([`place`]), what is there ([`walk`], [`source`]), how it gets written ([`destination`], [`tree`],
-//! [`part`], [`pipe`]), what it is known by later ([`identity`]), what survives a crash of it ([`marker`]) and is collected when nobody wants
-//! it ([`collect`]); all of it within the limit of open files ([`descriptors`]). What is about files of a file system stands in [`posix`].
+//! Where bytes are read and written.
+//!
+//! [`store`], [`read`] and [`write`](mod@write) are the contract of every such place. [`posix`] is the file systems of this host; [`sequential`] a stream
+//! (with [`pipe`], a FIFO whose reader may come later), [`null`] a destination that forgets, [`synthetic`] bytes that are made up,
+//! [`stdin`] standard input. [`overlap`] finds sources of one copy that have the same names.
 
-pub mod destination;
+pub mod null;
+pub mod overlap;
 pub mod pipe;
 pub mod posix;
+pub mod read;
+pub mod sequential;
+pub mod stdin;
+pub mod store;
 pub mod synthetic;
+pub mod write;
 
 pub(crate) use posix::names;
 pub use posix::{
-    collect, descriptors, identity, marker, overlap, part, past_cache, place, settle, source, times, tree, walk, watch,
+    collect, descriptors, identity, marker, part, past_cache, place, settle, source, times, tree, walk, watch,
 };

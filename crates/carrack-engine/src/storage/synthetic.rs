@@ -1,5 +1,80 @@
 //! Sources without files: zeros, and bytes that nothing on the way can compress.
 
+use std::io;
+
+use carrack_core::attributes::Attributes;
+use carrack_core::failure::Failure;
+use carrack_core::report::ItemKind;
+use carrack_core::transfer::{Fingerprint, ScannedItem};
+
+use super::posix::identity::of_synthetic;
+use super::read::{Found, OpenOptions, Reader, Source, There, Walk, no_link};
+
+/// Bytes that are made up as they are read: the same ones each time.
+pub enum Synthetic {
+    /// So many zeros.
+    Zeros(u64),
+    /// So many random bytes.
+    Random(u64),
+}
+
+/// An item that is no file: it has no times, and permissions that a new file usually has.
+pub(super) fn made_up(walk: &Walk<'_>) -> ScannedItem {
+    ScannedItem { attributes: Attributes { mode: 0o644, mtime: None }, ..walk.item(b"", ItemKind::File) }
+}
+
+impl Source for Synthetic {
+    fn walk(&self, walk: &Walk<'_>, each: &mut dyn FnMut(Found) -> bool) {
+        let (name, size) = match self {
+            Self::Zeros(size) => ("zero", *size),
+            Self::Random(size) => ("random", *size),
+        };
+        let fingerprint = Some(of_synthetic(name, size));
+        each(Found::Item(ScannedItem { size: Some(size), fingerprint, ..made_up(walk) }));
+    }
+
+    fn look_again(&self, item: &ScannedItem) -> Result<ScannedItem, Failure> {
+        Ok(item.clone())
+    }
+
+    fn find(&self, _path: &[u8]) -> io::Result<There> {
+        Ok(There::Other(Vec::new()))
+    }
+
+    fn link_target(&self, _path: &[u8]) -> Result<(Vec<u8>, Option<Fingerprint>), Failure> {
+        Err(no_link())
+    }
+
+    fn open(&self, _item: &ScannedItem, _options: &mut OpenOptions<'_>) -> Result<Box<dyn Reader>, Failure> {
+        Ok(match self {
+            Self::Zeros(_) => Box::new(Zeros),
+            Self::Random(seed) => Box::new(Random(*seed)),
+        })
+    }
+}
+
+struct Zeros;
+
+impl Reader for Zeros {
+    fn is_zeros(&self) -> bool {
+        true
+    }
+
+    fn read_at(&self, _offset: u64, out: &mut [u8]) -> Result<(), Failure> {
+        out.fill(0);
+        Ok(())
+    }
+}
+
+struct Random(u64);
+
+impl Reader for Random {
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<(), Failure> {
+        random_at(self.0, offset, out);
+        Ok(())
+    }
+}
+
 /// Fills `out` with what stands at `offset` of the endless random stream of `seed`: SplitMix64 of each eight bytes' place, so
 /// that any block can be made alone, at several GB/s.
 pub fn random_at(seed: u64, offset: u64, out: &mut [u8]) {

@@ -25,6 +25,13 @@ use crate::data::stream::Connection;
 use crate::data::traffic::Traffic;
 use crate::error::{describe, failure};
 use crate::panics::contain;
+use crate::storage::store::WriteOptions;
+
+/// What a store is told of a transfer's options.
+pub fn write_options(options: &TransferOptions) -> WriteOptions {
+    let TransferOptions { block_bytes, digests, verify, existing, durability, .. } = *options;
+    WriteOptions { block_bytes, digests, verify, existing, durability }
+}
 
 /// Sends a message to the peer.
 type Say = dyn Fn(&PeerMessage) -> io::Result<()> + Send + Sync;

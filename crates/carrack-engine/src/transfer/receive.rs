@@ -6,7 +6,7 @@ mod slow;
 mod tests;
 
 use std::cell::Cell;
-use std::collections::hash_map::Entry;
+use std::collections::hash_map;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -31,7 +31,7 @@ use carrack_sys::bulk::Pipe;
 
 use self::at_work::AtWork;
 use self::slow::{Checkpoint, Hands, Look};
-use super::{StageReports, Voice, keep_thread, stream_failure};
+use super::{StageReports, Voice, keep_thread, stream_failure, write_options};
 use crate::data::hasher::BlockHasher;
 use crate::data::stages::{Stages, Waits};
 use crate::data::stream::{Connection, InStream};
@@ -40,7 +40,8 @@ use crate::error::{failure, protocol_failure};
 use crate::net::socket::Socket;
 use crate::panics::contain;
 use crate::storage::descriptors::open_parts_max;
-use crate::storage::destination::{Destination, Opening, Part, PartEntry, SmallFile, Tree};
+use crate::storage::store::{Properties, WriteOptions};
+use crate::storage::write::{Begun, Destination, Entry, NewDirectory, NewFile, Opening, Part, SmallFile, Stored};
 
 /// Commits that wait while one group is being published: beyond, streams wait too.
 const COMMITS_WAITING: usize = 256;
@@ -51,12 +52,16 @@ pub struct ReceiveRun {
     changed: Condvar,
     options: TransferOptions,
     tuning: Arc<Tuning>,
-    destination: Destination,
+    destination: Box<dyn Destination>,
+    /// What can be done there.
+    properties: Properties,
+    /// How files are written there.
+    writing: WriteOptions,
     /// What the command has asked for.
     expected: Expected,
     /// Directories that came, and whose attributes have not come.
     directories_unset: AtomicUsize,
-    parts: Mutex<HashMap<u64, Arc<Part>>>,
+    parts: Mutex<HashMap<u64, Arc<dyn Part>>>,
     /// Item and index of blocks that the marker claims from an earlier session.
     claimed: Mutex<HashSet<(u64, u64)>>,
     parts_max: usize,
@@ -78,7 +83,7 @@ pub struct ReceiveRun {
 /// A bundle's items, written under hidden names.
 #[derive(Default)]
 struct Staged {
-    entries: Vec<(u32, PartEntry)>,
+    entries: Vec<(u32, Box<dyn Entry>)>,
     exceptions: Vec<(u32, ItemResult)>,
 }
 
@@ -111,20 +116,22 @@ impl ReceiveRun {
     /// Starts the pump and the commits; data is written as streams are added.
     pub fn start(
         options: TransferOptions,
-        destination: Destination,
+        destination: Box<dyn Destination>,
         expected: Expected,
         voice: Voice,
         tuning: Arc<Tuning>,
     ) -> Arc<Self> {
         // Blocks are checkpointed to be found again after a crash, or to be read back one by one.
-        let marked =
-            matches!(&destination, Destination::Tree(tree) if tree.keeps_marker() || options.verify == Verify::Disk);
+        let properties = destination.properties();
+        let marked = properties.atomic_publish && (properties.resumes || options.verify == Verify::Disk);
         let run = Arc::new(Self {
             machine: Mutex::new(Receiver::new(ReceiverConfig { options, checkpoints: marked, tuning: *tuning })),
             changed: Condvar::new(),
             options,
             tuning,
             destination,
+            properties,
+            writing: write_options(&options),
             expected,
             directories_unset: AtomicUsize::new(0),
             parts: Mutex::default(),
@@ -225,8 +232,8 @@ impl ReceiveRun {
     pub fn add_stream(self: &Arc<Self>, connection: Connection) {
         let number = connection.number;
         match lock(&self.sockets).entry(number) {
-            Entry::Vacant(free) => free.insert(Arc::clone(&connection.socket)),
-            Entry::Occupied(_) => {
+            hash_map::Entry::Vacant(free) => free.insert(Arc::clone(&connection.socket)),
+            hash_map::Entry::Occupied(_) => {
                 // A number twice would make two streams one: whoever did that does not follow the protocol.
                 let what = ProtocolError::violation(format!("the peer made data connection {number} twice"));
                 return self.cancel(protocol_failure(Side::Source, &what));
@@ -326,24 +333,25 @@ impl ReceiveRun {
             && let Some(offer) = offers.pop_front()
         {
             let believe = !lock(&self.disbelieved).1.contains(&offer.item);
-            let opened = self.destination.open_part(&offer, &self.options, believe);
+            let opened = self.destination.begin(&new_file(&offer), &self.writing, believe);
             let ran_out = matches!(&opened, Err(failure) if failure.code == ErrorCode::ResourceLimit);
             if ran_out && !lock(&self.parts).is_empty() {
                 return offers.push_front(offer);
             }
             let told = match opened {
                 Ok(Opening::Resumed { part, held, doubtful }) => {
-                    self.take_up(offer.item, part, held, doubtful);
+                    self.take_up(&offer, part, held, doubtful);
                     continue;
                 }
                 Ok(Opening::Fresh(part)) => {
-                    lock(&self.parts).insert(offer.item, Arc::new(part));
+                    lock(&self.parts).insert(offer.item, part);
                     Opened::Ready
                 }
-                Ok(Opening::Present(standing)) => {
-                    self.look_at_published(offer, standing);
+                Ok(Opening::MayBePresent) => {
+                    self.look_at_published(offer);
                     continue;
                 }
+                Ok(Opening::Present(digests)) => Opened::Present(digests),
                 Ok(Opening::Keep) => Opened::Keep,
                 Err(failure) => Opened::Refused(failure),
             };
@@ -365,7 +373,7 @@ impl ReceiveRun {
             ReceiverAction::Open(offer) => return offers.push_back(offer),
             ReceiverAction::Discard(item) => {
                 if let Some(part) = lock(&self.parts).remove(&item) {
-                    remove_part(&part);
+                    part.remove();
                 }
                 return;
             }
@@ -403,12 +411,12 @@ impl ReceiveRun {
             for socket in lock(&self.sockets).values() {
                 socket.abort();
             }
-            self.tree().into_iter().for_each(|tree| tree.close_in(self.tuning.leave_patience));
+            self.destination.close_in(self.tuning.leave_patience);
         }
         self.changed.notify_all();
         // What they have begun is done before the marker is left.
         hands.finish();
-        if outcome.is_err() && self.tree().is_some() && !self.at_work.all_left(self.tuning.leave_patience) {
+        if outcome.is_err() && self.properties.atomic_publish && !self.at_work.all_left(self.tuning.leave_patience) {
             self.tell_ended(outcome.clone());
             is_told.set(true);
             self.at_work.wait_for_all();
@@ -427,8 +435,8 @@ impl ReceiveRun {
     /// The last word to the command.
     fn tell_ended(&self, outcome: Result<(), Failure>) {
         let blocks_rotten = lock(&self.machine).blocks_rotten();
-        let (permissions, times) = self.tree().map(Tree::unkept).unwrap_or_default();
-        let in_memory = self.tree().filter(|_| self.options.verify == Verify::Disk).map_or(0, Tree::files_in_memory);
+        let (permissions, times) = self.destination.unkept();
+        let in_memory = if self.options.verify == Verify::Disk { self.destination.files_in_memory() } else { 0 };
         (self.voice.command)(Tell::Ended(Box::new(Ended {
             blocks_rotten,
             parts_reread: self.reread.0.load(Ordering::Relaxed),
@@ -451,30 +459,25 @@ impl ReceiveRun {
             for commit in group {
                 self.commit(commit, &synced);
             }
-            if let Some(tree) = self.tree() {
-                tree.written_down();
-            }
+            self.destination.written_down();
         }
     }
 
     fn sync_group(&self, group: &[Commit]) -> Result<(), Failure> {
-        let Destination::Tree(tree) = &self.destination else {
-            return Ok(());
-        };
         let staged = lock(&self.staged);
         let needed = group.iter().any(|commit| {
             let Commit::Bundle(bundle) = commit else { return false };
             staged.get(bundle).is_some_and(|staged| staged.entries.iter().any(|(_, entry)| entry.awaits_sync()))
         });
         drop(staged);
-        if needed { tree.sync_group() } else { Ok(()) }
+        if needed { self.destination.sync_group() } else { Ok(()) }
     }
 
     fn commit(&self, commit: Commit, synced: &Result<(), Failure>) {
         match commit {
             Commit::Publish { item, digests, size } => {
                 let part = lock(&self.parts).remove(&item);
-                let result = match part.map_or(Ok(true), |part| self.publish(&part, digests, size)) {
+                let result = match part.map_or(Ok(true), |part| self.publish(&*part, digests, size)) {
                     Ok(true) => ItemResult::Published,
                     Ok(false) => ItemResult::Kept,
                     Err(why) => self.lost(why),
@@ -496,11 +499,13 @@ impl ReceiveRun {
                 self.tell(|machine| machine.handle_committed(bundle, exceptions));
             }
             Commit::Directories(list) => {
-                let failures = self.tree().map_or_else(Vec::new, |tree| tree.apply_directories(&list));
+                let list =
+                    list.into_iter().map(|DirectoryAttributes { path, attributes }| NewDirectory { path, attributes });
+                let failures = self.destination.apply_directories(&list.collect::<Vec<_>>());
                 self.tell(|machine| machine.handle_directories_applied(failures));
             }
             Commit::Sync => {
-                let synced = self.tree().map_or(Ok(false), Tree::sync_all);
+                let synced = self.destination.sync_all();
                 self.tell(|machine| match synced {
                     Ok(durable) => machine.handle_synced(durable),
                     Err(why) => machine.fail(why),
@@ -509,15 +514,8 @@ impl ReceiveRun {
         }
     }
 
-    fn tree(&self) -> Option<&Tree> {
-        if let Destination::Tree(tree) = &self.destination { Some(tree) } else { None }
-    }
-
     /// `false` when what has come to stand there is to be kept.
-    fn publish(&self, part: &Part, digests: FileDigests, size: u64) -> Result<bool, Failure> {
-        let Part::File(part) = part else {
-            return self.destination.end_stream().map(|()| true);
-        };
+    fn publish(&self, part: &dyn Part, digests: FileDigests, size: u64) -> Result<bool, Failure> {
         // Where there are checkpoints every block has been read back.
         let read_back = self.options.verify == Verify::Disk && !self.options.version.can_resume();
         let verify = || if read_back { part.verify(size, digests) } else { Ok(()) };
@@ -536,10 +534,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn remove_part(part: &Part) {
-    if let Part::File(part) = part {
-        part.remove();
-    }
+/// An offer, as stores take it.
+fn new_file(offer: &Offer) -> NewFile<'_> {
+    let Offer { item: _, path, size, attributes, sparse, fingerprint } = offer;
+    NewFile { path, size: *size, attributes: attributes.clone(), sparse: *sparse, fingerprint: *fingerprint }
 }
 
 /// One stream's thread.
@@ -602,7 +600,7 @@ impl StreamWork<'_> {
         let mut written = Ok(());
         if hole {
             if let Some(part) = part.as_deref() {
-                let write = || self.run.destination.write_hole(part, offset, length.into());
+                let write = || part.write_hole(offset, length.into());
                 written = self.run.stages.wait(Waits::Storage, write);
                 hash_zeros(&mut hasher, length as usize);
             }
@@ -613,7 +611,7 @@ impl StreamWork<'_> {
                 if let Some(part) = part.as_deref() {
                     hasher.update(slice);
                     if written.is_ok() {
-                        written = run.stages.wait(Waits::Storage, || run.destination.write(part, place, slice));
+                        written = run.stages.wait(Waits::Storage, || part.write(place, slice));
                     }
                 }
                 place += slice.len() as u64;
@@ -623,8 +621,8 @@ impl StreamWork<'_> {
         let mut trailer = [0; TRAILER_BYTES];
         self.input.meta(&mut trailer)?;
         let trailer = Trailer::decode(&trailer, self.run.options.digests)?;
-        if let Some(Part::File(part)) = part.as_deref() {
-            part.written(offset, length.into());
+        if let (Some(part), Ok(())) = (part.as_deref(), &written) {
+            written = self.run.stages.wait(Waits::Storage, || part.end_block(offset, length.into()));
         }
         if begin == Begin::Write {
             let ours = hasher.finish(whole);
@@ -640,7 +638,7 @@ impl StreamWork<'_> {
     /// it has taken; what was not written is `written`'s error.
     fn unseen(
         &mut self,
-        part: &Part,
+        part: &dyn Part,
         offset: u64,
         length: u32,
         written: &mut Result<(), Failure>,
@@ -654,22 +652,21 @@ impl StreamWork<'_> {
         let (run, mut place) = (self.run, offset);
         self.input.payload(done, &mut |slice| {
             if written.is_ok() {
-                *written = run.stages.wait(Waits::Storage, || run.destination.write(part, place, slice));
+                *written = run.stages.wait(Waits::Storage, || part.write(place, slice));
             }
             place += slice.len() as u64;
             Ok::<(), StreamError>(())
         })?;
         while done < length && written.is_ok() {
             let most = usize::try_from(length - done).unwrap_or(usize::MAX);
-            let taken = match part {
-                Part::Null => self.input.discard(most)?,
-                Part::Sequential => 0,
-                Part::File(part) => {
-                    let Some(pipe) = self.pipe.as_mut() else { return Ok(done) };
-                    let taken = self.input.splice(pipe, most)?;
-                    *written = run.stages.wait(Waits::Storage, || part.write_from(offset + done, pipe));
-                    taken
-                }
+            let taken = if !run.properties.keeps {
+                self.input.discard(most)?
+            } else if let Some(pipe) = self.pipe.as_mut().filter(|_| part.splices()) {
+                let taken = self.input.splice(pipe, most)?;
+                *written = run.stages.wait(Waits::Storage, || part.write_from(offset + done, pipe));
+                taken
+            } else {
+                0
             };
             if taken == 0 {
                 // Not here: the rest passes through the process.
@@ -722,8 +719,7 @@ impl StreamWork<'_> {
         let fingerprint = fingerprint.try_into().ok();
         let digests = FileDigests::default();
         let small = SmallFile { path, attributes, fingerprint, digests, read_back: false };
-        let existing = self.run.options.existing;
-        let tree = self.run.tree().filter(|_| keep);
+        let (destination, writing) = (&self.run.destination, &self.run.writing);
         let written = match entry.kind {
             EntryKind::File => {
                 *bytes += u64::from(entry.size);
@@ -737,12 +733,11 @@ impl StreamWork<'_> {
             }
             EntryKind::Directory => {
                 self.run.directories_unset.fetch_add(1, Ordering::Relaxed);
-                tree.map_or(Ok(()), |tree| tree.make_directory(path)).map(|()| Some(None))
+                let made = if keep { destination.make_directory(path) } else { Ok(()) };
+                made.map(|()| Stored::Done)
             }
-            EntryKind::Symlink => match tree {
-                Some(tree) => tree.write_link(&small, existing, target).map(|entry| entry.map(Some)),
-                None => Ok(Some(None)),
-            },
+            EntryKind::Symlink if keep => destination.write_link(&small, writing, target),
+            EntryKind::Symlink => Ok(Stored::Done),
         };
         note_written(index, written, staged);
         Ok(())
@@ -759,10 +754,14 @@ impl StreamWork<'_> {
         staged: &mut Staged,
     ) -> Result<(), StreamError> {
         let run = self.run;
-        let tree = run.tree().filter(|_| keep && size as usize > self.input.slice_bytes());
-        let begin = |tree: &Tree| tree.begin_small(&small, run.options.existing, u64::from(size));
-        let mut begun = tree.map(|tree| run.stages.wait_briefly(Waits::Storage, || begin(tree)));
-        let in_memory = keep && begun.is_none() && !matches!(run.destination, Destination::Null);
+        // Of a store that keeps nothing no byte is handed over.
+        let keeps = keep && run.properties.keeps;
+        let mut begun = Ok(Begun::AtOnce);
+        if keeps && size as usize > self.input.slice_bytes() {
+            let begin = || run.destination.begin_small(&small, &run.writing, u64::from(size));
+            begun = run.stages.wait_briefly(Waits::Storage, begin);
+        }
+        let in_memory = keeps && matches!(begun, Ok(Begun::AtOnce));
         let mut hasher = BlockHasher::new(run.options.digests, 0);
         let content = &mut self.scratch;
         content.clear();
@@ -770,7 +769,7 @@ impl StreamWork<'_> {
             if keep {
                 hasher.update(slice);
             }
-            if let Some(Ok(Some(growing))) = &mut begun {
+            if let Ok(Begun::Growing(growing)) = &mut begun {
                 run.stages.wait(Waits::Storage, || growing.write(slice));
             } else if in_memory {
                 content.extend_from_slice(slice);
@@ -794,23 +793,15 @@ impl StreamWork<'_> {
         }
         small.digests = ours.as_file(run.options.digests);
         small.read_back = run.options.verify == Verify::Disk;
-        let written = match (begun, &run.destination) {
-            (Some(Ok(Some(growing))), Destination::Tree(tree)) => run
-                .stages
-                .wait_briefly(Waits::Storage, || tree.finish_small(growing, &small))
-                .map(|entry| Some(Some(entry))),
-            (Some(Err(why)), _) => Err(why),
-            (Some(Ok(_)), _) => Ok(None),
-            (None, Destination::Tree(tree)) => {
-                let write = || tree.write_small(&small, run.options.existing, content);
-                run.stages.wait_briefly(Waits::Storage, write).map(|entry| entry.map(Some))
+        let written = begun.and_then(|begun| match begun {
+            Begun::Kept => Ok(Stored::Kept),
+            Begun::Growing(growing) => run.stages.wait_briefly(Waits::Storage, || growing.finish(&small)),
+            Begun::AtOnce if !keeps => Ok(Stored::Done),
+            Begun::AtOnce => {
+                let write = || run.destination.write_small(&small, &run.writing, content);
+                run.stages.wait_briefly(Waits::Storage, write)
             }
-            (None, Destination::Null) => Ok(Some(None)),
-            (None, destination @ Destination::Sequential(_)) => {
-                let written = destination.write(&Part::Sequential, 0, content);
-                written.and_then(|()| destination.end_stream()).map(|()| Some(None))
-            }
-        };
+        });
         note_written(index, written, staged);
         Ok(())
     }
@@ -821,12 +812,12 @@ fn hash_zeros(hasher: &mut BlockHasher, length: usize) {
     (0..length).step_by(SLICE_BYTES).for_each(|done| hasher.update(&zeros[..zeros.len().min(length - done)]));
 }
 
-/// What became of an item: something to publish, nothing to publish, kept as it was (`None`), or a failure.
-fn note_written(index: u32, written: Result<Option<Option<PartEntry>>, Failure>, staged: &mut Staged) {
+/// Notes what became of an item, where there is something left to do or to say.
+fn note_written(index: u32, written: Result<Stored, Failure>, staged: &mut Staged) {
     match written {
-        Ok(Some(Some(entry))) => staged.entries.push((index, entry)),
-        Ok(Some(None)) => {}
-        Ok(None) => staged.exceptions.push((index, ItemResult::Kept)),
+        Ok(Stored::Hidden(entry)) => staged.entries.push((index, entry)),
+        Ok(Stored::Done) => {}
+        Ok(Stored::Kept) => staged.exceptions.push((index, ItemResult::Kept)),
         Err(why) => staged.exceptions.push((index, ItemResult::Failed(why))),
     }
 }

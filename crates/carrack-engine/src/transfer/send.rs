@@ -33,9 +33,7 @@ use crate::error::{describe, failure, protocol_failure};
 use crate::net::socket::Socket;
 use crate::panics::contain;
 use crate::storage::overlap::Overlaps;
-use crate::storage::settle::SourceClocks;
-use crate::storage::source::{OpenSource, SourceRoot};
-use crate::storage::walk::{self, Found, Freshness};
+use crate::storage::read::{Found, Freshness, OpenOptions, Reader, Reading, Root, missing};
 
 /// Items told to the command in one message.
 const ITEMS_PER_MESSAGE: usize = 500;
@@ -56,11 +54,11 @@ pub struct SendRun {
     changed: Condvar,
     options: TransferOptions,
     tuning: Arc<Tuning>,
-    roots: Vec<SourceRoot>,
+    roots: Vec<Root>,
     /// Of the roots, only this; taken by the scan.
     selection: Mutex<Option<Selection>>,
-    attributes: Freshness,
-    sources: Mutex<HashMap<u64, Arc<OpenSource>>>,
+    freshness: Freshness,
+    sources: Mutex<HashMap<u64, Arc<dyn Reader>>>,
     sockets: Mutex<HashMap<u16, Arc<Socket>>>,
     /// Streams cut off because they were slow.
     cut: Mutex<HashSet<u16>>,
@@ -69,7 +67,6 @@ pub struct SendRun {
     limit: Option<Mutex<RateLimit>>,
     /// Whether there has been a data connection.
     linked: AtomicBool,
-    clocks: SourceClocks,
     /// Sources to be read once more, where that was asked for.
     again: Mutex<VecDeque<u64>>,
     /// Markers and part files of Carrack's own that the scan has left out.
@@ -85,7 +82,7 @@ impl SendRun {
     /// With `known` the receiver is asked what it has from an earlier session before anything small is sent.
     pub fn start(
         options: TransferOptions,
-        roots: Vec<SourceRoot>,
+        roots: Vec<Root>,
         selection: Option<Selection>,
         known: bool,
         voice: Voice,
@@ -105,14 +102,13 @@ impl SendRun {
             roots,
             selection: Mutex::new(selection),
             // What the receiver has already is told by them alone.
-            attributes: if known { Freshness::Stored } else { Freshness::Cached },
+            freshness: if known { Freshness::Stored } else { Freshness::Cached },
             sources: Mutex::default(),
             sockets: Mutex::default(),
             cut: Mutex::default(),
             stuck: Mutex::default(),
             limit: options.rate_limit.map(|rate| Mutex::new(RateLimit::new(rate))),
             linked: AtomicBool::new(false),
-            clocks: SourceClocks::default(),
             again: Mutex::default(),
             own: AtomicU64::new(0),
             stages: Arc::default(),
@@ -269,7 +265,7 @@ impl SendRun {
         for (number, root) in self.roots.iter().enumerate() {
             let mut batch = Vec::with_capacity(SCAN_BATCH);
             let mut since = Instant::now();
-            walk::walk(number as u32, root, selection.as_ref(), self.attributes, &mut |found| {
+            root.walk(number as u32, selection.as_ref(), self.freshness, &mut |found| {
                 batch.push(overlaps.check(found));
                 // A slow listing must not keep back what it has found.
                 let full = batch.len() >= SCAN_BATCH || since.elapsed() > Duration::from_millis(2);
@@ -283,9 +279,9 @@ impl SendRun {
                 return;
             }
         }
-        let mut missing = selection.iter().flat_map(|selection| walk::missing(&self.roots, selection)).peekable();
-        while missing.peek().is_some() {
-            if !self.take_found(&mut missing.by_ref().take(SCAN_BATCH).collect(), &mut ahead) {
+        let mut absent = selection.iter().flat_map(|selection| missing(&self.roots, selection)).peekable();
+        while absent.peek().is_some() {
+            if !self.take_found(&mut absent.by_ref().take(SCAN_BATCH).collect(), &mut ahead) {
                 return;
             }
         }
@@ -395,7 +391,7 @@ impl SendRun {
             drop(machine);
             let source = self.sources.lock().unwrap_or_else(PoisonError::into_inner).get(&item).cloned();
             let result = source.zip(was_read).map_or(Ok(None), |(source, was_read)| {
-                let second = self.second_reading(&source, was_read, &mut slice);
+                let second = self.second_reading(&*source, was_read, &mut slice);
                 // The times tell more of what has happened, if they tell.
                 source.check_unchanged().and(second)
             });
@@ -406,11 +402,11 @@ impl SendRun {
     /// The digests of a source that is read a second time; `None` where it cannot be, and when the transfer has ended meanwhile.
     fn second_reading(
         &self,
-        source: &OpenSource,
+        source: &dyn Reader,
         (size, sparse): (u64, bool),
         slice: &mut [u8],
     ) -> Result<Option<FileDigests>, Failure> {
-        if source.stat().is_none() {
+        if source.size().is_none() {
             return Ok(None);
         }
         let block_bytes = self.options.block_bytes;
@@ -429,9 +425,9 @@ impl SendRun {
     }
 
     /// Reads a block and sends nothing.
-    fn digest(&self, source: &OpenSource, job: BlockJob, slice: &mut [u8]) -> Result<BlockDigest, Failure> {
+    fn digest(&self, source: &dyn Reader, job: BlockJob, slice: &mut [u8]) -> Result<BlockDigest, Failure> {
         let hole = job.sparse && source.is_hole(job.offset, u64::from(job.length));
-        let _reading = (!hole).then(|| source.begin(job.offset, job.length.into()));
+        let _reading = (!hole).then(|| Reading::begin(source, job.offset, job.length.into()));
         let mut hasher = BlockHasher::new(self.options.digests, job.offset);
         let mut read = 0;
         while read < job.length as usize {
@@ -500,7 +496,7 @@ impl SendRun {
             }
             SenderAction::Report(report) => items.push(*report),
             SenderAction::Rescan { scanned, attempt } => {
-                let found = self.root(&scanned).and_then(|root| walk::look_again(root, &scanned));
+                let found = self.root(&scanned).and_then(|root| root.source.look_again(&scanned));
                 self.tell(|machine| machine.handle_rescanned(Instant::now(), &scanned, attempt, found));
             }
         }
@@ -536,7 +532,7 @@ impl SendRun {
         })));
     }
 
-    fn source_of(&self, item: u64, stream: u16) -> Result<Arc<OpenSource>, Failure> {
+    fn source_of(&self, item: u64, stream: u16) -> Result<Arc<dyn Reader>, Failure> {
         if let Some(source) = self.sources.lock().unwrap_or_else(PoisonError::into_inner).get(&item) {
             return Ok(Arc::clone(source));
         }
@@ -546,16 +542,18 @@ impl SendRun {
         opened.check_listed(&scanned)?;
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         // Another stream may have been quicker: all must read the same open file.
-        Ok(Arc::clone(sources.entry(item).or_insert_with(|| Arc::new(opened))))
+        Ok(Arc::clone(sources.entry(item).or_insert_with(|| Arc::from(opened))))
     }
 
-    fn open(&self, item: &ScannedItem, stream: u16) -> Result<OpenSource, Failure> {
-        let opened = self.root(item)?.open_item(item, &self.tuning)?;
-        if self.options.allow_growing {
-            let opened = opened.may_grow_from(item.size);
-            return opened.check_listed(item).map(|()| opened);
+    fn open(&self, item: &ScannedItem, stream: u16) -> Result<Box<dyn Reader>, Failure> {
+        let mut rest = |time| self.rest(stream, time);
+        let may_grow = self.options.allow_growing;
+        let mut options = OpenOptions { tuning: &self.tuning, may_grow, rest: &mut rest };
+        let opened = self.root(item)?.source.open(item, &mut options)?;
+        if may_grow {
+            opened.check_listed(item)?;
         }
-        opened.settled(&self.clocks, &mut |time| self.rest(stream, time))
+        Ok(opened)
     }
 
     /// Lets so much time pass, for a source that a stream waits for; false when the transfer has ended.
@@ -584,7 +582,7 @@ impl SendRun {
         }
     }
 
-    fn root(&self, item: &ScannedItem) -> Result<&SourceRoot, Failure> {
+    fn root(&self, item: &ScannedItem) -> Result<&Root, Failure> {
         self.roots
             .get(item.root as usize)
             .ok_or_else(|| failure(ErrorCode::Internal, Side::Source, "an item without a source"))
@@ -675,16 +673,17 @@ impl StreamWork<'_> {
                 return Ok(());
             }
         };
+        let source = &*source;
         if job.unsized_source {
-            return self.send_next(job, &source);
+            return self.send_next(job, source);
         }
         let hole = job.sparse && source.is_hole(job.offset, u64::from(job.length));
         let header = Header::Block { item: job.item, offset: job.offset, length: job.length, hole, whole: job.whole };
         self.out.meta(&[&header.encode()])?;
-        let _reading = (!hole).then(|| source.begin(job.offset, job.length.into()));
+        let _reading = (!hole).then(|| Reading::begin(source, job.offset, job.length.into()));
         let mut hasher = BlockHasher::new(self.run.options.digests, job.offset);
         let mut read = Ok(());
-        let mut sent = if hole { 0 } else { self.send_unseen(job, &source)? };
+        let mut sent = if hole { 0 } else { self.send_unseen(job, source)? };
         let zeros = hole || source.is_zeros();
         if zeros {
             self.slice.fill(0);
@@ -710,7 +709,7 @@ impl StreamWork<'_> {
     }
 
     /// Where nobody asked for a digest the kernel sends the file by itself. Says how many bytes of the block it has sent.
-    fn send_unseen(&mut self, job: BlockJob, source: &OpenSource) -> io::Result<usize> {
+    fn send_unseen(&mut self, job: BlockJob, source: &dyn Reader) -> io::Result<usize> {
         let Some(file) = source.file().filter(|_| !self.run.options.digests.any()) else { return Ok(0) };
         let mut sent = 0;
         while sent < job.length as usize {
@@ -728,13 +727,13 @@ impl StreamWork<'_> {
     /// Reads a block that the receiver holds from an earlier attempt, and tells its digest.
     fn check_block(&mut self, job: BlockJob) {
         let source = self.run.source_of(job.item, self.number);
-        let result = source.and_then(|source| self.run.digest(&source, job, &mut self.slice));
+        let result = source.and_then(|source| self.run.digest(&*source, job, &mut self.slice));
         let now = Instant::now();
         self.run.tell(|machine| machine.handle_block_checked(now, self.number, job.item, job.offset, result));
     }
 
     /// The next block of a source whose size is not known: read whole before its header can be written.
-    fn send_next(&mut self, job: BlockJob, source: &OpenSource) -> io::Result<()> {
+    fn send_next(&mut self, job: BlockJob, source: &dyn Reader) -> io::Result<()> {
         self.content.resize(job.length as usize, 0);
         let (run, content) = (&self.run, &mut self.content);
         let is_over = || run.lock().outcome().is_some();
@@ -795,13 +794,13 @@ impl StreamWork<'_> {
         let read = run.stages.wait_briefly(Waits::Storage, || {
             run.open(item, stream).and_then(|source| {
                 described.attributes = source.attributes(item);
-                let most = item.size.filter(|_| source.stat().is_none()).unwrap_or(run.tuning.bundled_file_bytes_max);
+                let most = item.size.filter(|_| source.size().is_none()).unwrap_or(run.tuning.bundled_file_bytes_max);
                 source.read_whole(content, most as usize)?;
                 // Of what grows, a part is copied: that is not what is known by it.
-                if let Some(stat) = source.stat() {
-                    described.fingerprint = source.fingerprint().filter(|_| stat.size == content.len() as u64);
+                if let Some(size) = source.size() {
+                    described.fingerprint = source.fingerprint().filter(|_| size == content.len() as u64);
                 }
-                let same = !twice || source.stat().is_none() || {
+                let same = !twice || source.size().is_none() || {
                     let mut second = Vec::with_capacity(content.len());
                     source.read_whole(&mut second, most as usize)?;
                     second == *content
@@ -824,7 +823,7 @@ impl StreamWork<'_> {
     }
 
     fn send_link(&mut self, item: &ScannedItem, target: &[u8]) -> io::Result<SentItem> {
-        let leads_to = self.run.root(item).and_then(|root| walk::link_target(root, &item.path));
+        let leads_to = self.run.root(item).and_then(|root| root.source.link_target(&item.path));
         // A link that cannot be read is sent as an empty file that is not whole: the receiver drops it.
         match leads_to {
             Ok((leads_to, fingerprint)) => {
@@ -861,7 +860,7 @@ mod tests {
     use carrack_core::wire::Version;
 
     use super::*;
-    use crate::storage::source::RootKind;
+    use crate::storage::synthetic::Synthetic;
 
     /// What the peer answers is handed in by whoever has started the run: it must know the run before there is anything to answer.
     #[test]
@@ -887,12 +886,7 @@ mod tests {
             }),
             command: Arc::new(|_| {}),
         };
-        let root = SourceRoot {
-            kind: RootKind::Zero(5 << 20),
-            target: b"zeros".to_vec(),
-            typed: Vec::new(),
-            grounds: Default::default(),
-        };
+        let root = Root { source: Box::new(Synthetic::Zeros(5 << 20)), target: b"zeros".to_vec(), typed: Vec::new() };
         let run = SendRun::start(options, vec![root], None, false, voice, Arc::default());
         let early = hear.recv_timeout(Duration::from_millis(200));
         run.look_for_sources();

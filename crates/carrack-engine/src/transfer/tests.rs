@@ -10,7 +10,9 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use carrack_core::report::ItemKind;
 use carrack_core::request::{Digests, Durability, Existing, Verify};
+use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_core::wire::Version;
 use carrack_core::wire::control::Ended;
 use carrack_core::wire::expected::Expected;
@@ -19,8 +21,14 @@ use carrack_sys::dir::Dir;
 use super::*;
 use crate::data::stream::Protection;
 use crate::net::socket::Socket;
-use crate::storage::destination::{Destination, Tree};
-use crate::storage::source::{RootKind, SourceRoot};
+use crate::storage::null::Null;
+use crate::storage::read::{Found, OpenOptions, Reader, Root, Source, There, Walk};
+use crate::storage::sequential::Sequential;
+use crate::storage::source::{PosixSource, RootKind};
+use crate::storage::store::Writes;
+use crate::storage::synthetic::Synthetic;
+use crate::storage::tree::Tree;
+use crate::storage::write::Destination;
 
 /// As long as somebody may wait who waits in vain.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -65,6 +73,32 @@ impl Write for Sink {
     }
 }
 
+/// Of so many bytes, and whoever opens it panics; of none, and whoever lists it does.
+struct Panics(u64);
+
+impl Source for Panics {
+    fn walk(&self, walk: &Walk<'_>, each: &mut dyn FnMut(Found) -> bool) {
+        assert!(self.0 > 0, "a source that panics was listed");
+        each(Found::Item(ScannedItem { size: Some(self.0), ..walk.item(b"", ItemKind::File) }));
+    }
+
+    fn look_again(&self, item: &ScannedItem) -> Result<ScannedItem, Failure> {
+        Ok(item.clone())
+    }
+
+    fn find(&self, _path: &[u8]) -> io::Result<There> {
+        Ok(There::Nothing)
+    }
+
+    fn link_target(&self, _path: &[u8]) -> Result<(Vec<u8>, Option<Fingerprint>), Failure> {
+        panic!("a source that panics was asked for a link")
+    }
+
+    fn open(&self, _item: &ScannedItem, _options: &mut OpenOptions<'_>) -> Result<Box<dyn Reader>, Failure> {
+        panic!("a source that panics was opened")
+    }
+}
+
 pub(super) fn options() -> TransferOptions {
     TransferOptions {
         block_bytes: 1 << 20,
@@ -81,14 +115,14 @@ pub(super) fn options() -> TransferOptions {
 }
 
 /// Runs a transfer; how the sender and the receiver ended. `None` instead, after some time, for one that never did.
-fn run(source: RootKind, destination: Destination, fuses: [Fuse; 2]) -> [Option<Ended>; 2] {
+fn run(source: impl Source + 'static, destination: impl Destination + 'static, fuses: [Fuse; 2]) -> [Option<Ended>; 2] {
     run_tuned(source, destination, fuses, &Arc::default()).0
 }
 
 /// The same with other knobs; and how many files were offered.
 fn run_tuned(
-    source: RootKind,
-    destination: Destination,
+    source: impl Source + 'static,
+    destination: impl Destination + 'static,
     fuses: [Fuse; 2],
     tuning: &Arc<Tuning>,
 ) -> ([Option<Ended>; 2], usize) {
@@ -114,17 +148,17 @@ fn run_tuned(
         }
     };
     // What is written in order comes on one.
-    let streams = if matches!(destination, Destination::Sequential(_)) { 1 } else { 2 };
+    let streams = if destination.properties().writes == Writes::InOrder { 1 } else { 2 };
     let receiver_voice = voice(Side::Destination, &fuses[1], &to_sender);
     let expected = Expected::new([b"item".to_vec()]);
     let receiver = Running::Receive(receive::ReceiveRun::start(
         options(),
-        destination,
+        Box::new(destination),
         expected,
         receiver_voice,
         Arc::clone(tuning),
     ));
-    let root = SourceRoot { kind: source, target: b"item".to_vec(), typed: Vec::new(), grounds: Default::default() };
+    let root = Root { source: Box::new(source), target: b"item".to_vec(), typed: Vec::new() };
     let sender_voice = voice(Side::Source, &fuses[0], &to_receiver);
     let sender =
         Running::Send(send::SendRun::start(options(), vec![root], None, false, sender_voice, Arc::clone(tuning)));
@@ -174,21 +208,21 @@ fn both_say_internal(what: &str, ends: &[Option<Ended>; 2]) {
 #[test]
 fn a_source_that_panics_fails_the_transfer() {
     for (what, size) in [("listing", 0), ("a stream of blocks", 5 << 20), ("a stream of a bundle", 5)] {
-        let ends = run(RootKind::Panics(size), Destination::Null, [Fuse::never(), Fuse::never()]);
+        let ends = run(Panics(size), Null, [Fuse::never(), Fuse::never()]);
         both_say_internal(what, &ends);
     }
 }
 
 #[test]
 fn a_destination_that_panics_fails_the_transfer() {
-    let sink = |writes, ends| Destination::sequential(Box::new(Sink { writes, ends }));
+    let sink = |writes, ends| Sequential::new(Box::new(Sink { writes, ends }));
     let cases = [
         ("a stream of blocks", 5 << 20, sink(Fuse::at(3), Fuse::never())),
         ("a stream of a bundle", 5, sink(Fuse::at(1), Fuse::never())),
         ("the commits", 5 << 20, sink(Fuse::never(), Fuse::at(1))),
     ];
     for (what, size, destination) in cases {
-        let ends = run(RootKind::Zero(size), destination, [Fuse::never(), Fuse::never()]);
+        let ends = run(Synthetic::Zeros(size), destination, [Fuse::never(), Fuse::never()]);
         both_say_internal(what, &ends);
     }
 }
@@ -212,12 +246,12 @@ fn a_pump_that_panics_at_any_word_leaves_nobody_waiting() {
         for touch in 1.. {
             let _ = std::fs::remove_dir_all(&to);
             std::fs::create_dir(&to).unwrap();
-            let source = RootKind::Directory(Arc::new(Dir::open_ambient(&from).unwrap()));
+            let source = PosixSource::from(RootKind::Directory(Arc::new(Dir::open_ambient(&from).unwrap())));
             let tree =
                 Tree::new(Dir::open_ambient(&to).unwrap(), false, None, Durability::None, &Arc::default()).unwrap();
             let mut fuses = [Fuse::never(), Fuse::never()];
             fuses[panicking] = Fuse::at(touch);
-            let ends = run(source, Destination::Tree(tree), fuses.clone());
+            let ends = run(source, tree, fuses.clone());
             let what = format!("side {panicking}, word {touch}");
             let [sender, receiver] = ends.map(|ended| ended.unwrap_or_else(|| panic!("{what}: somebody never ended")));
             if !fuses[panicking].has_blown() {
@@ -259,9 +293,9 @@ fn tuning_decides_which_files_are_offered_and_which_are_bundled() {
         let tuning = Arc::new(tuning);
         let to = place.path().join(format!("to-{case}"));
         std::fs::create_dir(&to).unwrap();
-        let source = RootKind::Directory(Arc::new(Dir::open_ambient(&from).unwrap()));
+        let source = PosixSource::from(RootKind::Directory(Arc::new(Dir::open_ambient(&from).unwrap())));
         let tree = Tree::new(Dir::open_ambient(&to).unwrap(), false, None, Durability::Group, &tuning).unwrap();
-        let (ends, offers) = run_tuned(source, Destination::Tree(tree), [Fuse::never(), Fuse::never()], &tuning);
+        let (ends, offers) = run_tuned(source, tree, [Fuse::never(), Fuse::never()], &tuning);
         assert!(ends.iter().all(|ended| ended.as_ref().is_some_and(|ended| code(ended).is_none())), "{case}: {ends:?}");
         assert_eq!(offers, offered, "case {case}");
         for entry in std::fs::read_dir(&from).unwrap() {

@@ -247,7 +247,8 @@ mod tests {
     use carrack_core::tuning::Tuning;
 
     use super::*;
-    use crate::storage::marker::{Journal, MarkerRequest};
+    use crate::storage::marker::Journal;
+    use crate::storage::store::MarkerRequest;
 
     const HOUR: u64 = 3600;
 

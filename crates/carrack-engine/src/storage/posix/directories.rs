@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use carrack_core::path::{display_bytes, split_name};
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
-use carrack_core::wire::peer::DirectoryAttributes;
 use carrack_sys::dir::{Dir, Kind, Links, Stat};
 use carrack_sys::errno::ESTALE;
 use carrack_sys::host;
@@ -22,6 +21,7 @@ use super::names::Shown;
 use super::times::system_time;
 use super::unkept::{MODE_MASK, Unkept, if_it_can};
 use crate::error::{failure, io_failure};
+use crate::storage::write::NewDirectory;
 
 /// Device and inode.
 pub type Identity = (u64, u64);
@@ -357,7 +357,7 @@ impl Directories {
     ///
     /// # Errors
     /// When another one bears its name, and those of the file system.
-    pub fn set_attributes(&self, wanted: &DirectoryAttributes, unkept: &Unkept) -> Result<(), Failure> {
+    pub fn set_attributes(&self, wanted: &NewDirectory, unkept: &Unkept) -> Result<(), Failure> {
         let path = &wanted.path[..];
         let fail = |error: io::Error| io_failure(Side::Destination, "set permissions and times", &error);
         if !lock(&self.known).contains_key(&key(path)) {

@@ -25,15 +25,7 @@ use carrack_sys::{file, host};
 
 use super::directories::remove_unseen;
 use super::names::{marker_name, new_tag, tag_of};
-
-/// What a marker is asked for by.
-#[derive(Clone, Copy, Debug)]
-pub struct MarkerRequest {
-    /// The same for the same copy.
-    pub key: [u8; limits::MARKER_KEY_BYTES],
-    /// What was left under the key is removed, not used.
-    pub anew: bool,
-}
+use crate::storage::store::MarkerRequest;
 
 /// Markers of one key: so many runs of one and the same copy may go at once and be resumed.
 const MARKERS: u32 = 9;

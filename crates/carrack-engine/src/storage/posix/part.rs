@@ -38,6 +38,8 @@ pub(super) struct Shared {
     pub directories: Directories,
     pub journal: SharedJournal,
     pub durability: Durability,
+    /// Whether syncing everything at once takes too long here.
+    pub sync_each: AtomicBool,
     pub tuning: Arc<Tuning>,
     pub watch: Watch,
     pub unkept: Unkept,
@@ -54,6 +56,19 @@ impl Shared {
     pub fn count_in_memory(&self, kind: ItemKind, ground: &Ground) {
         if kind == ItemKind::File && ground.is_in_memory() {
             self.in_memory.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a small file is synced by itself.
+    pub fn syncs_now(&self, device: u64, read_back: bool) -> bool {
+        match self.durability {
+            Durability::Each => true,
+            // Only what is on storage can be read back from there.
+            Durability::None => read_back,
+            // Syncing the root's file system would not reach another one that is mounted below it.
+            Durability::Group => {
+                self.sync_each.load(Ordering::Relaxed) || device != self.directories.root.file_system.device
+            }
         }
     }
 

@@ -2,18 +2,16 @@
 
 use std::cmp::Ordering;
 use std::fs::File;
-use std::io::{self, Read};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use carrack_core::attributes::{Attributes, Time};
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_core::tuning::Tuning;
-use carrack_core::wire::control::{Origin, SourceSpec};
 use carrack_sys::dir::{Dir, Kind, Links, Stat};
 use carrack_sys::host::clock_seconds;
-use carrack_sys::standard::Patient;
 use carrack_sys::{dir, file};
 
 use super::descriptors::patiently;
@@ -23,19 +21,16 @@ use super::place::Place;
 use super::settle::{SourceClocks, settle};
 use super::times::time_of;
 use crate::error::{failure, io_failure, system_failure};
-use crate::standard::Standard;
-use crate::storage::synthetic;
+use crate::storage::read::{Reader, grew_to};
 
-/// One source of a transfer, opened.
-pub struct SourceRoot {
+/// A source on a file system, opened.
+pub struct PosixSource {
     /// What it is.
     pub kind: RootKind,
-    /// Where it goes, relative to the destination.
-    pub target: Vec<u8>,
-    /// For messages: the path as typed.
-    pub typed: Vec<u8>,
     /// The file systems that have been met below it.
     pub grounds: Grounds,
+    /// What is known of their clocks.
+    pub clocks: Arc<SourceClocks>,
 }
 
 /// What a source is.
@@ -44,52 +39,40 @@ pub enum RootKind {
     Directory(Arc<Dir>),
     /// One file, relative to a directory.
     Entry(Arc<Dir>, Vec<u8>, Links),
-    /// Standard input.
-    Stdin(Standard),
-    /// So many zeros.
-    Zero(u64),
-    /// So many random bytes.
-    Random(u64),
-    /// A double for tests: of so many bytes, and whoever opens it panics; of none, and whoever lists it does.
-    #[cfg(test)]
-    Panics(u64),
 }
 
-impl SourceRoot {
-    /// Opens what a request names; links named on the command line are followed. `standard` is what `-` stands for.
+impl From<RootKind> for PosixSource {
+    fn from(kind: RootKind) -> Self {
+        Self { kind, grounds: Grounds::default(), clocks: Arc::default() }
+    }
+}
+
+impl PosixSource {
+    /// Opens what a path leads to; links named on the command line are followed.
     ///
     /// # Errors
     /// When it is not there or not readable.
-    pub fn open(place: &Place, source: &SourceSpec, standard: Option<&Standard>) -> Result<Self, Failure> {
-        let (kind, typed) = match &source.origin {
-            Origin::Stdin => (RootKind::Stdin(standard.cloned().unwrap_or_default()), &[][..]),
-            Origin::Zeros(size) => (RootKind::Zero(*size), &[][..]),
-            Origin::Random(size) => (RootKind::Random(*size), &[][..]),
-            Origin::Path(path) => {
-                let named = |error: io::Error| system_failure(Side::Source, &error).at_path(&path[..]);
-                let stat = place.stat(path).map_err(named)?;
-                let kind = match stat.kind {
-                    Kind::Dir => RootKind::Directory(Arc::new(place.dir(path).map_err(named)?)),
-                    _ => Self::entry(place, path).map_err(named)?,
-                };
-                (kind, &path[..])
-            }
-        };
-        Ok(Self { kind, target: source.target.clone(), typed: typed.to_vec(), grounds: Grounds::default() })
+    pub fn open(place: &Place, path: &[u8]) -> Result<Self, Failure> {
+        let named = |error: io::Error| system_failure(Side::Source, &error).at_path(path);
+        let stat = place.stat(path).map_err(named)?;
+        Ok(Self::from(match stat.kind {
+            Kind::Dir => RootKind::Directory(Arc::new(place.dir(path).map_err(named)?)),
+            _ => Self::entry(place, path).map_err(named)?,
+        }))
     }
 
     /// A file named on the command line: its links lead anywhere the user may go, or anywhere below a node's root.
     fn entry(place: &Place, path: &[u8]) -> io::Result<RootKind> {
         match place {
             Place::Anywhere { .. } => {
-                let (parent, name) = Place::anywhere().parent(&place.resolved(path))?;
+                let (parent, name) = Place::Anywhere { home: None }.parent(&place.resolved(path))?;
                 Ok(RootKind::Entry(Arc::new(parent), name, Links::Refuse))
             }
             Place::Beneath(root) => Ok(RootKind::Entry(Arc::clone(root), place.normal(path), Links::Beneath)),
         }
     }
 
-    /// Opens the source of an item for reading.
+    /// Opens an item for reading.
     ///
     /// # Errors
     /// With [`ErrorCode::SourceVanished`] when it was there for the scan and is no more.
@@ -97,37 +80,6 @@ impl SourceRoot {
         let opened = match &self.kind {
             RootKind::Directory(root) => patiently(|| root.open_read(&item.path, Links::Refuse)),
             RootKind::Entry(parent, name, links) => patiently(|| parent.open_read(name, *links)),
-            RootKind::Stdin(standard) => {
-                let input =
-                    standard.open_input().map_err(|error| io_failure(Side::Source, "standard input", &error))?;
-                return Ok(OpenSource {
-                    content: Content::Stdin(Mutex::new(Sequential { input, carry: None })),
-                    stat: None,
-                    ground: None,
-                    prefix: None,
-                    ahead: ReadAhead::NONE,
-                });
-            }
-            RootKind::Zero(_) => {
-                return Ok(OpenSource {
-                    content: Content::Zero,
-                    stat: None,
-                    ground: None,
-                    prefix: None,
-                    ahead: ReadAhead::NONE,
-                });
-            }
-            RootKind::Random(seed) => {
-                return Ok(OpenSource {
-                    content: Content::Random(*seed),
-                    stat: None,
-                    ground: None,
-                    prefix: None,
-                    ahead: ReadAhead::NONE,
-                });
-            }
-            #[cfg(test)]
-            RootKind::Panics(_) => panic!("a source that panics was opened"),
         };
         let file = opened.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => failure(ErrorCode::SourceVanished, Side::Source, "vanished after it was listed"),
@@ -135,7 +87,7 @@ impl SourceRoot {
         })?;
         let now = clock_seconds();
         let stat = dir::stat_file(&file).map_err(|error| io_failure(Side::Source, "stat", &error))?;
-        let ground = Some((self.grounds.of(stat.device, &file), now));
+        let ground = self.grounds.of(stat.device, &file);
         if stat.kind != Kind::File {
             let replaced = failure(ErrorCode::SourceChanged, Side::Source, "is no longer a regular file");
             return Err(replaced.for_reason(Reason::SourceReplaced));
@@ -143,85 +95,89 @@ impl SourceRoot {
         // It was opened so that a FIFO in its place could not hang us; it is a file, and files are read waiting.
         file::clear_nonblock(&file).map_err(|error| io_failure(Side::Source, "open", &error))?;
         let ahead = ReadAhead::new(tuning, &file, stat.size);
-        Ok(OpenSource { content: Content::File(file), stat: Some(stat), ground, prefix: None, ahead })
+        Ok(OpenSource { file, stat, ground, opened: now, prefix: None, ahead })
     }
 }
 
-/// An item opened for reading. Several streams may read different blocks at once.
+/// A file, opened for reading. Several streams may read different blocks at once.
 pub struct OpenSource {
-    content: Content,
-    stat: Option<Stat>,
-    /// What it is on, and when it was opened.
-    ground: Option<(Ground, i64)>,
+    file: File,
+    /// What it was when it was opened, or when it had settled.
+    stat: Stat,
+    /// What it is on.
+    ground: Ground,
+    /// When it was opened, in seconds.
+    opened: i64,
     /// It may grow: so many bytes of it are copied, as many as it had when it was listed.
     prefix: Option<u64>,
     ahead: ReadAhead,
 }
 
-enum Content {
-    File(File),
-    Stdin(Mutex<Sequential>),
-    Zero,
-    Random(u64),
-}
-
-/// Reading what cannot be read twice: one byte ahead, to know where it ends.
-struct Sequential {
-    /// Not the library's standard input: that takes one that cannot be read for an empty one.
-    input: File,
-    carry: Option<u8>,
-}
-
 impl OpenSource {
-    /// What it was when it was opened; `None` where there is nothing to ask.
-    pub fn stat(&self) -> Option<&Stat> {
-        self.stat.as_ref()
-    }
-
     /// Looks at it until a change that comes while it is read cannot go unseen. `rest` lets so much time pass, and says whether to go on.
     ///
     /// # Errors
     /// With [`ErrorCode::SourceChanged`] when it changes all the time, and those of the system.
     pub fn settled(mut self, clocks: &SourceClocks, rest: &mut dyn FnMut(Duration) -> bool) -> Result<Self, Failure> {
-        let Content::File(file) = &self.content else { return Ok(self) };
-        let found = settle(clocks, file, rest).map_err(|error| io_failure(Side::Source, "stat", &error))?;
-        self.stat = Some(found.ok_or_else(|| {
+        let found = settle(clocks, &self.file, rest).map_err(|error| io_failure(Side::Source, "stat", &error))?;
+        self.stat = found.ok_or_else(|| {
             let why = "is written to all the time";
             failure(ErrorCode::SourceChanged, Side::Source, why).for_reason(Reason::SourceBusy)
-        })?);
+        })?;
         Ok(self)
-    }
-
-    /// Its permission bits and modification time, as they are to be at the destination; of a source without any, the item's. Of what may
-    /// have grown the time is that of the listing: whoever compares times later sees that there is more.
-    pub fn attributes(&self, item: &ScannedItem) -> Attributes {
-        match self.stat {
-            Some(stat) if self.prefix.is_some() => Attributes { mode: stat.mode, ..item.attributes.clone() },
-            Some(stat) => Attributes::new(stat.mode, time_of(stat.mtime)),
-            None => item.attributes.clone(),
-        }
-    }
-
-    /// What a later session knows it by, as it was when it was looked at; `None` where nothing would tell that it has changed since.
-    pub fn fingerprint(&self) -> Option<Fingerprint> {
-        let (stat, (ground, opened)) = (self.stat.as_ref()?, self.ground?);
-        ground.fingerprint(stat, opened)
     }
 
     /// It may grow from now on, and may have grown since it was listed: what was there then is what is copied.
     pub fn may_grow_from(mut self, listed: Option<u64>) -> Self {
-        self.prefix = listed.filter(|_| self.stat.is_some());
+        self.prefix = listed;
         self
     }
 
-    /// Whether it is still what was listed.
-    ///
-    /// # Errors
-    /// With [`ErrorCode::SourceChanged`] when not.
-    pub fn check_listed(&self, item: &ScannedItem) -> Result<(), Failure> {
-        let (Some(stat), Some(size)) = (&self.stat, item.size) else {
-            return Ok(());
-        };
+    /// Why there is less to read than was said.
+    fn ends_early(&self, end: u64) -> Failure {
+        let said = self.stat.size;
+        if dir::stat_file(&self.file).is_ok_and(|now| now.size == said) {
+            let message = format!("ends at {end} and says that it has {said} bytes: it does not know its own size");
+            return failure(ErrorCode::InputOutput, Side::Source, message).for_reason(Reason::SizeUnknown);
+        }
+        let message = format!("ends at {end}, earlier than when it was opened: it was truncated while it was copied");
+        failure(ErrorCode::SourceChanged, Side::Source, message)
+    }
+
+    /// Why there is more to read than was said.
+    fn has_more(&self, read: u64) -> Failure {
+        let said = self.stat.size;
+        match dir::stat_file(&self.file) {
+            Ok(now) if now.size == said => {
+                let message =
+                    format!("says that it has {said} bytes and has {read} and more: it does not know its own size");
+                failure(ErrorCode::Unsupported, Side::Source, message).for_reason(Reason::SizeUnknown)
+            }
+            Ok(now) => changed("while it was copied", said, now.size),
+            Err(error) => io_failure(Side::Source, "stat", &error),
+        }
+    }
+}
+
+impl Reader for OpenSource {
+    fn size(&self) -> Option<u64> {
+        Some(self.stat.size)
+    }
+
+    /// Of what may have grown the time is that of the listing: whoever compares times later sees that there is more.
+    fn attributes(&self, item: &ScannedItem) -> Attributes {
+        match self.prefix {
+            Some(_) => Attributes { mode: self.stat.mode, ..item.attributes.clone() },
+            None => Attributes::new(self.stat.mode, time_of(self.stat.mtime)),
+        }
+    }
+
+    fn fingerprint(&self) -> Option<Fingerprint> {
+        self.ground.fingerprint(&self.stat, self.opened)
+    }
+
+    fn check_listed(&self, item: &ScannedItem) -> Result<(), Failure> {
+        let (stat, Some(size)) = (&self.stat, item.size) else { return Ok(()) };
         let same_time = |listed: Option<Time>, now| listed.is_none_or(|at| at == time_of(now));
         // Another file may have the same times, where a clock is coarse.
         let same_file = item.fingerprint.zip(self.fingerprint()).is_none_or(|(listed, now)| listed == now);
@@ -238,42 +194,45 @@ impl OpenSource {
         if is_same { Ok(()) } else { Err(changed("after it was listed", size, stat.size)) }
     }
 
-    /// The file itself, for the kernel to send: what it says then of its end is all that is known of it.
-    pub fn file(&self) -> Option<&File> {
-        if let Content::File(file) = &self.content { Some(file) } else { None }
+    fn check_unchanged(&self) -> Result<(), Failure> {
+        let before = &self.stat;
+        // Past the caches of NFS, SMB and FUSE, which may still hold what was said when it was opened. What was looked at before may come
+        // from there: were it too old, this would differ from it.
+        let now = dir::stat_file_uncached(&self.file).map_err(|error| io_failure(Side::Source, "stat", &error))?;
+        let is_same = match self.prefix {
+            Some(size) => now.size >= size,
+            // The change time shows what a modification time that was set back hides.
+            None => (now.size, now.mtime, now.ctime) == (before.size, before.mtime, before.ctime),
+        };
+        if is_same { Ok(()) } else { Err(changed("while it was copied", before.size, now.size)) }
     }
 
-    /// Whether all of it is zeros, so that nothing has to be read.
-    pub fn is_zeros(&self) -> bool {
-        matches!(self.content, Content::Zero)
+    /// What the file says of its end while the kernel sends it is all that is known of it.
+    fn file(&self) -> Option<&File> {
+        Some(&self.file)
     }
 
-    /// A range is about to be read. When what this returns is dropped, it has been, and the cache lets go of it.
-    pub fn begin(&self, offset: u64, length: u64) -> Reading<'_> {
-        let passes = self.file().is_some_and(|file| self.ahead.begin(file, offset, length));
-        Reading { source: passes.then_some(self), offset, length }
-    }
-
-    /// Reads exactly `out.len()` bytes at `offset`.
-    ///
-    /// # Errors
-    /// With [`ErrorCode::SourceChanged`] when the source ends before.
-    pub fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<(), Failure> {
-        match &self.content {
-            Content::File(file) => {
-                let read = file::read_full_at(file, out, offset)
-                    .map_err(|error| io_failure(Side::Source, "read", &error).at_offset(offset))?;
-                if read < out.len() {
-                    return Err(self.ends_early(file, offset + read as u64));
-                }
-            }
-            Content::Zero => out.fill(0),
-            Content::Random(seed) => synthetic::random_at(*seed, offset, out),
-            Content::Stdin(_) => {
-                return Err(failure(ErrorCode::Internal, Side::Source, "a pipe was read out of order"));
-            }
+    fn is_hole(&self, offset: u64, length: u64) -> bool {
+        match file::next_data(&self.file, offset) {
+            Ok(None) => true,
+            Ok(Some(data)) => data >= offset + length,
+            Err(_) => false,
         }
-        Ok(())
+    }
+
+    fn will_read(&self, offset: u64, length: u64) -> bool {
+        self.ahead.begin(&self.file, offset, length)
+    }
+
+    /// The cache lets go of it.
+    fn was_read(&self, offset: u64, length: u64) {
+        self.ahead.end(&self.file, offset, length);
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<(), Failure> {
+        let read = file::read_full_at(&self.file, out, offset)
+            .map_err(|error| io_failure(Side::Source, "read", &error).at_offset(offset))?;
+        if read < out.len() { Err(self.ends_early(offset + read as u64)) } else { Ok(()) }
     }
 
     /// Reads a small file to its end, whatever its size was said to be (a file of `/proc` says 0), and returns what there was; of
@@ -281,15 +240,9 @@ impl OpenSource {
     ///
     /// # Errors
     /// With [`ErrorCode::SourceChanged`] when there is more than `most`, or other than the size said.
-    pub fn read_whole(&self, out: &mut Vec<u8>, most: usize) -> Result<usize, Failure> {
+    fn read_whole(&self, out: &mut Vec<u8>, most: usize) -> Result<usize, Failure> {
         let start = out.len();
-        let Content::File(file) = &self.content else {
-            let size = most;
-            out.resize(start + size, 0);
-            self.read_at(0, &mut out[start..])?;
-            return Ok(size);
-        };
-        let said = self.stat.map_or(0, |stat| stat.size) as usize;
+        let said = self.stat.size as usize;
         if let Some(listed) = self.prefix.filter(|_| said > 0) {
             // No more than what travels in a bundle, by which it was chosen.
             let size = (listed as usize).min(most);
@@ -298,15 +251,14 @@ impl OpenSource {
             return Ok(size);
         }
         if said > most {
-            let message = format!("grew to {said} bytes after it was listed");
-            return Err(failure(ErrorCode::SourceChanged, Side::Source, message));
+            return Err(grew_to(said as u64));
         }
         // A file that says 0 is empty or virtual; one that says more is read in one call.
         let mut room = if said == 0 { 4096 } else { said + 1 };
         let mut read = 0;
         loop {
             out.resize(start + read + room, 0);
-            let got = file::read_at(file, &mut out[start + read..], read as u64)
+            let got = file::read_at(&self.file, &mut out[start + read..], read as u64)
                 .map_err(|error| io_failure(Side::Source, "read", &error).at_offset(read as u64))?;
             read += got;
             // A short read of a regular file is its end when what was said is there.
@@ -314,121 +266,25 @@ impl OpenSource {
                 break;
             }
             if read > most || (said > 0 && read > said) {
-                return Err(self.has_more(file, read as u64));
+                return Err(self.has_more(read as u64));
             }
             room = if said == 0 { most + 1 - read } else { (said + 1).saturating_sub(read).max(1) };
         }
         if said > 0 && read < said {
-            return Err(self.ends_early(file, read as u64));
+            return Err(self.ends_early(read as u64));
         }
-        let was_empty = said == 0 && self.prefix.is_some() && dir::stat_file(file).is_ok_and(|now| now.size > 0);
+        let was_empty = said == 0 && self.prefix.is_some() && dir::stat_file(&self.file).is_ok_and(|now| now.size > 0);
         let read = if was_empty { 0 } else { read };
         out.truncate(start + read);
         Ok(read)
     }
 
-    /// Why there is less to read than was said.
-    fn ends_early(&self, file: &File, end: u64) -> Failure {
-        let said = self.stat.map_or(0, |stat| stat.size);
-        if dir::stat_file(file).is_ok_and(|now| now.size == said) {
-            let message = format!("ends at {end} and says that it has {said} bytes: it does not know its own size");
-            return failure(ErrorCode::InputOutput, Side::Source, message).for_reason(Reason::SizeUnknown);
-        }
-        let message = format!("ends at {end}, earlier than when it was opened: it was truncated while it was copied");
-        failure(ErrorCode::SourceChanged, Side::Source, message)
-    }
-
-    /// Why there is more to read than was said.
-    fn has_more(&self, file: &File, read: u64) -> Failure {
-        let said = self.stat.map_or(0, |stat| stat.size);
-        match dir::stat_file(file) {
-            Ok(now) if now.size == said => {
-                let message =
-                    format!("says that it has {said} bytes and has {read} and more: it does not know its own size");
-                failure(ErrorCode::Unsupported, Side::Source, message).for_reason(Reason::SizeUnknown)
-            }
-            Ok(now) => changed("while it was copied", said, now.size),
-            Err(error) => io_failure(Side::Source, "stat", &error),
-        }
-    }
-
-    /// Reads the next bytes of a source without a size, up to `out.len()`; tells how many, and whether it ended. Waits for whoever
-    /// writes into standard input until `is_over`.
-    ///
-    /// # Errors
-    /// Those of reading.
-    pub fn read_next(&self, offset: u64, out: &mut [u8], is_over: &dyn Fn() -> bool) -> Result<(usize, bool), Failure> {
+    fn read_next(&self, offset: u64, out: &mut [u8], _is_over: &dyn Fn() -> bool) -> Result<(usize, bool), Failure> {
         let fail = |error: io::Error| io_failure(Side::Source, "read", &error).at_offset(offset);
-        let (filled, more) = match &self.content {
-            Content::Stdin(sequential) => {
-                let mut sequential = sequential.lock().unwrap_or_else(PoisonError::into_inner);
-                let mut filled = 0;
-                if let (Some(byte), Some(first)) = (sequential.carry.take(), out.first_mut()) {
-                    *first = byte;
-                    filled = 1;
-                }
-                let mut input = Patient::new(sequential.input.try_clone().map_err(fail)?, is_over);
-                filled += read_full(&mut input, &mut out[filled..]).map_err(fail)?;
-                let mut ahead = [0];
-                let more = filled == out.len() && read_full(&mut input, &mut ahead).map_err(fail)? == 1;
-                sequential.carry = more.then_some(ahead[0]);
-                (filled, more)
-            }
-            Content::File(file) => {
-                let filled = file::read_full_at(file, out, offset).map_err(fail)?;
-                let more =
-                    filled == out.len() && file::read_at(file, &mut [0], offset + filled as u64).map_err(fail)? == 1;
-                (filled, more)
-            }
-            Content::Zero | Content::Random(_) => (0, false),
-        };
+        let filled = file::read_full_at(&self.file, out, offset).map_err(fail)?;
+        let more =
+            filled == out.len() && file::read_at(&self.file, &mut [0], offset + filled as u64).map_err(fail)? == 1;
         Ok((filled, !more))
-    }
-
-    /// Whether `offset..offset + length` is all hole.
-    pub fn is_hole(&self, offset: u64, length: u64) -> bool {
-        match &self.content {
-            Content::File(file) => match file::next_data(file, offset) {
-                Ok(None) => true,
-                Ok(Some(data)) => data >= offset + length,
-                Err(_) => false,
-            },
-            _ => false,
-        }
-    }
-
-    /// Whether the source is still what it was when it was opened.
-    ///
-    /// # Errors
-    /// With [`ErrorCode::SourceChanged`] when not.
-    pub fn check_unchanged(&self) -> Result<(), Failure> {
-        let (Content::File(file), Some(before)) = (&self.content, &self.stat) else {
-            return Ok(());
-        };
-        // Past the caches of NFS, SMB and FUSE, which may still hold what was said when it was opened. What was looked at before may come
-        // from there: were it too old, this would differ from it.
-        let now = dir::stat_file_uncached(file).map_err(|error| io_failure(Side::Source, "stat", &error))?;
-        let is_same = match self.prefix {
-            Some(size) => now.size >= size,
-            // The change time shows what a modification time that was set back hides.
-            None => (now.size, now.mtime, now.ctime) == (before.size, before.mtime, before.ctime),
-        };
-        if is_same { Ok(()) } else { Err(changed("while it was copied", before.size, now.size)) }
-    }
-}
-
-/// A range that is being read.
-pub struct Reading<'a> {
-    source: Option<&'a OpenSource>,
-    offset: u64,
-    length: u64,
-}
-
-impl Drop for Reading<'_> {
-    fn drop(&mut self) {
-        if let Some((source, file)) = self.source.and_then(|source| Some((source, source.file()?))) {
-            source.ahead.end(file, self.offset, self.length);
-        }
     }
 }
 
@@ -442,19 +298,6 @@ fn changed(when: &str, before: u64, now: u64) -> Failure {
     }
 }
 
-fn read_full(input: &mut impl Read, out: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < out.len() {
-        match input.read(&mut out[filled..]) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -463,16 +306,17 @@ mod tests {
     use carrack_sys::dir::stat_path;
 
     use super::*;
-    use crate::storage::walk::{Found, Freshness, look_again, walk};
+    use crate::storage::read::{Found, Freshness, Source, Walk};
 
     const MOST: usize = Tuning::DEFAULT.bundled_file_bytes_max as usize;
 
     /// A directory as a source, and what a walk finds of its file `name`.
-    fn listed(place: &Path, name: &str) -> (SourceRoot, ScannedItem) {
+    fn listed(place: &Path, name: &str) -> (PosixSource, ScannedItem) {
         let kind = RootKind::Directory(Arc::new(Dir::open_ambient(place).unwrap()));
-        let root = SourceRoot { kind, target: Vec::new(), typed: Vec::new(), grounds: Grounds::default() };
+        let root = PosixSource::from(kind);
         let mut found = None;
-        walk(0, &root, None, Freshness::Cached, &mut |one| {
+        let walk = Walk { number: 0, target: b"", selection: None, freshness: Freshness::Cached };
+        root.walk(&walk, &mut |one| {
             if let Found::Item(item) = one
                 && item.path == name.as_bytes()
             {
@@ -555,7 +399,7 @@ mod tests {
         std::fs::File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
         let source = root.open_item(&item, &Tuning::DEFAULT).unwrap();
         assert_eq!(code(source.read_whole(&mut Vec::new(), MOST)), ErrorCode::SourceChanged);
-        assert_eq!(look_again(&root, &item).unwrap().size, Some(1 << 40));
+        assert_eq!(root.look_again(&item).unwrap().size, Some(1 << 40));
     }
 
     /// Same size, same modification time: the change time, which nobody can set, is another.
@@ -575,7 +419,7 @@ mod tests {
         std::fs::rename(&other, &path).unwrap();
         let source = root.open_item(&item, &Tuning::DEFAULT).unwrap();
         assert_eq!(code(source.check_listed(&item)), ErrorCode::SourceChanged);
-        let again = look_again(&root, &item).unwrap();
+        let again = root.look_again(&item).unwrap();
         assert_eq!((again.size, again.attributes.mtime), (item.size, item.attributes.mtime));
         source.check_listed(&again).unwrap();
         next_tick(&path);
@@ -585,7 +429,7 @@ mod tests {
         assert_eq!(code(source.check_unchanged()), ErrorCode::SourceChanged);
         std::fs::remove_file(&path).unwrap();
         assert_eq!(code(root.open_item(&item, &Tuning::DEFAULT).map(drop)), ErrorCode::SourceVanished);
-        assert_eq!(code(look_again(&root, &item)), ErrorCode::SourceVanished);
+        assert_eq!(code(root.look_again(&item)), ErrorCode::SourceVanished);
     }
 
     #[test]
@@ -597,7 +441,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
         assert_eq!(code(root.open_item(&item, &Tuning::DEFAULT).map(drop)), ErrorCode::SourceChanged);
-        assert_eq!(code(look_again(&root, &item)), ErrorCode::SourceChanged);
+        assert_eq!(code(root.look_again(&item)), ErrorCode::SourceChanged);
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
         assert_eq!(code(root.open_item(&item, &Tuning::DEFAULT).map(drop)), ErrorCode::SymlinkRefused);
@@ -614,9 +458,10 @@ mod tests {
             let (place, name) = path.rsplit_once('/').unwrap();
             let parent = Arc::new(Dir::open_ambient(Path::new(place)).unwrap());
             let kind = RootKind::Entry(parent, name.into(), Links::Refuse);
-            let root = SourceRoot { kind, target: Vec::new(), typed: Vec::new(), grounds: Grounds::default() };
+            let root = PosixSource::from(kind);
             let mut item = None;
-            walk(0, &root, None, Freshness::Cached, &mut |found| {
+            let walk = Walk { number: 0, target: b"", selection: None, freshness: Freshness::Cached };
+            root.walk(&walk, &mut |found| {
                 if let Found::Item(found) = found {
                     item = Some(found);
                 }

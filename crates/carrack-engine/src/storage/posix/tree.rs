@@ -15,22 +15,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use carrack_core::attributes::{Attributes, Time};
+use carrack_core::attributes::Time;
 use carrack_core::digest::{BlockDigest, block_count, block_length};
 use carrack_core::path::split_name;
 use carrack_core::report::{self, ErrorCode, Failure, FileDigests, ItemKind, Side};
 use carrack_core::request::{Digests, Durability, Existing};
-use carrack_core::transfer::Fingerprint;
 use carrack_core::transfer::marker::{self, Left};
 use carrack_core::tuning::Tuning;
-use carrack_core::wire::control::TransferOptions;
-use carrack_core::wire::peer::{DirectoryAttributes, Offer};
 use carrack_sys::dir::{Dir, Kind, Stat, stat_file, stat_file_uncached};
 use carrack_sys::{file, host};
 
 use super::descriptors::patiently;
 use super::directories::{AskShown, Directories, OpenDir, let_owner_write};
-use super::marker::{Journal, MarkerRequest};
+use super::marker::Journal;
 use super::names::{PartName, PartNames, Shown, new_tag};
 use super::part::{
     PartEntry, PartFile, Shared, Source, Touched, check_twin, finish_attributes, may_replace, stat_entry,
@@ -40,6 +37,8 @@ use super::times::system_time;
 use super::unkept::{MODE_MASK, Unkept};
 use super::watch::Watch;
 use crate::error::{failure, io_failure};
+use crate::storage::store::{MarkerRequest, WriteOptions};
+use crate::storage::write::{NewDirectory, NewFile, SmallFile};
 pub use known::Standing;
 
 /// Whoever collects leftovers holds a part file while looking at it, and a program that is being started holds what this process has open
@@ -51,8 +50,6 @@ const PART_LOCK_PAUSE: Duration = Duration::from_millis(5);
 pub struct Tree {
     pub(super) shared: Arc<Shared>,
     names: Arc<PartNames>,
-    /// Whether syncing everything at once takes too long here.
-    sync_each: AtomicBool,
     /// Numbers of part files where no marker counts them.
     next_part: AtomicU64,
     /// What the path that was asked for leads to.
@@ -61,21 +58,7 @@ pub struct Tree {
 
 type Look = Box<dyn Fn() -> io::Result<Stat> + Send + Sync>;
 
-/// What a bundled file is, beside its bytes.
-pub struct SmallFile<'a> {
-    /// Relative to the destination.
-    pub path: &'a [u8],
-    /// What it is to have; a modification time always.
-    pub attributes: Attributes,
-    /// What a later session knows the source by.
-    pub fingerprint: Option<Fingerprint>,
-    /// What was computed over what arrived.
-    pub digests: FileDigests,
-    /// It is to be read back before it gets its name.
-    pub read_back: bool,
-}
-
-/// A small file that is written in pieces under its hidden name. It is removed if it is dropped before [`Tree::finish_small`].
+/// A small file that is written in pieces under its hidden name. It is removed if it is dropped before [`GrowingFile::finish`].
 pub struct GrowingFile {
     /// Until it is finished.
     made: Option<(std::fs::File, PartEntry)>,
@@ -87,7 +70,7 @@ pub struct GrowingFile {
 }
 
 impl GrowingFile {
-    /// Writes what comes next. An error is told by [`Tree::finish_small`].
+    /// Writes what comes next. An error is told by [`GrowingFile::finish`].
     pub fn write(&mut self, bytes: &[u8]) {
         let Some((file, entry)) = self.made.as_ref().filter(|_| self.failed.is_none() && !bytes.is_empty()) else {
             return;
@@ -95,6 +78,39 @@ impl GrowingFile {
         let _entered = entry.shared.watch.enter("write", &self.path);
         self.failed = file::write_all_at(file, bytes, self.end).err();
         self.end += bytes.len() as u64;
+    }
+
+    /// What was written of a small file is all of it.
+    ///
+    /// # Errors
+    /// Those of the file system, of the writes before as well; nothing is left behind.
+    pub fn finish(mut self, small: &SmallFile<'_>) -> Result<PartEntry, Failure> {
+        let Some((part_file, mut entry)) = self.made.take() else {
+            return Err(failure(ErrorCode::Internal, Side::Destination, "a file was finished twice"));
+        };
+        let shared = Arc::clone(&entry.shared);
+        let _entered = shared.watch.enter("write", &self.path);
+        (entry.digests, entry.read_back) = (small.digests, small.read_back);
+        let failed = self.failed.take();
+        let written = (|| {
+            failed.map_or(Ok(()), Err)?;
+            finish_attributes(&part_file, small.attributes.mode & MODE_MASK, small.attributes.mtime)?;
+            // Asked once: which it is may change while others are being synced.
+            let alone = shared.syncs_now(self.device, small.read_back);
+            if alone {
+                file::sync_data(&part_file)?;
+            }
+            entry.awaits_sync = !alone && shared.durability == Durability::Group;
+            entry.look(stat_file(&part_file)?);
+            file::close(part_file)
+        })();
+        match written {
+            Ok(()) => Ok(entry),
+            Err(error) => {
+                entry.remove();
+                Err(io_failure(Side::Destination, "write", &error))
+            }
+        }
     }
 }
 
@@ -168,6 +184,7 @@ impl Tree {
                 directories,
                 journal,
                 durability,
+                sync_each: AtomicBool::new(false),
                 tuning,
                 watch,
                 unkept,
@@ -176,7 +193,6 @@ impl Tree {
                 closes: OnceLock::new(),
             }),
             names: Arc::new(PartNames::new(tag)),
-            sync_each: AtomicBool::new(false),
             next_part: AtomicU64::new(1),
             look: None,
         })
@@ -250,17 +266,17 @@ impl Tree {
     ///
     /// # Errors
     /// Why it cannot be written; nothing is left behind.
-    pub fn open_part(&self, offer: &Offer, options: &TransferOptions, believe: bool) -> Result<OpenedPart, Failure> {
+    pub fn open_part(&self, offer: &NewFile<'_>, options: &WriteOptions, believe: bool) -> Result<OpenedPart, Failure> {
         if let Some(fingerprint) = offer.fingerprint.filter(|_| believe && offer.size.is_some())
-            && let Some(standing) = self.find_published(&offer.path, ItemKind::File, fingerprint, options.digests)
+            && let Some(standing) = self.find_published(offer.path, ItemKind::File, fingerprint, options.digests)
         {
             return Ok(OpenedPart::Present(standing));
         }
-        if !self.may_write(&offer.path, offer.attributes.mtime, options.existing)? {
+        if !self.may_write(offer.path, offer.attributes.mtime, options.existing)? {
             return Ok(OpenedPart::Keep);
         }
         if let Some(journal) = &self.shared.journal
-            && let Some(left) = journal.take_left(&offer.path)
+            && let Some(left) = journal.take_left(offer.path)
         {
             match self.resume(journal, &left, offer, options) {
                 Some(resumed) => return Ok(resumed),
@@ -270,9 +286,9 @@ impl Tree {
         self.make_part(offer, options).map(OpenedPart::Fresh)
     }
 
-    fn make_part(&self, offer: &Offer, options: &TransferOptions) -> Result<PartFile, Failure> {
+    fn make_part(&self, offer: &NewFile<'_>, options: &WriteOptions) -> Result<PartFile, Failure> {
         let size = offer.size.unwrap_or(0);
-        let (parent, name) = split_name(&offer.path);
+        let (parent, name) = split_name(offer.path);
         let directories = &self.shared.directories;
         if !offer.sparse {
             check_space(&directories.get(parent)?.dir, size)?;
@@ -296,10 +312,10 @@ impl Tree {
         };
         let mut made = PartFile {
             file: created,
-            entry: self.entry(&offer.path, part, source, options.existing),
+            entry: self.entry(offer.path, part, source, options.existing),
             number: None,
             mode: offer.attributes.mode & MODE_MASK,
-            path: Arc::from(offer.path.as_slice()),
+            path: Arc::from(offer.path),
             block_bytes: options.block_bytes,
             wanted: options.digests,
             claimed: AtomicU64::new(0),
@@ -320,7 +336,7 @@ impl Tree {
         if let (Some(journal), Some(_)) = (&self.shared.journal, offer.size) {
             let written = journal.part(marker::Part {
                 number,
-                path: offer.path.clone(),
+                path: offer.path.to_vec(),
                 part_name: made.entry.part.name.clone(),
                 size,
                 block_bytes: options.block_bytes,
@@ -333,13 +349,19 @@ impl Tree {
 
     /// The part file that an earlier session left, if it is of a source of the same size in the same blocks. Whether that source has
     /// changed since does not matter: the sender compares each block with what it has now. Whether the part file has, does.
-    fn resume(&self, journal: &Journal, left: &Left, offer: &Offer, options: &TransferOptions) -> Option<OpenedPart> {
+    fn resume(
+        &self,
+        journal: &Journal,
+        left: &Left,
+        offer: &NewFile<'_>,
+        options: &WriteOptions,
+    ) -> Option<OpenedPart> {
         let part = &left.part;
         // Without digests nothing can be compared.
         if offer.size != Some(part.size) || part.block_bytes != options.block_bytes || options.digests.main.is_none() {
             return None;
         }
-        let (parent, _) = split_name(&offer.path);
+        let (parent, _) = split_name(offer.path);
         let directory = self.shared.directories.find(parent)?;
         let opened = patiently(|| directory.dir.open_existing(&part.part_name)).ok()?;
         // Tells whoever collects leftovers that somebody is here. What another holds may change or go: the file starts over under a new
@@ -380,10 +402,10 @@ impl Tree {
         let name = PartName::taken_up(part.part_name.clone());
         let part = PartFile {
             file: opened,
-            entry: self.entry(&offer.path, name, source, options.existing),
+            entry: self.entry(offer.path, name, source, options.existing),
             number: Some(number),
             mode: offer.attributes.mode & MODE_MASK,
-            path: Arc::from(offer.path.as_slice()),
+            path: Arc::from(offer.path),
             block_bytes: options.block_bytes,
             wanted: options.digests,
             claimed: AtomicU64::new((held.len() + doubtful.len()) as u64),
@@ -406,7 +428,7 @@ impl Tree {
     ) -> Result<Option<PartEntry>, Failure> {
         let Some(mut growing) = self.begin_small(small, existing, content.len() as u64)? else { return Ok(None) };
         growing.write(content);
-        self.finish_small(growing, small).map(Some)
+        growing.finish(small).map(Some)
     }
 
     /// Makes a small file under a hidden name, to be written in pieces; `None` when what is there is to be kept.
@@ -436,51 +458,6 @@ impl Tree {
         let made = Some((part_file, self.entry(small.path, part, source, existing)));
         drop(entered);
         Ok(Some(GrowingFile { made, device, path, end: 0, failed: None }))
-    }
-
-    /// What was written of a small file is all of it.
-    ///
-    /// # Errors
-    /// Those of the file system, of the writes before as well; nothing is left behind.
-    pub fn finish_small(&self, mut growing: GrowingFile, small: &SmallFile<'_>) -> Result<PartEntry, Failure> {
-        let Some((part_file, mut entry)) = growing.made.take() else {
-            return Err(failure(ErrorCode::Internal, Side::Destination, "a file was finished twice"));
-        };
-        let _entered = self.shared.watch.enter("write", &growing.path);
-        (entry.digests, entry.read_back) = (small.digests, small.read_back);
-        let failed = growing.failed.take();
-        let written = (|| {
-            failed.map_or(Ok(()), Err)?;
-            finish_attributes(&part_file, small.attributes.mode & MODE_MASK, small.attributes.mtime)?;
-            // Asked once: which it is may change while others are being synced.
-            let alone = self.syncs_now(growing.device, small.read_back);
-            if alone {
-                file::sync_data(&part_file)?;
-            }
-            entry.awaits_sync = !alone && self.shared.durability == Durability::Group;
-            entry.look(stat_file(&part_file)?);
-            file::close(part_file)
-        })();
-        match written {
-            Ok(()) => Ok(entry),
-            Err(error) => {
-                entry.remove();
-                Err(io_failure(Side::Destination, "write", &error))
-            }
-        }
-    }
-
-    /// Whether a small file is synced by itself.
-    fn syncs_now(&self, device: u64, read_back: bool) -> bool {
-        match self.shared.durability {
-            Durability::Each => true,
-            // Only what is on storage can be read back from there.
-            Durability::None => read_back,
-            // Syncing the root's file system would not reach another one that is mounted below it.
-            Durability::Group => {
-                self.sync_each.load(Ordering::Relaxed) || device != self.shared.directories.root.file_system.device
-            }
-        }
     }
 
     /// Makes a symbolic link under a hidden name; `None` when what is there is to be kept.
@@ -533,7 +510,7 @@ impl Tree {
         let root = &self.shared.directories.root;
         root.dir.sync_filesystem().map_err(|error| io_failure(Side::Destination, "sync the file system", &error))?;
         if start.elapsed() > self.shared.tuning.sync_all_patience {
-            self.sync_each.store(true, Ordering::Relaxed);
+            self.shared.sync_each.store(true, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -555,7 +532,7 @@ impl Tree {
 
     /// Whether what is written from now on needs no sync of its group: each is synced by itself, or none is to be.
     fn syncs_each(&self) -> bool {
-        self.shared.durability != Durability::Group || self.sync_each.load(Ordering::Relaxed)
+        self.shared.durability != Durability::Group || self.shared.sync_each.load(Ordering::Relaxed)
     }
 
     /// Files that have got their names, or kept them, where nothing can be read back past the cache.
@@ -591,9 +568,9 @@ impl Tree {
     }
 
     /// Sets permissions and times, in this order, and tells what failed.
-    pub fn apply_directories(&self, list: &[DirectoryAttributes]) -> Vec<(Vec<u8>, Failure)> {
+    pub fn apply_directories(&self, list: &[NewDirectory]) -> Vec<(Vec<u8>, Failure)> {
         let Shared { directories, unkept, .. } = &*self.shared;
-        let set = |one: &DirectoryAttributes| directories.set_attributes(one, unkept).err();
+        let set = |one: &NewDirectory| directories.set_attributes(one, unkept).err();
         list.iter().filter_map(|one| Some((one.path.clone(), set(one)?))).collect()
     }
 }

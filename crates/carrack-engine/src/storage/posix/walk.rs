@@ -8,38 +8,20 @@ use std::io;
 
 use carrack_core::attributes::Attributes;
 use carrack_core::limits;
-use carrack_core::path::join;
-use carrack_core::report::{ErrorCode, Failure, ItemKind, Reason, Side};
-use carrack_core::selection::{Selected, Selection, place};
+use carrack_core::path::{join, split_name};
+use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
+use carrack_core::selection::Selected;
 use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_sys::dir::{Dir, Entry, Kind, Links, Stat};
 use carrack_sys::host::clock_seconds;
 
 use super::descriptors::patiently;
-use super::identity::{Ground, Grounds, of_synthetic};
+use super::identity::{Ground, Grounds};
 use super::names::is_own;
-use super::source::{RootKind, SourceRoot};
+use super::source::{PosixSource, RootKind};
 use super::times::time_of;
-use crate::error::{failure, io_failure};
-
-/// What a walk finds.
-pub enum Found {
-    /// An item, and of a directory whether it will be entered next.
-    Item(ScannedItem),
-    /// Something that could not be looked at: its place (kind and size are not known) and why.
-    Failure(ScannedItem, Failure),
-    /// A marker or part file of Carrack's own: left out.
-    Own,
-}
-
-/// Where a walk takes attributes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Freshness {
-    /// As this system has them, which on NFS, SMB and FUSE may be seconds old.
-    Cached,
-    /// From whoever stores them, which over a network takes a question for each item: where they say what need not be sent.
-    Stored,
-}
+use crate::error::{code_of, failure, io_failure};
+use crate::storage::read::{Found, Freshness, OpenOptions, Reader, Source, There, Walk};
 
 impl Freshness {
     fn stat(self, directory: &Dir, name: &[u8], links: Links) -> io::Result<Stat> {
@@ -50,62 +32,80 @@ impl Freshness {
     }
 }
 
-/// Walks one source and hands everything that is selected, and the directories above it, to `each`, until that says to stop (`false`).
-pub fn walk(
-    number: u32,
-    root: &SourceRoot,
-    selection: Option<&Selection>,
-    attributes: Freshness,
-    each: &mut dyn FnMut(Found) -> bool,
-) {
-    let covers = covered(selection, &root.target, b"");
-    let is_directory = matches!(root.kind, RootKind::Directory(_));
-    if covers == Selected::No || (covers == Selected::Above && !is_directory) {
-        return;
+impl Source for PosixSource {
+    fn is_directory(&self) -> bool {
+        matches!(self.kind, RootKind::Directory(_))
     }
-    let item = |path: &[u8], kind, size, fingerprint| ScannedItem {
-        root: number,
-        path: path.to_vec(),
-        kind,
-        size,
-        attributes: Attributes { mode: 0o644, mtime: None },
-        sparse: false,
-        changed: None,
-        file: None,
-        fingerprint,
-    };
-    match &root.kind {
-        RootKind::Directory(directory) => {
-            let (target, grounds) = (&root.target[..], &root.grounds);
-            Walk { number, root: directory, target, grounds, selection, attributes, each }.run();
+
+    fn walk(&self, walk: &Walk<'_>, each: &mut dyn FnMut(Found) -> bool) {
+        match &self.kind {
+            RootKind::Directory(directory) => Walking { walk, root: directory, grounds: &self.grounds, each }.run(),
+            RootKind::Entry(parent, name, links) => {
+                let now = clock_seconds();
+                let found = match walk.freshness.stat(parent, name, *links) {
+                    Ok(stat) => Found::Item(scanned(walk.number, Vec::new(), &stat, ground_of(self, parent), now)),
+                    Err(error) => Found::Failure(walk.item(b"", ItemKind::File), stat_failure(&error)),
+                };
+                each(found);
+            }
         }
-        RootKind::Entry(parent, name, links) => {
-            let now = clock_seconds();
-            let found = match attributes.stat(parent, name, *links) {
-                Ok(stat) => Found::Item(scanned(number, Vec::new(), &stat, ground_of(root, parent), now)),
-                Err(error) => Found::Failure(item(b"", ItemKind::File, None, None), stat_failure(&error)),
-            };
-            each(found);
+    }
+
+    fn look_again(&self, item: &ScannedItem) -> Result<ScannedItem, Failure> {
+        look_again(self, item)
+    }
+
+    fn find(&self, path: &[u8]) -> io::Result<There> {
+        let RootKind::Directory(top) = &self.kind else { return Ok(There::Other(Vec::new())) };
+        let found = if path.is_empty() { top.stat_self() } else { top.stat(path, Links::Refuse) };
+        match found {
+            Ok(stat) => Ok(there(path, &stat)),
+            // Of a directory that may not be searched nothing is copied.
+            Err(error) => match code_of(&error) {
+                ErrorCode::NotFound | ErrorCode::PermissionDenied => Ok(There::Nothing),
+                ErrorCode::NotADirectory | ErrorCode::SymlinkRefused => there_above(top, path),
+                _ => Err(error),
+            },
         }
-        RootKind::Stdin(_) => {
-            each(Found::Item(item(b"", ItemKind::File, None, None)));
-        }
-        RootKind::Zero(size) => {
-            each(Found::Item(item(b"", ItemKind::File, Some(*size), Some(of_synthetic("zero", *size)))));
-        }
-        RootKind::Random(size) => {
-            each(Found::Item(item(b"", ItemKind::File, Some(*size), Some(of_synthetic("random", *size)))));
-        }
-        #[cfg(test)]
-        RootKind::Panics(size) => {
-            assert!(*size > 0, "a source that panics was listed");
-            each(Found::Item(item(b"", ItemKind::File, Some(*size), None)));
-        }
+    }
+
+    fn link_target(&self, path: &[u8]) -> Result<(Vec<u8>, Option<Fingerprint>), Failure> {
+        link_target(self, path)
+    }
+
+    fn open(&self, item: &ScannedItem, options: &mut OpenOptions<'_>) -> Result<Box<dyn Reader>, Failure> {
+        let opened = self.open_item(item, options.tuning)?;
+        Ok(Box::new(if options.may_grow {
+            opened.may_grow_from(item.size)
+        } else {
+            opened.settled(&self.clocks, options.rest)?
+        }))
     }
 }
 
+fn there(path: &[u8], stat: &Stat) -> There {
+    match stat.kind {
+        Kind::Dir => There::Directory(Attributes::new(stat.mode, time_of(stat.mtime))),
+        Kind::File | Kind::Symlink if !is_own(split_name(path).1, stat.kind) => There::Other(path.to_vec()),
+        _ => There::Nothing,
+    }
+}
+
+/// What stands in place of one of the directories above a path.
+fn there_above(top: &Dir, path: &[u8]) -> io::Result<There> {
+    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
+    for above in ends.map(|end| &path[..end]) {
+        match there(above, &top.stat(above, Links::Refuse)?) {
+            There::Directory(_) => {}
+            other => return Ok(other),
+        }
+    }
+    // It has just become a directory. Nothing shows that this path is free.
+    Ok(There::Other(path.to_vec()))
+}
+
 /// The file system of a directory that holds a source; nothing is said of one that cannot be asked.
-fn ground_of(root: &SourceRoot, directory: &Dir) -> Option<Ground> {
+fn ground_of(root: &PosixSource, directory: &Dir) -> Option<Ground> {
     directory.stat_self().ok().map(|stat| root.grounds.of(stat.device, directory))
 }
 
@@ -113,18 +113,15 @@ fn ground_of(root: &SourceRoot, directory: &Dir) -> Option<Ground> {
 ///
 /// # Errors
 /// With [`ErrorCode::SourceVanished`] when nothing does, and [`ErrorCode::SourceChanged`] when it is something of another kind.
-pub fn look_again(root: &SourceRoot, item: &ScannedItem) -> Result<ScannedItem, Failure> {
+pub fn look_again(root: &PosixSource, item: &ScannedItem) -> Result<ScannedItem, Failure> {
     let now = clock_seconds();
     let stat = match &root.kind {
         RootKind::Directory(top) => {
-            let (parent, name) = carrack_core::path::split_name(&item.path);
+            let (parent, name) = split_name(&item.path);
             patiently(|| top.open_dir(parent, Links::Refuse))
                 .and_then(|directory| Ok((directory.stat_at(name)?, ground_of(root, &directory))))
         }
         RootKind::Entry(parent, name, links) => parent.stat(name, *links).map(|stat| (stat, ground_of(root, parent))),
-        RootKind::Stdin(_) | RootKind::Zero(_) | RootKind::Random(_) => return Ok(item.clone()),
-        #[cfg(test)]
-        RootKind::Panics(_) => return Ok(item.clone()),
     };
     let (stat, ground) = stat.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => failure(ErrorCode::SourceVanished, Side::Source, "vanished while it was copied"),
@@ -135,43 +132,6 @@ pub fn look_again(root: &SourceRoot, item: &ScannedItem) -> Result<ScannedItem, 
         return Err(failure(ErrorCode::SourceChanged, Side::Source, "is something else than when it was listed"));
     }
     Ok(found)
-}
-
-/// How a path below a source's target stands to what is selected, if anything is; and it has been found.
-fn covered(selection: Option<&Selection>, target: &[u8], path: &[u8]) -> Selected {
-    let Some(selection) = selection else { return Selected::Wanted };
-    let path = place(target, path);
-    selection.found(&path);
-    selection.covers(&path)
-}
-
-/// What was selected and not found below a source's target: its place and why. What lies below two is the first's.
-pub fn missing<'a>(roots: &'a [SourceRoot], selection: &'a Selection) -> impl Iterator<Item = Found> + 'a {
-    selection.missing().filter_map(|path| {
-        let below = |target: &[u8]| match target {
-            b"" => Some(path.to_vec()),
-            target => match path.strip_prefix(target)? {
-                b"" => Some(Vec::new()),
-                rest => rest.strip_prefix(b"/").map(<[u8]>::to_vec),
-            },
-        };
-        let (number, path) =
-            roots.iter().enumerate().find_map(|(number, root)| Some((number, below(&root.target)?)))?;
-        let item = ScannedItem {
-            root: number as u32,
-            path,
-            kind: ItemKind::File,
-            size: None,
-            attributes: Attributes::default(),
-            sparse: false,
-            changed: None,
-            file: None,
-            fingerprint: None,
-        };
-        let why = "is not there, and was selected";
-        let absent = failure(ErrorCode::NotFound, Side::Source, why).for_reason(Reason::SelectedAbsent);
-        Some(Found::Failure(item, absent))
-    })
 }
 
 /// As an item of a transfer, looked at when the clock said `now`.
@@ -201,20 +161,17 @@ fn stat_failure(error: &io::Error) -> Failure {
     }
 }
 
-struct Walk<'a> {
-    number: u32,
+struct Walking<'a> {
+    walk: &'a Walk<'a>,
     root: &'a Dir,
-    target: &'a [u8],
     grounds: &'a Grounds,
-    selection: Option<&'a Selection>,
-    attributes: Freshness,
     each: &'a mut dyn FnMut(Found) -> bool,
 }
 
-impl Walk<'_> {
+impl Walking<'_> {
     fn run(&mut self) {
         match self.root.stat_self() {
-            Ok(stat) if !(self.each)(Found::Item(scanned(self.number, Vec::new(), &stat, None, 0))) => {
+            Ok(stat) if !(self.each)(Found::Item(scanned(self.walk.number, Vec::new(), &stat, None, 0))) => {
                 return;
             }
             _ => {}
@@ -236,17 +193,7 @@ impl Walk<'_> {
     }
 
     fn fail(&mut self, path: &[u8], kind: ItemKind, why: Failure) -> bool {
-        let item = ScannedItem {
-            root: self.number,
-            path: path.to_vec(),
-            kind,
-            size: None,
-            attributes: Attributes::default(),
-            sparse: false,
-            changed: None,
-            file: None,
-            fingerprint: None,
-        };
+        let item = self.walk.item(path, kind);
         (self.each)(Found::Failure(item, why))
     }
 
@@ -274,8 +221,8 @@ impl Walk<'_> {
         waiting: &mut Vec<Vec<u8>>,
     ) -> bool {
         let full = join(path, &entry.name);
-        if self.selection.as_ref().is_some_and(|selection| selection.covers(&join(self.target, &full)) == Selected::No)
-        {
+        let selection = self.walk.selection;
+        if selection.is_some_and(|selection| selection.covers(&join(self.walk.target, &full)) == Selected::No) {
             return true;
         }
         // Below a target, which is a name, it must still be a path.
@@ -284,14 +231,14 @@ impl Walk<'_> {
             return self.fail(path, ItemKind::Directory, failure(ErrorCode::NameTooLong, Side::Source, message));
         }
         let now = clock_seconds();
-        match self.attributes.stat(directory, &entry.name, Links::Refuse) {
+        match self.walk.freshness.stat(directory, &entry.name, Links::Refuse) {
             Ok(stat) if is_own(&entry.name, stat.kind) => {
-                covered(self.selection, self.target, &full);
+                self.walk.covers(&full);
                 (self.each)(Found::Own)
             }
             Ok(stat) => {
-                let item = scanned(self.number, full, &stat, Some(ground), now);
-                let covers = covered(self.selection, self.target, &item.path);
+                let item = scanned(self.walk.number, full, &stat, Some(ground), now);
+                let covers = self.walk.covers(&item.path);
                 if covers != Selected::Wanted && item.kind != ItemKind::Directory {
                     return true;
                 }
@@ -301,7 +248,7 @@ impl Walk<'_> {
                 (self.each)(Found::Item(item))
             }
             Err(error) => {
-                covered(self.selection, self.target, &full);
+                self.walk.covers(&full);
                 self.fail(&full, ItemKind::File, stat_failure(&error))
             }
         }
@@ -342,11 +289,11 @@ fn listing_failure(error: &io::Error) -> Failure {
 ///
 /// # Errors
 /// Those of the system.
-pub fn link_target(root: &SourceRoot, path: &[u8]) -> Result<(Vec<u8>, Option<Fingerprint>), Failure> {
+pub fn link_target(root: &PosixSource, path: &[u8]) -> Result<(Vec<u8>, Option<Fingerprint>), Failure> {
     let RootKind::Directory(top) = &root.kind else {
         return Err(failure(ErrorCode::Internal, Side::Source, "a link outside a directory"));
     };
-    let (parent, name) = carrack_core::path::split_name(path);
+    let (parent, name) = split_name(path);
     let directory = patiently(|| top.open_dir(parent, Links::Refuse));
     let read = |directory: Dir| {
         let now = clock_seconds();

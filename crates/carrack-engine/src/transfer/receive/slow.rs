@@ -2,20 +2,20 @@
 //! looking at what earlier sessions published, and reading again what they left.
 
 use std::sync::atomic::Ordering;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use carrack_core::digest::BlockDigest;
+use carrack_core::digest::{BlockDigest, block_length};
 use carrack_core::limits;
-use carrack_core::report::{Failure, FileDigests};
+use carrack_core::report::{Failure, FileDigests, ItemKind};
 use carrack_core::request::Verify;
 use carrack_core::transfer::receiver::Opened;
 use carrack_core::wire::control::Tell;
 use carrack_core::wire::peer::{Offer, QueryItem};
 
 use super::{COMMITS_WAITING, Commit, ReceiveRun, lock};
-use crate::storage::destination::{Part, Standing};
+use crate::storage::write::{EarlierItem, Part};
 
 /// Blocks that are read again before it is looked whether anybody still wants to know.
 const REHASHED_AT_ONCE: usize = 16;
@@ -42,7 +42,7 @@ pub(super) struct Hands {
 
 impl Hands {
     /// Starts those who carry it out.
-    pub fn start(run: &std::sync::Arc<ReceiveRun>) -> Self {
+    pub fn start(run: &Arc<ReceiveRun>) -> Self {
         let (commits, to_commit) = mpsc::sync_channel(COMMITS_WAITING);
         // No more than one for each open item, or for each question that may be out: nobody waits to hand one in.
         let (checkpoints, to_checkpoint) = mpsc::sync_channel(limits::OPEN_ITEMS);
@@ -70,17 +70,18 @@ impl ReceiveRun {
     fn checkpoint(&self, checkpoint: &Checkpoint) {
         let part = lock(&self.parts).get(&checkpoint.item).cloned();
         let read_back = self.options.verify == Verify::Disk;
-        let saved = match part.as_deref() {
-            Some(Part::File(part)) => part.checkpoint(&checkpoint.blocks, read_back),
-            // A sink keeps nothing that could be lost.
-            _ => Ok(Vec::new()),
-        };
+        let saved = part.map_or(Ok(Vec::new()), |part| part.checkpoint(&checkpoint.blocks, read_back));
         self.tell(|machine| machine.handle_checkpointed(checkpoint.item, saved));
     }
 
     fn look(&self, look: &Look) {
         let over = || lock(&self.machine).outcome().is_some();
-        let found = |item: &QueryItem| Some((item.index, self.tree()?.known(item, &self.options, &over)?));
+        let found = |item: &QueryItem| {
+            let QueryItem { index, path, kind, size: _, mtime, fingerprint } = item;
+            let (kind, mtime, fingerprint) = (*kind, Some(*mtime), *fingerprint);
+            let earlier = EarlierItem { path, kind, fingerprint, mode: None, mtime, block_bytes: None };
+            Some((*index, self.destination.known(&earlier, &self.writing, &over)?))
+        };
         let known: Vec<(u32, FileDigests)> = look.items.iter().filter_map(found).collect();
         self.tell(|machine| machine.handle_looked(look.bundle, known));
     }
@@ -88,48 +89,46 @@ impl ReceiveRun {
     /// A part file that an earlier session left: accepted at once where the marker can be believed, else once its blocks have been
     /// read again.
     pub(super) fn take_up(
-        self: &std::sync::Arc<Self>,
-        item: u64,
-        part: Part,
+        self: &Arc<Self>,
+        offer: &Offer,
+        part: Arc<dyn Part>,
         mut held: Vec<(u64, BlockDigest)>,
         doubtful: Vec<u64>,
     ) {
-        let part = std::sync::Arc::new(part);
-        lock(&self.parts).insert(item, std::sync::Arc::clone(&part));
+        let (item, size) = (offer.item, offer.size.unwrap_or(0));
+        lock(&self.parts).insert(item, Arc::clone(&part));
         if doubtful.is_empty() {
             return self.taken_up(item, held);
         }
         self.spawn("reading again what was left", move |run| {
-            let Part::File(part) = &*part else { return };
             run.reread.0.fetch_add(1, Ordering::Relaxed);
+            let length = |index: u64| block_length(index, size, run.options.block_bytes);
             for some in doubtful.chunks(REHASHED_AT_ONCE) {
                 if lock(&run.machine).outcome().is_some() {
                     return;
                 }
                 let read = part.rehash(some);
-                run.reread
-                    .1
-                    .fetch_add(read.iter().map(|(index, _)| part.block_length(*index)).sum(), Ordering::Relaxed);
+                run.reread.1.fetch_add(read.iter().map(|(index, _)| length(*index)).sum(), Ordering::Relaxed);
                 held.extend(read);
             }
             run.taken_up(item, held);
         });
     }
 
-    /// An earlier session has published the file: it is believed at once, or once it has been read back. One that is something else by now
-    /// is opened again, like one that nobody ever published.
-    pub(super) fn look_at_published(self: &std::sync::Arc<Self>, offer: Offer, standing: Standing) {
-        let Some(tree) = self.tree() else { return };
-        if !standing.needs_reading(self.options.verify) {
-            let digests = tree.believe(&offer.path, &standing, Some(offer.attributes.mode), offer.attributes.mtime);
-            return self.tell(|machine| machine.handle_opened(offer.item, Opened::Present(digests)));
-        }
+    /// An earlier session may have published the file: it is read back. One that is something else by now is opened again, like one that
+    /// nobody ever published.
+    pub(super) fn look_at_published(self: &Arc<Self>, offer: Offer) {
         self.spawn("reading back what was published", move |run| {
-            let Some(tree) = run.tree() else { return };
             let over = || lock(&run.machine).outcome().is_some();
-            let block_bytes = Some(run.options.block_bytes);
-            if tree.is_still_the_same(&offer.path, &standing, block_bytes, &run.options, &over) {
-                let digests = tree.believe(&offer.path, &standing, Some(offer.attributes.mode), offer.attributes.mtime);
+            let earlier = EarlierItem {
+                path: &offer.path,
+                kind: ItemKind::File,
+                fingerprint: offer.fingerprint,
+                mode: Some(offer.attributes.mode),
+                mtime: offer.attributes.mtime,
+                block_bytes: Some(run.options.block_bytes),
+            };
+            if let Some(digests) = run.destination.known(&earlier, &run.writing, &over) {
                 return run.tell(|machine| machine.handle_opened(offer.item, Opened::Present(digests)));
             }
             {
@@ -148,19 +147,16 @@ impl ReceiveRun {
     }
 
     /// A block is about to be written: what the marker claims of it from an earlier session is no longer so.
-    pub(super) fn take_claim_back(&self, item: u64, offset: u64, part: &Part) {
+    pub(super) fn take_claim_back(&self, item: u64, offset: u64, part: &dyn Part) {
         let index = offset / u64::from(self.options.block_bytes);
-        if let Part::File(part) = part
-            && lock(&self.claimed).remove(&(item, index))
-        {
+        if lock(&self.claimed).remove(&(item, index)) {
             part.unclaim(index);
         }
     }
 
     /// Tells the command of calls to the file system that do not return.
     pub(super) fn tell_stalled(&self) {
-        let stalled = self.tree().map(|tree| tree.stalled(Instant::now()));
-        for text in stalled.into_iter().flatten() {
+        for text in self.destination.stalled(Instant::now()) {
             (self.voice.command)(Tell::Note(text));
         }
     }
@@ -170,7 +166,6 @@ impl ReceiveRun {
         let unsaved = lock(&self.machine).unsaved();
         let read_back = self.options.verify == Verify::Disk;
         for (item, part) in lock(&self.parts).drain() {
-            let Part::File(part) = &*part else { continue };
             if outcome.is_ok() {
                 part.remove();
                 continue;
@@ -181,8 +176,6 @@ impl ReceiveRun {
             }
             part.leave();
         }
-        if let Some(tree) = self.tree() {
-            tree.finish(outcome.is_ok());
-        }
+        self.destination.finish(outcome.is_ok());
     }
 }

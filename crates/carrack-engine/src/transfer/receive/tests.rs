@@ -10,8 +10,8 @@ use carrack_core::request::Durability;
 use carrack_sys::dir::Dir;
 
 use super::*;
-use crate::storage::marker::MarkerRequest;
-use crate::storage::tree::OpenedPart;
+use crate::storage::store::MarkerRequest;
+use crate::storage::tree::{OpenedPart, Tree};
 use crate::transfer::tests::options;
 
 const BLOCK: usize = 1 << 20;
@@ -48,7 +48,9 @@ fn markers(directory: &Path) -> usize {
 
 /// Writes a block of a part file and has the marker claim it.
 fn write_block(tree: &Tree) {
-    let OpenedPart::Fresh(part) = tree.open_part(&offer(), &options(), true).unwrap() else { panic!("not fresh") };
+    let OpenedPart::Fresh(part) = tree.open_part(&new_file(&offer()), &write_options(&options()), true).unwrap() else {
+        panic!("not fresh")
+    };
     let content = vec![3; BLOCK];
     let mut hasher = BlockHasher::new(options().digests, 0);
     hasher.update(&content);
@@ -73,7 +75,7 @@ fn the_marker_stays_locked_until_the_last_thread_has_left_storage() {
         }),
     };
     let expected = Expected::new([b"f".to_vec()]);
-    let run = ReceiveRun::start(options(), Destination::Tree(tree), expected, voice, Arc::new(IMPATIENT));
+    let run = ReceiveRun::start(options(), Box::new(tree), expected, voice, Arc::new(IMPATIENT));
     let (let_go, held) = mpsc::channel::<()>();
     // As a stream's thread does whose write does not return.
     run.spawn("a test", move |_| {
@@ -85,7 +87,10 @@ fn the_marker_stays_locked_until_the_last_thread_has_left_storage() {
     // Nor does the next session, which has a marker and a tag of its own.
     let next = session(directory.path());
     assert_eq!(markers(directory.path()), 2);
-    assert!(matches!(next.open_part(&offer(), &options(), true).unwrap(), OpenedPart::Fresh(_)));
+    assert!(matches!(
+        next.open_part(&new_file(&offer()), &write_options(&options()), true).unwrap(),
+        OpenedPart::Fresh(_)
+    ));
     next.finish(false);
     drop(next);
     drop(let_go);
@@ -93,5 +98,8 @@ fn the_marker_stays_locked_until_the_last_thread_has_left_storage() {
     assert!(hear.try_recv().is_err(), "the end was told twice");
     let last = session(directory.path());
     assert_eq!(markers(directory.path()), 1);
-    assert!(matches!(last.open_part(&offer(), &options(), true).unwrap(), OpenedPart::Resumed { .. }));
+    assert!(matches!(
+        last.open_part(&new_file(&offer()), &write_options(&options()), true).unwrap(),
+        OpenedPart::Resumed { .. }
+    ));
 }

@@ -12,8 +12,6 @@ use carrack_core::request::{Digests, Verify};
 use carrack_core::transfer::Fingerprint;
 use carrack_core::transfer::marker::{PublishedItem, published_key};
 use carrack_core::tuning::SLICE_BYTES;
-use carrack_core::wire::control::TransferOptions;
-use carrack_core::wire::peer::QueryItem;
 use carrack_sys::dir::{Kind, Links, Stat, stat_file_uncached};
 use carrack_sys::file;
 
@@ -23,6 +21,8 @@ use crate::storage::descriptors::patiently;
 use crate::storage::identity::Ground;
 use crate::storage::posix::directories::OpenDir;
 use crate::storage::posix::unkept::MODE_MASK;
+use crate::storage::store::WriteOptions;
+use crate::storage::write::EarlierItem;
 
 /// A file or link that an earlier session published, as it stands there.
 pub struct Standing {
@@ -50,13 +50,18 @@ impl Tree {
         self.shared.journal.as_ref().filter(|_| wanted.main.is_some()).map_or(0, |journal| journal.known_count())
     }
 
-    /// Whether an item of a bundle need not be sent; then its digests. May take long, unless `stop` says that nobody wants to know any
+    /// Whether an item need not be sent; then its digests. May take long, unless `stop` says that nobody wants to know any
     /// more.
-    pub fn known(&self, item: &QueryItem, options: &TransferOptions, stop: &dyn Fn() -> bool) -> Option<FileDigests> {
-        let standing = self.find_published(&item.path, item.kind, item.fingerprint?, options.digests)?;
+    pub fn known(
+        &self,
+        item: &EarlierItem<'_>,
+        options: &WriteOptions,
+        stop: &dyn Fn() -> bool,
+    ) -> Option<FileDigests> {
+        let standing = self.find_published(item.path, item.kind, item.fingerprint?, options.digests)?;
         let is_same = !standing.needs_reading(options.verify)
-            || self.is_still_the_same(&item.path, &standing, None, options, stop);
-        is_same.then(|| self.believe(&item.path, &standing, None, Some(item.mtime)))
+            || self.is_still_the_same(item.path, &standing, item.block_bytes, options, stop);
+        is_same.then(|| self.believe(item.path, &standing, item.mode, item.mtime))
     }
 
     /// What an earlier session published of an item and still stands at its name.
@@ -102,7 +107,7 @@ impl Tree {
         path: &[u8],
         standing: &Standing,
         block_bytes: Option<u32>,
-        options: &TransferOptions,
+        options: &WriteOptions,
         stop: &dyn Fn() -> bool,
     ) -> bool {
         let (parent, name) = split_name(path);

@@ -9,11 +9,10 @@ mod names;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use crate::storage::write::EarlierItem;
 use carrack_core::attributes::{Attributes, Time};
 use carrack_core::limits::BLOCK_BYTES_MIN;
 use carrack_core::request::Verify;
-use carrack_core::wire::Version;
-use carrack_core::wire::peer::QueryItem;
 
 use super::*;
 use crate::data::hasher::BlockHasher;
@@ -21,18 +20,13 @@ use crate::data::hasher::BlockHasher;
 const BLOCK: usize = BLOCK_BYTES_MIN as usize;
 const BLAKE3: Digests = Digests::BLAKE3;
 
-fn options() -> TransferOptions {
-    TransferOptions {
+fn options() -> WriteOptions {
+    WriteOptions {
         block_bytes: BLOCK_BYTES_MIN,
         digests: BLAKE3,
         verify: Verify::Wire,
         existing: Existing::Replace,
-        rate_limit: None,
-        congestion: None,
-        item_events: false,
-        version: Version::NEWEST,
         durability: Durability::Group,
-        allow_growing: false,
     }
 }
 
@@ -61,10 +55,9 @@ fn digest(index: u64, whole: bool) -> BlockDigest {
 }
 
 /// Four blocks.
-fn offer(path: &str) -> Offer {
-    Offer {
-        item: 1,
-        path: path.as_bytes().to_vec(),
+fn offer(path: &str) -> NewFile<'_> {
+    NewFile {
+        path: path.as_bytes(),
         size: Some(4 * BLOCK as u64),
         attributes: Attributes::new(0o640, Time::new(500, 7)),
         sparse: false,
@@ -72,7 +65,7 @@ fn offer(path: &str) -> Offer {
     }
 }
 
-fn fresh(tree: &Tree, offer: &Offer) -> PartFile {
+fn fresh(tree: &Tree, offer: &NewFile<'_>) -> PartFile {
     match tree.open_part(offer, &options(), true).unwrap() {
         OpenedPart::Fresh(part) => part,
         OpenedPart::Keep => panic!("kept"),
@@ -81,7 +74,7 @@ fn fresh(tree: &Tree, offer: &Offer) -> PartFile {
     }
 }
 
-fn resumed(tree: &Tree, offer: &Offer) -> (PartFile, Vec<(u64, BlockDigest)>, Vec<u64>) {
+fn resumed(tree: &Tree, offer: &NewFile<'_>) -> (PartFile, Vec<(u64, BlockDigest)>, Vec<u64>) {
     match tree.open_part(offer, &options(), true).unwrap() {
         OpenedPart::Resumed { part, held, doubtful } => (part, held, doubtful),
         OpenedPart::Fresh(_) => panic!("started over"),
@@ -139,14 +132,14 @@ fn put_small(tree: &Tree, path: &str, content: &[u8]) -> PartEntry {
     tree.write_small(&small(path, content), Existing::Replace, content).unwrap().unwrap()
 }
 
-fn query(path: &str, kind: ItemKind, size: usize) -> QueryItem {
-    QueryItem {
-        index: 0,
-        path: path.as_bytes().to_vec(),
+fn query(path: &str, kind: ItemKind) -> EarlierItem<'_> {
+    EarlierItem {
+        path: path.as_bytes(),
         kind,
-        size: size as u64,
-        mtime: Time::new(300, 4),
         fingerprint: Some([3; 16]),
+        mode: None,
+        mtime: Some(Time::new(300, 4)),
+        block_bytes: None,
     }
 }
 
@@ -211,11 +204,11 @@ fn what_nobody_asks_for_again_goes_at_the_end() {
 #[test]
 fn a_part_is_taken_up_for_a_source_of_its_size_and_no_other() {
     let timeless = Attributes { mode: 0o640, mtime: None };
-    let same: [(&str, Offer); 4] = [
+    let same: [(&str, NewFile<'_>); 4] = [
         ("the same", offer("f")),
-        ("mtime", Offer { attributes: Attributes::new(0o640, Time::new(500, 6)), ..offer("f") }),
-        ("fingerprint", Offer { fingerprint: Some([7; 16]), ..offer("f") }),
-        ("nothing to know it by", Offer { attributes: timeless, fingerprint: None, ..offer("f") }),
+        ("mtime", NewFile { attributes: Attributes::new(0o640, Time::new(500, 6)), ..offer("f") }),
+        ("fingerprint", NewFile { fingerprint: Some([7; 16]), ..offer("f") }),
+        ("nothing to know it by", NewFile { attributes: timeless, fingerprint: None, ..offer("f") }),
     ];
     for (what, same) in same {
         let directory = tempfile::tempdir().unwrap();
@@ -223,9 +216,9 @@ fn a_part_is_taken_up_for_a_source_of_its_size_and_no_other() {
         let (_, held, doubtful) = resumed(&begin(directory.path()), &same);
         assert_eq!((indexes(&held), doubtful), (vec![0, 1, 3], vec![]), "{what}");
     }
-    let others: [(&str, Offer); 2] = [
-        ("size", Offer { size: Some(5 * BLOCK as u64), ..offer("f") }),
-        ("no size", Offer { size: None, ..offer("f") }),
+    let others: [(&str, NewFile<'_>); 2] = [
+        ("size", NewFile { size: Some(5 * BLOCK as u64), ..offer("f") }),
+        ("no size", NewFile { size: None, ..offer("f") }),
     ];
     for (what, other) in others {
         let directory = tempfile::tempdir().unwrap();
@@ -237,7 +230,7 @@ fn a_part_is_taken_up_for_a_source_of_its_size_and_no_other() {
     let directory = tempfile::tempdir().unwrap();
     cut_off(directory.path());
     let tree = begin(directory.path());
-    let blocks = TransferOptions { block_bytes: 2 * BLOCK_BYTES_MIN, ..options() };
+    let blocks = WriteOptions { block_bytes: 2 * BLOCK_BYTES_MIN, ..options() };
     assert!(matches!(tree.open_part(&offer("f"), &blocks, true).unwrap(), OpenedPart::Fresh(_)));
 }
 
@@ -324,7 +317,7 @@ fn a_part_in_memory_is_always_read_again() {
 #[test]
 fn a_file_without_a_time_does_not_get_that_of_a_part_that_was_left() {
     let directory = tempfile::tempdir().unwrap();
-    let synthetic = Offer { attributes: Attributes { mode: 0o640, mtime: None }, ..offer("zeros") };
+    let synthetic = NewFile { attributes: Attributes { mode: 0o640, mtime: None }, ..offer("zeros") };
     let tree = begin(directory.path());
     let part = fresh(&tree, &synthetic);
     write(&part, &[0, 1, 2, 3]);
@@ -362,7 +355,7 @@ fn blocks_of_another_boot_or_other_digests_are_read_again() {
     assert_eq!((held, doubtful), (found, vec![]));
     drop(tree);
     let tree = begin(directory.path());
-    let more = TransferOptions { digests: Digests { crc32c: true, ..BLAKE3 }, ..options() };
+    let more = WriteOptions { digests: Digests { crc32c: true, ..BLAKE3 }, ..options() };
     let OpenedPart::Resumed { held, doubtful, .. } = tree.open_part(&offer("f"), &more, true).unwrap() else {
         panic!()
     };
@@ -571,15 +564,15 @@ fn published_items_are_known_while_they_stand() {
     let tree = begin(directory.path());
     assert_eq!(tree.known_count(BLAKE3), 3);
     let digests = FileDigests { blake3: Some(*blake3::hash(b"1").as_bytes()), ..FileDigests::default() };
-    let known = |item: QueryItem| tree.known(&item, &options(), &|| false);
-    assert_eq!(known(query("one", ItemKind::File, 1)), Some(digests));
-    assert!(known(query("link", ItemKind::Symlink, 0)).is_some());
+    let known = |item: EarlierItem<'_>| tree.known(&item, &options(), &|| false);
+    assert_eq!(known(query("one", ItemKind::File)), Some(digests));
+    assert!(known(query("link", ItemKind::Symlink)).is_some());
     for other in [
-        query("one", ItemKind::Symlink, 0),
-        query("three", ItemKind::File, 1),
-        query("elsewhere/one", ItemKind::File, 1),
-        QueryItem { fingerprint: Some([4; 16]), ..query("one", ItemKind::File, 1) },
-        QueryItem { fingerprint: None, ..query("one", ItemKind::File, 1) },
+        query("one", ItemKind::Symlink),
+        query("three", ItemKind::File),
+        query("elsewhere/one", ItemKind::File),
+        EarlierItem { fingerprint: Some([4; 16]), ..query("one", ItemKind::File) },
+        EarlierItem { fingerprint: None, ..query("one", ItemKind::File) },
     ] {
         assert_eq!(known(other.clone()), None, "{other:?}");
     }
@@ -588,10 +581,10 @@ fn published_items_are_known_while_they_stand() {
     let new = std::fs::File::options().write(true).open(directory.path().join("new")).unwrap();
     file::set_times(&new, system_time(Time::new(300, 4))).unwrap();
     std::fs::rename(directory.path().join("new"), directory.path().join("two")).unwrap();
-    assert_eq!(known(query("two", ItemKind::File, 1)), None);
+    assert_eq!(known(query("two", ItemKind::File)), None);
     // Changed since.
     std::fs::write(directory.path().join("one"), "Y").unwrap();
-    assert_eq!(known(query("one", ItemKind::File, 1)), None);
+    assert_eq!(known(query("one", ItemKind::File)), None);
 }
 
 #[test]
@@ -608,8 +601,8 @@ fn a_large_file_that_was_published_is_present() {
     let tree = begin(directory.path());
     let opened = tree.open_part(&offer("f"), &options(), true).unwrap();
     assert!(matches!(opened, OpenedPart::Present(found) if found.digests == digests));
-    let kept = TransferOptions { existing: Existing::Keep, ..options() };
-    let recent = Offer { fingerprint: None, ..offer("f") };
+    let kept = WriteOptions { existing: Existing::Keep, ..options() };
+    let recent = NewFile { fingerprint: None, ..offer("f") };
     assert!(matches!(tree.open_part(&recent, &kept, true).unwrap(), OpenedPart::Keep));
     drop(fresh(&tree, &recent));
 }
@@ -617,7 +610,7 @@ fn a_large_file_that_was_published_is_present() {
 /// A run that goes on with another digest trusts nothing that it cannot compare.
 #[test]
 fn what_was_digested_otherwise_is_read_again_or_comes_again() {
-    let xxh128 = TransferOptions { digests: Digests::XXH128, ..options() };
+    let xxh128 = WriteOptions { digests: Digests::XXH128, ..options() };
     let of = |digests: Digests, index: u64| {
         let mut hasher = BlockHasher::new(digests, index * BLOCK as u64);
         hasher.update(&block(index));
@@ -642,8 +635,8 @@ fn what_was_digested_otherwise_is_read_again_or_comes_again() {
         tree.finish(false);
         drop((entry, part, tree));
         let tree = begin(directory.path());
-        assert_eq!(tree.known(&query("one", ItemKind::File, 1), second, &|| false), None);
-        assert_eq!(tree.known(&query("one", ItemKind::File, 1), first, &|| false), Some(digests));
+        assert_eq!(tree.known(&query("one", ItemKind::File), second, &|| false), None);
+        assert_eq!(tree.known(&query("one", ItemKind::File), first, &|| false), Some(digests));
         let opened = tree.open_part(&offer("f"), second, true).unwrap();
         let OpenedPart::Resumed { part, held, doubtful } = opened else { panic!() };
         assert_eq!((held, &doubtful[..]), (vec![], &[0, 2][..]));
@@ -653,7 +646,7 @@ fn what_was_digested_otherwise_is_read_again_or_comes_again() {
         drop((part, tree));
         // What was claimed since is believed, and so is what has got its name.
         let tree = begin(directory.path());
-        assert_eq!(tree.known(&query("one", ItemKind::File, 1), first, &|| false), Some(digests));
+        assert_eq!(tree.known(&query("one", ItemKind::File), first, &|| false), Some(digests));
         let OpenedPart::Resumed { part, held, doubtful } = tree.open_part(&offer("f"), second, true).unwrap() else {
             panic!()
         };
@@ -679,7 +672,7 @@ fn what_was_digested_otherwise_is_read_again_or_comes_again() {
         tree.finish(false);
         drop((part, tree));
         // And without any digest nothing of it is taken up.
-        let none = TransferOptions { digests: Digests::NONE, ..options() };
+        let none = WriteOptions { digests: Digests::NONE, ..options() };
         let tree = begin(directory.path());
         assert!(matches!(tree.open_part(&offer("f"), &none, true).unwrap(), OpenedPart::Fresh(_)));
     }
@@ -689,7 +682,7 @@ fn what_was_digested_otherwise_is_read_again_or_comes_again() {
 fn xxh128_finds_what_rots() {
     let directory = tempfile::tempdir().unwrap();
     let tree = begin(directory.path());
-    let xxh128 = TransferOptions { digests: Digests::XXH128, ..options() };
+    let xxh128 = WriteOptions { digests: Digests::XXH128, ..options() };
     let OpenedPart::Fresh(part) = tree.open_part(&offer("f"), &xxh128, true).unwrap() else { panic!() };
     [0, 1].iter().for_each(|&index| part.write(index * BLOCK as u64, &block(index)).unwrap());
     let blocks = [0, 1].map(|index| {
@@ -718,7 +711,7 @@ fn what_is_not_synced_counts_until_the_next_boot_only() {
     tree.finish(false);
     drop((part, tree));
     let tree = begin(directory.path());
-    assert!(tree.known(&query("one", ItemKind::File, 1), &options(), &|| false).is_some());
+    assert!(tree.known(&query("one", ItemKind::File), &options(), &|| false).is_some());
     assert_eq!(indexes(&resumed(&tree, &offer("f")).1), [0]);
 }
 
@@ -786,7 +779,7 @@ fn what_was_not_synced_by_itself_waits_for_its_group_whatever_is_decided_later()
         let tree = session(directory.path(), request(), durability);
         let write = |name: &str| tree.write_small(&small(name, b"1"), Existing::Replace, b"1").unwrap().unwrap();
         let before = write("before");
-        tree.sync_each.store(true, Ordering::Relaxed);
+        tree.shared.sync_each.store(true, Ordering::Relaxed);
         let after = write("after");
         assert_eq!((before.awaits_sync(), after.awaits_sync()), (durability == Durability::Group, false));
         [before, after].iter().for_each(PartEntry::remove);
@@ -945,7 +938,7 @@ fn a_hole_is_written_wherever_something_may_have_been() {
     }
     assert!(stored(0) == block(0) && stored(3) == block(3));
     // The same block twice in one session, with data first.
-    let new = Offer { sparse: true, ..offer("new") };
+    let new = NewFile { sparse: true, ..offer("new") };
     let part = fresh(&tree, &new);
     part.write(2 * BLOCK as u64, &block(2)).unwrap();
     for index in 0..4 {

@@ -13,8 +13,8 @@ fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
-fn attributes(path: &str, mode: u32) -> DirectoryAttributes {
-    DirectoryAttributes { path: path.as_bytes().to_vec(), attributes: Attributes::new(mode, Time::new(700, 8)) }
+fn attributes(path: &str, mode: u32) -> NewDirectory {
+    NewDirectory { path: path.as_bytes().to_vec(), attributes: Attributes::new(mode, Time::new(700, 8)) }
 }
 
 /// Somebody who may write to the parent has a directory of ours that is private become the one whose permissions are set.
@@ -130,7 +130,7 @@ fn a_part_file_that_goes_at_the_end_leaves_the_directorys_time() {
     assert_eq!(hidden(&path).len(), 1);
     let tree = begin(directory.path());
     tree.make_directory(b"d").unwrap();
-    let list = [attributes("d", 0o555), DirectoryAttributes { path: Vec::new(), ..attributes("", 0o750) }];
+    let list = [attributes("d", 0o555), NewDirectory { path: Vec::new(), ..attributes("", 0o750) }];
     assert_eq!(tree.apply_directories(&list), []);
     tree.finish(true);
     assert_eq!((hidden(&path).len(), hidden(directory.path()).len()), (0, 0));

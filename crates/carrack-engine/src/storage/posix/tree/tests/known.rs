@@ -13,8 +13,8 @@ fn published(directory: &Path, path: &str, content: &[u8], wrong: bool) {
     tree.finish(false);
 }
 
-fn with(verify: Verify) -> TransferOptions {
-    TransferOptions { verify, ..options() }
+fn with(verify: Verify) -> WriteOptions {
+    WriteOptions { verify, ..options() }
 }
 
 /// As if the content had changed and no time had shown it.
@@ -24,10 +24,10 @@ fn a_published_file_is_read_back_where_that_was_asked_for() {
     published(directory.path(), "right", b"content", false);
     published(directory.path(), "wrong", b"content", true);
     let tree = begin(directory.path());
-    let known = |path, verify| tree.known(&query(path, ItemKind::File, 7), &with(verify), &|| false).is_some();
+    let known = |path, verify| tree.known(&query(path, ItemKind::File), &with(verify), &|| false).is_some();
     assert!(known("right", Verify::Wire) && known("wrong", Verify::Wire));
     assert!(known("right", Verify::Disk) && !known("wrong", Verify::Disk));
-    assert!(tree.known(&query("right", ItemKind::File, 7), &with(Verify::Disk), &|| true).is_none(), "nobody waits");
+    assert!(tree.known(&query("right", ItemKind::File), &with(Verify::Disk), &|| true).is_none(), "nobody waits");
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn a_published_file_in_memory_is_always_read() {
     published(directory.path(), "right", b"content", false);
     published(directory.path(), "wrong", b"content", true);
     let tree = begin(directory.path());
-    let known = |path| tree.known(&query(path, ItemKind::File, 7), &options(), &|| false).is_some();
+    let known = |path| tree.known(&query(path, ItemKind::File), &options(), &|| false).is_some();
     assert!(known("right") && !known("wrong"));
     assert_eq!(tree.files_in_memory(), 1);
 }
@@ -45,7 +45,7 @@ fn a_published_file_in_memory_is_always_read() {
 fn a_large_published_file_is_read_back_block_by_block() {
     for digests in [BLAKE3, Digests::XXH128] {
         let directory = tempfile::tempdir().unwrap();
-        let options = TransferOptions { digests, verify: Verify::Disk, ..options() };
+        let options = WriteOptions { digests, verify: Verify::Disk, ..options() };
         let mut whole = carrack_core::digest::FileTree::new(BLOCK_BYTES_MIN, digests);
         let tree = begin(directory.path());
         let OpenedPart::Fresh(part) = tree.open_part(&offer("f"), &options, true).unwrap() else { panic!() };
@@ -76,9 +76,9 @@ fn nothing_is_known_without_a_digest() {
     let directory = tempfile::tempdir().unwrap();
     published(directory.path(), "one", b"content", false);
     let tree = begin(directory.path());
-    let none = TransferOptions { digests: Digests { adler32: true, ..Digests::NONE }, ..with(Verify::None) };
+    let none = WriteOptions { digests: Digests { adler32: true, ..Digests::NONE }, ..with(Verify::None) };
     assert_eq!((tree.known_count(none.digests), tree.known_count(BLAKE3)), (0, 1));
-    assert_eq!(tree.known(&query("one", ItemKind::File, 7), &none, &|| false), None);
+    assert_eq!(tree.known(&query("one", ItemKind::File), &none, &|| false), None);
 }
 
 /// The same file under its name, but not the same any more.
@@ -114,6 +114,6 @@ fn a_published_file_is_not_known_once_anything_was_done_to_it() {
             let _ = std::fs::remove_file(file.with_file_name("other"));
         }
         let tree = begin(directory.path());
-        assert_eq!(tree.known(&query("one", ItemKind::File, 7), &options(), &|| false), None, "{what}");
+        assert_eq!(tree.known(&query("one", ItemKind::File), &options(), &|| false), None, "{what}");
     }
 }

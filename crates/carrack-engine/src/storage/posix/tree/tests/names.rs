@@ -16,8 +16,8 @@ fn whole(tree: &Tree, kind: &str, existing: Existing) -> Box<dyn Fn() -> Result<
             Box::new(move || entry.publish())
         }
         _ => {
-            let options = TransferOptions { existing, ..options() };
-            let offer = Offer { size: Some(3), ..offer("f") };
+            let options = WriteOptions { existing, ..options() };
+            let offer = NewFile { size: Some(3), ..offer("f") };
             let OpenedPart::Fresh(part) = tree.open_part(&offer, &options, true).unwrap() else { panic!() };
             part.write(0, b"new").unwrap();
             part.finish(3).unwrap();

@@ -7,20 +7,16 @@ use std::collections::HashMap;
 use std::io;
 
 use carrack_core::attributes::Attributes;
-use carrack_core::path::{display_bytes, join, split_name};
+use carrack_core::path::{display_bytes, join};
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Reason, Side};
 use carrack_core::selection::{Selected, Selection, place};
-use carrack_sys::dir::{Dir, Kind, Links, Stat};
 
-use super::names::is_own;
-use super::source::{RootKind, SourceRoot};
-use super::times::time_of;
-use super::walk::Found;
-use crate::error::{code_of, failure, io_failure};
+use super::read::{Found, Root, There};
+use crate::error::{failure, io_failure};
 
 /// Sources of one copy, and which of them may lead to the same names.
 pub struct Overlaps<'a> {
-    roots: &'a [SourceRoot],
+    roots: &'a [Root],
     /// Numbers of those whose content goes straight into the destination.
     contents: Vec<usize>,
     /// The others by their names there, each with the first of its name.
@@ -31,7 +27,7 @@ pub struct Overlaps<'a> {
 
 impl<'a> Overlaps<'a> {
     /// Among these, in the order in which they are copied. Items outside the `selection` do not count.
-    pub fn new(roots: &'a [SourceRoot], selection: Option<&'a Selection>) -> Self {
+    pub fn new(roots: &'a [Root], selection: Option<&'a Selection>) -> Self {
         let mut overlaps = Self { roots, contents: Vec::new(), named: HashMap::new(), selection };
         for (number, root) in roots.iter().enumerate() {
             if root.target.is_empty() {
@@ -49,9 +45,7 @@ impl<'a> Overlaps<'a> {
         let Found::Item(mut item) = found else { return found };
         match self.first(item.root as usize, &item.path, item.kind) {
             Ok(None) => {}
-            Ok(Some(first)) => {
-                item.attributes = Attributes::new(first.mode, time_of(first.mtime));
-            }
+            Ok(Some(first)) => item.attributes = first,
             Err(why) => return Found::Failure(item, why),
         }
         Found::Item(item)
@@ -61,7 +55,7 @@ impl<'a> Overlaps<'a> {
     /// the path says nothing.
     pub fn refuses_of_last(&self, path: &[u8], kind: ItemKind) -> Option<Failure> {
         let last = self.roots.len().checked_sub(1)?;
-        let path = if matches!(self.roots[last].kind, RootKind::Directory(_)) { path } else { b"" };
+        let path = if self.roots[last].source.is_directory() { path } else { b"" };
         self.first(last, path, kind).err()
     }
 
@@ -70,7 +64,7 @@ impl<'a> Overlaps<'a> {
     ///
     /// # Errors
     /// With [`ErrorCode::AlreadyExists`] where an earlier source has something and the two cannot become one, and those of the system.
-    pub fn first(&self, number: usize, path: &[u8], kind: ItemKind) -> Result<Option<Stat>, Failure> {
+    pub fn first(&self, number: usize, path: &[u8], kind: ItemKind) -> Result<Option<Attributes>, Failure> {
         // Names differ unless a directory's content is among the sources.
         let may = number > 0 && !self.contents.is_empty() && kind != ItemKind::Special;
         let Some(root) = self.roots.get(number).filter(|_| may) else { return Ok(None) };
@@ -85,8 +79,8 @@ impl<'a> Overlaps<'a> {
             let below = below.strip_prefix(b"/").unwrap_or(below);
             match self.look(first, below) {
                 Ok(There::Nothing) => {}
-                Ok(There::Directory(stat)) if kind == ItemKind::Directory => return Ok(Some(stat)),
-                Ok(There::Directory(_) | There::Other) => {
+                Ok(There::Directory(attributes)) if kind == ItemKind::Directory => return Ok(Some(attributes)),
+                Ok(There::Directory(_) | There::Other(_)) => {
                     return Err(conflict((root, path), (first, below), &target));
                 }
                 Err(error) => {
@@ -98,42 +92,12 @@ impl<'a> Overlaps<'a> {
         Ok(None)
     }
 
-    fn look(&self, root: &SourceRoot, below: &[u8]) -> io::Result<There> {
-        let RootKind::Directory(top) = &root.kind else {
-            return Ok(if self.is_copied(&root.target) { There::Other } else { There::Nothing });
-        };
-        let found = if below.is_empty() { top.stat_self() } else { top.stat(below, Links::Refuse) };
-        match found {
-            Ok(stat) => Ok(self.there(root, below, stat)),
-            // Of a directory that may not be searched nothing is copied.
-            Err(error) => match code_of(&error) {
-                ErrorCode::NotFound | ErrorCode::PermissionDenied => Ok(There::Nothing),
-                ErrorCode::NotADirectory | ErrorCode::SymlinkRefused => self.look_above(root, top, below),
-                _ => Err(error),
-            },
-        }
-    }
-
-    /// What a source has in place of one of the directories above a path.
-    fn look_above(&self, root: &SourceRoot, top: &Dir, below: &[u8]) -> io::Result<There> {
-        let ends = below.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
-        for above in ends.map(|end| &below[..end]) {
-            match self.there(root, above, top.stat(above, Links::Refuse)?) {
-                There::Directory(_) => {}
-                other => return Ok(other),
-            }
-        }
-        // It has just become a directory. Nothing shows that this path is free.
-        Ok(There::Other)
-    }
-
-    fn there(&self, root: &SourceRoot, below: &[u8], stat: Stat) -> There {
-        let is_own = is_own(split_name(below).1, stat.kind);
-        match stat.kind {
-            Kind::Dir => There::Directory(stat),
-            Kind::File | Kind::Symlink if !is_own && self.is_copied(&place(&root.target, below)) => There::Other,
-            _ => There::Nothing,
-        }
+    /// What a source has under a path, as far as it is copied.
+    fn look(&self, root: &Root, below: &[u8]) -> io::Result<There> {
+        Ok(match root.source.find(below)? {
+            There::Other(at) if !self.is_copied(&place(&root.target, &at)) => There::Nothing,
+            found => found,
+        })
     }
 
     /// Whether a file or link that goes to this path is copied.
@@ -142,22 +106,13 @@ impl<'a> Overlaps<'a> {
     }
 }
 
-/// What a source has under a path.
-enum There {
-    /// Nothing that is copied.
-    Nothing,
-    Directory(Stat),
-    /// A file or a link: under the path, or where the path has a directory.
-    Other,
-}
-
-fn typed(root: &SourceRoot, path: &[u8]) -> String {
+fn typed(root: &Root, path: &[u8]) -> String {
     let top = root.typed.strip_suffix(b"/").filter(|top| !top.is_empty()).unwrap_or(&root.typed);
     let whole = if path.is_empty() { top.to_vec() } else { join(top, path) };
     display_bytes(&whole).to_string()
 }
 
-fn conflict(second: (&SourceRoot, &[u8]), first: (&SourceRoot, &[u8]), target: &[u8]) -> Failure {
+fn conflict(second: (&Root, &[u8]), first: (&Root, &[u8]), target: &[u8]) -> Failure {
     let (second, first) = (typed(second.0, second.1), typed(first.0, first.1));
     let message = format!(
         "{second} and {first} would both become {}, and only the first source's is copied",
@@ -173,15 +128,18 @@ mod tests {
 
     use carrack_sys::dir::Dir;
 
-    use super::*;
-    use crate::storage::walk::{Freshness, walk};
+    use carrack_sys::dir::Links;
 
-    fn contents(place: &Path, name: &str) -> SourceRoot {
+    use super::*;
+    use crate::storage::posix::source::{PosixSource, RootKind};
+    use crate::storage::read::Freshness;
+
+    fn contents(place: &Path, name: &str) -> Root {
         let kind = RootKind::Directory(Arc::new(Dir::open_ambient(&place.join(name)).unwrap()));
-        SourceRoot { kind, target: Vec::new(), typed: format!("{name}/").into_bytes(), grounds: Default::default() }
+        Root { source: Box::new(PosixSource::from(kind)), target: Vec::new(), typed: format!("{name}/").into_bytes() }
     }
 
-    fn named(place: &Path, path: &str, target: &str) -> SourceRoot {
+    fn named(place: &Path, path: &str, target: &str) -> Root {
         let whole = place.join(path);
         let kind = if whole.is_dir() {
             RootKind::Directory(Arc::new(Dir::open_ambient(&whole).unwrap()))
@@ -189,24 +147,23 @@ mod tests {
             let (parent, name) = (whole.parent().unwrap(), whole.file_name().unwrap().as_encoded_bytes());
             RootKind::Entry(Arc::new(Dir::open_ambient(parent).unwrap()), name.to_vec(), Links::Refuse)
         };
-        SourceRoot {
-            kind,
+        Root {
+            source: Box::new(PosixSource::from(kind)),
             target: target.as_bytes().to_vec(),
             typed: path.as_bytes().to_vec(),
-            grounds: Default::default(),
         }
     }
 
     /// What of the sources is refused, as `number of the source`, `path below it`, `typed path of the first`.
-    fn refused(roots: &[SourceRoot]) -> Vec<(u32, String, String)> {
+    fn refused(roots: &[Root]) -> Vec<(u32, String, String)> {
         refused_of(roots, None)
     }
 
-    fn refused_of(roots: &[SourceRoot], selection: Option<&Selection>) -> Vec<(u32, String, String)> {
+    fn refused_of(roots: &[Root], selection: Option<&Selection>) -> Vec<(u32, String, String)> {
         let overlaps = Overlaps::new(roots, selection);
         let mut refused = Vec::new();
         for (number, root) in roots.iter().enumerate() {
-            walk(number as u32, root, selection, Freshness::Cached, &mut |found| {
+            root.walk(number as u32, selection, Freshness::Cached, &mut |found| {
                 if let Found::Failure(item, why) = overlaps.check(found) {
                     assert_eq!(why.code, ErrorCode::AlreadyExists, "{why:?}");
                     let first = why.message().split(' ').nth(2).unwrap().to_string();
@@ -300,7 +257,7 @@ mod tests {
         let roots = [contents(place, "a"), contents(place, "b")];
         let overlaps = Overlaps::new(&roots, None);
         let mut modes = Vec::new();
-        walk(1, &roots[1], None, Freshness::Cached, &mut |found| {
+        roots[1].walk(1, None, Freshness::Cached, &mut |found| {
             if let Found::Item(item) = overlaps.check(found) {
                 modes.push((item.path, item.attributes.mode));
             }

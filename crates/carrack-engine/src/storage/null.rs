@@ -1,0 +1,40 @@
+//! A destination that forgets.
+
+use std::sync::Arc;
+
+use carrack_core::digest::FileDigests;
+use carrack_core::failure::Failure;
+
+use super::store::{Properties, WriteOptions};
+use super::write::{Destination, NewFile, Opening, Part, SmallFile, Stored};
+
+/// Nothing is kept.
+pub struct Null;
+
+impl Destination for Null {
+    fn properties(&self) -> Properties {
+        Properties::NOTHING
+    }
+
+    fn begin(&self, _file: &NewFile<'_>, _options: &WriteOptions, _believe: bool) -> Result<Opening, Failure> {
+        Ok(Opening::Fresh(Arc::new(Self)))
+    }
+
+    fn write_small(&self, _small: &SmallFile<'_>, _options: &WriteOptions, _content: &[u8]) -> Result<Stored, Failure> {
+        Ok(Stored::Done)
+    }
+}
+
+impl Part for Null {
+    fn write(&self, _offset: u64, _bytes: &[u8]) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn write_hole(&self, _offset: u64, _length: u64) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn publish(&self, _digests: FileDigests) -> Result<bool, Failure> {
+        Ok(true)
+    }
+}

@@ -1,0 +1,270 @@
+//! Files of a file system as a store: the contract's calls, carried out by [`Tree`] and [`PosixSource`].
+//!
+//! The order of calls that a crash can interrupt anywhere is [`Tree`]'s and [`PartFile`]'s; nothing is decided here.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use carrack_core::attributes::Time;
+use carrack_core::digest::{BlockDigest, FileDigests};
+use carrack_core::failure::{Failure, Side};
+use carrack_core::report::{ItemKind, Unkept};
+use carrack_core::request::{Digests, Durability};
+use carrack_sys::bulk::Pipe;
+use carrack_sys::dir::Kind;
+
+use super::part::{PartEntry, PartFile};
+use super::place::Place;
+use super::settle::SourceClocks;
+use super::source::PosixSource;
+use super::tree::{GrowingFile, OpenedPart, Tree};
+use crate::error::system_failure;
+use crate::storage::read::Source;
+use crate::storage::store::{Case, Facts, Properties, Store, Wanted, WriteOptions, Writes};
+use crate::storage::write::{
+    Begun, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, SmallFile, Stored,
+};
+
+/// Files of the file systems of this host.
+#[derive(Clone)]
+pub struct Posix {
+    place: Place,
+    clocks: Arc<SourceClocks>,
+}
+
+impl Posix {
+    /// Those that paths of this place lead to.
+    pub fn new(place: Place) -> Self {
+        Self { place, clocks: Arc::default() }
+    }
+}
+
+impl fmt::Debug for Posix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Posix")
+    }
+}
+
+/// What a file system of this kind usually keeps. What one does not keep is found when it has been set, and told.
+const PROPERTIES: Properties = Properties {
+    keeps: true,
+    writes: Writes::Anywhere,
+    atomic_publish: true,
+    sync: true,
+    times: Some(Duration::from_nanos(1)),
+    permissions: true,
+    links: true,
+    directories: true,
+    owner: true,
+    xattrs: true,
+    sparse: true,
+    case: Case::PerDirectory,
+    own_digests: false,
+    block_bytes: None,
+    resumes: true,
+};
+
+impl Store for Posix {
+    fn properties(&self) -> Properties {
+        PROPERTIES
+    }
+
+    fn look(&self, path: &[u8]) -> Result<Option<Facts>, Failure> {
+        let (stat, _) = self.place.look(path).map_err(|error| system_failure(Side::Source, &error).at_path(path))?;
+        Ok(stat.map(|stat| Facts { kind: kind_of(stat.kind), size: stat.size }))
+    }
+
+    fn source(&self, path: &[u8]) -> Result<Box<dyn Source>, Failure> {
+        let source = PosixSource::open(&self.place, path)?;
+        Ok(Box::new(PosixSource { clocks: Arc::clone(&self.clocks), ..source }))
+    }
+
+    fn destination(&self, wanted: &Wanted<'_>) -> Result<Box<dyn Destination>, Failure> {
+        let Wanted { path, is_copied, marker, options, tuning } = wanted;
+        let named = |error: io::Error| system_failure(Side::Destination, &error).at_path(*path);
+        let durability = options.durability;
+        let directory = self.place.make_dirs(path, durability != Durability::None).map_err(named)?;
+        let tree = Tree::new(directory, *is_copied, *marker, durability, tuning).map_err(named)?;
+        let (place, path) = (self.place.clone(), path.to_vec());
+        Ok(Box::new(tree.found_by(move || place.stat(&path))))
+    }
+}
+
+/// A kind of the system as messages have it.
+pub fn kind_of(kind: Kind) -> ItemKind {
+    match kind {
+        Kind::File => ItemKind::File,
+        Kind::Dir => ItemKind::Directory,
+        Kind::Symlink => ItemKind::Symlink,
+        _ => ItemKind::Special,
+    }
+}
+
+impl Destination for Tree {
+    fn properties(&self) -> Properties {
+        Properties { resumes: self.keeps_marker(), ..PROPERTIES }
+    }
+
+    fn known_count(&self, wanted: Digests) -> u64 {
+        Tree::known_count(self, wanted)
+    }
+
+    fn known(&self, item: &EarlierItem<'_>, options: &WriteOptions, stop: &dyn Fn() -> bool) -> Option<FileDigests> {
+        Tree::known(self, item, options, stop)
+    }
+
+    fn begin(&self, file: &NewFile<'_>, options: &WriteOptions, believe: bool) -> Result<Opening, Failure> {
+        Ok(match self.open_part(file, options, believe)? {
+            OpenedPart::Keep => Opening::Keep,
+            OpenedPart::Fresh(part) => Opening::Fresh(Arc::new(part)),
+            OpenedPart::Resumed { part, held, doubtful } => Opening::Resumed { part: Arc::new(part), held, doubtful },
+            OpenedPart::Present(standing) if standing.needs_reading(options.verify) => Opening::MayBePresent,
+            OpenedPart::Present(standing) => {
+                let (mode, mtime) = (Some(file.attributes.mode), file.attributes.mtime);
+                Opening::Present(self.believe(file.path, &standing, mode, mtime))
+            }
+        })
+    }
+
+    fn write_small(&self, small: &SmallFile<'_>, options: &WriteOptions, content: &[u8]) -> Result<Stored, Failure> {
+        Tree::write_small(self, small, options.existing, content).map(hidden)
+    }
+
+    fn begin_small(&self, small: &SmallFile<'_>, options: &WriteOptions, size: u64) -> Result<Begun, Failure> {
+        let begun = Tree::begin_small(self, small, options.existing, size)?;
+        Ok(begun.map_or(Begun::Kept, |growing| Begun::Growing(Box::new(growing))))
+    }
+
+    fn write_link(&self, small: &SmallFile<'_>, options: &WriteOptions, target: &[u8]) -> Result<Stored, Failure> {
+        Tree::write_link(self, small, options.existing, target).map(hidden)
+    }
+
+    fn make_directory(&self, path: &[u8]) -> Result<(), Failure> {
+        Tree::make_directory(self, path)
+    }
+
+    fn sync_group(&self) -> Result<(), Failure> {
+        Tree::sync_group(self)
+    }
+
+    fn written_down(&self) {
+        Tree::written_down(self);
+    }
+
+    fn apply_directories(&self, list: &[NewDirectory]) -> Vec<(Vec<u8>, Failure)> {
+        Tree::apply_directories(self, list)
+    }
+
+    fn sync_all(&self) -> Result<bool, Failure> {
+        Tree::sync_all(self)
+    }
+
+    fn stalled(&self, now: Instant) -> Vec<String> {
+        Tree::stalled(self, now)
+    }
+
+    fn close_in(&self, patience: Duration) {
+        Tree::close_in(self, patience);
+    }
+
+    fn unkept(&self) -> (Option<Unkept<u32>>, Option<Unkept<Time>>) {
+        Tree::unkept(self)
+    }
+
+    fn files_in_memory(&self) -> u64 {
+        Tree::files_in_memory(self)
+    }
+
+    fn finish(&self, whole: bool) {
+        Tree::finish(self, whole);
+    }
+}
+
+fn hidden(entry: Option<PartEntry>) -> Stored {
+    entry.map_or(Stored::Kept, |entry| Stored::Hidden(Box::new(entry)))
+}
+
+impl Part for PartFile {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+        PartFile::write(self, offset, bytes)
+    }
+
+    fn write_hole(&self, offset: u64, length: u64) -> Result<(), Failure> {
+        PartFile::write_hole(self, offset, length)
+    }
+
+    fn end_block(&self, offset: u64, length: u64) -> Result<(), Failure> {
+        self.written(offset, length);
+        Ok(())
+    }
+
+    fn splices(&self) -> bool {
+        true
+    }
+
+    fn write_from(&self, offset: u64, pipe: &mut Pipe) -> Result<(), Failure> {
+        PartFile::write_from(self, offset, pipe)
+    }
+
+    fn checkpoint(&self, blocks: &[(u64, BlockDigest)], read_back: bool) -> Result<Vec<u64>, Failure> {
+        PartFile::checkpoint(self, blocks, read_back)
+    }
+
+    fn unclaim(&self, index: u64) {
+        PartFile::unclaim(self, index);
+    }
+
+    fn rehash(&self, doubtful: &[u64]) -> Vec<(u64, BlockDigest)> {
+        PartFile::rehash(self, doubtful)
+    }
+
+    fn finish(&self, size: u64) -> Result<(), Failure> {
+        PartFile::finish(self, size)
+    }
+
+    fn verify(&self, size: u64, expected: FileDigests) -> Result<(), Failure> {
+        PartFile::verify(self, size, expected)
+    }
+
+    fn publish(&self, digests: FileDigests) -> Result<bool, Failure> {
+        PartFile::publish(self, digests)
+    }
+
+    fn remove(&self) {
+        PartFile::remove(self);
+    }
+
+    fn leave(&self) {
+        PartFile::leave(self);
+    }
+}
+
+impl Entry for PartEntry {
+    fn awaits_sync(&self) -> bool {
+        PartEntry::awaits_sync(self)
+    }
+
+    fn verify(&self) -> Result<(), Failure> {
+        PartEntry::verify(self)
+    }
+
+    fn publish(&self) -> Result<bool, Failure> {
+        PartEntry::publish(self)
+    }
+
+    fn remove(&self) {
+        PartEntry::remove(self);
+    }
+}
+
+impl Growing for GrowingFile {
+    fn write(&mut self, bytes: &[u8]) {
+        GrowingFile::write(self, bytes);
+    }
+
+    fn finish(self: Box<Self>, small: &SmallFile<'_>) -> Result<Stored, Failure> {
+        GrowingFile::finish(*self, small).map(|entry| Stored::Hidden(Box::new(entry)))
+    }
+}

@@ -1,0 +1,300 @@
+//! The reading half of the contract of a store: what is there, and its bytes. See [`super::store`] for the rules of all methods.
+
+use std::fs::File;
+use std::io;
+use std::time::Duration;
+
+use carrack_core::attributes::Attributes;
+use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
+use carrack_core::report::ItemKind;
+use carrack_core::selection::{Selected, Selection, place};
+use carrack_core::transfer::{Fingerprint, ScannedItem};
+use carrack_core::tuning::Tuning;
+
+use crate::error::failure;
+
+/// One source of a transfer, opened: where its items come from and where they go.
+pub struct Root {
+    /// What is read.
+    pub source: Box<dyn Source>,
+    /// Where it goes, relative to the destination; empty for the destination itself.
+    pub target: Vec<u8>,
+    /// For messages: the path as typed.
+    pub typed: Vec<u8>,
+}
+
+impl Root {
+    /// Walks it as source `number`, and hands everything that is selected, and the directories above it, to `each`, until that says to stop
+    /// (`false`).
+    pub fn walk(
+        &self,
+        number: u32,
+        selection: Option<&Selection>,
+        freshness: Freshness,
+        each: &mut dyn FnMut(Found) -> bool,
+    ) {
+        let walk = Walk { number, target: &self.target, selection, freshness };
+        let covers = walk.covers(b"");
+        if covers == Selected::Wanted || (covers == Selected::Above && self.source.is_directory()) {
+            self.source.walk(&walk, each);
+        }
+    }
+}
+
+/// How a source is walked.
+pub struct Walk<'a> {
+    /// The number that its items bear.
+    pub number: u32,
+    /// Where the source goes, relative to the destination: a selection has paths of that.
+    pub target: &'a [u8],
+    /// The only items that are wanted; everything if there is none.
+    pub selection: Option<&'a Selection>,
+    /// How old attributes may be.
+    pub freshness: Freshness,
+}
+
+impl Walk<'_> {
+    /// How a path of the source stands to what is selected, if anything is; and it has been found.
+    pub fn covers(&self, path: &[u8]) -> Selected {
+        let Some(selection) = self.selection else { return Selected::Wanted };
+        let path = place(self.target, path);
+        selection.found(&path);
+        selection.covers(&path)
+    }
+
+    /// An item of which nothing is known but its path and kind.
+    pub fn item(&self, path: &[u8], kind: ItemKind) -> ScannedItem {
+        ScannedItem {
+            root: self.number,
+            path: path.to_vec(),
+            kind,
+            size: None,
+            attributes: Attributes::default(),
+            sparse: false,
+            changed: None,
+            file: None,
+            fingerprint: None,
+        }
+    }
+}
+
+/// What was selected and not found below a source's target: its place and why. What lies below two is the first's.
+pub fn missing<'a>(roots: &'a [Root], selection: &'a Selection) -> impl Iterator<Item = Found> + 'a {
+    selection.missing().filter_map(|path| {
+        let below = |target: &[u8]| match target {
+            b"" => Some(path.to_vec()),
+            target => match path.strip_prefix(target)? {
+                b"" => Some(Vec::new()),
+                rest => rest.strip_prefix(b"/").map(<[u8]>::to_vec),
+            },
+        };
+        let (number, path) =
+            roots.iter().enumerate().find_map(|(number, root)| Some((number, below(&root.target)?)))?;
+        let target = &roots[number].target;
+        let walk = Walk { number: number as u32, target, selection: None, freshness: Freshness::Cached };
+        let item = walk.item(&path, ItemKind::File);
+        let absent = failure(ErrorCode::NotFound, Side::Source, "is not there, and was selected");
+        Some(Found::Failure(item, absent.for_reason(Reason::SelectedAbsent)))
+    })
+}
+
+/// Where a walk takes attributes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// As this system has them, which on NFS, SMB and FUSE may be seconds old.
+    Cached,
+    /// From whoever stores them, which over a network takes a question for each item: where they say what need not be sent.
+    Stored,
+}
+
+/// What a walk finds.
+pub enum Found {
+    /// An item.
+    Item(ScannedItem),
+    /// Something that could not be looked at: its place (kind and size are not known) and why.
+    Failure(ScannedItem, Failure),
+    /// A marker or part file of Carrack's own: left out.
+    Own,
+}
+
+/// What a source has under a path.
+pub enum There {
+    /// Nothing that is copied.
+    Nothing,
+    /// A directory, which has these attributes.
+    Directory(Attributes),
+    /// A file or a link: at this path, which is the one that was asked for or one of the directories above it.
+    Other(Vec<u8>),
+}
+
+/// What is read.
+pub trait Source: Send + Sync {
+    /// Whether it is a directory, and its items have paths; else it is one item, and its path is empty.
+    fn is_directory(&self) -> bool {
+        false
+    }
+
+    /// Finds everything that is selected, streamed and in bounded memory: a directory before what is in it, each item once. An item that
+    /// cannot be looked at is a failure of that item and ends nothing; `each` ends the walk by saying `false`. Whatever is left out must be
+    /// told: as a failure, or as [`Found::Own`]. May be repeated, and may then find something else.
+    fn walk(&self, walk: &Walk<'_>, each: &mut dyn FnMut(Found) -> bool);
+
+    /// What stands now where an item was found that changed while it was read. May be repeated.
+    ///
+    /// # Errors
+    /// With [`ErrorCode::SourceVanished`] when nothing does, and [`ErrorCode::SourceChanged`] when it is something of another kind.
+    fn look_again(&self, item: &ScannedItem) -> Result<ScannedItem, Failure>;
+
+    /// What there is under a path, without a walk. May be repeated.
+    ///
+    /// # Errors
+    /// When it cannot be told.
+    fn find(&self, path: &[u8]) -> io::Result<There>;
+
+    /// What a link says, and what the link is known by that says it: one that is exchanged has another. May be repeated.
+    ///
+    /// # Errors
+    /// Those of reading it.
+    fn link_target(&self, path: &[u8]) -> Result<(Vec<u8>, Option<Fingerprint>), Failure>;
+
+    /// Opens an item for reading. Whatever was there when it was opened is what is read: another file that takes its name later is not. May
+    /// be repeated.
+    ///
+    /// # Errors
+    /// With [`ErrorCode::SourceVanished`] when it is no more, and [`ErrorCode::SourceChanged`] when it is nothing to be read, or never rests.
+    fn open(&self, item: &ScannedItem, options: &mut OpenOptions<'_>) -> Result<Box<dyn Reader>, Failure>;
+}
+
+/// How an item is opened.
+pub struct OpenOptions<'a> {
+    /// The knobs.
+    pub tuning: &'a Tuning,
+    /// It may grow from now on, and may have grown since it was listed: what was there then is what is copied.
+    pub may_grow: bool,
+    /// Lets so much time pass, for a source whose changes could not be seen yet, and says whether to go on.
+    pub rest: &'a mut dyn FnMut(Duration) -> bool,
+}
+
+/// An item, opened for reading. Several threads may read different blocks at once.
+pub trait Reader: Send + Sync {
+    /// Bytes that it had when it was opened; `None` where there is nothing to ask, and the same bytes come again or never (made-up bytes, a
+    /// pipe).
+    fn size(&self) -> Option<u64> {
+        None
+    }
+
+    /// Attributes as they are to be at the destination: those that it had when it was opened.
+    fn attributes(&self, item: &ScannedItem) -> Attributes {
+        item.attributes.clone()
+    }
+
+    /// What a later session knows it by, as it was when it was opened; `None` where nothing would tell that it has changed since.
+    fn fingerprint(&self) -> Option<Fingerprint> {
+        None
+    }
+
+    /// Whether it is still what was listed. May be repeated.
+    ///
+    /// # Errors
+    /// With [`ErrorCode::SourceChanged`] when not.
+    fn check_listed(&self, _item: &ScannedItem) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Whether it is still what it was when it was opened: then all that was read since is of one and the same content. May be repeated.
+    ///
+    /// # Errors
+    /// With [`ErrorCode::SourceChanged`] when not.
+    fn check_unchanged(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// The file itself, where the kernel may send it without this process: the fast path of copies without digests.
+    fn file(&self) -> Option<&File> {
+        None
+    }
+
+    /// Whether all of it is zeros, so that nothing has to be read.
+    fn is_zeros(&self) -> bool {
+        false
+    }
+
+    /// Whether a range is all hole. `false` is always true enough: it is read then.
+    fn is_hole(&self, _offset: u64, _length: u64) -> bool {
+        false
+    }
+
+    /// A range is about to be read. Where this says `true`, [`Reader::was_read`] is told when it has been.
+    fn will_read(&self, _offset: u64, _length: u64) -> bool {
+        false
+    }
+
+    /// The range has been read and is not wanted any more.
+    fn was_read(&self, _offset: u64, _length: u64) {}
+
+    /// Reads exactly `out.len()` bytes at `offset`. May be repeated, in any order.
+    ///
+    /// # Errors
+    /// With [`ErrorCode::SourceChanged`] when it ends before.
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<(), Failure>;
+
+    /// Appends all of a small item to `out`, and tells how much it was. May be repeated.
+    ///
+    /// # Errors
+    /// With [`ErrorCode::SourceChanged`] when there is more than `most`.
+    fn read_whole(&self, out: &mut Vec<u8>, most: usize) -> Result<usize, Failure> {
+        let size = self.size().map_or(most, |size| usize::try_from(size).unwrap_or(usize::MAX));
+        if size > most {
+            return Err(grew_to(size as u64));
+        }
+        let start = out.len();
+        out.resize(start + size, 0);
+        self.read_at(0, &mut out[start..])?;
+        Ok(size)
+    }
+
+    /// Reads the next bytes of an item without a size, which are at `offset`, up to `out.len()`; tells how many, and whether it ended. One
+    /// thread at a time, from the beginning on. Waits for whoever writes them, until `is_over`. May not be repeated.
+    ///
+    /// # Errors
+    /// Those of reading.
+    fn read_next(&self, offset: u64, out: &mut [u8], _is_over: &dyn Fn() -> bool) -> Result<(usize, bool), Failure> {
+        let left = self.size().unwrap_or(0).saturating_sub(offset);
+        let length = usize::try_from(left).unwrap_or(usize::MAX).min(out.len());
+        self.read_at(offset, &mut out[..length])?;
+        Ok((length, length as u64 == left))
+    }
+}
+
+/// Of a source that has no links.
+pub(crate) fn no_link() -> Failure {
+    failure(ErrorCode::Internal, Side::Source, "a link outside a directory")
+}
+
+/// A small file that has become too large to be read at once.
+pub(crate) fn grew_to(size: u64) -> Failure {
+    let message = format!("grew to {size} bytes after it was listed");
+    failure(ErrorCode::SourceChanged, Side::Source, message)
+}
+
+/// A range that is being read: when this is dropped, it has been.
+pub struct Reading<'a> {
+    reader: Option<&'a dyn Reader>,
+    offset: u64,
+    length: u64,
+}
+
+impl<'a> Reading<'a> {
+    /// A range of an item is about to be read.
+    pub fn begin(reader: &'a dyn Reader, offset: u64, length: u64) -> Self {
+        Self { reader: reader.will_read(offset, length).then_some(reader), offset, length }
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        if let Some(reader) = self.reader {
+            reader.was_read(self.offset, self.length);
+        }
+    }
+}

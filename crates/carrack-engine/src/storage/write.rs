@@ -1,0 +1,365 @@
+//! The writing half of the contract of a store: hidden until it is whole, then named, then durable. See [`super::store`] for the
+//! rules of all methods.
+//!
+//! The order in which a session calls: [`Destination::known_count`] and [`Destination::known`] say what need not come again. A
+//! large file: [`Destination::begin`]; its blocks by [`Part::write`], each ended by [`Part::end_block`]; [`Part::checkpoint`] every
+//! now and then; [`Part::finish`], [`Part::verify`], [`Part::publish`]. Small ones, in groups: [`Destination::write_small`] or
+//! [`Destination::write_link`] of each; [`Destination::sync_group`]; [`Entry::verify`] and [`Entry::publish`] of each;
+//! [`Destination::written_down`]. When all have their names: [`Destination::apply_directories`], [`Destination::sync_all`]. At the
+//! end every part that is still open gets [`Part::leave`], every entry [`Entry::remove`], and then [`Destination::finish`] says
+//! whether all is done.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use carrack_core::attributes::{Attributes, Time};
+use carrack_core::digest::{BlockDigest, FileDigests};
+use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::report::{ItemKind, Unkept};
+use carrack_core::request::Digests;
+use carrack_core::transfer::Fingerprint;
+use carrack_core::tuning::SLICE_BYTES;
+use carrack_sys::bulk::Pipe;
+
+use super::store::{Properties, WriteOptions};
+use crate::error::failure;
+
+/// A large file that is offered.
+#[derive(Clone, Debug)]
+pub struct NewFile<'a> {
+    /// Relative to the destination.
+    pub path: &'a [u8],
+    /// Bytes; `None` for a source that ends when it ends.
+    pub size: Option<u64>,
+    /// What it is to have; no modification time where its source has none.
+    pub attributes: Attributes,
+    /// The source has holes worth keeping.
+    pub sparse: bool,
+    /// What a later session knows the source by.
+    pub fingerprint: Option<Fingerprint>,
+}
+
+/// What a bundled file or link is, beside its bytes.
+pub struct SmallFile<'a> {
+    /// Relative to the destination.
+    pub path: &'a [u8],
+    /// What it is to have; a modification time always.
+    pub attributes: Attributes,
+    /// What a later session knows the source by.
+    pub fingerprint: Option<Fingerprint>,
+    /// What was computed over what arrived.
+    pub digests: FileDigests,
+    /// It is to be read back before it gets its name.
+    pub read_back: bool,
+}
+
+/// An item that an earlier session may have published.
+#[derive(Clone, Debug)]
+pub struct EarlierItem<'a> {
+    /// Relative to the destination.
+    pub path: &'a [u8],
+    /// A file or a link.
+    pub kind: ItemKind,
+    /// What its source is known by.
+    pub fingerprint: Option<Fingerprint>,
+    /// Permission bits that it is to have, where they are known.
+    pub mode: Option<u32>,
+    /// The modification time that it is to have, if any.
+    pub mtime: Option<Time>,
+    /// Bytes of a block, of a file that travels in blocks: its digest is made of theirs.
+    pub block_bytes: Option<u32>,
+}
+
+/// Attributes for a directory.
+#[derive(Clone, Debug)]
+pub struct NewDirectory {
+    /// Relative to the destination; empty for the destination itself.
+    pub path: Vec<u8>,
+    /// What it is to have.
+    pub attributes: Attributes,
+}
+
+/// What opening a place for a file came to.
+pub enum Opening {
+    /// The name stays as it is, as was asked for.
+    Keep,
+    /// A new one, with nothing in it.
+    Fresh(Arc<dyn Part>),
+    /// One that an earlier session left.
+    Resumed {
+        /// Where it goes on growing.
+        part: Arc<dyn Part>,
+        /// Blocks that are there, by index, and what they were when they were written. The sender compares each.
+        held: Vec<(u64, BlockDigest)>,
+        /// Indexes of blocks that may be there: [`Part::rehash`] tells, in its own time.
+        doubtful: Vec<u64>,
+    },
+    /// An earlier session has published it, with these digests, and neither its source nor what stands there has changed since.
+    Present(FileDigests),
+    /// As `Present`, but what stands there has to be read before it is believed: [`Destination::known`] does that.
+    MayBePresent,
+}
+
+/// What became of a small item.
+pub enum Stored {
+    /// What is at its name is kept, as was asked for.
+    Kept,
+    /// Nothing is left to be done.
+    Done,
+    /// It waits under a hidden name.
+    Hidden(Box<dyn Entry>),
+}
+
+/// How a small file is to be written in pieces.
+pub enum Begun {
+    /// What is at its name is kept, as was asked for.
+    Kept,
+    /// It is not: the store wants all of it at once, by [`Destination::write_small`].
+    AtOnce,
+    /// Piece by piece.
+    Growing(Box<dyn Growing>),
+}
+
+/// Where files go.
+pub trait Destination: Send + Sync {
+    /// What can be done here.
+    fn properties(&self) -> Properties;
+
+    /// Items that earlier sessions published, as far as is known: worth asking for by [`Destination::known`]. None without a digest
+    /// by which they could be proved.
+    fn known_count(&self, _wanted: Digests) -> u64 {
+        0
+    }
+
+    /// Whether an earlier session has published the item from the very same source, and its copy is what it was then; then its
+    /// digests. May read all of it, unless `stop` says that nobody wants to know any more. `None` is always true enough: the item is
+    /// sent again. May be repeated.
+    fn known(&self, _item: &EarlierItem<'_>, _options: &WriteOptions, _stop: &dyn Fn() -> bool) -> Option<FileDigests> {
+        None
+    }
+
+    /// Makes the place where a file grows, or takes up what an earlier session left of it. What that left and does not fit what is
+    /// offered now is removed. Unless told to `believe`, what an earlier session published does not count. Nothing can be seen under
+    /// the file's name before it is published. One thread at a time for one path.
+    ///
+    /// # Errors
+    /// Why it cannot be written; nothing is left behind. With [`ErrorCode::ResourceLimit`] it may be repeated later.
+    fn begin(&self, file: &NewFile<'_>, options: &WriteOptions, believe: bool) -> Result<Opening, Failure>;
+
+    /// Writes a small file under a hidden name, with its attributes. Repeated, it starts over.
+    ///
+    /// # Errors
+    /// Why it cannot be written; nothing is left behind.
+    fn write_small(&self, small: &SmallFile<'_>, options: &WriteOptions, content: &[u8]) -> Result<Stored, Failure>;
+
+    /// Makes a small file of `size` bytes under a hidden name, to be written in pieces.
+    ///
+    /// # Errors
+    /// Why it cannot be written; nothing is left behind.
+    fn begin_small(&self, _small: &SmallFile<'_>, _options: &WriteOptions, _size: u64) -> Result<Begun, Failure> {
+        Ok(Begun::AtOnce)
+    }
+
+    /// Makes a symbolic link under a hidden name. Repeated, it starts over. A store without links says `Done`.
+    ///
+    /// # Errors
+    /// Why it cannot be made; nothing is left behind.
+    fn write_link(&self, _small: &SmallFile<'_>, _options: &WriteOptions, _target: &[u8]) -> Result<Stored, Failure> {
+        Ok(Stored::Done)
+    }
+
+    /// Makes a directory, and those above it, or finds it. May be repeated.
+    ///
+    /// # Errors
+    /// When something else stands there.
+    fn make_directory(&self, _path: &[u8]) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Brings what small files of a group hold to stable storage, before they get their names; but of those that need no sync
+    /// ([`Entry::awaits_sync`]). May not be repeated after an error: asking again would prove nothing.
+    ///
+    /// # Errors
+    /// The system's: then nothing that was written since the last time may be relied on.
+    fn sync_group(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// A group has got its names: from now on a later session finds it. May be repeated.
+    fn written_down(&self) {}
+
+    /// Sets attributes of directories in this order, and tells what failed. Nothing is written into them afterwards. May be repeated.
+    fn apply_directories(&self, _list: &[NewDirectory]) -> Vec<(Vec<u8>, Failure)> {
+        Vec::new()
+    }
+
+    /// Brings everything that has its name to stable storage, and tells whether that was done. May not be repeated after an error.
+    ///
+    /// # Errors
+    /// The system's, as [`Destination::sync_group`]; and when the destination is no longer where it was.
+    fn sync_all(&self) -> Result<bool, Failure> {
+        Ok(false)
+    }
+
+    /// What a user should know of calls to storage that have not returned: each once. To be asked every now and then.
+    fn stalled(&self, _now: Instant) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The session has failed. What is about to get its name still may for so long, and nothing after that: a call that hangs may
+    /// return when the next session has long given a newer file that name.
+    fn close_in(&self, _patience: Duration) {}
+
+    /// What was not kept so far of what was to be set: permissions, and times.
+    fn unkept(&self) -> (Option<Unkept<u32>>, Option<Unkept<Time>>) {
+        (None, None)
+    }
+
+    /// Files that have got their names, or kept them, where nothing can be read back past a cache.
+    fn files_in_memory(&self) -> u64 {
+        0
+    }
+
+    /// The end of the session, when every part has been published, removed or left, and nobody writes or removes any more. `whole`:
+    /// nothing is left to do, and nothing stays but what has its name. Once.
+    fn finish(&self, _whole: bool) {}
+}
+
+/// Where a file grows, hidden. Several threads may write different blocks at once; a block is written by one at a time.
+pub trait Part: Send + Sync {
+    /// Writes bytes of a block. How blocks and bytes may follow each other is said by [`Properties::writes`]. May be repeated where
+    /// bytes may be written again.
+    ///
+    /// # Errors
+    /// Those of the store; bytes out of their order.
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure>;
+
+    /// A whole block is a hole: it reads as zeros afterwards, whatever was there. May be repeated, as [`Part::write`].
+    ///
+    /// # Errors
+    /// Those of [`Part::write`].
+    fn write_hole(&self, offset: u64, length: u64) -> Result<(), Failure> {
+        write_zeros(self, offset, length)
+    }
+
+    /// All bytes of a block have been written, as far as they came. Not called after a write of the block has failed. May be
+    /// repeated.
+    ///
+    /// # Errors
+    /// Those of [`Part::write`], found only now.
+    fn end_block(&self, _offset: u64, _length: u64) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Whether [`Part::write_from`] can be used: the fast path of copies without digests.
+    fn splices(&self) -> bool {
+        false
+    }
+
+    /// Writes all that a pipe of the kernel holds. May not be repeated: the pipe is empty then.
+    ///
+    /// # Errors
+    /// Those of [`Part::write`]; the pipe may then still hold something.
+    fn write_from(&self, _offset: u64, _pipe: &mut Pipe) -> Result<(), Failure> {
+        Err(failure(ErrorCode::Internal, Side::Destination, "the store takes no bytes from a pipe of the kernel"))
+    }
+
+    /// Makes blocks durable, with the digests that they were found to have: a later session may hold them. With `read_back` they are
+    /// read from storage first. Tells the indexes of blocks that storage gives back as something else. Where nothing can be resumed and
+    /// nothing is read back, there is nothing to do. May be repeated.
+    ///
+    /// # Errors
+    /// When they cannot be made durable: nothing of this part may be relied on any more.
+    fn checkpoint(&self, _blocks: &[(u64, BlockDigest)], _read_back: bool) -> Result<Vec<u64>, Failure> {
+        Ok(Vec::new())
+    }
+
+    /// A block that an earlier session wrote is about to be written again: what is held of it is not. May be repeated.
+    fn unclaim(&self, _index: u64) {}
+
+    /// Reads blocks that may be there from an earlier session, and tells what those are that can be read. It reads all of them: for a
+    /// thread of its own. May be repeated.
+    fn rehash(&self, _doubtful: &[u64]) -> Vec<(u64, BlockDigest)> {
+        Vec::new()
+    }
+
+    /// All blocks are there: cuts it to its size and sets its attributes; then everything written is on stable storage, as far as was
+    /// asked for. May be repeated.
+    ///
+    /// # Errors
+    /// Those of the system: nothing of this part may be relied on any more.
+    fn finish(&self, _size: u64) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Reads back what storage holds, past any cache, and compares. After [`Part::finish`]. May be repeated.
+    ///
+    /// # Errors
+    /// With [`ErrorCode::DigestMismatch`] when storage gives back something else.
+    fn verify(&self, _size: u64, _expected: FileDigests) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Gives it its name; `false` when what has come to stand there is to be kept. `digests` are what it has been found to be. When
+    /// this returns the name shows all of it. Once; without its name the part is gone.
+    ///
+    /// # Errors
+    /// Those of the system, something that is not replaced, and a name that is another item's of this copy.
+    fn publish(&self, digests: FileDigests) -> Result<bool, Failure>;
+
+    /// Removes it: its file will not come. May be repeated.
+    fn remove(&self) {}
+
+    /// Stays for the next session, if that can use anything of it; else it is removed. Nobody may write to it any more.
+    fn leave(&self) {
+        self.remove();
+    }
+}
+
+/// A small item that is whole and waits for its name.
+pub trait Entry: Send {
+    /// Whether its group has to be synced before it may get its name.
+    fn awaits_sync(&self) -> bool {
+        false
+    }
+
+    /// Reads back what storage holds of a small file, past any cache, and compares, where that was asked for. May be repeated.
+    ///
+    /// # Errors
+    /// With [`ErrorCode::DigestMismatch`] when storage gives back something else.
+    fn verify(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Gives it its name; `false` when what has come to stand there is to be kept. When this returns the name shows all of it. Once;
+    /// without its name the entry is gone.
+    ///
+    /// # Errors
+    /// Those of [`Part::publish`].
+    fn publish(&self) -> Result<bool, Failure>;
+
+    /// Removes it: its item will not come. May be repeated.
+    fn remove(&self);
+}
+
+/// A small file that is written in pieces under its hidden name. Dropped before it is finished, it is removed.
+pub trait Growing: Send {
+    /// Writes what comes next. An error is told by [`Growing::finish`].
+    fn write(&mut self, bytes: &[u8]);
+
+    /// What was written is all of it.
+    ///
+    /// # Errors
+    /// Those of the store, of the writes before as well; nothing is left behind.
+    fn finish(self: Box<Self>, small: &SmallFile<'_>) -> Result<Stored, Failure>;
+}
+
+/// Writes zeros where a store has no holes.
+///
+/// # Errors
+/// Those of [`Part::write`].
+pub fn write_zeros<P: Part + ?Sized>(part: &P, offset: u64, length: u64) -> Result<(), Failure> {
+    let zeros = vec![0; SLICE_BYTES.min(usize::try_from(length).unwrap_or(SLICE_BYTES))];
+    let write = |done| part.write(offset + done, &zeros[..zeros.len().min((length - done) as usize)]);
+    (0..length).step_by(SLICE_BYTES).try_for_each(write)
+}
