@@ -219,15 +219,15 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "an earlier source's names are nobody's concern",
-        "crates/carrack-engine/src/storage/posix/overlap.rs",
+        "crates/carrack-engine/src/storage/overlap.rs",
         ["filter(|&one| one < number).collect();", "filter(|&one| one < number && one > number).collect();"],
-        "-p carrack-engine --lib storage::posix::overlap",
+        "-p carrack-engine --lib storage::overlap",
     ),
     mutation(
         "what is not selected of an earlier source is in the way",
-        "crates/carrack-engine/src/storage/posix/overlap.rs",
+        "crates/carrack-engine/src/storage/overlap.rs",
         ["selection.covers(target) == Selected::Wanted", "selection.covers(target) != Selected::No"],
-        "-p carrack-engine --lib storage::posix::overlap",
+        "-p carrack-engine --lib storage::overlap",
     ),
     mutation(
         "hidden names of other copies are copied",
@@ -287,7 +287,7 @@ const MUTATIONS: &[Mutation] = &[
         "a source is not read a second time",
         "crates/carrack-engine/src/transfer/send.rs",
         [
-            "if source.stat().is_none() {\n            return Ok(None);",
+            "if source.size().is_none() {\n            return Ok(None);",
             "if source.stat().is_some() {\n            return Ok(None);",
         ],
         "-p carrack --test system torn::a_change",
@@ -295,7 +295,7 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "what this system remembers of a source shows that it is unchanged",
         "crates/carrack-engine/src/storage/posix/source.rs",
-        ["dir::stat_file_uncached(file)", "dir::stat_file(file)"],
+        ["dir::stat_file_uncached(&self.file)", "dir::stat_file(&self.file)"],
         "-p carrack --test system identity::a_source",
     ),
     mutation(
@@ -343,13 +343,13 @@ const MUTATIONS: &[Mutation] = &[
     mutation(
         "small files get their names before they are synced",
         "crates/carrack-engine/src/transfer/receive.rs",
-        ["if needed { tree.sync_group() } else { Ok(()) }", "if needed { Ok(()) } else { Ok(()) }"],
+        ["if needed { self.destination.sync_group() } else { Ok(()) }", "if needed { Ok(()) } else { Ok(()) }"],
         DISK,
     ),
     mutation(
         "small files that came during a slow sync get their names without one",
         "crates/carrack-engine/src/storage/posix/tree.rs",
-        ["entry.awaits_sync = !alone && self.shared.durability == Durability::Group;", "entry.awaits_sync = false;"],
+        ["entry.awaits_sync = !alone && shared.durability == Durability::Group;", "entry.awaits_sync = false;"],
         "-p carrack --test system durability::",
     ),
     mutation(
