@@ -1,6 +1,6 @@
 //! Where bytes are read and written.
 //!
-//! [`store`], [`read`] and [`write`](mod@write) are the contract of every such place. [`posix`] is the file systems of this host; [`sequential`] a stream
+//! [`store`], [`read`], [`write`](mod@write) and [`properties`] are the contract of every such place. [`posix`] is the file systems of this host; [`sequential`] a stream
 //! (with [`pipe`], a FIFO whose reader may come later), [`null`] a destination that forgets, [`synthetic`] bytes that are made up,
 //! [`stdin`] standard input. [`overlap`] finds sources of one copy that have the same names.
 
@@ -8,6 +8,7 @@ pub mod null;
 pub mod overlap;
 pub mod pipe;
 pub mod posix;
+pub mod properties;
 pub mod read;
 pub mod sequential;
 pub mod stdin;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use carrack_core::digest::FileDigests;
 use carrack_core::failure::Failure;
 
-use super::store::{Properties, WriteOptions};
+use super::properties::{Properties, WriteOptions};
 use super::write::{Destination, NewFile, Opening, Part, SmallFile, Stored};
 
 /// Nothing is kept.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use carrack_core::digest::FileDigests;
 use carrack_core::failure::{ErrorCode, Failure, Side};
 
-use super::store::{Properties, WriteOptions, Writes};
+use super::properties::{Properties, WriteOptions, Writes};
 use super::write::{Destination, NewFile, Opening, Part, SmallFile, Stored};
 use crate::error::{failure, io_failure};
 

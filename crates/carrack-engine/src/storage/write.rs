@@ -21,7 +21,7 @@ use carrack_core::transfer::Fingerprint;
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_sys::bulk::Pipe;
 
-use super::store::{Properties, WriteOptions};
+use super::properties::{Properties, WriteOptions};
 use crate::error::failure;
 
 /// A large file that is offered.

@@ -25,7 +25,7 @@ use crate::data::stream::Connection;
 use crate::data::traffic::Traffic;
 use crate::error::{describe, failure};
 use crate::panics::contain;
-use crate::storage::store::WriteOptions;
+use crate::storage::properties::WriteOptions;
 
 /// What a store is told of a transfer's options.
 pub fn write_options(options: &TransferOptions) -> WriteOptions {

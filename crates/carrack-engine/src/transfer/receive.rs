@@ -40,7 +40,7 @@ use crate::error::{failure, protocol_failure};
 use crate::net::socket::Socket;
 use crate::panics::contain;
 use crate::storage::descriptors::open_parts_max;
-use crate::storage::store::{Properties, WriteOptions};
+use crate::storage::properties::{Properties, WriteOptions};
 use crate::storage::write::{Begun, Destination, Entry, NewDirectory, NewFile, Opening, Part, SmallFile, Stored};
 
 /// Commits that wait while one group is being published: beyond, streams wait too.

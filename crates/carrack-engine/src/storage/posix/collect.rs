@@ -248,7 +248,7 @@ mod tests {
 
     use super::*;
     use crate::storage::marker::Journal;
-    use crate::storage::store::MarkerRequest;
+    use crate::storage::properties::MarkerRequest;
 
     const HOUR: u64 = 3600;
 

@@ -25,7 +25,7 @@ use carrack_sys::{file, host};
 
 use super::directories::remove_unseen;
 use super::names::{marker_name, new_tag, tag_of};
-use crate::storage::store::MarkerRequest;
+use crate::storage::properties::MarkerRequest;
 
 /// Markers of one key: so many runs of one and the same copy may go at once and be resumed.
 const MARKERS: u32 = 9;

@@ -21,8 +21,9 @@ use super::settle::SourceClocks;
 use super::source::PosixSource;
 use super::tree::{GrowingFile, OpenedPart, Tree};
 use crate::error::system_failure;
+use crate::storage::properties::{Case, Properties, WriteOptions, Writes};
 use crate::storage::read::Source;
-use crate::storage::store::{Case, Facts, Properties, Store, Wanted, WriteOptions, Writes};
+use crate::storage::store::{Facts, Store, Wanted};
 use crate::storage::write::{
     Begun, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, SmallFile, Stored,
 };

@@ -37,7 +37,7 @@ use super::times::system_time;
 use super::unkept::{MODE_MASK, Unkept};
 use super::watch::Watch;
 use crate::error::{failure, io_failure};
-use crate::storage::store::{MarkerRequest, WriteOptions};
+use crate::storage::properties::{MarkerRequest, WriteOptions};
 use crate::storage::write::{NewDirectory, NewFile, SmallFile};
 pub use known::Standing;
 

@@ -10,7 +10,7 @@ use carrack_core::request::Durability;
 use carrack_sys::dir::Dir;
 
 use super::*;
-use crate::storage::store::MarkerRequest;
+use crate::storage::properties::MarkerRequest;
 use crate::storage::tree::{OpenedPart, Tree};
 use crate::transfer::tests::options;
 

@@ -21,7 +21,7 @@ use crate::storage::descriptors::patiently;
 use crate::storage::identity::Ground;
 use crate::storage::posix::directories::OpenDir;
 use crate::storage::posix::unkept::MODE_MASK;
-use crate::storage::store::WriteOptions;
+use crate::storage::properties::WriteOptions;
 use crate::storage::write::EarlierItem;
 
 /// A file or link that an earlier session published, as it stands there.

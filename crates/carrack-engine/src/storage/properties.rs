@@ -1,0 +1,117 @@
+//! What a store can do, and how it is asked to write.
+
+use std::time::Duration;
+
+use carrack_core::limits;
+use carrack_core::request::{Digests, Durability, Existing, Verify};
+
+/// What a store can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Properties {
+    /// What is written can be read again. Of a store that keeps nothing no byte needs to be handed over.
+    pub keeps: bool,
+    /// In which order a file's bytes may be written.
+    pub writes: Writes,
+    /// A name shows what it showed before or all of the new content, and nothing in between.
+    pub atomic_publish: bool,
+    /// [`Destination::sync_all`] proves that what has its name outlives a loss of power.
+    pub sync: bool,
+    /// The unit in which modification times are kept; `None` where they are not.
+    pub times: Option<Duration>,
+    /// Permission bits are kept.
+    pub permissions: bool,
+    /// Symbolic links are kept.
+    pub links: bool,
+    /// Directories exist, even with nothing in them, and have attributes.
+    pub directories: bool,
+    /// Owner and group could be kept. Carrack does not set them.
+    pub owner: bool,
+    /// Extended attributes could be kept. Carrack does not set them.
+    pub xattrs: bool,
+    /// Holes take no room.
+    pub sparse: bool,
+    /// Whether names that differ by case are two.
+    pub case: Case,
+    /// The store keeps a digest of each block beside it, and proves by it what it gives back.
+    pub own_digests: bool,
+    /// Bytes that one block may have; `None` for any.
+    pub block_bytes: Option<BlockBytes>,
+    /// A later session of the same copy finds what this one has left.
+    pub resumes: bool,
+}
+
+/// In which order a file's bytes may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writes {
+    /// At any place, again and again.
+    Anywhere,
+    /// Blocks in any order and again; the bytes of one block from its beginning to its end, by one thread.
+    Blocks,
+    /// From beginning to end, once.
+    InOrder,
+}
+
+/// Whether names that differ by case are two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Case {
+    /// They are two.
+    Differs,
+    /// They are one.
+    Folds,
+    /// Each directory may be different, and is asked.
+    PerDirectory,
+}
+
+/// Bytes that one block may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockBytes {
+    /// The last block of a file may have fewer.
+    pub smallest: u32,
+    /// None may have more.
+    pub largest: u32,
+}
+
+impl Properties {
+    /// Of what forgets: everything is taken, nothing is kept.
+    pub const NOTHING: Self = Self {
+        keeps: false,
+        writes: Writes::Anywhere,
+        atomic_publish: false,
+        sync: false,
+        times: None,
+        permissions: false,
+        links: false,
+        directories: false,
+        owner: false,
+        xattrs: false,
+        sparse: false,
+        case: Case::Differs,
+        own_digests: false,
+        block_bytes: None,
+        resumes: false,
+    };
+}
+
+/// A session that may be taken up by a later one.
+#[derive(Clone, Copy, Debug)]
+pub struct MarkerRequest {
+    /// What it is found by: two sessions with the same key copy the same.
+    pub key: [u8; limits::MARKER_KEY_BYTES],
+    /// Whatever is there already is removed, not used.
+    pub anew: bool,
+}
+
+/// How files are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// Bytes of a block; the last of a file may have fewer.
+    pub block_bytes: u32,
+    /// What is computed over what arrives.
+    pub digests: Digests,
+    /// How files are proved.
+    pub verify: Verify,
+    /// What happens to names that exist.
+    pub existing: Existing,
+    /// What has reached stable storage, and when.
+    pub durability: Durability,
+}
