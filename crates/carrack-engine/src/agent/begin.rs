@@ -1,4 +1,5 @@
-//! The beginning of a transfer: its sources or its destination are opened, and what was connected before is handed to it.
+//! The beginning of a transfer: its sources or its destination are opened, and what was connected before is handed to
+//! it.
 
 use std::io;
 use std::sync::Arc;

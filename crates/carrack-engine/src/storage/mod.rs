@@ -1,8 +1,9 @@
 //! Where bytes are read and written.
 //!
-//! [`store`], [`read`], [`write`](mod@write) and [`properties`] are the contract of every such place. [`posix`] is the file systems of this host; [`sequential`] a stream
-//! (with [`pipe`], a FIFO whose reader may come later), [`null`] a destination that forgets, [`synthetic`] bytes that are made up,
-//! [`stdin`] standard input. [`overlap`] finds sources of one copy that have the same names.
+//! [`store`], [`read`], [`write`](mod@write) and [`properties`] are the contract of every such place. [`posix`] is the
+//! file systems of this host; [`sequential`] a stream (with [`pipe`], a FIFO whose reader may come later), [`null`] a
+//! destination that forgets, [`synthetic`] bytes that are made up, [`stdin`] standard input. [`overlap`] finds sources
+//! of one copy that have the same names.
 
 pub mod null;
 pub mod overlap;

@@ -1,4 +1,5 @@
-//! The reading half of the contract of a store: what is there, and its bytes. See [`super::store`] for the rules of all methods.
+//! The reading half of the contract of a store: what is there, and its bytes. See [`super::store`] for the rules of all
+//! methods.
 
 use std::fs::File;
 use std::io;
@@ -24,8 +25,8 @@ pub struct Root {
 }
 
 impl Root {
-    /// Walks it as source `number`, and hands everything that is selected, and the directories above it, to `each`, until that says to stop
-    /// (`false`).
+    /// Walks it as source `number`, and hands everything that is selected, and the directories above it, to `each`,
+    /// until that says to stop (`false`).
     pub fn walk(
         &self,
         number: u32,
@@ -103,7 +104,8 @@ pub fn missing<'a>(roots: &'a [Root], selection: &'a Selection) -> impl Iterator
 pub enum Freshness {
     /// As this system has them, which on NFS, SMB and FUSE may be seconds old.
     Cached,
-    /// From whoever stores them, which over a network takes a question for each item: where they say what need not be sent.
+    /// From whoever stores them, which over a network takes a question for each item: where they say what need not be
+    /// sent.
     Stored,
 }
 
@@ -134,15 +136,17 @@ pub trait Source: Send + Sync {
         false
     }
 
-    /// Finds everything that is selected, streamed and in bounded memory: a directory before what is in it, each item once. An item that
-    /// cannot be looked at is a failure of that item and ends nothing; `each` ends the walk by saying `false`. Whatever is left out must be
-    /// told: as a failure, or as [`Found::Own`]. May be repeated, and may then find something else.
+    /// Finds everything that is selected, streamed and in bounded memory: a directory before what is in it, each item
+    /// once. An item that cannot be looked at is a failure of that item and ends nothing; `each` ends the walk by
+    /// saying `false`. Whatever is left out must be told: as a failure, or as [`Found::Own`]. May be repeated, and may
+    /// then find something else.
     fn walk(&self, walk: &Walk<'_>, each: &mut dyn FnMut(Found) -> bool);
 
     /// What stands now where an item was found that changed while it was read. May be repeated.
     ///
     /// # Errors
-    /// With [`ErrorCode::SourceVanished`] when nothing does, and [`ErrorCode::SourceChanged`] when it is something of another kind.
+    /// With [`ErrorCode::SourceVanished`] when nothing does, and [`ErrorCode::SourceChanged`] when it is something of
+    /// another kind.
     fn look_again(&self, item: &ScannedItem) -> Result<ScannedItem, Failure>;
 
     /// What there is under a path, without a walk. May be repeated.
@@ -151,17 +155,19 @@ pub trait Source: Send + Sync {
     /// When it cannot be told.
     fn find(&self, path: &[u8]) -> io::Result<There>;
 
-    /// What a link says, and what the link is known by that says it: one that is exchanged has another. May be repeated.
+    /// What a link says, and what the link is known by that says it: one that is exchanged has another. May be
+    /// repeated.
     ///
     /// # Errors
     /// Those of reading it.
     fn link_target(&self, path: &[u8]) -> Result<(Vec<u8>, Option<Fingerprint>), Failure>;
 
-    /// Opens an item for reading. Whatever was there when it was opened is what is read: another file that takes its name later is not. May
-    /// be repeated.
+    /// Opens an item for reading. Whatever was there when it was opened is what is read: another file that takes its
+    /// name later is not. May be repeated.
     ///
     /// # Errors
-    /// With [`ErrorCode::SourceVanished`] when it is no more, and [`ErrorCode::SourceChanged`] when it is nothing to be read, or never rests.
+    /// With [`ErrorCode::SourceVanished`] when it is no more, and [`ErrorCode::SourceChanged`] when it is nothing to be
+    /// read, or never rests.
     fn open(&self, item: &ScannedItem, options: &mut OpenOptions<'_>) -> Result<Box<dyn Reader>, Failure>;
 }
 
@@ -177,8 +183,8 @@ pub struct OpenOptions<'a> {
 
 /// An item, opened for reading. Several threads may read different blocks at once.
 pub trait Reader: Send + Sync {
-    /// Bytes that it had when it was opened; `None` where there is nothing to ask, and the same bytes come again or never (made-up bytes, a
-    /// pipe).
+    /// Bytes that it had when it was opened; `None` where there is nothing to ask, and the same bytes come again or
+    /// never (made-up bytes, a pipe).
     fn size(&self) -> Option<u64> {
         None
     }
@@ -188,7 +194,8 @@ pub trait Reader: Send + Sync {
         item.attributes.clone()
     }
 
-    /// What a later session knows it by, as it was when it was opened; `None` where nothing would tell that it has changed since.
+    /// What a later session knows it by, as it was when it was opened; `None` where nothing would tell that it has
+    /// changed since.
     fn fingerprint(&self) -> Option<Fingerprint> {
         None
     }
@@ -201,7 +208,8 @@ pub trait Reader: Send + Sync {
         Ok(())
     }
 
-    /// Whether it is still what it was when it was opened: then all that was read since is of one and the same content. May be repeated.
+    /// Whether it is still what it was when it was opened: then all that was read since is of one and the same content.
+    /// May be repeated.
     ///
     /// # Errors
     /// With [`ErrorCode::SourceChanged`] when not.
@@ -253,8 +261,9 @@ pub trait Reader: Send + Sync {
         Ok(size)
     }
 
-    /// Reads the next bytes of an item without a size, which are at `offset`, up to `out.len()`; tells how many, and whether it ended. One
-    /// thread at a time, from the beginning on. Waits for whoever writes them, until `is_over`. May not be repeated.
+    /// Reads the next bytes of an item without a size, which are at `offset`, up to `out.len()`; tells how many, and
+    /// whether it ended. One thread at a time, from the beginning on. Waits for whoever writes them, until `is_over`.
+    /// May not be repeated.
     ///
     /// # Errors
     /// Those of reading.

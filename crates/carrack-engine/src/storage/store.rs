@@ -1,18 +1,20 @@
 //! What a store is: the contract of every place that bytes are read from and written to.
 //!
-//! A [`Store`] is opened for reading as a [`Source`], whose items are opened as [`Reader`]s, and for writing as a [`Destination`], in which a
-//! large file grows as a [`Part`] and a small one waits as an [`Entry`] until it gets its name. What a store can do is said by its
-//! [`Properties`]; whoever uses one asks those, and never which store it is. `storage::conformance` checks all that is said here.
+//! A [`Store`] is opened for reading as a [`Source`], whose items are opened as [`Reader`]s, and for writing as a
+//! [`Destination`], in which a large file grows as a [`Part`] and a small one waits as an [`Entry`] until it gets its
+//! name. What a store can do is said by its [`Properties`]; whoever uses one asks those, and never which store it is.
+//! `storage::conformance` checks all that is said here.
 //!
 //! For all methods:
 //! - **Threads.** Each method may be called by several threads at once. Where that is not so, the method says so.
-//! - **Paths** are relative to what was opened. They have been checked: no empty name, no `.` or `..`, no slash at either end. The empty path
-//!   is what was opened itself.
-//! - **Failures** have a code that says whether another attempt may help. The callers go by these: [`ErrorCode::SourceChanged`] (the item is
-//!   listed and read again), [`ErrorCode::SourceVanished`], [`ErrorCode::ResourceLimit`] of [`Destination::begin`] (it is asked again when
-//!   another file has been published), [`ErrorCode::InputOutput`] and [`ErrorCode::DigestMismatch`] of publishing (the item is sent again).
-//! - **Retry.** A store repeats what the system tells it to repeat (an interrupted call, a busy descriptor table) and nothing else. Each method
-//!   says whether the caller may repeat it.
+//! - **Paths** are relative to what was opened. They have been checked: no empty name, no `.` or `..`, no slash at
+//!   either end. The empty path is what was opened itself.
+//! - **Failures** have a code that says whether another attempt may help. The callers go by these:
+//!   [`ErrorCode::SourceChanged`] (the item is listed and read again), [`ErrorCode::SourceVanished`],
+//!   [`ErrorCode::ResourceLimit`] of [`Destination::begin`] (it is asked again when another file has been published),
+//!   [`ErrorCode::InputOutput`] and [`ErrorCode::DigestMismatch`] of publishing (the item is sent again).
+//! - **Retry.** A store repeats what the system tells it to repeat (an interrupted call, a busy descriptor table) and
+//!   nothing else. Each method says whether the caller may repeat it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -42,8 +44,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// When nothing is there, or it may not be read.
     fn source(&self, path: &[u8]) -> Result<Box<dyn Source>, Failure>;
 
-    /// Opens a directory for writing and makes it, and those above it, where it is missing. One session at a time writes with one key: what a
-    /// second one may do is the store's to decide, but it may not destroy what the first has published. May be repeated.
+    /// Opens a directory for writing and makes it, and those above it, where it is missing. One session at a time
+    /// writes with one key: what a second one may do is the store's to decide, but it may not destroy what the first
+    /// has published. May be repeated.
     ///
     /// # Errors
     /// When it cannot be written.

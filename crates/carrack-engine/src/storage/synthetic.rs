@@ -75,8 +75,8 @@ impl Reader for Random {
     }
 }
 
-/// Fills `out` with what stands at `offset` of the endless random stream of `seed`: SplitMix64 of each eight bytes' place, so
-/// that any block can be made alone, at several GB/s.
+/// Fills `out` with what stands at `offset` of the endless random stream of `seed`: SplitMix64 of each eight bytes'
+/// place, so that any block can be made alone, at several GB/s.
 pub fn random_at(seed: u64, offset: u64, out: &mut [u8]) {
     let mut place = offset / 8;
     let mut skip = (offset % 8) as usize;

@@ -1,13 +1,13 @@
-//! The writing half of the contract of a store: hidden until it is whole, then named, then durable. See [`super::store`] for the
-//! rules of all methods.
+//! The writing half of the contract of a store: hidden until it is whole, then named, then durable. See
+//! [`super::store`] for the rules of all methods.
 //!
-//! The order in which a session calls: [`Destination::known_count`] and [`Destination::known`] say what need not come again. A
-//! large file: [`Destination::begin`]; its blocks by [`Part::write`], each ended by [`Part::end_block`]; [`Part::checkpoint`] every
-//! now and then; [`Part::finish`], [`Part::verify`], [`Part::publish`]. Small ones, in groups: [`Destination::write_small`] or
-//! [`Destination::write_link`] of each; [`Destination::sync_group`]; [`Entry::verify`] and [`Entry::publish`] of each;
-//! [`Destination::written_down`]. When all have their names: [`Destination::apply_directories`], [`Destination::sync_all`]. At the
-//! end every part that is still open gets [`Part::leave`], every entry [`Entry::remove`], and then [`Destination::finish`] says
-//! whether all is done.
+//! The order in which a session calls: [`Destination::known_count`] and [`Destination::known`] say what need not come
+//! again. A large file: [`Destination::begin`]; its blocks by [`Part::write`], each ended by [`Part::end_block`];
+//! [`Part::checkpoint`] every now and then; [`Part::finish`], [`Part::verify`], [`Part::publish`]. Small ones, in
+//! groups: [`Destination::write_small`] or [`Destination::write_link`] of each; [`Destination::sync_group`];
+//! [`Entry::verify`] and [`Entry::publish`] of each; [`Destination::written_down`]. When all have their names:
+//! [`Destination::apply_directories`], [`Destination::sync_all`]. At the end every part that is still open gets
+//! [`Part::leave`], every entry [`Entry::remove`], and then [`Destination::finish`] says whether all is done.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -94,7 +94,8 @@ pub enum Opening {
         /// Indexes of blocks that may be there: [`Part::rehash`] tells, in its own time.
         doubtful: Vec<u64>,
     },
-    /// An earlier session has published it, with these digests, and neither its source nor what stands there has changed since.
+    /// An earlier session has published it, with these digests, and neither its source nor what stands there has
+    /// changed since.
     Present(FileDigests),
     /// As `Present`, but what stands there has to be read before it is believed: [`Destination::known`] does that.
     MayBePresent,
@@ -125,22 +126,22 @@ pub trait Destination: Send + Sync {
     /// What can be done here.
     fn properties(&self) -> Properties;
 
-    /// Items that earlier sessions published, as far as is known: worth asking for by [`Destination::known`]. None without a digest
-    /// by which they could be proved.
+    /// Items that earlier sessions published, as far as is known: worth asking for by [`Destination::known`]. None
+    /// without a digest by which they could be proved.
     fn known_count(&self, _wanted: Digests) -> u64 {
         0
     }
 
-    /// Whether an earlier session has published the item from the very same source, and its copy is what it was then; then its
-    /// digests. May read all of it, unless `stop` says that nobody wants to know any more. `None` is always true enough: the item is
-    /// sent again. May be repeated.
+    /// Whether an earlier session has published the item from the very same source, and its copy is what it was then;
+    /// then its digests. May read all of it, unless `stop` says that nobody wants to know any more. `None` is always
+    /// true enough: the item is sent again. May be repeated.
     fn known(&self, _item: &EarlierItem<'_>, _options: &WriteOptions, _stop: &dyn Fn() -> bool) -> Option<FileDigests> {
         None
     }
 
-    /// Makes the place where a file grows, or takes up what an earlier session left of it. What that left and does not fit what is
-    /// offered now is removed. Unless told to `believe`, what an earlier session published does not count. Nothing can be seen under
-    /// the file's name before it is published. One thread at a time for one path.
+    /// Makes the place where a file grows, or takes up what an earlier session left of it. What that left and does not
+    /// fit what is offered now is removed. Unless told to `believe`, what an earlier session published does not count.
+    /// Nothing can be seen under the file's name before it is published. One thread at a time for one path.
     ///
     /// # Errors
     /// Why it cannot be written; nothing is left behind. With [`ErrorCode::ResourceLimit`] it may be repeated later.
@@ -176,8 +177,8 @@ pub trait Destination: Send + Sync {
         Ok(())
     }
 
-    /// Brings what small files of a group hold to stable storage, before they get their names; but of those that need no sync
-    /// ([`Entry::awaits_sync`]). May not be repeated after an error: asking again would prove nothing.
+    /// Brings what small files of a group hold to stable storage, before they get their names; but of those that need
+    /// no sync ([`Entry::awaits_sync`]). May not be repeated after an error: asking again would prove nothing.
     ///
     /// # Errors
     /// The system's: then nothing that was written since the last time may be relied on.
@@ -188,12 +189,14 @@ pub trait Destination: Send + Sync {
     /// A group has got its names: from now on a later session finds it. May be repeated.
     fn written_down(&self) {}
 
-    /// Sets attributes of directories in this order, and tells what failed. Nothing is written into them afterwards. May be repeated.
+    /// Sets attributes of directories in this order, and tells what failed. Nothing is written into them afterwards.
+    /// May be repeated.
     fn apply_directories(&self, _list: &[NewDirectory]) -> Vec<(Vec<u8>, Failure)> {
         Vec::new()
     }
 
-    /// Brings everything that has its name to stable storage, and tells whether that was done. May not be repeated after an error.
+    /// Brings everything that has its name to stable storage, and tells whether that was done. May not be repeated
+    /// after an error.
     ///
     /// # Errors
     /// The system's, as [`Destination::sync_group`]; and when the destination is no longer where it was.
@@ -206,8 +209,8 @@ pub trait Destination: Send + Sync {
         Vec::new()
     }
 
-    /// The session has failed. What is about to get its name still may for so long, and nothing after that: a call that hangs may
-    /// return when the next session has long given a newer file that name.
+    /// The session has failed. What is about to get its name still may for so long, and nothing after that: a call that
+    /// hangs may return when the next session has long given a newer file that name.
     fn close_in(&self, _patience: Duration) {}
 
     /// What was not kept so far of what was to be set: permissions, and times.
@@ -220,15 +223,15 @@ pub trait Destination: Send + Sync {
         0
     }
 
-    /// The end of the session, when every part has been published, removed or left, and nobody writes or removes any more. `whole`:
-    /// nothing is left to do, and nothing stays but what has its name. Once.
+    /// The end of the session, when every part has been published, removed or left, and nobody writes or removes any
+    /// more. `whole`: nothing is left to do, and nothing stays but what has its name. Once.
     fn finish(&self, _whole: bool) {}
 }
 
 /// Where a file grows, hidden. Several threads may write different blocks at once; a block is written by one at a time.
 pub trait Part: Send + Sync {
-    /// Writes bytes of a block. How blocks and bytes may follow each other is said by [`Properties::writes`]. May be repeated where
-    /// bytes may be written again.
+    /// Writes bytes of a block. How blocks and bytes may follow each other is said by [`Properties::writes`]. May be
+    /// repeated where bytes may be written again.
     ///
     /// # Errors
     /// Those of the store; bytes out of their order.
@@ -242,8 +245,8 @@ pub trait Part: Send + Sync {
         write_zeros(self, offset, length)
     }
 
-    /// All bytes of a block have been written, as far as they came. Not called after a write of the block has failed. May be
-    /// repeated.
+    /// All bytes of a block have been written, as far as they came. Not called after a write of the block has failed.
+    /// May be repeated.
     ///
     /// # Errors
     /// Those of [`Part::write`], found only now.
@@ -264,9 +267,9 @@ pub trait Part: Send + Sync {
         Err(failure(ErrorCode::Internal, Side::Destination, "the store takes no bytes from a pipe of the kernel"))
     }
 
-    /// Makes blocks durable, with the digests that they were found to have: a later session may hold them. With `read_back` they are
-    /// read from storage first. Tells the indexes of blocks that storage gives back as something else. Where nothing can be resumed and
-    /// nothing is read back, there is nothing to do. May be repeated.
+    /// Makes blocks durable, with the digests that they were found to have: a later session may hold them. With
+    /// `read_back` they are read from storage first. Tells the indexes of blocks that storage gives back as something
+    /// else. Where nothing can be resumed and nothing is read back, there is nothing to do. May be repeated.
     ///
     /// # Errors
     /// When they cannot be made durable: nothing of this part may be relied on any more.
@@ -277,14 +280,14 @@ pub trait Part: Send + Sync {
     /// A block that an earlier session wrote is about to be written again: what is held of it is not. May be repeated.
     fn unclaim(&self, _index: u64) {}
 
-    /// Reads blocks that may be there from an earlier session, and tells what those are that can be read. It reads all of them: for a
-    /// thread of its own. May be repeated.
+    /// Reads blocks that may be there from an earlier session, and tells what those are that can be read. It reads all
+    /// of them: for a thread of its own. May be repeated.
     fn rehash(&self, _doubtful: &[u64]) -> Vec<(u64, BlockDigest)> {
         Vec::new()
     }
 
-    /// All blocks are there: cuts it to its size and sets its attributes; then everything written is on stable storage, as far as was
-    /// asked for. May be repeated.
+    /// All blocks are there: cuts it to its size and sets its attributes; then everything written is on stable storage,
+    /// as far as was asked for. May be repeated.
     ///
     /// # Errors
     /// Those of the system: nothing of this part may be relied on any more.
@@ -300,8 +303,8 @@ pub trait Part: Send + Sync {
         Ok(())
     }
 
-    /// Gives it its name; `false` when what has come to stand there is to be kept. `digests` are what it has been found to be. When
-    /// this returns the name shows all of it. Once; without its name the part is gone.
+    /// Gives it its name; `false` when what has come to stand there is to be kept. `digests` are what it has been found
+    /// to be. When this returns the name shows all of it. Once; without its name the part is gone.
     ///
     /// # Errors
     /// Those of the system, something that is not replaced, and a name that is another item's of this copy.
@@ -323,7 +326,8 @@ pub trait Entry: Send {
         false
     }
 
-    /// Reads back what storage holds of a small file, past any cache, and compares, where that was asked for. May be repeated.
+    /// Reads back what storage holds of a small file, past any cache, and compares, where that was asked for. May be
+    /// repeated.
     ///
     /// # Errors
     /// With [`ErrorCode::DigestMismatch`] when storage gives back something else.
@@ -331,8 +335,8 @@ pub trait Entry: Send {
         Ok(())
     }
 
-    /// Gives it its name; `false` when what has come to stand there is to be kept. When this returns the name shows all of it. Once;
-    /// without its name the entry is gone.
+    /// Gives it its name; `false` when what has come to stand there is to be kept. When this returns the name shows all
+    /// of it. Once; without its name the entry is gone.
     ///
     /// # Errors
     /// Those of [`Part::publish`].
