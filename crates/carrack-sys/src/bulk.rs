@@ -261,7 +261,6 @@ mod portable {
 use portable as system;
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::file::{read_full_at, write_all_at};

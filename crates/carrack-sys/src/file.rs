@@ -251,7 +251,6 @@ pub fn clear_nonblock(file: &File) -> io::Result<()> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::dir::stat_file;

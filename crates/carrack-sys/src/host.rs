@@ -201,7 +201,6 @@ pub fn terminate(pid: u32) {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -84,7 +84,6 @@ fn ignore(signal: libc::c_int) {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use rustix::process::{Signal, getpid, kill_process};

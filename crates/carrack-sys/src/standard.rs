@@ -221,7 +221,6 @@ impl<F: Fn() -> bool> Read for Patient<F> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use std::process::{Command, Stdio};
     use std::sync::Arc;

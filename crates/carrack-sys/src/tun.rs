@@ -52,7 +52,6 @@ fn done(result: libc::c_int) -> io::Result<()> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -1,7 +1,5 @@
 //! A session in which something panics, beside another of the same node.
 
-#![allow(clippy::unwrap_used)]
-
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! Transfers between two ends in this process, one of which panics somewhere: both end, and say why.
 
-#![allow(clippy::unwrap_used)]
-
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::Path;

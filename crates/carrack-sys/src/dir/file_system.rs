@@ -85,7 +85,6 @@ pub fn file_system(open: impl AsFd) -> io::Result<FileSystem> {
 }
 
 #[cfg(all(test, target_os = "linux"))]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use std::fs::File;
 

@@ -202,7 +202,6 @@ pub(super) fn stat_open(open: BorrowedFd<'_>, freshness: Freshness) -> io::Resul
 }
 
 #[cfg(all(test, target_os = "linux"))]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

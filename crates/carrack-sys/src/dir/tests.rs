@@ -1,5 +1,4 @@
 //! Both resolvers over one table; every fallback beside what it stands in for.
-#![allow(clippy::unwrap_used)]
 
 use super::*;
 use crate::file::{clear_nonblock, read_full_at, write_all_at};

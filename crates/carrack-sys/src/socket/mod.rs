@@ -153,7 +153,6 @@ impl Waker {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use std::io::{Read, Write};

@@ -231,8 +231,8 @@ mod portable {
 #[cfg(not(target_os = "linux"))]
 use portable as system;
 
-#[cfg(all(test, target_os = "linux"))]
-#[allow(clippy::unwrap_used)]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::io::{Read, Write};

@@ -1,7 +1,5 @@
 //! Replay believes a prefix of what was written and nothing else, whatever became of the bytes.
 
-#![allow(clippy::unwrap_used)]
-
 use proptest::prelude::*;
 
 use super::*;

@@ -236,7 +236,6 @@ impl<E> Walk<'_, E> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use std::convert::Infallible;
     use std::os::unix::fs::PermissionsExt;

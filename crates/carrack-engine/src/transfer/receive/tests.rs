@@ -1,7 +1,5 @@
 //! How a receiving end is left.
 
-#![allow(clippy::unwrap_used)]
-
 use std::path::Path;
 
 use carrack_core::attributes::{Attributes, Time};

@@ -1,7 +1,5 @@
 //! A destination over several sessions: what is taken up, what is started over, what is left behind.
 
-#![allow(clippy::unwrap_used)]
-
 mod directories;
 mod known;
 mod names;
