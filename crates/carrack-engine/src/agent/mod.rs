@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::net::{Shutdown, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, Weak, mpsc};
 
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
@@ -34,6 +34,7 @@ use crate::panics::contain;
 use crate::standard::Standard;
 use crate::storage::place::Place;
 use crate::sync::Latch;
+use crate::sync::lock;
 use crate::transfer::Running;
 pub use greeting::greet;
 pub use ssh::FarSide;
@@ -150,7 +151,7 @@ impl Agent {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Does what comes until the connection ends.

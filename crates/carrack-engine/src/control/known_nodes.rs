@@ -8,7 +8,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use carrack_core::limits;
@@ -19,6 +19,7 @@ use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 
 use crate::error::{describe, failure};
 use crate::own_files::{make_private_directory, write_whole};
+use crate::sync::lock;
 
 /// How long the list is waited for while other commands write it. Whoever writes without its lock may undo another's line: that node is then
 /// met for the first time once more.
@@ -65,7 +66,7 @@ impl MemoryKeys {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (bool, [u8; 32])>> {
-        self.pins.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.pins)
     }
 }
 
@@ -115,7 +116,7 @@ impl KnownNodes {
     }
 
     fn met(&self) -> MutexGuard<'_, BTreeMap<String, [u8; 32]>> {
-        self.met.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.met)
     }
 
     fn shown_path(&self) -> String {
@@ -141,7 +142,7 @@ impl KnownKeys for KnownNodes {
     fn remember(&self, node: &NodeAddress, pin: [u8; 32]) -> Result<Option<String>, Failure> {
         let mut met = self.met();
         let name = node.known_as();
-        let lock = lock(&self.path);
+        let lock = lock_list(&self.path);
         let now = self.load()?;
         if let Some(other) = met.get(&name).or_else(|| now.pins.get(&name)).filter(|other| **other != pin) {
             return Err(changed(self, node, *other, pin));
@@ -247,7 +248,7 @@ fn parse_name(name: &str) -> Option<NodeAddress> {
 }
 
 /// Keeps other commands from writing the list at the same time; held until it is dropped. Where nothing can be locked nothing is.
-fn lock(path: &Path) -> Option<File> {
+fn lock_list(path: &Path) -> Option<File> {
     let directory = path.parent()?;
     make_private_directory(directory).ok()?;
     let held = File::open(directory).ok()?;

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,7 @@ use super::refusals;
 use crate::error::{describe, failure};
 use crate::net::connect::look_up;
 use crate::stop::Stop;
+use crate::sync::lock;
 
 /// How the agent announces itself, followed by the nonce, the protocol version and the program's version.
 pub const AGENT_LINE: &str = "carrack-agent";
@@ -225,7 +226,7 @@ fn pass_on(
                 LAST => note(format!("{host}: says more on its standard error, which is not shown")),
                 _ => {}
             }
-            let mut kept = messages.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = lock(&messages);
             kept.push_back(text);
             if kept.len() > STDERR_LINES_KEPT {
                 kept.pop_front();
@@ -397,7 +398,7 @@ impl Starting<'_> {
 
     /// What ssh or the remote side said last, for an error.
     fn last_words(&self) -> String {
-        let messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        let messages = lock(&self.messages);
         let noise = display_bytes(self.noise.trim_ascii()).to_string();
         let noise: String = noise.chars().rev().take(300).collect::<Vec<_>>().into_iter().rev().collect();
         let said: Vec<&str> =
@@ -440,7 +441,7 @@ impl Starting<'_> {
 
     fn unconnected(&self) -> Failure {
         let refusal = {
-            let messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+            let messages = lock(&self.messages);
             // Who has got as far as a login shell has not been refused.
             refusals::of_ssh(messages.iter().map(String::as_str)).filter(|_| self.noise.is_empty())
         };

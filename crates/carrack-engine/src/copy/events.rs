@@ -2,13 +2,14 @@
 //! takes, and nothing else is kept in memory meanwhile.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use carrack_core::limits;
 use carrack_core::report::{Event, Outcome};
 
 use crate::stop::Until;
+use crate::sync::{lock, wait, wait_timeout};
 
 /// How often whoever waits for the reader looks whether it is to stop.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -41,7 +42,7 @@ impl Events {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Tells something, and waits while too much is unread. A copy that is to end does not wait: it tells a little more at most.
@@ -53,7 +54,7 @@ impl Events {
             && !state.unread
             && self.until.check().is_ok()
         {
-            state = self.taken.wait_timeout(state, GLANCE).unwrap_or_else(PoisonError::into_inner).0;
+            state = wait_timeout(&self.taken, state, GLANCE);
         }
         if state.ended || state.unread {
             return;
@@ -69,7 +70,7 @@ impl Events {
     pub fn take(&self) -> VecDeque<Event> {
         let mut state = self.lock();
         while state.waiting.is_empty() && !state.ended {
-            state = self.told.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = wait(&self.told, state);
         }
         state.bytes = 0;
         let taken = std::mem::take(&mut state.waiting);

@@ -4,12 +4,13 @@
 //! connection hang for ever. TCP only helps itself where `net.ipv4.tcp_mtu_probing` is on.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use carrack_sys::socket::TcpFacts;
 
 use crate::net::socket::Socket;
+use crate::sync::lock;
 
 /// How often connections are looked at.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -63,7 +64,7 @@ impl PathWatch {
             return Vec::new();
         }
         self.looked = Some(now);
-        let sockets = sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        let sockets = lock(sockets);
         self.seen.retain(|number, _| sockets.contains_key(number));
         let mut is_any_stuck = false;
         for (number, socket) in sockets.iter() {

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use carrack_core::wire::control::SessionKey;
 
 use super::stream::Connection;
 use crate::net::dial_rule::DialRule;
+use crate::sync::lock;
 
 /// What takes a session's data connections.
 pub type Arrived = Arc<dyn Fn(Connection) + Send + Sync>;
@@ -33,7 +34,7 @@ impl NodeSessions {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 16], (SessionKey, Arrived)>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.open)
     }
 
     /// Expects connections of this session. One that is expected already keeps its owner: then false.

@@ -3,10 +3,11 @@
 //! Waiting is what a call took beyond the processor time that the thread used in it: a write to a socket that only copies does not
 //! wait for the network.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::sync::lock;
 use carrack_core::pace::limit::StageTimes;
 
 /// What a stream's thread may wait for.
@@ -67,10 +68,6 @@ impl Drop for Carrying<'_> {
         counted.count(Instant::now());
         counted.carrying -= 1;
     }
-}
-
-fn lock(busy: &Mutex<Busy>) -> MutexGuard<'_, Busy> {
-    busy.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Of so many brief calls one is measured.

@@ -2,11 +2,12 @@
 //! the way. Connections come and go; the sums only grow.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use carrack_sys::socket::{TcpFacts, tcp_facts};
 
 use crate::net::socket::Socket;
+use crate::sync::lock;
 
 /// Sums over connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +45,7 @@ impl TrafficCount {
     /// Takes a connection out of the table, and keeps its counts.
     pub fn leave(&self, sockets: &mut HashMap<u16, Arc<Socket>>, number: u16) {
         if let Some(facts) = sockets.remove(&number).and_then(|socket| facts(&socket)) {
-            let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut gone = lock(&self.gone);
             *gone = gone.plus(Traffic::of(&facts));
         }
     }
@@ -52,8 +53,8 @@ impl TrafficCount {
     /// So far. Nothing for connections that are not TCP.
     pub fn so_far(&self, sockets: &Mutex<HashMap<u16, Arc<Socket>>>) -> Traffic {
         // The table is held: no connection leaves between the two sums.
-        let sockets = sockets.lock().unwrap_or_else(PoisonError::into_inner);
-        let gone = *self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+        let sockets = lock(sockets);
+        let gone = *lock(&self.gone);
         sockets.values().filter_map(|socket| facts(socket)).fold(gone, |sum, facts| sum.plus(Traffic::of(&facts)))
     }
 }

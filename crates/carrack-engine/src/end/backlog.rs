@@ -1,8 +1,9 @@
 //! What an end has said and the command has not taken yet. The thread that reads the end's connection waits while that is too much:
 //! whoever reads the command's output may be slow, or stop for an hour, and memory must not grow with it. The end then waits, too.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 
+use crate::sync::{lock, wait};
 use carrack_core::limits;
 
 /// Of one end.
@@ -29,9 +30,9 @@ pub struct Permit {
 impl Backlog {
     /// Waits until so many more may be held. What is too large by itself waits until nothing else is.
     pub fn hold(self: &Arc<Self>, bytes: usize) -> Permit {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock(&self.held);
         while !held.ended && held.bytes > 0 && held.bytes.saturating_add(bytes) > limits::UNHEARD_BYTES {
-            held = self.changed.wait(held).unwrap_or_else(PoisonError::into_inner);
+            held = wait(&self.changed, held);
         }
         held.bytes = held.bytes.saturating_add(bytes);
         Permit { backlog: Arc::clone(self), bytes }
@@ -39,7 +40,7 @@ impl Backlog {
 
     /// The end is no longer listened to: what it still says is let through, so that it can come to its own end.
     pub fn end(&self) {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).ended = true;
+        lock(&self.held).ended = true;
         self.changed.notify_all();
     }
 }
@@ -53,7 +54,7 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut held = self.backlog.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock(&self.backlog.held);
         held.bytes = held.bytes.saturating_sub(self.bytes);
         drop(held);
         self.backlog.changed.notify_all();

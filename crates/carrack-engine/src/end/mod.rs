@@ -7,7 +7,7 @@ mod watchdog;
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,7 @@ use crate::net::mux::{MuxWriter, ReadError};
 use crate::net::pipe::PipeWriter;
 use crate::net::tls_duplex;
 use crate::panics::contain;
+use crate::sync::lock;
 
 use backlog::Backlog;
 use inbox::weight;
@@ -254,7 +255,7 @@ impl End {
     /// From now on, what each end says to the other is carried across.
     pub fn introduce(&self, other: &Self) {
         let set = |forward: &Forward, to: &Self| {
-            *forward.lock().unwrap_or_else(PoisonError::into_inner) = Some((to.name.clone(), to.writer.clone()));
+            *lock(forward) = Some((to.name.clone(), to.writer.clone()));
         };
         set(&self.forward, other);
         set(&other.forward, self);
@@ -496,7 +497,7 @@ fn spawn_reader(
         let mut whose = name;
         let read = &mut |channel, payload: Vec<u8>| {
             if channel != Channel::CONTROL {
-                let other = forward.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let other = lock(&forward).clone();
                 let Some((other, writer)) = other else { return Ok(()) };
                 return writer.send(channel, &payload).map_err(|error| {
                     whose = other;

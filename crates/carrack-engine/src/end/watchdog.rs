@@ -2,11 +2,12 @@
 //! there, would otherwise hold whoever writes to it for ever: the command that says good-bye, or the thread that carries one end's words
 //! to the other.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::net::mux::MuxWriter;
 use crate::stop::Until;
+use crate::sync::{lock, wait_timeout};
 
 /// How often it asks whether the command was told to end: a signal wakes nobody.
 const ASK_INTERVAL: Duration = Duration::from_millis(100);
@@ -51,7 +52,7 @@ impl Watchdog {
 
 impl Watched {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Waits until the connection has to be ended; false when it is over by itself.
@@ -66,7 +67,7 @@ impl Watched {
             if [told_at, state.leave_at].into_iter().flatten().any(|moment| now >= moment) {
                 return true;
             }
-            state = self.changed.wait_timeout(state, ASK_INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
+            state = wait_timeout(&self.changed, state, ASK_INTERVAL);
         }
         false
     }

@@ -23,6 +23,7 @@ use rustls::{
 
 pub use super::records::RECORD_BYTES_MAX;
 use super::records::{Kernel, Record, Records};
+use crate::sync::lock;
 
 /// ALPN of control connections to a node.
 pub const ALPN_CONTROL: &[u8] = b"carrack-control/1";
@@ -107,7 +108,7 @@ impl ServerCertVerifier for PinnedKey {
     ) -> Result<ServerCertVerified, rustls::Error> {
         let mut shown = [0; 32];
         shown.copy_from_slice(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, end_entity).as_ref());
-        *self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(shown);
+        *lock(&self.seen) = Some(shown);
         match self.pin {
             Some(pin) if pin != shown => {
                 Err(rustls::Error::InvalidCertificate(rustls::CertificateError::ApplicationVerificationFailure))
@@ -294,7 +295,7 @@ impl Tls {
     /// SHA-256 of the key that the listener showed.
     pub fn peer_pin(&self) -> Option<[u8; 32]> {
         let verifier = self.verifier.as_ref()?;
-        *verifier.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        *lock(&verifier.seen)
     }
 
     /// Runs the handshake over a blocking socket, whose timeouts bound it.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use carrack_core::report::Side;
@@ -15,6 +15,7 @@ use carrack_sys::socket::{Waker, set_user_timeout, wait_two};
 
 use super::tls::{Opened, Tls};
 use crate::panics::contain;
+use crate::sync::{lock, wait};
 
 /// Bytes that wait in either direction before the other side has to wait.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -81,7 +82,7 @@ fn take_records(state: &mut State) -> io::Result<Opened> {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn run(&self, socket: &TcpStream) -> io::Result<()> {
@@ -151,7 +152,7 @@ impl Read for DuplexReader {
             match state.ended {
                 Some(io::ErrorKind::UnexpectedEof) => return Ok(0),
                 Some(kind) => return Err(kind.into()),
-                None => state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None => state = wait(&self.0.changed, state),
             }
         }
     }
@@ -167,7 +168,7 @@ impl Write for DuplexWriter {
             if guard.outgoing.len() < BUFFER_BYTES {
                 break;
             }
-            guard = self.0.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
+            guard = wait(&self.0.changed, guard);
         }
         let state = &mut *guard;
         state.tls.seal(bytes, &mut state.outgoing)?;

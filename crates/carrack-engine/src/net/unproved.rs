@@ -6,11 +6,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use carrack_core::limits;
 
 use crate::net::socket::Socket;
+use crate::sync::lock;
 
 /// The strangers of one port.
 #[derive(Default)]
@@ -34,7 +35,7 @@ pub struct Place {
 
 impl Unproved {
     fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, VecDeque<Stranger>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.waiting)
     }
 
     /// A place for a new connection from this address; if there is none left, that of the oldest of those who have the most.

@@ -12,7 +12,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 
 use carrack_core::limits;
@@ -38,6 +38,7 @@ use crate::net::tls::{ALPN_CONTROL, Key};
 use crate::net::tls_duplex;
 use crate::stop::{Stop, StopReason};
 use crate::storage::place::Place;
+use crate::sync::lock;
 
 /// What a node serves, and to whom.
 #[derive(Debug)]
@@ -129,7 +130,7 @@ impl Root {
     /// For a new session: another directory that stands at its path meanwhile, because it was made anew or something was mounted there,
     /// takes its place. Sessions under way keep theirs.
     fn now(&self) -> Arc<Dir> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         let identity = |stat: Stat| (stat.device, stat.inode);
         let there = Dir::open_ambient(&self.path).and_then(|there| Ok((identity(there.stat_self()?), there)));
         if let Ok((identity_there, there)) = there
@@ -262,7 +263,7 @@ impl Node {
 
     /// Whether the node still serves.
     fn remember(&self, agent: &Arc<Agent>) -> bool {
-        let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut agents = lock(&self.agents);
         let Some(agents) = agents.as_mut() else { return false };
         agents.retain(|agent| agent.strong_count() > 0);
         agents.push(Arc::downgrade(agent));
@@ -271,7 +272,7 @@ impl Node {
 
     /// Ends all sessions. What is unfinished goes: a part file that nobody will finish must not stay.
     fn end(&self) {
-        let agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let agents = lock(&self.agents).take();
         agents.iter().flatten().filter_map(Weak::upgrade).for_each(|agent| agent.leave());
     }
 }

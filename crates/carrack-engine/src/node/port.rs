@@ -3,7 +3,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use super::door::{Arrival, Door, Stranger};
@@ -13,6 +13,7 @@ use crate::net::opening::{self, Opening};
 use crate::net::socket::Socket;
 use crate::net::unproved::Unproved;
 use crate::stop::Stop;
+use crate::sync::lock;
 
 pub(super) struct Port {
     doors: Vec<Door>,
@@ -78,7 +79,7 @@ impl Port {
     }
 
     fn remember(&self, socket: &Arc<Socket>) -> io::Result<()> {
-        let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guests = lock(&self.guests);
         let guests = guests.as_mut().ok_or(io::ErrorKind::ConnectionAborted)?;
         guests.retain(|socket| socket.strong_count() > 0);
         guests.push(Arc::downgrade(socket));
@@ -87,7 +88,7 @@ impl Port {
 
     /// Ends the guests' connections, and takes no more. Sessions end by themselves.
     pub fn close(&self) {
-        let guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let guests = lock(&self.guests).take();
         guests.iter().flatten().filter_map(Weak::upgrade).for_each(|socket| socket.abort());
     }
 }

@@ -1,7 +1,7 @@
 //! A stream of bytes in order: standard output, a device, a FIFO. What it was given cannot be taken back.
 
 use std::io::Write;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use carrack_core::digest::FileDigests;
 use carrack_core::failure::{ErrorCode, Failure, Side};
@@ -9,6 +9,7 @@ use carrack_core::failure::{ErrorCode, Failure, Side};
 use super::properties::{Properties, WriteOptions, Writes};
 use super::write::{Destination, NewFile, Opening, Part, SmallFile, Stored};
 use crate::error::{failure, io_failure};
+use crate::sync::lock;
 
 /// A stream that one file is written to.
 pub struct Sequential(Arc<Mutex<Stream>>);
@@ -30,7 +31,7 @@ struct Next(Arc<Mutex<Stream>>);
 
 impl Next {
     fn lock(&self) -> MutexGuard<'_, Stream> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

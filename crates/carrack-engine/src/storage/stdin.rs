@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::transfer::{Fingerprint, ScannedItem};
@@ -12,6 +12,7 @@ use super::read::{Found, OpenOptions, Reader, Source, There, Walk, no_link};
 use super::synthetic::made_up;
 use crate::error::{failure, io_failure};
 use crate::standard::Standard;
+use crate::sync::lock;
 
 /// What the program's owner hands in for `-`.
 pub struct Stdin(pub Standard);
@@ -55,7 +56,7 @@ impl Reader for Stream {
 
     fn read_next(&self, offset: u64, out: &mut [u8], is_over: &dyn Fn() -> bool) -> Result<(usize, bool), Failure> {
         let fail = |error: io::Error| io_failure(Side::Source, "read", &error).at_offset(offset);
-        let mut sequential = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sequential = lock(&self.0);
         let mut filled = 0;
         if let (Some(byte), Some(first)) = (sequential.carry.take(), out.first_mut()) {
             *first = byte;

@@ -10,7 +10,7 @@ pub mod send;
 mod tests;
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,7 @@ use crate::data::traffic::Traffic;
 use crate::error::{describe, failure};
 use crate::panics::contain;
 use crate::storage::properties::WriteOptions;
+use crate::sync::lock;
 
 /// What a store is told of a transfer's options.
 pub fn write_options(options: &TransferOptions) -> WriteOptions {
@@ -78,7 +79,7 @@ impl StageReports {
 
 /// Keeps a thread to be waited for at the end, and lets go of those that have ended: a long transfer sees many streams come and go.
 fn keep_thread(threads: &Mutex<Vec<JoinHandle<()>>>, thread: JoinHandle<()>) {
-    let mut threads = threads.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut threads = lock(threads);
     threads.retain(|thread| !thread.is_finished());
     threads.push(thread);
 }

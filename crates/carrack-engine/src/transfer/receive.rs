@@ -10,7 +10,7 @@ use std::collections::hash_map;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -42,6 +42,7 @@ use crate::panics::contain;
 use crate::storage::descriptors::open_parts_max;
 use crate::storage::properties::{Properties, WriteOptions};
 use crate::storage::write::{Begun, Destination, Entry, NewDirectory, NewFile, Opening, Part, SmallFile, Stored};
+use crate::sync::{lock, wait_timeout};
 
 /// Commits that wait while one group is being published: beyond, streams wait too.
 const COMMITS_WAITING: usize = 256;
@@ -530,10 +531,6 @@ impl ReceiveRun {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// An offer, as stores take it.
 fn new_file(offer: &Offer) -> NewFile<'_> {
     let Offer { item: _, path, size, attributes, sparse, fingerprint } = offer;
@@ -574,12 +571,7 @@ impl StreamWork<'_> {
             match ask(&mut machine)? {
                 Begin::WaitFor(_) if Instant::now() < deadline => {
                     self.run.changed.notify_all();
-                    machine = self
-                        .run
-                        .changed
-                        .wait_timeout(machine, Duration::from_secs(1))
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0;
+                    machine = wait_timeout(&self.run.changed, machine, Duration::from_secs(1));
                 }
                 Begin::WaitFor(other) => {
                     let what = format!("data connection {other} could not be ended");

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -34,6 +34,7 @@ use crate::net::socket::Socket;
 use crate::panics::contain;
 use crate::storage::overlap::Overlaps;
 use crate::storage::read::{Found, Freshness, OpenOptions, Reader, Reading, Root, missing};
+use crate::sync::{lock, wait, wait_timeout};
 
 /// Items told to the command in one message.
 const ITEMS_PER_MESSAGE: usize = 500;
@@ -142,16 +143,16 @@ impl SendRun {
     /// See [`super::Running::join`].
     pub fn join(&self) {
         // Who waits for a peer that says nothing more, and does not hang up, would wait for ever.
-        for socket in self.sockets.lock().unwrap_or_else(PoisonError::into_inner).values() {
+        for socket in lock(&self.sockets).values() {
             socket.abort();
         }
-        while let Some(thread) = { self.threads.lock().unwrap_or_else(PoisonError::into_inner).pop() } {
+        while let Some(thread) = { lock(&self.threads).pop() } {
             let _ = thread.join();
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Sender> {
-        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.machine)
     }
 
     /// Tells the machine something, and wakes everybody.
@@ -184,7 +185,7 @@ impl SendRun {
             return self.cancel(why);
         }
         let number = connection.number;
-        self.sockets.lock().unwrap_or_else(PoisonError::into_inner).insert(number, Arc::clone(&connection.socket));
+        lock(&self.sockets).insert(number, Arc::clone(&connection.socket));
         let within_process = matches!(connection.protection, Protection::Memory);
         self.tell(|machine| {
             if within_process {
@@ -202,7 +203,7 @@ impl SendRun {
                 looked: Instant::now(),
             };
             let worked = stream.work();
-            run.traffic.leave(&mut run.sockets.lock().unwrap_or_else(PoisonError::into_inner), number);
+            run.traffic.leave(&mut lock(&run.sockets), number);
             drop(stream);
             run.stream_over(number, worked);
         });
@@ -223,13 +224,13 @@ impl SendRun {
             return;
         }
         if let Some(why) = &why {
-            let cut = self.cut.lock().unwrap_or_else(PoisonError::into_inner).contains(&number);
+            let cut = lock(&self.cut).contains(&number);
             let slow = || format!("data connection {number} was slow and was cut off; what it carried goes on another");
             (self.voice.command)(Tell::Note(if cut { slow() } else { why.message() }));
         }
         if self.options.version.remakes_streams() {
             // The command may make another.
-            let stuck = self.stuck.lock().unwrap_or_else(PoisonError::into_inner).contains(&number);
+            let stuck = lock(&self.stuck).contains(&number);
             (self.voice.command)(Tell::StreamLost(StreamLost { failure: why, stuck, retired }));
         }
         self.lock().forget_stream(number);
@@ -259,7 +260,7 @@ impl SendRun {
     }
 
     fn scan(&self) {
-        let selection = self.selection.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let selection = lock(&self.selection).take();
         let mut ahead = 0;
         let overlaps = Overlaps::new(&self.roots, selection.as_ref());
         for (number, root) in self.roots.iter().enumerate() {
@@ -300,7 +301,7 @@ impl SendRun {
             if machine.wants_items() && (*ahead <= SCAN_AHEAD || self.linked.load(Ordering::Relaxed)) {
                 break;
             }
-            machine = self.changed.wait(machine).unwrap_or_else(PoisonError::into_inner);
+            machine = wait(&self.changed, machine);
         }
         let now = Instant::now();
         for found in batch.drain(..) {
@@ -345,7 +346,7 @@ impl SendRun {
             let (progress, totals) = (machine.progress(), machine.totals());
             if actions.is_empty() && outcome.is_none() {
                 let left = self.tuning.progress_interval.saturating_sub(told.elapsed()).max(Duration::from_millis(1));
-                drop(self.changed.wait_timeout(machine, left).unwrap_or_else(PoisonError::into_inner));
+                drop(wait_timeout(&self.changed, machine, left));
             } else {
                 drop(machine);
             }
@@ -381,15 +382,15 @@ impl SendRun {
                 if machine.outcome().is_some() {
                     return;
                 }
-                let next = self.again.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                let next = lock(&self.again).pop_front();
                 match next {
                     Some(item) => break item,
-                    None => machine = self.changed.wait(machine).unwrap_or_else(PoisonError::into_inner),
+                    None => machine = wait(&self.changed, machine),
                 }
             };
             let was_read = machine.was_read(item);
             drop(machine);
-            let source = self.sources.lock().unwrap_or_else(PoisonError::into_inner).get(&item).cloned();
+            let source = lock(&self.sources).get(&item).cloned();
             let result = source.zip(was_read).map_or(Ok(None), |(source, was_read)| {
                 let second = self.second_reading(&*source, was_read, &mut slice);
                 // The times tell more of what has happened, if they tell.
@@ -447,8 +448,8 @@ impl SendRun {
     /// Ends streams over which nothing that fills a packet gets through: they can be made with smaller ones.
     fn cut_stuck(&self, paths: &mut PathWatch) {
         for number in paths.look(Instant::now(), &self.sockets) {
-            self.stuck.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
-            if let Some(socket) = self.sockets.lock().unwrap_or_else(PoisonError::into_inner).get(&number) {
+            lock(&self.stuck).insert(number);
+            if let Some(socket) = lock(&self.sockets).get(&number) {
                 socket.abort();
             }
         }
@@ -477,20 +478,20 @@ impl SendRun {
                 let _ = (self.voice.peer)(&message);
             }
             SenderAction::CheckSource(item) if self.options.verify == Verify::Source => {
-                self.again.lock().unwrap_or_else(PoisonError::into_inner).push_back(item);
+                lock(&self.again).push_back(item);
                 self.changed.notify_all();
             }
             SenderAction::CheckSource(item) => {
-                let source = self.sources.lock().unwrap_or_else(PoisonError::into_inner).get(&item).cloned();
+                let source = lock(&self.sources).get(&item).cloned();
                 let result = source.map_or(Ok(()), |source| source.check_unchanged()).map(|()| None);
                 self.tell(|machine| machine.handle_source_checked(item, result));
             }
             SenderAction::CloseSource(item) => {
-                self.sources.lock().unwrap_or_else(PoisonError::into_inner).remove(&item);
+                lock(&self.sources).remove(&item);
             }
             SenderAction::AbortStream(number) => {
-                self.cut.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
-                if let Some(socket) = self.sockets.lock().unwrap_or_else(PoisonError::into_inner).get(&number) {
+                lock(&self.cut).insert(number);
+                if let Some(socket) = lock(&self.sockets).get(&number) {
                     socket.abort();
                 }
             }
@@ -504,7 +505,7 @@ impl SendRun {
 
     fn end(&self, outcome: Result<(), Failure>, totals: SenderTotals) {
         if outcome.is_err() {
-            for socket in self.sockets.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            for socket in lock(&self.sockets).values() {
                 socket.abort();
             }
         }
@@ -533,14 +534,14 @@ impl SendRun {
     }
 
     fn source_of(&self, item: u64, stream: u16) -> Result<Arc<dyn Reader>, Failure> {
-        if let Some(source) = self.sources.lock().unwrap_or_else(PoisonError::into_inner).get(&item) {
+        if let Some(source) = lock(&self.sources).get(&item) {
             return Ok(Arc::clone(source));
         }
         let scanned = self.lock().scanned(item).cloned();
         let scanned = scanned.ok_or_else(|| failure(ErrorCode::Internal, Side::Source, "the item has ended"))?;
         let opened = self.open(&scanned, stream)?;
         opened.check_listed(&scanned)?;
-        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sources = lock(&self.sources);
         // Another stream may have been quicker: all must read the same open file.
         Ok(Arc::clone(sources.entry(item).or_insert_with(|| Arc::from(opened))))
     }
@@ -566,7 +567,7 @@ impl SendRun {
             if left.is_zero() || machine.outcome().is_some() {
                 return machine.outcome().is_none();
             }
-            machine = self.changed.wait_timeout(machine, left).unwrap_or_else(PoisonError::into_inner).0;
+            machine = wait_timeout(&self.changed, machine, left);
         }
     }
 
@@ -590,7 +591,7 @@ impl SendRun {
 
     fn pace(&self, bytes: usize) {
         if let Some(limit) = &self.limit {
-            let mut wait = limit.lock().unwrap_or_else(PoisonError::into_inner).reserve(Instant::now(), bytes as u64);
+            let mut wait = lock(limit).reserve(Instant::now(), bytes as u64);
             // In parts: at a low rate a slice waits for longer than what holds the streams back may remain unknown.
             while !wait.is_zero() {
                 let part = wait.min(self.tuning.stages_interval);

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use carrack_core::path::{display_bytes, split_name};
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
@@ -22,6 +22,7 @@ use super::times::system_time;
 use super::unkept::{MODE_MASK, Unkept, if_it_can};
 use crate::error::{failure, io_failure};
 use crate::storage::write::NewDirectory;
+use crate::sync::lock;
 
 /// Device and inode.
 pub type Identity = (u64, u64);
@@ -145,10 +146,6 @@ pub struct Directories {
     twins: Mutex<Names>,
     /// Permissions of directories before their owner was let in.
     opened_up: Mutex<HashMap<Vec<u8>, Had>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn identity(stat: &Stat) -> Identity {

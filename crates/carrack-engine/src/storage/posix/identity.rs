@@ -5,8 +5,9 @@
 //! not told here either: then there is no fingerprint, and what it would have been for is compared by content or sent again.
 
 use std::os::fd::AsFd;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
+use crate::sync::lock;
 use carrack_core::transfer::Fingerprint;
 use carrack_core::tuning::CHANGE_TIME_GRAIN;
 use carrack_sys::dir::{ChangeTimes, FileSystem, Stat, Time, file_system};
@@ -26,7 +27,7 @@ pub struct Grounds(Mutex<Vec<Ground>>);
 impl Grounds {
     /// That of something open, which is on this device.
     pub fn of(&self, device: u64, open: impl AsFd) -> Ground {
-        let mut met = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut met = lock(&self.0);
         if let Some(found) = met.iter().find(|ground| ground.device == device) {
             return *found;
         }

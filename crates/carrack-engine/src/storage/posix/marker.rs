@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use carrack_core::digest::BlockDigest;
@@ -26,6 +26,7 @@ use carrack_sys::{file, host};
 use super::directories::remove_unseen;
 use super::names::{marker_name, new_tag, tag_of};
 use crate::storage::properties::MarkerRequest;
+use crate::sync::lock;
 
 /// Markers of one key: so many runs of one and the same copy may go at once and be resumed.
 const MARKERS: u32 = 9;
@@ -233,7 +234,7 @@ impl Journal {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Of its part files.

@@ -5,8 +5,9 @@
 use std::collections::HashSet;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::sync::lock;
 use carrack_core::limits;
 use carrack_core::path::split_name;
 use carrack_core::report::ItemKind;
@@ -176,7 +177,7 @@ impl PartNames {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashSet<Vec<u8>>> {
-        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.in_use)
     }
 
     fn with(&self, name: &[u8], number: &str) -> Vec<u8> {

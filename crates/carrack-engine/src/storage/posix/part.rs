@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use carrack_core::attributes::Time;
@@ -32,6 +32,7 @@ use super::watch::Watch;
 
 use crate::data::hasher::BlockHasher;
 use crate::error::{failure, io_failure};
+use crate::sync::lock;
 
 /// What everything of one session that is being written shares.
 pub(super) struct Shared {
@@ -126,7 +127,7 @@ impl PartEntry {
 
     /// Looks at what has been written: what it will be known by.
     pub(super) fn look(&self, stat: dir::Stat) {
-        *self.stored.lock().unwrap_or_else(PoisonError::into_inner) = Some(stat);
+        *lock(&self.stored) = Some(stat);
     }
 
     /// Reads back what storage holds of a small file, past the cache, and compares. A link holds nothing to compare.
@@ -152,7 +153,7 @@ impl PartEntry {
     }
 
     fn publish_as(&self, digests: FileDigests) -> Result<bool, Failure> {
-        let stored = *self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        let stored = *lock(&self.stored);
         let named = self.rename(stored.as_ref());
         if !matches!(named, Ok(true)) {
             self.remove();
@@ -198,7 +199,7 @@ impl PartEntry {
         shared.check_open()?;
         // From looking at the name to having it: no other item of this copy may get it in between.
         let folds = shared.directories.get(&self.parent)?.folds();
-        let mut published = folds.then(|| shared.published.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut published = folds.then(|| lock(&shared.published));
         if let Some(published) = &published {
             let there =
                 shared.directories.within(&self.parent, "stat", |directory| stat_entry(&directory.dir, &self.name))?;
@@ -353,13 +354,13 @@ impl Touched {
 
     fn note(&self, index: u64) {
         if let Self::Some(blocks) = self {
-            *blocks.lock().unwrap_or_else(PoisonError::into_inner).entry(index / 64).or_default() |= 1 << (index % 64);
+            *lock(blocks).entry(index / 64).or_default() |= 1 << (index % 64);
         }
     }
 
     fn has(&self, index: u64) -> bool {
         let Self::Some(blocks) = self else { return true };
-        let blocks = blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        let blocks = lock(blocks);
         blocks.get(&(index / 64)).is_some_and(|bits| bits >> (index % 64) & 1 == 1)
     }
 }

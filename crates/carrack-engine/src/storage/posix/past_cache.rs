@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
+use crate::sync::lock;
 use carrack_core::limits;
 use carrack_core::tuning::Tuning;
 use carrack_sys::{bulk, file};
@@ -121,7 +122,7 @@ impl ReadAhead {
     pub fn end(&self, file: &File, offset: u64, length: u64) {
         let block = offset..offset + length;
         let range = match &self.way {
-            Way::Systems(read) => read.lock().unwrap_or_else(PoisonError::into_inner).add(block),
+            Way::Systems(read) => lock(read).add(block),
             Way::Small | Way::Own { .. } => block,
         };
         let _ = file::drop_cache(file, range.start, range.end - range.start);

@@ -8,9 +8,10 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use crate::sync::lock;
 use carrack_core::tuning::{RESTS_MAX, SETTLED_AFTER, TICK, WHOLE_SECONDS};
 use carrack_sys::dir::{Stat, Time};
 use carrack_sys::host;
@@ -50,7 +51,7 @@ impl SourceClocks {
 
     /// What a clock shows at least that is ahead of the host's: it has been `changed`, and has gone on since that was seen.
     fn ahead(&self, device: u64, changed: Nanos, now: Instant) -> Nanos {
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = lock(&self.shown);
         let (clock, seen) = shown.entry(device).or_insert((changed, now));
         let shows = *clock + now.saturating_duration_since(*seen).as_nanos() as Nanos;
         if changed > shows {

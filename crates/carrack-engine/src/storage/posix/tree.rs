@@ -12,7 +12,7 @@ mod known;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use carrack_core::attributes::Time;
@@ -39,6 +39,7 @@ use super::watch::Watch;
 use crate::error::{failure, io_failure};
 use crate::storage::properties::{MarkerRequest, WriteOptions};
 use crate::storage::write::{NewDirectory, NewFile, SmallFile};
+use crate::sync::lock;
 pub use known::Standing;
 
 /// Whoever collects leftovers holds a part file while looking at it, and a program that is being started holds what this process has open
@@ -235,7 +236,7 @@ impl Tree {
         };
         let there = self.shared.directories.within(parent, "stat", look)?;
         if there.is_some() && self.folds(parent)? {
-            check_twin(&self.shared.published.lock().unwrap_or_else(PoisonError::into_inner), path, there)?;
+            check_twin(&lock(&self.shared.published), path, there)?;
         }
         may_replace(there, mtime, existing)
     }

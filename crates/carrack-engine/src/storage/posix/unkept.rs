@@ -2,13 +2,14 @@
 //! set, counted, and told at the end; it fails nothing.
 
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use carrack_core::attributes::Time;
 use carrack_core::report;
 use carrack_sys::dir::Stat;
 
 use super::times::time_of;
+use crate::sync::lock;
 
 /// Set-user-id, set-group-id and sticky bits are not a peer's to give, nor to take.
 pub const MODE_MASK: u32 = 0o777;
@@ -18,10 +19,6 @@ pub const MODE_MASK: u32 = 0o777;
 pub struct Unkept {
     permissions: Mutex<Option<report::Unkept<u32>>>,
     times: Mutex<Option<report::Unkept<Time>>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn note<T>(so_far: &Mutex<Option<report::Unkept<T>>>, path: Vec<u8>, wanted: T, kept: T) {

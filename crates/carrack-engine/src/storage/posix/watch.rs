@@ -2,9 +2,10 @@
 //! can neither be ended nor asked.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use crate::sync::lock;
 use carrack_core::path::display_bytes;
 
 /// The calls under way at one destination.
@@ -34,7 +35,7 @@ pub struct Entered<'a> {
 
 impl Watch {
     fn lock(&self) -> MutexGuard<'_, Calls> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.calls)
     }
 
     /// A call begins: what it does, and to what.

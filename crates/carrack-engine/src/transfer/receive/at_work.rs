@@ -1,5 +1,6 @@
 //! How many threads of a transfer may still touch its files.
 
+use crate::sync::lock;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ impl AtWork {
     }
 
     fn lock(&self) -> MutexGuard<'_, usize> {
-        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.count)
     }
 }
 

@@ -2,7 +2,6 @@
 //! became, untouched. Where the file system cannot prove the latter, or storage is to be read anyway, the file is read again first.
 
 use std::fs::File;
-use std::sync::PoisonError;
 
 use carrack_core::attributes::Time;
 use carrack_core::digest::{FileTree, block_count, block_length};
@@ -23,6 +22,7 @@ use crate::storage::posix::directories::OpenDir;
 use crate::storage::posix::unkept::MODE_MASK;
 use crate::storage::properties::WriteOptions;
 use crate::storage::write::EarlierItem;
+use crate::sync::lock;
 
 /// A file or link that an earlier session published, as it stands there.
 pub struct Standing {
@@ -93,7 +93,7 @@ impl Tree {
     pub fn believe(&self, path: &[u8], standing: &Standing, mode: Option<u32>, mtime: Option<Time>) -> FileDigests {
         self.shared.unkept.look(|| path.to_vec(), mode.map(|mode| mode & MODE_MASK), mtime, &standing.stat);
         if standing.folds {
-            let mut published = self.shared.published.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut published = lock(&self.shared.published);
             published.insert((standing.stat.device, standing.stat.inode), path.to_vec());
         }
         self.shared.count_in_memory(standing.kind, &standing.ground);
