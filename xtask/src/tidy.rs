@@ -80,7 +80,7 @@ fn rust(source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// Flags of the command line in the literals of a crate that knows none.
+/// Flags of the command line, and commands, in the literals of a crate that knows none.
 fn flags(source: &Source) -> Vec<Finding> {
     if source.path == COMMAND_LINE || !WITHOUT_FLAGS.iter().any(|start| source.path.starts_with(start)) {
         return Vec::new();
@@ -88,10 +88,11 @@ fn flags(source: &Source) -> Vec<Finding> {
     let is_flag = |line: &str| {
         let at_end = |at: usize| line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '-');
         let mut starts = line.match_indices("--").filter(|&(at, _)| !at_end(at));
-        starts.any(|(at, dashes)| line[at + dashes.len()..].starts_with(|c: char| c.is_ascii_lowercase()))
+        let flag = starts.any(|(at, dashes)| line[at + dashes.len()..].starts_with(|c: char| c.is_ascii_lowercase()));
+        flag || line.contains("`carrack ")
     };
     let named = source.product_literals().into_iter().filter(|(_, line)| is_flag(line));
-    let what = "names a flag: what to try is said by whoever shows it (carrack's output/hints)";
+    let what = "names a flag or a command: what to try is said by whoever shows it (carrack's output/hints)";
     named.map(|(line, _)| Finding::new(&source.path, line, what.to_owned())).collect()
 }
 
@@ -193,11 +194,11 @@ mod tests {
     #[test]
     fn flags_in_messages_of_core_and_engine_are_found() {
         let text = "//! --a.\nfn f() {\n    let a = \"try --bind\"; // --c\n    let b = \"a \\\n        --two\";\n    \
-                    let c = r#\"(--raw)\"#;\n    let d = \"a -- b--c ---d -5\";\n}\n#[cfg(test)]\nmod tests {\n    \
+                    let c = r#\"(--raw)\"#;\n    let d = \"a -- b--c ---d -5\";\n    let e = \"by `carrack -`\";\n}\n#[cfg(test)]\nmod tests {\n    \
                     const T: &str = \"--e\";\n}\n";
         let lines = |path| flags(&Source::new(path, text.to_owned())).into_iter().map(|f| f.line).collect::<Vec<_>>();
-        assert_eq!(lines("crates/carrack-engine/src/a.rs"), [3, 5, 6]);
-        assert_eq!(lines("crates/carrack-core/src/b/c.rs"), [3, 5, 6]);
+        assert_eq!(lines("crates/carrack-engine/src/a.rs"), [3, 5, 6, 8]);
+        assert_eq!(lines("crates/carrack-core/src/b/c.rs"), [3, 5, 6, 8]);
         for elsewhere in [COMMAND_LINE, "crates/carrack/src/a.rs", "crates/carrack-engine/tests/a.rs"] {
             assert!(lines(elsewhere).is_empty(), "{elsewhere}");
         }

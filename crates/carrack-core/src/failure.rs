@@ -251,6 +251,7 @@ words! {
         45 InTheWay "in-the-way" "what stands there cannot be replaced"
         46 SeveralHosts "several-hosts" "the sources are on different hosts"
         47 SourceTwice "source-twice" "a source is named twice"
+        48 SpecialNamed "special-named" "a FIFO, socket or device was named as a source"
     }
 }
 

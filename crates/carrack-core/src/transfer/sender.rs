@@ -602,7 +602,7 @@ impl Sender {
 
 /// What a report takes in memory, roughly.
 fn bytes_of(report: &ItemReport) -> usize {
-    let words = if let Outcome::Failed(failure) = &report.outcome { failure.why.len() } else { 0 };
+    let words = if let Outcome::Failed(failure) = &report.outcome { failure.held_bytes() } else { 0 };
     size_of::<ItemReport>() + report.path.len() + words
 }
 

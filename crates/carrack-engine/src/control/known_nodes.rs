@@ -187,9 +187,9 @@ pub fn mismatch(node: &NodeAddress, pinned: [u8; 32], shown: [u8; 32], place: &s
 }
 
 fn unusable(path: &Path, why: &str) -> Failure {
-    let shown = display_bytes(path.as_os_str().as_encoded_bytes());
-    let message = format!("{shown}: {why}; nothing is sent to any node before its key can be looked up there");
-    failure(ErrorCode::AuthenticationFailed, Side::Command, message).for_reason(Reason::KnownNodesUnusable)
+    let why = format!("{why}; nothing is sent to any node before its key can be looked up there");
+    let unusable = failure(ErrorCode::AuthenticationFailed, Side::Command, why).for_reason(Reason::KnownNodesUnusable);
+    unusable.at_path(path.as_os_str().as_encoded_bytes())
 }
 
 fn read(path: &Path) -> Result<String, String> {

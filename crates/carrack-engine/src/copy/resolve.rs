@@ -84,14 +84,13 @@ pub fn resolve(request: &CopyRequest, ends: &mut Ends, inbox: &mut Inbox, note: 
     let there = inspect(destination, &mut ends.destination, inbox, note)?.into_iter().next().flatten();
     for (location, facts) in request.sources.iter().zip(&source_facts) {
         if facts.as_ref().is_some_and(|facts| facts.kind.is_none()) {
-            return Err(failure(ErrorCode::NotFound, Side::Source, format!("{location}: no such file or directory")));
+            return Err(
+                failure(ErrorCode::NotFound, Side::Source, "no such file or directory").at_end(location.to_string())
+            );
         }
         if facts.as_ref().is_some_and(|facts| facts.kind == Some(ItemKind::Special)) {
-            return Err(failure(
-                ErrorCode::SpecialFile,
-                Side::Source,
-                format!("{location}: is a FIFO, socket or device; a pipe is copied by `carrack - DST`"),
-            ));
+            let special = failure(ErrorCode::SpecialFile, Side::Source, "is a FIFO, socket or device");
+            return Err(special.at_end(location.to_string()).for_reason(Reason::SpecialNamed));
         }
     }
     let Some(there) = there else {
@@ -253,11 +252,8 @@ fn to_files(
         !source.target.is_empty() && sources[..*place].iter().any(|other| other.target == source.target)
     });
     if let Some((_, source)) = twice {
-        let message = format!(
-            "two sources would both become {}: copy them to different directories",
-            display_bytes(&source.target)
-        );
-        return Err(failure(ErrorCode::Usage, Side::Command, message));
+        let message = format!("two sources would both become {}", display_bytes(&source.target));
+        return Err(failure(ErrorCode::Usage, Side::Command, message).for_reason(Reason::SameNames));
     }
     check_once(&request.sources, facts, &sources)?;
     let directory = if into { typed.to_vec() } else { parent_of(typed) };
@@ -293,8 +289,8 @@ fn check_once(locations: &[Location], facts: &[Option<PathFacts>], sources: &[So
     let again =
         all().find(|((_, facts), _)| identity(facts).filter(known).is_some_and(|identity| !seen.insert(identity)));
     again.map_or(Ok(()), |((location, _), _)| {
-        let message = format!("{location}: is named twice as a source");
-        Err(failure(ErrorCode::Usage, Side::Command, message).for_reason(Reason::SourceTwice))
+        let twice = failure(ErrorCode::Usage, Side::Command, "is named twice as a source");
+        Err(twice.at_end(location.to_string()).for_reason(Reason::SourceTwice))
     })
 }
 
@@ -326,7 +322,8 @@ fn name_of(location: &Location) -> Vec<u8> {
 
 fn checked_name(name: Vec<u8>, location: &Location) -> Result<Vec<u8>, Failure> {
     check_relative(&name).map_err(|error| {
-        failure(ErrorCode::Usage, Side::Command, format!("{location}: gives no name to copy to: {error}"))
+        let why = format!("gives no name to copy to: {error}");
+        failure(ErrorCode::Usage, Side::Command, why).at_end(location.to_string())
     })?;
     Ok(name)
 }
@@ -388,9 +385,8 @@ fn check_not_itself(
         let same_path = same_paths && target == facts.resolved;
         if same_file || same_path || inside {
             let relation = if inside && !same_path { "lies inside" } else { "is" };
-            let message =
-                format!("{location}: the target {} {relation} the source; nothing was copied", display_bytes(&target));
-            return Err(failure(ErrorCode::SameFile, Side::Command, message));
+            let why = format!("the target {} {relation} the source; nothing was copied", display_bytes(&target));
+            return Err(failure(ErrorCode::SameFile, Side::Command, why).at_end(location.to_string()));
         }
     }
     Ok(())

@@ -94,6 +94,7 @@ pub fn of_reason(reason: Reason) -> Option<&'static str> {
         Reason::InTheWay => "remove it first, or copy to another name",
         Reason::SeveralHosts => "copy from one host at a time",
         Reason::SourceTwice => "name it once",
+        Reason::SpecialNamed => "a pipe is copied by `carrack - DST`",
         Reason::TooOldForOverlaps => "update it, or copy the sources one after the other",
     })
 }
