@@ -434,69 +434,30 @@ impl From<raw::Item> for ItemReport {
     }
 }
 
-impl From<raw::Ended> for Ended {
-    fn from(ended: raw::Ended) -> Self {
-        Self {
-            files: ended.files,
-            symlinks: ended.symlinks,
-            directories: ended.directories,
-            bytes: ended.bytes,
-            kept: ended.kept,
-            failed: ended.failed,
-            vanished: ended.vanished,
-            specials: ended.specials,
-            mismatches: ended.mismatches,
-            resent: ended.resent,
-            stragglers: ended.stragglers,
-            streams_lost: ended.streams_lost,
-            durable: ended.durable,
-            failure: ended.failure.map(Into::into),
-            resumed_files: ended.resumed_files,
-            resumed_bytes: ended.resumed_bytes,
-            streams_altered: ended.streams_altered,
-            blocks_rotten: ended.blocks_rotten,
-            items_again: ended.items_again,
-            unkept_permissions: ended.unkept_permissions.map(Into::into),
-            unkept_times: ended.unkept_times.map(Into::into),
-            leftovers: ended.leftovers,
-            parts_reread: ended.parts_reread,
-            bytes_reread: ended.bytes_reread,
-            files_not_read_back: ended.files_not_read_back,
+/// Both ways between a message and what it says, where the fields of both have the same names: those behind the semicolon are optional
+/// and are converted.
+macro_rules! alike {
+    ($name:ident { $($same:ident),+ $(; $($converted:ident),+)? }) => {
+        impl From<raw::$name> for $name {
+            fn from(raw: raw::$name) -> Self {
+                Self { $($same: raw.$same,)+ $($($converted: raw.$converted.map(Into::into),)+)? }
+            }
         }
-    }
+
+        impl From<$name> for raw::$name {
+            fn from(said: $name) -> Self {
+                Self { $($same: said.$same,)+ $($($converted: said.$converted.map(Into::into),)+)? }
+            }
+        }
+    };
 }
 
-impl From<Ended> for raw::Ended {
-    fn from(ended: Ended) -> Self {
-        Self {
-            files: ended.files,
-            symlinks: ended.symlinks,
-            directories: ended.directories,
-            bytes: ended.bytes,
-            kept: ended.kept,
-            failed: ended.failed,
-            vanished: ended.vanished,
-            specials: ended.specials,
-            mismatches: ended.mismatches,
-            resent: ended.resent,
-            stragglers: ended.stragglers,
-            streams_lost: ended.streams_lost,
-            durable: ended.durable,
-            failure: ended.failure.map(Into::into),
-            resumed_files: ended.resumed_files,
-            resumed_bytes: ended.resumed_bytes,
-            streams_altered: ended.streams_altered,
-            blocks_rotten: ended.blocks_rotten,
-            items_again: ended.items_again,
-            unkept_permissions: ended.unkept_permissions.map(Into::into),
-            unkept_times: ended.unkept_times.map(Into::into),
-            leftovers: ended.leftovers,
-            parts_reread: ended.parts_reread,
-            bytes_reread: ended.bytes_reread,
-            files_not_read_back: ended.files_not_read_back,
-        }
-    }
-}
+alike!(Progress { files_done, bytes_done, files_found, bytes_found, scan_complete, files_failed });
+alike!(Ended {
+    files, symlinks, directories, bytes, kept, failed, vanished, specials, mismatches, resent, stragglers, streams_lost, durable,
+    resumed_files, resumed_bytes, streams_altered, blocks_rotten, items_again, leftovers, parts_reread, bytes_reread,
+    files_not_read_back; failure, unkept_permissions, unkept_times
+});
 
 impl From<Unkept<Time>> for raw::RawUnkept {
     fn from(unkept: Unkept<Time>) -> Self {
@@ -569,32 +530,6 @@ impl From<Stages> for raw::Stages {
             delivered: stages.delivered,
             segments: stages.segments,
             repeated: stages.repeated,
-        }
-    }
-}
-
-impl From<Progress> for raw::Progress {
-    fn from(progress: Progress) -> Self {
-        Self {
-            files_done: progress.files_done,
-            bytes_done: progress.bytes_done,
-            files_found: progress.files_found,
-            bytes_found: progress.bytes_found,
-            scan_complete: progress.scan_complete,
-            files_failed: progress.files_failed,
-        }
-    }
-}
-
-impl From<raw::Progress> for Progress {
-    fn from(progress: raw::Progress) -> Self {
-        Self {
-            files_done: progress.files_done,
-            bytes_done: progress.bytes_done,
-            files_found: progress.files_found,
-            bytes_found: progress.bytes_found,
-            scan_complete: progress.scan_complete,
-            files_failed: progress.files_failed,
         }
     }
 }
