@@ -152,7 +152,7 @@ def main():
         finally:
             for node in nodes.values():
                 node.close()
-    sys.exit("\n".join(faults))
+    sys.exit("\n".join(faults) or 0)
 
 
 if __name__ == "__main__":

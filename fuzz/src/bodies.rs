@@ -342,7 +342,7 @@ impl Both {
             Some(Job::Check(block)) => {
                 let digest = BlockDigest { main: [how >> 1 & 1; 32], ..BlockDigest::default() };
                 let result = if how & 1 == 1 { Err(failure()) } else { Ok(digest) };
-                self.sender.handle_block_checked(self.now, stream, block.item, block.offset, result);
+                self.sender.handle_block_checked(stream, block.item, block.offset, result);
             }
             Some(Job::Block(block)) => {
                 let (mut length, digest) = (block.length, BlockDigest::default());

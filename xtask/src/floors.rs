@@ -60,6 +60,7 @@ const HOUSE: &[Folder] = &[
         name: "carrack-engine",
         module: "",
         floors: &[
+            &["keys", "secrets", "testing"],
             &["copy", "files", "node"],
             &["end"],
             &["agent", "context"],

@@ -14,7 +14,7 @@ use std::path::Path;
 use aws_lc_rs::aead::{AES_128_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use carrack_core::request::Digests;
 use carrack_core::tuning::SLICE_BYTES;
-use carrack_engine::data::hasher::BlockHasher;
+use carrack_engine::testing::data::hasher::BlockHasher;
 use carrack_sys::file::{read_full_at, write_all_at};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};

@@ -16,11 +16,11 @@ use std::sync::Arc;
 use carrack_core::request::Digests;
 use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_core::wire::frame::{HEADER_BYTES, Header, TRAILER_BYTES, Trailer};
-use carrack_engine::data::hasher::BlockHasher;
-use carrack_engine::data::mac::Mac;
-use carrack_engine::data::stream::{Connection, InStream, OutStream, Protection};
-use carrack_engine::net::socket::Socket;
-use carrack_engine::net::tls::{ALPN_DATA, Key, Tls, server_config};
+use carrack_engine::testing::data::hasher::BlockHasher;
+use carrack_engine::testing::data::mac::Mac;
+use carrack_engine::testing::data::stream::{Connection, InStream, OutStream, Protection};
+use carrack_engine::testing::net::socket::Socket;
+use carrack_engine::testing::net::tls::{ALPN_DATA, Key, Tls, server_config};
 use carrack_sys::file::{read_full_at, write_all_at};
 
 fn main() -> io::Result<()> {

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use carrack_core::tuning::{SLICE_BYTES, Tuning};
-use carrack_engine::data::stream::{Connection, InStream, OutStream, Protection};
-use carrack_engine::net::socket::Socket;
-use carrack_engine::net::tls::{ALPN_DATA, Key, Tls, client_config, nameless, server_config};
+use carrack_engine::testing::data::stream::{Connection, InStream, OutStream, Protection};
+use carrack_engine::testing::net::socket::Socket;
+use carrack_engine::testing::net::tls::{ALPN_DATA, Key, Tls, client_config, nameless, server_config};
 use rustls::{ClientConnection, ServerConnection};
 
 #[derive(Clone, Copy, PartialEq)]

@@ -1,32 +1,72 @@
-//! Drives a transfer: threads, sockets, files. What to do is decided in `carrack_core`; how a system call is made, in `carrack_sys`.
+//! Copies files and directories between this host, hosts that ssh reaches, and Carrack's nodes; lists and changes what is there; serves a
+//! node.
 //!
-//! - [`copy`](copy::copy) carries out a whole request: it opens an *end* for the sources and one for the destination,
-//!   introduces them to each other and watches;
-//! - an end is an *agent* ([`agent`]): in this process, at the far side of an ssh session, or in a node ([`node`]). All three run the
-//!   same code and speak the same messages;
-//! - [`net`] has sockets and TLS, [`data`] the streams of frames over them, [`control`] reaches agents over ssh and at nodes, [`storage`]
-//!   reads and writes files, `transfer` ties them to the two machines of the core;
-//! - [`files`] are the verbs of a file manager.
+//! A [`Context`] says what work may use: when it is to stop, which nodes it knows, what it may reach on this host. Nothing here reads the
+//! environment, a standard stream or a signal, prints, or ends the process. What is asked for is in [`carrack_core::request`], what is told
+//! in [`carrack_core::report`].
 //!
-//! Plain threads and blocking calls throughout: streams are few, and a thread that waits in `write` is the simplest back-pressure.
+//! - [`Copy::start`] begins a copy; its [`Handle`] tells what happens, cancels it, and waits for its report. A copy is paused by cancelling it:
+//!   the same request, started again, goes on from there.
+//! - [`files::Files`] are the verbs of a file manager, at any kind of place.
+//! - [`node::Node::start`] serves a directory to other hosts; other protocols can have a [`node::Door`] on its port.
+//! - [`FarSide`] is what a program does that ssh has started on another host.
+//!
+//! ```no_run
+//! use carrack_core::location::Location;
+//! use carrack_core::request::{CopyOptions, CopyRequest};
+//! use carrack_engine::{Context, Copy};
+//!
+//! let local = |path: &str| Location::Local(path.as_bytes().to_vec());
+//! let (sources, destination) = (vec![local("results")], local("/archive/"));
+//! let mut copy = Copy::start(CopyRequest { sources, destination, options: CopyOptions::default() }, &Context::default());
+//! while let Some(event) = copy.next_event() {
+//!     println!("{event:?}"); // Or store it, or draw it; and copy.cancel() when nobody wants more.
+//! }
+//! let report = copy.wait();
+//! assert!(report.error.is_none() && report.files_failed == 0);
+//! ```
+//!
+//! Plain threads and blocking calls throughout: streams are few, and a thread that waits in `write` is the simplest back-pressure. How the
+//! parts stand on each other is in ARCHITECTURE.md.
 
 // What clippy.toml forbids the product.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros))]
 
-pub mod agent;
-pub mod context;
-pub mod control;
-pub mod copy;
-pub mod data;
-pub mod end;
-pub mod error;
+mod agent;
+mod context;
+mod control;
+mod copy;
+mod data;
+mod end;
+mod error;
 pub mod files;
-pub mod net;
+mod net;
 pub mod node;
-pub mod own_files;
+mod own_files;
 mod panics;
-pub mod standard;
-pub mod stop;
-pub mod storage;
+mod standard;
+mod stop;
+mod storage;
 mod sync;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod transfer;
+
+pub use agent::FarSide;
+pub use context::Context;
+pub use copy::{Copy, Handle};
+pub use error::io_failure;
+pub use standard::Standard;
+pub use stop::{Stop, StopReason};
+pub use storage::place::Place;
+
+/// The keys of nodes: which one a node must show, in memory, in a file, or as somebody else keeps them.
+pub mod keys {
+    pub use crate::control::known_nodes::{Expected, KnownKeys, KnownNodes, MemoryKeys};
+}
+
+/// Files that only their owner may read: bearer tokens, and how such a file is read and written.
+pub mod secrets {
+    pub use crate::control::token::read_token;
+    pub use crate::own_files::{Unread, read_secret, write_whole};
+}

@@ -22,7 +22,7 @@ impl Standard {
     ///
     /// # Errors
     /// `Unsupported` where there is nothing; those of opening.
-    pub fn open_input(&self) -> io::Result<File> {
+    pub(crate) fn open_input(&self) -> io::Result<File> {
         open(self.input.as_ref(), "no stream was given to read")
     }
 
@@ -30,7 +30,7 @@ impl Standard {
     ///
     /// # Errors
     /// `Unsupported` where there is nothing; those of opening.
-    pub fn open_output(&self) -> io::Result<File> {
+    pub(crate) fn open_output(&self) -> io::Result<File> {
         open(self.output.as_ref(), "no stream was given to write")
     }
 }

@@ -1,7 +1,7 @@
 //! The sending half of a transfer: what is offered, which block goes down which stream, what has to go again.
 //!
 //! Invariants:
-//! - an item ends once, by the receiver's word: what this side gives up ([`Sender::abandon`]) the receiver may have published already;
+//! - an item ends once, by the receiver's word: what this side gives up the receiver may have published already;
 //! - a unit is carried by one living stream at a time, until it has been sent and has landed;
 //! - at most [`limits::UNACKNOWLEDGED_BUNDLES`] bundles, [`limits::OFFERED_ITEMS`] offers, [`limits::QUERIES`] questions and
 //!   [`super::BLOCKS_AHEAD`] blocks of a file are out;
@@ -420,7 +420,7 @@ impl Sender {
 
     /// Gives an offered item up because of its source, and tells the receiver. How the item ends is the receiver's to say: it may have
     /// been published before it heard of this.
-    pub fn abandon(&mut self, number: u64, failure: Failure) {
+    pub(crate) fn abandon(&mut self, number: u64, failure: Failure) {
         let Some(item) = self.active(number) else {
             return;
         };

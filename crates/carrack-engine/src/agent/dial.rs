@@ -101,21 +101,21 @@ impl Agent {
             }
         };
         let addresses = (local, &ask.addresses[..], &allow);
-        let dialed = dial::dial_where(addresses, &ask.session, ask.pin, number, ask.segment, ask.timeout, &connected)
+        let dialed = dial::dial(addresses, &ask.session, ask.pin, number, ask.segment, ask.timeout, &connected)
             .map_err(|error| {
-            let tried = if ask.addresses.is_empty() { "no address".into() } else { ask.addresses.join(", ") };
-            let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<dial_rule::Refused>());
-            let why = if is_node && refused.is_none() {
-                // As long as if nobody answered, unless the session ends: the time it takes would tell, too.
-                self.left.wait(deadline.saturating_duration_since(Instant::now()));
-                "nobody who belongs to this copy answers there".into()
-            } else {
-                describe(&error)
-            };
-            let reason = refused.map(|refused| refused.reason());
-            let failed = failure(ErrorCode::ConnectFailed, Side::Link, why);
-            Failure { reason, ..failed.during(format!("data connection to {tried}")) }
-        })?;
+                let tried = if ask.addresses.is_empty() { "no address".into() } else { ask.addresses.join(", ") };
+                let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<dial_rule::Refused>());
+                let why = if is_node && refused.is_none() {
+                    // As long as if nobody answered, unless the session ends: the time it takes would tell, too.
+                    self.left.wait(deadline.saturating_duration_since(Instant::now()));
+                    "nobody who belongs to this copy answers there".into()
+                } else {
+                    describe(&error)
+                };
+                let reason = refused.map(|refused| refused.reason());
+                let failed = failure(ErrorCode::ConnectFailed, Side::Link, why);
+                Failure { reason, ..failed.during(format!("data connection to {tried}")) }
+            })?;
         let address = dialed.address.to_string();
         let told = Dialed { address, cipher: dialed.cipher, round_trip: dialed.round_trip };
         self.arrived(dialed.connection);

@@ -69,11 +69,6 @@ pub enum DataPort {
     Shared(Arc<NodeSessions>),
 }
 
-/// Serves a greeted connection until it ends. Everything that runs is ended then, and what is unfinished removed.
-pub fn serve(input: impl Read + Send + 'static, writer: MuxWriter, environment: Environment) {
-    Agent::new(writer, environment).run(input);
-}
-
 /// An agent at work.
 pub struct Agent {
     environment: Environment,

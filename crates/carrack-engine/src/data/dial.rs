@@ -25,30 +25,14 @@ pub struct Dialed {
     pub round_trip: Duration,
 }
 
-/// Connects to one of `addresses` (`host:port`) and proves to belong to the session; with segments of at most `segment` bytes, if that
-/// is not 0. An address that does not answer is raced by
-/// the next after a quarter of a second. `connected` is told the round trip as soon as one has answered.
+/// Connects to one of `addresses` (`host:port`) and proves to belong to the session: from an address of this host, if one is given, to those
+/// addresses only that are allowed (asked once a name has been looked up), and with segments of at most `segment` bytes, if that is not 0. An
+/// address that does not answer is raced by the next after a quarter of a second. `connected` is told the round trip as soon as one has
+/// answered.
 ///
 /// # Errors
-/// The last address's.
+/// The last address's; and why an address is not allowed.
 pub fn dial(
-    addresses: &[String],
-    key: &SessionKey,
-    pin: [u8; 32],
-    number: u16,
-    segment: u32,
-    timeout: Duration,
-    connected: &dyn Fn(Duration),
-) -> io::Result<Dialed> {
-    let anywhere: Allow = Arc::new(|_| Ok(()));
-    dial_where((None, addresses, &anywhere), key, pin, number, segment, timeout, connected)
-}
-
-/// As [`dial`], from an address of this host, if one is given, and to those addresses only that are allowed: asked once a name has been looked up.
-///
-/// # Errors
-/// As [`dial`]; and why an address is not allowed.
-pub fn dial_where(
     (local, addresses, allow): (Option<IpAddr>, &[String], &Allow),
     key: &SessionKey,
     pin: [u8; 32],
@@ -99,7 +83,8 @@ mod tests {
         for encrypt in [carrack_core::request::Encrypt::Tls, carrack_core::request::Encrypt::None] {
             let key = SessionKey { id: [1; 16], secret: [2; 32], encrypt };
             let timeout = Duration::from_millis(300);
-            let dialed = dial(&[address.to_string()], &key, [0; 32], 0, 0, timeout, &|_| {});
+            let anywhere: Allow = Arc::new(|_| Ok(()));
+            let dialed = dial((None, &[address.to_string()], &anywhere), &key, [0; 32], 0, 0, timeout, &|_| {});
             assert_eq!(dialed.err().map(|error| error.kind()), Some(io::ErrorKind::TimedOut), "{encrypt:?}");
         }
         trickle.join().unwrap();

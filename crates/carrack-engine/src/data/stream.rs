@@ -199,6 +199,7 @@ impl InStream {
     }
 
     /// Cuts the connection from outside.
+    #[cfg(feature = "testing")]
     pub fn socket(&self) -> Arc<Socket> {
         Arc::clone(&self.socket)
     }
@@ -238,21 +239,6 @@ impl InStream {
     /// Those of the connection.
     pub fn peek(&mut self, out: &mut [u8]) -> io::Result<()> {
         self.take(out)
-    }
-
-    /// Whether the connection has ended cleanly at a frame's border.
-    ///
-    /// # Errors
-    /// Those of the connection.
-    pub fn at_end(&mut self) -> io::Result<bool> {
-        if self.start < self.end {
-            return Ok(false);
-        }
-        match self.fill(1) {
-            Ok(()) => Ok(false),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(true),
-            Err(error) => Err(error),
-        }
     }
 
     /// Bytes that [`InStream::payload`] hands out at once, at most.

@@ -149,6 +149,7 @@ impl ServerCertVerifier for PinnedKey {
 ///
 /// # Errors
 /// When rustls refuses it, which would be a bug.
+#[cfg(any(test, feature = "testing"))]
 pub fn client_config(pin: Option<[u8; 32]>, alpn: &[&[u8]]) -> io::Result<ClientConfig> {
     pinning(pin, alpn).map(|(config, _)| config)
 }

@@ -729,8 +729,7 @@ impl StreamWork<'_> {
     fn check_block(&mut self, job: BlockJob) {
         let source = self.run.source_of(job.item, self.number);
         let result = source.and_then(|source| self.run.digest(&*source, job, &mut self.slice));
-        let now = Instant::now();
-        self.run.tell(|machine| machine.handle_block_checked(now, self.number, job.item, job.offset, result));
+        self.run.tell(|machine| machine.handle_block_checked(self.number, job.item, job.offset, result));
     }
 
     /// The next block of a source whose size is not known: read whole before its header can be written.

@@ -20,12 +20,12 @@ use super::*;
 use crate::data::stream::Protection;
 use crate::net::socket::Socket;
 use crate::storage::null::Null;
+use crate::storage::posix::tree::Tree;
 use crate::storage::properties::Writes;
 use crate::storage::read::{Found, OpenOptions, Reader, Root, Source, There, Walk};
 use crate::storage::sequential::Sequential;
 use crate::storage::source::{PosixSource, RootKind};
 use crate::storage::synthetic::Synthetic;
-use crate::storage::tree::Tree;
 use crate::storage::write::Destination;
 
 /// As long as somebody may wait who waits in vain.

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 
 use carrack_core::report::{ErrorCode, Failure, Reason};
 use carrack_core::wire::control::raw::*;
-use carrack_engine::net::dial_rule::DialRule;
+use carrack_engine::testing::net::dial_rule::DialRule;
 
 use crate::sandbox::Sandbox;
 use crate::session::{Session, options, receive_into};

@@ -9,10 +9,8 @@ use carrack_core::location::{Location, NodeAddress};
 use carrack_core::report::{ErrorCode, Report};
 use carrack_core::request::{CopyOptions, CopyRequest};
 use carrack_core::tuning::Tuning;
-use carrack_engine::context::Context;
-use carrack_engine::copy::Copy;
 use carrack_engine::node::{Access, Node, NodeConfig, NodeHandle};
-use carrack_engine::storage::place::Place;
+use carrack_engine::{Context, Copy, Place};
 
 use crate::sandbox::{CANARY, Sandbox, directory};
 use crate::watch::Watch;

@@ -14,15 +14,14 @@ use carrack_core::wire::control::SessionKey;
 use carrack_core::wire::control::raw::*;
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::peer::PeerMessage;
-use carrack_engine::context::Context;
-use carrack_engine::copy::Copy;
-use carrack_engine::data::hello;
-use carrack_engine::data::stream::{Connection, OutStream};
-use carrack_engine::net::mux::MuxWriter;
-use carrack_engine::net::opening::{Opened, Opening, open};
-use carrack_engine::net::socket::Socket;
-use carrack_engine::net::tls::{ALPN_CONTROL, Key, Tls};
-use carrack_engine::net::tls_duplex::{self, DuplexReader};
+use carrack_engine::testing::data::hello;
+use carrack_engine::testing::data::stream::{Connection, OutStream};
+use carrack_engine::testing::net::mux::MuxWriter;
+use carrack_engine::testing::net::opening::{Opened, Opening, open};
+use carrack_engine::testing::net::socket::Socket;
+use carrack_engine::testing::net::tls::{ALPN_CONTROL, Key, Tls};
+use carrack_engine::testing::net::tls_duplex::{self, DuplexReader};
+use carrack_engine::{Context, Copy};
 
 use crate::sandbox::Sandbox;
 

@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 
 use carrack_core::report::ErrorCode;
 use carrack_core::wire::control::raw::{Ask, Dial};
-use carrack_engine::net::dial_rule::{DialRule, Network};
-use carrack_engine::net::tls::{ALPN_CONTROL, ALPN_DATA, ALPN_DATA_ASKED, Key, Opened, Tls, server_config};
+use carrack_engine::testing::net::dial_rule::{DialRule, Network};
+use carrack_engine::testing::net::tls::{ALPN_CONTROL, ALPN_DATA, ALPN_DATA_ASKED, Key, Opened, Tls, server_config};
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::AlwaysResolvesServerRawPublicKeys;

@@ -12,12 +12,11 @@ use carrack_core::wire::control::raw::*;
 use carrack_core::wire::frame::{ENTRY_HEADER_BYTES, HEADER_BYTES, Header, TRAILER_BYTES};
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::peer::{Answer, ItemResult, PeerMessage, QueryItem};
-use carrack_engine::context::Context;
-use carrack_engine::copy::Copy;
-use carrack_engine::data::stream::InStream;
-use carrack_engine::error::failure;
 use carrack_engine::files::Files;
-use carrack_engine::net::tls::{ALPN_CONTROL, Tls, server_config};
+use carrack_engine::testing::data::stream::InStream;
+use carrack_engine::testing::error::failure;
+use carrack_engine::testing::net::tls::{ALPN_CONTROL, Tls, server_config};
+use carrack_engine::{Context, Copy};
 
 use crate::fake_node::{Conversation, FakeNode, pull, pull_with, push};
 use crate::sandbox::{Sandbox, hostile_paths};
@@ -234,7 +233,7 @@ fn hostile_names() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     for (path, why) in hostile_paths() {
-        let ways: [fn(&Conversation, &mut carrack_engine::data::stream::OutStream, &[u8]); 5] = [
+        let ways: [fn(&Conversation, &mut carrack_engine::testing::data::stream::OutStream, &[u8]); 5] = [
             |node, _, path| node.say(&offer(1, path, Some(5))),
             |node, _, path| node.say(&directories(&[path])),
             |_, stream, path| bundle(stream, 1, &[Entry::File(path, b"planted")]),
@@ -269,7 +268,7 @@ fn files_that_nobody_asked_for() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     for path in [&b".bashrc"[..], b".ssh/authorized_keys", b"f2", b"F", b"g/f"] {
-        let ways: [fn(&Conversation, &mut carrack_engine::data::stream::OutStream, &[u8]); 6] = [
+        let ways: [fn(&Conversation, &mut carrack_engine::testing::data::stream::OutStream, &[u8]); 6] = [
             |node, _, path| node.say(&offer(1, path, Some(5))),
             |node, _, path| node.say(&question(path)),
             |node, _, path| node.say(&directories(&[path])),
@@ -395,7 +394,7 @@ fn nodes_that_are_none() {
     // Another key than the one typed.
     let mut node = FakeNode::raw(|socket, key| {
         let mut tls = Tls::server(server_config(&key, &[ALPN_CONTROL]).unwrap()).unwrap();
-        let _ = tls.handshake(&carrack_engine::net::socket::Socket::Tcp(socket));
+        let _ = tls.handshake(&carrack_engine::testing::net::socket::Socket::Tcp(socket));
     });
     node.node.pin = Some([7; 32]);
     let report = pull(&node, "/f", &sandbox);

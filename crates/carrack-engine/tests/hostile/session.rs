@@ -16,13 +16,13 @@ use carrack_core::wire::control::raw::*;
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::peer::PeerMessage;
 use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN};
-use carrack_engine::agent::{self, DataPort, Environment};
-use carrack_engine::data::dial;
-use carrack_engine::data::sessions::NodeSessions;
-use carrack_engine::data::stream::{Connection, OutStream};
-use carrack_engine::net::dial_rule::DialRule;
-use carrack_engine::net::mux::MuxWriter;
-use carrack_engine::storage::place::Place;
+use carrack_engine::Place;
+use carrack_engine::testing::agent::{self, Agent, DataPort, Environment};
+use carrack_engine::testing::data::dial;
+use carrack_engine::testing::data::sessions::NodeSessions;
+use carrack_engine::testing::data::stream::{Connection, OutStream};
+use carrack_engine::testing::net::dial_rule::DialRule;
+use carrack_engine::testing::net::mux::MuxWriter;
 use carrack_sys::dir::Dir;
 
 use crate::sandbox::{CANARY, Sandbox};
@@ -138,7 +138,7 @@ impl Session {
             let greeted = agent::greet(&mut input, &writer, &environment);
             if greeted.is_ok() {
                 writer.keep_alive(&Tuning::DEFAULT);
-                agent::serve(input, writer, environment);
+                Agent::new(writer, environment).run(input);
             }
             // As a node does with a connection that it has done with.
             let _ = theirs.shutdown(Shutdown::Both);
@@ -284,7 +284,8 @@ impl Session {
     pub fn connection(&mut self, number: u16) -> std::io::Result<Connection> {
         let (port, pin) = self.listen();
         let (address, pin) = (format!("127.0.0.1:{port}"), pin.try_into().unwrap());
-        dial::dial(&[address], &self.key, pin, number, 0, PATIENCE, &|_| {}).map(|dialed| dialed.connection)
+        let to = (None, &[address][..], &anywhere());
+        dial::dial(to, &self.key, pin, number, 0, PATIENCE, &|_| {}).map(|dialed| dialed.connection)
     }
 
     pub fn stream(&mut self, number: u16) -> OutStream {
@@ -322,4 +323,9 @@ pub fn refused(sandbox: &Sandbox, act: impl FnOnce(&mut Session)) -> Failure {
     });
     sandbox.assert_untouched();
     failure
+}
+
+/// Every address may be dialled.
+pub fn anywhere() -> dial::Allow {
+    Arc::new(|_| Ok(()))
 }

@@ -10,11 +10,11 @@ use carrack_core::report::{ErrorCode, Failure};
 use carrack_core::request::Encrypt;
 use carrack_core::wire::control::raw::*;
 use carrack_core::wire::frame::{HEADER_BYTES, MAC_BYTES, TRAILER_BYTES};
-use carrack_engine::data::dial;
-use carrack_engine::data::stream::Connection;
+use carrack_engine::testing::data::dial;
+use carrack_engine::testing::data::stream::Connection;
 
 use crate::sandbox::Sandbox;
-use crate::session::{BLOCK, Session, options, receive_into, xxh128};
+use crate::session::{BLOCK, Session, anywhere, options, receive_into, xxh128};
 use crate::watch::Watch;
 
 /// What a dialer in the clear says before its first frame: magic, greeting, proof.
@@ -141,7 +141,7 @@ fn assert_only_right_files(from: &Path, sandbox: &Sandbox) {
 
 fn random(seed: u64, bytes: usize) -> Vec<u8> {
     let mut content = vec![0; bytes];
-    carrack_engine::storage::synthetic::random_at(seed, 0, &mut content);
+    carrack_engine::testing::storage::synthetic::random_at(seed, 0, &mut content);
     content
 }
 
@@ -402,7 +402,15 @@ fn connections_without_the_secret_are_refused() {
         let address = format!("127.0.0.1:{port}");
         for id in [key.id, [9; 16]] {
             key.id = id;
-            let dialed = dial::dial(std::slice::from_ref(&address), &key, pin, 0, 0, Duration::from_secs(5), &|_| {});
+            let dialed = dial::dial(
+                (None, std::slice::from_ref(&address), &anywhere()),
+                &key,
+                pin,
+                0,
+                0,
+                Duration::from_secs(5),
+                &|_| {},
+            );
             match dialed {
                 Err(error) => {
                     assert!(

@@ -9,8 +9,7 @@ use carrack_core::report::Event;
 use carrack_core::request::{CopyOptions, CopyRequest};
 use carrack_core::wire::control::raw::*;
 
-use carrack_engine::context::Context;
-use carrack_engine::copy::Copy;
+use carrack_engine::{Context, Copy};
 
 use crate::fake_node::FakeNode;
 use crate::sandbox::Sandbox;

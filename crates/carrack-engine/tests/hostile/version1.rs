@@ -11,11 +11,10 @@ use carrack_core::wire::frame::{
     ENTRY_HEADER_BYTES, EntryHeader, EntryKind, HEADER_BYTES, Header, TRAILER_BYTES, Trailer,
 };
 use carrack_core::wire::peer::PeerMessage;
-use carrack_engine::context::Context;
-use carrack_engine::copy::Copy;
-use carrack_engine::data::stream::InStream;
-use carrack_engine::error::failure;
 use carrack_engine::files::Files;
+use carrack_engine::testing::data::stream::InStream;
+use carrack_engine::testing::error::failure;
+use carrack_engine::{Context, Copy};
 
 use crate::fake_node::{Conversation, FakeNode, Play, pull, pull_with, push};
 use crate::sandbox::Sandbox;

@@ -4,7 +4,7 @@ use carrack_core::attributes::{Attributes, Time};
 use carrack_core::digest::BlockDigest;
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
 use carrack_core::wire::peer::{DirectoryAttributes, Offer, PeerMessage};
-use carrack_engine::data::stream::OutStream;
+use carrack_engine::testing::data::stream::OutStream;
 
 /// One entry of a hostile bundle.
 pub enum Entry<'a> {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use carrack_core::wire::PROTOCOL_VERSION;
-use carrack_engine::agent::FarSide;
+use carrack_engine::FarSide;
 use clap::{Arg, Command};
 
 use crate::cli::flag::Switch;

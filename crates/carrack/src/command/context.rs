@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use carrack_engine::context::Context;
-use carrack_engine::control::known_nodes::KnownNodes;
-use carrack_engine::standard::Standard;
-use carrack_engine::stop::{Stop, StopReason};
+use carrack_engine::keys::KnownNodes;
+use carrack_engine::{Context, Standard, Stop, StopReason};
 use carrack_sys::{signal, standard};
 
 use crate::directories::config_directory;

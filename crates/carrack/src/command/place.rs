@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, Event, Failure};
 use carrack_core::request::{EndOptions, Reach};
-use carrack_engine::context::Context;
+use carrack_engine::Context;
 use carrack_engine::files::Files;
 use serde_json::{Value, json};
 

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use carrack_core::path::display_bytes;
 use carrack_core::pin::format_pin;
 use carrack_core::tuning::Tuning;
-use carrack_engine::net::dial_rule::Network;
+use carrack_engine::node::Network;
 use carrack_engine::node::{Access, Node, NodeConfig};
 use clap::{ArgAction, Command};
 use serde_json::json;

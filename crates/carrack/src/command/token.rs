@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use carrack_core::limits;
 use carrack_core::location::NodeAddress;
 use carrack_core::path::display_bytes;
-use carrack_engine::control::token::read_token;
+use carrack_engine::secrets::read_token;
 use clap::Command;
 use serde_json::json;
 

@@ -7,10 +7,8 @@ use std::path::{Path, PathBuf};
 use carrack_core::credential::Token;
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::location::NodeAddress;
-use carrack_core::path::display_bytes;
-use carrack_engine::control::token::read_token;
-use carrack_engine::error::{code_of, describe, failure};
-use carrack_engine::own_files::write_whole;
+use carrack_engine::io_failure;
+use carrack_engine::secrets::{read_token, write_whole};
 
 use crate::directories::config_directory;
 
@@ -40,8 +38,11 @@ pub fn keep(node: &NodeAddress, token: &[u8]) -> Result<PathBuf, Failure> {
 
 pub(super) fn keep_in(directory: &Path, node: &NodeAddress, token: &[u8]) -> Result<PathBuf, Failure> {
     let path = directory.join(node.known_as());
-    let token = Token::new(token)
-        .map_err(|why| failure(ErrorCode::Usage, Side::Command, format!("the token for {}: {why}", node.known_as())))?;
+    let refused = |why| {
+        let message = format!("the token for {}: {why}", node.known_as());
+        Failure::new(ErrorCode::Usage, Side::Command, message)
+    };
+    let token = Token::new(token).map_err(refused)?;
     write_whole(&path, format!("{}\n", token.reveal()).as_bytes()).map_err(|error| named(&path, "write", &error))?;
     Ok(path)
 }
@@ -85,7 +86,6 @@ pub(super) fn kept_in(directory: &Path) -> Result<Vec<KeptToken>, Failure> {
     Ok(all)
 }
 
-fn named(path: &Path, what: &str, error: &io::Error) -> Failure {
-    let shown = display_bytes(path.as_os_str().as_bytes());
-    failure(code_of(error), Side::Command, format!("{shown}: {what}: {}", describe(error)))
+fn named(path: &Path, call: &'static str, error: &io::Error) -> Failure {
+    io_failure(Side::Command, call, error).at_path(path.as_os_str().as_bytes())
 }

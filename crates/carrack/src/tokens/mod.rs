@@ -17,8 +17,7 @@ use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
 use carrack_core::limits;
 use carrack_core::location::NodeAddress;
 use carrack_core::path::display_bytes;
-use carrack_engine::error::failure;
-use carrack_engine::own_files::{Unread, read_secret};
+use carrack_engine::secrets::{Unread, read_secret};
 
 /// Why a file holds no token that anybody should be shown.
 type Unfit = String;
@@ -56,7 +55,7 @@ struct Surroundings<'a> {
 impl Surroundings<'_> {
     /// `of_several`: the command names other nodes, too.
     fn choose(&self, node: &NodeAddress, of_several: bool, was_pinned: bool) -> Result<Shown, Failure> {
-        let withheld = |why: String| failure(ErrorCode::AuthenticationFailed, Side::Command, why);
+        let withheld = |why: String| Failure::new(ErrorCode::AuthenticationFailed, Side::Command, why);
         let first_meeting = |what: &str| {
             let why = format!("{what} was not shown, because this is the first meeting with {node}");
             withheld(why).for_reason(Reason::FirstMeeting)
@@ -121,7 +120,8 @@ fn may_be_found(facts: &std::fs::Metadata) -> Option<String> {
 
 fn refused(path: &Path, why: &str) -> Failure {
     let shown = display_bytes(path.as_os_str().as_bytes());
-    failure(ErrorCode::AuthenticationFailed, Side::Command, format!("token file {shown}: {why}"))
+    let message = format!("token file {shown}: {why}");
+    Failure::new(ErrorCode::AuthenticationFailed, Side::Command, message)
 }
 
 fn read(path: &Path, more: impl FnOnce(&std::fs::Metadata) -> Option<String>) -> Result<Token, Unread> {

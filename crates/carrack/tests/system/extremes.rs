@@ -15,9 +15,9 @@ use carrack_core::wire::PROTOCOL_VERSION;
 use carrack_core::wire::control::SessionKey;
 use carrack_core::wire::control::raw::*;
 use carrack_core::wire::mux::Channel;
-use carrack_engine::data::hello;
-use carrack_engine::net::socket::Socket;
-use carrack_engine::net::tls::Key;
+use carrack_engine::testing::data::hello;
+use carrack_engine::testing::net::socket::Socket;
+use carrack_engine::testing::net::tls::Key;
 
 use crate::support::Sandbox;
 use crate::support::node::Node;

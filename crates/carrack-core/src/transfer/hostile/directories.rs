@@ -47,7 +47,7 @@ fn told(count: usize) -> Sender {
     sender.handle_stream(0);
     let work = |sender: &mut Sender| {
         while let Next::Job(job) = sender.next_job(now, 0) {
-            finish(sender, now, 0, &job);
+            finish(sender, 0, &job);
             let Job::Bundle(bundle) = job else { panic!("{job:?}") };
             let done = PeerMessage::BundleDone { bundle: bundle.id, exceptions: Vec::new() };
             sender.handle_message(now, done).unwrap();

@@ -91,17 +91,17 @@ fn held_blocks_are_compared_and_the_others_sent() {
         assert_eq!(check(&mut sender, now, 1), index * block);
     }
     said(&mut sender);
-    sender.handle_block_checked(now, 1, 1, 0, Ok(digest(1)));
-    sender.handle_block_checked(now, 1, 1, block, Ok(digest(2)));
-    sender.handle_block_checked(now, 1, 1, 2 * block, Ok(digest(9)));
+    sender.handle_block_checked(1, 1, 0, Ok(digest(1)));
+    sender.handle_block_checked(1, 1, block, Ok(digest(2)));
+    sender.handle_block_checked(1, 1, 2 * block, Ok(digest(9)));
     assert_eq!(said(&mut sender), [PeerMessage::Confirm { item: 1, first: 0, count: 2 }]);
     assert_eq!((sender.progress().bytes_done, sender.totals().bytes_resumed), (2 * block, 2 * block));
     // What is not the same is sent, before what comes after.
     assert_eq!(next_block(&mut sender, now, 0), 2 * block);
     assert_eq!(next_block(&mut sender, now, 1), 4 * block);
     // Said twice, or of what was never to be compared: nothing.
-    sender.handle_block_checked(now, 1, 1, 0, Ok(digest(1)));
-    sender.handle_block_checked(now, 1, 7, 0, Ok(digest(1)));
+    sender.handle_block_checked(1, 1, 0, Ok(digest(1)));
+    sender.handle_block_checked(1, 7, 0, Ok(digest(1)));
     assert_eq!(said(&mut sender), []);
 }
 
@@ -117,8 +117,8 @@ fn a_lost_stream_leaves_its_held_block_to_another() {
     sender.handle_stream(3);
     assert_eq!(check(&mut sender, now, 3), 0);
     // The first reads on, and is quicker: its word counts, once.
-    sender.handle_block_checked(now, 1, 1, 0, Ok(digest(1)));
-    sender.handle_block_checked(now, 3, 1, 0, Ok(digest(1)));
+    sender.handle_block_checked(1, 1, 0, Ok(digest(1)));
+    sender.handle_block_checked(3, 1, 0, Ok(digest(1)));
     let confirmed = said(&mut sender).into_iter().filter(|message| matches!(message, PeerMessage::Confirm { .. }));
     assert_eq!(confirmed.count(), 1);
 }

@@ -404,7 +404,7 @@ fn nothing_a_receiver_says_panics() {
                 }
                 1 if !jobs.is_empty() => {
                     let (stream, job) = jobs.swap_remove(rng.below(jobs.len() as u64) as usize);
-                    finish(&mut sender, now, stream, &job);
+                    finish(&mut sender, stream, &job);
                 }
                 _ => _ = sender.handle_message(now, any_message(&mut rng)),
             }
@@ -421,10 +421,10 @@ fn nothing_a_receiver_says_panics() {
     }
 }
 
-pub(super) fn finish(sender: &mut Sender, now: Instant, stream: u16, job: &Job) {
+pub(super) fn finish(sender: &mut Sender, stream: u16, job: &Job) {
     match job {
         Job::Check(block) => {
-            sender.handle_block_checked(now, stream, block.item, block.offset, Ok(BlockDigest::default()));
+            sender.handle_block_checked(stream, block.item, block.offset, Ok(BlockDigest::default()));
         }
         Job::Bundle(bundle) => {
             let sent = SentItem { size: 1, digest: BlockDigest::default(), failure: None };

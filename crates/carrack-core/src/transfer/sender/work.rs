@@ -208,7 +208,6 @@ impl Sender {
     /// A stream has read a block that the receiver holds, as [`Job::Check`] asked. May be said after the stream was lost.
     pub fn handle_block_checked(
         &mut self,
-        _now: Instant,
         stream: u16,
         number: u64,
         offset: u64,

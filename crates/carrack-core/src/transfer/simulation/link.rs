@@ -270,8 +270,7 @@ impl World {
         };
         // Compared by the model too: what is held and is right must not be sent.
         self.verdict.compared += 1;
-        let now = self.now();
-        self.sender.handle_block_checked(now, stream, block.item, block.offset, result);
+        self.sender.handle_block_checked(stream, block.item, block.offset, result);
         if !late {
             self.stream(stream).sending = Sending::Waiting;
             if broken {

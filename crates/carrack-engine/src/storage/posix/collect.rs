@@ -246,7 +246,7 @@ mod tests {
     use carrack_core::tuning::Tuning;
 
     use super::*;
-    use crate::storage::marker::Journal;
+    use crate::storage::posix::marker::Journal;
     use crate::storage::properties::MarkerRequest;
 
     const HOUR: u64 = 3600;

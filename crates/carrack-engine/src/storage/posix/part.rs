@@ -366,11 +366,6 @@ impl Touched {
 }
 
 impl PartFile {
-    /// Bytes of a block.
-    pub fn block_length(&self, index: u64) -> u64 {
-        block_length(index, self.entry.source.size, self.block_bytes)
-    }
-
     fn fail(what: &'static str) -> impl Fn(io::Error) -> Failure {
         move |error| io_failure(Side::Destination, what, &error)
     }

@@ -38,7 +38,7 @@ impl Place {
     }
 
     /// The path as this place takes it: below a root without its leading slashes, with `.` for nothing.
-    pub fn normal(&self, path: &[u8]) -> Vec<u8> {
+    pub(crate) fn normal(&self, path: &[u8]) -> Vec<u8> {
         match self {
             Self::Anywhere { home } => match (home, path) {
                 (_, b"") => b".".to_vec(),
@@ -57,7 +57,7 @@ impl Place {
     ///
     /// # Errors
     /// Those of the system; `EXDEV` or `InvalidInput` for what leads out of a root.
-    pub fn dir(&self, path: &[u8]) -> io::Result<Dir> {
+    pub(crate) fn dir(&self, path: &[u8]) -> io::Result<Dir> {
         let path = self.normal(path);
         match self {
             Self::Anywhere { .. } => Dir::open_ambient(as_path(&path)),
@@ -69,7 +69,7 @@ impl Place {
     ///
     /// # Errors
     /// As [`Place::dir`]; `InvalidInput` when the path ends in no name.
-    pub fn parent(&self, path: &[u8]) -> io::Result<(Dir, Vec<u8>)> {
+    pub(crate) fn parent(&self, path: &[u8]) -> io::Result<(Dir, Vec<u8>)> {
         let mut path = self.normal(path);
         while path.len() > 1 && path.ends_with(b"/") {
             path.pop();
@@ -91,7 +91,7 @@ impl Place {
     ///
     /// # Errors
     /// As [`Place::dir`].
-    pub fn stat(&self, path: &[u8]) -> io::Result<Stat> {
+    pub(crate) fn stat(&self, path: &[u8]) -> io::Result<Stat> {
         let path = self.normal(path);
         match self {
             Self::Anywhere { .. } => stat_path(as_path(&path), true),
@@ -103,7 +103,7 @@ impl Place {
     ///
     /// # Errors
     /// As [`Place::dir`].
-    pub fn make_dirs(&self, path: &[u8], durably: bool) -> io::Result<Dir> {
+    pub(crate) fn make_dirs(&self, path: &[u8], durably: bool) -> io::Result<Dir> {
         let path = self.normal(path);
         match self {
             Self::Anywhere { .. } => make_ambient(as_path(&path), durably),
@@ -134,7 +134,7 @@ impl Place {
     ///
     /// # Errors
     /// As [`Place::dir`].
-    pub fn look(&self, path: &[u8]) -> io::Result<(Option<Stat>, Vec<u8>)> {
+    pub(crate) fn look(&self, path: &[u8]) -> io::Result<(Option<Stat>, Vec<u8>)> {
         match self {
             Self::Anywhere { .. } => match self.stat(path) {
                 Ok(stat) => Ok((Some(stat), self.resolved(path))),
@@ -149,7 +149,7 @@ impl Place {
     }
 
     /// The path with its links resolved, as far as it exists: of one that leads anywhere.
-    pub fn resolved(&self, path: &[u8]) -> Vec<u8> {
+    pub(crate) fn resolved(&self, path: &[u8]) -> Vec<u8> {
         let normal = self.normal(path);
         let full = as_path(&normal);
         let full = std::path::absolute(full).unwrap_or_else(|_| full.to_path_buf());

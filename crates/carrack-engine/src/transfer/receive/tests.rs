@@ -8,8 +8,8 @@ use carrack_core::request::Durability;
 use carrack_sys::dir::Dir;
 
 use super::*;
+use crate::storage::posix::tree::{OpenedPart, Tree};
 use crate::storage::properties::MarkerRequest;
-use crate::storage::tree::{OpenedPart, Tree};
 use crate::transfer::tests::options;
 
 const BLOCK: usize = 1 << 20;

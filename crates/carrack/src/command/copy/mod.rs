@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use carrack_core::location::Location;
 use carrack_core::request::CopyRequest;
-use carrack_engine::copy::Copy;
+use carrack_engine::Copy;
 
 use crate::cli::flags::Flags;
 use crate::command::context::context;

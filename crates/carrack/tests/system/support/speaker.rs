@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use carrack_core::wire::mux::{Channel, HEADER_BYTES, decode_header, encode_header};
-use carrack_engine::net::tls::{ALPN_CONTROL, Key, Opened, Tls, server_config};
+use carrack_engine::testing::net::tls::{ALPN_CONTROL, Key, Opened, Tls, server_config};
 
 /// Longer than anything takes on the slowest machine.
 const PATIENCE: Duration = Duration::from_secs(60);
