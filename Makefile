@@ -23,12 +23,14 @@ test: ## everything that must hold before a change goes in; the tests come last
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy -p carrack --all-targets --no-default-features --locked -- -D warnings
+	cargo clippy -p carrack-face --all-targets --locked -- -D warnings
 	cargo xtask layers
 	cargo xtask tidy
 	cargo xtask packages
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	$(MAKE) slim
-	CARRACK_SLIM=$(SLIM) cargo test --workspace --locked
+	cargo test -p carrack-face --locked
+	CARRACK_SLIM=$(SLIM) cargo test --workspace --exclude carrack-face --locked
 
 bench: ## measure this host
 	bash bench/run.sh
