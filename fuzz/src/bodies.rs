@@ -12,20 +12,27 @@ use carrack_core::transfer::marker::{Chain, Part, replay};
 use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use carrack_core::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig, SentItem};
 use carrack_core::tuning::Tuning;
-use carrack_core::wire::Version;
 use carrack_core::wire::control::{Ask, Role, Tell, TransferOptions};
 use carrack_core::wire::frame::{
     ENTRY_HEADER_BYTES, EntryHeader, HEADER_BYTES, Header, TRAILER_BYTES, Trailer, check_entry_path,
 };
 use carrack_core::wire::mux;
 use carrack_core::wire::peer::{ItemResult, PeerMessage};
+use carrack_core::wire::{self, Version};
 
 /// A target's name, and what it does with bytes.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Each target and what it does.
-pub const TARGETS: [Target; 6] =
-    [("frame", frame), ("control", control), ("peer", peer), ("path", path), ("mux", multiplexed), ("marker", marker)];
+pub const TARGETS: [Target; 7] = [
+    ("frame", frame),
+    ("attributes", attributes),
+    ("control", control),
+    ("peer", peer),
+    ("path", path),
+    ("mux", multiplexed),
+    ("marker", marker),
+];
 
 /// A marker: as it is, and as records of these kinds and payloads whose checksums are right. What counts is a whole number of records,
 /// says the same when it is read again, and claims nothing that cannot be.
@@ -87,6 +94,15 @@ pub fn frame(data: &[u8]) {
             assert_eq!(EntryHeader::decode(&entry.encode()), Ok(entry));
         }
         assert_eq!(check_entry_path(path).is_ok(), check_relative(path).is_ok());
+    }
+}
+
+/// Blocks of attributes: what is read is within its bounds, and comes back byte for byte.
+pub fn attributes(data: &[u8]) {
+    if let Ok(attributes) = wire::attributes::decode(data) {
+        assert_eq!(wire::attributes::encode(&attributes), data);
+        assert!((1..=carrack_core::limits::ATTRIBUTES).contains(&attributes.iter().count()));
+        assert!(attributes.iter().is_sorted_by(|one, next| one.kind < next.kind));
     }
 }
 

@@ -25,6 +25,10 @@ pub const PATH_BYTES: usize = u16::MAX as usize;
 pub const NAME_BYTES: usize = 255;
 /// Target of a symbolic link, in bytes.
 pub const LINK_TARGET_BYTES: usize = 4096;
+/// Attributes of one item beside permissions and time, each of another kind.
+pub const ATTRIBUTES: usize = 32;
+/// What they take where they travel, in bytes: the length is two bytes on the wire.
+pub const ATTRIBUTE_BYTES: usize = u16::MAX as usize;
 /// Text of an error from the peer, in bytes.
 pub const ERROR_TEXT_BYTES: usize = 2048;
 /// The parts of an error from the peer, in bytes: three texts and a path for it and each of its sources.

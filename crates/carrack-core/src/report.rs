@@ -1,10 +1,12 @@
 //! What a transfer tells while it runs, and when it has ended. The engine fills these; the command line prints them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::attributes::Time;
+use crate::attributes::{AttributeKind, OtherAttributes, Time};
 pub use crate::digest::FileDigests;
 pub use crate::failure::{At, ErrorCode, Failure, Reason, Side};
+use crate::limits;
 use crate::pace::limit::Limit;
 use crate::pace::streams::Change;
 use crate::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};
@@ -138,6 +140,34 @@ pub struct Unkept<T> {
     pub kept: T,
 }
 
+/// Attributes beside permissions and times that the destination did not keep: of kinds that it does not know, or that cannot be kept
+/// there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnkeptAttributes {
+    /// Of so many items.
+    pub count: u64,
+    /// The first of them, relative to the destination directory; empty for that itself.
+    pub path: Vec<u8>,
+    /// Numbers of the kinds; the first [`limits::ATTRIBUTES`] that were met.
+    pub kinds: BTreeSet<AttributeKind>,
+}
+
+impl UnkeptAttributes {
+    /// Counts an item whose attributes were not kept; nothing where it has none.
+    pub fn note(so_far: &mut Option<Self>, path: impl FnOnce() -> Vec<u8>, attributes: &OtherAttributes) {
+        if attributes.is_empty() {
+            return;
+        }
+        let unkept = so_far.get_or_insert_with(|| Self { path: path(), ..Self::default() });
+        unkept.count += 1;
+        for attribute in attributes.iter() {
+            if unkept.kinds.len() < limits::ATTRIBUTES {
+                unkept.kinds.insert(attribute.kind);
+            }
+        }
+    }
+}
+
 /// The end of a transfer.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
@@ -183,6 +213,8 @@ pub struct Report {
     pub unkept_permissions: Option<Unkept<u32>>,
     /// Modification times that the destination did not keep, in seconds and nanoseconds.
     pub unkept_times: Option<Unkept<Time>>,
+    /// Attributes of further kinds that the destination did not keep.
+    pub unkept_attributes: Option<UnkeptAttributes>,
     /// Part files that an earlier attempt had left and that might have been altered since: they were read again before they counted.
     pub parts_reread: u64,
     /// Bytes of them.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use carrack_core::attributes::{Attributes, Time};
 use carrack_core::digest::{BlockDigest, FileDigests};
+use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, ItemKind, ItemReport, Outcome, Side};
 use carrack_core::request::{Digests, Durability, Encrypt, Existing, Verify};
 use carrack_core::wire::Version;
@@ -96,10 +97,21 @@ fn frame_seeds() {
     {
         let mtime = Time::new(-5, 7);
         let fingerprinted = kind == EntryKind::Symlink;
-        let entry = EntryHeader { kind, fingerprinted, path_bytes: 3, mode: 0o644, size, mtime };
+        let entry = EntryHeader { kind, fingerprinted, attribute_bytes: 0, path_bytes: 3, mode: 0o644, size, mtime };
         keep("frame", name, &[&[4], &entry.encode()[..], b"a/b"].concat());
     }
     keep("frame", "trailer", &[&[10], &Trailer { whole: true, digest }.encode()[..]].concat());
+}
+
+fn attributes_seeds() {
+    let attribute =
+        |kind: u16, value: &[u8]| [&kind.to_be_bytes()[..], &(value.len() as u16).to_be_bytes(), value].concat();
+    keep("attributes", "one", &attribute(3, b"value"));
+    keep("attributes", "three", &[attribute(1, b"a"), attribute(2, b""), attribute(u16::MAX, &[0xff; 20])].concat());
+    keep("attributes", "twice", &[attribute(7, b"a"), attribute(7, b"a")].concat());
+    keep("attributes", "short", &attribute(7, b"abc")[..6]);
+    let most: Vec<u8> = (1..=limits::ATTRIBUTES as u16 + 1).flat_map(|kind| attribute(kind, b"")).collect();
+    keep("attributes", "many", &most);
 }
 
 fn control_seeds() {
@@ -193,7 +205,15 @@ fn held(item: u64, first: u64, count: usize) -> PeerMessage {
 
 fn query(bundle: u64, path: &[u8]) -> PeerMessage {
     let (mtime, fingerprint) = (Time::new(1, 2), Some([3; 16]));
-    let item = QueryItem { index: 0, path: path.to_vec(), kind: ItemKind::File, size: 9, mtime, fingerprint };
+    let item = QueryItem {
+        index: 0,
+        path: path.to_vec(),
+        kind: ItemKind::File,
+        size: 9,
+        mtime,
+        others: Default::default(),
+        fingerprint,
+    };
     PeerMessage::Query { bundle, items: vec![item] }
 }
 
@@ -342,6 +362,7 @@ fn marker_seeds() {
 #[ignore = "writes the seeds of the corpus"]
 fn write_seeds() {
     frame_seeds();
+    attributes_seeds();
     control_seeds();
     peer_seeds();
     marker_seeds();

@@ -3,9 +3,11 @@
 //! come after their parents in a walk, so backwards means children first.
 
 use crate::attributes::{Attributes, Time};
+use crate::wire::attributes;
 use crate::wire::peer::DirectoryAttributes;
 
-/// Attributes of the directories of a transfer. Memory: the path and 18 bytes each.
+/// Attributes of the directories of a transfer. Memory: the path, 18 bytes, and attributes of further kinds,
+/// as they travel, of each.
 #[derive(Clone, Debug, Default)]
 pub struct DirectoryLog {
     packed: Vec<u8>,
@@ -13,15 +15,19 @@ pub struct DirectoryLog {
 }
 
 impl DirectoryLog {
-    const FIXED_BYTES: usize = 4 + 8 + 4 + 2;
+    const FIXED_BYTES: usize = 2 + 8 + 4 + 2 + 2;
 
     /// Remembers one. The path has been checked, so its length fits.
     pub fn push(&mut self, path: &[u8], attributes: &Attributes) {
         let mtime = attributes.mtime.unwrap_or_default();
+        let block = attributes::encode(&attributes.others);
         self.packed.extend_from_slice(path);
-        self.packed.extend_from_slice(&attributes.mode.to_be_bytes());
+        self.packed.extend_from_slice(&block);
+        self.packed.extend_from_slice(&(attributes.mode as u16).to_be_bytes());
         self.packed.extend_from_slice(&mtime.seconds.to_be_bytes());
         self.packed.extend_from_slice(&mtime.nanos.to_be_bytes());
+        // At most `limits::ATTRIBUTE_BYTES`.
+        self.packed.extend_from_slice(&(block.len() as u16).to_be_bytes());
         self.packed.extend_from_slice(&(path.len() as u16).to_be_bytes());
         self.count += 1;
     }
@@ -39,11 +45,15 @@ impl DirectoryLog {
             let fixed = self.packed.split_off(self.packed.len() - Self::FIXED_BYTES);
             let number =
                 |range: std::ops::Range<usize>| fixed[range].iter().fold(0u64, |n, &b| (n << 8) | u64::from(b));
-            let path_bytes = number(16..18) as usize;
+            let (block_bytes, path_bytes) = (number(14..16) as usize, number(16..18) as usize);
+            let block = self.packed.split_off(self.packed.len() - block_bytes);
             let path = self.packed.split_off(self.packed.len() - path_bytes);
-            room = room.saturating_sub(path_bytes + Self::FIXED_BYTES);
-            let mtime = Time::new(number(4..12) as i64, number(12..16) as u32);
-            taken.push(DirectoryAttributes { path, attributes: Attributes::new(number(0..4) as u32, mtime) });
+            room = room.saturating_sub(path_bytes + block_bytes + Self::FIXED_BYTES);
+            let mtime = Some(Time::new(number(2..10) as i64, number(10..14) as u32));
+            // None, or what was packed here.
+            let others = attributes::decode(&block).unwrap_or_default();
+            let attributes = Attributes { mode: number(0..2) as u32, mtime, others };
+            taken.push(DirectoryAttributes { path, attributes });
         }
         taken
     }

@@ -1,6 +1,7 @@
 //! A peer that breaks the protocol: each machine says so, never panics, and keeps its bounds.
 #![cfg(test)]
 
+mod attributes;
 mod directories;
 mod earlier_receiver;
 mod earlier_sender;
@@ -10,7 +11,7 @@ mod retired;
 mod sender;
 
 use super::simulation::plan::Rng;
-use crate::attributes::{Attributes, Time};
+use crate::attributes::{Attributes, OtherAttributes, Time};
 use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::report::ItemKind;
@@ -48,7 +49,15 @@ fn digests(rng: &mut Rng) -> FileDigests {
 
 fn question(index: u32) -> QueryItem {
     let path = format!("small{index}").into_bytes();
-    QueryItem { index, path, kind: ItemKind::File, size: 5, mtime: Time::default(), fingerprint: Some([1; 16]) }
+    QueryItem {
+        index,
+        path,
+        kind: ItemKind::File,
+        size: 5,
+        mtime: Time::default(),
+        others: OtherAttributes::default(),
+        fingerprint: Some([1; 16]),
+    }
 }
 
 /// Any message, with numbers small enough to hit what there is.

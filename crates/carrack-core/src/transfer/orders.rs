@@ -44,7 +44,7 @@ pub(super) fn offer(item: u64, size: Option<u64>) -> PeerMessage {
         item,
         path,
         size,
-        attributes: Attributes { mode: 0o644, mtime: None },
+        attributes: Attributes { mode: 0o644, ..Attributes::default() },
         sparse: false,
         fingerprint: None,
     })

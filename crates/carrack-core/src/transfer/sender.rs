@@ -31,9 +31,10 @@ use self::offered::Offered;
 use self::streams::Streams;
 use super::directories::DirectoryLog;
 use super::{ScannedItem, Unit};
+use crate::attributes::Attributes;
 use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Reason, Side};
-use crate::report::{Faults, ItemKind, ItemReport, Outcome, Progress};
+use crate::report::{Faults, ItemKind, ItemReport, Outcome, Progress, UnkeptAttributes};
 use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
 use crate::wire::peer::{DirectoryAttributes, ItemResult, Offer, PeerMessage};
@@ -157,6 +158,7 @@ pub struct Sender {
     phase: Phase,
     progress: Progress,
     totals: SenderTotals,
+    unkept_attributes: Option<UnkeptAttributes>,
 }
 
 /// Counts for the report.
@@ -222,6 +224,7 @@ impl Sender {
             report_bytes: 0,
             confirms: VecDeque::new(),
             phase: Phase::Scanning,
+            unkept_attributes: None,
             progress: Progress::default(),
             totals: SenderTotals::default(),
         }
@@ -330,8 +333,29 @@ impl Sender {
         }
     }
 
-    /// A directory that is not whole does not shut its owner out: whatever kept it from being listed, such as its permissions, may pass.
-    fn let_owner_in(&self, mut directory: DirectoryAttributes) -> DirectoryAttributes {
+    /// An item's attributes, as far as the receiver's version has words for them.
+    fn told(&self, attributes: &Attributes) -> Attributes {
+        let has_words = self.config.options.version.has_attributes();
+        Attributes { others: if has_words { attributes.others.clone() } else { Default::default() }, ..*attributes }
+    }
+
+    /// Counts what [`Self::told`] has left out of an item that is at the destination.
+    fn note_untold(&mut self, path: impl FnOnce() -> Vec<u8>, attributes: &Attributes) {
+        if !self.config.options.version.has_attributes() {
+            UnkeptAttributes::note(&mut self.unkept_attributes, path, &attributes.others);
+        }
+    }
+
+    /// Attributes that the receiver was not told, because its version has no words for them, and so does not keep.
+    pub fn unkept_attributes(&self) -> Option<&UnkeptAttributes> {
+        self.unkept_attributes.as_ref()
+    }
+
+    /// The attributes of a directory, as the receiver is told them: as far as its version has words for them. A directory that is not
+    /// whole does not shut its owner out: whatever kept it from being listed, such as its permissions, may pass.
+    fn tell_directory(&mut self, mut directory: DirectoryAttributes) -> DirectoryAttributes {
+        self.note_untold(|| directory.path.clone(), &directory.attributes);
+        directory.attributes = self.told(&directory.attributes);
         let unlisted = self.directories_unlisted.contains(&directory.path);
         directory.attributes.mode |= if unlisted { 0o700 } else { 0 };
         directory
@@ -380,7 +404,7 @@ impl Sender {
                 item: number,
                 path: self.target(&scanned),
                 size: scanned.size,
-                attributes: scanned.attributes.clone(),
+                attributes: self.told(&scanned.attributes),
                 sparse: scanned.sparse,
                 fingerprint: self.fingerprint(&scanned),
             })));
@@ -517,11 +541,13 @@ impl Sender {
                 ItemKind::Symlink => {
                     self.totals.symlinks += 1;
                     self.progress.files_done += 1;
+                    self.note_untold(|| target.clone(), &item.attributes);
                 }
                 ItemKind::File | ItemKind::Special => {
                     self.totals.files += 1;
                     self.totals.bytes += size;
                     self.progress.files_done += 1;
+                    self.note_untold(|| target.clone(), &item.attributes);
                 }
             },
             Outcome::Kept => self.totals.kept += 1,
@@ -558,14 +584,15 @@ impl Sender {
             if page.is_empty() {
                 break;
             }
-            let made = |directory: &DirectoryAttributes| !self.directories_failed.contains(&directory.path);
-            let page: Vec<_> = page.into_iter().filter(made).map(|one| self.let_owner_in(one)).collect();
+            let failed = &self.directories_failed;
+            let made: Vec<_> = page.into_iter().filter(|directory| !failed.contains(&directory.path)).collect();
+            let page: Vec<_> = made.into_iter().map(|one| self.tell_directory(one)).collect();
             if !page.is_empty() {
                 self.directories_told += page.len() as u64;
                 self.actions.push_back(SenderAction::Send(PeerMessage::Directories(page)));
             }
         }
-        let contents = self.contents.take().map(|contents| self.let_owner_in(contents));
+        let contents = self.contents.take().map(|contents| self.tell_directory(contents));
         self.directories_told += u64::from(contents.is_some());
         let finish = contents.map_or(PeerMessage::Finish, PeerMessage::FinishContents);
         self.actions.push_back(SenderAction::Send(finish));

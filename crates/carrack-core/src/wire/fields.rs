@@ -161,6 +161,7 @@ mod tests {
             kind: crate::report::ItemKind::File,
             size: 1,
             mtime: crate::attributes::Time::new(1, 1),
+            others: crate::attributes::OtherAttributes::default(),
             fingerprint: Some([1; 16]),
         };
         let items = (0..limits::BUNDLE_ITEMS).map(asked).collect();

@@ -2,12 +2,12 @@
 //!
 //! A stream is a row of frames, each a [`Header`] of 24 bytes and what it announces:
 //! - a **block**: `length` bytes of the item `id` from `offset` on, then a [`Trailer`]. With [`FLAG_HOLE`] no bytes: all are zero.
-//! - a **bundle**: `length` entries; each an [`EntryHeader`] of 24 bytes, with [`FLAG_FINGERPRINT`] its source's fingerprint of 16 bytes
-//!   (version 4), its path, for a symbolic link its target; for a file its content and a trailer.
+//! - a **bundle**: `length` entries; each an [`EntryHeader`] of 24 bytes, with [`FLAG_FINGERPRINT`] its source's fingerprint of 16 bytes,
+//!   with [`FLAG_ATTRIBUTES`] a block of attributes (both version 4), its path, for a symbolic link its target; for a file its content and a trailer.
 //! - the **end**: nothing more on this stream.
 //!
 //! Integers are big-endian. On a stream without TLS a MAC of 16 bytes ([`MAC_BYTES`]) follows each header, each entry's header
-//! with its fingerprint, path and target, and each trailer: keyed BLAKE3 over a count of MACs so far and the bytes. The trailer's digest covers
+//! with its fingerprint, attributes, path and target, and each trailer: keyed BLAKE3 over a count of MACs so far and the bytes. The trailer's digest covers
 //! the content. A header is acted upon only after its MAC has been checked, so nobody on the path can inject, alter, repeat
 //! or reorder anything.
 
@@ -33,6 +33,8 @@ pub const FLAG_HOLE: u8 = 1;
 pub const FLAG_WHOLE: u8 = 2;
 /// A bundle's entry: its source's fingerprint precedes the path.
 pub const FLAG_FINGERPRINT: u8 = 1;
+/// A bundle's entry: a block of attributes precedes the path.
+pub const FLAG_ATTRIBUTES: u8 = 2;
 /// Bytes of a fingerprint.
 pub const FINGERPRINT_BYTES: usize = size_of::<Fingerprint>();
 
@@ -139,6 +141,9 @@ pub struct EntryHeader {
     pub kind: EntryKind,
     /// The source's fingerprint follows, before the path. Of version 4 on, and never for a directory.
     pub fingerprinted: bool,
+    /// Bytes of the block of attributes ([`super::attributes`]) that follows, before the path. Of version 4 on, and never for a directory,
+    /// whose attributes come at the end of the transfer.
+    pub attribute_bytes: u16,
     /// Bytes of the path that follows.
     pub path_bytes: u16,
     /// Permission bits (07777).
@@ -158,9 +163,10 @@ impl EntryHeader {
             EntryKind::Directory => 2,
             EntryKind::Symlink => 3,
         };
-        bytes[1] = flag(self.fingerprinted, FLAG_FINGERPRINT);
+        bytes[1] = flag(self.fingerprinted, FLAG_FINGERPRINT) | flag(self.attribute_bytes > 0, FLAG_ATTRIBUTES);
         bytes[2..4].copy_from_slice(&self.path_bytes.to_be_bytes());
-        bytes[4..8].copy_from_slice(&self.mode.to_be_bytes());
+        bytes[4..6].copy_from_slice(&self.attribute_bytes.to_be_bytes());
+        bytes[6..8].copy_from_slice(&((self.mode & 0o7777) as u16).to_be_bytes());
         bytes[8..12].copy_from_slice(&self.size.to_be_bytes());
         bytes[12..20].copy_from_slice(&self.mtime.seconds.to_be_bytes());
         bytes[20..24].copy_from_slice(&self.mtime.nanos.to_be_bytes());
@@ -182,18 +188,25 @@ impl EntryHeader {
             }
         };
         let mtime = Time::new(be_u64(&bytes[12..20]) as i64, be_u32(&bytes[20..24]));
-        let flags = if kind == EntryKind::Directory { 0 } else { FLAG_FINGERPRINT };
+        let flags = if kind == EntryKind::Directory { 0 } else { FLAG_FINGERPRINT | FLAG_ATTRIBUTES };
+        // Without the flag nobody looks at these bytes: before version 4 they belonged to the permission bits.
+        let announced = bytes[1] & FLAG_ATTRIBUTES != 0;
+        let attribute_bytes = if announced { u16::from_be_bytes([bytes[4], bytes[5]]) } else { 0 };
         if u64::from(size) > most || !mtime.is_valid() || bytes[1] & !flags != 0 {
             return Err(ProtocolError::violation(format!(
                 "the peer sent a bundle entry of {size} bytes with time {} ns",
                 mtime.nanos
             )));
         }
+        if announced && attribute_bytes == 0 {
+            return Err(ProtocolError::violation("the peer sent a bundle entry with a block of no attributes"));
+        }
         Ok(Self {
             kind,
             fingerprinted: bytes[1] & FLAG_FINGERPRINT != 0,
+            attribute_bytes,
             path_bytes: u16::from_be_bytes([bytes[2], bytes[3]]),
-            mode: be_u32(&bytes[4..8]) & 0o7777,
+            mode: be_u32(&bytes[6..8]) & 0o7777,
             size,
             mtime,
         })
@@ -280,11 +293,12 @@ mod tests {
         }
 
         #[test]
-        fn entries_come_back(kind in 1u8..4, fingerprinted: bool, path_bytes: u16, mode in 0u32..0o10000, size in 0u32..4096, mtime_seconds: i64, mtime_nanos in 0u32..1_000_000_000) {
+        fn entries_come_back(kind in 1u8..4, fingerprinted: bool, attribute_bytes: u16, path_bytes: u16, mode in 0u32..0o10000, size in 0u32..4096, mtime_seconds: i64, mtime_nanos in 0u32..1_000_000_000) {
             let kind = [EntryKind::File, EntryKind::Directory, EntryKind::Symlink][usize::from(kind) - 1];
             let size = if kind == EntryKind::Directory { 0 } else { size };
             let fingerprinted = fingerprinted && kind != EntryKind::Directory;
-            let header = EntryHeader { kind, fingerprinted, path_bytes, mode, size, mtime: Time::new(mtime_seconds, mtime_nanos) };
+            let attribute_bytes = if kind == EntryKind::Directory { 0 } else { attribute_bytes };
+            let header = EntryHeader { kind, fingerprinted, attribute_bytes, path_bytes, mode, size, mtime: Time::new(mtime_seconds, mtime_nanos) };
             prop_assert_eq!(EntryHeader::decode(&header.encode()), Ok(header));
         }
 
@@ -329,11 +343,31 @@ mod tests {
         }
         assert!(Header::decode(&[9; HEADER_BYTES], BLOCK).is_err());
         assert!(EntryHeader::decode(&[0xff; ENTRY_HEADER_BYTES]).is_err());
-        for (kind, flags) in [(1, 2), (2, 1), (3, 0x81)] {
+        // Flags that there are not, those of no directory, and a block of attributes without any.
+        for (kind, flags) in [(1, 4), (2, 1), (2, 2), (3, 0x81), (1, 2)] {
             let mut entry = [0; ENTRY_HEADER_BYTES];
             (entry[0], entry[1]) = (kind, flags);
             assert!(EntryHeader::decode(&entry).is_err(), "{kind} {flags}");
         }
         assert!(Trailer::decode(&[0xff; TRAILER_BYTES], Digests::NONE).is_err());
+    }
+
+    #[test]
+    fn attributes_are_announced_by_a_flag_and_a_length() {
+        let header = EntryHeader {
+            kind: EntryKind::File,
+            fingerprinted: true,
+            attribute_bytes: 0x1234,
+            path_bytes: 3,
+            mode: 0o4755,
+            size: 5,
+            mtime: Time::new(-1, 2),
+        };
+        let mut bytes = header.encode();
+        assert_eq!((bytes[1], &bytes[4..8]), (FLAG_FINGERPRINT | FLAG_ATTRIBUTES, &[0x12, 0x34, 0x09, 0xed][..]));
+        assert_eq!(EntryHeader::decode(&bytes), Ok(header));
+        // Of a version before: what stands there says nothing.
+        bytes[1] = FLAG_FINGERPRINT;
+        assert_eq!(EntryHeader::decode(&bytes), Ok(EntryHeader { attribute_bytes: 0, ..header }));
     }
 }

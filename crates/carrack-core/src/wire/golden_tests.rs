@@ -2,18 +2,20 @@
 //! bytes. A difference is another wire, which a peer of that version does not understand. `CARRACK_GOLDEN=write cargo test -p carrack-core golden`
 //! writes the file anew.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::control::*;
+use super::frame::{EntryHeader, EntryKind};
 use super::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage, QueryItem};
-use super::{Version, mux::Channel};
-use crate::attributes::{Attributes, Time};
+use super::{Version, attributes, mux::Channel};
+use crate::attributes::{Attribute, AttributeKind, Attributes, OtherAttributes, Time};
 use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Reason, Side};
 use crate::pace::limit::StageTimes;
-use crate::report::{ItemKind, ItemReport, Outcome, Progress, Unkept};
+use crate::report::{ItemKind, ItemReport, Outcome, Progress, Unkept, UnkeptAttributes};
 use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
 
 /// The version that says it, its name, its bytes.
@@ -26,6 +28,8 @@ fn messages_are_encoded_as_ever() {
     lines.extend(tells());
     lines.extend(ends());
     lines.extend(peer_messages());
+    lines.extend(attributed_messages());
+    lines.extend(entries());
     let mut text = String::new();
     for (version, name, bytes) in lines {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -321,6 +325,9 @@ fn ends() -> Vec<Line> {
     let times = Unkept { count: 19, path: b"d/f".to_vec(), wanted: Time::new(-1, 999_999_999), kept: Time::new(2, 0) };
     let four = Ended { unkept_permissions: Some(permissions), leftovers: 20, ..two.clone() };
     let four = Ended { unkept_times: Some(times), ..four };
+    let kinds = BTreeSet::from([AttributeKind(7), AttributeKind(300)]);
+    let attributes = UnkeptAttributes { count: 24, path: b"d/f".to_vec(), kinds };
+    let attributes = Ended { unkept_attributes: Some(attributes), ..one.clone() };
     let four = Ended { parts_reread: 21, bytes_reread: 22, files_not_read_back: 23, ..four };
     let failed = Ended { failure: Some(no_space()), durable: false, ..one.clone() };
     vec![
@@ -328,6 +335,7 @@ fn ends() -> Vec<Line> {
         tell(1, "tell Ended-failure", Tell::Ended(Box::new(failed))),
         tell(2, "tell Ended", Tell::Ended(Box::new(two))),
         tell(4, "tell Ended", Tell::Ended(Box::new(four))),
+        tell(4, "tell Ended-attributes", Tell::Ended(Box::new(attributes))),
     ]
 }
 
@@ -350,8 +358,7 @@ fn digests() -> FileDigests {
 
 fn peer_messages() -> Vec<Line> {
     let why = || failure(ErrorCode::InputOutput, Side::Destination);
-    let attributes = Attributes::new(0o4640, Time::new(-5, 999_999_999));
-    let offer = Offer { item: 9, path: b"a/\xff".to_vec(), size: Some(1 << 40), attributes, ..no_offer() };
+    let offer = offer();
     let pipe = Offer {
         size: None,
         attributes: Attributes { mtime: None, ..offer.attributes.clone() },
@@ -359,25 +366,9 @@ fn peer_messages() -> Vec<Line> {
         ..offer.clone()
     };
     let printed = Offer { fingerprint: Some([11; 16]), ..offer.clone() };
-    let query = |fingerprint| {
-        let file = QueryItem {
-            index: 4,
-            path: b"q".to_vec(),
-            kind: ItemKind::File,
-            size: 5,
-            mtime: Time::new(6, 7),
-            fingerprint,
-        };
-        let link = QueryItem { index: 5, kind: ItemKind::Symlink, size: 0, mtime: Time::new(-6, 8), ..file.clone() };
-        PeerMessage::Query { bundle: 3, items: vec![file, link] }
-    };
     let known = |digests| PeerMessage::Known { bundle: 3, items: vec![(4, digests), (5, FileDigests::default())] };
     let xxh128 = FileDigests { xxh128: Some([8; 16]), ..FileDigests::default() };
     let block = BlockDigest { main: [9; 32], adler32: 0x0102_0304, crc32c: u32::MAX };
-    let directory = |path: &[u8]| DirectoryAttributes {
-        path: path.to_vec(),
-        attributes: Attributes::new(0o2755, Time::new(-1, 2)),
-    };
     let exceptions = vec![(1, ItemResult::Kept), (2, ItemResult::Mismatch), (3, ItemResult::Failed(why()))];
     let failures = vec![(b"d".to_vec(), why()), (Vec::new(), why())];
     vec![
@@ -409,10 +400,77 @@ fn peer_messages() -> Vec<Line> {
         peer(1, "peer StreamLost", PeerMessage::StreamLost { stream: 258 }),
         peer(2, "peer Held", PeerMessage::Held { item: 9, first: 3, digests: vec![block, BlockDigest::default()] }),
         peer(2, "peer Confirm", PeerMessage::Confirm { item: 9, first: 3, count: 2 }),
-        peer(2, "peer Query", query(None)),
-        peer(4, "peer Query-fingerprint", query(Some([12; 16]))),
+        peer(2, "peer Query", query(None, OtherAttributes::default())),
+        peer(4, "peer Query-fingerprint", query(Some([12; 16]), OtherAttributes::default())),
         peer(2, "peer Known", known(digests())),
         peer(3, "peer Known-xxh128", known(xxh128)),
+    ]
+}
+
+fn offer() -> Offer {
+    let attributes = Attributes::new(0o4640, Time::new(-5, 999_999_999));
+    Offer { item: 9, path: b"a/\xff".to_vec(), size: Some(1 << 40), attributes, ..no_offer() }
+}
+
+fn directory(path: &[u8]) -> DirectoryAttributes {
+    DirectoryAttributes { path: path.to_vec(), attributes: Attributes::new(0o2755, Time::new(-1, 2)) }
+}
+
+fn query(fingerprint: Option<[u8; 16]>, others: OtherAttributes) -> PeerMessage {
+    let (path, mtime) = (b"q".to_vec(), Time::new(6, 7));
+    let file = QueryItem { index: 4, path, kind: ItemKind::File, size: 5, mtime, others, fingerprint };
+    let link = QueryItem { index: 5, kind: ItemKind::Symlink, size: 0, mtime: Time::new(-6, 8), ..file.clone() };
+    PeerMessage::Query { bundle: 3, items: vec![file, link] }
+}
+
+/// Messages with attributes beside permissions and times.
+fn attributed_messages() -> Vec<Line> {
+    let with_others = |attributes: Attributes| Attributes { others: others(), ..attributes };
+    let attributed = |path: &[u8]| {
+        let DirectoryAttributes { path, attributes } = directory(path);
+        DirectoryAttributes { path, attributes: with_others(attributes) }
+    };
+    let offer = Offer { attributes: with_others(offer().attributes), ..offer() };
+    vec![
+        peer(4, "peer Offer-attributes", PeerMessage::Offer(offer)),
+        peer(4, "peer Directories-attributes", PeerMessage::Directories(vec![attributed(b"d")])),
+        peer(4, "peer FinishContents-attributes", PeerMessage::FinishContents(attributed(b""))),
+        peer(4, "peer Query-attributes", query(Some([12; 16]), others())),
+    ]
+}
+
+fn others() -> OtherAttributes {
+    let of = |kind, value: &[u8]| Attribute { kind: AttributeKind(kind), value: value.into() };
+    OtherAttributes::new(vec![of(7, b"value"), of(300, b"")]).unwrap()
+}
+
+/// What a bundle's entry begins with, and its block of attributes.
+fn entries() -> Vec<Line> {
+    let block = attributes::encode(&others());
+    let plain = EntryHeader {
+        kind: EntryKind::File,
+        fingerprinted: false,
+        attribute_bytes: 0,
+        path_bytes: 3,
+        mode: 0o4640,
+        size: 5,
+        mtime: Time::new(-5, 999_999_999),
+    };
+    let printed = EntryHeader { fingerprinted: true, ..plain };
+    let full = EntryHeader { attribute_bytes: block.len() as u16, ..printed };
+    let directory = EntryHeader { kind: EntryKind::Directory, size: 0, ..plain };
+    let link = EntryHeader { kind: EntryKind::Symlink, size: 6, ..plain };
+    let line = |version, name, header: EntryHeader| {
+        assert_eq!(EntryHeader::decode(&header.encode()), Ok(header), "{name}");
+        (version, name, header.encode().to_vec())
+    };
+    vec![
+        line(1, "entry file", plain),
+        line(1, "entry directory", directory),
+        line(1, "entry link", link),
+        line(4, "entry file-fingerprint", printed),
+        line(4, "entry file-attributes", full),
+        (4, "attributes", block),
     ]
 }
 

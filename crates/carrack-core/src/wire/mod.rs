@@ -5,6 +5,7 @@
 //! ([`frame`]): metadata and payload, over the data streams. The first two are tagged fields (protobuf), so that a newer
 //! peer may say more than an older one understands; frames are fixed headers, changed only with [`PROTOCOL_VERSION`].
 
+pub mod attributes;
 mod codec;
 pub mod control;
 mod error;

@@ -6,7 +6,8 @@
 //! 3. XXH3-128 in the place of BLAKE3 (`Options`, `Sum`, digests of items; trailers, `Held` and `Complete` carry its 16 bytes and zeros);
 //!    how far a dial goes, before its answer (`Connected`); streams that end in good order while a transfer runs (`Retire`), and what
 //!    streams carry (in `Stages`).
-//! 4. A dialer in the clear masks its first words. Fingerprints of sources, in `Offer`, `Query` and the entries of bundles. Optional fields are
+//! 4. A dialer in the clear masks its first words. Fingerprints of sources, and attributes of further kinds than
+//!    permissions and times, in `Offer`, `Query` and the entries of bundles; these also of directories. Optional fields are
 //!    marked (4) where they are defined and in docs/protocol.md: what an end of a version before does not say is absent, and means what
 //!    it meant then.
 
@@ -112,6 +113,11 @@ impl Version {
 
     /// A source's fingerprint travels with each file and link of a bundle.
     pub fn has_fingerprints(self) -> bool {
+        self >= Self::V4
+    }
+
+    /// Items have attributes beside permissions and times. A receiver that does not know one, or cannot keep it, says so.
+    pub fn has_attributes(self) -> bool {
         self >= Self::V4
     }
 

@@ -200,6 +200,7 @@ impl Copying<'_> {
     fn start_over(&mut self) {
         self.report.failures.clear();
         (self.report.unkept_permissions, self.report.unkept_times) = (None, None);
+        self.report.unkept_attributes = None;
         if self.request.options.dry_run {
             let report = &mut *self.report;
             (report.files, report.symlinks, report.directories, report.bytes) = (0, 0, 0, 0);

@@ -6,7 +6,9 @@ use carrack_core::limits;
 use carrack_core::pace::limit::Stage;
 use carrack_core::pace::streams::Change;
 use carrack_core::path::check_relative;
-use carrack_core::report::{ErrorCode, Event, Failure, ItemFailure, ItemReport, Outcome, Progress};
+use carrack_core::report::{
+    ErrorCode, Event, Failure, ItemFailure, ItemReport, Outcome, Progress, Report, UnkeptAttributes,
+};
 use carrack_core::request::{LinkKind, Verify};
 use carrack_core::wire::ProtocolError;
 use carrack_core::wire::control::{Ask, Ended, Tell};
@@ -195,6 +197,7 @@ impl Copying<'_> {
             add(&mut report.bytes_reread, ended.bytes_reread);
             report.files_not_read_back = report.files_not_read_back.max(ended.files_not_read_back);
         }
+        unkept_attributes(report, ended.unkept_attributes);
         ended.failure
     }
 
@@ -202,6 +205,19 @@ impl Copying<'_> {
         if self.report.failures.len() < limits::FAILURES_TOLD {
             self.report.failures.push(ItemFailure { path: path.to_vec(), failure: failure.clone() });
         }
+    }
+}
+
+/// The sender tells of what it could not say to a receiver of a version before, the receiver of what it could not keep: one of them tells
+/// of a session, and an end may be of any version.
+fn unkept_attributes(report: &mut Report, told: Option<UnkeptAttributes>) {
+    let Some(told) = told else { return };
+    match &mut report.unkept_attributes {
+        Some(so_far) => {
+            add(&mut so_far.count, told.count);
+            so_far.kinds.extend(told.kinds);
+        }
+        None => report.unkept_attributes = Some(told),
     }
 }
 

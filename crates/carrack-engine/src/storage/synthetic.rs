@@ -20,7 +20,7 @@ pub enum Synthetic {
 
 /// An item that is no file: it has no times, and permissions that a new file usually has.
 pub(super) fn made_up(walk: &Walk<'_>) -> ScannedItem {
-    ScannedItem { attributes: Attributes { mode: 0o644, mtime: None }, ..walk.item(b"", ItemKind::File) }
+    ScannedItem { attributes: Attributes { mode: 0o644, ..Attributes::default() }, ..walk.item(b"", ItemKind::File) }
 }
 
 impl Source for Synthetic {

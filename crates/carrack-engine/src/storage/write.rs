@@ -12,10 +12,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use carrack_core::attributes::{Attributes, Time};
+use carrack_core::attributes::{Attributes, OtherAttributes, Time};
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{ErrorCode, Failure, Side};
-use carrack_core::report::{ItemKind, Unkept};
+use carrack_core::report::{ItemKind, Unkept, UnkeptAttributes};
 use carrack_core::request::Digests;
 use carrack_core::transfer::Fingerprint;
 use carrack_core::tuning::SLICE_BYTES;
@@ -66,6 +66,8 @@ pub struct EarlierItem<'a> {
     pub mode: Option<u32>,
     /// The modification time that it is to have, if any.
     pub mtime: Option<Time>,
+    /// Attributes of further kinds that it is to have.
+    pub others: &'a OtherAttributes,
     /// Bytes of a block, of a file that travels in blocks: its digest is made of theirs.
     pub block_bytes: Option<u32>,
 }
@@ -77,6 +79,17 @@ pub struct NewDirectory {
     pub path: Vec<u8>,
     /// What it is to have.
     pub attributes: Attributes,
+}
+
+/// What was not kept in one session so far of what items were to have.
+#[derive(Clone, Debug, Default)]
+pub struct UnkeptSoFar {
+    /// Permissions.
+    pub permissions: Option<Unkept<u32>>,
+    /// Modification times.
+    pub times: Option<Unkept<Time>>,
+    /// Attributes of further kinds.
+    pub attributes: Option<UnkeptAttributes>,
 }
 
 /// What opening a place for a file came to.
@@ -213,9 +226,10 @@ pub trait Destination: Send + Sync {
     /// hangs may return when the next session has long given a newer file that name.
     fn close_in(&self, _patience: Duration) {}
 
-    /// What was not kept so far of what was to be set: permissions, and times.
-    fn unkept(&self) -> (Option<Unkept<u32>>, Option<Unkept<Time>>) {
-        (None, None)
+    /// What was not kept so far of what was to be set. Attributes of a kind that the store does not know are not kept:
+    /// they fail nothing.
+    fn unkept(&self) -> UnkeptSoFar {
+        UnkeptSoFar::default()
     }
 
     /// Files that have got their names, or kept them, where nothing can be read back past a cache.

@@ -14,13 +14,14 @@ use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use carrack_core::attributes::Attributes;
+use carrack_core::attributes::{Attributes, OtherAttributes};
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, Side};
 use carrack_core::request::Verify;
 use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_core::wire::ProtocolError;
+use carrack_core::wire::attributes;
 use carrack_core::wire::control::{Ended, Tell, TransferOptions};
 use carrack_core::wire::expected::Expected;
 use carrack_core::wire::frame::{
@@ -86,6 +87,8 @@ pub struct ReceiveRun {
 struct Staged {
     entries: Vec<(u32, Box<dyn Entry>)>,
     exceptions: Vec<(u32, ItemResult)>,
+    /// Of the blocks of attributes that have come with the entries.
+    attribute_bytes: u64,
 }
 
 enum Commit {
@@ -436,7 +439,7 @@ impl ReceiveRun {
     /// The last word to the command.
     fn tell_ended(&self, outcome: Result<(), Failure>) {
         let blocks_rotten = lock(&self.machine).blocks_rotten();
-        let (permissions, times) = self.destination.unkept();
+        let unkept = self.destination.unkept();
         let in_memory = if self.options.verify == Verify::Disk { self.destination.files_in_memory() } else { 0 };
         (self.voice.command)(Tell::Ended(Box::new(Ended {
             blocks_rotten,
@@ -445,8 +448,9 @@ impl ReceiveRun {
             files_not_read_back: in_memory,
             streams_altered: self.streams_altered.load(Ordering::Relaxed),
             failure: outcome.err(),
-            unkept_permissions: permissions,
-            unkept_times: times,
+            unkept_permissions: unkept.permissions,
+            unkept_times: unkept.times,
+            unkept_attributes: unkept.attributes,
             ..Ended::default()
         })));
     }
@@ -486,7 +490,7 @@ impl ReceiveRun {
                 self.tell(|machine| machine.handle_published(item, result));
             }
             Commit::Bundle(bundle) => {
-                let Staged { entries, mut exceptions } = lock(&self.staged).remove(&bundle).unwrap_or_default();
+                let Staged { entries, mut exceptions, .. } = lock(&self.staged).remove(&bundle).unwrap_or_default();
                 for (index, entry) in entries {
                     // What is not synced cannot be read back from storage, nor published.
                     let checked = synced.clone().and_then(|()| entry.verify());
@@ -699,28 +703,30 @@ impl StreamWork<'_> {
         let mut header = [0; ENTRY_HEADER_BYTES];
         self.input.peek(&mut header)?;
         let entry = EntryHeader::decode(&header)?;
+        *bytes += if entry.kind == EntryKind::File { entry.size.into() } else { 0 };
+        staged.attribute_bytes += u64::from(entry.attribute_bytes);
+        if *bytes + staged.attribute_bytes > limits::BUNDLE_BYTES {
+            let message = "the sender sent a bundle of more bytes than the protocol allows";
+            return Err(ProtocolError::violation(message).into());
+        }
         let target_bytes = if entry.kind == EntryKind::Symlink { entry.size as usize } else { 0 };
         let fingerprint_bytes = if entry.fingerprinted { FINGERPRINT_BYTES } else { 0 };
-        let mut named = vec![0; fingerprint_bytes + usize::from(entry.path_bytes) + target_bytes];
+        let (attribute_bytes, path_bytes) = (usize::from(entry.attribute_bytes), usize::from(entry.path_bytes));
+        let mut named = vec![0; fingerprint_bytes + attribute_bytes + path_bytes + target_bytes];
         self.input.meta_after(&header, &mut named)?;
         let (fingerprint, named) = named.split_at(fingerprint_bytes);
-        let (path, target) = named.split_at(usize::from(entry.path_bytes));
+        let (block, named) = named.split_at(attribute_bytes);
+        let (path, target) = named.split_at(path_bytes);
         frame::check_entry_path(path)?;
         self.run.expected.check(path)?;
-        let attributes = Attributes::new(entry.mode, entry.mtime);
+        let others = if block.is_empty() { OtherAttributes::default() } else { attributes::decode(block)? };
+        let attributes = Attributes { mode: entry.mode, mtime: Some(entry.mtime), others };
         let fingerprint = fingerprint.try_into().ok();
         let digests = FileDigests::default();
         let small = SmallFile { path, attributes, fingerprint, digests, read_back: false };
         let (destination, writing) = (&self.run.destination, &self.run.writing);
         let written = match entry.kind {
             EntryKind::File => {
-                *bytes += u64::from(entry.size);
-                if *bytes > limits::BUNDLE_BYTES {
-                    return Err(ProtocolError::violation(
-                        "the sender sent a bundle of more bytes than the protocol allows",
-                    )
-                    .into());
-                }
                 return self.small_file(index, entry.size, small, keep, staged);
             }
             EntryKind::Directory => {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use carrack_core::attributes::OtherAttributes;
 use carrack_core::digest::{BlockDigest, FileTree, block_count, block_length};
 use carrack_core::limits;
 use carrack_core::pace::RateLimit;
@@ -18,6 +19,7 @@ use carrack_core::transfer::sender::{
     BlockJob, Bundle, Job, Next, Sender, SenderAction, SenderConfig, SenderTotals, SentItem, changed_unseen,
 };
 use carrack_core::tuning::{SLICE_BYTES, Tuning};
+use carrack_core::wire::attributes;
 use carrack_core::wire::control::{Ended, StreamLost, Tell, TransferOptions};
 use carrack_core::wire::failure_bytes;
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
@@ -572,10 +574,13 @@ impl SendRun {
     }
 
     fn entry(&self, kind: EntryKind, item: &ScannedItem, target: &[u8], size: usize) -> EntryHeader {
-        let lasts = kind != EntryKind::Directory && self.options.version.has_fingerprints();
+        // Of a directory they come at the end.
+        let (version, is_directory) = (self.options.version, kind == EntryKind::Directory);
+        let others = Some(&item.attributes.others).filter(|_| !is_directory && version.has_attributes());
         EntryHeader {
             kind,
-            fingerprinted: lasts && item.fingerprint.is_some(),
+            fingerprinted: !is_directory && version.has_fingerprints() && item.fingerprint.is_some(),
+            attribute_bytes: others.map_or(0, |others| others.encoded_bytes() as u16),
             path_bytes: target.len() as u16,
             mode: item.attributes.mode,
             size: size as u32,
@@ -816,7 +821,8 @@ impl StreamWork<'_> {
         hasher.update(&self.content);
         let digest = hasher.finish(true);
         let header = self.run.entry(EntryKind::File, &described, target, self.content.len());
-        self.out.meta(&[&header.encode(), fingerprint_of(&header, &described), target])?;
+        let attributes = attributes_of(&header, &described);
+        self.out.meta(&[&header.encode(), fingerprint_of(&header, &described), &attributes, target])?;
         self.out.payload(&self.content)?;
         self.out.meta(&[&Trailer { whole: read.is_ok(), digest }.encode()])?;
         Ok(SentItem { size: self.content.len() as u64, digest, failure: read.err() })
@@ -829,11 +835,14 @@ impl StreamWork<'_> {
             Ok((leads_to, fingerprint)) => {
                 let described = ScannedItem { fingerprint, ..item.clone() };
                 let header = self.run.entry(EntryKind::Symlink, &described, target, leads_to.len());
-                self.out.meta(&[&header.encode(), fingerprint_of(&header, &described), target, &leads_to])?;
+                let attributes = attributes_of(&header, &described);
+                let fingerprint = fingerprint_of(&header, &described);
+                self.out.meta(&[&header.encode(), fingerprint, &attributes, target, &leads_to])?;
                 Ok(SentItem { size: 0, digest: BlockDigest::default(), failure: None })
             }
             Err(why) => {
-                let described = ScannedItem { fingerprint: None, ..item.clone() };
+                let mut described = ScannedItem { fingerprint: None, ..item.clone() };
+                described.attributes.others = OtherAttributes::default();
                 self.out.meta(&[&self.run.entry(EntryKind::File, &described, target, 0).encode(), target])?;
                 self.out.meta(&[&Trailer { whole: false, digest: BlockDigest::default() }.encode()])?;
                 Ok(SentItem { size: 0, digest: BlockDigest::default(), failure: Some(why) })
@@ -845,6 +854,11 @@ impl StreamWork<'_> {
 /// Bytes of what a message says of why an item failed.
 fn words_of(outcome: &Outcome) -> usize {
     if let Outcome::Failed(why) = outcome { failure_bytes(why) } else { 0 }
+}
+
+/// The block of attributes that precedes the path of an entry, if its header says so.
+fn attributes_of(header: &EntryHeader, item: &ScannedItem) -> Vec<u8> {
+    if header.attribute_bytes == 0 { Vec::new() } else { attributes::encode(&item.attributes.others) }
 }
 
 /// What precedes the path of an entry, if its header says so.

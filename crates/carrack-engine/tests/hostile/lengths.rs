@@ -56,7 +56,16 @@ fn of_entries_and_trailers() {
     let sandbox = Sandbox::new();
     let bundle = Header::Bundle { bundle: 1, entries: 1 }.encode();
     let entry = |kind| {
-        EntryHeader { kind, fingerprinted: false, path_bytes: 1, mode: 0, size: 0, mtime: Time::default() }.encode()
+        EntryHeader {
+            kind,
+            fingerprinted: false,
+            attribute_bytes: 0,
+            path_bytes: 1,
+            mode: 0,
+            size: 0,
+            mtime: Time::default(),
+        }
+        .encode()
     };
     for kind in [EntryKind::File, EntryKind::Directory, EntryKind::Symlink] {
         for (field, what) in [
@@ -105,8 +114,15 @@ fn of_a_path_that_does_not_come() {
     let mut stream = session.stream(0);
     stream.meta(&[&Header::Bundle { bundle: 1, entries: 1 }.encode()]).unwrap();
     let (kind, path_bytes) = (EntryKind::Symlink, u16::MAX);
-    let entry =
-        EntryHeader { kind, fingerprinted: false, path_bytes, mode: u32::MAX, size: 4096, mtime: Time::new(-1, 0) };
+    let entry = EntryHeader {
+        kind,
+        fingerprinted: false,
+        attribute_bytes: 0,
+        path_bytes,
+        mode: u32::MAX,
+        size: 4096,
+        mtime: Time::new(-1, 0),
+    };
     stream.meta(&[&entry.encode()]).unwrap();
     stream.flush().unwrap();
     stream.socket().abort();

@@ -46,7 +46,7 @@ fn unknown_types() {
 
 fn question(index: u32, path: &[u8]) -> QueryItem {
     let (kind, size, mtime, fingerprint) = (ItemKind::File, 5, Time::new(1, 0), Some([1; 16]));
-    QueryItem { index, path: path.to_vec(), kind, size, mtime, fingerprint }
+    QueryItem { index, path: path.to_vec(), kind, size, mtime, others: Default::default(), fingerprint }
 }
 
 /// Of an earlier attempt a sender may speak only where both sides know of such things; and of its answers only a receiver.
@@ -169,7 +169,15 @@ fn wrong_digests_get_no_name() {
     assert_eq!(session.heard(), PeerMessage::Done { item: 1, result: ItemResult::Mismatch });
     stream.meta(&[&Header::Bundle { bundle: 2, entries: 1 }.encode()]).unwrap();
     let (kind, path_bytes) = (EntryKind::File, 1);
-    let entry = EntryHeader { kind, fingerprinted: false, path_bytes, mode: 0o600, size: 5, mtime: Time::default() };
+    let entry = EntryHeader {
+        kind,
+        fingerprinted: false,
+        attribute_bytes: 0,
+        path_bytes,
+        mode: 0o600,
+        size: 5,
+        mtime: Time::default(),
+    };
     stream.meta(&[&entry.encode(), b"s"]).unwrap();
     stream.payload(b"bytes").unwrap();
     stream.meta(&[&crate::wire::trailer_of(b"other").encode()]).unwrap();

@@ -258,7 +258,7 @@ fn hostile_names() {
 /// Whether an earlier attempt has brought it.
 fn question(path: &[u8]) -> PeerMessage {
     let (kind, size, mtime, fingerprint) = (ItemKind::File, 5, Time::new(1, 0), Some([1; 16]));
-    let item = QueryItem { index: 0, path: path.to_vec(), kind, size, mtime, fingerprint };
+    let item = QueryItem { index: 0, path: path.to_vec(), kind, size, mtime, others: Default::default(), fingerprint };
     PeerMessage::Query { bundle: 1, items: vec![item] }
 }
 

@@ -17,7 +17,7 @@ fn header(kind: EntryKind, path: &[u8], size: usize, mtime: Time) -> EntryHeader
     let path_bytes = u16::try_from(path.len()).unwrap();
     // All the bits that give rights, too.
     let fingerprinted = false;
-    EntryHeader { kind, fingerprinted, path_bytes, mode: 0o7777, size: size as u32, mtime }
+    EntryHeader { kind, fingerprinted, attribute_bytes: 0, path_bytes, mode: 0o7777, size: size as u32, mtime }
 }
 
 pub fn trailer_of(content: &[u8]) -> Trailer {

@@ -1,15 +1,16 @@
 //! Golden files of what cannot be had from the program at will: every event and report as text and as JSON, and the table of error codes.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
-use carrack_core::attributes::Time;
+use carrack_core::attributes::{AttributeKind, Time};
 use carrack_core::failure::Retryable;
 use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::{Change, Reason};
 use carrack_core::report::{
     ErrorCode, Event, Failure, Faults, FileDigests, ItemFailure, ItemKind, ItemReport, LinkReport, Outcome,
-    ProgramSent, Progress, Report, Side, Unkept,
+    ProgramSent, Progress, Report, Side, Unkept, UnkeptAttributes,
 };
 use carrack_core::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};
 use carrack_core::words::Word;
@@ -92,6 +93,8 @@ fn reports() -> Vec<(&'static str, Report)> {
         ..Report::default()
     };
     let unkept_times = Unkept { count: 1, path: Vec::new(), wanted: Time::new(1, 2), kept: Time::new(1, 0) };
+    let kinds = BTreeSet::from([AttributeKind(7), AttributeKind(300)]);
+    let unkept_attributes = UnkeptAttributes { count: 3, path: b"a".to_vec(), kinds };
     let everything = Report {
         symlinks: 1,
         directories: 3,
@@ -122,6 +125,7 @@ fn reports() -> Vec<(&'static str, Report)> {
         bytes_resumed: 1_000_000,
         unkept_permissions: Some(Unkept { count: 2, path: b"a".to_vec(), wanted: 0o640, kept: 0o755 }),
         unkept_times: Some(unkept_times),
+        unkept_attributes: Some(unkept_attributes),
         parts_reread: 1,
         bytes_reread: 1024,
         files_not_read_back: 3,

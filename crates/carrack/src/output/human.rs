@@ -6,7 +6,7 @@ use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::Change;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{
-    Event, Failure, ItemReport, LinkReport, Outcome, ProgramSent, Progress, Report, Side, Unkept,
+    Event, Failure, ItemReport, LinkReport, Outcome, ProgramSent, Progress, Report, Side, Unkept, UnkeptAttributes,
 };
 use carrack_core::request::{Durability, LinkKind, MainDigest, Verify};
 use data_encoding::HEXLOWER;
@@ -219,7 +219,7 @@ fn resumed(report: &Report) -> Option<String> {
     (files > 0 || bytes > 0).then(|| format!("resumed: {there} were there from an earlier attempt"))
 }
 
-/// What the destination did not keep of permissions and times, with the first of each.
+/// What the destination did not keep of permissions, times and other attributes, with the first of each.
 fn unkept(report: &Report) -> Option<String> {
     fn part<T>(kind: &str, unkept: &Unkept<T>, shown: impl Fn(&T) -> String) -> String {
         let path = if unkept.path.is_empty() { b"." } else { &unkept.path[..] };
@@ -230,8 +230,18 @@ fn unkept(report: &Report) -> Option<String> {
     let permissions = report.unkept_permissions.as_ref().map(|unkept| part("permissions", unkept, mode));
     let time = |time: &Time| format::rfc3339_nanos(time.seconds, time.nanos);
     let times = report.unkept_times.as_ref().map(|unkept| part("times", unkept, time));
-    let parts: Vec<String> = permissions.into_iter().chain(times).collect();
+    let attributes = report.unkept_attributes.as_ref().map(unkept_attributes);
+    let parts: Vec<String> = permissions.into_iter().chain(times).chain(attributes).collect();
     (!parts.is_empty()).then(|| format!("not kept by the destination: {}", parts.join(", ")))
+}
+
+/// Attributes beside permissions and times. Only a newer program has names for kinds that this one does not know.
+fn unkept_attributes(unkept: &UnkeptAttributes) -> String {
+    let path = if unkept.path.is_empty() { b"." } else { &unkept.path[..] };
+    let (items, path) = (counted(unkept.count, "item", "items"), display_bytes(path));
+    let kinds: Vec<String> = unkept.kinds.iter().map(ToString::to_string).collect();
+    let word = if kinds.len() == 1 { "kind" } else { "kinds" };
+    format!("attributes of {items} (first {path}: {word} {})", kinds.join(" "))
 }
 
 fn reread(report: &Report) -> Option<String> {

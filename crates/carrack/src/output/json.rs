@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use carrack_core::pace::streams::Change;
 use carrack_core::report::{
     Event, Failure, FileDigests, ItemReport, LinkReport, Outcome, ProgramSent, Progress, Report, Unkept,
+    UnkeptAttributes,
 };
 use carrack_core::request::{Durability, Encrypt, MainDigest, Verify};
 use data_encoding::{BASE64, HEXLOWER};
@@ -126,6 +127,7 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
             "times": report.unkept_times.as_ref().map(|unkept| {
                 self::unkept(unkept, |time| json!(format::rfc3339_nanos(time.seconds, time.nanos)))
             }),
+            "attributes": report.unkept_attributes.as_ref().map(unkept_attributes),
         },
         "parts_reread": report.parts_reread,
         "bytes_reread": report.bytes_reread,
@@ -141,6 +143,12 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
 fn unkept<T>(unkept: &Unkept<T>, shown: impl Fn(&T) -> Value) -> Value {
     let fields = json!({ "count": unkept.count, "wanted": shown(&unkept.wanted), "kept": shown(&unkept.kept) });
     with_path(fields, &unkept.path)
+}
+
+/// How many items had attributes that were not kept, the first of them, and the numbers of the kinds.
+fn unkept_attributes(unkept: &UnkeptAttributes) -> Value {
+    let kinds: Vec<u16> = unkept.kinds.iter().map(|kind| kind.0).collect();
+    with_path(json!({ "count": unkept.count, "kinds": kinds }), &unkept.path)
 }
 
 /// A failure's fields: its text, what to try, and the parts that the text is made of, as far as they are known.

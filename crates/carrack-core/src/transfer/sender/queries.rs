@@ -25,7 +25,9 @@ impl Sender {
             let mut named = Vec::new();
             for (index, item) in (0..).zip(&items) {
                 let question = self.question(index, item);
-                let bytes = question.as_ref().map_or(0, |question| question.path.len() + Self::QUERY_ITEM_BYTES);
+                let bytes = question.as_ref().map_or(0, |question| {
+                    question.path.len() + question.others.encoded_bytes() + Self::QUERY_ITEM_BYTES
+                });
                 if let (Some(question), Some(left)) = (question, room.checked_sub(bytes)) {
                     room = left;
                     named.push(question);
@@ -50,7 +52,8 @@ impl Sender {
             ItemKind::Directory | ItemKind::Special => return None,
         };
         let (mtime, fingerprint) = (item.attributes.mtime?, Some(self.fingerprint(item)?));
-        Some(QueryItem { index, path: self.target(item), kind: item.kind, size, mtime, fingerprint })
+        let others = self.told(&item.attributes).others;
+        Some(QueryItem { index, path: self.target(item), kind: item.kind, size, mtime, others, fingerprint })
     }
 
     /// What an item is known by. With `--verify source` none is believed: what its times do not tell is to be found.

@@ -4,7 +4,7 @@ use blake3::hazmat::{self, Mode};
 
 use super::plan::{Mutant, Plan, Rng, mix};
 use super::store::ZEROS;
-use crate::attributes::{Attributes, Time};
+use crate::attributes::{Attribute, AttributeKind, Attributes, OtherAttributes, Time};
 use crate::digest::{BlockDigest, XXH128_BYTES, block_count, block_length};
 use crate::report::ItemKind;
 use crate::transfer::{Fingerprint, ScannedItem};
@@ -159,7 +159,7 @@ impl Source {
             path,
             kind,
             size: size_told,
-            attributes: Attributes::new(0o644, Time::new(1, 2)),
+            attributes: Attributes { others: others_of(self.items.len()), ..Attributes::new(0o644, Time::new(1, 2)) },
             sparse: false,
             changed,
             file: None,
@@ -367,6 +367,13 @@ impl Source {
     pub fn content(&self, item: usize) -> u64 {
         content_at(item, self.items[item].version)
     }
+}
+
+/// Attributes beside permissions and time; a few items have some.
+fn others_of(item: usize) -> OtherAttributes {
+    let attribute = Attribute { kind: AttributeKind(item as u16 | 1), value: Box::from(&b"value"[..]) };
+    let some = if item % 5 == 3 { vec![attribute] } else { Vec::new() };
+    OtherAttributes::new(some).expect("one is in order")
 }
 
 fn content_at(item: usize, version: u64) -> u64 {

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use super::disk::Disk;
 use super::link::Stream;
 use super::plan::{Crash, Mutant, Plan, Rng};
-use super::source::{GRAIN, Source, Stat, digest_of};
+use super::source::{GRAIN, Source, SourceItem, Stat, digest_of};
 use super::store::{Found, Store};
 use super::verdict::Verdict;
+use crate::attributes::OtherAttributes;
 use crate::digest::{BlockDigest, FileDigests, FileTree, block_count, block_length};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::limits;
@@ -419,6 +420,7 @@ impl World {
                 }
                 let delay = self.plan.control_latency + self.rng.up_to(self.plan.control_latency);
                 self.to_receiver_at = self.to_receiver_at.max(self.clock + delay) + Duration::from_nanos(1);
+                self.check_attributes(&message);
                 let message = self.over_the_wire(message);
                 self.at(self.to_receiver_at, Event::ToReceiver(message));
             }
@@ -441,6 +443,22 @@ impl World {
                 let delay = self.disk_delay();
                 self.after(delay, Event::Rescanned(Box::new(scanned), attempt));
             }
+        }
+    }
+
+    /// A receiver is told of all attributes that its version has words for, and of no others.
+    fn check_attributes(&self, message: &PeerMessage) {
+        let has_words = self.plan.options.version.has_attributes();
+        let check = |path: &[u8], told: &OtherAttributes| {
+            let mut items = self.source.items.iter().filter(|item| item.scanned.path == path);
+            let is_it = |item: &SourceItem| item.scanned.attributes.others == *told;
+            assert!(if has_words { items.any(is_it) } else { told.is_empty() }, "{path:?} has other attributes");
+        };
+        match message {
+            PeerMessage::Offer(offer) => check(&offer.path, &offer.attributes.others),
+            PeerMessage::Directories(list) => list.iter().for_each(|one| check(&one.path, &one.attributes.others)),
+            PeerMessage::Query { items, .. } => items.iter().for_each(|item| check(&item.path, &item.others)),
+            _ => {}
         }
     }
 

@@ -601,6 +601,23 @@ pub struct Ended {
     /// With `--verify disk`, files that lie where nothing can be read back past the cache (version 4, told by the receiver).
     #[prost(uint64, tag = "32")]
     pub files_not_read_back: u64,
+    /// Attributes of further kinds that were not kept: told by the receiver, and by the sender where the receiver is of a version before (4).
+    #[prost(message, optional, boxed, tag = "33")]
+    pub unkept_attributes: Option<Box<RawUnkeptAttributes>>,
+}
+
+/// See [`crate::report::UnkeptAttributes`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct RawUnkeptAttributes {
+    /// Items.
+    #[prost(uint64, tag = "1")]
+    pub count: u64,
+    /// The first of them.
+    #[prost(bytes = "vec", tag = "2")]
+    pub path: Vec<u8>,
+    /// Numbers of the kinds.
+    #[prost(uint32, repeated, tag = "3")]
+    pub kinds: Vec<u32>,
 }
 
 /// See [`crate::report::Unkept`]; permission bits stand in the place of seconds.

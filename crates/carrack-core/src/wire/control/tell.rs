@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use super::raw;
-use crate::attributes::Time;
+use crate::attributes::{AttributeKind, Time};
 use crate::failure::{ErrorCode, Failure, Side};
+use crate::limits;
 use crate::pace::limit::StageTimes;
 use crate::path::check_relative;
-use crate::report::{ItemKind, ItemReport, Outcome, Progress, Unkept};
+use crate::report::{ItemKind, ItemReport, Outcome, Progress, Unkept, UnkeptAttributes};
 use crate::wire::{ProtocolError, Version, peer_text};
 
 /// The longest name of a cipher suite.
@@ -200,6 +201,9 @@ pub struct Ended {
     pub unkept_permissions: Option<Unkept<u32>>,
     /// Modification times that the destination did not keep. Told by the receiver, from version 4 on.
     pub unkept_times: Option<Unkept<Time>>,
+    /// Attributes of further kinds that were not kept (4): told by the receiver, and by the sender where the receiver is of a version
+    /// before.
+    pub unkept_attributes: Option<UnkeptAttributes>,
     /// Markers and part files of Carrack's own that the scan has left out. From version 4 on.
     pub leftovers: u64,
     /// Part files of an earlier attempt that were read again before they were believed. Told by the receiver, from version 4 on.
@@ -456,7 +460,7 @@ alike!(Progress { files_done, bytes_done, files_found, bytes_found, scan_complet
 alike!(Ended {
     files, symlinks, directories, bytes, kept, failed, vanished, specials, mismatches, resent, stragglers, streams_lost, durable,
     resumed_files, resumed_bytes, streams_altered, blocks_rotten, items_again, leftovers, parts_reread, bytes_reread,
-    files_not_read_back; failure, unkept_permissions, unkept_times
+    files_not_read_back; failure, unkept_permissions, unkept_times, unkept_attributes
 });
 
 impl From<Unkept<Time>> for raw::RawUnkept {
@@ -470,6 +474,21 @@ impl From<Unkept<Time>> for raw::RawUnkept {
             kept: kept.seconds,
             kept_nanos: kept.nanos,
         }
+    }
+}
+
+impl From<UnkeptAttributes> for Box<raw::RawUnkeptAttributes> {
+    fn from(unkept: UnkeptAttributes) -> Self {
+        let kinds = unkept.kinds.into_iter().map(|kind| kind.0.into()).collect();
+        Self::new(raw::RawUnkeptAttributes { count: unkept.count, path: unkept.path, kinds })
+    }
+}
+
+impl From<Box<raw::RawUnkeptAttributes>> for UnkeptAttributes {
+    fn from(raw: Box<raw::RawUnkeptAttributes>) -> Self {
+        // Another host may say anything: what is no number of a kind is none.
+        let kinds = raw.kinds.into_iter().filter_map(|kind| u16::try_from(kind).ok().map(AttributeKind));
+        Self { count: raw.count, path: shown(raw.path), kinds: kinds.take(limits::ATTRIBUTES).collect() }
     }
 }
 

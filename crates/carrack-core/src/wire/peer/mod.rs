@@ -9,12 +9,12 @@ mod resume;
 
 pub use resume::QueryItem;
 
-use crate::attributes::{Attributes, Time};
+use crate::attributes::{Attributes, OtherAttributes, Time};
 use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::fingerprint::Fingerprint;
 use crate::wire::codec::decode;
-use crate::wire::{ProtocolError, fields};
+use crate::wire::{ProtocolError, attributes, fields};
 use crate::{limits, path};
 
 /// One message between sender and receiver.
@@ -218,6 +218,7 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
             sparse: offer.sparse,
             changed_seconds: offer.fingerprint.map(|fingerprint| resume::changed_for_older(&fingerprint)),
             fingerprint: offer.fingerprint.map(|fingerprint| fingerprint.to_vec()),
+            attributes: others_to_raw(&offer.attributes.others),
         }),
         PeerMessage::Answer { item, answer } => Body::Answer(raw::ItemResult {
             item,
@@ -388,16 +389,27 @@ fn offer_from_raw(offer: raw::Offer) -> Result<Offer, ProtocolError> {
         attributes: Attributes {
             mode: offer.mode & 0o7777,
             mtime: offer.mtime_seconds.map(|seconds| Time::new(seconds, offer.mtime_nanos)),
+            others: others_from_raw(offer.attributes)?,
         },
         sparse: offer.sparse,
         fingerprint: resume::fingerprint(offer.fingerprint)?,
     })
 }
 
+/// Attributes as a block, where there are some.
+fn others_to_raw(others: &OtherAttributes) -> Option<Vec<u8>> {
+    if others.is_empty() { None } else { Some(attributes::encode(others)) }
+}
+
+fn others_from_raw(block: Option<Vec<u8>>) -> Result<OtherAttributes, ProtocolError> {
+    block.map_or_else(|| Ok(OtherAttributes::default()), |block| attributes::decode(&block))
+}
+
 fn directory_to_raw(directory: DirectoryAttributes) -> raw::Directory {
-    let DirectoryAttributes { path, attributes: Attributes { mode, mtime } } = directory;
+    let DirectoryAttributes { path, attributes: Attributes { mode, mtime, others } } = directory;
     let mtime = mtime.unwrap_or_default();
-    raw::Directory { path, mode, mtime_seconds: mtime.seconds, mtime_nanos: mtime.nanos }
+    let attributes = others_to_raw(&others);
+    raw::Directory { path, mode, mtime_seconds: mtime.seconds, mtime_nanos: mtime.nanos, attributes }
 }
 
 fn directory_from_raw(directory: raw::Directory) -> Result<DirectoryAttributes, ProtocolError> {
@@ -410,7 +422,8 @@ fn attributes_from_raw(directory: raw::Directory) -> Result<DirectoryAttributes,
     if !mtime.is_valid() {
         return Err(ProtocolError::violation("the peer sent a directory with an impossible time"));
     }
-    Ok(DirectoryAttributes { path: directory.path, attributes: Attributes::new(directory.mode & 0o7777, mtime) })
+    let (mode, others) = (directory.mode & 0o7777, others_from_raw(directory.attributes)?);
+    Ok(DirectoryAttributes { path: directory.path, attributes: Attributes { mode, mtime: Some(mtime), others } })
 }
 
 fn result_from_raw(result: raw::ItemResult) -> Result<(u32, ItemResult), ProtocolError> {
@@ -436,11 +449,20 @@ fn unexplained() -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attributes::{Attribute, AttributeKind};
     use crate::report::ItemKind;
     use crate::request::Digests;
 
+    fn others() -> OtherAttributes {
+        let of = |kind, value: &[u8]| Attribute { kind: AttributeKind(kind), value: value.into() };
+        OtherAttributes::new(vec![of(3, b"value"), of(u16::MAX, b"")]).unwrap()
+    }
+
     fn directory(path: &[u8], mode: u32, mtime: Time) -> DirectoryAttributes {
-        DirectoryAttributes { path: path.to_vec(), attributes: Attributes::new(mode, mtime) }
+        DirectoryAttributes {
+            path: path.to_vec(),
+            attributes: Attributes { others: others(), ..Attributes::new(mode, mtime) },
+        }
     }
 
     #[test]
@@ -453,7 +475,7 @@ mod tests {
                 item: 7,
                 path: b"a/\xff".to_vec(),
                 size: Some(0),
-                attributes: Attributes::new(0o640, Time::new(-5, 999_999_999)),
+                attributes: Attributes { others: others(), ..Attributes::new(0o640, Time::new(-5, 999_999_999)) },
                 sparse: true,
                 fingerprint: Some([7; 16]),
             }),
@@ -489,6 +511,7 @@ mod tests {
                     kind: ItemKind::Symlink,
                     size: 0,
                     mtime: Time::new(-1, 2),
+                    others: others(),
                     fingerprint: Some([1; 16]),
                 }],
             },

@@ -78,6 +78,9 @@ pub struct Offer {
     pub changed_seconds: Option<i64>,
     #[prost(bytes = "vec", optional, tag = "10")]
     pub fingerprint: Option<Vec<u8>>,
+    /// See [`crate::wire::attributes`] (version 4).
+    #[prost(bytes = "vec", optional, tag = "11")]
+    pub attributes: Option<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -150,6 +153,9 @@ pub struct Directory {
     pub mtime_seconds: i64,
     #[prost(uint32, tag = "4")]
     pub mtime_nanos: u32,
+    /// See [`crate::wire::attributes`] (version 4).
+    #[prost(bytes = "vec", optional, tag = "5")]
+    pub attributes: Option<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -234,6 +240,9 @@ pub struct RawQueryItem {
     pub changed_seconds: i64,
     #[prost(bytes = "vec", optional, tag = "9")]
     pub fingerprint: Option<Vec<u8>>,
+    /// See [`crate::wire::attributes`] (version 4).
+    #[prost(bytes = "vec", optional, tag = "10")]
+    pub attributes: Option<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

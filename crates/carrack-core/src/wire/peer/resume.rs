@@ -2,7 +2,8 @@
 //! and known. Part of [`super::PeerMessage`]: how they become bytes, and what is checked of them.
 
 use super::raw::{Confirm, Held, Known, KnownItem, Query, RawQueryItem};
-use crate::attributes::Time;
+use super::{others_from_raw, others_to_raw};
+use crate::attributes::{OtherAttributes, Time};
 use crate::digest::{BlockDigest, FileDigests};
 use crate::fingerprint::Fingerprint;
 use crate::report::ItemKind;
@@ -22,6 +23,8 @@ pub struct QueryItem {
     pub size: u64,
     /// Modification time.
     pub mtime: Time,
+    /// What it is to have beside permissions and time (version 4).
+    pub others: OtherAttributes,
     /// What the source is known by (version 4); an older sender gives none.
     pub fingerprint: Option<Fingerprint>,
 }
@@ -108,6 +111,7 @@ fn item_to_raw(item: QueryItem) -> RawQueryItem {
         mtime_nanos: item.mtime.nanos,
         changed_seconds: item.fingerprint.map_or(NEVER_OLD, |fingerprint| changed_for_older(&fingerprint)),
         fingerprint: item.fingerprint.map(|fingerprint| fingerprint.to_vec()),
+        attributes: others_to_raw(&item.others),
     }
 }
 
@@ -144,6 +148,7 @@ fn item_from_raw(item: RawQueryItem) -> Result<QueryItem, ProtocolError> {
         kind,
         size: item.size,
         mtime,
+        others: others_from_raw(item.attributes)?,
         fingerprint: fingerprint(item.fingerprint)?,
     })
 }

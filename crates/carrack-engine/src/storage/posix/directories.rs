@@ -19,7 +19,7 @@ use super::descriptors::{open_directories_max, patiently};
 use super::identity::Ground;
 use super::names::Shown;
 use super::times::system_time;
-use super::unkept::{MODE_MASK, Unkept, if_it_can};
+use super::unkept::{MODE_MASK, ToKeep, Unkept, if_it_can};
 use crate::error::{failure, io_failure};
 use crate::storage::write::NewDirectory;
 use crate::sync::lock;
@@ -381,7 +381,8 @@ impl Directories {
         let mtime = wanted.attributes.mtime;
         mtime.map_or(Ok(()), |mtime| if_it_can(found.dir.set_own_times(system_time(mtime)))).map_err(fail)?;
         let now = found.dir.stat_self().map_err(fail)?;
-        unkept.look(|| path.to_vec(), Some(wanted.attributes.mode), mtime, &now);
+        let others = &wanted.attributes.others;
+        unkept.look(|| path.to_vec(), &ToKeep { mode: Some(wanted.attributes.mode), mtime, others }, &now);
         lock(&self.opened_up).remove(path);
         if self.sync_names || found.file_system.syncs_alone() {
             found.dir.sync().map_err(fail)?;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use carrack_core::attributes::Time;
+use carrack_core::attributes::{OtherAttributes, Time};
 use carrack_core::digest::{BlockDigest, block_count, block_length};
 use carrack_core::path::join;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Reason, Side};
@@ -27,7 +27,7 @@ use super::marker::SharedJournal;
 use super::names::PartName;
 use super::past_cache::WriteBehind;
 use super::times::system_time;
-use super::unkept::{Unkept, if_it_can};
+use super::unkept::{ToKeep, Unkept, if_it_can};
 use super::watch::Watch;
 
 use crate::data::hasher::BlockHasher;
@@ -104,13 +104,15 @@ pub struct PartEntry {
 }
 
 /// What the source of an item is.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Source {
     pub kind: ItemKind,
     pub size: u64,
     pub mtime: Option<Time>,
     /// Permission bits, where they are to be set and are known.
     pub mode: Option<u32>,
+    /// Attributes of further kinds.
+    pub others: OtherAttributes,
     /// What a later session knows it by.
     pub fingerprint: Option<Fingerprint>,
 }
@@ -160,7 +162,8 @@ impl PartEntry {
             return named;
         }
         if let Some(stored) = &stored {
-            self.shared.unkept.look(|| self.path(), self.source.mode, self.source.mtime, stored);
+            let Source { mode, mtime, others, .. } = &self.source;
+            self.shared.unkept.look(|| self.path(), &ToKeep { mode: *mode, mtime: *mtime, others }, stored);
         }
         if let Some(directory) = self.shared.directories.find(&self.parent) {
             self.shared.count_in_memory(self.source.kind, &directory.file_system.ground);

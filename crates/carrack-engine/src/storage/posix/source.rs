@@ -166,10 +166,8 @@ impl Reader for OpenSource {
 
     /// Of what may have grown the time is that of the listing: whoever compares times later sees that there is more.
     fn attributes(&self, item: &ScannedItem) -> Attributes {
-        match self.prefix {
-            Some(_) => Attributes { mode: self.stat.mode, ..item.attributes.clone() },
-            None => Attributes::new(self.stat.mode, time_of(self.stat.mtime)),
-        }
+        let mtime = if self.prefix.is_some() { item.attributes.mtime } else { Some(time_of(self.stat.mtime)) };
+        Attributes { mode: self.stat.mode, mtime, others: item.attributes.others.clone() }
     }
 
     fn fingerprint(&self) -> Option<Fingerprint> {

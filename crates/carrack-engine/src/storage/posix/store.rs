@@ -7,10 +7,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use carrack_core::attributes::Time;
+use carrack_core::attributes::Attributes;
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{Failure, Side};
-use carrack_core::report::{ItemKind, Unkept};
+use carrack_core::report::ItemKind;
 use carrack_core::request::{Digests, Durability};
 use carrack_sys::bulk::Pipe;
 use carrack_sys::dir::Kind;
@@ -20,12 +20,14 @@ use super::place::Place;
 use super::settle::SourceClocks;
 use super::source::PosixSource;
 use super::tree::{GrowingFile, OpenedPart, Tree};
+use super::unkept::ToKeep;
 use crate::error::system_failure;
 use crate::storage::properties::{Case, Properties, WriteOptions, Writes};
 use crate::storage::read::Source;
 use crate::storage::store::{Facts, Store, Wanted};
 use crate::storage::write::{
     Begun, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, SmallFile, Stored,
+    UnkeptSoFar,
 };
 
 /// Files of the file systems of this host.
@@ -123,8 +125,9 @@ impl Destination for Tree {
             OpenedPart::Resumed { part, held, doubtful } => Opening::Resumed { part: Arc::new(part), held, doubtful },
             OpenedPart::Present(standing) if standing.needs_reading(options.verify) => Opening::MayBePresent,
             OpenedPart::Present(standing) => {
-                let (mode, mtime) = (Some(file.attributes.mode), file.attributes.mtime);
-                Opening::Present(self.believe(file.path, &standing, mode, mtime))
+                let Attributes { mode, mtime, others } = &file.attributes;
+                let wanted = ToKeep { mode: Some(*mode), mtime: *mtime, others };
+                Opening::Present(self.believe(file.path, &standing, &wanted))
             }
         })
     }
@@ -170,7 +173,7 @@ impl Destination for Tree {
         Tree::close_in(self, patience);
     }
 
-    fn unkept(&self) -> (Option<Unkept<u32>>, Option<Unkept<Time>>) {
+    fn unkept(&self) -> UnkeptSoFar {
         Tree::unkept(self)
     }
 

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use carrack_core::attributes::Time;
 use carrack_core::digest::{BlockDigest, block_count, block_length};
 use carrack_core::path::split_name;
-use carrack_core::report::{self, ErrorCode, Failure, FileDigests, ItemKind, Side};
+use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
 use carrack_core::request::{Digests, Durability, Existing};
 use carrack_core::transfer::marker::{self, Left};
 use carrack_core::tuning::Tuning;
@@ -38,7 +38,7 @@ use super::unkept::{MODE_MASK, Unkept};
 use super::watch::Watch;
 use crate::error::{failure, io_failure};
 use crate::storage::properties::{MarkerRequest, WriteOptions};
-use crate::storage::write::{NewDirectory, NewFile, SmallFile};
+use crate::storage::write::{NewDirectory, NewFile, SmallFile, UnkeptSoFar};
 use crate::sync::lock;
 pub use known::Standing;
 
@@ -309,6 +309,7 @@ impl Tree {
             size,
             mtime: offer.attributes.mtime,
             mode: Some(offer.attributes.mode & MODE_MASK),
+            others: offer.attributes.others.clone(),
             fingerprint: offer.fingerprint,
         };
         let mut made = PartFile {
@@ -398,6 +399,7 @@ impl Tree {
             size,
             mtime: offer.attributes.mtime,
             mode: Some(offer.attributes.mode & MODE_MASK),
+            others: offer.attributes.others.clone(),
             fingerprint: offer.fingerprint,
         };
         let name = PartName::taken_up(part.part_name.clone());
@@ -454,8 +456,8 @@ impl Tree {
             PartNames::make(&directory.dir, &part, make).map(|file| (file, directory.file_system.device))
         })?;
         let mode = Some(small.attributes.mode & MODE_MASK);
-        let source =
-            Source { kind: ItemKind::File, size, mtime: small.attributes.mtime, mode, fingerprint: small.fingerprint };
+        let (mtime, others) = (small.attributes.mtime, small.attributes.others.clone());
+        let source = Source { kind: ItemKind::File, size, mtime, mode, others, fingerprint: small.fingerprint };
         let made = Some((part_file, self.entry(small.path, part, source, existing)));
         drop(entered);
         Ok(Some(GrowingFile { made, device, path, end: 0, failed: None }))
@@ -482,8 +484,8 @@ impl Tree {
             let _ = small.attributes.mtime.map(|mtime| directory.dir.set_times(&part.name, system_time(mtime)));
             directory.dir.stat_at(&part.name)
         })?;
-        let (mtime, mode) = (small.attributes.mtime, None);
-        let source = Source { kind: ItemKind::Symlink, size: 0, mtime, mode, fingerprint: small.fingerprint };
+        let (mtime, mode, others) = (small.attributes.mtime, None, small.attributes.others.clone());
+        let source = Source { kind: ItemKind::Symlink, size: 0, mtime, mode, others, fingerprint: small.fingerprint };
         let entry = self.entry(small.path, part, source, existing);
         entry.look(stat);
         Ok(Some(entry))
@@ -564,7 +566,7 @@ impl Tree {
     }
 
     /// What file systems have not kept so far: permissions, and times.
-    pub fn unkept(&self) -> (Option<report::Unkept<u32>>, Option<report::Unkept<Time>>) {
+    pub fn unkept(&self) -> UnkeptSoFar {
         self.shared.unkept.so_far()
     }
 

@@ -4,21 +4,33 @@
 use std::io;
 use std::sync::Mutex;
 
-use carrack_core::attributes::Time;
-use carrack_core::report;
+use carrack_core::attributes::{OtherAttributes, Time};
+use carrack_core::report::{self, UnkeptAttributes};
 use carrack_sys::dir::Stat;
 
 use super::times::time_of;
+use crate::storage::write::UnkeptSoFar;
 use crate::sync::lock;
 
 /// Set-user-id, set-group-id and sticky bits are not a peer's to give, nor to take.
 pub const MODE_MASK: u32 = 0o777;
+
+/// What an item is to have.
+pub struct ToKeep<'a> {
+    /// Permission bits, where they are known and there are any.
+    pub mode: Option<u32>,
+    /// Modification time, where there is one.
+    pub mtime: Option<Time>,
+    /// Attributes of further kinds.
+    pub others: &'a OtherAttributes,
+}
 
 /// What was not kept in one session, and an example of each kind.
 #[derive(Default)]
 pub struct Unkept {
     permissions: Mutex<Option<report::Unkept<u32>>>,
     times: Mutex<Option<report::Unkept<Time>>>,
+    attributes: Mutex<Option<UnkeptAttributes>>,
 }
 
 fn note<T>(so_far: &Mutex<Option<report::Unkept<T>>>, path: Vec<u8>, wanted: T, kept: T) {
@@ -26,8 +38,9 @@ fn note<T>(so_far: &Mutex<Option<report::Unkept<T>>>, path: Vec<u8>, wanted: T, 
 }
 
 impl Unkept {
-    /// Compares what was set with what is there.
-    pub fn look(&self, path: impl Fn() -> Vec<u8>, mode: Option<u32>, mtime: Option<Time>, found: &Stat) {
+    /// Compares what was set with what is there. Attributes of further kinds are never set.
+    pub fn look(&self, path: impl Fn() -> Vec<u8>, wanted: &ToKeep<'_>, found: &Stat) {
+        let ToKeep { mode, mtime, others } = *wanted;
         let kept = time_of(found.mtime);
         if let Some(mode) = mode.filter(|mode| mode & MODE_MASK != found.mode & MODE_MASK) {
             note(&self.permissions, path(), mode & MODE_MASK, found.mode & MODE_MASK);
@@ -35,11 +48,18 @@ impl Unkept {
         if let Some(mtime) = mtime.filter(|mtime| *mtime != kept) {
             note(&self.times, path(), mtime, kept);
         }
+        if !others.is_empty() {
+            UnkeptAttributes::note(&mut lock(&self.attributes), path, others);
+        }
     }
 
-    /// What has not been kept so far: permissions, and times.
-    pub fn so_far(&self) -> (Option<report::Unkept<u32>>, Option<report::Unkept<Time>>) {
-        (lock(&self.permissions).clone(), lock(&self.times).clone())
+    /// What has not been kept so far.
+    pub fn so_far(&self) -> UnkeptSoFar {
+        UnkeptSoFar {
+            permissions: lock(&self.permissions).clone(),
+            times: lock(&self.times).clone(),
+            attributes: lock(&self.attributes).clone(),
+        }
     }
 }
 

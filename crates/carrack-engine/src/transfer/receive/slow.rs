@@ -77,9 +77,9 @@ impl ReceiveRun {
     fn look(&self, look: &Look) {
         let over = || lock(&self.machine).outcome().is_some();
         let found = |item: &QueryItem| {
-            let QueryItem { index, path, kind, size: _, mtime, fingerprint } = item;
+            let QueryItem { index, path, kind, size: _, mtime, others, fingerprint } = item;
             let (kind, mtime, fingerprint) = (*kind, Some(*mtime), *fingerprint);
-            let earlier = EarlierItem { path, kind, fingerprint, mode: None, mtime, block_bytes: None };
+            let earlier = EarlierItem { path, kind, fingerprint, mode: None, mtime, others, block_bytes: None };
             Some((*index, self.destination.known(&earlier, &self.writing, &over)?))
         };
         let known: Vec<(u32, FileDigests)> = look.items.iter().filter_map(found).collect();
@@ -126,6 +126,7 @@ impl ReceiveRun {
                 fingerprint: offer.fingerprint,
                 mode: Some(offer.attributes.mode),
                 mtime: offer.attributes.mtime,
+                others: &offer.attributes.others,
                 block_bytes: Some(run.options.block_bytes),
             };
             if let Some(digests) = run.destination.known(&earlier, &run.writing, &over) {

@@ -3,7 +3,6 @@
 
 use std::fs::File;
 
-use carrack_core::attributes::Time;
 use carrack_core::digest::{FileTree, block_count, block_length};
 use carrack_core::path::split_name;
 use carrack_core::report::{FileDigests, ItemKind};
@@ -19,7 +18,7 @@ use crate::data::hasher::BlockHasher;
 use crate::storage::descriptors::patiently;
 use crate::storage::identity::Ground;
 use crate::storage::posix::directories::OpenDir;
-use crate::storage::posix::unkept::MODE_MASK;
+use crate::storage::posix::unkept::ToKeep;
 use crate::storage::properties::WriteOptions;
 use crate::storage::write::EarlierItem;
 use crate::sync::lock;
@@ -61,7 +60,10 @@ impl Tree {
         let standing = self.find_published(item.path, item.kind, item.fingerprint?, options.digests)?;
         let is_same = !standing.needs_reading(options.verify)
             || self.is_still_the_same(item.path, &standing, item.block_bytes, options, stop);
-        is_same.then(|| self.believe(item.path, &standing, item.mode, item.mtime))
+        is_same.then(|| {
+            let wanted = ToKeep { mode: item.mode, mtime: item.mtime, others: item.others };
+            self.believe(item.path, &standing, &wanted)
+        })
     }
 
     /// What an earlier session published of an item and still stands at its name.
@@ -89,9 +91,9 @@ impl Tree {
         Some(Standing { digests, kind, stat, ground: directory.file_system.ground, folds: directory.folds() })
     }
 
-    /// It stays, and is this copy's. `mode` and `mtime` are what it is to have, as far as they are known.
-    pub fn believe(&self, path: &[u8], standing: &Standing, mode: Option<u32>, mtime: Option<Time>) -> FileDigests {
-        self.shared.unkept.look(|| path.to_vec(), mode.map(|mode| mode & MODE_MASK), mtime, &standing.stat);
+    /// It stays, and is this copy's. `wanted` is what it is to have, as far as that is known.
+    pub fn believe(&self, path: &[u8], standing: &Standing, wanted: &ToKeep<'_>) -> FileDigests {
+        self.shared.unkept.look(|| path.to_vec(), wanted, &standing.stat);
         if standing.folds {
             let mut published = lock(&self.shared.published);
             published.insert((standing.stat.device, standing.stat.inode), path.to_vec());

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::storage::write::EarlierItem;
-use carrack_core::attributes::{Attributes, Time};
+use carrack_core::attributes::{Attributes, OtherAttributes, Time};
 use carrack_core::limits::BLOCK_BYTES_MIN;
 use carrack_core::request::Verify;
 
@@ -130,6 +130,9 @@ fn put_small(tree: &Tree, path: &str, content: &[u8]) -> PartEntry {
     tree.write_small(&small(path, content), Existing::Replace, content).unwrap().unwrap()
 }
 
+/// None.
+static NO_OTHERS: std::sync::LazyLock<OtherAttributes> = std::sync::LazyLock::new(OtherAttributes::default);
+
 fn query(path: &str, kind: ItemKind) -> EarlierItem<'_> {
     EarlierItem {
         path: path.as_bytes(),
@@ -137,6 +140,7 @@ fn query(path: &str, kind: ItemKind) -> EarlierItem<'_> {
         fingerprint: Some([3; 16]),
         mode: None,
         mtime: Some(Time::new(300, 4)),
+        others: &NO_OTHERS,
         block_bytes: None,
     }
 }
@@ -201,7 +205,7 @@ fn what_nobody_asks_for_again_goes_at_the_end() {
 /// Whatever has become of the source, each block is compared with what it has now; only another size leaves nothing to compare.
 #[test]
 fn a_part_is_taken_up_for_a_source_of_its_size_and_no_other() {
-    let timeless = Attributes { mode: 0o640, mtime: None };
+    let timeless = Attributes { mode: 0o640, ..Attributes::default() };
     let same: [(&str, NewFile<'_>); 4] = [
         ("the same", offer("f")),
         ("mtime", NewFile { attributes: Attributes::new(0o640, Time::new(500, 6)), ..offer("f") }),
@@ -315,7 +319,7 @@ fn a_part_in_memory_is_always_read_again() {
 #[test]
 fn a_file_without_a_time_does_not_get_that_of_a_part_that_was_left() {
     let directory = tempfile::tempdir().unwrap();
-    let synthetic = NewFile { attributes: Attributes { mode: 0o640, mtime: None }, ..offer("zeros") };
+    let synthetic = NewFile { attributes: Attributes { mode: 0o640, ..Attributes::default() }, ..offer("zeros") };
     let tree = begin(directory.path());
     let part = fresh(&tree, &synthetic);
     write(&part, &[0, 1, 2, 3]);

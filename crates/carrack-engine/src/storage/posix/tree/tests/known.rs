@@ -1,5 +1,7 @@
 //! What an earlier session published: when it is believed, and when it is read first.
 
+use carrack_core::attributes::{Attribute, AttributeKind};
+
 use super::*;
 
 /// Publishes a file, with digests that are not of its content where that is `wrong`.
@@ -116,4 +118,20 @@ fn a_published_file_is_not_known_once_anything_was_done_to_it() {
         let tree = begin(directory.path());
         assert_eq!(tree.known(&query("one", ItemKind::File), &options(), &|| false), None, "{what}");
     }
+}
+
+/// A session tells of all that it has found at the destination, also of what need not be sent again.
+#[test]
+fn attributes_of_a_published_file_are_told_as_not_kept_again() {
+    let directory = tempfile::tempdir().unwrap();
+    published(directory.path(), "f", b"content", false);
+    let attribute = Attribute { kind: AttributeKind(700), value: Box::from(&b"value"[..]) };
+    let others = OtherAttributes::new(vec![attribute]).unwrap();
+    let tree = begin(directory.path());
+    let item = EarlierItem { others: &others, ..query("f", ItemKind::File) };
+    assert!(tree.known(&EarlierItem { fingerprint: Some([9; 16]), ..item.clone() }, &options(), &|| false).is_none());
+    assert!(tree.unkept().attributes.is_none(), "what is not there is not counted");
+    assert!(tree.known(&item, &options(), &|| false).is_some());
+    let told = tree.unkept().attributes.unwrap();
+    assert_eq!((told.count, &told.path[..], told.kinds.first()), (1, &b"f"[..], Some(&AttributeKind(700))));
 }

@@ -1,0 +1,116 @@
+//! Attributes beside permissions and times: a receiver that has words for them is told, and of what any other is not told is said that it
+//! is not kept.
+#![cfg(test)]
+
+use std::time::Instant;
+
+use super::sender::{file, finish};
+use super::*;
+use crate::attributes::{Attribute, AttributeKind};
+use crate::transfer::ScannedItem;
+use crate::transfer::orders::options;
+use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig};
+use crate::tuning::Tuning;
+use crate::wire::Version;
+use crate::wire::control::TransferOptions;
+
+const LARGE: u64 = 2 << 20;
+
+fn others() -> OtherAttributes {
+    let of = |kind, value: &[u8]| Attribute { kind: AttributeKind(kind), value: value.into() };
+    OtherAttributes::new(vec![of(7, b"value"), of(300, b"")]).unwrap()
+}
+
+/// A sender of the contents of a directory in which everything has attributes.
+fn sender(now: Instant, version: Version, known: bool) -> Sender {
+    let options = TransferOptions { version, ..options(BLOCK) };
+    let mut sender = Sender::new(SenderConfig { options, targets: vec![Vec::new()], known, tuning: Tuning::DEFAULT });
+    sender.handle_stream(0);
+    let kinds =
+        [("", ItemKind::Directory), ("d", ItemKind::Directory), ("a", ItemKind::File), ("l", ItemKind::Symlink)];
+    for (name, kind) in kinds {
+        let item =
+            ScannedItem { kind, fingerprint: Some([1; 16]), ..file(name, (kind == ItemKind::File).then_some(3)) };
+        sender.handle_item(now, attributed(item));
+    }
+    sender.handle_item(now, attributed(file("large", Some(LARGE))));
+    sender.handle_item(now, ScannedItem { kind: ItemKind::Directory, ..file("plain", None) });
+    sender.handle_scan_complete();
+    sender
+}
+
+fn attributed(mut item: ScannedItem) -> ScannedItem {
+    item.attributes.others = others();
+    item
+}
+
+fn said(sender: &mut Sender) -> Vec<PeerMessage> {
+    let actions = std::iter::from_fn(|| sender.poll_action());
+    actions.filter_map(|action| if let SenderAction::Send(message) = action { Some(message) } else { None }).collect()
+}
+
+/// Has the sender send everything but the large file, which the receiver refuses; what it said of attributes, by path.
+fn told(now: Instant, sender: &mut Sender) -> Vec<(Vec<u8>, OtherAttributes)> {
+    let mut told = Vec::new();
+    loop {
+        for message in said(sender) {
+            match message {
+                PeerMessage::Offer(offer) => {
+                    told.push((offer.path, offer.attributes.others));
+                    let answer = Answer::Refuse(failure());
+                    sender.handle_message(now, PeerMessage::Answer { item: offer.item, answer }).unwrap();
+                }
+                PeerMessage::Directories(list) => {
+                    told.extend(list.into_iter().map(|one| (one.path, one.attributes.others)));
+                }
+                PeerMessage::FinishContents(one) => told.push((b".".to_vec(), one.attributes.others)),
+                other => panic!("{other:?}"),
+            }
+        }
+        let Next::Job(job) = sender.next_job(now, 0) else { return told };
+        finish(sender, 0, &job);
+        let Job::Bundle(bundle) = job else { panic!("{job:?}") };
+        let done = PeerMessage::BundleDone { bundle: bundle.id, exceptions: Vec::new() };
+        sender.handle_message(now, done).unwrap();
+    }
+}
+
+#[test]
+fn attributes_are_told_to_a_receiver_that_has_words_for_them() {
+    let now = Instant::now();
+    let mut sender = sender(now, Version::V4, false);
+    let mut told = told(now, &mut sender);
+    told.sort_by(|one, other| one.0.cmp(&other.0));
+    let (none, some) = (OtherAttributes::default(), others());
+    let expected = [(&b"."[..], &some), (b"d", &some), (b"large", &some), (b"plain", &none)];
+    assert_eq!(told.iter().map(|(path, others)| (&path[..], others)).collect::<Vec<_>>(), expected);
+    assert_eq!(sender.unkept_attributes(), None);
+}
+
+#[test]
+fn attributes_are_not_told_to_a_receiver_of_a_version_before_and_counted_where_their_item_is_there() {
+    let now = Instant::now();
+    for version in [Version::V1, Version::V2, Version::V3] {
+        let mut sender = sender(now, version, false);
+        let told = told(now, &mut sender);
+        assert!(told.len() == 4 && told.iter().all(|(_, others)| others.is_empty()), "{told:?}");
+        let unkept = sender.unkept_attributes().expect("something is not kept");
+        // The file, the link, the directory and the one whose contents are copied; not what was refused, and not what has none.
+        assert_eq!((unkept.count, &unkept.path[..]), (4, &b"a"[..]));
+        assert_eq!(unkept.kinds.iter().map(|kind| kind.0).collect::<Vec<_>>(), [7, 300]);
+    }
+}
+
+#[test]
+fn attributes_of_what_may_be_there_already_are_told_with_the_question() {
+    let now = Instant::now();
+    for (version, expected) in [(Version::V3, OtherAttributes::default()), (Version::V4, others())] {
+        let mut sender = sender(now, version, true);
+        let said = said(&mut sender);
+        let items =
+            said.iter().find_map(|one| if let PeerMessage::Query { items, .. } = one { Some(items) } else { None });
+        let items = items.expect("a question");
+        assert!(items.len() == 2 && items.iter().all(|item| item.others == expected), "{items:?}");
+        assert_eq!(sender.unkept_attributes(), None, "nothing is there yet");
+    }
+}

@@ -1,0 +1,264 @@
+//! Attributes beside permissions and times. A newer peer sends kinds that nobody here knows: they cost nothing, and the report tells that
+//! they are not kept. A hostile one sends blocks that are none. Peers of version 3 and of version 4 copy to each other.
+
+use std::sync::Arc;
+
+use carrack_core::attributes::{Attribute, AttributeKind, OtherAttributes, Time};
+use carrack_core::report::{ErrorCode, ItemKind, Report};
+use carrack_core::request::{CopyOptions, Digests};
+use carrack_core::tuning::Tuning;
+use carrack_core::wire::attributes::encode;
+use carrack_core::wire::control::raw::{Ended, Tell};
+use carrack_core::wire::frame::{
+    ENTRY_HEADER_BYTES, EntryHeader, EntryKind, FINGERPRINT_BYTES, FLAG_ATTRIBUTES, HEADER_BYTES, Header,
+    TRAILER_BYTES, Trailer,
+};
+use carrack_core::wire::mux::Channel;
+use carrack_core::wire::peer::{Answer, DirectoryAttributes, ItemResult, PeerMessage};
+use carrack_engine::testing::data::stream::{InStream, OutStream};
+
+use crate::fake_node::{Conversation, FakeNode, pull, push};
+use crate::sandbox::Sandbox;
+use crate::session::{Session, refused};
+use crate::watch::Watch;
+use crate::wire::{Entry, block, bundle, directories, offer, trailer_of};
+
+/// The protocol version of the peers that know nothing of attributes.
+const BEFORE: u32 = 3;
+const CONTENT: &[u8] = b"bytes";
+
+fn others(kinds: &[u16]) -> OtherAttributes {
+    let of = |&kind: &u16| Attribute { kind: AttributeKind(kind), value: Box::from(&b"value"[..]) };
+    OtherAttributes::new(kinds.iter().map(of).collect()).unwrap()
+}
+
+fn header(kind: EntryKind, path: &[u8], size: usize, block: &[u8]) -> EntryHeader {
+    let (path_bytes, attribute_bytes) = (path.len() as u16, block.len() as u16);
+    EntryHeader {
+        kind,
+        fingerprinted: false,
+        attribute_bytes,
+        path_bytes,
+        mode: 0o640,
+        size: size as u32,
+        mtime: Time::new(1, 0),
+    }
+}
+
+/// A bundle of one file with this block of attributes, and a link with another.
+fn send_bundle(stream: &mut OutStream, number: u64, file: &[u8], link: &[u8]) {
+    let _ = stream.meta(&[&Header::Bundle { bundle: number, entries: 2 }.encode()]);
+    let entry = header(EntryKind::File, b"d/small", CONTENT.len(), file);
+    let _ = stream.meta(&[&entry.encode(), file, b"d/small"]);
+    let _ = stream.payload(CONTENT);
+    let _ = stream.meta(&[&trailer_of(CONTENT).encode()]);
+    let entry = header(EntryKind::Symlink, b"d/link", 6, link);
+    let _ = stream.meta(&[&entry.encode(), link, b"d/link", b"target"]);
+    let _ = stream.flush();
+}
+
+/// As [`offer`], with attributes.
+fn offer_with(number: u64, path: &[u8], attributes: &OtherAttributes) -> PeerMessage {
+    let mut message = offer(number, path, Some(CONTENT.len() as u64));
+    if let PeerMessage::Offer(offer) = &mut message {
+        offer.attributes.others = attributes.clone();
+    }
+    message
+}
+
+/// A newer sender: a small file, a link, a large file and a directory with attributes of kinds that nobody knows, and some without any.
+fn send_unknown(node: &mut Conversation) {
+    let mut stream = node.begin();
+    bundle(&mut stream, 1, &[Entry::Directory(b"d"), Entry::File(b"d/plain", CONTENT)]);
+    assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: 1, exceptions: Vec::new() }));
+    send_bundle(&mut stream, 2, &encode(&others(&[700])), &encode(&others(&[700, 701])));
+    assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: 2, exceptions: Vec::new() }));
+    node.say(&offer_with(3, b"d/large", &others(&[702])));
+    assert_eq!(node.heard(), Some(PeerMessage::Answer { item: 3, answer: Answer::Accept }));
+    block(&mut stream, 3, 0, CONTENT, true);
+    let digest = Some(*blake3::hash(CONTENT).as_bytes());
+    node.say(&PeerMessage::Complete { item: 3, size: CONTENT.len() as u64, digest });
+    assert_eq!(node.heard(), Some(PeerMessage::Done { item: 3, result: ItemResult::Published }));
+    let PeerMessage::Directories(mut list) = directories(&[b"d"]) else { unreachable!() };
+    list[0].attributes.others = others(&[u16::MAX]);
+    let contents = DirectoryAttributes { path: Vec::new(), ..list[0].clone() };
+    node.say(&PeerMessage::Directories(list));
+    node.say(&PeerMessage::FinishContents(contents));
+    assert!(matches!(node.heard(), Some(PeerMessage::Finished { durable: true, .. })));
+    node.tell(0, Tell::Ended(Ended { files: 3, symlinks: 1, directories: 2, durable: true, ..Ended::default() }));
+}
+
+#[test]
+fn attributes_of_kinds_that_nobody_knows_are_told_as_not_kept() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let node = FakeNode::start(|node| {
+        node.kind = Some(ItemKind::Directory);
+        send_unknown(node);
+    });
+    let report = pull(&node, "/in/", &sandbox);
+    node.join();
+    assert_eq!((&report.error, report.files, report.files_failed), (&None, 3, 0));
+    for name in ["d/plain", "d/small", "d/large"] {
+        assert_eq!(std::fs::read(sandbox.root().join(name)).unwrap(), CONTENT, "{name}");
+    }
+    let unkept = report.unkept_attributes.expect("they are not kept");
+    // The small file, the link, the large file, the directory and the destination itself.
+    assert_eq!((unkept.count, &unkept.path[..]), (5, &b"d/small"[..]));
+    assert_eq!(unkept.kinds.iter().map(|kind| kind.0).collect::<Vec<_>>(), [700, 701, 702, u16::MAX]);
+    assert_eq!((report.unkept_permissions, report.unkept_times), (None, None));
+}
+
+/// A receiver of any version: takes one small file, and tells what stood before its path.
+fn receive_file(node: &mut Conversation) -> (EntryHeader, Vec<u8>) {
+    let mut stream = InStream::new(node.begun(), Arc::default());
+    let mut header = [0; HEADER_BYTES];
+    stream.meta(&mut header).unwrap();
+    let Ok(Header::Bundle { bundle, entries: 1 }) = Header::decode(&header, Tuning::DEFAULT.block_bytes) else {
+        panic!("{header:?}")
+    };
+    let mut bytes = [0; ENTRY_HEADER_BYTES];
+    stream.peek(&mut bytes).unwrap();
+    let entry = EntryHeader::decode(&bytes).unwrap();
+    let before = if entry.fingerprinted { FINGERPRINT_BYTES } else { 0 } + usize::from(entry.attribute_bytes);
+    let mut named = vec![0; before + usize::from(entry.path_bytes)];
+    stream.meta_after(&bytes, &mut named).unwrap();
+    let mut content = Vec::new();
+    let mut take = |slice: &[u8]| {
+        content.extend_from_slice(slice);
+        Ok::<(), std::io::Error>(())
+    };
+    stream.payload(entry.size.into(), &mut take).unwrap();
+    let mut trailer = [0; TRAILER_BYTES];
+    stream.meta(&mut trailer).unwrap();
+    assert!(Trailer::decode(&trailer, Digests::BLAKE3).unwrap().whole);
+    node.say(&PeerMessage::Landed { blocks: Vec::new(), bundles: vec![bundle] });
+    node.say(&PeerMessage::BundleDone { bundle, exceptions: Vec::new() });
+    assert_eq!(node.heard(), Some(PeerMessage::Finish));
+    node.say(&PeerMessage::Finished { durable: true, failures: Vec::new() });
+    node.tell(0, Tell::Ended(Ended { durable: true, ..Ended::default() }));
+    (entry, content)
+}
+
+fn assert_whole(report: &Report) {
+    assert_eq!((&report.error, report.files, report.files_failed), (&None, 1, 0));
+    assert_eq!((&report.unkept_attributes, report.durable), (&None, Some(true)));
+}
+
+#[test]
+fn version_3_and_version_4_copy_to_each_other() {
+    let _watch = Watch::start();
+    for version in [BEFORE, BEFORE + 1] {
+        let sandbox = Sandbox::new();
+        let node = FakeNode::start(move |node| {
+            node.version = version;
+            let mut stream = node.begin();
+            bundle(&mut stream, 1, &[Entry::File(b"f", CONTENT)]);
+            assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: 1, exceptions: Vec::new() }));
+            node.say(&PeerMessage::Finish);
+            assert!(matches!(node.heard(), Some(PeerMessage::Finished { durable: true, .. })));
+            let ended = Ended { files: 1, bytes: CONTENT.len() as u64, durable: true, ..Ended::default() };
+            node.tell(0, Tell::Ended(ended));
+        });
+        let report = pull(&node, "/f", &sandbox);
+        node.join();
+        assert_whole(&report);
+        let file = sandbox.root().join("f");
+        assert_eq!(std::fs::read(&file).unwrap(), CONTENT);
+
+        let node = FakeNode::start(move |node| {
+            (node.version, node.kind) = (version, None);
+            let (entry, content) = receive_file(node);
+            assert_eq!((entry.attribute_bytes, content), (0, CONTENT.to_vec()));
+            assert!(version > BEFORE || !entry.fingerprinted, "version {version} has no word for a fingerprint");
+        });
+        let report = push(&file, &node, "/copy", CopyOptions::default());
+        node.join();
+        assert_whole(&report);
+    }
+}
+
+/// Whatever is in a block, a receiver reads no further than its header said, keeps nothing of the bundle, and says what the peer did.
+#[test]
+fn blocks_that_are_no_attributes_end_the_transfer() {
+    let _watch = Watch::memory();
+    let sandbox = Sandbox::new();
+    let one = encode(&others(&[7]));
+    let many: Vec<u8> = (1..100_u16).flat_map(|kind| [&kind.to_be_bytes()[..], &[0, 0]].concat()).collect();
+    for (block, what) in [
+        (one[..one.len() - 1].to_vec(), "an attribute that is cut short"),
+        (vec![0, 7, 0xff, 0xff, 1], "an attribute that is cut short"),
+        (vec![0], "an attribute that is cut short"),
+        ([&one[..], &one[..]].concat(), "attributes of one item twice or out of order"),
+        ([encode(&others(&[8])), one.clone()].concat(), "attributes of one item twice or out of order"),
+        (vec![0, 0, 0, 0], "attributes of one item twice or out of order"),
+        (many, "more attributes of one item than the protocol allows"),
+        (vec![0xff; usize::from(u16::MAX)], "an attribute that is cut short"),
+    ] {
+        let failure = refused(&sandbox, |session| send_bundle(&mut session.stream(0), 1, &block, b""));
+        assert_eq!(failure.code, ErrorCode::ProtocolViolation, "{failure:?}");
+        assert!(failure.message().contains(what), "{what}: {failure:?}");
+        assert_eq!(sandbox.names().iter().filter(|name| *name != "d").collect::<Vec<_>>(), Vec::<&String>::new());
+    }
+}
+
+#[test]
+fn a_flag_without_attributes_and_attributes_of_a_directory_end_the_transfer() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    for (kind, what) in
+        [(EntryKind::File, "a block of no attributes"), (EntryKind::Directory, "a bundle entry of 0 bytes")]
+    {
+        let mut bytes = header(kind, b"f", 0, b"").encode();
+        bytes[1] |= FLAG_ATTRIBUTES;
+        let failure = refused(&sandbox, |session| {
+            let mut stream = session.stream(0);
+            let _ = stream.meta(&[&Header::Bundle { bundle: 1, entries: 1 }.encode()]);
+            let _ = stream.meta(&[&bytes, b"f"]);
+            let _ = stream.flush();
+        });
+        assert!(failure.message().contains(what), "{what}: {failure:?}");
+    }
+}
+
+/// The same block in a message.
+#[test]
+fn messages_with_attributes_that_are_none_end_the_transfer() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let good = encode(&others(&[7, 8]));
+    let bad = encode(&others(&[7])).repeat(2);
+    let PeerMessage::Directories(mut list) = directories(&[b"d"]) else { unreachable!() };
+    list[0].attributes.others = others(&[7, 8]);
+    for message in [offer_with(1, b"f", &others(&[7, 8])), PeerMessage::Directories(list)] {
+        let mut bytes = message.encode();
+        let place = bytes.windows(good.len()).position(|window| window == good).expect("the block as it is");
+        bytes[place..place + good.len()].copy_from_slice(&bad);
+        let failure = refused(&sandbox, |session| session.payload(Channel::PEER, &bytes));
+        assert!(failure.message().contains("attributes of one item twice or out of order"), "{failure:?}");
+    }
+}
+
+/// Blocks of one bundle are bounded together, as its content is.
+#[test]
+fn attributes_of_a_bundle_are_bounded_in_all() {
+    let _watch = Watch::memory();
+    let sandbox = Sandbox::new();
+    let value = vec![7; usize::from(u16::MAX) - OtherAttributes::HEAD_BYTES];
+    let block = encode(&OtherAttributes::new(vec![Attribute { kind: AttributeKind(1), value: value.into() }]).unwrap());
+    let failure = refused(&sandbox, |session: &mut Session| {
+        let mut stream = session.stream(0);
+        let _ = stream.meta(&[&Header::Bundle { bundle: 1, entries: 300 }.encode()]);
+        for number in 0..300 {
+            let path = format!("f{number}").into_bytes();
+            let sent = stream
+                .meta(&[&header(EntryKind::File, &path, 0, &block).encode(), &block, &path])
+                .and_then(|()| stream.meta(&[&trailer_of(b"").encode()]));
+            if sent.is_err() {
+                return;
+            }
+        }
+        let _ = stream.flush();
+    });
+    assert!(failure.message().contains("a bundle of more bytes than the protocol allows"), "{failure:?}");
+}
