@@ -185,7 +185,7 @@ unknown-registry = "deny"
     }
 
     #[test]
-    fn two_versions_are_found_unless_one_is_skipped() {
+    fn versions_of_one_package_are_found_unless_one_is_skipped() {
         assert_eq!(whats(["2.0.1", "3.0.0"].map(|version| package("syn", version, "MIT"))), [""; 0]);
         let both = ["20.0.1", "3.0.0"].map(|version| package("syn", version, "MIT"));
         assert_eq!(whats(both), ["syn is there in versions 20.0.1, 3.0.0"]);
@@ -194,7 +194,7 @@ unknown-registry = "deny"
     }
 
     #[test]
-    fn a_rule_that_is_not_understood_is_an_error() {
+    fn rule_that_is_not_understood_is_an_error() {
         let cases = [
             ("[bans]\nmultiple-versions = \"warn\"", "bans.multiple-versions: \"warn\" is not understood"),
             ("[licenses]\nexceptions = []", "licenses.exceptions: [] is not understood"),

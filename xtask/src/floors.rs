@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn every_module_has_a_floor_and_every_floor_its_modules() {
+    fn floors_have_their_modules_and_modules_their_floors() {
         let files = [LIB, ("a.rs", "fn f() {}\n"), ("b.rs", "fn f() {}\n")];
         let expected = ["1: c has a floor, but is gone", "1: b has no floor; give it one in xtask/src/floors.rs"];
         assert_eq!(found(&files, &[&["a"], &["c"]]), expected);

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_valgrind_says_is_understood() {
+    fn valgrind_output_is_understood() {
         assert_eq!(collected("==7== Events    : Ir\n==7== Collected : 123456\n==7==\n"), Some(123_456));
         assert_eq!(collected("==7== no such tool\n"), None);
         assert_eq!(parse("tls 1234"), Some(("tls", 1234.0)));

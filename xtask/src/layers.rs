@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_core_depends_on_what_is_pure() {
+    fn core_depends_on_what_is_pure() {
         assert_eq!(arrows(&depending("carrack-core", "rand", false)).len(), 1);
         assert!(arrows(&depending("carrack-core", "rand", true)).is_empty());
         assert!(arrows(&depending("carrack-engine", "rand", false)).is_empty());

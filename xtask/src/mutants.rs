@@ -152,7 +152,7 @@ const MUTATIONS: &[Mutation] = &[
             "        if !lock_patiently(&opened) {\n            return None;\n        }\n",
             "        lock_patiently(&opened);\n",
         ],
-        "-p carrack-engine --lib storage::posix::tree::tests::a_part",
+        "-p carrack-engine --lib storage::posix::tree::tests::part_",
     ),
     mutation(
         "the answer to a bundle is as long as its failures",
@@ -290,19 +290,19 @@ const MUTATIONS: &[Mutation] = &[
             "if source.size().is_none() {\n            return Ok(None);",
             "if source.stat().is_some() {\n            return Ok(None);",
         ],
-        "-p carrack --test system torn::a_change",
+        "-p carrack --test system torn::change",
     ),
     mutation(
         "what this system remembers of a source shows that it is unchanged",
         "crates/carrack-engine/src/storage/posix/source.rs",
         ["dir::stat_file_uncached(&self.file)", "dir::stat_file(&self.file)"],
-        "-p carrack --test system identity::a_source",
+        "-p carrack --test system identity::source",
     ),
     mutation(
         "what this system remembers of a source shows that it is known",
         "crates/carrack-engine/src/transfer/send.rs",
         ["if known { Freshness::Stored }", "if known { Freshness::Cached }"],
-        "-p carrack --test system identity::a_source",
+        "-p carrack --test system identity::source",
     ),
     mutation(
         "whatever lies below an overlay shows its changes",
@@ -314,7 +314,7 @@ const MUTATIONS: &[Mutation] = &[
         "a directory that is mounted elsewhere is another one",
         "crates/carrack-engine/src/copy/resolve.rs",
         ["one.inode != 0 && one.kind", "one.inode == 0 && one.kind"],
-        "-p carrack --test system torn::a_copy",
+        "-p carrack --test system torn::copy",
     ),
     mutation(
         "a file that took another's name may have grown from it",
@@ -422,19 +422,19 @@ const MUTATIONS: &[Mutation] = &[
         "an agent is run from a directory that others may write to",
         "crates/carrack-engine/src/control/bootstrap.rs",
         ["own \\\"$1\\\" && cd \\\"$1\\\" 2>/dev/null && own .;", "cd \\\"$1\\\" 2>/dev/null;"],
-        "-p carrack --test system ssh::where_the_cache_does_not_do",
+        "-p carrack --test system ssh::push_keeps_the_program_elsewhere",
     ),
     mutation(
         "an agent in a cache is run whatever it holds",
         "crates/carrack-engine/src/control/bootstrap.rs",
         ["own $h && same $h &&", "own $h &&"],
-        "-p carrack --test system ssh::a_program_in_the_cache",
+        "-p carrack --test system ssh::program_in_the_cache",
     ),
     mutation(
         "a host may ask for the program again and again",
         "crates/carrack-engine/src/control/ssh.rs",
         ["(NEED_LINE, Some(_)) if sent.is_some() =>", "(NEED_LINE, Some(_)) if sent.is_some() && rest.is_empty() =>"],
-        "-p carrack --test system ssh::a_host_is_given_the_program_once",
+        "-p carrack --test system ssh::host_is_given_the_program_once",
     ),
     mutation(
         "a line on ssh's standard error is as long as it likes",
@@ -470,7 +470,7 @@ const MUTATIONS: &[Mutation] = &[
         "a digest is told of a file that changed meanwhile",
         "crates/carrack-engine/src/agent/verbs.rs",
         ["            source.check_unchanged()?;\n            return Ok((offset", "            return Ok((offset"],
-        "-p carrack --test system verbs::no_digest_is_told",
+        "-p carrack --test system verbs::sum_tells_no_digest",
     ),
     mutation(
         "a rename between hard links does nothing",
@@ -485,7 +485,7 @@ const MUTATIONS: &[Mutation] = &[
             "open.stat_self().map(identity).ok() != Some(identity_there)",
             "open.stat_self().is_err() && identity_there.0 > 0",
         ],
-        "-p carrack --test system node::a_root_that_was_replaced",
+        "-p carrack --test system node::root_that_was_replaced",
     ),
     mutation(
         "the kernel may resolve out of a directory",
@@ -660,7 +660,7 @@ const MUTATIONS: &[Mutation] = &[
         "who goes on talking holds a copy that has failed",
         "crates/carrack-engine/src/copy/watch.rs",
         [".min(at + 2 * patience)", ".min(at + 200 * patience)"],
-        "-p carrack-engine --test hostile server::a_node_that_never_stops",
+        "-p carrack-engine --test hostile server::node_that_never_stops",
     ),
     mutation(
         "an attempt that comes too late is made",
@@ -732,7 +732,7 @@ const MUTATIONS: &[Mutation] = &[
         "a single directory in which names are one is like the others",
         "crates/carrack-engine/src/storage/posix/directories.rs",
         ["Ok(true) => return true,\n", "Ok(true) => {}\n"],
-        "-p carrack --test system storage::two_names",
+        "-p carrack --test system storage::names_that_are_one",
     ),
     mutation(
         "names differ where nobody could tell whether they do",

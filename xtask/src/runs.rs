@@ -10,13 +10,13 @@ use crate::cargo;
 const SWEEPS: &[(&str, &str, (&str, &str))] = &[
     ("kill", "crash::kill_sweep", ("CARRACK_SWEEP", "all")),
     ("power", "crash::power_cuts", ("CARRACK_SWEEP", "100")),
-    ("race", "disk::a_directory_swapped", ("CARRACK_RACE_SECONDS", "60")),
+    ("race", "disk::directory_swapped", ("CARRACK_RACE_SECONDS", "60")),
 ];
 
 /// `sim [--seeds N] [--first K]`: so many single transfers, and so many rows of sessions.
 pub fn simulate(root: &Path, options: &[&str]) -> Result<(), String> {
     let mut command = cargo();
-    command.args("test --release --locked -p carrack-core simulation::every_ -- --nocapture".split(' '));
+    command.args("test --release --locked -p carrack-core simulation::simulation_of_every_ -- --nocapture".split(' '));
     for pair in options.chunks(2) {
         match *pair {
             ["--seeds", count] => {

@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_a_test_by_name_or_by_attribute() {
+    fn file_is_a_test_by_name_or_by_attribute() {
         for path in
             ["crates/x/src/a/tests.rs", "crates/x/src/a_tests.rs", "crates/x/tests/a.rs", "crates/x/src/tests/a.rs"]
         {

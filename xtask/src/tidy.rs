@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tidy_file_passes() {
+    fn tidy_file_passes() {
         assert!(whats("crates/x/src/a.rs", "//! A.\n\nfn f() {}\n").is_empty());
     }
 
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_behind_is_found() {
+    fn leftovers_in_a_source_are_found() {
         let text = ["//! A.\n\n// ", BANNED_WORDS[0], " later\n// ", BANNED_WORDS[1], "\n"].concat();
         let expected = [(3, BANNED_WORDS[0]), (4, BANNED_WORDS[1])];
         let expected = expected.map(|(line, word)| format!("{line}: {word} left behind"));

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn merges_at_every_edge() {
+    fn digest_merges_at_every_edge() {
         for block in [1024, 4096, 65536] {
             for blocks in [0, 1, 2, 3, 4, 5, 7, 8, 9] {
                 for extra in [-1i64, 0, 1, 1023, 1025] {
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_swapped_doubled_or_lost_block_is_found() {
+    fn swapped_doubled_or_lost_block_is_found() {
         let data = bytes(5 * 4096 + 17, 3);
         let root = Some(*blake3::hash(&data).as_bytes());
         let tree_of = |blocks: [usize; 6]| {
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terabyte_in_order_needs_no_memory() {
+    fn terabyte_in_order_needs_no_memory() {
         let mut tree = FileTree::new(4 << 20, ALL);
         for index in 0..(1 << 18) {
             tree.insert(index, 4 << 20, BlockDigest { main: [index as u8; 32], adler32: 1, crc32c: 0 });
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_is_covered_by_its_own_kind_only() {
+    fn digest_is_covered_by_its_own_kind_only() {
         let digest = BlockDigest { main: from_xxh128([3; 16]), ..BlockDigest::default() };
         for (has, wanted) in [(Digests::XXH128, Digests::BLAKE3), (Digests::BLAKE3, Digests::XXH128)] {
             assert_eq!(digest.as_file(has).covering(wanted), None);
@@ -414,7 +414,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn merges_whatever_the_size(size in 0usize..60_000, power in 10u32..17) {
+        fn digest_merges_whatever_the_size(size in 0usize..60_000, power in 10u32..17) {
             check(size, 1 << power);
         }
 

@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_closer_names_end_and_path() {
+    fn failure_names_end_and_path_of_who_was_closer() {
         let failure = Failure::new(ErrorCode::NotFound, Side::Source, "gone").at_end("a").at_path(b"p".to_vec());
         assert_eq!(failure.clone().at_end("b").at_path(b"q".to_vec()), failure);
     }

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_every_way_out() {
+    fn path_refuses_every_way_out() {
         let long_name = vec![b'a'; 256];
         let cases: &[(&[u8], PathError)] = &[
             (b"", PathError::Empty),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn splits_and_joins() {
+    fn path_splits_and_joins() {
         assert_eq!(split_name(b"a/b/c"), (&b"a/b"[..], &b"c"[..]));
         assert_eq!(split_name(b"c"), (&b""[..], &b"c"[..]));
         assert_eq!(join(b"a/b", b"c"), b"a/b/c");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cannot_drive_a_terminal() {
+    fn name_cannot_drive_a_terminal() {
         let shown = display_bytes(b"a\x1b]0;x\x07\n\xc2\x9b\xff\\\xe2\x80\xae").to_string();
         assert_eq!(shown, "a\\x1b]0;x\\x07\\x0a\\xc2\\x9b\\xff\\\\\\xe2\\x80\\xae");
         for hidden in ['\u{61c}', '\u{200b}', '\u{200d}', '\u{2028}', '\u{2064}', '\u{feff}', '\u{e0041}'] {

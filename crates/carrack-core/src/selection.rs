@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wanted_and_what_leads_there() {
+    fn selection_has_what_is_wanted_and_what_leads_there() {
         let selection = selection(&["a/b", "a/b.c", "d", "e/f/g"]);
         for path in ["a/b", "a/b/x", "a/b/x/y", "a/b.c", "d", "d/x", "e/f/g"] {
             assert_eq!(selection.covers(path.as_bytes()), Selected::Wanted, "{path}");
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_found_is_known() {
+    fn selection_knows_what_was_not_found() {
         let selection = selection(&["a", "b/c"]);
         selection.found(b"a");
         selection.found(b"b");

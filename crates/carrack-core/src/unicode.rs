@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_in_order_and_found_at_its_ends() {
+    fn table_is_in_order_and_found_at_its_ends() {
         assert!(INVISIBLE.iter().all(|(first, last)| first <= last));
         assert!(INVISIBLE.is_sorted_by(|a, b| a.1 + 1 < b.0));
         let is = |code| char::from_u32(code).is_some_and(is_invisible);

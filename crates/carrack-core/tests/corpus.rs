@@ -33,7 +33,7 @@ fn inputs(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn every_kept_input_passes() {
+fn corpus_passes() {
     for (target, body) in bodies::TARGETS {
         let inputs = inputs(target);
         assert!(inputs.len() >= 3, "{target} has no corpus");
@@ -46,7 +46,7 @@ fn every_kept_input_passes() {
 
 /// Cut, doubled and changed inputs, the same at every run: what a fuzzer does in its first second, in every test run.
 #[test]
-fn what_is_near_the_corpus_passes() {
+fn corpus_with_changes_passes() {
     let mut state = 1u64;
     let mut random = |below: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

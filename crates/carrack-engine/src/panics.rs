@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_panic_says_is_told() {
+    fn panic_message_is_told() {
         assert_eq!(contain(Side::Source, "a test", || 7), Ok(7));
         let number = 7;
         let told = [

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_repeats_and_probabilities_are_kept() {
+    fn seed_repeats_and_probabilities_are_kept() {
         let draw = |seed| (0..8).map(|_| Chance::new(seed).number()).collect::<Vec<_>>();
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));

@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_power_cut_keeps_what_was_synced() {
+    fn power_cut_keeps_what_was_synced() {
         let directory = tempfile::tempdir().unwrap();
         for kind in Kind::ALL {
             let name = kind.name();

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_is_always_there_and_is_both() {
+    fn name_exchanged_in_a_race_is_always_there_and_is_both() {
         let directory = tempfile::tempdir().unwrap();
         let (name, bait) = (directory.path().join("name"), directory.path().join("bait"));
         std::fs::create_dir(&name).unwrap();

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_is_built_and_the_log_counted() {
+    fn strace_line_is_built_and_the_log_counted() {
         let inject = Inject::new().error("fdatasync", "EIO", "3").kill("renameat2", 2).watch(&["write"]).log("/l");
         let words: Vec<String> = inject.prefix().iter().map(|word| word.to_string_lossy().into_owned()).collect();
         assert_eq!(
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_fails_when_it_was_told_to() {
+    fn call_fails_when_it_was_told_to() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
         let mut command = Command::new("/bin/cat");

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_allowed_is_passed_and_the_rest_told_even_if_it_goes_again() {
+    fn watch_passes_what_was_allowed_and_tells_the_rest_even_if_it_goes_again() {
         let directory = tempfile::tempdir().unwrap();
         let allowed: Allowed = [(PathBuf::from("a/b"), [content(b"old"), content(b"newer")].into())].into();
         let watcher = Watcher::start(directory.path(), allowed);

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cached_is_read_without_waiting() {
+    fn cached_pages_are_read_without_waiting() {
         let file = tempfile::tempfile().unwrap();
         write_all_at(&file, &[7; 8192], 0).unwrap();
         let mut buffer = [0; 4096];
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn how_far_the_system_reads_ahead_is_a_number_of_kilobytes_or_unknown() {
+    fn read_ahead_is_a_number_of_kilobytes_or_unknown() {
         let here = File::open(env!("CARGO_MANIFEST_DIR")).unwrap();
         for file in [here, File::open("/proc/self/stat").unwrap(), tempfile::tempfile().unwrap()] {
             let ahead = read_ahead_bytes(&file).unwrap_or(0);
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_goes_over_a_socket_into_a_file() {
+    fn file_goes_over_a_socket_into_a_file() {
         let (near, far) = connected();
         let (from, to) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
         let bytes: Vec<u8> = (0..400_000u32).map(|n| (n >> 3) as u8).collect();
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_file_leaves_the_bytes_in_the_pipe() {
+    fn error_of_the_file_leaves_the_bytes_in_the_pipe() {
         let (near, far) = connected();
         (&near).write_all(b"nowhere").unwrap();
         let mut pipe = Pipe::new().unwrap();

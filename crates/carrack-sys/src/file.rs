@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_device_is_an_error() {
+    fn full_device_is_an_error() {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let error = write_all_at(&full, b"x", 0).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_held_by_one_open_file_until_it_is_closed() {
+    fn lock_is_held_by_one_open_file_until_it_is_closed() {
         let directory = tempfile::tempdir().unwrap();
         let open = || File::options().create(true).append(true).open(directory.path().join("f")).unwrap();
         let (one, two) = (open(), open());

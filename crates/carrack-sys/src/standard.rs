@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_nobody_reads_is_waited_for_until_it_is_over() {
+    fn pipe_that_nobody_reads_is_waited_for_until_it_is_over() {
         let (read, write) = rustix::pipe::pipe().unwrap();
         let over = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&over);

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_lives_as_long_as_its_descriptor() {
+    fn device_lives_as_long_as_its_descriptor() {
         if crate::host::user_id() != 0 || !std::path::Path::new("/dev/net/tun").exists() {
             println!("skipped: TUN devices need root and /dev/net/tun");
             return;

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn every_code_follows_its_blame_or_is_an_exception_named_here() {
+    fn exit_codes_follow_their_blame_or_are_exceptions_named_here() {
         for code in ErrorCode::ALL {
             let expected = match (code, code.blame()) {
                 (ErrorCode::Silence | ErrorCode::DeadlinePassed, _) => TIMEOUT,

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn every_mutation_still_finds_its_place() {
+fn mutations_still_find_their_place() {
     for mutation in MUTATIONS {
         let text = read(&crate::root().join(mutation.file)).unwrap();
         let changed = mutated(mutation, &text).unwrap();
@@ -12,7 +12,7 @@ fn every_mutation_still_finds_its_place() {
 }
 
 #[test]
-fn a_place_that_is_gone_or_doubled_is_an_error() {
+fn place_that_is_gone_or_doubled_is_an_error() {
     let one = mutation("x", "f", ["a", "b"], CORE);
     assert_eq!(mutated(&one, "-a-").unwrap(), "-b-");
     assert!(mutated(&one, "").is_err() && mutated(&one, "aa").is_err());

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_stage_is_named() {
+    fn slowest_stage_is_named() {
         let cases = [
             // Both wait for each other.
             (times(5, 80, 0), times(5, 80, 0), Stage::Network),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_latest_stretch_counts() {
+    fn limit_counts_only_the_latest_stretch() {
         let (early, late) = (times(90, 5, 0), times(95, 95, 3));
         let since = late.since(&early);
         assert_eq!(since.storage, Duration::from_secs(5));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fall_is_told_once_and_noise_is_not() {
+    fn rate_fall_is_told_once_and_noise_is_not() {
         let mut watch = RateWatch::default();
         for rate in [200.0, 190.0, 205.0, 170.0, 200.0] {
             assert_eq!(watch.fallen(rate), None, "{rate}");

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_holds_over_a_second_and_after_a_pause() {
+    fn limit_holds_over_a_second_and_after_a_pause() {
         let mut limit = RateLimit::new(1_000_000);
         let start = Instant::now();
         let mut now = start;

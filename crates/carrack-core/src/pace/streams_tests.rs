@@ -107,7 +107,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 #[test]
-fn eight_of_fifty_fill_four_hundred() {
+fn streams_eight_of_fifty_fill_four_hundred() {
     let mut run = Run::new(2, 2, capped(50.0 * MBIT, 400.0 * MBIT));
     run.seconds(120);
     assert!(run.reaches(360.0 * MBIT, 0.0) <= 15.0, "{:?}", run.changes);
@@ -117,7 +117,7 @@ fn eight_of_fifty_fill_four_hundred() {
 
 /// A copy of hours over a path that stays as it is: trials that lead nowhere become rare, and come often again where there is more to be had.
 #[test]
-fn who_finds_nothing_better_tries_less_often() {
+fn trials_that_find_nothing_better_become_rarer() {
     let mut run = Run::new(2, 2, capped(50.0 * MBIT, 400.0 * MBIT)).noisy(0.01, 7);
     let changes = |run: &mut Run, seconds| {
         let before = run.changes.len();
@@ -135,14 +135,14 @@ fn who_finds_nothing_better_tries_less_often() {
 }
 
 #[test]
-fn nothing_happens_in_the_first_seconds() {
+fn streams_stay_as_they_are_in_the_first_seconds() {
     let mut run = Run::new(2, 64, capped(50.0 * MBIT, 400.0 * MBIT));
     run.seconds(3);
     assert!(run.changes.is_empty(), "{:?}", run.changes);
 }
 
 #[test]
-fn a_cap_that_is_halved_is_found_again() {
+fn cap_that_is_halved_is_found_again() {
     let mut run = Run::new(2, 2, capped(50.0 * MBIT, 400.0 * MBIT));
     run.seconds(60);
     run.path = capped(25.0 * MBIT, 400.0 * MBIT);
@@ -152,7 +152,7 @@ fn a_cap_that_is_halved_is_found_again() {
 }
 
 #[test]
-fn too_many_at_first_become_fewer_and_lose_nothing() {
+fn streams_too_many_at_first_become_fewer_and_lose_nothing() {
     let mut run = Run::new(32, 2, capped(50.0 * MBIT, 400.0 * MBIT));
     run.seconds(120);
     assert!((6..=10).contains(&run.control.streams()), "{:?}", run.changes);
@@ -160,7 +160,7 @@ fn too_many_at_first_become_fewer_and_lose_nothing() {
 }
 
 #[test]
-fn where_one_stream_does_all_there_are_soon_as_few_as_at_first() {
+fn streams_are_soon_few_again_where_one_does_all() {
     let mut run = Run::new(2, 16, capped(1000.0 * MBIT, 1000.0 * MBIT));
     run.seconds(300);
     let most = run.trace.iter().map(|(streams, _)| *streams).max();
@@ -191,7 +191,7 @@ fn noise_is_not_followed_far() {
 
 /// Each stream's rate follows from the loss, which is the same however many there are: more than 1 % of it, and halving brings half.
 #[test]
-fn on_a_path_that_loses_packets_by_itself_there_are_more_and_not_fewer() {
+fn lossy_path_gets_more_streams_and_not_fewer() {
     let path = |loss: f64| -> Path {
         // After Mathis, at 50 ms and segments of 1448 bytes.
         let each = 1.22 * 1448.0 / (0.05 * loss.sqrt());
@@ -233,7 +233,7 @@ fn growth_that_only_loses_more_is_undone() {
 }
 
 #[test]
-fn only_the_network_is_a_reason() {
+fn network_alone_is_a_reason_for_more_streams() {
     let mut run = Run::new(2, 16, capped(50.0 * MBIT, 400.0 * MBIT));
     // Both ends work.
     run.network = 0.1;
@@ -258,7 +258,7 @@ fn small_files_and_silence_say_nothing() {
 }
 
 #[test]
-fn near_the_end_nothing_is_changed() {
+fn streams_are_not_changed_near_the_end() {
     let mut run = Run::new(2, 16, capped(50.0 * MBIT, 400.0 * MBIT));
     // Two streams need 10 s for it: less than it would take to find out, and to gain by it.
     run.sample.left = Some((1000.0 * MBIT) as u64);
@@ -278,7 +278,7 @@ fn streams_that_cannot_be_made_are_not_waited_for() {
 }
 
 #[test]
-fn never_beyond_what_processors_and_politeness_allow() {
+fn streams_stay_within_what_processors_and_politeness_allow() {
     for (processors, most) in [(1, 16), (2, 32), (64, 64)] {
         let mut run = Run::new(2, processors, capped(50.0 * MBIT, f64::INFINITY));
         run.seconds(300);
@@ -290,7 +290,7 @@ fn never_beyond_what_processors_and_politeness_allow() {
 }
 
 #[test]
-fn near_the_end_what_was_taken_away_on_trial_comes_back() {
+fn streams_taken_away_on_trial_come_back_near_the_end() {
     // Half of them bring half, and the loss is the path's own.
     let mut run = Run::new(8, 2, Box::new(|streams| (f64::from(streams) * 50.0 * MBIT, 0.02)));
     run.control.most = 8;

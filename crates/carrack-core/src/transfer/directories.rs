@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comes_back_backwards_in_pages() {
+    fn directories_come_back_backwards_in_pages() {
         let mut log = DirectoryLog::default();
         for index in 0..1000u32 {
             let attributes = Attributes::new(index, Time::new(-i64::from(index), index));

@@ -259,7 +259,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn any_order_gives_what_b3sum_prints(seed: u64, size in 0usize..150_000, power in 10u32..15, streams in 0usize..4, xxh128: bool) {
+    fn orders_of_any_kind_give_what_b3sum_prints(seed: u64, size in 0usize..150_000, power in 10u32..15, streams in 0usize..4, xxh128: bool) {
         let mut case = Case::new(seed, size, 1 << power, [1, 2, 7, 16][streams], Bug::None, main(xxh128));
         case.run();
         let (digests, told) = case.published.expect("every block has landed");
@@ -272,7 +272,7 @@ proptest! {
     }
 
     #[test]
-    fn a_block_swapped_lost_or_misplaced_is_caught(seed: u64, size in 5_000usize..60_000, streams in 0usize..4, bug in 0usize..3, xxh128: bool) {
+    fn block_swapped_lost_or_misplaced_is_caught(seed: u64, size in 5_000usize..60_000, streams in 0usize..4, bug in 0usize..3, xxh128: bool) {
         let bug = [Bug::Swap, Bug::Drop, Bug::WrongOffset][bug];
         let mut case = Case::new(seed, size, 1024, [1, 2, 7, 16][streams], bug, main(xxh128));
         case.run();

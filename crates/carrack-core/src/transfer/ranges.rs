@@ -88,7 +88,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn is_a_set(numbers in proptest::collection::vec((0u64..64, 0..3), 0..200)) {
+        fn ranges_are_a_set(numbers in proptest::collection::vec((0u64..64, 0..3), 0..200)) {
             let mut model = BTreeSet::new();
             let mut ranges = Ranges::new();
             for (number, what) in numbers {

@@ -75,7 +75,7 @@ fn check_seen(named: &[(&'static str, u64)]) {
 }
 
 #[test]
-fn every_seed_ends_as_it_must() {
+fn simulation_of_every_seed_ends_as_it_must() {
     if let Some(seed) = number("CARRACK_SIM_SEED") {
         eprintln!("{:?}", run(Plan::new(seed)));
         return;
@@ -90,7 +90,7 @@ fn every_seed_ends_as_it_must() {
 }
 
 #[test]
-fn every_row_of_sessions_ends_whole() {
+fn simulation_of_every_row_of_sessions_ends_whole() {
     if let Some(seed) = number("CARRACK_SIM_ROW") {
         eprintln!("{:?}", run_row(seed));
         return;
@@ -134,7 +134,7 @@ fn mutants_of_the_driver_are_caught() {
 }
 
 #[test]
-fn a_mutant_that_writes_blocks_elsewhere_is_caught() {
+fn mutant_that_writes_blocks_elsewhere_is_caught() {
     for mutant in [Mutant::SwappedOnTheWay, Mutant::SwappedOnDisk] {
         let mut caught = 0;
         for seed in 0..300 {

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_asked_for_is_not_expected() {
+    fn answers_that_were_not_asked_for_are_not_expected() {
         let expected = Expected::new([b"f".to_vec(), b"a/b".to_vec()]);
         for path in [&b"f"[..], b"f/x", b"f/x/y", b"a/b", b"a/b/c"] {
             assert_eq!(expected.check(path), Ok(()), "{path:?}");

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_honest_ends_say_is_not_refused() {
+    fn fields_of_honest_ends_are_not_refused() {
         let source =
             |n: u32| Source { path: format!("{n:x}").into(), target: format!("{n:x}").into(), ..Source::default() };
         let sources: Vec<Source> = (0..limits::SOURCES as u32).map(source).collect();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_foreseen() {
+    fn fields_foresee_their_memory() {
         assert!(size_of::<Item>() <= limits::FIELD_BYTES && size_of::<Entry>() <= limits::FIELD_BYTES);
         assert!(size_of::<PathFacts>() <= limits::FIELD_BYTES && size_of::<Source>() <= limits::FIELD_BYTES);
     }

@@ -285,7 +285,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_decodes_encodes_to_the_same(bytes in any::<[u8; HEADER_BYTES]>()) {
+        fn frame_that_decodes_encodes_to_the_same(bytes in any::<[u8; HEADER_BYTES]>()) {
             if let Ok(header) = Header::decode(&bytes, BLOCK) {
                 let again = Header::decode(&header.encode(), BLOCK);
                 prop_assert_eq!(again, Ok(header));
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_no_sender_sends() {
+    fn frame_that_no_sender_sends_is_refused() {
         let good = Header::Block { item: 1, offset: u64::from(BLOCK), length: BLOCK, hole: false, whole: false };
         assert_eq!(Header::decode(&good.encode(), BLOCK), Ok(good));
         let bad = [

@@ -48,7 +48,7 @@ fn messages_are_encoded_as_ever() {
 
 /// So that no message is forgotten: every field of both choices has a line.
 #[test]
-fn every_message_has_a_golden_line() {
+fn golden_lines_are_there_for_every_message() {
     let golden = include_str!("golden.txt");
     for (kind, tags) in [("ask", 2..=17), ("tell", 2..=16), ("peer", 1..=18)] {
         let lines = golden.lines().filter_map(|line| line.split_once(' ')?.1.strip_prefix(kind)?.strip_prefix(' '));

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comes_back_and_refuses_bombs() {
+    fn mux_frames_come_back_and_bombs_are_refused() {
         assert_eq!(decode_header(encode_header(Channel(7), 1234)), Ok((Channel(7), 1234)));
         assert!(decode_header([0xff; 6]).is_err());
     }

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn older_peer_skips_the_parts_and_has_the_whole_text() {
+    fn failure_parts_are_skipped_by_an_older_peer_which_has_the_whole_text() {
         let bytes = RawFailure::from(whole()).encode_to_vec();
         let read = EarlierFailure::decode(&bytes[..]).expect("fields that are not known are skipped");
         let message = "h:d: a/b: at 9: outer: \\xff: sync: inner".to_owned();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_cannot_be_read_leave_the_text() {
+    fn failure_parts_that_cannot_be_read_leave_the_text() {
         for parts in [vec![0xff; 3], vec![0; limits::FAILURE_PARTS_BYTES + 1]] {
             let raw = RawFailure { parts, ..failure("x").at_path(b"p".to_vec()).into() };
             assert_eq!(Failure::from(raw).why, "p: x");
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_is_bounded_and_printable() {
+    fn failure_parts_are_bounded_and_printable() {
         let long = "\u{1b}".repeat(3 * limits::ERROR_TEXT_BYTES);
         let mut deep = failure("last");
         for _ in 0..20 {

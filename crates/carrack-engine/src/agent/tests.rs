@@ -88,7 +88,7 @@ fn list() -> Ask {
 }
 
 #[test]
-fn a_panic_ends_its_session_and_no_other() {
+fn panic_ends_its_session_and_no_other() {
     let place = tempfile::tempdir().unwrap();
     for number in 0..3 {
         std::fs::write(place.path().join(format!("file-{number}")), "content").unwrap();

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_list_that_is_not_there_is_empty() {
+    fn known_nodes_are_empty_only_where_there_is_no_list() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("known_nodes");
         assert!(KnownNodes::new(path.clone()).load().unwrap().pins.is_empty());
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_met_in_this_process_does_not_count_as_pinned() {
+    fn node_met_in_this_process_does_not_count_as_pinned() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("carrack/known_nodes");
         let known = KnownNodes::new(path.clone());

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_pass_is_known_by_its_words() {
+    fn refusal_is_known_by_its_words() {
         let (refused, unknown) = (Some(ErrorCode::AuthenticationFailed), Some(ErrorCode::HostUnknown));
         let usage = Some(ErrorCode::Usage);
         let cases = [
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn one_such_line_among_others_is_enough() {
+    fn refusal_is_found_among_other_lines() {
         let lines =
             ["Warning: Permanently added 'far'", "Host key verification failed.", "Connection closed by UNKNOWN"];
         assert_eq!(of_ssh(lines.into_iter()), Some(ErrorCode::AuthenticationFailed));

@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dash_is_no_host() {
+    fn dash_is_no_host() {
         let host = |user: Option<&str>, host: &str| SshHost { user: user.map(Into::into), host: host.into() };
         assert!(command(&host(None, "-oProxyCommand=touch x"), &Reach::default()).is_err());
         assert!(command(&host(Some("-x"), "h"), &Reach::default()).is_err());

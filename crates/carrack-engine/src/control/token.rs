@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_named_is_the_users_own_or_an_error() {
+    fn file_that_was_named_is_the_users_own_or_an_error() {
         let home = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &[u8], mode: u32| write(&home.path().join(name), text, mode);
         let choose =

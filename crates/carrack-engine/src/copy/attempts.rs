@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_as_asked_for_and_anew_after_each_gain() {
+    fn attempts_are_as_many_as_asked_for_and_anew_after_each_gain() {
         let mut attempts = attempts(7);
         assert_eq!(count(&mut attempts, &lost(ErrorCode::ConnectionLost)), Tuning::DEFAULT.first_retries);
         attempts.gained();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_pass_is_not_tried_again() {
+    fn attempts_end_at_what_cannot_pass() {
         for reached in [false, true] {
             let mut attempts = attempts(7);
             if reached {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_reached_is_given_up_in_time() {
+    fn attempts_on_what_was_never_reached_end_in_time() {
         let now = Instant::now();
         let late = now + 2 * CopyOptions::default().source.reach.connect_timeout;
         let mut attempts = attempts(7);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_minutes_without_a_network_are_outlived() {
+    fn attempts_outlive_ten_minutes_without_a_network() {
         let least: Duration =
             (0..carrack_core::tuning::RETRIES).map(|before| longest_pause(&Tuning::DEFAULT, before) / 2).sum();
         let usual = least.mul_f64(1.5);

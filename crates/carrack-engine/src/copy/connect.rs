@@ -502,7 +502,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_outside_the_range_is_not_dialled() {
+    fn port_outside_the_range_is_not_dialled() {
         assert_eq!(port_within(50_000, 1024, u16::MAX), Some(50_000));
         for told in [0, 22, 1023] {
             assert_eq!(port_within(told, FIRST_FREE_PORT, u16::MAX), None, "{told}");

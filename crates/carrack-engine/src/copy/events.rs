@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_reader_that_has_left_or_when_all_is_to_end() {
+    fn reader_that_has_left_is_not_waited_for_nor_when_all_is_to_end() {
         let events = Arc::new(Events::new(Until::default()));
         let (thread, _) = teller(&events, 100);
         events.leave();

@@ -138,7 +138,7 @@ mod tests {
     /// The network is as it was, then the destination's disk becomes slow: the fall is told with the stage that caused it, while
     /// over the whole copy the network held it back.
     #[test]
-    fn a_rate_that_falls_is_told_with_its_cause() {
+    fn rate_that_falls_is_told_with_its_cause() {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let mut held = HeldBack::new(Tuning::DEFAULT.stretch, start);
@@ -156,7 +156,7 @@ mod tests {
     /// Of the four blocks that are under way over a slow path three may land in one stretch, and none in the next; and what is as slow as
     /// was asked for is no fault.
     #[test]
-    fn what_lands_unevenly_or_as_asked_has_not_fallen() {
+    fn rate_that_is_uneven_or_as_asked_has_not_fallen() {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let paced = StageTimes { pacing: Duration::from_secs(9), ..times(10, 0, 0) };
@@ -175,7 +175,7 @@ mod tests {
 
     /// Whoever does not read is the cause, whatever the streams did meanwhile.
     #[test]
-    fn a_reader_that_was_waited_for_is_the_cause() {
+    fn reader_that_was_waited_for_is_the_cause() {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let mut held = HeldBack::new(Tuning::DEFAULT.stretch, start);

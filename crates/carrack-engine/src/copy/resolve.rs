@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn request_that_cannot_be_is_refused() {
         let one = |source: &[(&str, ItemKind)], destination: &str, there: Option<ItemKind>| {
             let sources = source.iter().map(|(path, _)| local(path)).collect();
             let request = CopyRequest { sources, destination: local(destination), options: Default::default() };

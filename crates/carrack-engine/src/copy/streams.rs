@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_made_again_and_a_version_1_sender_has_no_more() {
+    fn lost_stream_is_made_again_and_a_version_1_sender_has_no_more() {
         let now = Instant::now();
         for (version, missing) in [(Version::V1, 0), (Version::V2, 1)] {
             let mut one = streams(1, version, now);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_way_already_is_not_asked_for_again() {
+    fn stream_under_way_already_is_not_asked_for_again() {
         let now = Instant::now();
         let report = LinkReport { kind: LinkKind::Direct, address: String::new(), streams: 8, cipher: String::new() };
         let key = SessionKey { id: [0; 16], secret: [0; 32], encrypt: Encrypt::None };
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_gone_is_not_called_a_black_hole() {
+    fn path_that_is_gone_is_not_called_a_black_hole() {
         let now = Instant::now();
         let told = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&told);
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_to_end_is_not_made_again() {
+    fn stream_that_was_asked_to_end_is_not_made_again() {
         let now = Instant::now();
         let mut eight = streams(8, Version::V3, now);
         (eight.missing, eight.alive) = (0, 8);
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_end_than_were_asked_to_and_the_rest_stays() {
+    fn streams_may_end_fewer_than_were_asked_to_and_the_rest_stays() {
         let now = Instant::now();
         let mut eight = streams(8, Version::V3, now);
         (eight.missing, eight.alive) = (0, 8);
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn more_are_dialled_and_a_change_of_mind_takes_back_what_was_not() {
+    fn streams_are_dialled_and_a_change_of_mind_takes_back_those_that_were_not() {
         let now = Instant::now();
         let mut two = streams(2, Version::V3, now);
         (two.missing, two.alive) = (0, 2);
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_one_may_be_lost_while_others_end() {
+    fn last_stream_may_be_lost_while_others_end() {
         let now = Instant::now();
         let mut two = streams(2, Version::V3, now);
         (two.missing, two.alive) = (0, 2);

@@ -63,7 +63,7 @@ mod tests {
 
     /// One byte after the other, each well before a read would be given up: the whole is given up all the same.
     #[test]
-    fn a_listener_that_trickles_does_not_hold_a_dial() {
+    fn listener_that_trickles_does_not_hold_a_dial() {
         use std::io::Write;
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_bytes_at_another_place_have_another_digest() {
+    fn digest_depends_on_the_place_of_the_bytes() {
         for wanted in [Digests::BLAKE3, Digests::XXH128] {
             let of = |offset| digest(wanted, offset, &[b"the same bytes"]).main;
             assert_ne!(of(1 << 20), of(2 << 20), "{wanted:?}");

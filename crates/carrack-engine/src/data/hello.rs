@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sides_prove_themselves() {
+    fn hello_proves_both_sides() {
         for encrypt in [Encrypt::Tls, Encrypt::None] {
             let (dialed, accepted) = meet(key(encrypt), key(encrypt));
             assert_eq!(dialed.unwrap().0.number, 3);
@@ -328,7 +328,7 @@ mod tests {
 
     /// As whoever is dialled sees it: nothing of what the client of a dialling node has chosen, twice the same.
     #[test]
-    fn a_dialer_in_the_clear_says_nothing_that_was_chosen() {
+    fn dialer_in_the_clear_says_nothing_that_was_chosen() {
         let chosen = *b"\r\nFLUSHALL\r\nxxxx";
         let key = SessionKey { id: chosen, ..key(Encrypt::None) };
         let number = u16::from_be_bytes(*b"\r\n");
@@ -356,7 +356,7 @@ mod tests {
 
     /// Of an earlier release, and inside a control connection.
     #[test]
-    fn a_plain_hello_is_understood() {
+    fn plain_hello_is_understood() {
         let ours = key(Encrypt::None);
         let plain = |socket: Arc<Socket>, _| Ok((dial_inside(socket, &ours, 3)?, String::new()));
         let (dialed, accepted) = meet_with(plain, key(Encrypt::None));
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_secret_session_or_protection_is_refused() {
+    fn wrong_secret_session_or_protection_is_refused() {
         for encrypt in [Encrypt::Tls, Encrypt::None] {
             // On TLS the dialer waits for no answer: it finds a closed connection.
             let waits = encrypt == Encrypt::None;
@@ -379,7 +379,7 @@ mod tests {
     }
     /// As a listener finds it that reads the first words and the proof from somebody else's connection.
     #[test]
-    fn a_proof_is_good_for_its_own_connection_only() {
+    fn proof_is_good_for_its_own_connection_only() {
         let ours = key(Encrypt::Tls);
         let mut hello = [0; HELLO_BYTES];
         hello[..16].copy_from_slice(&ours.id);
@@ -398,7 +398,7 @@ mod tests {
 
     /// A dialer or a listener of an earlier release knows `carrack-data/1` only.
     #[test]
-    fn whoever_waits_to_be_asked_is_asked() {
+    fn hello_asks_whoever_waits_to_be_asked() {
         let ours = key(Encrypt::Tls);
         let asked = |socket: Arc<Socket>, pin| {
             let mut tls = Tls::client(Some(pin), &[ALPN_DATA_ASKED])?;

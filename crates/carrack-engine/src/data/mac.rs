@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_replay_or_a_swap_is_noticed() {
+    fn replay_or_a_swap_is_noticed() {
         let (mut ours, mut theirs) = (Mac::new([1; 32]), Mac::new([1; 32]));
         let first = ours.next(&[b"ab", b"c"]);
         let second = ours.next(&[b"abc"]);

@@ -103,13 +103,13 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_and_then_nothing_is_stuck() {
+    fn path_with_a_handshake_and_then_nothing_is_stuck() {
         assert_eq!(stuck_after((0..20).map(|second| facts(3000, 10, second))), Some(6));
         assert_eq!(stuck_after((0..20).map(|second| facts(3090, 10, second))), Some(6), "a small packet went through");
     }
 
     #[test]
-    fn what_has_carried_nothing_yet_is_not_spared() {
+    fn path_that_has_carried_nothing_yet_is_not_spared() {
         let now = Instant::now();
         let mut watch = PathWatch::default();
         for (number, acknowledged) in [(0, 3000), (1, 90_000), (2, 3000)] {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_reader_a_slow_path_and_a_late_fault_are_not() {
+    fn path_with_a_slow_reader_slow_packets_or_a_late_fault_is_not_stuck() {
         assert_eq!(stuck_after((0..60).map(|_| facts(3000, 0, 0))), None, "its window is closed");
         assert_eq!(stuck_after((0..60).map(|second| facts(3000 + 200 * second, 10, second))), None, "it trickles");
         assert_eq!(stuck_after((0..60).map(|second| facts(90_000, 10, second))), None, "it has worked before");

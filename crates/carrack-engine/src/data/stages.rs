@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn working_is_not_waiting() {
+    fn stages_tell_working_from_waiting() {
         let stages = Stages::default();
         let (hear, said) = std::sync::mpsc::channel::<()>();
         stages.carry(|| {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_still_carried_counts() {
+    fn stages_count_what_is_still_carried() {
         let stages = Stages::default();
         stages.carry(|| {
             stages.carry(|| std::thread::sleep(Duration::from_millis(20)));

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_gone_still_counts() {
+    fn traffic_of_streams_that_have_gone_still_counts() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
         let count = TrafficCount::default();
         let sockets: Mutex<HashMap<u16, Arc<Socket>>> = Mutex::default();

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_taken_stays_within_its_bound() {
+    fn backlog_that_is_not_taken_stays_within_its_bound() {
         let backlog = Arc::new(Backlog::default());
         let (sender, said) = mpsc::channel();
         let reader = Arc::clone(&backlog);

@@ -270,7 +270,7 @@ mod tests {
 
     /// Over a slow path much time may pass until somebody listens, and ends tell several times a second how they stand.
     #[test]
-    fn how_ends_stand_does_not_fill_the_inbox() {
+    fn inbox_is_not_filled_by_how_ends_stand() {
         let mut inbox = Inbox::default();
         let words = inbox.share();
         for count in 0..1000 {
@@ -296,7 +296,7 @@ mod tests {
 
     /// An end that never stops telling how it stands must not keep another question's deadline from passing.
     #[test]
-    fn an_end_that_floods_does_not_move_a_deadline() {
+    fn inbox_that_is_flooded_does_not_move_a_deadline() {
         let mut inbox = Inbox::default();
         for _ in 0..1000 {
             inbox.share().send(word(EndId::Source, 0, Tell::Stages(Stages::default()))).unwrap();
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_found_behind_what_came_of_it() {
+    fn inbox_finds_a_refusal_behind_what_came_of_it() {
         let refused = || Tell::Failed(failure(ErrorCode::AuthenticationFailed, Side::Link, "no token"));
         let closed = || Incoming {
             end: EndId::Destination,
@@ -336,7 +336,7 @@ mod tests {
 
     /// A few words can be as large as many.
     #[test]
-    fn what_nobody_asked_for_is_kept_within_bounds_of_bytes() {
+    fn inbox_keeps_what_nobody_asked_for_within_bounds_of_bytes() {
         const BYTES: usize = limits::WORDS_KEPT_BYTES / 4;
         let mut inbox = Inbox::default();
         let words = inbox.share();
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asked_for_is_kept_within_bounds() {
+    fn inbox_keeps_what_nobody_asked_for_within_bounds() {
         let mut inbox = Inbox::default();
         let words = inbox.share();
         for _ in 0..=limits::WORDS_KEPT {

@@ -545,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_where_its_name_leads_and_not_where_it_says() {
+    fn host_is_where_its_name_leads_and_not_where_it_says() {
         let found = || ["10.0.0.1:0", "[2001:db8::1]:0"].map(|address| address.parse().unwrap()).to_vec();
         assert_eq!(told_first(found(), "192.168.7.7", 5000), ["10.0.0.1:5000", "[2001:db8::1]:5000"]);
         assert_eq!(told_first(found(), "2001:db8::1", 5000), ["[2001:db8::1]:5000", "10.0.0.1:5000"]);

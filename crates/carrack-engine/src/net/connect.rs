@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dead_address_does_not_hide_a_live_one() {
+    fn dead_address_does_not_hide_a_live_one() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let live = listener.local_addr().unwrap();
         // A port that was free a moment ago refuses at once.
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_that_comes_too_late_sends_nothing() {
+    fn attempt_that_comes_too_late_sends_nothing() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         listener.set_nonblocking(true).unwrap();

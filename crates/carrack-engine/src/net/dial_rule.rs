@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_dials_far_and_not_near() {
+    fn node_dials_far_and_not_near() {
         let everywhere = rule("[::]:7420");
         for far in ["192.0.2.1:22", "[2001:db8::1]:80", "10.0.0.1:443"] {
             assert_eq!(check(&everywhere, far), Ok(()), "{far}");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_listens_near_dials_near() {
+    fn node_that_listens_near_dials_near() {
         let loopback = rule("127.0.0.1:7420");
         assert_eq!(check(&loopback, "127.0.0.2:5000"), Ok(()));
         assert_eq!(check(&loopback, "[::ffff:127.0.0.1]:5000"), Ok(()));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_runs_it_has_the_last_word() {
+    fn dial_rule_of_whoever_runs_the_node_has_the_last_word() {
         let mut told = rule("[::]:7420");
         told.told = ["127.0.0.0/8", "169.254.1.0/24", "fe80::/10"].map(|text| Network::parse(text).unwrap()).to_vec();
         for near in ["127.0.0.1:6379", "169.254.1.7:80", "[fe80::1]:80"] {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_anonymous_node_dials_only_who_asks() {
+    fn anonymous_node_dials_only_who_asks() {
         let mut anonymous = rule("[::]:7420");
         anonymous.only_who_asks = true;
         assert_eq!(check(&anonymous, "192.0.2.9:5000"), Ok(()));

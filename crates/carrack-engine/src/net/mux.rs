@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_too_long_is_not_sent_and_the_next_one_is() {
+    fn message_that_is_too_long_is_not_sent_and_the_next_one_is() {
         let (near, far) = UnixStream::pair().unwrap();
         let writer = MuxWriter::new(Box::new(near), Box::new(|| {}));
         let error = writer.send(Channel(0), &vec![0; limits::MUX_FRAME_BYTES + 1]).unwrap_err();
@@ -228,7 +228,7 @@ mod tests {
 
     /// What was heard may wait for as long as somebody reads slowly: meanwhile nobody listens, and nobody is silent.
     #[test]
-    fn a_peer_is_not_silent_while_what_it_said_is_handed_on() {
+    fn peer_is_not_silent_while_what_it_said_is_handed_on() {
         let (near, far) = UnixStream::pair().unwrap();
         MuxWriter::new(Box::new(near), Box::new(|| {})).send(Channel(0), b"one").unwrap();
         let mut reader = MuxWriter::new(Box::new(io::sink()), Box::new(|| {}));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_bomb_ends_the_connection() {
+    fn length_bomb_ends_the_connection() {
         let reader = MuxWriter::new(Box::new(io::sink()), Box::new(|| {}));
         let error = reader.read_all(&[0xff; 100][..], &mut |_, _| Ok(())).unwrap_err();
         assert!(matches!(error, ReadError::Protocol(_)), "{error:?}");

@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_is_said_and_understood() {
+    fn last_word_is_said_and_understood() {
         let (mut client, mut server) = pair();
         let mut sealed = Vec::new();
         client.seal(b"last bytes", &mut sealed).unwrap();
@@ -501,7 +501,7 @@ mod tests {
 
         /// Whatever a byte is changed into, the records before it are opened, and nothing after.
         #[test]
-        fn an_altered_record_ends_it(place in 0usize..3 * (RECORD_BYTES + RECORD_OVERHEAD), change in 1u8..) {
+        fn altered_record_ends_the_stream(place in 0usize..3 * (RECORD_BYTES + RECORD_OVERHEAD), change in 1u8..) {
             let (mut client, mut server) = pair();
             let plain = content(3 * RECORD_BYTES);
             let mut sealed = vec![0; Records::sealed_bytes(plain.len())];

@@ -585,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pinned_key_is_accepted_and_records_pass() {
+    fn pinned_key_is_accepted_and_records_pass() {
         let key = Key::from_pkcs8(Key::generate().unwrap().pkcs8()).unwrap();
         let (client, server) = pair(Some(key.pin), &key);
         let (mut client, mut server) = (client.unwrap(), server.unwrap());
@@ -611,7 +611,7 @@ mod tests {
     }
 
     #[test]
-    fn an_altered_record_is_refused() {
+    fn altered_record_is_refused() {
         let key = Key::generate().unwrap();
         let (client, server) = pair(Some(key.pin), &key);
         let (mut client, mut server) = (client.unwrap(), server.unwrap());

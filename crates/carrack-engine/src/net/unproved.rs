@@ -107,7 +107,7 @@ mod tests {
 
     /// Silent ones from many addresses of a few networks, and now and then somebody from elsewhere: who came from there stays.
     #[test]
-    fn a_crowd_of_silent_strangers_only_crowds_out_itself() {
+    fn crowd_of_silent_strangers_only_crowds_out_itself() {
         let unproved = Arc::new(Unproved::default());
         let mut silent = Vec::new();
         let mut others = Vec::new();

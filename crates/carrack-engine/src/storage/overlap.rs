@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_source_gives_way_wherever_an_earlier_one_has_something() {
+    fn later_source_gives_way_wherever_an_earlier_one_has_something() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path();
         for file in ["a/x", "a/d/f", "a/only", "a/t/u", "b/x", "b/d/f", "b/d/g", "b/only/f", "b/t", "c/d", "c/n"] {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_two_sources_has_the_attributes_of_the_first() {
+    fn directory_of_two_sources_has_the_attributes_of_the_first() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path();
         for (name, mode) in [("a/d", 0o750), ("b/d", 0o700), ("b/e", 0o711)] {

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_comes_late_gets_everything() {
+    fn reader_that_comes_late_gets_everything() {
         let is_over = Arc::default();
         let (place, mut writer) = fifo(&is_over);
         // More than a pipe holds.
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_can_be_given_up() {
+    fn pipe_that_waits_can_be_given_up() {
         let is_over = Arc::new(AtomicBool::new(false));
         let (place, mut writer) = fifo(&is_over);
         let write = std::thread::spawn(move || writer.write_all(b"nobody reads this"));

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_part_is_the_same_as_in_the_whole() {
+    fn synthetic_part_is_the_same_as_in_the_whole() {
         let mut whole = vec![0; 1000];
         random_at(7, 0, &mut whole);
         for offset in [0usize, 1, 7, 8, 9, 500] {

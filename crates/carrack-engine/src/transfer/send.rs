@@ -878,7 +878,7 @@ mod tests {
 
     /// What the peer answers is handed in by whoever has started the run: it must know the run before there is anything to answer.
     #[test]
-    fn nothing_is_offered_before_the_owner_knows_the_run_and_then_no_stream_is_waited_for() {
+    fn offers_wait_until_the_owner_knows_the_run_and_then_for_no_stream() {
         let digests = Digests::BLAKE3;
         let options = TransferOptions {
             block_bytes: 1 << 20,

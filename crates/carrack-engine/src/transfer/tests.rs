@@ -204,7 +204,7 @@ fn both_say_internal(what: &str, ends: &[Option<Ended>; 2]) {
 }
 
 #[test]
-fn a_source_that_panics_fails_the_transfer() {
+fn source_that_panics_fails_the_transfer() {
     for (what, size) in [("listing", 0), ("a stream of blocks", 5 << 20), ("a stream of a bundle", 5)] {
         let ends = run(Panics(size), Null, [Fuse::never(), Fuse::never()]);
         both_say_internal(what, &ends);
@@ -212,7 +212,7 @@ fn a_source_that_panics_fails_the_transfer() {
 }
 
 #[test]
-fn a_destination_that_panics_fails_the_transfer() {
+fn destination_that_panics_fails_the_transfer() {
     let sink = |writes, ends| Sequential::new(Box::new(Sink { writes, ends }));
     let cases = [
         ("a stream of blocks", 5 << 20, sink(Fuse::at(3), Fuse::never())),
@@ -234,7 +234,7 @@ fn write_sources(directory: &Path) {
 
 /// Each message, and each word to the command, is where a pump may panic; those of an end that has failed already are few.
 #[test]
-fn a_pump_that_panics_at_any_word_leaves_nobody_waiting() {
+fn pump_that_panics_at_any_word_leaves_nobody_waiting() {
     let place = tempfile::tempdir().unwrap();
     let [from, to] = ["from", "to"].map(|name| place.path().join(name));
     std::fs::create_dir(&from).unwrap();

@@ -203,7 +203,7 @@ fn blocks_that_are_no_attributes_end_the_transfer() {
 }
 
 #[test]
-fn a_flag_without_attributes_and_attributes_of_a_directory_end_the_transfer() {
+fn flag_without_attributes_and_attributes_of_a_directory_end_the_transfer() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     for (kind, what) in

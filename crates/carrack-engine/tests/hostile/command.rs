@@ -49,7 +49,7 @@ fn receive(directory: &str, sink: u32) -> Ask {
 
 /// Whatever is asked about what lies outside is refused, and nothing of it is told.
 #[test]
-fn nothing_outside_is_read_or_changed() {
+fn paths_outside_are_not_read_or_changed() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     with_links(&sandbox);
@@ -94,7 +94,7 @@ fn nothing_outside_is_read_or_changed() {
 
 /// Where the root is on its host is nobody's business, and what a path leads to is named from there.
 #[test]
-fn what_is_inspected_is_named_from_the_root() {
+fn inspected_paths_are_named_from_the_root() {
     let sandbox = Sandbox::new();
     with_links(&sandbox);
     std::fs::create_dir_all(sandbox.root().join("d/e")).unwrap();
@@ -180,7 +180,7 @@ fn options_and_roles_that_are_not_given() {
 
 /// A regular file is not written in place: that way is for devices and FIFOs.
 #[test]
-fn a_file_is_no_sink() {
+fn file_is_no_sink() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     std::fs::write(sandbox.root().join("mine"), b"mine").unwrap();
@@ -250,7 +250,7 @@ fn sessions_and_dials_that_make_no_sense() {
 
 /// Of no transfer, and of a receiver, none end; however many are asked for, one stays, which its tests in the core show.
 #[test]
-fn more_streams_are_to_end_than_there_are() {
+fn streams_to_end_are_more_than_there_are() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let mut session = Session::start(&sandbox.root());
@@ -284,7 +284,7 @@ fn dialed(session: &mut Session, address: std::net::SocketAddr, encrypt: bool) -
 /// A port that is closed, one that is silent, one that answers with something else, and one that hangs up: a client that has its node
 /// knock there learns of none which it is, and the service hears nothing that the client chose.
 #[test]
-fn a_node_tells_nothing_of_what_it_dials() {
+fn node_tells_nothing_of_what_it_dials() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let listens = "127.0.0.1:1".parse().unwrap();
@@ -324,7 +324,7 @@ fn a_node_tells_nothing_of_what_it_dials() {
 }
 
 #[test]
-fn a_node_does_not_dial_its_own_host() {
+fn node_does_not_dial_its_own_host() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -195,7 +195,7 @@ fn tunnels_and_dials() {
 
 /// A tunnel whose stream nobody reads must not keep the session from ending with its connection.
 #[test]
-fn a_tunnel_that_is_not_read() {
+fn tunnel_that_is_not_read() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let mut session = Session::start(&sandbox.root());

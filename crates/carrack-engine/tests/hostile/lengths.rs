@@ -28,7 +28,7 @@ fn first_bytes(sandbox: &Sandbox, bytes: &[&[u8]]) -> Failure {
 }
 
 #[test]
-fn of_frames() {
+fn frame_lengths() {
     let _watch = Watch::memory();
     let sandbox = Sandbox::new();
     let block = Header::Block { item: 1, offset: 0, length: 1, hole: false, whole: false }.encode();
@@ -51,7 +51,7 @@ fn of_frames() {
 }
 
 #[test]
-fn of_entries_and_trailers() {
+fn entry_and_trailer_lengths() {
     let _watch = Watch::memory();
     let sandbox = Sandbox::new();
     let bundle = Header::Bundle { bundle: 1, entries: 1 }.encode();
@@ -91,7 +91,7 @@ fn of_entries_and_trailers() {
 
 /// Within a bundle the files may be large one by one, and not together.
 #[test]
-fn of_a_bundle_in_all() {
+fn bundle_length_in_all() {
     let _watch = Watch::memory();
     let sandbox = Sandbox::new();
     let content = vec![7; 6 << 20];
@@ -106,7 +106,7 @@ fn of_a_bundle_in_all() {
 
 /// A path of 65,535 bytes is announced, and the stream ends: nothing hangs, and the transfer goes on without it.
 #[test]
-fn of_a_path_that_does_not_come() {
+fn path_length_without_its_path() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let mut session = Session::start(&sandbox.root());
@@ -133,7 +133,7 @@ fn of_a_path_that_does_not_come() {
 }
 
 #[test]
-fn of_a_file() {
+fn file_lengths() {
     let _watch = Watch::memory();
     let sandbox = Sandbox::new();
     let failure = refused(&sandbox, |session| session.say(&offer(1, b"f", Some(u64::MAX))));
@@ -154,7 +154,7 @@ fn of_a_file() {
 
 /// Lengths within protobuf, of each field that has one, on both conversations.
 #[test]
-fn of_messages() {
+fn message_lengths() {
     let _watch = Watch::memory();
     let sandbox = Sandbox::new();
     for length in [&[0xff, 0xff, 0xff, 0xff, 0x0f][..], &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]] {
@@ -172,7 +172,7 @@ fn of_messages() {
 }
 
 #[test]
-fn of_control_frames() {
+fn control_frame_lengths() {
     let _watch = Watch::memory();
     let sandbox = Sandbox::new();
     let mut session = Session::start(&sandbox.root());
@@ -188,7 +188,7 @@ fn of_control_frames() {
 
 /// Before a peer is known it may not even send a megabyte, and is told nothing.
 #[test]
-fn of_a_greeting() {
+fn greeting_lengths() {
     let _watch = Watch::memory();
     let sandbox = Sandbox::new();
     for first in [&[0xff; 6][..], &[0, 0x10, 0, 0, 0, 0], &[0, 0, 0, 1, 0, 9], &[0, 0, 0, 2, 0, 0, 0xff, 0xff]] {
@@ -203,7 +203,7 @@ fn of_a_greeting() {
 
 /// Blocks are as long as was agreed, holes too.
 #[test]
-fn of_blocks_beyond_the_agreed() {
+fn block_lengths_beyond_the_agreed() {
     let _watch = Watch::memory();
     let sandbox = Sandbox::new();
     for (offset, length, hole) in [(0, BLOCK + 1, false), (0, BLOCK + 1, true), (1, 1, false), (1 << 63, BLOCK, true)] {

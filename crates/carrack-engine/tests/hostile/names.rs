@@ -25,17 +25,17 @@ fn all_refused(send: impl Fn(&mut Session, &[u8])) {
 }
 
 #[test]
-fn in_offers() {
+fn offers_with_hostile_names() {
     all_refused(|session, path| session.say(&offer(1, path, Some(5))));
 }
 
 #[test]
-fn in_attributes_of_directories() {
+fn attributes_of_directories_with_hostile_names() {
     all_refused(|session, path| session.say(&directories(&[b"fine", path])));
 }
 
 #[test]
-fn in_files_of_bundles() {
+fn bundled_files_with_hostile_names() {
     all_refused(|session, path| {
         let mut stream = session.stream(0);
         bundle(&mut stream, 1, &[Entry::File(b"fine", b"x"), Entry::File(path, b"overwritten")]);
@@ -43,7 +43,7 @@ fn in_files_of_bundles() {
 }
 
 #[test]
-fn in_directories_of_bundles() {
+fn bundled_directories_with_hostile_names() {
     all_refused(|session, path| {
         let mut stream = session.stream(0);
         bundle(&mut stream, 1, &[Entry::Directory(path)]);
@@ -51,7 +51,7 @@ fn in_directories_of_bundles() {
 }
 
 #[test]
-fn in_links_of_bundles() {
+fn bundled_links_with_hostile_names() {
     all_refused(|session, path| {
         let mut stream = session.stream(0);
         bundle(&mut stream, 1, &[Entry::Link(path, b"target")]);
@@ -74,7 +74,7 @@ fn assert_link_refused(result: &ItemResult) {
 
 /// A link is made, as is anybody's right; whatever then goes through it is not.
 #[test]
-fn through_a_link_made_before() {
+fn link_made_before_is_not_followed() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let outside = sandbox.outside().into_os_string().into_encoded_bytes();
@@ -113,7 +113,7 @@ fn through_a_link_made_before() {
 
 /// The link and what goes through it in one bundle, and a link put where a directory is.
 #[test]
-fn through_a_link_of_the_same_bundle() {
+fn link_of_the_same_bundle_is_not_followed() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let mut session = Session::start(&sandbox.root());
@@ -139,7 +139,7 @@ fn through_a_link_of_the_same_bundle() {
 
 /// A file offered and accepted, whose directory is exchanged for a link before its last block.
 #[test]
-fn through_a_link_put_there_meanwhile() {
+fn link_put_there_meanwhile_is_not_followed() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let mut session = Session::start(&sandbox.root());

@@ -208,7 +208,7 @@ fn offers_without_end() {
 }
 
 #[test]
-fn a_stream_numbered_twice() {
+fn stream_numbered_twice() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let failure = refused(&sandbox, |session| {

@@ -50,7 +50,7 @@ fn assert_told(failure: &Failure, code: ErrorCode, what: &str) {
 }
 
 #[test]
-fn an_honest_fake_is_believed() {
+fn honest_fake_is_believed() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let node = FakeNode::start(|node| {
@@ -71,7 +71,7 @@ fn an_honest_fake_is_believed() {
 /// Over a long path each question that waits for an answer which it does not need costs a round trip: this node answers nothing before it
 /// has been asked all that can be asked, and lets nobody have a data connection.
 #[test]
-fn nothing_waits_for_what_it_does_not_need() {
+fn verbs_do_not_wait_for_what_they_do_not_need() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let (file, node) = large_file_to(&sandbox, |node| {
@@ -97,7 +97,7 @@ fn nothing_waits_for_what_it_does_not_need() {
 
 /// The end of a connection is told once; whoever takes it for the refusal of one question waits for ever for the next answer.
 #[test]
-fn a_node_that_leaves_while_it_is_asked_to_listen_is_noticed() {
+fn node_that_leaves_while_it_is_asked_to_listen_is_noticed() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let (file, node) = large_file_to(&sandbox, |node| {
@@ -118,7 +118,7 @@ fn a_node_that_leaves_while_it_is_asked_to_listen_is_noticed() {
 
 /// Whatever the other end is: a hostile destination must not learn the token that opens the source.
 #[test]
-fn each_node_is_shown_its_own_token_and_no_other() {
+fn token_is_shown_to_its_own_node_and_to_no_other() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let shown = |token: &'static str| {
@@ -154,7 +154,7 @@ fn each_node_is_shown_its_own_token_and_no_other() {
 
 /// What a listener says of its own address and port leads a dialer nowhere: not the command, and not another node.
 #[test]
-fn a_listener_does_not_aim_the_dialer() {
+fn listener_does_not_aim_the_dialer() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let decoy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -204,7 +204,7 @@ fn a_listener_does_not_aim_the_dialer() {
 
 /// The receiver has failed, and the node goes on telling how it stands as if nothing had happened.
 #[test]
-fn a_node_that_never_stops_talking_does_not_hold_a_copy_that_failed() {
+fn node_that_never_stops_talking_does_not_hold_a_copy_that_failed() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -290,7 +290,7 @@ fn files_that_nobody_asked_for() {
 
 /// The file that was asked for turns out to be a link out, and then a directory.
 #[test]
-fn through_a_link_made_before() {
+fn link_made_before_is_not_followed() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let outside = sandbox.outside().into_os_string().into_encoded_bytes();
@@ -440,7 +440,7 @@ fn answers_of_the_wrong_kind() {
 
 /// It says that all went well, and nothing came.
 #[test]
-fn an_end_that_is_none() {
+fn end_that_is_none() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let failure = failed_pull(&sandbox, |node| {
@@ -466,7 +466,7 @@ fn an_end_that_is_none() {
 /// A slow receiver: it has said that it has everything, the sender has ended, and it still has to clean up. Nothing but its own word ends
 /// the run, however late that comes: this one waits until it is told to stop, and takes that for what it is.
 #[test]
-fn a_receiver_may_end_long_after_its_sender() {
+fn receiver_may_end_long_after_its_sender() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let file = sandbox.outside().join("small");

@@ -162,7 +162,7 @@ fn frame(number: usize) -> usize {
 }
 
 #[test]
-fn nothing_altered_nothing_recovered() {
+fn tamper_of_nothing_recovers_nothing() {
     let _watch = Watch::start();
     let from = one_file();
     for encrypt in [Encrypt::None, Encrypt::Tls] {
@@ -317,7 +317,7 @@ fn replayed_reordered_and_missing_frames_are_refused() {
 }
 
 #[test]
-fn a_cut_stream_is_replaced_by_the_others() {
+fn cut_stream_is_replaced_by_the_others() {
     let _watch = Watch::start();
     let from = one_file();
     let mut lost = 0;
@@ -354,7 +354,7 @@ fn altered_records_are_refused() {
 
 /// A bit anywhere in a transfer of many small files and a larger one.
 #[test]
-fn a_bit_anywhere() {
+fn bit_altered_anywhere() {
     let _watch = Watch::start();
     let from = one_file();
     std::fs::create_dir(from.path().join("d")).unwrap();
@@ -439,7 +439,7 @@ fn is_closed(connection: &Connection) -> bool {
 }
 
 #[test]
-fn a_recorded_connection_is_refused() {
+fn recorded_connection_is_refused() {
     let _watch = Watch::start();
     let from = one_file();
     let sandbox = Sandbox::new();

@@ -31,7 +31,7 @@ fn settled(count: &AtomicUsize) -> usize {
 }
 
 #[test]
-fn what_nobody_takes_waits_at_the_end_that_tells_it() {
+fn reports_that_nobody_takes_wait_at_the_end_that_tells_them() {
     let _watch = Watch::memory();
     let sandbox = Sandbox::new();
     let sent = Arc::new(AtomicUsize::new(0));

@@ -83,7 +83,7 @@ fn panic_if_unknown(ask: &Ask) {
 }
 
 #[test]
-fn the_version_before_is_still_spoken_to_a_source() {
+fn version_before_is_still_spoken_to_a_source() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let node = FakeNode::start(|node| {
@@ -99,7 +99,7 @@ fn the_version_before_is_still_spoken_to_a_source() {
 }
 
 #[test]
-fn the_version_before_is_still_spoken_to_a_destination() {
+fn version_before_is_still_spoken_to_a_destination() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let file = sandbox.root().join("f");
@@ -117,7 +117,7 @@ fn the_version_before_is_still_spoken_to_a_destination() {
 }
 
 #[test]
-fn what_the_version_before_cannot_do_is_refused() {
+fn version_before_is_not_asked_for_what_it_cannot_do() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let cases = [
@@ -214,7 +214,7 @@ fn xxh128_is_asked_only_of_those_who_know_it() {
 }
 
 #[test]
-fn a_node_that_is_busy_at_first_is_asked_again() {
+fn node_that_is_busy_at_first_is_asked_again() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let busy = || -> Play {
@@ -235,7 +235,7 @@ fn a_node_that_is_busy_at_first_is_asked_again() {
 }
 
 #[test]
-fn a_node_that_refuses_who_asks_is_not_asked_again() {
+fn node_that_refuses_who_asks_is_not_asked_again() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     for code in [ErrorCode::AuthenticationFailed, ErrorCode::VersionMismatch] {

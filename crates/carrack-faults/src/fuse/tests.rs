@@ -30,7 +30,7 @@ impl Scene {
 }
 
 #[test]
-fn without_faults_it_is_a_file_system() {
+fn fuse_without_faults_is_a_file_system() {
     let Some(scene) = scene(Features::default()) else { return };
     let bytes: Vec<u8> = (0..1_000_000u32).map(|at| (at % 253) as u8).collect();
     fs::create_dir(scene.path("d")).unwrap();
@@ -57,7 +57,7 @@ fn without_faults_it_is_a_file_system() {
 }
 
 #[test]
-fn calls_fail_when_they_were_told_to() {
+fn fuse_calls_fail_when_they_were_told_to() {
     let Some(scene) = scene(Features { uncached: true, ..Features::default() }) else { return };
     let path = scene.path("file");
     fs::write(&path, vec![7; 100_000]).unwrap();
@@ -83,7 +83,7 @@ fn calls_fail_when_they_were_told_to() {
 }
 
 #[test]
-fn it_writes_less_lies_and_rots() {
+fn fuse_writes_less_lies_and_rots() {
     let Some(scene) = scene(Features { uncached: true, ..Features::default() }) else { return };
     let path = scene.path("file");
     scene.mounted.fault(Call::Write, When::Nth(1), Fault::Short(10));
@@ -100,7 +100,7 @@ fn it_writes_less_lies_and_rots() {
 }
 
 #[test]
-fn it_hangs_until_it_is_released() {
+fn fuse_hangs_until_it_is_released() {
     let Some(scene) = scene(Features::default()) else { return };
     fs::write(scene.path("file"), b"x").unwrap();
     scene.mounted.hang();
@@ -119,7 +119,7 @@ fn it_hangs_until_it_is_released() {
 }
 
 #[test]
-fn what_is_held_is_let_go_one_after_the_other() {
+fn fuse_lets_go_held_calls_one_after_the_other() {
     let Some(scene) = scene(Features::default()) else { return };
     let remove = |name: &str| {
         fs::write(scene.path(name), b"x").unwrap();
@@ -170,7 +170,7 @@ fn file_systems_differ() {
 }
 
 #[test]
-fn one_directory_folds_names_and_says_so() {
+fn fuse_folds_names_in_one_directory_and_says_so() {
     let Some(scene) = scene(Features { folds_case_in: Some("folds"), ..Features::default() }) else { return };
     for (directory, is_one) in [("plain", false), ("folds", true), ("folds/below", true)] {
         fs::create_dir(scene.path(directory)).unwrap();

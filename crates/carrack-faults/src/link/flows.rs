@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn each_flow_has_its_own_rate() {
+    fn flows_have_their_own_rates() {
         let mut flows = Flows::default();
         let mut packet = tcp(&[1; 950], None, false);
         let bytes = shape_of(&packet).wire_bytes(0) as u64;
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_flow_cannot_hold_is_dropped() {
+    fn flow_drops_what_it_cannot_hold() {
         let mut flows = Flows::default();
         let packet = tcp(&[1; 48_000], Some(960), false);
         let shape = shape_of(&packet);

@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_takes_the_delay_and_its_time_on_the_link() {
+    fn packet_takes_the_delay_and_its_time_on_the_link() {
         let mut rig = Rig::new(|knobs| {
             knobs.delay(Duration::from_millis(25));
             knobs.rate(Some(GBIT));
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_is_full_takes_a_part() {
+    fn queue_that_is_full_takes_a_part() {
         let mut rig = Rig::new(|knobs| {
             knobs.rate(Some(8_000_000));
             knobs.queue(Some(5000));
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bit_is_flipped_and_the_headers_are_not_touched() {
+    fn bit_flip_changes_one_bit_and_no_header() {
         let mut rig = Rig::new(|knobs| knobs.corrupt(0.25));
         let packet = tcp(&[0; 8000], Some(1000), false);
         for _ in 0..1000 {
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_begins_with_a_packet_and_ends_by_itself() {
+    fn outage_begins_with_a_packet_and_ends_by_itself() {
         let mut rig = Rig::new(|knobs| knobs.fail(Duration::from_millis(3)));
         for time in [10, 12, 13, 14] {
             rig.give(&tcp(&[1; 100], None, false), time * MS);
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_repeats() {
+    fn seed_repeats() {
         let run = || {
             let mut rig = Rig::new(|knobs| knobs.lose(0.5));
             (0..64).for_each(|_| rig.give(&tcp(&[1; 100], None, false), 0));

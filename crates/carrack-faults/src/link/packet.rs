@@ -193,7 +193,7 @@ pub mod tests {
     }
 
     #[test]
-    fn runs_together_are_the_whole() {
+    fn packet_runs_together_are_the_whole() {
         let payload: Vec<u8> = (0..2500_u32).map(|index| index as u8).collect();
         for is_v6 in [false, true] {
             let packet = tcp(&payload, Some(1000), is_v6);
@@ -232,7 +232,7 @@ pub mod tests {
     }
 
     #[test]
-    fn only_what_nobody_checks_is_altered() {
+    fn packet_is_altered_only_where_nobody_checks() {
         let mut packet = tcp(&[7; 100], None, false);
         let whole = HEADER_BYTES + 40..HEADER_BYTES + 140;
         assert_eq!(Shape::of(&packet).and_then(|shape| shape.alterable(0)), Some(whole));
@@ -243,7 +243,7 @@ pub mod tests {
     }
 
     #[test]
-    fn what_is_no_packet_has_no_shape() {
+    fn packet_that_is_none_has_no_shape() {
         let packet = tcp(&[1; 10], Some(4), false);
         for length in 0..HEADER_BYTES + 40 {
             assert_eq!(Shape::of(&packet[..length]), None, "{length} bytes");

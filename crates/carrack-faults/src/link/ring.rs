@@ -78,7 +78,7 @@ mod tests {
 
     /// Against a plain queue: what goes in comes out, whole and in order, and a ring that is nearly empty takes everything.
     #[test]
-    fn what_goes_in_comes_out() {
+    fn ring_gives_out_what_went_in() {
         for seed in 0..50 {
             let (mut chance, mut ring, mut model) = (Chance::new(seed), Ring::new(4096), VecDeque::new());
             let (mut refused, mut held) = (0, 0);

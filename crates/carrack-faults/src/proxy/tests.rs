@@ -48,7 +48,7 @@ fn bytes_and_ends_are_passed_on_and_counted() {
 }
 
 #[test]
-fn a_reset_is_a_reset_on_both_sides_and_only_where_it_was_asked_for() {
+fn reset_is_a_reset_on_both_sides_and_only_where_it_was_asked_for() {
     let (target, proxy) = scene(0);
     let (mut one, mut far_one) = connect(&target, &proxy);
     let (mut two, mut far_two) = connect(&target, &proxy);
@@ -80,7 +80,7 @@ fn connections_are_refused_as_often_as_was_asked_for() {
 }
 
 #[test]
-fn what_is_stalled_goes_on_when_it_is_released() {
+fn stalled_connection_goes_on_when_it_is_released() {
     let (target, proxy) = scene(0);
     let (mut near, mut far) = connect(&target, &proxy);
     proxy.stall(true);
@@ -119,7 +119,7 @@ fn chosen_bytes_are_altered_and_no_others() {
 }
 
 #[test]
-fn a_delay_and_a_rate_hold_bytes_back() {
+fn delay_and_a_rate_hold_bytes_back() {
     let (target, proxy) = scene(0);
     let (mut near, mut far) = connect(&target, &proxy);
     proxy.delay(Duration::from_millis(40));
@@ -137,7 +137,7 @@ fn a_delay_and_a_rate_hold_bytes_back() {
 }
 
 #[test]
-fn an_idle_connection_is_closed_and_a_spent_one_reset() {
+fn idle_connection_is_closed_and_a_spent_one_reset() {
     let (target, proxy) = scene(0);
     let (mut near, _far) = connect(&target, &proxy);
     proxy.close_idle(Some(Duration::from_millis(10)));
@@ -152,7 +152,7 @@ fn an_idle_connection_is_closed_and_a_spent_one_reset() {
 }
 
 #[test]
-fn a_target_that_is_gone_is_a_reset_and_a_new_one_is_found() {
+fn target_that_is_gone_is_a_reset_and_a_new_one_is_found() {
     let (target, proxy) = scene(0);
     drop(target);
     let mut near = TcpStream::connect(proxy.address()).unwrap();

@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_of_looking_say_the_same_but_for_the_birth() {
+    fn stat_and_statx_say_the_same_but_for_the_birth() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("f"), "content").unwrap();
         std::os::unix::fs::symlink("f", directory.path().join("l")).unwrap();

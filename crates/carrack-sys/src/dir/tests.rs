@@ -41,7 +41,7 @@ fn read_by(resolver: Resolver, dir: &Dir, rel: &[u8], links: Links) -> Result<Ve
 }
 
 #[test]
-fn both_resolvers_give_the_same_answers() {
+fn resolvers_give_the_same_answers() {
     let (_temp, outer) = scratch();
     put(&outer, b"secret", b"outside");
     let root = outer.make_dir_all(b"root", Links::Refuse).unwrap();
@@ -240,7 +240,7 @@ fn paths_of_any_length_and_depth() {
 }
 
 #[test]
-fn a_tree_built_to_waste_time_is_given_up() {
+fn tree_built_to_waste_time_is_given_up() {
     let (_temp, root) = scratch();
     root.make_dir_all(&b"d/".repeat(100), Links::Refuse).unwrap();
     let zigzag = [b"d/".repeat(100), b"../d/".repeat(700)].concat();
@@ -327,7 +327,7 @@ fn stat_follows_only_when_told() {
 }
 
 #[test]
-fn a_fifo_hangs_nobody() {
+fn fifo_hangs_nobody() {
     let (_temp, dir) = scratch();
     let mode = mode_bits(0o600);
     rustix::fs::mknodat(&dir, "fifo", rustix::fs::FileType::Fifo, mode, 0).unwrap();
@@ -343,7 +343,7 @@ fn a_fifo_hangs_nobody() {
 }
 
 #[test]
-fn a_rename_replaces_only_when_told() {
+fn rename_replaces_only_when_told() {
     let (_temp, dir) = scratch();
     type Rename = fn(&Dir, &[u8], &Dir, &[u8]) -> io::Result<()>;
     for rename in [Dir::rename_noreplace as Rename, Dir::rename_by_link] {
@@ -390,7 +390,7 @@ fn metadata_is_set_on_the_entry_itself() {
 }
 
 #[test]
-fn every_entry_is_listed_by_both_readers() {
+fn listing_by_both_readers_has_every_entry() {
     let (_temp, dir) = scratch();
     let mut names: BTreeSet<Vec<u8>> = (0..5000).map(|n| format!("entry-{n:060}").into_bytes()).collect();
     names.insert(b"not \xff utf-8\n".to_vec());
@@ -444,7 +444,7 @@ fn listing_what_is_gone_or_never_was_a_directory_is_an_error_or_empty() {
 }
 
 #[test]
-fn the_file_system_answers() {
+fn file_system_answers() {
     let (_temp, dir) = scratch();
     dir.sync().unwrap();
     dir.sync_filesystem().unwrap();
@@ -453,7 +453,7 @@ fn the_file_system_answers() {
 }
 
 #[test]
-fn two_names_are_exchanged_or_nothing_happens() {
+fn names_are_exchanged_or_nothing_happens() {
     let (_temp, dir) = scratch();
     put(&dir, b"one", b"1");
     put(&dir, b"two", b"2");

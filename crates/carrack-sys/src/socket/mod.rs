@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waker_of_either_kind_wakes_until_drained() {
+    fn waker_of_either_kind_wakes_until_drained() {
         let (near, far) = UnixStream::pair().unwrap();
         for waker in [Waker::new().unwrap(), Waker::with_pipe().unwrap()] {
             let look = |timeout| wait_two(&near, true, false, &waker, timeout).unwrap();

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn elsewhere_they_are_unsupported() {
+    fn tcp_settings_are_unsupported_elsewhere() {
         let (near, _far) = pair();
         let error = portable::tcp_facts(near.as_fd()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::Unsupported);

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_a_verb_is_a_copy() {
+    fn bare_line_without_a_verb_is_a_copy() {
         let cases = [
             ("a b", "copy a b"),
             ("copy a b", "copy a b"),

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_duration() {
+    fn duration_that_is_none_is_refused() {
         for text in [
             "",
             "s",

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_do_nothing_is_told_or_refused() {
+    fn variables_without_effect_are_told_or_refused() {
         let quiet =
             [("CARRACK_STREAMS", "8"), ("CARRACK_ROOT", "/"), ("CARRACK_NOSUCH", ""), ("HOME", "/"), ("CARRACK", "x")];
         assert_eq!(checked("copy", &quiet), Ok(Vec::new()));

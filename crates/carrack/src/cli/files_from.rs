@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_named_by_its_line() {
+    fn paths_that_are_none_are_named_by_their_lines() {
         for line in ["/a", "../a", "a/../b", "./a", "a//b", "/", "a\\", "a\\y", "\\x4", "\\xzz", "\\x+1", "\\x00"] {
             let why = parse_list(format!("fine\n{line}\n").as_bytes()).expect_err(line);
             assert!(why.starts_with("line 2: "), "{line}: {why}");

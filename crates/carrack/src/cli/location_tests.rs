@@ -45,7 +45,7 @@ fn local_and_synthetic() {
 }
 
 #[test]
-fn over_ssh() {
+fn location_over_ssh() {
     let cases: &[(&[u8], Location)] = &[
         (b"host:", ssh(None, "host", b"")),
         (b"host:path", ssh(None, "host", b"path")),
@@ -74,7 +74,7 @@ fn over_ssh() {
 }
 
 #[test]
-fn at_a_node() {
+fn location_at_a_node() {
     let hex = "ab".repeat(32);
     let pinned = format!("carrack://h/p#sha256:{hex}");
     let pin = Some([0xab; 32]);
@@ -176,7 +176,7 @@ fn refused() {
 }
 
 #[test]
-fn says_what_to_type_instead() {
+fn location_refused_says_what_to_type_instead() {
     for (text, hint) in [
         (&b"fe80::1:p"[..], "[fe80::1]:PATH"),
         (b"-x:p", "./-x:p"),

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_size() {
+    fn size_that_is_none_is_refused() {
         for text in [
             "",
             " ",

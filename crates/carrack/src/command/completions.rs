@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_shell_learns_every_verb() {
+    fn completions_of_every_shell_know_every_verb() {
         for shell in ["bash", "zsh", "fish"] {
             let script = String::from_utf8(script(shell).expect("a script")).expect("text");
             for word in ["mkdir", "bwlimit", "completions", "token"] {

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_for_each_verb_and_none_for_the_hidden() {
+    fn man_pages_are_one_for_each_verb_and_none_for_the_hidden() {
         let names: Vec<String> = pages().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names[0], "carrack.1");
         for verb in [
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_manual_has_exit_codes_and_flags() {
+    fn man_pages_have_exit_codes_and_flags() {
         let pages = pages();
         let text = |index: usize| String::from_utf8_lossy(&pages[index].1).replace("\\-", "-");
         assert!(text(0).contains("Exit codes:") && text(0).contains("77"));

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn into_a_directory() {
+    fn mv_into_a_directory() {
         let cases: &[(&[u8], &[u8], &[u8])] =
             &[(b"d", b"a", b"d/a"), (b"d/", b"x/a/", b"d/a"), (b"/", b"/x/y", b"/y"), (b"", b"a", b"a")];
         for (directory, from, to) in cases {

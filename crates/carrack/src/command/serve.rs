@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_user_needs_to_know() {
+    fn serve_tells_what_a_user_needs_to_know() {
         let text = lines(&facts("[::]:7420", Some("/state/my token")), false, "box");
         let pin = format!("#sha256:{}", "ab".repeat(32));
         assert_eq!(text[0], "listening on [::]:7420");
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_location_shown_can_be_typed() {
+    fn location_shown_can_be_typed() {
         let text = lines(&facts("[::1]:99", None), true, "[::1]");
         let location = text[4].split('\'').nth(1).expect("quoted");
         assert!(parse_location(location.as_bytes()).is_ok(), "{location}");

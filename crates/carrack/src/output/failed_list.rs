@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn every_path_comes_back() {
+    fn failed_list_gives_every_path_back() {
         let directory = tempfile::tempdir().expect("a directory");
         let name = directory.path().join("list");
         let mut paths: Vec<Vec<u8>> =
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_session_starts_over_and_an_end_before_the_end_leaves_nothing() {
+    fn lost_session_starts_over_and_an_end_before_the_end_leaves_nothing() {
         let directory = tempfile::tempdir().expect("a directory");
         let name = directory.path().join("list");
         let path = name.as_os_str().as_encoded_bytes();

@@ -31,7 +31,7 @@ fn finished() -> Report {
 }
 
 #[test]
-fn a_good_copy() {
+fn summary_of_a_good_copy() {
     assert_eq!(
         report(&finished(), false),
         [
@@ -59,7 +59,7 @@ fn program_sent_is_told_with_verbose_only() {
 }
 
 #[test]
-fn what_the_destination_did_not_keep_is_told_with_an_example() {
+fn unkept_metadata_is_told_with_an_example() {
     use carrack_core::report::Unkept;
     let permissions = Unkept { count: 1200, path: b"a/b".to_vec(), wanted: 0o640, kept: 0o755 };
     let times =
@@ -100,7 +100,7 @@ fn xxh128_is_not_taken_for_more_than_it_is() {
 }
 
 #[test]
-fn a_copy_with_everything() {
+fn summary_of_a_copy_with_everything() {
     let all = Report {
         files: 1,
         symlinks: 2,
@@ -123,12 +123,12 @@ fn a_copy_with_everything() {
 }
 
 #[test]
-fn a_plan_claims_nothing() {
+fn plan_claims_nothing() {
     assert_eq!(report(&finished(), true), ["would copy 20,000 files, 78.1 MiB (81,920,000 bytes)"]);
 }
 
 #[test]
-fn nothing_moved_divides_by_nothing() {
+fn summary_of_nothing_moved_divides_by_nothing() {
     assert_eq!(report(&Report::default(), false)[0], "copied 0 files, 0 bytes in 0.00 s");
 }
 
@@ -158,7 +158,7 @@ fn failures_say_side_path_and_how_many_more() {
 }
 
 #[test]
-fn a_path_is_named_once_and_never_mistaken_for_a_word() {
+fn path_is_named_once_and_never_mistaken_for_a_word() {
     let cases = [
         (&b"a"[..], "not a directory", "failed: source: a: not a directory"),
         (b"denied", "permission denied", "failed: source: denied: permission denied"),

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_taken_is_an_error_at_once_or_at_the_end() {
+    fn lines_that_are_not_taken_are_an_error_at_once_or_at_the_end() {
         for (kind, code) in [
             (io::ErrorKind::StorageFull, crate::exit::FILE),
             (io::ErrorKind::BrokenPipe, crate::exit::FILE),

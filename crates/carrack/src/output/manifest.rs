@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_gets_its_name_at_the_end() {
+    fn manifest_gets_its_name_at_the_end() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("sums");
         let part = directory.path().join("sums.part");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_session_starts_over_with_the_first_item_told_again() {
+    fn lost_session_starts_over_with_the_first_item_told_again() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("sums");
         let bytes = path.as_os_str().as_encoded_bytes();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_copied_leaves_nothing_behind() {
+    fn manifest_of_nothing_leaves_nothing_behind() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("sums");
         let manifest = Manifest::create(path.as_os_str().as_encoded_bytes()).expect("created");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_manifest_leaves_the_old_one() {
+    fn unfinished_manifest_leaves_the_old_one() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("sums");
         let part = directory.path().join("sums.part");

@@ -62,7 +62,7 @@ fn log_and_manifest_hear_everything_even_when_quiet() {
 }
 
 #[test]
-fn a_copy_that_broke_off_gives_no_manifest() {
+fn copy_that_broke_off_gives_no_manifest() {
     let directory = tempfile::tempdir().expect("a directory");
     let output = Output::open(options(directory.path())).expect("opened");
     output.event(&item(b"x", Outcome::Published));
@@ -74,7 +74,7 @@ fn a_copy_that_broke_off_gives_no_manifest() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_told_before_anything_moves() {
+fn outputs_that_cannot_be_opened_are_told_before_anything_moves() {
     let directory = tempfile::tempdir().expect("a directory");
     for bad in ["log", "sums"] {
         let mut options = options(&directory.path().join("missing"));

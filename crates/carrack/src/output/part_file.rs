@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_followed_to_its_file_or_makes_it() {
+    fn link_is_followed_to_its_file_or_makes_it() {
         let directory = tempfile::tempdir().expect("a directory");
         let at = |name: &str| directory.path().join(name);
         fs::create_dir(at("below")).expect("made");
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_gets_what_was_written_and_stays() {
+    fn pipe_gets_what_was_written_and_stays() {
         let directory = tempfile::tempdir().expect("a directory");
         let (pipe, link) = (directory.path().join("pipe"), directory.path().join("link"));
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rate_is_of_the_last_seconds() {
+    fn rate_is_of_the_last_seconds() {
         let start = Instant::now();
         let mut meter = Meter::default();
         assert_eq!(meter.rate(), None);

@@ -91,7 +91,7 @@ fn found_tokens_follow_the_order_of_the_field() {
 }
 
 #[test]
-fn at_a_first_meeting_nothing_is_shown_that_no_flag_named() {
+fn token_that_no_flag_named_is_not_shown_at_a_first_meeting_with_its_node() {
     let mut home = Home::new();
     home.set("BEARER_TOKEN", "a-secret");
     let hint = home.hint(ALONE, false);
@@ -105,7 +105,7 @@ fn at_a_first_meeting_nothing_is_shown_that_no_flag_named() {
 }
 
 #[test]
-fn of_several_nodes_none_is_shown_a_token_that_was_only_found() {
+fn token_that_was_only_found_is_shown_to_none_of_several_nodes() {
     let mut home = Home::new();
     home.set("BEARER_TOKEN", "a-secret");
     assert_eq!(home.withheld(OF_SEVERAL, true).reason, Some(Reason::TokenOfSeveral));

@@ -248,7 +248,7 @@ impl Scene {
 }
 
 #[test]
-fn no_change_of_a_source_and_no_state_of_a_destination_ends_in_a_wrong_success() {
+fn changes_of_a_source_and_states_of_a_destination_never_end_in_a_wrong_success() {
     const LEAST: usize = 1_449;
     let content = Content::new();
     let (mut count, mut wrong) = (0, Vec::new());

@@ -71,7 +71,7 @@ fn json_is_one_object_a_line_and_a_summary_last() {
 }
 
 #[test]
-fn a_dry_run_counts_and_moves_nothing() {
+fn dry_run_counts_and_moves_nothing() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     tree::mixed(&sandbox.path("tree"));
@@ -93,7 +93,7 @@ fn a_dry_run_counts_and_moves_nothing() {
 }
 
 #[test]
-fn the_manifest_is_what_b3sum_checks() {
+fn manifest_is_what_b3sum_checks() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     tree::mixed(&sandbox.path("tree"));
@@ -144,7 +144,7 @@ fn quiet_is_silent_and_the_log_is_not() {
 }
 
 #[test]
-fn the_flags_of_how_leave_what_arrives_the_same() {
+fn flags_of_how_leave_what_arrives_the_same() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     tree::mixed(&sandbox.path("tree"));
@@ -186,7 +186,7 @@ fn the_flags_of_how_leave_what_arrives_the_same() {
 }
 
 #[test]
-fn what_cannot_be_meant_ends_in_2_and_does_nothing() {
+fn usage_that_cannot_be_meant_ends_in_2_and_does_nothing() {
     let sandbox = Sandbox::new();
     sandbox.write("a", "a");
     for words in [

@@ -354,7 +354,7 @@ fn power_cuts_on_btrfs() {
 }
 
 #[test]
-fn two_who_write_one_name_leave_one_of_both() {
+fn writers_of_one_name_leave_one_of_both() {
     let sandbox = Sandbox::in_memory();
     let node = Node::start(&sandbox, "root", &[]);
     for side in ["a", "b"] {

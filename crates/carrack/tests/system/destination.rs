@@ -16,7 +16,7 @@ const MIB: usize = 1 << 20;
 
 /// With each way of treating what exists: a name that was free when the copy of its file began.
 #[test]
-fn a_file_that_appears_while_its_copy_runs_is_treated_as_was_asked() {
+fn file_that_appears_while_its_copy_runs_is_treated_as_was_asked() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     let source = sandbox.write("src/file", tree::bytes(3 * MIB, 1));
@@ -45,7 +45,7 @@ fn a_file_that_appears_while_its_copy_runs_is_treated_as_was_asked() {
 
 /// A power cut right after the end: what was written to another file system than the destination's own is there, under its name.
 #[test]
-fn what_is_on_a_file_system_mounted_below_the_destination_is_durable_at_the_end() {
+fn mount_below_the_destination_is_durable_at_the_end() {
     let sandbox = Sandbox::new();
     sandbox.write("in/disk/small", tree::bytes(5000, 1));
     sandbox.write("in/disk/below/large", tree::bytes(3 * MIB, 2));
@@ -89,7 +89,7 @@ fn names_on_a_file_system_that_does_not_sync_as_one_are_synced_one_by_one_below_
 
 /// Names that are one on a file system that is mounted below, and two at the destination itself.
 #[test]
-fn two_names_that_are_one_on_a_file_system_below_are_told() {
+fn names_that_are_one_on_a_file_system_below_are_told() {
     if !carrack_faults::can_mount("a FUSE file system") {
         return;
     }
@@ -138,7 +138,7 @@ fn give(sandbox: &Sandbox, name: &str) {
 }
 
 #[test]
-fn a_tree_with_read_only_directories_is_copied_again_and_again_by_a_user_without_rights() {
+fn tree_with_read_only_directories_is_copied_again_and_again_by_a_user_without_rights() {
     if !is_root() {
         return;
     }
@@ -196,7 +196,7 @@ fn directories_made_writable_for_the_time_are_set_back_after_an_end_of_any_kind(
 
 /// A new destination's own name, and those of the directories above that were made for it.
 #[test]
-fn the_name_of_a_new_destination_is_synced_where_names_are_synced_one_by_one() {
+fn name_of_a_new_destination_is_synced_where_names_are_synced_one_by_one() {
     let sandbox = Sandbox::new();
     sandbox.write("in/f", "content");
     let log = sandbox.path("calls");
@@ -217,7 +217,7 @@ fn the_name_of_a_new_destination_is_synced_where_names_are_synced_one_by_one() {
 
 /// Somebody puts an empty directory in the place of the one that is being written to, or makes a link lead elsewhere.
 #[test]
-fn a_destination_that_is_renamed_away_meanwhile_is_an_error() {
+fn destination_that_is_renamed_away_meanwhile_is_an_error() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     let source = sandbox.write("src/file", tree::bytes(2 * MIB, 1));
@@ -248,7 +248,7 @@ fn a_destination_that_is_renamed_away_meanwhile_is_an_error() {
 }
 
 #[test]
-fn every_directory_whose_attributes_fail_is_counted_and_listed() {
+fn directories_whose_attributes_fail_are_all_counted_and_listed() {
     const DIRECTORIES: usize = 300;
     let sandbox = Sandbox::new();
     for number in 0..DIRECTORIES {
@@ -318,7 +318,7 @@ fn permissions_that_the_file_system_refuses_are_told_and_cost_no_file() {
 }
 
 #[test]
-fn the_destination_of_a_directorys_contents_gets_its_permissions_and_time_as_with_rsync() {
+fn contents_of_a_directory_bring_its_permissions_and_time_as_with_rsync() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     sandbox.write("src/f", "content");
@@ -353,7 +353,7 @@ fn the_destination_of_a_directorys_contents_gets_its_permissions_and_time_as_wit
 
 /// One that is read-only becomes a destination that is, again and again.
 #[test]
-fn the_contents_of_a_read_only_directory_are_copied_again_and_again_by_a_user_without_rights() {
+fn contents_of_a_read_only_directory_are_copied_again_and_again_by_a_user_without_rights() {
     if !is_root() {
         return;
     }
@@ -375,7 +375,7 @@ fn the_contents_of_a_read_only_directory_are_copied_again_and_again_by_a_user_wi
 
 /// Whatever the user's umask takes away, what is copied has the source's permissions.
 #[test]
-fn a_umask_of_everything_changes_nothing() {
+fn umask_of_everything_changes_nothing() {
     if !is_root() {
         return;
     }
@@ -405,7 +405,7 @@ fn a_umask_of_everything_changes_nothing() {
 
 /// What could not be listed is copied from the list of what failed, once it can be.
 #[test]
-fn a_directory_that_could_not_be_listed_is_copied_by_the_failed_list_later() {
+fn directory_that_could_not_be_listed_is_copied_by_the_failed_list_later() {
     if !is_root() {
         return;
     }

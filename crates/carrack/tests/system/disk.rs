@@ -61,7 +61,7 @@ fn assert_no_parts(directory: &Path) {
 }
 
 #[test]
-fn a_disk_that_is_too_small_says_how_much_is_missing() {
+fn disk_that_is_too_small_says_how_much_is_missing() {
     let sandbox = Sandbox::new();
     let from = sources(&sandbox);
     let directory = sandbox.path("disks");
@@ -81,7 +81,7 @@ fn a_disk_that_is_too_small_says_how_much_is_missing() {
 }
 
 #[test]
-fn a_disk_that_fills_up_in_the_midst_of_a_file_keeps_the_old_one() {
+fn disk_that_fills_up_in_the_midst_of_a_file_keeps_the_old_one() {
     let sandbox = Sandbox::new();
     let from = sources(&sandbox);
     let Some(disk) = faulty(&sandbox, "disk", Features { no_allocate: true, ..Features::default() }) else { return };
@@ -107,7 +107,7 @@ fn a_disk_that_fills_up_in_the_midst_of_a_file_keeps_the_old_one() {
 }
 
 #[test]
-fn an_error_that_comes_late_is_never_success() {
+fn late_error_is_never_success() {
     let sandbox = Sandbox::new();
     let from = sources(&sandbox);
     let Some(disk) = faulty(&sandbox, "disk", Features::default()) else { return };
@@ -128,7 +128,7 @@ fn an_error_that_comes_late_is_never_success() {
 }
 
 #[test]
-fn an_error_that_is_told_only_at_close_is_never_success() {
+fn error_that_is_told_only_at_close_is_never_success() {
     let sandbox = Sandbox::new();
     let from = sources(&sandbox);
     let Some(disk) = faulty(&sandbox, "disk", Features::default()) else { return };
@@ -163,7 +163,7 @@ fn names_that_run_out_cost_only_the_files_that_got_none() {
 }
 
 #[test]
-fn a_sync_that_fails_is_never_success_and_what_was_written_is_not_relied_on() {
+fn sync_that_fails_is_never_success_and_what_was_written_is_not_relied_on() {
     let sandbox = Sandbox::new();
     let from = sources(&sandbox);
     for (call, when) in [("fdatasync", "1"), ("fdatasync", "1+"), ("syncfs", "1"), ("syncfs", "2"), ("syncfs", "1+")] {
@@ -206,7 +206,7 @@ fn writes_that_take_less_than_was_given_are_gone_on_with() {
 }
 
 #[test]
-fn a_write_that_was_never_made_is_found_by_reading_back() {
+fn write_that_was_never_made_is_found_by_reading_back() {
     let sandbox = Sandbox::new();
     let from = sources(&sandbox);
     let features = Features { uncached: true, no_allocate: true, ..Features::default() };
@@ -230,7 +230,7 @@ fn a_write_that_was_never_made_is_found_by_reading_back() {
 }
 
 #[test]
-fn what_rots_after_it_was_written_is_found_by_reading_back() {
+fn rot_after_writing_is_found_by_reading_back() {
     let sandbox = Sandbox::new();
     let from = sources(&sandbox);
     let Some(disk) = faulty(&sandbox, "disk", Features { uncached: true, ..Features::default() }) else { return };
@@ -257,7 +257,7 @@ fn what_rots_after_it_was_written_is_found_by_reading_back() {
 }
 
 #[test]
-fn what_may_not_be_written_to_is_told_and_left() {
+fn destination_without_permission_to_write_is_told_and_left() {
     let sandbox = Sandbox::new();
     sources(&sandbox);
     let directory = sandbox.path("disks");
@@ -285,7 +285,7 @@ fn what_may_not_be_written_to_is_told_and_left() {
 }
 
 #[test]
-fn a_reader_never_sees_a_mixture_of_the_old_and_the_new() {
+fn reader_never_sees_a_mixture_of_the_old_and_the_new() {
     let sandbox = Sandbox::new();
     let versions: Vec<Vec<u8>> = (1..=2).map(|seed| tree::bytes(3 * MIB + 7, seed)).collect();
     for (index, version) in versions.iter().enumerate() {
@@ -303,7 +303,7 @@ fn a_reader_never_sees_a_mixture_of_the_old_and_the_new() {
 }
 
 #[test]
-fn a_file_system_that_hangs_holds_only_those_who_use_it() {
+fn file_system_that_hangs_holds_only_those_who_use_it() {
     let sandbox = Sandbox::new();
     let from = sources(&sandbox);
     let Some(hung) = faulty(&sandbox, "root/hung", Features::default()) else { return };
@@ -324,7 +324,7 @@ fn a_file_system_that_hangs_holds_only_those_who_use_it() {
 }
 
 #[test]
-fn a_limit_of_file_size_is_an_error_of_the_file() {
+fn limit_of_file_size_is_an_error_of_the_file() {
     let sandbox = Sandbox::new();
     let from = sources(&sandbox);
     sandbox.write("to/big", "old");
@@ -346,7 +346,7 @@ fn a_limit_of_file_size_is_an_error_of_the_file() {
 }
 
 #[test]
-fn a_source_that_cannot_be_read_at_one_place_costs_that_file() {
+fn source_that_cannot_be_read_at_one_place_costs_that_file() {
     let sandbox = Sandbox::new();
     let from = sources(&sandbox);
     let Some(disk) = faulty(&sandbox, "disk", Features { uncached: true, ..Features::default() }) else { return };
@@ -366,7 +366,7 @@ fn a_source_that_cannot_be_read_at_one_place_costs_that_file() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_listed_is_not_an_empty_one() {
+fn directory_that_cannot_be_listed_is_not_an_empty_one() {
     let sandbox = Sandbox::new();
     sources(&sandbox);
     let node = Node::start(&sandbox, "root", &[]);
@@ -432,7 +432,7 @@ fn race_time() -> Duration {
 }
 
 #[test]
-fn a_directory_swapped_for_a_link_never_leads_outside() {
+fn directory_swapped_for_a_link_never_leads_outside() {
     let sandbox = Sandbox::in_memory();
     let node = Node::start(&sandbox, "root", &[]);
     tree::many(&sandbox.path("tree/sub/deep"), 20, 2000);

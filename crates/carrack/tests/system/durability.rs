@@ -72,7 +72,7 @@ fn small_files_are_synced_in_groups_or_each_by_itself() {
 
 /// The rate is such that most of the files come when the first group has been synced, and some while it is.
 #[test]
-fn where_syncing_everything_is_slow_each_file_is_synced_by_itself() {
+fn syncing_everything_that_is_slow_gives_way_to_syncing_each_file() {
     let slow = Inject::new().delay("syncfs", 1_100_000, "1+");
     let (_sandbox, ran, calls) = copy(slow, &["--bwlimit=4MB", "--streams=2", "--json"]);
     assert_synced_before_named(&calls);
@@ -83,7 +83,7 @@ fn where_syncing_everything_is_slow_each_file_is_synced_by_itself() {
 }
 
 #[test]
-fn where_syncing_everything_proves_nothing_each_file_is_synced_by_itself() {
+fn syncing_everything_that_proves_nothing_gives_way_to_syncing_each_file() {
     if !carrack_faults::can_mount("a FUSE file system") {
         return;
     }
@@ -105,7 +105,7 @@ fn where_syncing_everything_proves_nothing_each_file_is_synced_by_itself() {
 }
 
 #[test]
-fn a_file_is_written_once_and_nowhere_but_beside_its_name() {
+fn file_is_written_once_and_nowhere_but_beside_its_name() {
     if !carrack_faults::can_mount("a FUSE file system") {
         return;
     }

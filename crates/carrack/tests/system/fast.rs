@@ -38,7 +38,7 @@ fn copy(sandbox: &Sandbox, inject: &Inject, more: &[&str]) -> Ran {
 }
 
 #[test]
-fn what_the_system_has_not_got_is_done_another_way() {
+fn system_calls_that_are_missing_are_done_without() {
     let sandbox = Sandbox::new();
     sources(&sandbox);
     let log = sandbox.path("calls");
@@ -60,14 +60,14 @@ fn what_the_system_has_not_got_is_done_another_way() {
 }
 
 #[test]
-fn what_the_kernel_cannot_send_any_more_is_read() {
+fn sendfile_that_fails_gives_way_to_reading() {
     let sandbox = Sandbox::new();
     sources(&sandbox);
     copy(&sandbox, &Inject::new().error("sendfile", "EIO", "7+"), &UNSEEN);
 }
 
 #[test]
-fn one_processor_is_enough() {
+fn processors_may_be_one() {
     let sandbox = Sandbox::new();
     sources(&sandbox);
     let node = Node::start(&sandbox, "root", &[]);
@@ -84,7 +84,7 @@ fn one_processor_is_enough() {
 }
 
 #[test]
-fn a_congestion_control_is_the_kernels_or_is_refused() {
+fn congestion_control_is_the_kernels_or_is_refused() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     sandbox.write("file", tree::bytes(MIB, 3));

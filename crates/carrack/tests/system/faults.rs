@@ -48,7 +48,7 @@ fn content(directory: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
 }
 
 #[test]
-fn a_loop_of_links_is_copied_as_links() {
+fn loop_of_links_is_copied_as_links() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     fs::create_dir_all(sandbox.path("tree/a")).unwrap();
@@ -61,7 +61,7 @@ fn a_loop_of_links_is_copied_as_links() {
 }
 
 #[test]
-fn what_is_no_file_is_passed_over_and_told() {
+fn special_files_are_passed_over_and_told() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     sandbox.write("tree/file", "kept");
@@ -90,7 +90,7 @@ fn what_is_no_file_is_passed_over_and_told() {
 }
 
 #[test]
-fn what_may_not_be_read_is_told_and_the_rest_copied() {
+fn unreadable_files_are_told_and_the_rest_copied() {
     if !is_root() {
         return;
     }
@@ -113,7 +113,7 @@ fn what_may_not_be_read_is_told_and_the_rest_copied() {
 }
 
 #[test]
-fn a_destination_that_may_not_be_written_is_told_and_left() {
+fn destination_that_may_not_be_written_is_told_and_left() {
     if !is_root() {
         return;
     }
@@ -136,7 +136,7 @@ fn a_destination_that_may_not_be_written_is_told_and_left() {
 }
 
 #[test]
-fn a_file_where_a_directory_is_needed_and_the_reverse() {
+fn file_where_a_directory_is_needed_and_the_reverse() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     for size in [10, MIB + 1] {
@@ -168,7 +168,7 @@ fn a_file_where_a_directory_is_needed_and_the_reverse() {
 }
 
 #[test]
-fn a_copy_onto_or_into_itself_is_refused_whichever_way_it_leads_there() {
+fn copy_onto_or_into_itself_is_refused_whichever_way_it_leads_there() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     sandbox.write("root/d/sub/file", "inner");
@@ -208,7 +208,7 @@ fn a_copy_onto_or_into_itself_is_refused_whichever_way_it_leads_there() {
 }
 
 #[test]
-fn a_link_in_the_destination_is_not_followed() {
+fn link_in_the_destination_is_not_followed() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     sandbox.write("canary/untouched", "old");
@@ -258,7 +258,7 @@ impl Drop for Mounted {
 }
 
 #[test]
-fn a_full_file_system_keeps_the_old_file_and_no_parts() {
+fn full_file_system_keeps_the_old_file_and_no_parts() {
     if !is_root() {
         return;
     }
@@ -326,7 +326,7 @@ const CHANGES: [(&str, Change); 4] = [
 
 /// Nobody knows how much of it was read before, and how much after: it is sent again.
 #[test]
-fn a_source_that_changes_once_is_sent_again() {
+fn source_that_changes_once_is_sent_again() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     for (how, change) in CHANGES {
@@ -344,7 +344,7 @@ fn a_source_that_changes_once_is_sent_again() {
 }
 
 #[test]
-fn a_source_that_never_rests_gets_no_name() {
+fn source_that_never_rests_gets_no_name() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     // Of one that is short for a moment a moment's copy would be right.
@@ -375,7 +375,7 @@ fn a_source_that_never_rests_gets_no_name() {
 
 /// A log that is written to all the while: with leave, what it had when it was listed.
 #[test]
-fn of_a_file_that_grows_a_prefix_is_copied() {
+fn growing_file_is_copied_as_a_prefix() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     for size in [1000, 2 * MIB] {
@@ -409,7 +409,7 @@ fn of_a_file_that_grows_a_prefix_is_copied() {
 }
 
 #[test]
-fn a_source_that_vanishes_meanwhile_is_told_apart() {
+fn source_that_vanishes_meanwhile_is_told_apart() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     // In the order in which they are named: the second is opened when the first has been sent.
@@ -423,7 +423,7 @@ fn a_source_that_vanishes_meanwhile_is_told_apart() {
 }
 
 #[test]
-fn a_listing_that_breaks_off_is_an_error_and_no_end() {
+fn listing_that_breaks_off_is_an_error_and_no_end() {
     let sandbox = Sandbox::in_memory();
     for index in 0..6000 {
         sandbox.write(format!("many/{index:030}"), "");
@@ -457,7 +457,7 @@ fn a_listing_that_breaks_off_is_an_error_and_no_end() {
 
 /// Nested, so that what is listed after the first directory fails too: of nothing that could not be read is it said that it is empty.
 #[test]
-fn a_listing_that_breaks_off_below_is_told_by_every_verb() {
+fn listing_that_breaks_off_below_is_told_by_every_verb() {
     let sandbox = Sandbox::in_memory();
     let fill = || {
         for index in 0..40 {
@@ -487,7 +487,7 @@ fn a_listing_that_breaks_off_below_is_told_by_every_verb() {
 }
 
 #[test]
-fn a_directory_that_stands_in_itself_is_not_entered_again() {
+fn directory_that_stands_in_itself_is_not_entered_again() {
     if !is_root() {
         return;
     }
@@ -508,7 +508,7 @@ fn a_directory_that_stands_in_itself_is_not_entered_again() {
 }
 
 #[test]
-fn a_read_error_names_the_place_and_costs_one_file() {
+fn read_error_names_the_place_and_costs_one_file() {
     let sandbox = Sandbox::new();
     for (name, size) in [("large", 8 * MIB), ("other-large", 2 * MIB), ("small", 5000), ("other-small", 10)] {
         sandbox.write(format!("tree/{name}"), tree::bytes(size, size as u64));
@@ -594,7 +594,7 @@ fn files_that_come_and_go_meanwhile_cost_only_themselves() {
 }
 
 #[test]
-fn what_stands_at_the_destination_is_replaced_or_told_by_its_kind() {
+fn destination_entry_is_replaced_or_told_by_its_kind() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     sandbox.write("tree/small", tree::bytes(10, 1));
@@ -644,7 +644,7 @@ fn what_stands_at_the_destination_is_replaced_or_told_by_its_kind() {
 }
 
 #[test]
-fn a_device_stays_a_device() {
+fn device_stays_a_device() {
     if !is_root() {
         return;
     }
@@ -674,7 +674,7 @@ fn a_device_stays_a_device() {
 
 /// Nothing waits for ever for a reader: a signal ends it, and so does the end of the command for the node's part of it.
 #[test]
-fn a_fifo_gets_the_bytes_when_it_has_a_reader() {
+fn fifo_gets_the_bytes_when_it_has_a_reader() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     for place in ["here", "root/there"] {
@@ -716,7 +716,7 @@ fn a_fifo_gets_the_bytes_when_it_has_a_reader() {
 }
 
 #[test]
-fn a_file_too_large_for_a_limit_is_an_error_of_the_file() {
+fn file_too_large_for_a_limit_is_an_error_of_the_file() {
     let sandbox = Sandbox::new();
     sandbox.write("tree/small", "fits");
     sandbox.write("tree/bundled", tree::bytes(300_000, 1));
@@ -731,7 +731,7 @@ fn a_file_too_large_for_a_limit_is_an_error_of_the_file() {
 }
 
 #[test]
-fn a_part_file_is_its_owners_alone() {
+fn part_file_is_its_owners_alone() {
     let sandbox = Sandbox::new();
     open_to_all(&sandbox);
     let node = Node::start(&sandbox, "root", &[]);

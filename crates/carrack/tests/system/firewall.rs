@@ -59,13 +59,13 @@ impl Scene {
 }
 
 #[test]
-fn nothing_in_the_way_means_a_direct_link() {
+fn direct_link_where_nothing_is_in_the_way() {
     let Some(scene) = Scene::new() else { return };
     scene.both_ways("direct", "10.0.0.2:20");
 }
 
 #[test]
-fn a_firewall_before_the_far_host_is_passed_by_connecting_back() {
+fn firewall_before_the_far_host_is_passed_by_connecting_back() {
     let Some(scene) = Scene::new() else { return };
     scene.hosts.block(Host::Far, DATA_PORTS);
     scene.both_ways("reverse", "10.0.0.1:20");
@@ -82,7 +82,7 @@ fn firewalls_before_both_are_passed_inside_the_ssh_connection() {
 }
 
 #[test]
-fn a_link_that_must_be_and_cannot_be_is_an_error() {
+fn link_that_must_be_and_cannot_be_is_an_error() {
     let Some(scene) = Scene::new() else { return };
     scene.hosts.block(Host::Far, DATA_PORTS);
     scene.hosts.block(Host::Near, DATA_PORTS);

@@ -19,7 +19,7 @@ fn held_back_by(ran: &Ran, stage: &str) {
 }
 
 #[test]
-fn the_rate_that_was_asked_for() {
+fn held_back_by_the_rate_that_was_asked_for() {
     let sandbox = Sandbox::in_memory();
     sandbox.write("tree/big", tree::bytes(8 * MIB, 1));
     held_back_by(&sandbox.run(["--json", "--bwlimit=8MB", "tree", "there"]), "rate-limit");
@@ -28,7 +28,7 @@ fn the_rate_that_was_asked_for() {
 }
 
 #[test]
-fn a_slow_network() {
+fn held_back_by_a_slow_network() {
     let sandbox = Sandbox::in_memory();
     sandbox.write("tree/big", tree::bytes(24 * MIB, 1));
     let node = Node::start(&sandbox, "root", &[]);
@@ -40,7 +40,7 @@ fn a_slow_network() {
 }
 
 #[test]
-fn a_slow_disk_at_either_side() {
+fn held_back_by_a_slow_disk_at_either_side() {
     if !carrack_faults::can_mount("a FUSE file system") {
         return;
     }

@@ -84,7 +84,7 @@ fn directories_exchanged_between_two_attempts_are_noticed() {
 }
 
 #[test]
-fn what_was_published_and_is_the_same_is_not_sent_again() {
+fn published_file_that_is_the_same_is_not_sent_again() {
     let sandbox = Sandbox::new();
     tail(&sandbox, "tree");
     twins(&sandbox, "tree/a", "spare");
@@ -104,7 +104,7 @@ fn what_was_published_and_is_the_same_is_not_sent_again() {
 }
 
 #[test]
-fn a_file_system_mounted_in_place_of_another_is_noticed() {
+fn file_system_mounted_in_place_of_another_is_noticed() {
     if !is_root() {
         return;
     }
@@ -157,7 +157,7 @@ fn another_node_at_the_same_address_is_another_source() {
 }
 
 #[test]
-fn a_part_file_altered_between_two_attempts_is_read_again() {
+fn part_file_altered_between_two_attempts_is_read_again() {
     let sandbox = Sandbox::new();
     sandbox.write("f", tree::bytes(32 * MIB, 1));
     for way in ["TERM", "KILL"] {
@@ -177,7 +177,7 @@ fn a_part_file_altered_between_two_attempts_is_read_again() {
 }
 
 #[test]
-fn a_part_of_an_older_source_costs_what_has_changed() {
+fn part_of_an_older_source_costs_what_has_changed() {
     let sandbox = Sandbox::new();
     let source = sandbox.write("f", tree::bytes(32 * MIB, 1));
     let command = ["--json", BLOCK, "f", "to/"];
@@ -190,7 +190,7 @@ fn a_part_of_an_older_source_costs_what_has_changed() {
 
 /// Another program copies the destination while it is being written, and the copy is gone on with.
 #[test]
-fn a_destination_that_was_copied_meanwhile_is_not_believed() {
+fn destination_that_was_copied_meanwhile_is_not_believed() {
     let sandbox = Sandbox::new();
     sandbox.write("tree/f", tree::bytes(40 * MIB, 1));
     fs::create_dir(sandbox.path("other")).unwrap();
@@ -218,7 +218,7 @@ fn a_destination_that_was_copied_meanwhile_is_not_believed() {
 
 /// Nothing there can be read past the cache: nobody is told that storage gave it back.
 #[test]
-fn what_memory_holds_is_not_called_read_back_from_storage() {
+fn page_cache_is_not_called_read_back_from_storage() {
     let sandbox = Sandbox::in_memory();
     if !sandbox.path(".").starts_with("/dev/shm") {
         return;
@@ -258,7 +258,7 @@ fn change_behind(sandbox: &Sandbox, name: &str) {
 }
 
 #[test]
-fn a_source_that_another_client_changes_while_it_is_read_is_noticed() {
+fn source_that_another_client_changes_while_it_is_read_is_noticed() {
     let sandbox = Sandbox::new();
     let stored = sandbox.write("stored/file", tree::bytes(16 * MIB, 1));
     wait_until_settled(&stored);
@@ -273,7 +273,7 @@ fn a_source_that_another_client_changes_while_it_is_read_is_noticed() {
 }
 
 #[test]
-fn a_source_that_another_client_changed_between_two_attempts_is_noticed() {
+fn source_that_another_client_changed_between_two_attempts_is_noticed() {
     let sandbox = Sandbox::new();
     twins(&sandbox, "stored/a", "spare");
     tail(&sandbox, "stored");
@@ -299,7 +299,7 @@ fn a_source_that_another_client_changed_between_two_attempts_is_noticed() {
 
 /// A layer that keeps no times of change, below an overlay whose own file system does.
 #[test]
-fn a_layer_of_an_overlay_that_does_not_show_changes_is_not_believed() {
+fn layer_of_an_overlay_that_does_not_show_changes_is_not_believed() {
     let sandbox = Sandbox::new();
     let Some(disk) = Image::new(&sandbox.path("."), "disk", Kind::Ext4, 32) else { return };
     twins(&sandbox, "stored/a", "spare");

@@ -142,7 +142,7 @@ fn end_with(mut running: Running, code: i32) -> String {
 }
 
 #[test]
-fn the_far_side_cleans_up_after_a_command_that_was_killed_while_it_sent() {
+fn killed_command_that_sent_has_the_far_side_clean_up() {
     let scene = Scene::new();
     let far = Sshd::start(&scene.sandbox);
     let there = scene.over_ssh("there");
@@ -157,7 +157,7 @@ fn the_far_side_cleans_up_after_a_command_that_was_killed_while_it_sent() {
 }
 
 #[test]
-fn nobody_stays_after_a_command_that_was_killed_while_it_received() {
+fn killed_command_that_received_leaves_nobody_behind() {
     let scene = Scene::new();
     let far = Sshd::start(&scene.sandbox);
     let from = scene.over_ssh("tree/");
@@ -171,7 +171,7 @@ fn nobody_stays_after_a_command_that_was_killed_while_it_received() {
 }
 
 #[test]
-fn the_command_notices_that_the_agent_was_killed() {
+fn killed_agent_is_noticed_by_the_command() {
     for receives in [true, false] {
         let scene = Scene::new();
         let far = Sshd::start(&scene.sandbox);
@@ -191,7 +191,7 @@ fn the_command_notices_that_the_agent_was_killed() {
 }
 
 #[test]
-fn both_sides_notice_that_ssh_was_killed() {
+fn killed_ssh_is_noticed_by_both_sides() {
     let scene = Scene::new();
     let far = Sshd::start(&scene.sandbox);
     let there = scene.over_ssh("there");
@@ -207,7 +207,7 @@ fn both_sides_notice_that_ssh_was_killed() {
 }
 
 #[test]
-fn between_two_hosts_each_notices_the_end_of_any_other() {
+fn killed_part_of_a_copy_between_two_hosts_is_noticed_by_the_others() {
     for victim in ["command", "source", "destination"] {
         let scene = Scene::new();
         let far = Sshd::start(&scene.sandbox);
@@ -237,7 +237,7 @@ fn between_two_hosts_each_notices_the_end_of_any_other() {
 }
 
 #[test]
-fn the_command_notices_that_the_node_was_killed() {
+fn killed_node_is_noticed_by_the_command() {
     for receives in [true, false] {
         let scene = Scene::new();
         let root = if receives { "there" } else { "tree" };
@@ -262,7 +262,7 @@ fn the_command_notices_that_the_node_was_killed() {
 }
 
 #[test]
-fn a_node_cleans_up_after_a_command_that_was_killed_and_serves_the_next() {
+fn node_cleans_up_after_a_command_that_was_killed_and_serves_the_next() {
     let scene = Scene::new();
     let node = Node::start(&scene.sandbox, "there", &[]);
     let running = scene.start(&[&node.token(), "tree/", &node.at("")]);
@@ -273,7 +273,7 @@ fn a_node_cleans_up_after_a_command_that_was_killed_and_serves_the_next() {
 }
 
 #[test]
-fn a_signal_ends_a_copy_in_good_order_on_both_sides() {
+fn signal_ends_a_copy_in_good_order_on_both_sides() {
     for (name, code) in [("INT", 20), ("TERM", 75)] {
         for receives in [true, false] {
             let scene = Scene::new();
@@ -295,7 +295,7 @@ fn a_signal_ends_a_copy_in_good_order_on_both_sides() {
 }
 
 #[test]
-fn a_signal_ends_a_copy_to_a_node_and_the_node_stays() {
+fn signal_ends_a_copy_to_a_node_and_the_node_stays() {
     let scene = Scene::new();
     let node = Node::start(&scene.sandbox, "there", &[]);
     let running = scene.start(&[&node.token(), "tree/", &node.at("")]);

@@ -15,7 +15,7 @@ use crate::support::running::peak_resident;
 use crate::support::{Sandbox, ran, same_tree, tree};
 
 #[test]
-fn twenty_thousand_small_files() {
+fn small_files_twenty_thousand() {
     let sandbox = Sandbox::in_memory();
     tree::many(&sandbox.path("tree"), 20_000, 4096);
     let node = Node::start(&sandbox, "root", &[]);
@@ -26,7 +26,7 @@ fn twenty_thousand_small_files() {
 }
 
 #[test]
-fn a_thousand_files_of_a_mebibyte() {
+fn files_of_a_mebibyte_a_thousand() {
     let sandbox = Sandbox::in_memory();
     // Half of them just too large for a bundle.
     tree::many(&sandbox.path("tree/bundled"), 500, 1 << 20);
@@ -47,7 +47,7 @@ impl Drop for Told {
 }
 
 #[test]
-fn a_million_files_in_one_directory_in_bounded_memory_while_the_scan_goes_on() {
+fn directory_of_a_million_files_in_bounded_memory_while_the_scan_goes_on() {
     const FILES: u64 = 1_000_000;
     const MEMORY: u64 = 256 << 20;
     let sandbox = Sandbox::in_memory();
@@ -97,7 +97,7 @@ fn has_final_name(directory: &Path) -> bool {
 }
 
 #[test]
-fn two_hundred_levels() {
+fn levels_two_hundred() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     let deep = vec!["d"; 200].join("/");
@@ -110,7 +110,7 @@ fn two_hundred_levels() {
 }
 
 #[test]
-fn three_thousand_levels() {
+fn levels_three_thousand() {
     let sandbox = Sandbox::in_memory();
     let node = Node::start(&sandbox, "root", &[]);
     let deep = vec!["d"; 3000].join("/").into_bytes();
@@ -208,7 +208,7 @@ fn names_of_every_kind() {
 }
 
 #[test]
-fn sixty_four_descriptors_are_enough() {
+fn descriptors_may_be_sixty_four() {
     let sandbox = Sandbox::in_memory();
     let node = Node::start(&sandbox, "root", &[]);
     // More large files than descriptors, in more directories than descriptors, and deeper.

@@ -118,13 +118,13 @@ fn altered(encrypt: &str) -> Option<Value> {
 }
 
 #[test]
-fn what_tcp_lets_through_altered_is_sent_again_under_tls() {
+fn altered_packets_that_tcp_lets_through_are_sent_again_under_tls() {
     let Some(summary) = altered("tls") else { return };
     assert_eq!(summary["faults"]["digest_mismatches"], 0, "no altered record is opened: {summary}");
 }
 
 #[test]
-fn what_tcp_lets_through_altered_is_sent_again_in_the_clear() {
+fn altered_packets_that_tcp_lets_through_are_sent_again_in_the_clear() {
     let Some(summary) = altered("none") else { return };
     assert_ne!(summary["faults"]["digest_mismatches"], 0, "{summary}");
 }
@@ -151,7 +151,7 @@ fn large_packets_that_vanish_are_noticed_and_made_smaller() {
 }
 
 #[test]
-fn where_large_packets_vanish_the_two_ends_still_understand_each_other() {
+fn large_packets_that_vanish_leave_the_two_ends_understanding_each_other() {
     let Some(scene) = black_hole(1000) else { return };
     // Offered one by one, and so many that what is said of them fills packets; nothing but holes, so that the data does not.
     for number in 0..100 {
@@ -163,7 +163,7 @@ fn where_large_packets_vanish_the_two_ends_still_understand_each_other() {
 }
 
 #[test]
-fn an_outage_in_the_midst_is_outlived() {
+fn outage_in_the_midst_is_outlived() {
     let Some(scene) = Scene::new(&Setup::default(), 48 * MIB, long_way) else { return };
     let running = scene.start(&["--bwlimit=24MB"]);
     wait_until("the copy is in its midst", || scene.link.counts(Host::Near).bytes > 8 << 20);

@@ -71,7 +71,7 @@ fn evil_tree(sandbox: &Sandbox) {
 }
 
 #[test]
-fn no_message_carries_what_a_name_says() {
+fn names_drive_no_message() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     evil_tree(&sandbox);
@@ -155,7 +155,7 @@ fn decode(base64: &str) -> Vec<u8> {
 
 /// In a file the manifest holds names as `b3sum` reads them; before a person's eyes it holds nothing that the terminal obeys.
 #[test]
-fn a_manifest_has_one_line_for_each_file() {
+fn manifest_has_one_line_for_each_file() {
     let sandbox = Sandbox::new();
     evil_tree(&sandbox);
     fs::remove_dir_all(sandbox.path("tree/fifos")).unwrap();
@@ -174,7 +174,7 @@ fn a_manifest_has_one_line_for_each_file() {
 
 /// The user of `user@host` reaches `ssh` as one word, or not at all.
 #[test]
-fn a_user_is_never_an_option_or_a_command() {
+fn user_is_never_an_option_or_a_command() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "content");
     let far = Sshd::start(&sandbox);

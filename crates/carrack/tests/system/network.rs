@@ -63,7 +63,7 @@ fn disturb(proxy: &Proxy, every: usize, probability: f64, stop: &AtomicBool) {
 }
 
 #[test]
-fn a_hundred_senders_through_resets_and_refusals_lose_nothing() {
+fn hundred_senders_through_resets_and_refusals_lose_nothing() {
     const SENDERS: u64 = 100;
     const FILES: u64 = 10;
     let sandbox = Sandbox::in_memory();
@@ -314,7 +314,7 @@ fn crowd() {
 
 /// Between having everything and having cleaned up much time may pass at a destination, as on a host where hundreds end at once.
 #[test]
-fn a_destination_that_is_slow_to_clean_up_is_waited_for() {
+fn destination_that_is_slow_to_clean_up_is_waited_for() {
     let sandbox = Sandbox::new();
     sandbox.write("from", tree::bytes(100_000, 1));
     // The marker goes at the very end.
@@ -365,7 +365,7 @@ impl Drop for Group {
 }
 
 #[test]
-fn sixty_four_mebibytes_and_as_many_descriptors_are_enough() {
+fn memory_of_sixty_four_mebibytes_and_as_many_descriptors_are_enough() {
     // On a disk: what is in memory would count.
     let sandbox = Sandbox::new();
     tree::many(&sandbox.path("tree"), 2000, 3000);

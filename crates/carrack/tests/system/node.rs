@@ -20,7 +20,7 @@ fn token(sandbox: &Sandbox, name: &str, text: &str, mode: u32) -> String {
 
 /// It may have been the whole point of the command: that it is not used is told.
 #[test]
-fn a_data_address_that_does_not_answer_is_told() {
+fn data_address_that_does_not_answer_is_told() {
     let sandbox = Sandbox::new();
     sandbox.write("a", "a");
     let node = Node::start(&sandbox, "root", &[]);
@@ -32,7 +32,7 @@ fn a_data_address_that_does_not_answer_is_told() {
 }
 
 #[test]
-fn only_the_token_opens() {
+fn token_alone_opens_a_node() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     sandbox.write("root/f", "inside");
@@ -62,7 +62,7 @@ fn only_the_token_opens() {
 }
 
 #[test]
-fn a_node_does_not_serve_with_a_token_that_is_none() {
+fn node_does_not_serve_with_a_token_that_is_none() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("root")).unwrap();
     let serve = |token: &str| sandbox.run(["serve", "--listen=127.0.0.1:0", "--root=root", "--key-file=key", token]);
@@ -80,7 +80,7 @@ fn a_node_does_not_serve_with_a_token_that_is_none() {
 }
 
 #[test]
-fn whoever_is_anonymous_is_let_in_where_that_was_asked_for() {
+fn anonymous_clients_are_let_in_where_that_was_asked_for() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &["--anonymous"]);
     sandbox.write("f", "x");
@@ -89,7 +89,7 @@ fn whoever_is_anonymous_is_let_in_where_that_was_asked_for() {
 }
 
 #[test]
-fn a_key_that_is_not_the_one_typed_is_refused() {
+fn key_that_is_not_the_one_typed_is_refused() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     let other = format!("carrack://{}/#sha256:{}", node.address, "ab".repeat(32));
@@ -98,7 +98,7 @@ fn a_key_that_is_not_the_one_typed_is_refused() {
 }
 
 #[test]
-fn a_key_is_pinned_at_the_first_meeting() {
+fn key_is_pinned_at_the_first_meeting() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     let plain = format!("carrack://{}/", node.address);
@@ -119,7 +119,7 @@ fn a_key_is_pinned_at_the_first_meeting() {
 
 /// What the environment holds may be for any service, and what is kept for another node is that one's.
 #[test]
-fn a_token_that_no_flag_named_is_not_shown_at_a_first_meeting() {
+fn token_that_no_flag_named_is_not_shown_at_a_first_meeting() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     let plain = format!("carrack://{}/", node.address);
@@ -138,7 +138,7 @@ fn a_token_that_no_flag_named_is_not_shown_at_a_first_meeting() {
 }
 
 #[test]
-fn one_token_is_not_shown_to_two_nodes() {
+fn token_is_not_shown_to_two_nodes() {
     let sandbox = Sandbox::new();
     let (from, to) = (Node::start(&sandbox, "from", &[]), Node::start(&sandbox, "to", &[]));
     sandbox.write("from/f", "content");
@@ -205,7 +205,7 @@ fn token_of_words(sandbox: &Sandbox) -> String {
 
 /// Whoever may write to a shared directory chooses where a link there leads.
 #[test]
-fn a_token_file_is_never_opened_through_a_link() {
+fn token_file_is_never_opened_through_a_link() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     let name = format!("bt_u{}", carrack_sys::host::user_id());
@@ -225,7 +225,7 @@ fn a_token_file_is_never_opened_through_a_link() {
 }
 
 #[test]
-fn a_list_of_known_nodes_that_cannot_be_read_ends_the_command() {
+fn list_of_known_nodes_that_cannot_be_read_ends_the_command() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     let plain = format!("carrack://{}/", node.address);
@@ -255,7 +255,7 @@ fn a_list_of_known_nodes_that_cannot_be_read_ends_the_command() {
 }
 
 #[test]
-fn a_node_for_reading_lets_nothing_be_changed() {
+fn node_for_reading_lets_nothing_be_changed() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &["--read-only"]);
     sandbox.write("root/d/f", "inside");
@@ -284,7 +284,7 @@ fn a_node_for_reading_lets_nothing_be_changed() {
 }
 
 #[test]
-fn nothing_outside_the_root_is_reached_by_any_path() {
+fn root_of_a_node_is_left_by_no_path() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     sandbox.write("outside/secret", "the canary");
@@ -357,7 +357,7 @@ fn nothing_outside_the_root_is_reached_by_any_path() {
 }
 
 #[test]
-fn two_nodes_and_a_third_who_only_watches() {
+fn nodes_copy_while_a_third_only_watches() {
     let sandbox = Sandbox::new();
     tree::mixed(&sandbox.path("from/tree"));
     let (from, to) = (Node::start(&sandbox, "from", &[]), Node::start(&sandbox, "to", &[]));
@@ -391,7 +391,7 @@ fn is_closed(mut stream: &TcpStream) -> bool {
 }
 
 #[test]
-fn who_says_nothing_or_little_is_shown_the_door_and_holds_up_nobody() {
+fn silent_clients_are_shown_the_door_and_hold_up_nobody() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     let silent: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(&node.address).unwrap()).collect();
@@ -451,7 +451,7 @@ fn garbage_is_answered_by_nothing_that_hurts() {
 }
 
 #[test]
-fn a_root_that_was_replaced_is_served_without_a_restart() {
+fn root_that_was_replaced_is_served_without_a_restart() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     sandbox.write("file", "content");

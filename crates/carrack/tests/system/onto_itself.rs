@@ -4,7 +4,7 @@ use crate::support::Sandbox;
 use crate::support::node::Node;
 
 #[test]
-fn through_a_node_a_directory_is_not_copied_into_itself() {
+fn directory_is_not_copied_into_itself_through_a_node() {
     let sandbox = Sandbox::new();
     sandbox.write("root/d/file", "content");
     let node = Node::start(&sandbox, "root", &[]);

@@ -70,7 +70,7 @@ fn manifest_and_failed_list_never_replace_what_is_no_file() {
 }
 
 #[test]
-fn what_stands_for_an_open_descriptor_is_written_to_at_its_end() {
+fn descriptor_named_by_a_path_is_written_to_at_its_end() {
     let sandbox = Sandbox::new();
     sandbox.write("a", "a");
     sandbox.write("sums", "before\n");
@@ -120,7 +120,7 @@ fn streams_that_are_closed_are_no_success() {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_success_and_the_copy_is_whole() {
+fn reader_that_leaves_is_no_success_and_the_copy_is_whole() {
     let sandbox = Sandbox::new();
     tree::many(&sandbox.path("tree"), 300, 10);
     let status = |line: &str| {
@@ -160,7 +160,7 @@ fn ended(child: &mut Child, what: &str) -> Option<i32> {
 }
 
 #[test]
-fn nobody_who_does_not_read_holds_up_a_signal_or_a_deadline() {
+fn reader_that_does_not_read_holds_up_no_signal_and_no_deadline() {
     let sandbox = Sandbox::in_memory();
     tree::many(&sandbox.path("tree"), 3000, 1);
     sandbox.write("big", vec![7; 1 << 20]);
@@ -229,7 +229,7 @@ fn terminal_that_nobody_reads_holds_up_no_signal_and_no_deadline() {
 
 /// More is told than may wait: the copy waits for its reader, and goes on when it reads.
 #[test]
-fn a_reader_that_pauses_gets_everything() {
+fn reader_that_pauses_gets_everything() {
     const FILES: usize = 30_000;
     let sandbox = Sandbox::in_memory();
     tree::many(&sandbox.path("tree"), FILES, 0);
@@ -296,7 +296,7 @@ fn reader_that_stops_costs_neither_the_session_nor_memory() {
 }
 
 #[test]
-fn a_pipe_without_a_reader_is_waited_for_until_a_signal() {
+fn pipe_without_a_reader_is_waited_for_until_a_signal() {
     let sandbox = Sandbox::new();
     sandbox.write("a", "a");
     tool(Command::new("mkfifo").arg(sandbox.path("pipe")));

@@ -154,7 +154,7 @@ fn fault(summary: &Value, name: &str) -> u64 {
 }
 
 #[test]
-fn a_lost_stream_is_made_again() {
+fn lost_stream_is_made_again() {
     let scene = Scene::new();
     let running = scene.in_its_midst(&[]);
     assert_eq!(lose(&scene.proxy, Kind::Data, false), 1);
@@ -182,7 +182,7 @@ fn streams_that_are_lost_again_and_again_cost_time_only() {
 }
 
 #[test]
-fn a_lost_control_connection_is_a_new_session() {
+fn lost_control_connection_is_a_new_session() {
     let scene = Scene::new();
     let running = scene.in_its_midst(&["--manifest=sums"]);
     assert_eq!(lose(&scene.proxy, Kind::Control, true), 1);
@@ -240,7 +240,7 @@ fn sessions_of_one_run_never_share_a_part_file() {
 }
 
 #[test]
-fn a_copy_from_a_node_outlives_its_control_connection() {
+fn copy_from_a_node_outlives_its_control_connection() {
     let scene = Scene::new();
     scene.sandbox.ok(["tree", "root/"]);
     let running = Running::start(scene.command(&[RATE]).args([&scene.at("tree"), "back"]));
@@ -253,7 +253,7 @@ fn a_copy_from_a_node_outlives_its_control_connection() {
 }
 
 #[test]
-fn a_node_that_was_killed_and_started_again_goes_on() {
+fn node_that_was_killed_and_started_again_goes_on() {
     let mut scene = Scene::new();
     let running = scene.in_its_midst(&[]);
     scene.node.kill();
@@ -264,7 +264,7 @@ fn a_node_that_was_killed_and_started_again_goes_on() {
 }
 
 #[test]
-fn a_node_that_hangs_is_left_and_found_again() {
+fn node_that_hangs_is_left_and_found_again() {
     let scene = Scene::new();
     let running = scene.in_its_midst(&[]);
     signal(scene.node.child.id(), "STOP");
@@ -276,7 +276,7 @@ fn a_node_that_hangs_is_left_and_found_again() {
 }
 
 #[test]
-fn a_node_that_refuses_at_first_is_tried_again() {
+fn node_that_refuses_at_first_is_tried_again() {
     let scene = Scene::new();
     scene.proxy.refuse(1.0);
     let running = scene.start(&[]);
@@ -286,7 +286,7 @@ fn a_node_that_refuses_at_first_is_tried_again() {
 }
 
 #[test]
-fn a_node_that_never_answers_is_given_up_before_long() {
+fn node_that_never_answers_is_given_up_before_long() {
     let scene = Scene::new();
     scene.proxy.refuse(1.0);
     let ran = scene.start(&[]).end();
@@ -295,7 +295,7 @@ fn a_node_that_never_answers_is_given_up_before_long() {
 }
 
 #[test]
-fn with_no_retries_the_first_loss_is_the_last() {
+fn retries_of_none_make_the_first_loss_the_last() {
     let scene = Scene::new();
     let running = scene.in_its_midst(&["--retries=0"]);
     lose(&scene.proxy, Kind::Control, true);
@@ -305,7 +305,7 @@ fn with_no_retries_the_first_loss_is_the_last() {
 }
 
 #[test]
-fn what_is_altered_on_the_way_is_sent_again() {
+fn altered_bytes_are_sent_again() {
     for (encrypt, digest) in [("tls", "blake3"), ("none", "blake3"), ("tls", "xxh128"), ("none", "xxh128")] {
         let scene = Scene::new();
         // Far enough in that the control connection never comes to it.
@@ -321,7 +321,7 @@ fn what_is_altered_on_the_way_is_sent_again() {
 }
 
 #[test]
-fn a_deadline_ends_what_hangs_at_any_point() {
+fn deadline_ends_what_hangs_at_any_point() {
     let scene = Scene::new();
     // In the midst of a copy.
     let running = scene.in_its_midst(&["--deadline=4s"]);
@@ -340,7 +340,7 @@ fn a_deadline_ends_what_hangs_at_any_point() {
 }
 
 #[test]
-fn a_signal_ends_the_pause_between_two_attempts() {
+fn signal_ends_the_pause_between_two_attempts() {
     for (name, code) in [("INT", 20), ("TERM", 75)] {
         let mut scene = Scene::new();
         let running = scene.in_its_midst(&[]);
@@ -355,7 +355,7 @@ fn a_signal_ends_the_pause_between_two_attempts() {
 }
 
 #[test]
-fn between_two_nodes_either_may_be_lost() {
+fn nodes_that_copy_between_them_may_each_be_lost() {
     for lost in ["source", "destination"] {
         let scene = Scene::new();
         let other = Node::start(&scene.sandbox, "other", &[]);
@@ -376,7 +376,7 @@ fn between_two_nodes_either_may_be_lost() {
 }
 
 #[test]
-fn what_there_is_only_once_is_not_tried_again() {
+fn pipes_are_not_tried_again() {
     let scene = Scene::new();
     let mut command = scene.command(&[RATE, "-", &scene.at("piped")]);
     command.stdin(fs::File::open(scene.sandbox.path("tree/large")).unwrap());
@@ -397,7 +397,7 @@ fn what_there_is_only_once_is_not_tried_again() {
 }
 
 #[test]
-fn what_failed_is_listed_and_copied_by_the_list() {
+fn failed_items_are_listed_and_copied_by_the_list() {
     let sandbox = Sandbox::new();
     let odd = "odd\\name\nwith a line feed";
     for name in ["tree/a", "tree/deep/b", "tree/other/c"] {
@@ -430,7 +430,7 @@ fn what_failed_is_listed_and_copied_by_the_list() {
 }
 
 #[test]
-fn a_list_takes_directories_and_names_what_is_not_there() {
+fn list_takes_directories_and_names_what_is_not_there() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     for name in ["a", "deep/b", "deep/c/d", "other/e"] {
@@ -450,7 +450,7 @@ fn a_list_takes_directories_and_names_what_is_not_there() {
 }
 
 #[test]
-fn a_list_of_failures_is_not_written_by_a_copy_that_broke_off() {
+fn list_of_failures_is_not_written_by_a_copy_that_broke_off() {
     let scene = Scene::new();
     scene.sandbox.write("failed", "of the run before\n");
     let running = scene.in_its_midst(&["--retries=0", "--failed-list=failed"]);

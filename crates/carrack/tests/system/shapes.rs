@@ -54,7 +54,7 @@ fn digests_are_those_of_b3sum_around_every_border_for_any_streams() {
 }
 
 #[test]
-fn three_gibibytes_over_sixteen_streams() {
+fn streams_sixteen_carry_three_gibibytes() {
     let sandbox = Sandbox::in_memory();
     let node = Node::start(&sandbox, "root", &[]);
     sandbox.ok(["random:3G", &node.at("big"), &node.token(), "--streams=16", "--manifest=sums"]);
@@ -102,7 +102,7 @@ fn pipes_in_and_out() {
 
 /// Ends that wait for a pipe still say that they are there; and a peer that takes nothing for a while, and answers, is no silent one.
 #[test]
-fn a_pipe_may_pause_for_longer_than_silence_is_borne() {
+fn pipe_may_pause_for_longer_than_silence_is_borne() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     let mut waiting: Vec<_> = [node.at("piped"), "piped".to_string()]
@@ -251,7 +251,7 @@ fn modes_and_times_are_kept_and_privileges_are_not() {
 }
 
 #[test]
-fn whoever_reads_while_a_file_is_replaced_sees_the_old_or_the_new_whole() {
+fn reader_of_a_file_that_is_replaced_sees_the_old_or_the_new_whole() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     // One size travels in a bundle, the other in blocks.
@@ -283,7 +283,7 @@ fn whoever_reads_while_a_file_is_replaced_sees_the_old_or_the_new_whole() {
 }
 
 #[test]
-fn what_exists_is_kept_replaced_or_wanted() {
+fn existing_files_are_kept_replaced_or_wanted() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     let large = MIB + 5;
@@ -317,7 +317,7 @@ fn what_exists_is_kept_replaced_or_wanted() {
 }
 
 #[test]
-fn a_file_that_says_it_is_empty_and_is_not() {
+fn file_that_says_it_is_empty_and_is_not() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     let expected = fs::read("/proc/version").unwrap();

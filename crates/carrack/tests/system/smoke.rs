@@ -4,7 +4,7 @@ use crate::support::node::Node;
 use crate::support::{Sandbox, same_tree, tree};
 
 #[test]
-fn a_mixed_tree_travels_to_a_node_and_back_and_stays_the_same() {
+fn mixed_tree_travels_to_a_node_and_back_and_stays_the_same() {
     let sandbox = Sandbox::new();
     tree::mixed(&sandbox.path("tree"));
     let node = Node::start(&sandbox, "root", &[]);

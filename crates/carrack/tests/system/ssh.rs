@@ -24,7 +24,7 @@ fn at(sandbox: &Sandbox, host: &str, name: &str) -> String {
 }
 
 #[test]
-fn a_mixed_tree_travels_out_and_back_and_no_agent_stays() {
+fn mixed_tree_travels_out_and_back_and_no_agent_stays() {
     let sandbox = Sandbox::in_memory();
     tree::mixed(&sandbox.path("tree"));
     let far = Sshd::start(&sandbox);
@@ -45,7 +45,7 @@ fn a_mixed_tree_travels_out_and_back_and_no_agent_stays() {
 }
 
 #[test]
-fn a_host_without_the_program_gets_it_once() {
+fn host_without_the_program_gets_it_once() {
     let sandbox = Sandbox::new();
     tree::mixed(&sandbox.path("tree"));
     let far = Sshd::with(&sandbox, &Setup { has_agent: false, ..Setup::default() });
@@ -71,7 +71,7 @@ fn a_host_without_the_program_gets_it_once() {
 }
 
 #[test]
-fn two_at_once_both_bring_the_program_and_neither_spoils_the_others() {
+fn push_by_two_at_once_spoils_neither() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "content");
     let far = Sshd::with(&sandbox, &Setup { has_agent: false, ..Setup::default() });
@@ -85,7 +85,7 @@ fn two_at_once_both_bring_the_program_and_neither_spoils_the_others() {
 }
 
 #[test]
-fn without_the_program_and_without_leave_to_send_it_the_error_says_what_to_do() {
+fn push_that_is_not_allowed_says_what_to_do() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "content");
     let far = Sshd::with(&sandbox, &Setup { has_agent: false, ..Setup::default() });
@@ -103,7 +103,7 @@ fn replace_tool(far: &Sshd, name: &str, script: &str) {
 }
 
 #[test]
-fn where_nothing_can_be_kept_the_reasons_are_named_and_no_words_of_the_protocol() {
+fn push_that_can_keep_nothing_names_the_reasons_and_no_words_of_the_protocol() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "content");
     let far = Sshd::with(&sandbox, &Setup { has_agent: false, ..Setup::default() });
@@ -139,7 +139,7 @@ enum Cache {
 }
 
 #[test]
-fn where_the_cache_does_not_do_the_program_is_kept_elsewhere() {
+fn push_keeps_the_program_elsewhere_where_the_cache_does_not_do() {
     let mounts = if is_root() { &[Cache::Full, Cache::NoExec, Cache::ReadOnly][..] } else { &[] };
     for (number, cache) in [Cache::File, Cache::Shared, Cache::Link].iter().chain(mounts).enumerate() {
         let sandbox = Sandbox::new();
@@ -205,7 +205,7 @@ impl Drop for Mounted {
 }
 
 #[test]
-fn where_no_directory_is_the_users_alone_the_program_is_kept_for_one_session() {
+fn push_keeps_the_program_for_one_session_where_no_directory_is_the_users_alone() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "content");
     let temporary = sandbox.path("temporary");
@@ -223,7 +223,7 @@ fn where_no_directory_is_the_users_alone_the_program_is_kept_for_one_session() {
 }
 
 #[test]
-fn a_program_in_the_cache_that_is_empty_altered_or_hangs_is_replaced() {
+fn program_in_the_cache_that_is_empty_altered_or_hangs_is_replaced() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "content");
     let far = Sshd::with(&sandbox, &Setup { has_agent: false, ..Setup::default() });
@@ -287,7 +287,7 @@ fn leftovers_of_pushes_that_were_killed_are_removed_after_a_day() {
 }
 
 #[test]
-fn a_program_on_the_path_that_is_none_is_passed_over() {
+fn program_on_the_path_that_is_none_is_passed_over() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "content");
     let far = Sshd::with(&sandbox, &Setup { has_agent: false, ..Setup::default() });
@@ -310,7 +310,7 @@ fn relative_paths_are_below_the_home_directory_also_for_a_program_that_was_sent(
 }
 
 #[test]
-fn a_host_is_given_the_program_once() {
+fn host_is_given_the_program_once() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "content");
     let script = r#"
@@ -324,7 +324,7 @@ for times in 1 2 3; do echo "carrack-need $nonce $(uname -s) $(uname -m)"; head 
 }
 
 #[test]
-fn the_first_copy_makes_directories_as_any_other_does() {
+fn first_copy_makes_directories_as_any_other_does() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "content");
     let far = Sshd::with(&sandbox, &Setup { has_agent: false, ..Setup::default() });
@@ -354,7 +354,7 @@ fn ctrl_c_ends_a_connection_that_is_not_made_yet() {
 }
 
 #[test]
-fn a_program_that_stops_taking_what_is_sent_does_not_hold_the_command_for_ever() {
+fn program_that_stops_taking_what_is_sent_does_not_hold_the_command_for_ever() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "content");
     let far = Sshd::with(&sandbox, &Setup { has_agent: false, ..Setup::default() });
@@ -367,7 +367,7 @@ fn a_program_that_stops_taking_what_is_sent_does_not_hold_the_command_for_ever()
 }
 
 #[test]
-fn a_program_off_the_path_is_found_where_it_is_said_to_be() {
+fn program_off_the_path_is_found_where_it_is_said_to_be() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "content");
     let far = Sshd::with(&sandbox, &Setup { has_agent: false, ..Setup::default() });
@@ -393,7 +393,7 @@ fn forced(sandbox: &Sandbox, script: &str) -> String {
 }
 
 #[test]
-fn what_a_login_shell_prints_first_is_skipped() {
+fn login_shell_output_before_the_greeting_is_skipped() {
     let sandbox = Sandbox::new();
     tree::mixed(&sandbox.path("tree"));
     let noise = r#"
@@ -411,7 +411,7 @@ exec /bin/sh -c "$SSH_ORIGINAL_COMMAND""#;
 }
 
 #[test]
-fn a_login_that_prints_without_end_is_given_up() {
+fn login_that_prints_without_end_is_given_up() {
     let sandbox = Sandbox::new();
     let directives = forced(&sandbox, "while :; do echo noise noise noise noise noise noise noise noise; done");
     let far = Sshd::with(&sandbox, &Setup { directives: &directives, ..Setup::default() });
@@ -420,7 +420,7 @@ fn a_login_that_prints_without_end_is_given_up() {
 }
 
 #[test]
-fn an_account_that_does_not_run_commands_is_recognised() {
+fn account_that_does_not_run_commands_is_recognised() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "content");
     let cases = [
@@ -446,7 +446,7 @@ fn tried(sandbox: &Sandbox, rsh: &str, host: &str) -> (Ran, bool) {
 }
 
 #[test]
-fn what_ssh_says_of_a_host_it_does_not_trust_is_passed_on_and_not_tried_again() {
+fn host_that_ssh_does_not_trust_is_told_in_its_words_and_not_tried_again() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "content");
     let far = Sshd::start(&sandbox);
@@ -481,7 +481,7 @@ fn without_key(sandbox: &Sandbox, rsh: &str) -> String {
 }
 
 #[test]
-fn a_host_that_cannot_be_reached_may_be_later_and_one_without_a_name_may_not() {
+fn host_that_cannot_be_reached_may_be_later_and_one_without_a_name_may_not() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "content");
     let far = Sshd::start(&sandbox);
@@ -505,7 +505,7 @@ fn a_host_that_cannot_be_reached_may_be_later_and_one_without_a_name_may_not() {
 }
 
 #[test]
-fn an_ssh_that_cannot_read_its_configuration_is_not_tried_again() {
+fn ssh_that_cannot_read_its_configuration_is_not_tried_again() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "content");
     let bad = sandbox.write("bad_config", "Host *\n  Nonsense yes\n");
@@ -517,7 +517,7 @@ fn an_ssh_that_cannot_read_its_configuration_is_not_tried_again() {
 }
 
 #[test]
-fn a_start_up_file_that_ends_the_shell_is_named_as_a_cause() {
+fn start_up_file_that_ends_the_shell_is_named_as_a_cause() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "content");
     let directives = forced(&sandbox, "set -e; false; exec /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"");
@@ -527,7 +527,7 @@ fn a_start_up_file_that_ends_the_shell_is_named_as_a_cause() {
 }
 
 #[test]
-fn a_host_may_be_named_in_any_way_that_ssh_understands() {
+fn host_may_be_named_in_any_way_that_ssh_understands() {
     let sandbox = Sandbox::in_memory();
     sandbox.write("file", "content");
     let far = Sshd::start(&sandbox);
@@ -610,7 +610,7 @@ fn bytes_between_two_hosts_go_straight_from_one_to_the_other() {
 }
 
 #[test]
-fn each_link_can_be_asked_for() {
+fn links_can_each_be_asked_for() {
     let sandbox = Sandbox::in_memory();
     tree::mixed(&sandbox.path("tree"));
     let far = Sshd::start(&sandbox);
@@ -626,7 +626,7 @@ fn each_link_can_be_asked_for() {
 
 /// The first bytes of a tunnel follow the request that opens it so closely that they could meet an end that is not ready.
 #[test]
-fn a_tunnel_is_there_before_its_first_bytes() {
+fn tunnel_is_there_before_its_first_bytes() {
     let sandbox = Sandbox::in_memory();
     sandbox.write("file", "content");
     let far = Sshd::start(&sandbox);
@@ -647,7 +647,7 @@ fn a_tunnel_is_there_before_its_first_bytes() {
 }
 
 #[test]
-fn a_name_is_never_an_option_or_a_command() {
+fn name_is_never_an_option_or_a_command() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "content");
     let far = Sshd::start(&sandbox);
@@ -682,7 +682,7 @@ fn a_name_is_never_an_option_or_a_command() {
 }
 
 #[test]
-fn the_far_side_takes_a_path_as_it_was_typed() {
+fn path_is_taken_by_the_far_side_as_it_was_typed() {
     let sandbox = Sandbox::in_memory();
     let far = Sshd::start(&sandbox);
     let names = [

@@ -43,7 +43,7 @@ fn space_that_cannot_be_reserved_is_found_by_writing() {
 }
 
 #[test]
-fn a_rename_that_may_not_replace_exchanges() {
+fn rename_that_may_not_replace_exchanges() {
     let sandbox = scene();
     let refused = Inject::new().error("renameat", "EEXIST", "1+");
     let ran = copy(&sandbox, &refused, &[]);
@@ -68,7 +68,7 @@ fn room_that_is_missed_only_when_it_is_synced_is_told_and_nothing_is_published()
 /// `A` and `a`, or a letter with its accent in one piece and in two: where these are one name, the second is a conflict, and the first
 /// stays what it is.
 #[test]
-fn two_names_that_are_one_at_the_destination_are_told() {
+fn names_that_are_one_at_the_destination_are_told() {
     use carrack_faults::fuse::{FaultFs, Features};
     if !carrack_faults::can_mount("a FUSE file system") {
         return;
@@ -122,7 +122,7 @@ fn assert_twins_are_told(sandbox: &Sandbox, disk: &Path) {
 }
 
 #[test]
-fn two_names_that_are_one_in_a_single_directory_are_told() {
+fn names_that_are_one_in_a_single_directory_are_told() {
     use carrack_faults::fuse::{FaultFs, Features};
     if !carrack_faults::can_mount("a FUSE file system") {
         return;
@@ -137,7 +137,7 @@ fn two_names_that_are_one_in_a_single_directory_are_told() {
 }
 
 #[test]
-fn two_names_that_are_one_in_a_single_directory_of_ext4_are_told() {
+fn names_that_are_one_in_a_single_directory_of_ext4_are_told() {
     let sandbox = Sandbox::new();
     let Some(disk) = Image::of_folding_directories(&sandbox.path(""), "disk", 64) else { return };
     for round in ["to0", "to1"] {
@@ -151,7 +151,7 @@ fn two_names_that_are_one_in_a_single_directory_of_ext4_are_told() {
 
 /// Where it cannot be found out whether two names are one, both that are and those that are not come out right.
 #[test]
-fn two_names_that_are_one_are_told_where_nothing_said_so_before() {
+fn names_that_are_one_are_told_where_nothing_said_so_before() {
     use carrack_faults::fuse::{Call, Errno, Fault, FaultFs, Features, When};
     if !carrack_faults::can_mount("a FUSE file system") {
         return;

@@ -12,7 +12,7 @@ const STREAMS: usize = 8;
 /// One of eight data connections stops for good in the midst of the copy: nothing is relayed on it any more, not even its end. The copy
 /// ends all the same, whole and verified, and not because somebody lost patience with a silent connection.
 #[test]
-fn the_last_blocks_do_not_wait_for_a_stream_that_has_stopped() {
+fn last_blocks_do_not_wait_for_a_stream_that_has_stopped() {
     let sandbox = Sandbox::in_memory();
     sandbox.write("tree/file", tree::bytes(96 * MIB, 1));
     for encrypt in ["tls", "none"] {

@@ -36,7 +36,7 @@ fn holds_data_at(path: &Path, offset: u64) -> bool {
 
 /// Half of one file has come; it goes on with another of the same name, size and times, which is a hole there.
 #[test]
-fn a_hole_that_comes_for_a_resumed_file_is_written() {
+fn hole_that_comes_for_a_resumed_file_is_written() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     let content = tree::bytes(24 * MIB, 1);
@@ -89,7 +89,7 @@ type Way<'a> = (&'a [&'a str], &'a [&'a str], Vec<&'a str>, u64);
 
 /// The first source's stays, and the second's is a failed item, whatever else was asked for.
 #[test]
-fn two_sources_with_the_same_names_are_told() {
+fn sources_with_the_same_names_are_told() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     two_sources(&sandbox);
@@ -140,7 +140,7 @@ fn two_sources_with_the_same_names_are_told() {
 
 /// A file of the first source that is not selected is in nobody's way. A dry run says the same.
 #[test]
-fn two_sources_conflict_only_in_what_is_selected() {
+fn sources_conflict_only_in_what_is_selected() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     for name in ["a/d", "a/x", "b/d/f", "b/d/g", "b/x"] {
@@ -212,7 +212,7 @@ fn overwrite(path: &Path, byte: u8, size: usize) {
 
 /// Written over, whole, from the beginning, in the second in which it is read, where a second is all that the file system tells.
 #[test]
-fn a_source_that_changes_within_the_unit_of_its_clock_is_no_mixture() {
+fn source_that_changes_within_the_unit_of_its_clock_is_no_mixture() {
     let sandbox = Sandbox::new();
     let Some(image) = Image::of_whole_seconds(&sandbox.path("."), "coarse", 64) else { return };
     let source = image.path().join("f");
@@ -235,7 +235,7 @@ fn a_source_that_changes_within_the_unit_of_its_clock_is_no_mixture() {
 
 /// The same of one that travels in a bundle, while it is read from storage that takes its time.
 #[test]
-fn a_small_source_that_changes_within_the_unit_of_its_clock_is_no_mixture() {
+fn small_source_that_changes_within_the_unit_of_its_clock_is_no_mixture() {
     if !carrack_faults::can_mount("a FUSE file system") {
         return;
     }
@@ -261,7 +261,7 @@ fn a_small_source_that_changes_within_the_unit_of_its_clock_is_no_mixture() {
 
 /// One that never rests gets no name.
 #[test]
-fn a_small_source_that_is_written_all_the_time_is_told() {
+fn small_source_that_is_written_all_the_time_is_told() {
     let sandbox = Sandbox::new();
     let source = sandbox.write("f", vec![b'a'; 1000]);
     let ended = AtomicBool::new(false);
@@ -290,7 +290,7 @@ fn a_small_source_that_is_written_all_the_time_is_told() {
 
 /// A source that gives other bytes the first time, and whose times tell nothing, as one that is written to through a mapping.
 #[test]
-fn a_change_that_no_time_tells_is_found_by_reading_the_source_twice() {
+fn change_that_no_time_tells_is_found_by_reading_the_source_twice() {
     if !carrack_faults::can_mount("a FUSE file system") {
         return;
     }
@@ -348,7 +348,7 @@ impl Drop for Bound {
 }
 
 #[test]
-fn a_copy_onto_itself_through_a_bind_mount_is_refused() {
+fn copy_onto_itself_through_a_bind_mount_is_refused() {
     if !carrack_faults::can_mount("a directory a second time") {
         return;
     }

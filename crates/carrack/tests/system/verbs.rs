@@ -190,7 +190,7 @@ impl Drop for Stuck {
 }
 
 #[test]
-fn what_cannot_be_removed_stops_nothing_else() {
+fn rm_goes_on_after_what_cannot_be_removed() {
     everywhere(|sandbox, at, token| {
         for number in 0..20 {
             sandbox.write(format!("root/x/{number}/deep/file"), "1");
@@ -210,7 +210,7 @@ fn what_cannot_be_removed_stops_nothing_else() {
 }
 
 #[test]
-fn no_digest_is_told_of_a_file_that_changes_meanwhile() {
+fn sum_tells_no_digest_of_a_file_that_changes_meanwhile() {
     const SIZE: u64 = 512 << 20;
     everywhere(|sandbox, at, token| {
         let path = sandbox.write("root/d/changes", "");
@@ -280,7 +280,7 @@ pub fn on_terminal(sandbox: &Sandbox, words: &[&str]) -> String {
 }
 
 #[test]
-fn a_name_cannot_command_the_terminal() {
+fn name_cannot_command_the_terminal() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     for name in
@@ -308,7 +308,7 @@ fn a_name_cannot_command_the_terminal() {
 }
 
 #[test]
-fn a_large_directory_is_listed_as_it_is_read() {
+fn large_directory_is_listed_as_it_is_read() {
     const ENTRIES: usize = 100_000;
     let sandbox = Sandbox::in_memory();
     let node = Node::start(&sandbox, "root", &[]);
@@ -396,7 +396,7 @@ fn collecting_spares_what_is_only_named_like_a_marker_and_what_a_live_marker_kee
 }
 
 #[test]
-fn a_node_collects_below_its_root_only() {
+fn node_collects_below_its_root_only() {
     let sandbox = Sandbox::new();
     fs::create_dir_all(sandbox.path("root")).unwrap();
     drop(marker(&sandbox, "outside/.carrack-00112233aabbccdd.marker", *b"0badcafe"));

@@ -27,7 +27,7 @@ fn items(stdout: &str) -> Vec<Value> {
 }
 
 #[test]
-fn what_it_verifies_arrives_and_the_report_says_no_more_than_is_so() {
+fn xxh128_verifies_what_arrives_and_the_report_says_no_more_than_is_so() {
     let sandbox = Sandbox::new();
     sources(&sandbox);
     let node = Node::start(&sandbox, "root", &[]);
@@ -64,7 +64,7 @@ fn what_it_verifies_arrives_and_the_report_says_no_more_than_is_so() {
 
 /// A mode that leaves content open to forgery has to be asked for by its name, and is told before the first byte.
 #[test]
-fn in_the_clear_content_is_authenticated_unless_no_digest_was_asked_for() {
+fn clear_content_is_authenticated_unless_no_digest_was_asked_for() {
     let sandbox = Sandbox::new();
     sources(&sandbox);
     let node = Node::start(&sandbox, "root", &[]);
@@ -108,7 +108,7 @@ fn sums_are_what_xxh128sum_checks() {
 
 /// Killed in its midst, and begun again: by which digest is the user's to say each time.
 #[test]
-fn a_run_goes_on_with_the_same_digest_and_with_another() {
+fn resumed_run_goes_on_with_the_same_digest_and_with_another() {
     for (first, then) in [("xxh128", "xxh128"), ("xxh128", "blake3"), ("blake3", "xxh128")] {
         let sandbox = Sandbox::new();
         sandbox.write("tree/large", tree::bytes(24 * MIB + 7, 3));

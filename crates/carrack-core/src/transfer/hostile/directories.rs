@@ -76,7 +76,7 @@ fn told(count: usize) -> Sender {
 }
 
 #[test]
-fn every_directory_that_fails_is_told_and_counted_once() {
+fn directories_that_fail_are_told_and_counted_once() {
     const COUNT: usize = 3000;
     let messages = said(Version::NEWEST, COUNT);
     let mut sender = told(COUNT);
@@ -98,7 +98,7 @@ fn every_directory_that_fails_is_told_and_counted_once() {
 }
 
 #[test]
-fn to_a_program_of_a_version_before_as_many_are_told_as_fit_and_the_others_counted() {
+fn directories_told_to_an_earlier_version_are_as_many_as_fit_and_the_others_counted() {
     let messages = said(Version::V3, 3000);
     let [PeerMessage::Finished { durable: true, failures }] = &messages[..] else { panic!("{messages:?}") };
     assert!(failures.len() > limits::FAILURES_TOLD, "{}", failures.len());
@@ -108,7 +108,7 @@ fn to_a_program_of_a_version_before_as_many_are_told_as_fit_and_the_others_count
 }
 
 #[test]
-fn no_more_directories_fail_than_were_told() {
+fn directories_that_fail_are_no_more_than_were_told() {
     let now = Instant::now();
     let failed = |count: usize| PeerMessage::DirectoriesFailed(vec![(b"d/0".to_vec(), failure()); count]);
     let mut sender = told(2);

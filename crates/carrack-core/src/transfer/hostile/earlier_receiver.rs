@@ -73,7 +73,7 @@ fn held_blocks_are_told_before_the_answer() {
 }
 
 #[test]
-fn only_what_is_held_is_confirmed() {
+fn held_blocks_alone_are_confirmed() {
     let mut receiver = resumed(Verify::Wire, &[0, 1, 3]);
     for (first, count) in [(0, 3), (2, 1), (3, 2), (0, u64::MAX), (u64::MAX, 1), (4, 1)] {
         is_violation(receiver.handle_message(confirm(first, count)));
@@ -106,7 +106,7 @@ fn held_and_sent_blocks_make_the_file() {
 }
 
 #[test]
-fn a_file_that_is_not_what_it_must_be_comes_again() {
+fn file_that_is_not_what_it_must_be_comes_again() {
     let mut receiver = resumed(Verify::Wire, &[0, 1, 2, 3, 4]);
     let wrong = PeerMessage::Complete { item: 1, size: SIZE, digest: Some([1; 32]) };
     receiver.handle_message(wrong).unwrap();
@@ -151,7 +151,7 @@ fn questions_are_bounded() {
 }
 
 #[test]
-fn what_has_landed_is_checkpointed_now_and_then() {
+fn landed_blocks_are_checkpointed_now_and_then() {
     let now = Instant::now();
     let mut receiver = resumed(Verify::Wire, &[]);
     receiver.handle_time(now);
@@ -176,7 +176,7 @@ fn what_has_landed_is_checkpointed_now_and_then() {
 }
 
 #[test]
-fn many_bytes_are_checkpointed_at_once() {
+fn checkpoint_comes_at_once_after_many_bytes() {
     let block = 64 << 20;
     let mut receiver = Receiver::new(crate::transfer::receiver::ReceiverConfig {
         options: crate::transfer::orders::options_v2(block),
@@ -203,7 +203,7 @@ fn many_bytes_are_checkpointed_at_once() {
 
 /// What is read back past the cache is read before the file has its name, held blocks too.
 #[test]
-fn with_verify_disk_every_block_is_checkpointed_first() {
+fn verify_disk_checkpoints_every_block_first() {
     let mut receiver = resumed(Verify::Disk, &[0, 1, 2]);
     receiver.handle_message(confirm(0, 3)).unwrap();
     [3, 4].into_iter().for_each(|index| deliver(&mut receiver, index, digest(index as u8)));
@@ -223,7 +223,7 @@ fn with_verify_disk_every_block_is_checkpointed_first() {
 }
 
 #[test]
-fn that_a_block_landed_is_told_before_it_is_taken_back() {
+fn landed_block_is_told_before_it_is_taken_back() {
     let now = Instant::now();
     let mut receiver = resumed(Verify::Disk, &[]);
     receiver.handle_time(now);
@@ -243,7 +243,7 @@ fn that_a_block_landed_is_told_before_it_is_taken_back() {
 
 /// The system tells once that a sync has failed. Whoever published meanwhile, with a sync of their own, would not hear of it.
 #[test]
-fn nothing_is_published_while_a_sync_is_under_way() {
+fn publishing_waits_for_a_sync_under_way() {
     let now = Instant::now();
     let mut receiver = resumed(Verify::Wire, &[1, 2, 3, 4]);
     receiver.handle_time(now);
@@ -262,7 +262,7 @@ fn nothing_is_published_while_a_sync_is_under_way() {
 }
 
 #[test]
-fn a_part_file_with_blocks_outlives_a_transfer_that_failed() {
+fn part_file_with_blocks_outlives_a_transfer_that_failed() {
     let mut receiver = recovering(Verify::Wire);
     receiver.handle_message(offer(1, Some(SIZE))).unwrap();
     receiver.handle_message(offer(2, Some(SIZE))).unwrap();
@@ -275,7 +275,7 @@ fn a_part_file_with_blocks_outlives_a_transfer_that_failed() {
 
 /// What a failed sync has voided is not made good by a later one, which would succeed.
 #[test]
-fn a_sync_that_fails_after_the_end_leaves_nothing_to_take_up() {
+fn sync_that_fails_after_the_end_leaves_nothing_to_take_up() {
     let now = Instant::now();
     let mut receiver = resumed(Verify::Wire, &[]);
     receiver.handle_time(now);

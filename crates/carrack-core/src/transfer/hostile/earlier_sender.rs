@@ -106,7 +106,7 @@ fn held_blocks_are_compared_and_the_others_sent() {
 }
 
 #[test]
-fn a_lost_stream_leaves_its_held_block_to_another() {
+fn lost_stream_leaves_its_held_block_to_another() {
     let now = Instant::now();
     let mut sender = recovering(now, Some(LARGE));
     sender.handle_message(now, held(0, vec![digest(1)])).unwrap();
@@ -135,7 +135,7 @@ fn held_blocks_have_digests_of_the_kind_agreed() {
 }
 
 #[test]
-fn a_block_that_storage_lost_is_taken_back() {
+fn block_that_storage_lost_is_taken_back() {
     let now = Instant::now();
     let again = PeerMessage::SendAgain { item: 1, offset: 0 };
     let mut sender = recovering(now, Some(LARGE));
@@ -154,7 +154,7 @@ fn a_block_that_storage_lost_is_taken_back() {
 
 /// What an earlier attempt has published ends at once; a receiver that has it without having been able to breaks the protocol.
 #[test]
-fn what_is_there_already_is_not_sent() {
+fn items_that_are_there_already_are_not_sent() {
     let now = Instant::now();
     let present = |wanted| PeerMessage::Answer { item: 1, answer: Answer::Present(digest(7).as_file(wanted)) };
     let blake3 = Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 };
@@ -220,7 +220,7 @@ fn questions_are_few_and_only_what_is_asked_about_waits() {
 }
 
 #[test]
-fn an_item_comes_again_a_few_times_only() {
+fn item_comes_again_a_few_times_only() {
     let now = Instant::now();
     let mut sender = sender_with(options_v2(BLOCK), now, Some(LARGE));
     said(&mut sender);
@@ -242,7 +242,7 @@ fn an_item_comes_again_a_few_times_only() {
 }
 
 #[test]
-fn a_bundled_item_comes_again_a_few_times_only() {
+fn bundled_item_comes_again_a_few_times_only() {
     let now = Instant::now();
     let mut sender = sender_with(options_v2(BLOCK), now, Some(LARGE));
     let mut bundle = 2;
@@ -269,7 +269,7 @@ fn a_bundled_item_comes_again_a_few_times_only() {
 
 /// A source that changed while it was read is looked at again, and offered as it is then.
 #[test]
-fn a_changed_source_is_looked_at_again() {
+fn changed_source_is_looked_at_again() {
     let now = Instant::now();
     let changed = Failure::new(ErrorCode::SourceChanged, Side::Source, "changed");
     let mut sender = sender_with(options_v2(BLOCK), now, Some(LARGE));
@@ -298,7 +298,7 @@ fn a_changed_source_is_looked_at_again() {
 }
 
 #[test]
-fn without_streams_it_waits_for_others() {
+fn sender_without_streams_waits_for_others() {
     let now = Instant::now();
     let mut sender = recovering(now, Some(LARGE));
     accept(&mut sender, now);

@@ -55,7 +55,7 @@ pub(super) fn actions(receiver: &mut Receiver) -> Vec<ReceiverAction> {
 
 /// Not a hostile one: a fast one must not be answered block by block.
 #[test]
-fn what_lands_in_a_short_while_is_told_together() {
+fn blocks_that_land_in_a_short_while_are_told_together() {
     let now = Instant::now();
     let mut receiver = open(Some(8 * u64::from(BLOCK)));
     let landed = |offsets: &[u64]| {
@@ -84,7 +84,7 @@ fn what_lands_in_a_short_while_is_told_together() {
 
 /// While nobody could speak more has landed than one message may tell: it must still be told, and before the last word of the item.
 #[test]
-fn what_lands_while_nobody_can_speak_takes_several_messages() {
+fn blocks_that_land_while_nobody_can_speak_take_several_messages() {
     let count = 2 * limits::LANDED_TOLD as u64 + 5;
     for abandoned in [false, true] {
         let mut receiver = open(Some(count * u64::from(BLOCK)));
@@ -120,7 +120,7 @@ fn offers_are_bounded_and_in_order() {
 }
 
 #[test]
-fn giving_up_while_opening_makes_no_room() {
+fn opening_that_is_given_up_makes_no_room() {
     let mut receiver = receiver();
     for item in 1..=limits::OPEN_ITEMS as u64 * 3 {
         receiver.handle_message(offer(item, None)).unwrap();
@@ -180,7 +180,7 @@ fn blocks_far_ahead_are_refused() {
 }
 
 #[test]
-fn a_source_without_a_size_cannot_take_its_blocks_back() {
+fn source_without_a_size_cannot_take_its_blocks_back() {
     // A whole file of one block, and then more.
     let mut receiver = open(None);
     is_violation(receiver.begin_block(0, 1, 0, 0, false));
@@ -248,7 +248,7 @@ fn completion_comes_once_and_as_agreed() {
 }
 
 #[test]
-fn the_last_word_is_the_last() {
+fn last_word_is_the_last() {
     let mut receiver = open(Some(5000));
     is_violation(receiver.handle_message(PeerMessage::Finish));
     receiver.handle_message(PeerMessage::Abandon { item: 1 }).unwrap();
@@ -318,7 +318,7 @@ fn failures_of_a_whole_bundle_fit_into_one_message() {
 }
 
 #[test]
-fn what_only_receivers_say_is_refused() {
+fn messages_of_receivers_are_refused_by_receivers() {
     let mut receiver = open(None);
     let messages = [
         PeerMessage::Answer { item: 1, answer: Answer::Accept },
@@ -333,7 +333,7 @@ fn what_only_receivers_say_is_refused() {
 
 /// Whatever a sender says and sends, a driver that keeps its contract sees no panic, and no publication but of what was agreed.
 #[test]
-fn nothing_a_sender_says_or_sends_panics() {
+fn receiver_survives_whatever_a_sender_says_or_sends() {
     for seed in 0..2400 {
         let mut rng = Rng::new(seed);
         let mut receiver = if seed % 2 == 0 { receiver() } else { recovering(Verify::Disk) };

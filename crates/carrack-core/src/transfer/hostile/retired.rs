@@ -36,7 +36,7 @@ fn lost_streams(sender: &mut Sender) -> Vec<u16> {
 }
 
 #[test]
-fn it_ends_when_what_it_carried_was_sent_and_has_landed_and_not_before() {
+fn retired_stream_ends_when_what_it_carried_was_sent_and_has_landed_and_not_before() {
     let now = Instant::now();
     let (mut sender, [_, offset]) = both_carry(now);
     assert_eq!(sender.retire(1), 1);
@@ -58,7 +58,7 @@ fn it_ends_when_what_it_carried_was_sent_and_has_landed_and_not_before() {
 }
 
 #[test]
-fn a_word_that_comes_before_the_data_does_not_end_it_early() {
+fn retired_stream_is_not_ended_early_by_a_word_before_the_data() {
     let now = Instant::now();
     let (mut sender, [_, offset]) = both_carry(now);
     sender.retire(1);
@@ -69,7 +69,7 @@ fn a_word_that_comes_before_the_data_does_not_end_it_early() {
 }
 
 #[test]
-fn what_is_lost_with_it_goes_down_another() {
+fn retired_stream_that_is_lost_leaves_its_blocks_to_another() {
     let now = Instant::now();
     let (mut sender, [_, offset]) = both_carry(now);
     sender.retire(1);
@@ -82,7 +82,7 @@ fn what_is_lost_with_it_goes_down_another() {
 }
 
 #[test]
-fn a_block_that_is_asked_for_again_is_not_waited_for() {
+fn retired_stream_does_not_wait_for_a_block_that_is_asked_for_again() {
     let now = Instant::now();
     let (mut sender, [_, offset]) = both_carry(now);
     sender.retire(1);
@@ -93,7 +93,7 @@ fn a_block_that_is_asked_for_again_is_not_waited_for() {
 }
 
 #[test]
-fn idle_ones_first_and_never_the_last() {
+fn retired_streams_are_idle_ones_first_and_never_the_last() {
     let now = Instant::now();
     let (mut sender, _) = both_carry(now);
     sender.handle_stream(2);
@@ -114,7 +114,7 @@ fn idle_ones_first_and_never_the_last() {
 
 /// A transfer of days sees streams come and go by the thousand.
 #[test]
-fn those_that_have_ended_are_forgotten() {
+fn retired_streams_that_have_ended_are_forgotten() {
     let now = Instant::now();
     let (mut sender, [_, offset]) = both_carry(now);
     sender.retire(1);
@@ -136,7 +136,7 @@ fn those_that_have_ended_are_forgotten() {
 
 /// All that stay are lost while one still ends: the transfer waits for another, and gives the one that ends nothing.
 #[test]
-fn one_that_ends_is_no_refuge() {
+fn retired_stream_is_no_refuge() {
     let now = Instant::now();
     let (mut sender, [offset, _]) = both_carry(now);
     sender.retire(1);

@@ -82,7 +82,7 @@ fn truth(records: &[Record], boot: [u8; 16]) -> Replayed {
 }
 
 #[test]
-fn what_was_written_is_read() {
+fn marker_written_is_read() {
     let found = truth(&story(), BOOT);
     assert_eq!((found.tag, found.damaged, found.last_part), (TAG, false, 5));
     assert_eq!(found.parts.keys().copied().collect::<Vec<_>>(), [1, 5]);
@@ -102,7 +102,7 @@ fn what_was_written_is_read() {
 }
 
 #[test]
-fn writing_goes_on_where_reading_ended() {
+fn marker_writing_goes_on_where_reading_ended() {
     let records = story();
     let (whole, ends) = write(&records);
     for cut in 0..records.len() {
@@ -115,7 +115,7 @@ fn writing_goes_on_where_reading_ended() {
 }
 
 #[test]
-fn pieces_of_any_size_say_the_same() {
+fn marker_in_pieces_of_any_size_says_the_same() {
     let (bytes, _) = write(&story());
     let whole = replay(&bytes, BOOT);
     for step in 1..60 {
@@ -129,7 +129,7 @@ fn pieces_of_any_size_say_the_same() {
 }
 
 #[test]
-fn every_truncation_leaves_a_prefix() {
+fn marker_truncated_anywhere_leaves_a_prefix() {
     let records = story();
     let (bytes, ends) = write(&records);
     for length in 0..bytes.len() {
@@ -144,7 +144,7 @@ fn every_truncation_leaves_a_prefix() {
 }
 
 #[test]
-fn every_flipped_bit_leaves_a_prefix() {
+fn marker_with_any_flipped_bit_leaves_a_prefix() {
     let records = story();
     let (bytes, ends) = write(&records);
     for place in 0..bytes.len() {
@@ -162,7 +162,7 @@ fn every_flipped_bit_leaves_a_prefix() {
 }
 
 #[test]
-fn records_moved_or_left_out_do_not_count() {
+fn marker_records_moved_or_left_out_do_not_count() {
     let records = story();
     let (bytes, ends) = write(&records);
     for from in 0..records.len() {
@@ -177,7 +177,7 @@ fn records_moved_or_left_out_do_not_count() {
 }
 
 #[test]
-fn what_cannot_have_been_written_ends_it() {
+fn marker_ends_at_what_cannot_have_been_written() {
     let begin = session(BOOT, Durability::Group);
     let bad_parts = [
         Part { path: b"../x".to_vec(), ..part(1, 2) },
@@ -241,7 +241,7 @@ fn xxh128_has_its_own_bit_and_nothing_behind_it() {
 }
 
 #[test]
-fn what_is_kept_has_a_bound() {
+fn marker_keeps_within_a_bound() {
     let size = limits::MARKER_BLOCKS as u64 + 1 + limits::HELD_BLOCKS as u64;
     let mut records = vec![session(BOOT, Durability::Group), Record::Part(part(1, size))];
     for first in (0..size).step_by(limits::HELD_BLOCKS) {
@@ -270,7 +270,7 @@ fn long_claims_are_cut_into_records() {
 }
 
 #[test]
-fn a_part_is_as_it_was_left_until_more_is_claimed_of_it() {
+fn part_is_as_it_was_left_until_more_is_claimed_of_it() {
     let begin = session(BOOT, Durability::Group);
     let left = |part, byte| Record::Left { part, identity: [byte; 16] };
     let made = Record::Part(part(1, 9));
@@ -308,7 +308,7 @@ fn published_key_tells_every_part_of_an_item_apart() {
 
 proptest! {
     #[test]
-    fn any_story_survives_any_damage(
+    fn marker_of_any_story_survives_any_damage(
         steps in proptest::collection::vec((0u8..7, 0u64..40, 1u64..9), 0..60),
         cut in any::<proptest::sample::Index>(),
         flips in proptest::collection::vec((any::<proptest::sample::Index>(), 1u8..), 0..3),
@@ -357,7 +357,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..2000), boot in any::<[u8; 16]>()) {
+    fn marker_of_any_bytes_is_read_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..2000), boot in any::<[u8; 16]>()) {
         let (header, _) = Chain::begin(TAG);
         let _ = replay(&bytes, boot);
         let found = replay(&[header, bytes].concat(), boot).unwrap();

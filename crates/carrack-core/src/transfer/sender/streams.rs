@@ -275,7 +275,7 @@ mod tests {
     use crate::tuning::WHOLE_SECONDS;
 
     #[test]
-    fn a_stream_that_waits_for_its_source_is_not_late() {
+    fn stream_that_waits_for_its_source_is_not_late() {
         let start = Instant::now();
         let mut streams = Streams::new(&Tuning::DEFAULT, &options(1 << 20));
         let mut take = |stream, bundle| {

@@ -603,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn what_costs_too_much_is_refused() {
+    fn asks_that_cost_too_much_are_refused() {
         let long = vec![b'n'; limits::PATH_BYTES + 1];
         let inspect = |paths| raw::Ask::Inspect(raw::Paths { paths });
         assert_eq!(code(inspect(vec![Vec::new(); limits::INSPECTED_PATHS])), None);
@@ -639,7 +639,7 @@ mod tests {
 
     /// The longest that a walk finds, below the longest target, still has a length of two bytes.
     #[test]
-    fn the_longest_path_has_a_length_on_the_wire() {
+    fn longest_path_has_a_length_on_the_wire() {
         assert!(u16::try_from(limits::PATH_BYTES).is_ok());
         assert!(check_relative(&b"n/".repeat(limits::PATH_BYTES)[..limits::PATH_BYTES]).is_ok());
     }

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_does_not_print() {
+    fn secret_does_not_print() {
         let key = SessionKey { id: [0xaa; 16], secret: [0xbb; 32], encrypt: Encrypt::Tls };
         assert!(!format!("{key:?}").contains("187"));
         assert_eq!(SessionKey::try_from(Some(key.clone().into())), Ok(key));

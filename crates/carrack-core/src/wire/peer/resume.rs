@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_older_receiver_believes_no_published_item_and_compares_parts_by_the_fingerprint() {
+    fn older_receiver_believes_no_published_item_and_compares_parts_by_the_fingerprint() {
         let (one, other) = (changed_for_older(&[0xff; 16]), changed_for_older(&[0xfe; 16]));
         assert!(one >= NEVER_OLD && other >= NEVER_OLD && one != other);
         assert_eq!(one, changed_for_older(&[0xff; 16]));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_has_its_length() {
+    fn fingerprint_has_its_length() {
         assert_eq!(fingerprint(None), Ok(None));
         assert_eq!(fingerprint(Some(vec![5; 16])), Ok(Some([5; 16])));
         for length in [0, 1, 15, 17, 1000] {

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_live_session_has_is_never_touched() {
+    fn live_sessions_files_are_never_touched() {
         let directory = tempfile::tempdir().unwrap();
         let live = marker(directory.path(), 1);
         for (name, number) in [("a", ""), ("b", "-1"), ("c", "-x3")] {
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_young_marker_keeps_its_old_parts() {
+    fn young_marker_keeps_its_old_parts() {
         let directory = tempfile::tempdir().unwrap();
         let young = marker(directory.path(), 1);
         let name = part(&young, "a", "-1");
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_open_for_writing_stays() {
+    fn part_that_is_open_for_writing_stays() {
         let directory = tempfile::tempdir().unwrap();
         let (open, closed) = (".a.carrack-01234567-1.part", ".b.carrack-01234567-2.part");
         put(directory.path(), open);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_planted_marker_does_not_speak_against_a_live_one() {
+    fn planted_marker_does_not_speak_against_a_live_one() {
         const PLANTED: &str = "deep/.carrack-0202020202020202.marker";
         let directory = tempfile::tempdir().unwrap();
         let live = marker(directory.path(), 1);
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_speaks_for_its_own_directory_only() {
+    fn marker_speaks_for_its_own_directory_only() {
         let directory = tempfile::tempdir().unwrap();
         // Whichever is walked first: each has a marker for what is in the other.
         for (here, there, tag) in [("a", "b", "0000000a"), ("b", "a", "0000000b"), ("a", "ab", "0000000c")] {
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_open_for_writing_stays_whatever_a_marker_says() {
+    fn part_that_is_open_for_writing_stays_whatever_a_marker_says() {
         let directory = tempfile::tempdir().unwrap();
         planted(directory.path(), ".carrack-0101010101010101.marker", *b"01234567");
         put(directory.path(), ".f.carrack-01234567-1.part");
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_only_named_like_a_marker_stays() {
+    fn file_that_is_only_named_like_a_marker_stays() {
         let directory = tempfile::tempdir().unwrap();
         let name = ".carrack-0101010101010101.marker";
         for content in ["somebody's notes", "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", "c"] {
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_that_cannot_be_read_goes_alone() {
+    fn marker_that_cannot_be_read_goes_alone() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(".carrack-0101010101010101-2.marker");
         std::fs::write(&path, b"\x89carrack, and nothing that makes sense").unwrap();

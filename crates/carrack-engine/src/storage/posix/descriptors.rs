@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn little_is_shared_out_and_much_is_not_used_up() {
+    fn descriptors_that_are_few_are_shared_out_and_many_are_not_used_up() {
         for (limit, parts, directories) in
             [(0, 1, 2), (64, 4, 4), (256, 52, 16), (1024, 64, 64), (4096, 64, 128), (u64::MAX, 64, 128)]
         {
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_shortage_is_waited_for() {
+    fn descriptors_are_waited_for_only_when_short() {
         let mut attempts = 0;
         let mut open = |errors: usize, error: i32| {
             attempts = 0;

@@ -229,7 +229,7 @@ mod tests {
     const TAG: Tag = *b"0a1b2c3d";
 
     #[test]
-    fn what_is_made_here_is_known_here_and_nothing_else() {
+    fn names_made_here_are_known_here_and_no_others() {
         let names = Arc::new(PartNames::new(TAG));
         let long = [b'n'; limits::NAME_BYTES];
         for name in [&b"a"[..], b".hidden", b"a.carrack-ffffffff.part", b"\xff\xfe", &long] {
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_session_asked_with_is_taken_away() {
+    fn leftover_of_an_earlier_question_about_names_is_taken_away() {
         let directory = tempfile::tempdir().unwrap();
         let root = Dir::open_ambient(directory.path()).unwrap();
         let probe = ".A\u{e9}.carrack-0badcafe-0.part";
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_system_is_asked_and_nothing_is_left() {
+    fn names_that_are_one_are_asked_of_the_file_system_and_nothing_is_left() {
         let directory = tempfile::tempdir().unwrap();
         let dir = Dir::open_ambient(directory.path()).unwrap();
         let same = Shown::ask(&dir, TAG).unwrap().names;
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_session_left_is_replaced() {
+    fn leftover_of_an_earlier_session_is_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let dir = Dir::open_ambient(directory.path()).unwrap();
         let name = Arc::new(PartNames::new(TAG)).small(b"", b"f", false);

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_of_writing_write_the_same() {
+    fn writing_past_the_cache_and_through_it_write_the_same() {
         let bytes: Vec<u8> = (0..200_000u32).map(|n| (n % 251) as u8).collect();
         for (size, bypassed) in [(LARGE, false), (LARGE, true), (1, false)] {
             for directory in [std::env::temp_dir(), on_disk(), "/dev/shm".into()] {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_cached_is_let_go_and_what_was_stays() {
+    fn cache_lets_go_what_was_not_there_before_and_keeps_the_rest() {
         let file = temporary(&on_disk());
         file.set_len(LARGE).unwrap();
         let block = vec![3; 1 << 20];
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_in_the_cache_is_left_there_and_a_small_one_to_the_system() {
+    fn cached_file_is_left_there_and_a_small_one_to_the_system() {
         let file = temporary(&on_disk());
         file::write_all_at(&file, &vec![3; LARGE as usize], 0).unwrap();
         assert!(!ReadAhead::new(&TUNING, &file, LARGE - 1).begin(&file, 0, 4096), "small");
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn with_a_block_goes_what_was_read_around_it_and_nothing_else() {
+    fn read_ahead_goes_from_the_cache_with_its_block_and_nothing_else() {
         const MIB: u64 = 1 << 20;
         let mut read = ReadSoFar::default();
         let mut add = |block: u64| {
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_cold_file_everything_is_let_go() {
+    fn cold_file_is_let_go_from_the_cache_whole() {
         let file = temporary(&on_disk());
         file::write_all_at(&file, &vec![3; LARGE as usize], 0).unwrap();
         file::sync_data(&file).unwrap();

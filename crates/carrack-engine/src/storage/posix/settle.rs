@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_within_the_unit_of_its_clock_is_young() {
+    fn change_within_the_unit_of_its_clock_is_young() {
         let (clocks, now) = (SourceClocks::default(), Instant::now());
         let second: Nanos = 1_000_000_000;
         for (nanos, unit) in [(0, WHOLE_SECONDS), (7, TICK)] {
@@ -121,7 +121,7 @@ mod tests {
 
     /// A server's clock that is an hour ahead: its files are waited for once, not one by one, and another's are another's.
     #[test]
-    fn of_a_clock_that_is_ahead_is_known_what_it_has_shown() {
+    fn clock_that_is_ahead_is_known_by_what_it_has_shown() {
         let (clocks, now) = (SourceClocks::default(), Instant::now());
         let rest = |device, seconds, after: Duration| clocks.rest(&stat(device, seconds, 5), 0, now + after);
         assert_eq!(rest(1, 3600, Duration::ZERO), Rest::Young(TICK));

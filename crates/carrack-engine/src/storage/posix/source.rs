@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_grows_is_read_what_was_listed() {
+    fn growing_file_is_read_as_long_as_it_was_listed() {
         let place = tempfile::tempdir().unwrap();
         for before in [0, 10, MOST] {
             let path = place.path().join("log");
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_file_that_has_become_large_is_not_read_into_memory() {
+    fn small_file_that_has_become_large_is_not_read_into_memory() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("f");
         std::fs::write(&path, b"small").unwrap();
@@ -402,7 +402,7 @@ mod tests {
 
     /// Same size, same modification time: the change time, which nobody can set, is another.
     #[test]
-    fn another_file_in_its_place_is_noticed() {
+    fn source_exchanged_for_another_file_is_noticed() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("f");
         std::fs::write(&path, b"first").unwrap();
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_any_more_is_not_waited_for() {
+    fn source_that_is_no_file_any_more_is_not_waited_for() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("f");
         std::fs::write(&path, b"file").unwrap();
@@ -451,7 +451,7 @@ mod tests {
     /// `/proc` says 0 and has more; `/sys` says a page and has less. The first is read to its end, the second is not taken for truncated.
     #[test]
     #[cfg(target_os = "linux")]
-    fn sizes_that_are_not_true() {
+    fn source_sizes_that_are_not_true() {
         let read = |path: &str| {
             let (place, name) = path.rsplit_once('/').unwrap();
             let parent = Arc::new(Dir::open_ambient(Path::new(place)).unwrap());

@@ -315,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_is_entered_again_beside_itself_and_not_below() {
+    fn directory_is_entered_again_beside_itself_and_not_below() {
         let place = tempfile::tempdir().unwrap();
         let top = Dir::open_ambient(place.path()).unwrap();
         let other = top.make_dir_all(b"other", Links::Refuse).unwrap();

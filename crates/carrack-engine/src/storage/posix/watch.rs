@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stall_is_told_once_and_forgotten_when_it_ends() {
+    fn stall_is_told_once_and_forgotten_when_it_ends() {
         let (watch, after) = (Watch::default(), Duration::from_secs(10));
         let name = |name: &[u8]| Arc::from(name);
         let slow = watch.enter("write", &name(b"slow\n"));

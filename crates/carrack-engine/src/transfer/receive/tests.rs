@@ -59,7 +59,7 @@ fn write_block(tree: &Tree) {
 }
 
 #[test]
-fn the_marker_stays_locked_until_the_last_thread_has_left_storage() {
+fn marker_stays_locked_until_the_last_thread_has_left_storage() {
     let directory = tempfile::tempdir().unwrap();
     let tree = session(directory.path());
     write_block(&tree);

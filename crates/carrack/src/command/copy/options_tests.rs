@@ -32,7 +32,7 @@ fn options(line: &str) -> CopyOptions {
 }
 
 #[test]
-fn nothing_typed_is_the_default() {
+fn defaults_are_what_nothing_typed_means() {
     let (request, output) = request("a b host:c");
     assert_eq!(request.sources, [Location::Local(b"a".to_vec()), Location::Local(b"b".to_vec())]);
     assert!(request.destination.is_remote());
@@ -143,7 +143,7 @@ fn items_are_asked_for_when_somebody_reads_them() {
 }
 
 #[test]
-fn the_environment_stands_behind_the_flags() {
+fn environment_stands_behind_the_flags() {
     let environment = [("CARRACK_STREAMS", "8"), ("CARRACK_RSH", "ssh -p '2 2'"), ("CARRACK_CONNECT_TIMEOUT", "")];
     let (request, _) = parse_with("a b", &environment).expect("clap").expect("good");
     assert_eq!(request.options.streams, Some(8));

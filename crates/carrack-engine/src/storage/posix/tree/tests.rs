@@ -146,7 +146,7 @@ fn query(path: &str, kind: ItemKind) -> EarlierItem<'_> {
 }
 
 #[test]
-fn what_was_synced_is_held_and_the_rest_is_not() {
+fn synced_blocks_are_held_and_the_rest_is_not() {
     let directory = tempfile::tempdir().unwrap();
     cut_off(directory.path());
     let left = hidden(directory.path());
@@ -166,7 +166,7 @@ fn what_was_synced_is_held_and_the_rest_is_not() {
 }
 
 #[test]
-fn a_session_that_was_killed_leaves_as_much() {
+fn session_that_was_killed_leaves_as_much() {
     let directory = tempfile::tempdir().unwrap();
     let tree = begin(directory.path());
     let part = fresh(&tree, &offer("d/f"));
@@ -182,7 +182,7 @@ fn a_session_that_was_killed_leaves_as_much() {
 }
 
 #[test]
-fn a_part_without_a_durable_block_does_not_stay() {
+fn part_without_a_durable_block_does_not_stay() {
     let directory = tempfile::tempdir().unwrap();
     let tree = begin(directory.path());
     let part = fresh(&tree, &offer("f"));
@@ -193,7 +193,7 @@ fn a_part_without_a_durable_block_does_not_stay() {
 }
 
 #[test]
-fn what_nobody_asks_for_again_goes_at_the_end() {
+fn leftovers_that_nobody_asks_for_again_go_at_the_end() {
     let directory = tempfile::tempdir().unwrap();
     cut_off(directory.path());
     begin(directory.path()).finish(false);
@@ -204,7 +204,7 @@ fn what_nobody_asks_for_again_goes_at_the_end() {
 
 /// Whatever has become of the source, each block is compared with what it has now; only another size leaves nothing to compare.
 #[test]
-fn a_part_is_taken_up_for_a_source_of_its_size_and_no_other() {
+fn part_is_taken_up_for_a_source_of_its_size_and_no_other() {
     let timeless = Attributes { mode: 0o640, ..Attributes::default() };
     let same: [(&str, NewFile<'_>); 4] = [
         ("the same", offer("f")),
@@ -243,7 +243,7 @@ fn left_part(directory: &Path) -> std::path::PathBuf {
 
 /// Whatever is done to a part file after its session, its blocks are digested as they are then.
 #[test]
-fn a_part_that_was_altered_since_it_was_left_is_read_again() {
+fn part_that_was_altered_since_it_was_left_is_read_again() {
     type Change = fn(&Path);
     let open = |part: &Path| std::fs::File::options().write(true).open(part).unwrap();
     let changes: [(&str, Change); 4] = [
@@ -291,7 +291,7 @@ fn a_part_that_was_altered_since_it_was_left_is_read_again() {
 
 /// A destination that was copied, marker and part files together.
 #[test]
-fn a_part_that_was_copied_elsewhere_is_read_again() {
+fn part_that_was_copied_elsewhere_is_read_again() {
     let directory = tempfile::tempdir().unwrap();
     cut_off(directory.path());
     let copy = tempfile::tempdir().unwrap();
@@ -308,7 +308,7 @@ fn a_part_that_was_copied_elsewhere_is_read_again() {
 
 /// A write through a mapping moves no time there.
 #[test]
-fn a_part_in_memory_is_always_read_again() {
+fn part_in_memory_is_always_read_again() {
     let Ok(directory) = tempfile::tempdir_in("/dev/shm") else { return };
     cut_off(directory.path());
     let (part, held, doubtful) = resumed(&begin(directory.path()), &offer("f"));
@@ -317,7 +317,7 @@ fn a_part_in_memory_is_always_read_again() {
 }
 
 #[test]
-fn a_file_without_a_time_does_not_get_that_of_a_part_that_was_left() {
+fn file_without_a_time_does_not_get_that_of_a_part_that_was_left() {
     let directory = tempfile::tempdir().unwrap();
     let synthetic = NewFile { attributes: Attributes { mode: 0o640, ..Attributes::default() }, ..offer("zeros") };
     let tree = begin(directory.path());
@@ -382,7 +382,7 @@ fn set_boot(path: &Path) {
 }
 
 #[test]
-fn behind_a_damaged_marker_what_has_data_is_read_again() {
+fn damaged_marker_has_what_has_data_read_again() {
     let directory = tempfile::tempdir().unwrap();
     cut_off(directory.path());
     let mut bytes = std::fs::read(marker(directory.path())).unwrap();
@@ -398,7 +398,7 @@ fn behind_a_damaged_marker_what_has_data_is_read_again() {
 }
 
 #[test]
-fn whatever_is_cut_off_a_marker_the_rest_resumes() {
+fn marker_that_is_cut_off_anywhere_resumes_with_the_rest() {
     let directory = tempfile::tempdir().unwrap();
     cut_off(directory.path());
     let bytes = std::fs::read(marker(directory.path())).unwrap();
@@ -422,7 +422,7 @@ fn whatever_is_cut_off_a_marker_the_rest_resumes() {
 }
 
 #[test]
-fn a_part_that_is_not_what_was_left_is_not_taken_up() {
+fn part_that_is_not_what_was_left_is_not_taken_up() {
     type Swap = fn(&Path);
     let swaps: [(&str, Swap); 4] = [
         ("gone", |part| std::fs::remove_file(part).unwrap()),
@@ -446,7 +446,7 @@ fn a_part_that_is_not_what_was_left_is_not_taken_up() {
 }
 
 #[test]
-fn a_marker_gets_no_other_file_removed() {
+fn marker_gets_no_other_file_removed() {
     use carrack_core::transfer::marker::{Chain, Part, Record, Session};
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("precious"), "kept").unwrap();
@@ -487,7 +487,7 @@ fn anew_removes_all_that_was_left_under_the_key() {
 }
 
 #[test]
-fn two_runs_of_one_copy_do_not_share_a_marker() {
+fn marker_is_not_shared_by_two_runs_of_one_copy() {
     let directory = tempfile::tempdir().unwrap();
     let one = begin(directory.path());
     let first = fresh(&one, &offer("f"));
@@ -508,7 +508,7 @@ fn two_runs_of_one_copy_do_not_share_a_marker() {
 }
 
 #[test]
-fn the_lock_is_free_as_soon_as_its_session_is_gone() {
+fn marker_lock_is_free_as_soon_as_its_session_is_gone() {
     let directory = tempfile::tempdir().unwrap();
     let one = begin(directory.path());
     write(&fresh(&one, &offer("f")), &[0]);
@@ -523,7 +523,7 @@ fn the_lock_is_free_as_soon_as_its_session_is_gone() {
 }
 
 #[test]
-fn a_part_file_that_somebody_holds_is_not_taken_up() {
+fn part_file_that_somebody_holds_is_not_taken_up() {
     let directory = tempfile::tempdir().unwrap();
     let one = begin(directory.path());
     let part = fresh(&one, &offer("f"));
@@ -541,7 +541,7 @@ fn a_part_file_that_somebody_holds_is_not_taken_up() {
 }
 
 #[test]
-fn a_marker_that_somebody_else_may_write_is_not_believed() {
+fn marker_that_somebody_else_may_write_is_not_believed() {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
     cut_off(directory.path());
@@ -590,7 +590,7 @@ fn published_items_are_known_while_they_stand() {
 }
 
 #[test]
-fn a_large_file_that_was_published_is_present() {
+fn large_file_that_was_published_is_present() {
     let directory = tempfile::tempdir().unwrap();
     let tree = begin(directory.path());
     let part = fresh(&tree, &offer("f"));
@@ -611,7 +611,7 @@ fn a_large_file_that_was_published_is_present() {
 
 /// A run that goes on with another digest trusts nothing that it cannot compare.
 #[test]
-fn what_was_digested_otherwise_is_read_again_or_comes_again() {
+fn digest_of_another_kind_has_blocks_read_again_or_come_again() {
     let xxh128 = WriteOptions { digests: Digests::XXH128, ..options() };
     let of = |digests: Digests, index: u64| {
         let mut hasher = BlockHasher::new(digests, index * BLOCK as u64);
@@ -702,7 +702,7 @@ fn xxh128_finds_what_rots() {
 }
 
 #[test]
-fn what_is_not_synced_counts_until_the_next_boot_only() {
+fn unsynced_files_count_until_the_next_boot_only() {
     let directory = tempfile::tempdir().unwrap();
     let tree = session(directory.path(), request(), Durability::None);
     assert_eq!(tree.sync_all(), Ok(false));
@@ -735,7 +735,7 @@ fn rotten_blocks_are_told_and_not_claimed() {
 
 /// A claim that is trusted in the next session must be true of the part file.
 #[test]
-fn a_claim_is_taken_back_when_its_block_rots_or_is_written_again() {
+fn claim_is_taken_back_when_its_block_rots_or_is_written_again() {
     let directory = tempfile::tempdir().unwrap();
     let tree = begin(directory.path());
     let part = fresh(&tree, &offer("f"));
@@ -758,7 +758,7 @@ fn a_claim_is_taken_back_when_its_block_rots_or_is_written_again() {
 }
 
 #[test]
-fn a_small_file_is_read_back_before_it_gets_its_name() {
+fn small_file_is_read_back_before_it_gets_its_name() {
     let directory = tempfile::tempdir().unwrap();
     let tree = begin(directory.path());
     for (content, written, good) in [(b"same", b"same", true), (b"what", b"else", false)] {
@@ -775,7 +775,7 @@ fn a_small_file_is_read_back_before_it_gets_its_name() {
 
 /// It turns out that syncing everything is slow while files have been written that count on it.
 #[test]
-fn what_was_not_synced_by_itself_waits_for_its_group_whatever_is_decided_later() {
+fn sync_of_a_group_is_waited_for_whatever_is_decided_later() {
     let directory = tempfile::tempdir().unwrap();
     for durability in [Durability::Group, Durability::Each, Durability::None] {
         let tree = session(directory.path(), request(), durability);
@@ -829,7 +829,7 @@ fn names_of_every_length_are_written() {
 }
 
 #[test]
-fn a_directory_that_takes_no_marker_takes_files_all_the_same() {
+fn directory_that_takes_no_marker_takes_files_all_the_same() {
     let directory = tempfile::tempdir().unwrap();
     for number in ["", "-2", "-3", "-4", "-5", "-6", "-7", "-8", "-9"] {
         std::fs::create_dir(directory.path().join(format!(".carrack-0505050505050505{number}.marker"))).unwrap();
@@ -853,7 +853,7 @@ fn folding(directory: &Path) -> Tree {
 }
 
 #[test]
-fn two_names_that_are_one_there_are_a_conflict_and_the_first_stays() {
+fn names_that_are_one_there_are_a_conflict_and_the_first_stays() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     std::fs::write(path("old"), "before").unwrap();
@@ -876,7 +876,7 @@ fn two_names_that_are_one_there_are_a_conflict_and_the_first_stays() {
 }
 
 #[test]
-fn a_large_file_is_a_twin_too() {
+fn large_file_is_a_twin_too() {
     let directory = tempfile::tempdir().unwrap();
     let tree = folding(directory.path());
     put_small(&tree, "f", b"first").publish().unwrap();
@@ -908,7 +908,7 @@ fn calls_to_a_disk_that_hangs_are_told_by_name() {
 }
 
 #[test]
-fn what_was_lost_by_a_sync_stays_lost() {
+fn sync_that_lost_something_keeps_it_lost() {
     let directory = tempfile::tempdir().unwrap();
     let tree = begin(directory.path());
     let part = fresh(&tree, &offer("f"));
@@ -923,7 +923,7 @@ fn what_was_lost_by_a_sync_stays_lost() {
 }
 
 #[test]
-fn a_hole_is_written_wherever_something_may_have_been() {
+fn hole_is_written_wherever_something_may_have_been() {
     let directory = tempfile::tempdir().unwrap();
     cut_off(directory.path());
     let tree = begin(directory.path());

@@ -19,7 +19,7 @@ fn attributes(path: &str, mode: u32) -> NewDirectory {
 
 /// Somebody who may write to the parent has a directory of ours that is private become the one whose permissions are set.
 #[test]
-fn a_directory_exchanged_for_another_gets_neither_its_mode_nor_its_time() {
+fn directory_exchanged_for_another_gets_neither_its_mode_nor_its_time() {
     for made in [false, true] {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
@@ -47,7 +47,7 @@ fn a_directory_exchanged_for_another_gets_neither_its_mode_nor_its_time() {
 
 /// An overlay of several file systems gives a directory that it had forgotten another inode number.
 #[test]
-fn a_directory_whose_number_is_not_kept_is_not_taken_for_another() {
+fn directory_whose_number_is_not_kept_is_not_taken_for_another() {
     use crate::storage::names::{Sameness, Shown};
     for is_split in [false, true] {
         let directory = tempfile::tempdir().unwrap();
@@ -66,7 +66,7 @@ fn a_directory_whose_number_is_not_kept_is_not_taken_for_another() {
 
 /// The same while files are still coming, when its handle had to be given up.
 #[test]
-fn a_directory_exchanged_for_another_gets_no_files() {
+fn directory_exchanged_for_another_gets_no_files() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     std::fs::create_dir_all(path("dst/d")).unwrap();
@@ -94,7 +94,7 @@ fn attributes_of_a_directory_that_this_copy_has_not_made_are_refused() {
 }
 
 #[test]
-fn what_is_no_permission_stays_as_it_was_at_the_destination() {
+fn mode_bits_that_are_no_permission_stay_as_they_were_at_the_destination() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     std::fs::create_dir_all(path("old/inner")).unwrap();
@@ -119,7 +119,7 @@ fn what_is_no_permission_stays_as_it_was_at_the_destination() {
 
 /// What nobody asks for again goes at the very end, when directories have their times, and may be read-only.
 #[test]
-fn a_part_file_that_goes_at_the_end_leaves_the_directorys_time() {
+fn part_file_that_goes_at_the_end_leaves_the_directorys_time() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("d");
     let tree = begin(directory.path());

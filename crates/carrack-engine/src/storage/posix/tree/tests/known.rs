@@ -21,7 +21,7 @@ fn with(verify: Verify) -> WriteOptions {
 
 /// As if the content had changed and no time had shown it.
 #[test]
-fn a_published_file_is_read_back_where_that_was_asked_for() {
+fn published_file_is_read_back_where_that_was_asked_for() {
     let directory = tempfile::tempdir().unwrap();
     published(directory.path(), "right", b"content", false);
     published(directory.path(), "wrong", b"content", true);
@@ -33,7 +33,7 @@ fn a_published_file_is_read_back_where_that_was_asked_for() {
 }
 
 #[test]
-fn a_published_file_in_memory_is_always_read() {
+fn published_file_in_memory_is_always_read() {
     let Ok(directory) = tempfile::tempdir_in("/dev/shm") else { return };
     published(directory.path(), "right", b"content", false);
     published(directory.path(), "wrong", b"content", true);
@@ -44,7 +44,7 @@ fn a_published_file_in_memory_is_always_read() {
 }
 
 #[test]
-fn a_large_published_file_is_read_back_block_by_block() {
+fn large_published_file_is_read_back_block_by_block() {
     for digests in [BLAKE3, Digests::XXH128] {
         let directory = tempfile::tempdir().unwrap();
         let options = WriteOptions { digests, verify: Verify::Disk, ..options() };
@@ -74,7 +74,7 @@ fn a_large_published_file_is_read_back_block_by_block() {
 }
 
 #[test]
-fn nothing_is_known_without_a_digest() {
+fn published_file_without_a_digest_is_not_known() {
     let directory = tempfile::tempdir().unwrap();
     published(directory.path(), "one", b"content", false);
     let tree = begin(directory.path());
@@ -85,7 +85,7 @@ fn nothing_is_known_without_a_digest() {
 
 /// The same file under its name, but not the same any more.
 #[test]
-fn a_published_file_is_not_known_once_anything_was_done_to_it() {
+fn published_file_is_not_known_once_anything_was_done_to_it() {
     type Change = fn(&Path);
     let changes: [(&str, Change); 4] = [
         ("content, and the time put back", |file| {

@@ -33,7 +33,7 @@ fn set_mtime(path: &Path, seconds: u64) {
 
 /// The sources are of the seconds 300 and 500.
 #[test]
-fn a_file_that_appears_meanwhile_is_replaced_only_as_was_asked() {
+fn file_that_appears_meanwhile_is_replaced_only_as_was_asked() {
     let later = 10_000;
     let ways = [
         (Existing::Replace, later, true),
@@ -60,7 +60,7 @@ fn a_file_that_appears_meanwhile_is_replaced_only_as_was_asked() {
 }
 
 #[test]
-fn a_name_that_vanishes_meanwhile_is_not_made_anew_where_only_existing_ones_are_written() {
+fn name_that_vanishes_meanwhile_is_not_made_anew_where_only_existing_ones_are_written() {
     for kind in KINDS {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("f");
@@ -77,7 +77,7 @@ fn a_name_that_vanishes_meanwhile_is_not_made_anew_where_only_existing_ones_are_
 }
 
 #[test]
-fn what_is_never_replaced_is_not_replaced_when_it_appears_meanwhile() {
+fn file_that_is_never_replaced_is_not_replaced_when_it_appears_meanwhile() {
     for kind in KINDS {
         for existing in [Existing::Replace, Existing::Keep, Existing::Older] {
             for (made, code) in [("fifo", ErrorCode::SpecialFile), ("directory", ErrorCode::IsADirectory)] {
@@ -103,7 +103,7 @@ fn what_is_never_replaced_is_not_replaced_when_it_appears_meanwhile() {
 
 /// Which names are one is asked in one directory after the other until one can tell. Until then names are taken to be one.
 #[test]
-fn a_directory_that_cannot_tell_whether_names_are_one_leaves_that_to_the_next() {
+fn directory_that_cannot_tell_whether_names_are_one_leaves_that_to_the_next() {
     use std::sync::Arc;
     use std::sync::atomic::AtomicU64;
 
@@ -129,7 +129,7 @@ fn a_directory_that_cannot_tell_whether_names_are_one_leaves_that_to_the_next() 
 
 /// A sync that hung returns after the session has failed: by then the next session may have given a newer file the same name.
 #[test]
-fn nothing_gets_its_name_once_the_session_has_closed() {
+fn closed_session_gives_no_file_its_name() {
     for kind in KINDS {
         for (patience, named) in [(Duration::from_secs(600), true), (Duration::ZERO, false)] {
             let directory = tempfile::tempdir().unwrap();
