@@ -1,8 +1,9 @@
-//! Puts the commit into the program, so that `carrack --version` names exactly one source text, and the slim program that it sends to hosts
-//! which have none.
+//! Puts the commit into the program, so that `carrack --version` names exactly one source text, and the slim program
+//! that it sends to hosts which have none.
 //!
-//! `CARRACK_COMMIT` overrides what git says, for builds from an archive. Without either the commit is "unknown". `CARRACK_SLIM` is the absolute
-//! path of the slim program, built before with `--no-default-features`; without it this program carries none.
+//! `CARRACK_COMMIT` overrides what git says, for builds from an archive. Without either the commit is "unknown".
+//! `CARRACK_SLIM` is the absolute path of the slim program, built before with `--no-default-features`; without it
+//! this program carries none.
 
 use std::path::Path;
 use std::process::Command;

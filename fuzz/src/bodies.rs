@@ -34,8 +34,8 @@ pub const TARGETS: [Target; 7] = [
     ("marker", marker),
 ];
 
-/// A marker: as it is, and as records of these kinds and payloads whose checksums are right. What counts is a whole number of records,
-/// says the same when it is read again, and claims nothing that cannot be.
+/// A marker: as it is, and as records of these kinds and payloads whose checksums are right. What counts is a whole
+/// number of records, says the same when it is read again, and claims nothing that cannot be.
 pub fn marker(data: &[u8]) {
     let boot = [7; 16];
     check_marker(data, boot);
@@ -106,7 +106,8 @@ pub fn attributes(data: &[u8]) {
     }
 }
 
-/// Messages of the control conversation, in both directions: what is taken leads nowhere but down, drives no terminal, and comes back.
+/// Messages of the control conversation, in both directions: what is taken leads nowhere but down, drives no
+/// terminal, and comes back.
 pub fn control(data: &[u8]) {
     if let Ok((request, Ok(ask))) = Ask::decode(data) {
         if let Ask::Begin(begin) = &ask
@@ -155,8 +156,8 @@ pub fn multiplexed(data: &[u8]) {
     }
 }
 
-/// A message as it is; and a conversation: pieces that begin with their length, which are messages to both machines, or, when
-/// they are of one to eight bytes, things that happen on streams and disks.
+/// A message as it is; and a conversation: pieces that begin with their length, which are messages to both machines,
+/// or, when they are of one to eight bytes, things that happen on streams and disks.
 pub fn peer(data: &[u8]) {
     if let Ok(message) = PeerMessage::decode(data) {
         assert_eq!(PeerMessage::decode(&message.encode()), Ok(message));

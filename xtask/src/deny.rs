@@ -1,6 +1,6 @@
-//! What cargo-deny checks, where it is not installed: licences, bans, packages of two versions, and where packages come from. The rules
-//! are those of `deny.toml`, which cargo-deny reads as well; a rule that is not understood here is an error. Advisories need a database
-//! from the network and are left to cargo-deny.
+//! What cargo-deny checks, where it is not installed: licences, bans, packages of two versions, and where packages come
+//! from. The rules are those of `deny.toml`, which cargo-deny reads as well; a rule that is not understood here is an
+//! error. Advisories need a database from the network and are left to cargo-deny.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! `docs/faults.md` names the tests that show what it says: each of them must exist, and a row without one must say so.
 //!
-//! A test is named by its crate and its path in it: `core transfer::hostile::sender::name`, `engine hostile::names::name`,
-//! `system faults::name`.
+//! A test is named by its crate and its path in it: `core transfer::hostile::sender::name`, `engine
+//! hostile::names::name`, `system faults::name`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,9 @@
-//! The floors of modules inside a crate: what stands on one floor may use what stands below, and nothing else. Where a folder of a
-//! crate in [`HOUSE`] has no floors, its modules may at least not stand in a circle.
+//! The floors of modules inside a crate: what stands on one floor may use what stands below, and nothing else. Where a
+//! folder of a crate in [`HOUSE`] has no floors, its modules may at least not stand in a circle.
 //!
-//! Arrows are read from the paths in the code, tests left out. A path belongs to the module that defines what it names: names that are
-//! handed on by a `use` are followed to where they come from. So a module's own file may re-export what is below it.
+//! Arrows are read from the paths in the code, tests left out. A path belongs to the module that defines what it
+//! names: names that are handed on by a `use` are followed to where they come from. So a module's own file may
+//! re-export what is below it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -15,7 +16,8 @@ struct Folder {
     name: &'static str,
     /// Path of the module within the crate; empty for the crate itself.
     module: &'static str,
-    /// From top to bottom. What the folder's own file defines (`mod.rs`, `lib.rs`) is called [`OWN`]; unless it is named, it is on top.
+    /// From top to bottom. What the folder's own file defines (`mod.rs`, `lib.rs`) is called [`OWN`]; unless
+    /// it is named, it is on top.
     floors: &'static [&'static [&'static str]],
 }
 
@@ -182,8 +184,8 @@ fn shown(module: &str, name: &str) -> String {
     }
 }
 
-/// Modules of a folder that use each other in a circle; one finding for each that is in one. A folder's own file and its modules are one
-/// thing in several files: between them there is none.
+/// Modules of a folder that use each other in a circle; one finding for each that is in one. A folder's own file and
+/// its modules are one thing in several files: between them there is none.
 fn circles(folder: &Path, arrows: &Arrows) -> Vec<Finding> {
     let within: Vec<_> = arrows.iter().filter(|((from, to), _)| from != OWN && to != OWN).collect();
     let mut findings = Vec::new();

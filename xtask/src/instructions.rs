@@ -1,5 +1,5 @@
-//! Instructions that the hot loop takes for each KiB, counted by callgrind: unlike seconds they are the same on a busy machine. What was
-//! counted when the loop was last looked at is kept beside the benchmarks.
+//! Instructions that the hot loop takes for each KiB, counted by callgrind: unlike seconds they are the same on a busy
+//! machine. What was counted when the loop was last looked at is kept beside the benchmarks.
 
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,8 @@
 //! Who may import whom, and which module stands on which floor of its crate ([`floors`]). See ARCHITECTURE.md for why.
 //!
-//! The arrows are those of the manifests, as cargo reads them. What the core and the engine may touch is said in their `clippy.toml`, and
-//! that `unsafe` stands in `carrack-sys` alone in the lints of the workspace: clippy and the compiler check both.
+//! The arrows are those of the manifests, as cargo reads them. What the core and the engine may touch is said in
+//! their `clippy.toml`, and that `unsafe` stands in `carrack-sys` alone in the lints of the workspace: clippy and
+//! the compiler check both.
 
 use std::path::Path;
 

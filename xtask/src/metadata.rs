@@ -36,7 +36,8 @@ pub fn members(root: &Path) -> Result<Vec<Package>, String> {
     packages(&ask(root, &["metadata", "--format-version=1", "--no-deps"])?)
 }
 
-/// Every package of others that is built for this target, those of tests included. Metadata also has those that nothing turns on.
+/// Every package of others that is built for this target, those of tests included. Metadata also has
+/// those that nothing turns on.
 pub fn all(root: &Path, target: &str) -> Result<Vec<Package>, String> {
     let used = used(root, target, &["--workspace", "-e", "normal,build,dev"])?;
     let args = ["metadata", "--format-version=1", "--locked", "--filter-platform", target];

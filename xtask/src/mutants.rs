@@ -1,5 +1,6 @@
-//! Checks that the tests notice when a promise is broken: each mutation takes one safeguard out of a copy of the tree, and a quick
-//! test that is named beside it must then fail. A mutation whose text is no longer found is an error, so that the list cannot rot.
+//! Checks that the tests notice when a promise is broken: each mutation takes one safeguard out of a copy of the tree,
+//! and a quick test that is named beside it must then fail. A mutation whose text is no longer found is an error, so
+//! that the list cannot rot.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! What each build of the program links: few packages, none of the banned ones. Read from `cargo tree`, for the host's own target, so
-//! that packages for other systems do not count.
+//! What each build of the program links: few packages, none of the banned ones. Read from `cargo tree`, for the host's
+//! own target, so that packages for other systems do not count.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,5 +1,6 @@
-//! Long runs of tests that `make test` runs briefly: more seeds, every point of a sweep, minutes instead of seconds. Each is an
-//! ordinary test told by its environment how far to go, built in release where that matters; what it prints is shown.
+//! Long runs of tests that `make test` runs briefly: more seeds, every point of a sweep, minutes instead of
+//! seconds. Each is an ordinary test told by its environment how far to go, built in release where that matters;
+//! what it prints is shown.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

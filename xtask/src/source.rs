@@ -1,5 +1,5 @@
-//! Reads Rust text just far enough to check it: which characters are code, which lines are tests, which modules there are, what each
-//! `use` imports.
+//! Reads Rust text just far enough to check it: which characters are code, which lines are tests, which modules there
+//! are, what each `use` imports.
 //!
 //! Not a parser. It knows comments, literals, lifetimes and brackets, and relies on `rustfmt` for
 //! the rest (an attribute is written one way only). Macros are read as the text that they are.
@@ -46,6 +46,11 @@ impl Source {
         numbered.filter(|&(line, _)| !self.is_test(line)).collect()
     }
 
+    /// The text with nothing but its comments: same lines, other bytes.
+    pub fn comments(&self) -> String {
+        only(&self.text, |part| part == Part::Comment)
+    }
+
     /// Paths, within this file's module, of the functions under `#[test]`.
     pub fn tests(&self) -> Vec<String> {
         let modules = self.module_bodies();
@@ -58,7 +63,8 @@ impl Source {
         found.collect()
     }
 
-    /// Files that this one declares by `#[path = "…"] mod name;`, and the paths, without `.rs`, at which they would stand otherwise.
+    /// Files that this one declares by `#[path = "…"] mod name;`, and the paths, without `.rs`, at which
+    /// they would stand otherwise.
     pub fn placed_modules(&self) -> Vec<(String, String)> {
         let parent = self.path.rsplit_once('/').map_or("", |(parent, _)| parent);
         let lines: Vec<&str> = self.text.lines().collect();

@@ -1,5 +1,5 @@
-//! The style that a machine can check, and neither rustfmt nor clippy does: lengths of files, width of documents, headers, words, and that
-//! the tests which the table of faults names are there.
+//! The style that a machine can check, and neither rustfmt nor clippy does: lengths of files, width of documents and
+//! comments, headers, words, and that the tests which the table of faults names are there.
 //!
 //! What needs judgement (names, comments, order) is left to the reader of a change.
 
@@ -13,8 +13,8 @@ const FILE_LINES_MAX: usize = 1000;
 /// A map longer than this is not read.
 const ARCHITECTURE_LINES_MAX: usize = 300;
 
-/// Columns of a document's prose, as rustfmt has it for the code.
-const DOCUMENT_COLUMNS_MAX: usize = 120;
+/// Columns of a document's prose and of a Rust file's comments, as rustfmt has it for the code: it wraps neither.
+const COLUMNS_MAX: usize = 120;
 /// Documents that a program writes.
 const WRITTEN_BY_PROGRAMS: &str = "bench/results/";
 
@@ -69,7 +69,21 @@ fn rust(source: &Source) -> Vec<Finding> {
             }
         }
     }
+    findings.extend(comment_columns(source));
     findings
+}
+
+/// Lines with a comment that are wider than [`COLUMNS_MAX`]. Literals and what cannot be broken, such as long links,
+/// may be wider.
+fn comment_columns(source: &Source) -> Vec<Finding> {
+    let comments = source.comments();
+    let lines = source.text.lines().zip(comments.lines()).enumerate().filter_map(|(index, (line, comment))| {
+        let columns = line.chars().count();
+        let words = comment.trim().trim_start_matches(['/', '!']).trim();
+        let what = || format!("a comment in {columns} columns of at most {COLUMNS_MAX}");
+        (columns > COLUMNS_MAX && words.contains(' ')).then(|| Finding::new(&source.path, index + 1, what()))
+    });
+    lines.collect()
 }
 
 /// Flags of the command line, and commands, in the literals of a crate that knows none.
@@ -96,8 +110,8 @@ fn length(path: &str, text: &str, max: usize) -> Vec<Finding> {
     vec![Finding::new(path, lines, format!("{lines} lines of at most {max}"))]
 }
 
-/// Prose of a document that is wider than [`DOCUMENT_COLUMNS_MAX`]. Tables, code blocks and words that cannot be broken, such as long
-/// links, may be wider.
+/// Prose of a document that is wider than [`COLUMNS_MAX`]. Tables, code blocks and words that cannot be
+/// broken, such as long links, may be wider.
 fn document_columns(path: &str, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut fenced = false;
@@ -108,8 +122,8 @@ fn document_columns(path: &str, text: &str) -> Vec<Finding> {
         let columns = line.chars().count();
         let code = fenced || line.starts_with("    ");
         let words = line.trim_start_matches(['-', ' ']);
-        if columns > DOCUMENT_COLUMNS_MAX && !code && !line.starts_with('|') && words.contains(' ') {
-            let what = format!("{columns} columns of at most {DOCUMENT_COLUMNS_MAX}");
+        if columns > COLUMNS_MAX && !code && !line.starts_with('|') && words.contains(' ') {
+            let what = format!("{columns} columns of at most {COLUMNS_MAX}");
             findings.push(Finding::new(path, index + 1, what));
         }
     }
@@ -177,6 +191,19 @@ mod tests {
         );
         let lines: Vec<usize> = document_columns("a.md", &text).into_iter().map(|f| f.line).collect();
         assert_eq!(lines, [7]);
+    }
+
+    #[test]
+    fn comment_lines_are_at_most_120_columns() {
+        let wide = "ä ".repeat(61);
+        let text = format!(
+            "//! {0}\n//! {wide}\nfn f() {{\n    // {wide}\n    g(\"// {wide}\"); // of it\n    g(\"{wide}\");\n    \
+             // <https://{1}>\n}}\n",
+            "ä".repeat(116),
+            "x".repeat(130)
+        );
+        let lines: Vec<usize> = comment_columns(&Source::new("a.rs", text)).into_iter().map(|f| f.line).collect();
+        assert_eq!(lines, [2, 4, 5]);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! What an item has beside its content: permissions, times, and attributes of further kinds.
 //!
-//! Permissions and the modification time are fields of their own: every item has them, and every version of the protocol carries them. All
-//! else, such as an owner, extended attributes or access control lists, is an [`Attribute`]: a kind with a number, and a value in the form
-//! that this kind prescribes. This version makes none and keeps none: it carries them to the destination, which reports them as not kept.
+//! Permissions and the modification time are fields of their own: every item has them, and every version of the
+//! protocol carries them. All else, such as an owner, extended attributes or access control lists, is an [`Attribute`]:
+//! a kind with a number, and a value in the form that this kind prescribes. This version makes none and keeps none: it
+//! carries them to the destination, which reports them as not kept.
 
 use std::fmt;
 

@@ -60,7 +60,8 @@ impl From<Token> for Shown {
 
 /// Finds a node's token whenever a connection to it is made. Tokens expire: each session of a long copy asks again.
 pub trait TokenSource: fmt::Debug + Send + Sync {
-    /// What this node is shown. `was_pinned`: its key was known before the work began; otherwise nobody has had a chance to compare it.
+    /// What this node is shown. `was_pinned`: its key was known before the work began; otherwise nobody has
+    /// had a chance to compare it.
     ///
     /// # Errors
     /// When a token that is meant for this node cannot be used. Nothing is sent to the node then.

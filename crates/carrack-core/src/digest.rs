@@ -1,12 +1,13 @@
 //! Putting a file's digests together from those of its blocks.
 //!
-//! BLAKE3 is a binary tree over 1 KiB chunks. A block that is aligned to its own power-of-two size is a whole subtree, so its
-//! chaining value can be computed alone, in any order, on any thread, and the values merge into exactly what `b3sum` prints for
-//! the file. Adler-32 and CRC-32C combine too, by arithmetic on the lengths. The bytes themselves never come here.
+//! BLAKE3 is a binary tree over 1 KiB chunks. A block that is aligned to its own power-of-two size is a whole
+//! subtree, so its chaining value can be computed alone, in any order, on any thread, and the values merge into
+//! exactly what `b3sum` prints for the file. Adler-32 and CRC-32C combine too, by arithmetic on the lengths. The
+//! bytes themselves never come here.
 //!
-//! XXH3-128 does not combine. A block's is seeded with its offset, so that content at another place has another digest, and the first
-//! block's is what `xxh128sum` prints. In the place of the file's digest stands the sum of the blocks', modulo 2^128: both ends
-//! compare it to know that they mean the same blocks, and nobody is shown it.
+//! XXH3-128 does not combine. A block's is seeded with its offset, so that content at another place has another digest,
+//! and the first block's is what `xxh128sum` prints. In the place of the file's digest stands the sum of the blocks',
+//! modulo 2^128: both ends compare it to know that they mean the same blocks, and nobody is shown it.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +18,8 @@ use crate::request::{Digests, MainDigest};
 /// The digests of one block, or of a whole small file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockDigest {
-    /// The digest that the block is verified by, zeros where none is asked for. Of BLAKE3 the block's chaining value; the file's root
-    /// hash when the file has only this block. Of XXH3-128 its 16 bytes, and then zeros.
+    /// The digest that the block is verified by, zeros where none is asked for. Of BLAKE3 the block's chaining value;
+    /// the file's root hash when the file has only this block. Of XXH3-128 its 16 bytes, and then zeros.
     pub main: [u8; 32],
     /// Adler-32 of the block. 1 (that of no bytes) when not asked for.
     pub adler32: u32,
@@ -44,7 +45,8 @@ impl BlockDigest {
 pub struct FileDigests {
     /// What `b3sum` prints.
     pub blake3: Option<[u8; 32]>,
-    /// In a report what `xxh128sum` prints, and not told of copied files; within a transfer the sum of the blocks' (see this module).
+    /// In a report what `xxh128sum` prints, and not told of copied files; within a transfer the sum of the
+    /// blocks' (see this module).
     pub xxh128: Option<[u8; 16]>,
     /// Adler-32.
     pub adler32: Option<u32>,
@@ -123,8 +125,9 @@ pub fn block_length(index: u64, size: u64, block_bytes: u32) -> u64 {
 
 /// Digests of a file whose blocks become known in any order, merged as far as they can be at any time.
 ///
-/// Memory follows the gaps, not the file: neighbouring subtrees merge as soon as both are there. A subtree that starts the file is
-/// never merged early, because BLAKE3 finishes the root differently and only the end of the file tells what the root is.
+/// Memory follows the gaps, not the file: neighbouring subtrees merge as soon as both are there. A subtree that
+/// starts the file is never merged early, because BLAKE3 finishes the root differently and only the end of the
+/// file tells what the root is.
 #[derive(Clone, Debug)]
 pub struct FileTree {
     block_bytes: u32,

@@ -1,9 +1,9 @@
-//! Why something failed, as data: what kind, on which side, where, in which call, and why; and the stable tables of error codes and
-//! reasons, which travel in messages, stand in JSON and decide exit codes. A number, once given, keeps its meaning; an unknown code from
-//! a newer peer becomes [`ErrorCode::Other`], an unknown reason none.
+//! Why something failed, as data: what kind, on which side, where, in which call, and why; and the stable tables of
+//! error codes and reasons, which travel in messages, stand in JSON and decide exit codes. A number, once given, keeps
+//! its meaning; an unknown code from a newer peer becomes [`ErrorCode::Other`], an unknown reason none.
 //!
-//! What a user can try is not said here: whoever shows a failure decides it, from the code and the reason, and says it in the words of
-//! that place (flags in a terminal, buttons on a page).
+//! What a user can try is not said here: whoever shows a failure decides it, from the code and the reason, and says it
+//! in the words of that place (flags in a terminal, buttons on a page).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -122,8 +122,8 @@ impl Failure {
         self.to_string()
     }
 
-    /// Its text as a list shows it that knows each entry's path. Where the failure names that path itself, by the same name or a longer one,
-    /// it stands once; where it names another one, both do.
+    /// Its text as a list shows it that knows each entry's path. Where the failure names that path itself, by the same
+    /// name or a longer one, it stands once; where it names another one, both do.
     pub fn message_of(&self, path: &[u8]) -> String {
         let ends_alike =
             |own: &[u8]| own.strip_suffix(path).is_some_and(|above| above.is_empty() || above.ends_with(b"/"));
@@ -382,8 +382,8 @@ words! {
 }
 
 impl ErrorCode {
-    /// Whether the same command, or a copy of the same item, may succeed later as it is. It is said to users; what Carrack itself tries again within
-    /// one command is [`Self::may_pass`].
+    /// Whether the same command, or a copy of the same item, may succeed later as it is. It is said to users; what
+    /// Carrack itself tries again within one command is [`Self::may_pass`].
     pub fn retryable(self) -> Retryable {
         use Retryable::{No, Unknown, Yes};
         match self {

@@ -2,8 +2,8 @@
 //!
 //! Everything that has to be right whatever the machine does lives here: what was asked for ([`request`]), what may
 //! travel ([`wire`]), which block goes down which stream and when a name may appear ([`transfer`]), how fast
-//! ([`pace`]). Nothing here opens a file, a socket or a thread, reads a clock or draws a random number: time and seeds are
-//! arguments, and payload bytes never pass through. That is what lets two peers run against each other in a test on
+//! ([`pace`]). Nothing here opens a file, a socket or a thread, reads a clock or draws a random number: time and seeds
+//! are arguments, and payload bytes never pass through. That is what lets two peers run against each other in a test on
 //! a clock of the test's own, and replay any failure from its seed.
 
 // What clippy.toml forbids the product.

@@ -4,13 +4,16 @@ use std::time::Duration;
 
 /// One control message, encoded, in bytes.
 pub const MESSAGE_BYTES: usize = 1 << 20;
-/// Memory that one field of a decoded message takes, in bytes, beside what it holds: more than the largest element of any list.
+/// Memory that one field of a decoded message takes, in bytes, beside what it holds: more than the
+/// largest element of any list.
 pub const FIELD_BYTES: usize = 256;
-/// Fields of one request that hold more than a number: each source of a command has three, and a name may look as if it had some more.
+/// Fields of one request that hold more than a number: each source of a command has three, and a name may
+/// look as if it had some more.
 pub const REQUEST_FIELDS: usize = 5 * SOURCES;
 /// The same of one answer: a page's entry, or an item, has five.
 pub const ANSWER_FIELDS: usize = 64 << 10;
-/// The same of one message of the peer conversation: attributes of directories, of which 128 KiB go together, have two for each.
+/// The same of one message of the peer conversation: attributes of directories, of which 128 KiB go
+/// together, have two for each.
 pub const PEER_FIELDS: usize = 128 << 10;
 /// Bytes of requests that wait while another is carried out.
 pub const REQUEST_BYTES_WAITING: usize = 4 << 20;
@@ -18,8 +21,8 @@ pub const REQUEST_BYTES_WAITING: usize = 4 << 20;
 pub const WORDS_KEPT_BYTES: usize = 32 << 20;
 /// One frame of a multiplexed control connection, in bytes.
 pub const MUX_FRAME_BYTES: usize = MESSAGE_BYTES + 64;
-/// A path relative to the root of a transfer, in bytes: its length is two bytes on the wire. Longer than `PATH_MAX`: every
-/// directory is opened in hops.
+/// A path relative to the root of a transfer, in bytes: its length is two bytes on the wire. Longer than `PATH_MAX`:
+/// every directory is opened in hops.
 pub const PATH_BYTES: usize = u16::MAX as usize;
 /// One component of it: what every file system in use allows.
 pub const NAME_BYTES: usize = 255;
@@ -35,19 +38,21 @@ pub const ERROR_TEXT_BYTES: usize = 2048;
 pub const FAILURE_PARTS_BYTES: usize = (FAILURE_SOURCES + 1) * (PATH_BYTES + 4 * ERROR_TEXT_BYTES + 64);
 /// Failures that led to one another, below the last.
 pub const FAILURE_SOURCES: usize = 3;
-/// What a copy has told and its reader has not taken yet, in bytes: then the copy waits. As much again may be in the reader's hands. It is
-/// as much as a pipe holds: a command whose output nobody reads should not have finished long ago.
+/// What a copy has told and its reader has not taken yet, in bytes: then the copy waits. As much again
+/// may be in the reader's hands. It is as much as a pipe holds: a command whose output nobody reads
+/// should not have finished long ago.
 pub const EVENT_BYTES: usize = 64 << 10;
 /// Notes for a person that wait while an end is opened: each has at most [`ERROR_TEXT_BYTES`], or is a line of ssh's.
 pub const NOTES_WAITING: usize = 64;
-/// Smallest block, in bytes: BLAKE3 hashes several kilobytes at once, and a block's bookkeeping must stay far below its bytes.
+/// Smallest block, in bytes: BLAKE3 hashes several kilobytes at once, and a block's bookkeeping must
+/// stay far below its bytes.
 pub const BLOCK_BYTES_MIN: u32 = 64 << 10;
 /// Largest block, in bytes: one per stream may have to be sent again.
 pub const BLOCK_BYTES_MAX: u32 = 64 << 20;
 /// Data connections of one transfer.
 pub const STREAMS: u16 = 256;
-/// Buffers for whole slices of all receiving streams of a process, in bytes: 150 streams have them. A stream beyond handles a TLS record at a
-/// time, in 100 KB, so that a node's memory hardly grows with a crowd of clients.
+/// Buffers for whole slices of all receiving streams of a process, in bytes: 150 streams have them. A stream beyond
+/// handles a TLS record at a time, in 100 KB, so that a node's memory hardly grows with a crowd of clients.
 pub const LARGE_BUFFER_BYTES: usize = 128 << 20;
 /// Items in one bundle.
 pub const BUNDLE_ITEMS: u32 = 4096;
@@ -63,8 +68,8 @@ pub const OFFERED_ITEMS: usize = 256;
 pub const UNACKNOWLEDGED_BUNDLES: usize = 128;
 /// Bundles filled by the scan and not yet taken by a stream.
 pub const QUEUED_BUNDLES: usize = 32;
-/// Reports of items that nobody has taken from the sender, in bytes: then nothing more is looked for at the source. What is on its way by
-/// then is reported beyond it.
+/// Reports of items that nobody has taken from the sender, in bytes: then nothing more is looked for at the source.
+/// What is on its way by then is reported beyond it.
 pub const REPORT_BYTES_WAITING: usize = 1 << 20;
 /// Times that one block or bundle is sent before its file is given up.
 pub const SENDS_PER_BLOCK: u32 = 8;
@@ -78,21 +83,23 @@ pub const INSPECTED_PATHS: usize = 1024;
 pub const REQUESTS_WAITING: usize = 16;
 /// What ends have said out of turn and a command keeps until it asks for it, in messages.
 pub const WORDS_KEPT: usize = 64;
-/// Blocks, and bundles, that one message says have landed. Each takes 21 bytes at most; what landed while nobody could speak may be more.
+/// Blocks, and bundles, that one message says have landed. Each takes 21 bytes at most; what landed while nobody
+/// could speak may be more.
 pub const LANDED_TOLD: usize = 16_384;
-/// What one end has said and the command has not taken yet, decoded, in bytes: the end waits for whoever reads the command's output.
-/// A message of the largest size fits.
+/// What one end has said and the command has not taken yet, decoded, in bytes: the end waits for whoever reads the
+/// command's output. A message of the largest size fits.
 pub const UNHEARD_BYTES: usize = 4 << 20;
 /// Dials of one session at once, and addresses of one dial: each is a thread.
 pub const DIALS: usize = 8;
-/// Dials at once for a command in the same process, and so many more requests that wait. All connections of a far path's copy can be made
-/// together.
+/// Dials at once for a command in the same process, and so many more requests that wait. All connections of a far
+/// path's copy can be made together.
 pub const OWN_DIALS: usize = 64;
 /// See [`DIALS`].
 pub const DIAL_ADDRESSES: usize = 32;
 /// How long a dial may take, whatever it was asked for.
 pub const DIAL_TIMEOUT: Duration = Duration::from_secs(120);
-/// Names that a process looks up at once. A look-up cannot be broken off, and holds a thread until the name server answers or is given up.
+/// Names that a process looks up at once. A look-up cannot be broken off, and holds a thread until the name
+/// server answers or is given up.
 pub const LOOK_UPS: usize = 64;
 /// Data streams carried inside one control connection: each is two threads.
 pub const TUNNELS: usize = 64;
@@ -104,7 +111,8 @@ pub const PAGE_BYTES: usize = 256 << 10;
 pub const FAILURES_TOLD: usize = 100;
 /// Noise of a login shell before the agent's first word, in bytes.
 pub const SHELL_NOISE_BYTES: usize = 256 << 10;
-/// A bearer token, in bytes: what HTTP servers take in a header, and half of what a node takes before it knows who speaks.
+/// A bearer token, in bytes: what HTTP servers take in a header, and half of what a node takes
+/// before it knows who speaks.
 pub const TOKEN_BYTES: usize = 8 << 10;
 /// The list of known nodes, in bytes: some ten thousand nodes.
 pub const KNOWN_NODES_BYTES: usize = 1 << 20;
@@ -112,22 +120,24 @@ pub const KNOWN_NODES_BYTES: usize = 1 << 20;
 pub const SSH_MESSAGE_BYTES: u64 = 1024;
 /// Lines of it that are passed on in one session: what they are passed to may keep them.
 pub const SSH_MESSAGES: usize = 500;
-/// Connections to one port that have not yet said who they are: each is a thread and 70 KB. Beyond, the oldest of the network that has the
-/// most has to go.
+/// Connections to one port that have not yet said who they are: each is a thread and 70 KB. Beyond, the oldest of the
+/// network that has the most has to go.
 pub const UNAUTHENTICATED: usize = 1024;
-/// The first words of a TLS client (its ClientHello, and what comes with it) while it is not yet known what it wants. Browsers say 2 KB.
+/// The first words of a TLS client (its ClientHello, and what comes with it) while it is not yet known what it
+/// wants. Browsers say 2 KB.
 pub const CLIENT_HELLO_BYTES: usize = 16 << 10;
-/// Control sessions of a node at once. While so many are there, more may prove who they are, as many as [`UNAUTHENTICATED`], and are told.
+/// Control sessions of a node at once. While so many are there, more may prove who they are, as many as
+/// [`UNAUTHENTICATED`], and are told.
 pub const SESSIONS: usize = 1024;
 /// Blocks whose digests fit into one message about what is held.
 pub const HELD_BLOCKS: usize = 16_384;
-/// Held blocks that are told and not yet confirmed or sent, in one transfer: what is told of them is kept until then. Of what an
-/// earlier attempt left beyond, nothing is said, and it is sent again.
+/// Held blocks that are told and not yet confirmed or sent, in one transfer: what is told of them is kept until then.
+/// Of what an earlier attempt left beyond, nothing is said, and it is sent again.
 pub const HELD_BLOCKS_OPEN: usize = 1 << 21;
 /// Messages that tell of one item's held blocks: what lies in more pieces is sent again.
 pub const HELD_MESSAGES: usize = 8192;
-/// Blocks of one file that have landed and wait to be checkpointed. Those beyond are not written down in the marker, unless they have to
-/// be read back.
+/// Blocks of one file that have landed and wait to be checkpointed. Those beyond are not written down in the marker,
+/// unless they have to be read back.
 pub const BLOCKS_TO_CHECKPOINT: usize = 16_384;
 /// Bytes of the key that a marker is found by.
 pub const MARKER_KEY_BYTES: usize = 8;

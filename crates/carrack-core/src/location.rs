@@ -1,4 +1,5 @@
-//! A *location*: where a source or a destination is, already parsed. Text becomes a `Location` in the command line only.
+//! A *location*: where a source or a destination is, already parsed. Text becomes a `Location`
+//! in the command line only.
 
 use std::fmt;
 
@@ -86,8 +87,8 @@ impl Location {
 }
 
 impl NodeAddress {
-    /// `HOST:PORT` as lists of nodes and of their tokens have it: in lower case, without a final dot, an IPv6 address in its one spelling. Two
-    /// ways to type one node give the same.
+    /// `HOST:PORT` as lists of nodes and of their tokens have it: in lower case, without a final dot, an IPv6 address
+    /// in its one spelling. Two ways to type one node give the same.
     pub fn known_as(&self) -> String {
         let (address, zone) = self.host.split_once('%').map_or((&*self.host, None), |(host, zone)| (host, Some(zone)));
         if let Ok(address) = address.parse::<core::net::Ipv6Addr>() {

@@ -92,14 +92,14 @@ pub fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     path
 }
 
-/// Shows bytes on a terminal or in a log: control characters and bytes that are not UTF-8 come out as `\xNN`, a backslash
-/// doubled, so that a name can neither move the cursor nor break a line.
+/// Shows bytes on a terminal or in a log: control characters and bytes that are not UTF-8 come out as `\xNN`, a
+/// backslash doubled, so that a name can neither move the cursor nor break a line.
 pub fn display_bytes(bytes: &[u8]) -> DisplayBytes<'_> {
     DisplayBytes(bytes)
 }
 
-/// Whether a terminal does other with a character than show it: C0, DEL and C1 (which may be obeyed even in UTF-8), ends of lines and
-/// paragraphs, and whatever is not seen (`unicode`).
+/// Whether a terminal does other with a character than show it: C0, DEL and C1 (which may be obeyed even in UTF-8),
+/// ends of lines and paragraphs, and whatever is not seen (`unicode`).
 pub fn drives_terminal(character: char) -> bool {
     character.is_control() || matches!(character, '\u{2028}' | '\u{2029}') || is_invisible(character)
 }

@@ -34,8 +34,8 @@ pub enum Event {
     Progress(Progress),
     /// One item has ended. All of them when asked for, else only failures and skipped ones.
     Item(ItemReport),
-    /// The connection to an end, or the whole link, was lost, and both ends will be reached anew. From then on items are told again,
-    /// those that had ended before too.
+    /// The connection to an end, or the whole link, was lost, and both ends will be reached anew. From then on items
+    /// are told again, those that had ended before too.
     SessionLost {
         /// Why.
         failure: Failure,
@@ -140,8 +140,8 @@ pub struct Unkept<T> {
     pub kept: T,
 }
 
-/// Attributes beside permissions and times that the destination did not keep: of kinds that it does not know, or that cannot be kept
-/// there.
+/// Attributes beside permissions and times that the destination did not keep: of kinds that it does not know, or
+/// that cannot be kept there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnkeptAttributes {
     /// Of so many items.
@@ -215,12 +215,13 @@ pub struct Report {
     pub unkept_times: Option<Unkept<Time>>,
     /// Attributes of further kinds that the destination did not keep.
     pub unkept_attributes: Option<UnkeptAttributes>,
-    /// Part files that an earlier attempt had left and that might have been altered since: they were read again before they counted.
+    /// Part files that an earlier attempt had left and that might have been altered since: they were read
+    /// again before they counted.
     pub parts_reread: u64,
     /// Bytes of them.
     pub bytes_reread: u64,
-    /// With `--verify disk`, files that storage was not read for: it is memory, or an older destination did not read what an earlier attempt
-    /// had published.
+    /// With `--verify disk`, files that storage was not read for: it is memory, or an older destination did not read
+    /// what an earlier attempt had published.
     pub files_not_read_back: u64,
     /// What had to reach stable storage, and when, as asked.
     pub durability: Option<Durability>,

@@ -66,10 +66,11 @@ pub struct CopyOptions {
     pub deadline: Option<Duration>,
     /// Go on from where an earlier attempt of the same copy stood.
     pub resume: bool,
-    /// By what an earlier attempt is found at the destination; `None` makes it of what is copied and from where. Two copies with one key must
-    /// be the same copy.
+    /// By what an earlier attempt is found at the destination; `None` makes it of what is copied and from where. Two
+    /// copies with one key must be the same copy.
     pub marker_key: Option<[u8; limits::MARKER_KEY_BYTES]>,
-    /// Of what the sources name, only these and what is below them: paths relative to the destination, as the report names them.
+    /// Of what the sources name, only these and what is below them: paths relative to the destination,
+    /// as the report names them.
     pub only: Option<Vec<Vec<u8>>>,
 }
 
@@ -174,8 +175,8 @@ words! {
     /// The digest that what arrives is verified by.
     pub enum MainDigest {
         Blake3 "blake3" "cryptographic; the digests of blocks merge into the file's, which is what b3sum prints"
-        /// XXH3 with 128 bits. Anyone who wants to can make other content with the same digest. The digests of blocks do not merge into the
-        /// file's.
+        /// XXH3 with 128 bits. Anyone who wants to can make other content with the same digest. The digests of blocks
+        /// do not merge into the file's.
         Xxh128 "xxh128" "a small part of BLAKE3's cost; it finds accidents, not forgery"
     }
 }
@@ -236,8 +237,8 @@ pub struct Reach {
     pub ports: Option<(u16, u16)>,
     /// The address that data connections to it go to, instead of the one that the control connection used.
     pub data_address: Option<String>,
-    /// The address of this host that connections to it leave from and, if the end is this host, that data connections are accepted on. `None`
-    /// lets the system choose. ssh makes its own connection and is not concerned.
+    /// The address of this host that connections to it leave from and, if the end is this host, that data connections
+    /// are accepted on. `None` lets the system choose. ssh makes its own connection and is not concerned.
     pub local_address: Option<IpAddr>,
     /// From starting ssh, or connecting to a node, to its first word. Typing a password counts.
     pub connect_timeout: Duration,
@@ -323,7 +324,8 @@ impl LinkSet {
         Self::NONE.with(kind, true)
     }
 
-    /// All of these but one. Without [`LinkKind::Tunnel`] no data passes through the machine where the command runs, unless it is an end.
+    /// All of these but one. Without [`LinkKind::Tunnel`] no data passes through the machine where the command
+    /// runs, unless it is an end.
     #[must_use]
     pub const fn without(self, kind: LinkKind) -> Self {
         self.with(kind, false)

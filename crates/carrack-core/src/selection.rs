@@ -1,4 +1,5 @@
-//! A choice among what the sources of a copy name (`--files-from`): paths relative to the destination, each with all that is below it.
+//! A choice among what the sources of a copy name (`--files-from`): paths relative to the destination, each
+//! with all that is below it.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -171,15 +171,16 @@ knobs! {
     /// How many bytes may land before that happens anyway.
     marker_bytes: u64 = 256 << 20;
 
-    /// Consecutive attempts before anything has been reached for the first time: a mistyped name should not keep a person waiting.
+    /// Consecutive attempts before anything has been reached for the first time: a mistyped name should
+    /// not keep a person waiting.
     first_retries: u32 = 4;
     /// First pause before trying again; doubled each time, with jitter.
     retry_pause: Duration = Duration::from_millis(250);
     /// Longest pause before trying again.
     retry_pause_max: Duration = Duration::from_secs(30);
     /// How long a receiver that has failed waits for its threads to leave storage before it tells the command: long
-    /// enough for a slow host, and less than [`Tuning::other_end_patience`]. The marker's lock is kept until the last has
-    /// left, however long that takes.
+    /// enough for a slow host, and less than [`Tuning::other_end_patience`]. The marker's lock is kept until the last
+    /// has left, however long that takes.
     leave_patience: Duration = Duration::from_secs(3);
     /// After one end has failed: how long the other may be silent, and half of the longest time it may take to end.
     other_end_patience: Duration = Duration::from_secs(5);
@@ -194,8 +195,8 @@ knobs! {
     /// How long an end of a copy that failed may take to hear that, and to answer: an honest one cleans up and needs a
     /// round trip.
     last_words: Duration = Duration::from_secs(2);
-    /// An end's connection is closed this long after the end was first told that the copy is over, whether or not it takes
-    /// what is sent to it. At least [`Tuning::last_words`].
+    /// An end's connection is closed this long after the end was first told that the copy is over, whether or not it
+    /// takes what is sent to it. At least [`Tuning::last_words`].
     leave_after: Duration = Duration::from_secs(3);
 }
 

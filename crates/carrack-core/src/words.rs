@@ -1,7 +1,8 @@
 //! Words: enums whose values people type, programs read and peers send.
 //!
-//! `words!` defines such an enum once, with a line for each value: its number in messages (where it has one), its word in flags, JSON and
-//! configuration, and its meaning, which is its documentation and its help text. Words and numbers, once shipped, keep their meaning.
+//! `words!` defines such an enum once, with a line for each value: its number in messages (where it has one), its word
+//! in flags, JSON and configuration, and its meaning, which is its documentation and its help text. Words and numbers,
+//! once shipped, keep their meaning.
 
 /// What every enum defined by `words!` has, for code that serves all of them.
 pub trait Word: Copy + PartialEq + 'static {

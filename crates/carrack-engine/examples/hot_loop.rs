@@ -1,10 +1,11 @@
-//! What every byte of a large file passes through, and nothing else: read, digest, seal, send; receive, open, digest, write. For counting
-//! instructions, which a busy machine does not change:
+//! What every byte of a large file passes through, and nothing else: read, digest, seal, send; receive, open, digest,
+//! write. For counting instructions, which a busy machine does not change:
 //!
 //!     cargo xtask instructions
 //!     cargo run --release -p carrack-engine --example hot_loop tls 1024
 //!
-//! The first argument is `tls` or `clear`, the second so many MiB, the third a digest: `blake3` where none is named, `xxh128` or `none`.
+//! The first argument is `tls` or `clear`, the second so many MiB, the third a digest: `blake3` where none is
+//! named, `xxh128` or `none`.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // No product.
 

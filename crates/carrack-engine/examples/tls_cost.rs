@@ -1,5 +1,6 @@
-//! What encryption costs on a data stream, by three ways of driving the same TLS 1.3: rustls' buffered interface, its handshake with
-//! records by `net::records` as Carrack's streams use it, and no TLS at all. Memory to memory over a loopback TCP connection, one thread a side.
+//! What encryption costs on a data stream, by three ways of driving the same TLS 1.3: rustls' buffered interface, its
+//! handshake with records by `net::records` as Carrack's streams use it, and no TLS at all. Memory to memory over a
+//! loopback TCP connection, one thread a side.
 //!
 //!     cargo run --release --example tls_cost [GIB] [ROUNDS]
 //!

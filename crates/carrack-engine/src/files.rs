@@ -55,7 +55,8 @@ pub struct SumEntry {
 /// Takes a part of an answer, or finds that no honest agent would send it.
 type Part<'a> = &'a mut dyn FnMut(Tell) -> Result<(), ProtocolError>;
 
-/// Whoever joins a listed name to what was listed must stay below it. What has no name of its own comes back as it was typed.
+/// Whoever joins a listed name to what was listed must stay below it. What has no name of its own
+/// comes back as it was typed.
 fn check_name(path: &[u8], typed: &[u8]) -> Result<(), ProtocolError> {
     if path == typed { Ok(()) } else { check_relative(path).map_err(|error| ProtocolError::path(path, error)) }
 }
@@ -152,7 +153,8 @@ impl Files {
             .map(|_| ())
     }
 
-    /// Removes, and tells how many entries went; of a directory all that can, and each entry that cannot is told, with its error.
+    /// Removes, and tells how many entries went; of a directory all that can, and each entry that cannot
+    /// is told, with its error.
     ///
     /// # Errors
     /// Those of the place; what was removed before stays removed.
@@ -161,8 +163,8 @@ impl Files {
         self.pages(Ask::Remove(ask), b".", each)
     }
 
-    /// Removes what transfers have left below a directory and nothing has changed for so long, or only tells of it; and how much it
-    /// was. Entries with an error could not be removed, or looked at.
+    /// Removes what transfers have left below a directory and nothing has changed for so long, or only tells of it; and
+    /// how much it was. Entries with an error could not be removed, or looked at.
     ///
     /// # Errors
     /// When the directory cannot be read.

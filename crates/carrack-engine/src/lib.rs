@@ -1,12 +1,12 @@
-//! Copies files and directories between this host, hosts that ssh reaches, and Carrack's nodes; lists and changes what is there; serves a
-//! node.
+//! Copies files and directories between this host, hosts that ssh reaches, and Carrack's nodes; lists and changes what
+//! is there; serves a node.
 //!
-//! A [`Context`] says what work may use: when it is to stop, which nodes it knows, what it may reach on this host. Nothing here reads the
-//! environment, a standard stream or a signal, prints, or ends the process. What is asked for is in [`carrack_core::request`], what is told
-//! in [`carrack_core::report`].
+//! A [`Context`] says what work may use: when it is to stop, which nodes it knows, what it may reach on this host.
+//! Nothing here reads the environment, a standard stream or a signal, prints, or ends the process. What is asked for is
+//! in [`carrack_core::request`], what is told in [`carrack_core::report`].
 //!
-//! - [`Copy::start`] begins a copy; its [`Handle`] tells what happens, cancels it, and waits for its report. A copy is paused by cancelling it:
-//!   the same request, started again, goes on from there.
+//! - [`Copy::start`] begins a copy; its [`Handle`] tells what happens, cancels it, and waits for its report. A copy is
+//!   paused by cancelling it: the same request, started again, goes on from there.
 //! - [`files::Files`] are the verbs of a file manager, at any kind of place.
 //! - [`node::Node::start`] serves a directory to other hosts; other protocols can have a [`node::Door`] on its port.
 //! - [`FarSide`] is what a program does that ssh has started on another host.
@@ -18,7 +18,8 @@
 //!
 //! let local = |path: &str| Location::Local(path.as_bytes().to_vec());
 //! let (sources, destination) = (vec![local("results")], local("/archive/"));
-//! let mut copy = Copy::start(CopyRequest { sources, destination, options: CopyOptions::default() }, &Context::default());
+//! let request = CopyRequest { sources, destination, options: CopyOptions::default() };
+//! let mut copy = Copy::start(request, &Context::default());
 //! while let Some(event) = copy.next_event() {
 //!     println!("{event:?}"); // Or store it, or draw it; and copy.cancel() when nobody wants more.
 //! }
@@ -26,8 +27,8 @@
 //! assert!(report.error.is_none() && report.files_failed == 0);
 //! ```
 //!
-//! Plain threads and blocking calls throughout: streams are few, and a thread that waits in `write` is the simplest back-pressure. How the
-//! parts stand on each other is in ARCHITECTURE.md.
+//! Plain threads and blocking calls throughout: streams are few, and a thread that waits in `write` is the simplest
+//! back-pressure. How the parts stand on each other is in ARCHITECTURE.md.
 
 // What clippy.toml forbids the product.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros))]

@@ -1,4 +1,5 @@
-//! The user's own files: how a secret is read, how a file is written whole. What is a copy's source or destination is `storage`'s.
+//! The user's own files: how a secret is read, how a file is written whole. What is a copy's source or
+//! destination is `storage`'s.
 
 #![expect(clippy::disallowed_methods, reason = "files of the user's own, by the path that the user gave them")]
 
@@ -24,8 +25,8 @@ pub enum Unread {
     Unfit(String),
 }
 
-/// Reads a file that only its owner may read, and that is the user's own (or root's): never through a link, never waiting for a FIFO. `more`
-/// looks at what else it has to be.
+/// Reads a file that only its owner may read, and that is the user's own (or root's): never through a link, never
+/// waiting for a FIFO. `more` looks at what else it has to be.
 ///
 /// # Errors
 /// When it is not there, is anything else, or is longer than `bytes_max`.
@@ -68,8 +69,8 @@ pub fn read_secret(
     Ok(bytes)
 }
 
-/// Writes a file that nobody else can read, and the directories above it. Whoever reads it sees the old or the new one, whole, also after a
-/// crash.
+/// Writes a file that nobody else can read, and the directories above it. Whoever reads it sees the old or the new one,
+/// whole, also after a crash.
 ///
 /// # Errors
 /// Those of the system calls; the old file is untouched then.

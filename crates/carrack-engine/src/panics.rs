@@ -1,5 +1,5 @@
-//! What becomes of a panic: it ends the session in which it happened, with an error that its peer is told, and nothing else. Whoever
-//! would have waited for the thread that panicked hears of it instead.
+//! What becomes of a panic: it ends the session in which it happened, with an error that its peer is told, and nothing
+//! else. Whoever would have waited for the thread that panicked hears of it instead.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,8 +8,8 @@ use carrack_core::report::{ErrorCode, Failure, Side};
 
 use crate::error::failure;
 
-/// Does `work`, which is `what` of this side. What it leaves half done when it panics is to be given up by the caller; locks are taken
-/// over from those who panicked, everywhere.
+/// Does `work`, which is `what` of this side. What it leaves half done when it panics is to be given up by the caller;
+/// locks are taken over from those who panicked, everywhere.
 ///
 /// # Errors
 /// When it panics.

@@ -1,4 +1,5 @@
-//! A request to stop, handed to all work that it may end. Nothing is woken: loops that can wait long wait in portions and ask here.
+//! A request to stop, handed to all work that it may end. Nothing is woken: loops that can wait long wait
+//! in portions and ask here.
 
 use std::fmt;
 use std::sync::Arc;
@@ -60,7 +61,8 @@ impl Stop {
         Self::default()
     }
 
-    /// Stops also once `asked` gives a reason: a program's signals, say. It is asked many times a second, and by many threads.
+    /// Stops also once `asked` gives a reason: a program's signals, say. It is asked many times a
+    /// second, and by many threads.
     pub fn watching(asked: impl Fn() -> Option<StopReason> + Send + Sync + 'static) -> Self {
         Self(Arc::new(Request { reason: AtomicU8::new(0), above: Above::Asked(Box::new(asked)) }))
     }

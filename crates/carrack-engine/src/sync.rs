@@ -3,8 +3,8 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Locks a mutex. A thread that panicked while it held the lock does not take the value with it: its own work ends with an error
-/// (`panics`), and whatever stands behind a mutex here is right between any two statements.
+/// Locks a mutex. A thread that panicked while it held the lock does not take the value with it: its own work ends with
+/// an error (`panics`), and whatever stands behind a mutex here is right between any two statements.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,8 @@
 //! A file system that passes everything on to a directory, except what it was told to get wrong.
 //!
-//! Mounted by the kernel through `/dev/fuse`, without any helper program: needs root. The kernel keeps nothing back unless it was told
-//! to: names and attributes are asked for each time, and a write has reached this file system when the call returns.
+//! Mounted by the kernel through `/dev/fuse`, without any helper program: needs root. The kernel keeps nothing
+//! back unless it was told to: names and attributes are asked for each time, and a write has reached this file
+//! system when the call returns.
 //!
 //! Left out: extended attributes, locks, devices.
 
@@ -85,8 +86,8 @@ pub struct Features {
     pub rename_refuses: bool,
     /// `a` and `A` are one name.
     pub folds_case: bool,
-    /// `a` and `A` are one name in directories of this name and all below them, and only there. `FS_IOC_GETFLAGS` says of each directory
-    /// which it is, as after `chattr +F` on ext4.
+    /// `a` and `A` are one name in directories of this name and all below them, and only there. `FS_IOC_GETFLAGS` says
+    /// of each directory which it is, as after `chattr +F` on ext4.
     pub folds_case_in: Option<&'static str>,
     /// Names are stored decomposed, as on some file systems of macOS; Latin letters only.
     pub decomposes: bool,
@@ -100,9 +101,9 @@ pub struct Features {
     pub no_allocate: bool,
     /// Nothing stays in the kernel's cache: every read comes here.
     pub uncached: bool,
-    /// The kernel keeps names and attributes for an hour, as clients of network file systems do for seconds: a change of the backing
-    /// directory is seen only by those who ask past the cache. Mounted read-only: where reading moves a time, the kernel asks again
-    /// after each.
+    /// The kernel keeps names and attributes for an hour, as clients of network file systems do for seconds: a change
+    /// of the backing directory is seen only by those who ask past the cache. Mounted read-only: where reading moves a
+    /// time, the kernel asks again after each.
     pub keeps_attributes: bool,
     /// A read comes in pieces of 64 KiB.
     pub small_reads: bool,
@@ -183,7 +184,8 @@ impl FaultFs {
         self.shared.lock().rules.push(rule);
     }
 
-    /// The next call of this kind is answered with `ESTALE`. Opening and looking are tried a second time by the kernel itself.
+    /// The next call of this kind is answered with `ESTALE`. Opening and looking are tried a second
+    /// time by the kernel itself.
     pub fn stale_once(&self, call: Call) {
         self.fault(call, When::Nth(1), Fault::Fail(Errno::STALE));
     }
@@ -203,7 +205,8 @@ impl FaultFs {
         self.shared.lock().counts.get(&call).copied().unwrap_or(0)
     }
 
-    /// Bytes written to files, by the directory in which these stood; of directories in which a file was made, too, if it stayed empty.
+    /// Bytes written to files, by the directory in which these stood; of directories in which a file was made,
+    /// too, if it stayed empty.
     pub fn written(&self) -> BTreeMap<PathBuf, u64> {
         self.shared.lock().written.clone()
     }
@@ -228,7 +231,8 @@ impl FaultFs {
         self.shared.released.notify_all();
     }
 
-    /// Does not answer calls of this kind on files whose name contains a word, until each is let go or all are released.
+    /// Does not answer calls of this kind on files whose name contains a word, until each is
+    /// let go or all are released.
     pub fn hold(&self, name: &str, call: Call) {
         self.shared.lock().hold = Some((name.into(), call));
     }
@@ -253,7 +257,8 @@ impl FaultFs {
 impl Drop for FaultFs {
     fn drop(&mut self) {
         self.release();
-        // A program that is still there must not keep the test from ending: the name goes, and the rest when it is closed.
+        // A program that is still there must not keep the test from ending: the name goes, and
+        // the rest when it is closed.
         let _ = rustix::mount::unmount(&self.at, rustix::mount::UnmountFlags::DETACH);
         drop(self.session.take());
     }

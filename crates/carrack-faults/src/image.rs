@@ -55,8 +55,8 @@ pub struct Snapshot {
 }
 
 impl Image {
-    /// Makes one of so many MiB as the file `NAME.img` below a directory, and mounts it at `NAME` beside it. `None`, and why is
-    /// printed, where that cannot be done.
+    /// Makes one of so many MiB as the file `NAME.img` below a directory, and mounts it at `NAME` beside it. `None`,
+    /// and why is printed, where that cannot be done.
     pub fn new(directory: &Path, name: &str, kind: Kind, mib: u64) -> Option<Self> {
         Self::made(directory, name, kind, mib, &[])
     }
@@ -66,8 +66,8 @@ impl Image {
         Self::made(directory, name, Kind::Ext4, mib, &["-I", "128"])
     }
 
-    /// The same of ext4, in which single directories can be made to take upper and lower case for one (`chattr +F`). Not every kernel
-    /// mounts it.
+    /// The same of ext4, in which single directories can be made to take upper and lower case for one (`chattr +F`).
+    /// Not every kernel mounts it.
     pub fn of_folding_directories(directory: &Path, name: &str, mib: u64) -> Option<Self> {
         Self::made(directory, name, Kind::Ext4, mib, &["-O", "casefold"])
     }
@@ -81,7 +81,8 @@ impl Image {
         std::fs::create_dir_all(&at).unwrap();
         std::fs::File::create(&file).unwrap().set_len(mib << 20).unwrap();
         let quiet: &[&str] = match kind {
-            // No blocks kept for root, and the tables written now: a thread that writes them later would hold the unmount.
+            // No blocks kept for root, and the tables written now: a thread that writes them
+            // later would hold the unmount.
             Kind::Ext4 => &["-q", "-F", "-m0", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"],
             Kind::Xfs => &["-q", "-f", "-K"],
             Kind::Btrfs => &["-q", "-f", "-K", "--mixed"],
@@ -104,9 +105,9 @@ impl Image {
         &self.at
     }
 
-    /// Copies the file as it is now: what a disk would hold if the power were cut here. What only the machine's memory knew is
-    /// missing, and everything that was synced is there. Copying takes time: whoever writes must stand still meanwhile, else a
-    /// late part of the copy tells of what an early part does not have yet.
+    /// Copies the file as it is now: what a disk would hold if the power were cut here. What only the machine's memory
+    /// knew is missing, and everything that was synced is there. Copying takes time: whoever writes must stand still
+    /// meanwhile, else a late part of the copy tells of what an early part does not have yet.
     pub fn snapshot(&self, file: &Path) -> Snapshot {
         // Sharing blocks where the file system below can, else holes stay holes.
         run(Command::new("cp").args(["--reflink=auto", "--sparse=always"]).arg(&self.file).arg(file)).unwrap();
@@ -118,8 +119,8 @@ impl Image {
         run(Command::new("mount").args(["-o", &format!("remount,{options}")]).arg(&self.at)).unwrap();
     }
 
-    /// Changes the inodes of an ext4 as no system call does, while it is not mounted: each is a path below the file system's root, a field and
-    /// a value in the words of `debugfs`.
+    /// Changes the inodes of an ext4 as no system call does, while it is not mounted: each is a path below the file
+    /// system's root, a field and a value in the words of `debugfs`.
     pub fn set_inode_fields(&mut self, fields: &[(PathBuf, &str, String)]) {
         run(Command::new("sync").arg("-f").arg(&self.at)).unwrap();
         run(Command::new("umount").arg(&self.at)).unwrap();
@@ -144,7 +145,8 @@ impl Image {
 }
 
 impl Snapshot {
-    /// Mounts it at a directory, made if it is not there, after its kind's own repair: what a machine does as it comes back.
+    /// Mounts it at a directory, made if it is not there, after its kind's own repair: what a
+    /// machine does as it comes back.
     pub fn open(&self, at: &Path) -> Image {
         std::fs::create_dir_all(at).unwrap();
         self.repair();
@@ -206,9 +208,9 @@ impl Drop for Scarce {
 pub struct Overlay(PathBuf);
 
 impl Overlay {
-    /// Mounts one at a directory, made if it is not there: `lower` is what is below, and what is written goes to directories that are made in
-    /// `upper`. Inode numbers are made of both layers', so that all files have one device. `None`, and why is printed, where that cannot be
-    /// done.
+    /// Mounts one at a directory, made if it is not there: `lower` is what is below, and what is written goes to
+    /// directories that are made in `upper`. Inode numbers are made of both layers', so that all files have one device.
+    /// `None`, and why is printed, where that cannot be done.
     pub fn new(lower: &Path, upper: &Path, at: &Path) -> Option<Self> {
         if !crate::can_mount("an overlay") {
             return None;

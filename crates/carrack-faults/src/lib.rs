@@ -1,12 +1,12 @@
 //! Makers of faults, for tests: a network that resets and stalls, a disk that lies, a machine that loses its power.
 //!
-//! Each maker is a value that a test holds: the fault is switched by methods while the program runs, and all of it is gone
-//! when the value is dropped. Nothing here is linked into the program. What chooses by chance takes a seed, so that a run can
-//! be had again as far as the machine allows it. Makers panic when they cannot do their work: a test whose fault did not
-//! happen has shown nothing.
+//! Each maker is a value that a test holds: the fault is switched by methods while the program runs, and all of it is
+//! gone when the value is dropped. Nothing here is linked into the program. What chooses by chance takes a seed, so
+//! that a run can be had again as far as the machine allows it. Makers panic when they cannot do their work: a test
+//! whose fault did not happen has shown nothing.
 //!
-//! [`fuse`] and [`image`] need root, and so do [`netns`] and [`link`]: a test asks [`can_mount`] or [`netns::can_make`] first, which say
-//! so where it has to be passed over.
+//! [`fuse`] and [`image`] need root, and so do [`netns`] and [`link`]: a test asks [`can_mount`] or [`netns::can_make`]
+//! first, which say so where it has to be passed over.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,9 +1,10 @@
-//! A long way between two hosts: network namespaces, each with a TUN device, and threads that carry the packets from one to the other,
-//! with the rate, delay and faults of a link that there is not.
+//! A long way between two hosts: network namespaces, each with a TUN device, and threads that carry the packets from
+//! one to the other, with the rate, delay and faults of a link that there is not.
 //!
-//! Each direction has one thread, which reads packets from one device into a ring in memory and writes them to the other when their
-//! time has come; it waits in `ppoll` and nothing ticks. Packets are handed over uncut, and cut only where something happens to a
-//! segment, so that two system calls move 64 KiB; that is what makes several Gbit/s possible beside the programs under test.
+//! Each direction has one thread, which reads packets from one device into a ring in memory and writes them to the
+//! other when their time has come; it waits in `ppoll` and nothing ticks. Packets are handed over uncut, and cut only
+//! where something happens to a segment, so that two system calls move 64 KiB; that is what makes several Gbit/s
+//! possible beside the programs under test.
 //!
 //! Left out: jitter, and the gaps between the segments of one super-packet, which arrive together.
 
@@ -52,7 +53,8 @@ pub struct Setup {
     pub mtu: u32,
     /// The congestion control of both hosts; `None`: this host's.
     pub congestion_control: Option<String>,
-    /// How large the buffers of a TCP connection may become, in bytes; `None`: the kernel's limits, too small for a long way.
+    /// How large the buffers of a TCP connection may become, in bytes; `None`: the kernel's limits,
+    /// too small for a long way.
     pub tcp_buffer_bytes: Option<u64>,
     /// Of everything that happens by chance.
     pub seed: u64,
@@ -79,9 +81,9 @@ struct Way {
 }
 
 impl Link {
-    /// Makes the hosts NAME-near and NAME-far, and the link, with knobs that `prepare` has set for both directions. Memory is set
-    /// aside for that rate and delay; of what is more than fits, packets are dropped (`failed`). What an earlier run left under
-    /// this name goes first.
+    /// Makes the hosts NAME-near and NAME-far, and the link, with knobs that `prepare` has set for both directions.
+    /// Memory is set aside for that rate and delay; of what is more than fits, packets are dropped (`failed`). What an
+    /// earlier run left under this name goes first.
     pub fn new(name: &str, setup: &Setup, prepare: impl Fn(&Knobs)) -> Result<Self, String> {
         let hosts = [Namespace::new(&format!("{name}-near"))?, Namespace::new(&format!("{name}-far"))?];
         let open = |host: &Namespace| {
@@ -197,7 +199,8 @@ struct Carrier {
 
 impl Carrier {
     fn run(mut self) {
-        // The link must keep its times on a machine that is busy with what is tested. Where this is refused it is less exact.
+        // The link must keep its times on a machine that is busy with what is tested. Where this is
+        // refused it is less exact.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let _ = rustix::process::setpriority_process(None, -19);
         let mut more = false;

@@ -8,8 +8,8 @@ use std::process::Command;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// A network namespace under a name that `ip netns` knows; the name is gone when the value is dropped, and so is the namespace once
-/// nobody is in it.
+/// A network namespace under a name that `ip netns` knows; the name is gone when the value is dropped, and so is the
+/// namespace once nobody is in it.
 pub struct Namespace {
     name: String,
 }
@@ -46,7 +46,8 @@ impl Namespace {
         after(&self.prefix(), command)
     }
 
-    /// Does something in a thread that is inside: sockets and devices made there belong there, and `/proc/sys/net` is its own.
+    /// Does something in a thread that is inside: sockets and devices made there belong there, and
+    /// `/proc/sys/net` is its own.
     pub fn inside<T: Send>(&self, act: impl FnOnce() -> T + Send) -> io::Result<T> {
         let handle = File::open(path(&self.name))?;
         let enter = || -> io::Result<T> {

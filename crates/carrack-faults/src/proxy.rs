@@ -1,7 +1,7 @@
 //! A TCP relay on loopback that a test stands between two programs, to disturb what they say to each other.
 //!
-//! Each connection has one thread that owns both sockets and sleeps in `poll` until there is something to relay or somebody has
-//! switched a fault; so a reset is a reset (no FIN before it), and nothing ticks.
+//! Each connection has one thread that owns both sockets and sleeps in `poll` until there is something to relay or
+//! somebody has switched a fault; so a reset is a reset (no FIN before it), and nothing ticks.
 //!
 //! Left out: packets. Loss and reordering below TCP need a network of their own: [`crate::link`].
 
@@ -110,8 +110,9 @@ struct Line {
 }
 
 impl Proxy {
-    /// Starts to relay to `target`, from the same port of another loopback address: a program that is told the port by the
-    /// target itself, as a node tells where data connections go, comes here, too. The target must not listen on all addresses.
+    /// Starts to relay to `target`, from the same port of another loopback address: a program that is told the
+    /// port by the target itself, as a node tells where data connections go, comes here, too. The target must not
+    /// listen on all addresses.
     pub fn start(target: SocketAddr) -> Self {
         Self::with_seed(target, 0)
     }

@@ -26,7 +26,8 @@ impl Racer {
             let names: [PathBuf; 2] = [name.into(), bait.into()];
             std::thread::spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
-                    // One of them may have been removed or replaced by the program that is raced: then there is nothing to do.
+                    // One of them may have been removed or replaced by the program that is raced:
+                    // then there is nothing to do.
                     if exchange(&names[0], &names[1]).is_ok() {
                         swaps.fetch_add(1, Ordering::Relaxed);
                     } else {

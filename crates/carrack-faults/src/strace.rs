@@ -32,8 +32,8 @@ impl Inject {
         self.rule(call, &format!("retval={value}:when={when}"))
     }
 
-    /// The program is killed as it enters the call for the n-th time: the call is not made. strace counts the calls of each
-    /// thread by itself.
+    /// The program is killed as it enters the call for the n-th time: the call is not made. strace counts the calls
+    /// of each thread by itself.
     #[must_use]
     pub fn kill(self, call: &str, when: u64) -> Self {
         self.rule(call, &format!("signal=KILL:when={when}"))
@@ -101,8 +101,8 @@ impl Inject {
     }
 }
 
-/// How often each call was made, by the thread that made it most often: where a sweep over `when` ends, because strace counts
-/// for each thread.
+/// How often each call was made, by the thread that made it most often: where a sweep over `when` ends, because
+/// strace counts for each thread.
 pub fn counts(log: &Path) -> BTreeMap<String, u64> {
     let text = String::from_utf8_lossy(&std::fs::read(log).unwrap()).into_owned();
     let mut by_thread = BTreeMap::<(String, &str), u64>::new();
@@ -127,7 +127,8 @@ pub fn counts(log: &Path) -> BTreeMap<String, u64> {
 pub struct Traced {
     /// `name(arguments) = result`.
     pub text: String,
-    /// The line of the log with which it began: of two calls the one that began after the other had ended saw what that did.
+    /// The line of the log with which it began: of two calls the one that began after the other had
+    /// ended saw what that did.
     pub began: usize,
     /// The line with which it ended.
     pub ended: usize,

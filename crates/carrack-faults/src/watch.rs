@@ -49,8 +49,8 @@ pub struct Seen {
 }
 
 impl Watcher {
-    /// Begins to look at everything below `tree`, which need not exist yet. Part and marker files (hidden, `carrack` in the
-    /// name) are nobody's business; so are links and directories.
+    /// Begins to look at everything below `tree`, which need not exist yet. Part and marker files (hidden, `carrack` in
+    /// the name) are nobody's business; so are links and directories.
     pub fn start(tree: &Path, allowed: Allowed) -> Self {
         let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Seen::default())));
         let thread = {

@@ -1,7 +1,7 @@
 //! Moving much at little cost: past the page cache, and between sockets and files without passing through the process.
 //!
-//! Each call that a system, a file system or a kind of descriptor may not have answers [`io::ErrorKind::Unsupported`], before
-//! anything has been moved: the caller then does the same with an ordinary read or write.
+//! Each call that a system, a file system or a kind of descriptor may not have answers [`io::ErrorKind::Unsupported`],
+//! before anything has been moved: the caller then does the same with an ordinary read or write.
 
 use crate::retry;
 use rustix::fd::{AsFd, OwnedFd};
@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 
-/// Writes all of `bytes` at `offset` through the page cache without leaving them there: writing to storage begins at once, and what
-/// has been written is let go (`RWF_DONTCACHE`, Linux 6.14).
+/// Writes all of `bytes` at `offset` through the page cache without leaving them there: writing to storage begins at
+/// once, and what has been written is let go (`RWF_DONTCACHE`, Linux 6.14).
 pub fn write_past_cache(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while done < bytes.len() {
@@ -38,8 +38,8 @@ pub fn cached_pages(file: &File) -> io::Result<u64> {
     system::cached_pages(file)
 }
 
-/// How far the system reads ahead of who reads a file in order, in bytes; none where it does not say (Linux says it of block devices and
-/// of the file systems that have a setting of their own).
+/// How far the system reads ahead of who reads a file in order, in bytes; none where it does not say (Linux says it of
+/// block devices and of the file systems that have a setting of their own).
 pub fn read_ahead_bytes(file: &File) -> Option<u64> {
     system::read_ahead_bytes(file)
 }
@@ -64,8 +64,8 @@ pub fn send_file(socket: impl AsFd, file: &File, offset: u64, len: usize) -> io:
     system::send_file(socket.as_fd(), file, offset, len)
 }
 
-/// Takes up to `scratch.len()` bytes from a TCP socket and throws them away uncopied: what `scratch` holds afterwards means nothing.
-/// 0 when the other side has ended.
+/// Takes up to `scratch.len()` bytes from a TCP socket and throws them away uncopied: what `scratch` holds afterwards
+/// means nothing. 0 when the other side has ended.
 pub fn discard(socket: impl AsFd, scratch: &mut [u8]) -> io::Result<usize> {
     system::discard(socket.as_fd(), scratch)
 }
@@ -93,8 +93,8 @@ impl Pipe {
         self.holds
     }
 
-    /// Waits for bytes on the socket and takes up to `len` of them: 0 when the other side has ended. The pipe must be empty, or it
-    /// may wait for ever.
+    /// Waits for bytes on the socket and takes up to `len` of them: 0 when the other side has ended. The pipe must be
+    /// empty, or it may wait for ever.
     pub fn take(&mut self, socket: impl AsFd, len: usize) -> io::Result<usize> {
         let taken = system::splice(socket.as_fd(), self.write.as_fd(), None, len)?;
         self.holds += taken;
@@ -158,7 +158,8 @@ mod system {
         const CACHESTAT: libc::c_long = 451;
         // Cached, dirty, being written, evicted, evicted of late.
         let mut pages = [0u64; 5];
-        // SAFETY: the descriptor is borrowed for the call, which reads two numbers and writes five, to memory that is ours.
+        // SAFETY: the descriptor is borrowed for the call, which reads two numbers and writes
+        // five, to memory that is ours.
         let done = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), WHOLE.as_ptr(), pages.as_mut_ptr(), 0) };
         if done == 0 { Ok(pages[0]) } else { supported(Err(last_error())) }
     }

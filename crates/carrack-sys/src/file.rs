@@ -16,8 +16,8 @@ use std::path::Path;
 /// Bytes that are looked at, and written, at once where a file system makes no holes.
 const ZEROED_AT_ONCE: usize = 256 << 10;
 
-/// Opens a file that the user named, or that may have been put there for the user: never through a link in its last name, never waiting for the
-/// writer of a FIFO. What it is the caller looks at.
+/// Opens a file that the user named, or that may have been put there for the user: never through a link in its last
+/// name, never waiting for the writer of a FIFO. What it is the caller looks at.
 pub fn open_unfollowed(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     Ok(retry(|| rustix::fs::open(path, flags, Mode::empty()))?.into())
@@ -81,8 +81,8 @@ pub fn preallocate(file: &File, len: u64) -> io::Result<bool> {
     }
 }
 
-/// Makes a range below the file's end read as zeros: by a hole where the file system can make one, else by writing zeros over whatever
-/// is not zero. The file keeps its length.
+/// Makes a range below the file's end read as zeros: by a hole where the file system can make one, else by writing
+/// zeros over whatever is not zero. The file keeps its length.
 pub fn zero(file: &File, offset: u64, len: u64) -> io::Result<()> {
     if len == 0 || punch_hole(file, offset, len)? { Ok(()) } else { write_zeros(file, offset, len) }
 }
@@ -147,8 +147,8 @@ pub fn sync_data(file: &File) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Takes the file's lock, which no other open file has at the same time, without waiting; `false` if another has it. It is held
-/// until the file is closed, by whatever end of the process, and binds only those who ask for it too.
+/// Takes the file's lock, which no other open file has at the same time, without waiting; `false` if another has it. It
+/// is held until the file is closed, by whatever end of the process, and binds only those who ask for it too.
 pub fn try_lock(file: &File) -> io::Result<bool> {
     match retry(|| rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive)) {
         Ok(()) => Ok(true),
@@ -162,8 +162,8 @@ pub fn unlock(file: &File) -> io::Result<()> {
     Ok(retry(|| rustix::fs::flock(file, rustix::fs::FlockOperation::Unlock))?)
 }
 
-/// Closes the file and tells what closing says. Some file systems (NFS, quotas, FUSE) write only then, and have no other moment to
-/// tell that there was no room.
+/// Closes the file and tells what closing says. Some file systems (NFS, quotas, FUSE) write only then, and have no
+/// other moment to tell that there was no room.
 #[allow(unsafe_code)]
 pub fn close(file: File) -> io::Result<()> {
     use std::os::fd::IntoRawFd;
@@ -178,8 +178,8 @@ pub fn close(file: File) -> io::Result<()> {
     }
 }
 
-/// What closing would say, of a file that others still use: a second descriptor of it is closed, which makes those file systems
-/// write what they hold back.
+/// What closing would say, of a file that others still use: a second descriptor of it is closed, which makes those file
+/// systems write what they hold back.
 pub fn flush(file: &File) -> io::Result<()> {
     close(file.try_clone()?)
 }

@@ -83,9 +83,9 @@ fn usage(whose: libc::c_int) -> libc::rusage {
     }
 }
 
-/// For a process that serves many peers for months: memory for what is large is given back to the system as soon as it is not used any
-/// more, and few threads have heaps of their own. glibc else keeps what a hundred sessions needed at their busiest, in a heap for each
-/// of a hundred threads. Other allocators are left as they are.
+/// For a process that serves many peers for months: memory for what is large is given back to the system as soon as it
+/// is not used any more, and few threads have heaps of their own. glibc else keeps what a hundred sessions needed at
+/// their busiest, in a heap for each of a hundred threads. Other allocators are left as they are.
 pub fn give_memory_back() {
     #[cfg(target_env = "gnu")]
     #[allow(unsafe_code)]
@@ -115,8 +115,8 @@ pub fn thread_cpu_time() -> std::time::Duration {
     std::time::Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Tells this boot of the machine from all others; zeros where the system does not say. What was written since, synced or not, is
-/// still there for this boot.
+/// Tells this boot of the machine from all others; zeros where the system does not say. What was written since, synced
+/// or not, is still there for this boot.
 pub fn boot_id() -> [u8; 16] {
     let digits: Vec<u8> = boot_text().bytes().filter(u8::is_ascii_hexdigit).collect();
     let mut id = [0; 16];
@@ -149,7 +149,8 @@ fn read_line(path: &str) -> String {
 /// # Errors
 /// Where its file cannot be found or read.
 pub fn own_program() -> std::io::Result<Vec<u8>> {
-    // Linux' own way to the file also leads to one that was replaced meanwhile: a long copy that connects again goes on as it is.
+    // Linux' own way to the file also leads to one that was replaced meanwhile: a long copy that
+    // connects again goes on as it is.
     std::fs::read("/proc/self/exe").or_else(|_| std::env::current_exe().and_then(std::fs::read))
 }
 
@@ -159,8 +160,8 @@ pub fn clock() -> crate::dir::Time {
     crate::dir::Time { seconds: now.tv_sec, nanos: u32::try_from(now.tv_nsec).unwrap_or(0) }
 }
 
-/// Tells this machine from all others, also after a reboot; containers may share it with their host, and clones with each other. Where the
-/// system has no such number, its name has to do.
+/// Tells this machine from all others, also after a reboot; containers may share it with their host, and clones with
+/// each other. Where the system has no such number, its name has to do.
 pub fn machine_id() -> String {
     let read = |path: &str| std::fs::read_to_string(path).map(|text| text.trim().to_string());
     let first = |paths: &[&str], fits: fn(&String) -> bool| paths.iter().filter_map(|path| read(path).ok()).find(fits);
@@ -181,7 +182,8 @@ pub fn default_congestion_control() -> String {
     read_line("/proc/sys/net/ipv4/tcp_congestion_control")
 }
 
-/// The congestion controls that every user of this host may choose, separated by spaces; empty where it cannot be asked.
+/// The congestion controls that every user of this host may choose, separated by spaces; empty
+/// where it cannot be asked.
 pub fn allowed_congestion_controls() -> String {
     read_line("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 }

@@ -1,10 +1,12 @@
 //! Standard input, output and error as the process got them.
 //!
-//! Rust's runtime puts `/dev/null` in the place of those that are closed before `main` begins, and the standard library's own
-//! streams take `EBADF` for success: bytes would go nowhere, or come from nowhere, and nobody would be told. So a function that
-//! runs before the runtime looks which are open, and the files given out here answer as the system does.
+//! Rust's runtime puts `/dev/null` in the place of those that are closed before `main` begins, and the standard
+//! library's own streams take `EBADF` for success: bytes would go nowhere, or come from nowhere, and nobody
+//! would be told. So a function that runs before the runtime looks which are open, and the files given out here
+//! answer as the system does.
 //!
-//! [`Patient`] is for whatever may be a pipe that nobody reads: it never waits without asking now and then whether to go on.
+//! [`Patient`] is for whatever may be a pipe that nobody reads: it never waits without asking now
+//! and then whether to go on.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
@@ -31,8 +33,8 @@ static CLOSED: AtomicU8 = AtomicU8::new(0);
 ))]
 #[used]
 #[allow(unsafe_code)]
-// SAFETY: the section is an array of pointers to functions of this signature (those that a loader passes arguments to may ignore
-// them); this one touches nothing that the runtime has not set up yet.
+// SAFETY: the section is an array of pointers to functions of this signature (those that a loader passes arguments to
+// may ignore them); this one touches nothing that the runtime has not set up yet.
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
 
@@ -85,8 +87,8 @@ fn open(number: u8, stream: BorrowedFd<'_>, wrong: OFlags) -> io::Result<File> {
     Ok(File::from(stream.try_clone_to_owned()?))
 }
 
-/// Opens what exists for writing at its end, whatever it is: a device, a FIFO, a terminal, an inherited descriptor (`/dev/fd/3`). Of a
-/// FIFO it waits for the reader until `is_over`.
+/// Opens what exists for writing at its end, whatever it is: a device, a FIFO, a terminal, an inherited descriptor
+/// (`/dev/fd/3`). Of a FIFO it waits for the reader until `is_over`.
 ///
 /// # Errors
 /// Those of the system; `TimedOut` when no reader came.
@@ -112,7 +114,8 @@ const ASK_INTERVAL: Duration = Duration::from_millis(50);
 /// A pipe that is ready takes so much without waiting (`PIPE_BUF`, which POSIX lets be 512).
 const AT_ONCE: usize = if cfg!(target_os = "linux") { 4096 } else { 512 };
 
-/// A file that may be a pipe, a socket or a terminal whose other side does nothing. Others are read and written as they are.
+/// A file that may be a pipe, a socket or a terminal whose other side does nothing. Others are read
+/// and written as they are.
 pub struct Patient<F> {
     file: File,
     waits: bool,
@@ -155,9 +158,9 @@ impl<F: Fn() -> bool> Patient<F> {
     }
 }
 
-/// A terminal that is said to be ready takes what it has room for, and keeps the writer waiting with the rest. Opened once more it can be
-/// told not to, which would change the description that the program shares with the shell. `None` where it cannot be opened, as a
-/// terminal of another user: of that one byte at a time is all that surely is taken.
+/// A terminal that is said to be ready takes what it has room for, and keeps the writer waiting with the rest. Opened
+/// once more it can be told not to, which would change the description that the program shares with the shell. `None`
+/// where it cannot be opened, as a terminal of another user: of that one byte at a time is all that surely is taken.
 fn reopened(terminal: &File) -> Option<File> {
     let mode = rustix::fs::fcntl_getfl(terminal).ok()? & OFlags::RWMODE;
     let flags = mode | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -193,7 +196,8 @@ impl<F: Fn() -> bool> Write for Patient<F> {
         loop {
             self.wait(false)?;
             match self.file.write(&bytes[..bytes.len().min(self.portion)]) {
-                // Somebody else made it so, and fills it, too; or it is a terminal with less room than a line's end takes.
+                // Somebody else made it so, and fills it, too; or it is a terminal with less
+                // room than a line's end takes.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.pause()?,
                 other => return other,
             }
@@ -228,7 +232,8 @@ mod tests {
 
     use super::*;
 
-    /// Set in the process that this test starts of itself: where it says what it found, because its own streams may be closed.
+    /// Set in the process that this test starts of itself: where it says what it found, because its
+    /// own streams may be closed.
     const FOUND: &str = "CARRACK_SYS_TEST_FOUND";
 
     #[test]

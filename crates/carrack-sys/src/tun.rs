@@ -1,4 +1,5 @@
-//! Network devices whose other end is a descriptor (TUN): what the host sends comes out by `read`, what is written it receives.
+//! Network devices whose other end is a descriptor (TUN): what the host sends comes out by `read`,
+//! what is written it receives.
 //!
 //! The program has no use for them. They serve tests and the benchmark, which stand an emulated link between two hosts.
 
@@ -7,14 +8,16 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Before each packet, both ways, stands a `virtio_net_hdr` of so many bytes: how it is to be cut, and what its checksum still needs.
+/// Before each packet, both ways, stands a `virtio_net_hdr` of so many bytes: how it is to be cut, and what
+/// its checksum still needs.
 pub const HEADER_BYTES: usize = 10;
 
-/// Makes a device in the network namespace of the calling thread. It is gone when the descriptor is closed, whose reads and writes do
-/// not block.
+/// Makes a device in the network namespace of the calling thread. It is gone when the descriptor is closed, whose reads
+/// and writes do not block.
 ///
-/// With `offload`, packets of up to 64 KiB are handed over uncut, with the size into which a real device would cut them. In either
-/// case the checksums of TCP are left to the device: of what is handed on from one to another, nobody computes or checks them.
+/// With `offload`, packets of up to 64 KiB are handed over uncut, with the size into which a real device would cut
+/// them. In either case the checksums of TCP are left to the device: of what is handed on from one to another, nobody
+/// computes or checks them.
 pub fn open(name: &str, offload: bool) -> io::Result<OwnedFd> {
     if name.is_empty() || name.len() >= libc::IFNAMSIZ {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -43,7 +46,8 @@ fn attach(device: &OwnedFd, name: &str) -> io::Result<()> {
 
 #[allow(unsafe_code)]
 fn set_offload(device: &OwnedFd, features: libc::c_uint) -> io::Result<()> {
-    // SAFETY: the descriptor is open for the call; TUNSETOFFLOAD takes its bits as the argument itself and touches no memory of ours.
+    // SAFETY: the descriptor is open for the call; TUNSETOFFLOAD takes its bits as the argument itself and
+    // touches no memory of ours.
     done(unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(features)) })
 }
 

@@ -1,5 +1,5 @@
-//! The slim program that this one carries for ssh hosts that have none: this program built with no features (`make run` does it so), packed by
-//! the build script. A build that was not told of one carries none, and sends itself.
+//! The slim program that this one carries for ssh hosts that have none: this program built with no features (`make run`
+//! does it so), packed by the build script. A build that was not told of one carries none, and sends itself.
 
 use carrack_core::request::Push;
 

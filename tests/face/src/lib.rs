@@ -1,5 +1,5 @@
-//! What the programs of this crate share: nodes of their own, and copies to them. All of it is made with `carrack-engine` and
-//! `carrack-core`, as somebody else would make it.
+//! What the programs of this crate share: nodes of their own, and copies to them. All of it is made with
+//! `carrack-engine` and `carrack-core`, as somebody else would make it.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -1,7 +1,8 @@
-//! A program that has the engine inside, as somebody else would write it. In this one process two nodes serve and three copies run: one is
-//! cancelled while another goes on, and a third takes up what the cancelled one left.
+//! A program that has the engine inside, as somebody else would write it. In this one process two nodes serve and three
+//! copies run: one is cancelled while another goes on, and a third takes up what the cancelled one left.
 //!
-//! What holds is asserted here; `tests/face.rs` looks at the process from outside. It says nothing, and ends as [`ENDED`] says: by itself.
+//! What holds is asserted here; `tests/face.rs` looks at the process from outside. It says nothing, and ends as
+//! [`ENDED`] says: by itself.
 
 use std::fs::{self, File};
 use std::io::Write;

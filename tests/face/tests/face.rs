@@ -1,4 +1,5 @@
-//! The process of `src/main.rs` from outside: what it asks its environment, which files it touches, what it prints, and how it ends.
+//! The process of `src/main.rs` from outside: what it asks its environment, which files it touches, what it
+//! prints, and how it ends.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,8 +13,8 @@ use tempfile::TempDir;
 /// What the program ends with when all that it asserts holds.
 const ENDED: i32 = 77;
 
-/// Whose program it is matters to nobody here: these are read by Rust's library when it starts a thread or panics, and by the cryptography
-/// when it looks at the processor.
+/// Whose program it is matters to nobody here: these are read by Rust's library when it starts a thread or panics, and
+/// by the cryptography when it looks at the processor.
 const OTHERS: [&str; 3] = ["RUST_MIN_STACK", "RUST_BACKTRACE", "OPENSSL_ia32cap"];
 
 /// Variables that the command line program, ssh, or a library of somebody else's reads; each leads to the trap.

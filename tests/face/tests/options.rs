@@ -1,4 +1,5 @@
-//! What only a program can ask for, and the command line cannot yet: allowed links as a set, and the key by which an earlier attempt is found.
+//! What only a program can ask for, and the command line cannot yet: allowed links as a set, and the key by which an
+//! earlier attempt is found.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,8 +1,8 @@
 //! What holds a transfer back, from where its streams' threads spend their time.
 //!
-//! Each end measures for each stream how long it carried data, and how much of that it waited: for storage, for the network, for
-//! the rate that was asked for. A sender that waits for the network may wait for a slow receiver, and a receiver for a slow
-//! sender: only both together tell.
+//! Each end measures for each stream how long it carried data, and how much of that it waited: for storage, for the
+//! network, for the rate that was asked for. A sender that waits for the network may wait for a slow receiver, and a
+//! receiver for a slow sender: only both together tell.
 
 use std::time::Duration;
 
@@ -42,8 +42,8 @@ impl StageTimes {
         }
     }
 
-    /// As part of a longer time. The side whose streams carried something for less of it had nothing to carry meanwhile: it waited for
-    /// the other, as it does within a block.
+    /// As part of a longer time. The side whose streams carried something for less of it had nothing to carry
+    /// meanwhile: it waited for the other, as it does within a block.
     fn over(&self, span: Duration) -> Self {
         let idle = span.saturating_sub(self.busy);
         Self { busy: self.busy.max(span), network: self.network.saturating_add(idle), ..*self }
@@ -82,8 +82,8 @@ words! {
 pub struct Limit {
     /// The slowest stage.
     pub stage: Stage,
-    /// The part of their time that the streams of its side (of the network: of the side that waited less) spent on it, 0 to 1; of the
-    /// reader the part of the whole time.
+    /// The part of their time that the streams of its side (of the network: of the side that waited less) spent on it,
+    /// 0 to 1; of the reader the part of the whole time.
     pub share: f64,
 }
 
@@ -132,7 +132,8 @@ fn slower(side: &StageTimes, storage: Stage, processors: Stage) -> (Stage, f64) 
     if side.storage > side.work() { (storage, side.share(side.storage)) } else { (processors, side.share(side.work())) }
 }
 
-/// Whether it was the reader of what the command says that held a transfer back: for more than half of the time it was waited for.
+/// Whether it was the reader of what the command says that held a transfer back: for more than half of
+/// the time it was waited for.
 pub fn reader(waited: Duration, of: Duration) -> Option<Limit> {
     let share = if of.is_zero() { 0.0 } else { (waited.as_secs_f64() / of.as_secs_f64()).min(1.0) };
     (of >= BUSY_MIN && share > 0.5).then_some(Limit { stage: Stage::Reader, share })
@@ -150,8 +151,8 @@ impl RateWatch {
     /// Weight of the newest rate in what is usual.
     const WEIGHT: f64 = 0.3;
 
-    /// Takes the rate over the latest stretch, in bytes a second; what was usual before, when the new one is far below. Then the new
-    /// one is what is usual from now on, so that it is told once.
+    /// Takes the rate over the latest stretch, in bytes a second; what was usual before, when the new one is far below.
+    /// Then the new one is what is usual from now on, so that it is told once.
     pub fn fallen(&mut self, rate: f64) -> Option<f64> {
         let usual = self.usual.unwrap_or(rate);
         if rate < usual * Self::FALLEN {
@@ -185,7 +186,8 @@ mod tests {
             (times(80, 5, 0), times(5, 85, 0), Stage::SourceStorage),
             // The receiver waits, the sender hashes.
             (times(10, 5, 0), times(5, 85, 0), Stage::SourceProcessors),
-            // The sender reads a block before it begins to send it: the receiver has nothing before it, and is quick with it.
+            // The sender reads a block before it begins to send it: the receiver has nothing before
+            // it, and is quick with it.
             (times(90, 2, 0), StageTimes { busy: Duration::from_secs(3), ..times(1, 1, 0) }, Stage::SourceStorage),
             // As slow as asked.
             (times(1, 1, 90), times(1, 95, 0), Stage::RateLimit),

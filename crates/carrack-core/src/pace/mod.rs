@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use crate::limits;
 use crate::tuning::Tuning;
 
-/// Streams to begin with, from the path's round trip, the sending host's congestion control (empty if it is not known) and the number
-/// of processors of the smaller host.
+/// Streams to begin with, from the path's round trip, the sending host's congestion control (empty if it is not known)
+/// and the number of processors of the smaller host.
 pub fn initial_streams(tuning: &Tuning, round_trip: Duration, congestion: &str, processors: usize) -> u16 {
     if round_trip >= tuning.far_rtt {
         return if congestion.starts_with("bbr") { tuning.streams_far_bbr } else { tuning.streams_far };
@@ -18,8 +18,8 @@ pub fn initial_streams(tuning: &Tuning, round_trip: Duration, congestion: &str, 
     u16::try_from(processors).unwrap_or(limits::STREAMS).clamp(tuning.streams_near, tuning.streams_near_max)
 }
 
-/// The unit of sending for sources of these sizes, in bytes; `None` for one that is not a file of known size. The same sources get
-/// the same again: what an interrupted copy has left is taken up block by block.
+/// The unit of sending for sources of these sizes, in bytes; `None` for one that is not a file of known size. The same
+/// sources get the same again: what an interrupted copy has left is taken up block by block.
 pub fn block_bytes(tuning: &Tuning, sizes: impl IntoIterator<Item = Option<u64>>) -> u32 {
     let largest = sizes.into_iter().try_fold(0, |largest, size| Some(size?.max(largest)));
     match largest {

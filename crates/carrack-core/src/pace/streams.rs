@@ -1,25 +1,29 @@
-//! How many streams, found out while a transfer runs: the rate that some bring is measured, others are tried, and the better number
-//! stays. Pure: samples in, changes out.
+//! How many streams, found out while a transfer runs: the rate that some bring is measured, others are tried, and the
+//! better number stays. Pure: samples in, changes out.
 //!
 //! # What is better
-//! `rate · (1 - 5 · loss) / K^streams`. Each stream has to earn its part in the path: with K = 1.02, two per cent. And what is lost on
-//! the way, as the share of segments that are sent again, counts five times: where that comes with more streams, the path is crowded, and
-//! others lose as well. On a path that loses packets by itself it does not come with them; it is the same for any number, and falls out
-//! of the comparison. There a window is halved so often that only more of them fill the path, so they are cheaper: K is less by the
-//! smaller of the two shares that are compared, which the path's own cannot exceed.
+//! `rate · (1 - 5 · loss) / K^streams`. Each stream has to earn its part in the path: with K = 1.02, two per cent. And
+//! what is lost on the way, as the share of segments that are sent again, counts five times: where that comes with more
+//! streams, the path is crowded, and others lose as well. On a path that loses packets by itself it does not come with
+//! them; it is the same for any number, and falls out of the comparison. There a window is halved so often that only
+//! more of them fill the path, so they are cheaper: K is less by the smaller of the two shares that are compared, which
+//! the path's own cannot exceed.
 //!
 //! # How it is looked for
-//! 1. **Ramp**: twice as many as long as that is 5 % better; then once half way between the last that was better and the first that was not.
-//! 2. **Hold** for four probes, then a **trial** of an eighth more or less, confirmed by a second probe and kept if 2 % better. What is
-//!    kept is followed at once by a step twice as wide, up to a quarter; what is not is undone, and next time the other direction is tried.
-//!    After each two trials in a row that were not kept the hold is twice as long, up to 32 probes.
+//! 1. **Ramp**: twice as many as long as that is 5 % better; then once half way between the last that was better and
+//!    the first that was not.
+//! 2. **Hold** for four probes, then a **trial** of an eighth more or less, confirmed by a second probe and kept if 2 %
+//!    better. What is kept is followed at once by a step twice as wide, up to a quarter; what is not is undone, and
+//!    next time the other direction is tried. After each two trials in a row that were not kept the hold is twice as
+//!    long, up to 32 probes.
 //! 3. A rate that is less than 70 % of the usual one for three probes: a ramp again.
-//! 4. More than 1 % of the segments are lost: half as many are tried. If that is better, the path was crowded, and it stays. Otherwise
-//!    the loss is the path's own: the streams come back, and that share is taken for granted from then on, as is what a ramp has accepted.
+//! 4. More than 1 % of the segments are lost: half as many are tried. If that is better, the path was crowded, and it
+//!    stays. Otherwise the loss is the path's own: the streams come back, and that share is taken for granted from then
+//!    on, as is what a ramp has accepted.
 //!
-//! A probe takes two seconds, after one that is not counted where the number has changed. Nothing is concluded from a probe in which streams came or went,
-//! something other than the network held the transfer back, small files went by, or nothing at all arrived; and near the end nothing
-//! is tried any more.
+//! A probe takes two seconds, after one that is not counted where the number has changed. Nothing is concluded from a
+//! probe in which streams came or went, something other than the network held the transfer back, small files went by,
+//! or nothing at all arrived; and near the end nothing is tried any more.
 
 use std::fmt;
 use std::time::Duration;
@@ -47,8 +51,8 @@ const COST_MIN: f64 = 1.005;
 const BETTER_RAMP: f64 = 1.05;
 /// See [`BETTER_RAMP`].
 const BETTER_TRIAL: f64 = 1.02;
-/// What a lost segment costs, in segments that arrive: others on the path lose as well. Falcon, from which this is, takes ten; before a
-/// shaper with short queues that gave up a tenth of the rate to lose 3 % less.
+/// What a lost segment costs, in segments that arrive: others on the path lose as well. Falcon, from which this is,
+/// takes ten; before a shaper with short queues that gave up a tenth of the rate to lose 3 % less.
 const LOSS_COST: f64 = 5.0;
 /// Probes between two trials.
 const HELD: u32 = 4;

@@ -115,7 +115,8 @@ fn streams_eight_of_fifty_fill_four_hundred() {
     assert!(run.rate(60) > 380.0 * MBIT, "{:?}", run.changes);
 }
 
-/// A copy of hours over a path that stays as it is: trials that lead nowhere become rare, and come often again where there is more to be had.
+/// A copy of hours over a path that stays as it is: trials that lead nowhere become rare, and come often again where
+/// there is more to be had.
 #[test]
 fn trials_that_find_nothing_better_become_rarer() {
     let mut run = Run::new(2, 2, capped(50.0 * MBIT, 400.0 * MBIT)).noisy(0.01, 7);
@@ -189,7 +190,8 @@ fn noise_is_not_followed_far() {
     }
 }
 
-/// Each stream's rate follows from the loss, which is the same however many there are: more than 1 % of it, and halving brings half.
+/// Each stream's rate follows from the loss, which is the same however many there are: more than 1 % of it,
+/// and halving brings half.
 #[test]
 fn lossy_path_gets_more_streams_and_not_fewer() {
     let path = |loss: f64| -> Path {

@@ -1,6 +1,6 @@
-//! Permissions and times of directories wait until everything inside has been published: publishing changes a directory's time, and
-//! a directory without write permission takes no files. Kept packed, one after the other, to be told last to first: children
-//! come after their parents in a walk, so backwards means children first.
+//! Permissions and times of directories wait until everything inside has been published: publishing changes a
+//! directory's time, and a directory without write permission takes no files. Kept packed, one after the other, to be
+//! told last to first: children come after their parents in a walk, so backwards means children first.
 
 use crate::attributes::{Attributes, Time};
 use crate::wire::attributes;

@@ -1,14 +1,16 @@
 //! The marker: the receiver's journal of a run, as bytes. What is written when, and what is believed of it, is told in
 //! `docs/marker.md`; files, locks and syncs are the engine's.
 //!
-//! A header, then records. Each record ends with a checksum that goes on from the one before it, so that a record counts only
-//! behind all of those that were written before it. Replay ends at the first record that is cut short or altered, and believes
-//! nothing behind it. Whatever bytes it is given, it never panics and keeps no more than `limits.rs` says.
+//! A header, then records. Each record ends with a checksum that goes on from the one before it, so that a
+//! record counts only behind all of those that were written before it. Replay ends at the first record that is
+//! cut short or altered, and believes nothing behind it. Whatever bytes it is given, it never panics and keeps
+//! no more than `limits.rs` says.
 //!
 //! Change list:
 //! 1. The first.
-//! 2. A published item is found by its source's fingerprint and by the identity of its file at the destination; a part file's identity is
-//!    written down when its session leaves it (*left*). Size and times of a part's source, and the source's clock, are gone.
+//! 2. A published item is found by its source's fingerprint and by the identity of its file at the destination; a part
+//!    file's identity is written down when its session leaves it (*left*). Size and times of a part's source, and the
+//!    source's clock, are gone.
 
 use std::collections::BTreeMap;
 
@@ -186,8 +188,8 @@ impl Chain {
         }
     }
 
-    /// Appends a record of any kind and payload, its checksum right: what only an error in this program, or a later format, would
-    /// write. For tests of what replay makes of it.
+    /// Appends a record of any kind and payload, its checksum right: what only an error in this program, or a later
+    /// format, would write. For tests of what replay makes of it.
     pub fn append_raw(&mut self, kind: u8, payload: &[u8], out: &mut Vec<u8>) {
         self.seal(out, kind, |out| out.extend_from_slice(payload));
     }
@@ -377,7 +379,8 @@ pub struct Claim {
     pub index: u64,
     /// Its digest.
     pub digest: BlockDigest,
-    /// Written in this boot of the host: what a sync, or only the cache, has taken is there. Else it has to be looked at again.
+    /// Written in this boot of the host: what a sync, or only the cache, has taken is there. Else it
+    /// has to be looked at again.
     pub sure: bool,
 }
 
@@ -437,8 +440,8 @@ impl Replay {
         }
     }
 
-    /// Takes the next bytes and tells how many were read; the rest belongs before those that follow. `None` when nothing more
-    /// counts: what has been read was damaged.
+    /// Takes the next bytes and tells how many were read; the rest belongs before those that follow. `None` when
+    /// nothing more counts: what has been read was damaged.
     pub fn read(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut rest = bytes;
         if self.damaged {

@@ -1,38 +1,41 @@
 //! One transfer, as two machines: [`sender::Sender`] and [`receiver::Receiver`].
 //!
-//! Both follow one contract. Inputs are `handle_*` and `begin_*` calls; what is to be done comes out of `poll_action`, to be called until
-//! it returns `None` after each input. The only timers are those of idle streams, which ask again at the moment that
-//! [`sender::Next::Wait`] names, and after every input; and the receiver's next checkpoint ([`receiver::Receiver::next_deadline`]). Nothing blocks, nothing calls back, no payload comes near. The
-//! disk is a peer like the network: opening, publishing and syncing are actions, and how they ended comes back as an
-//! input. So any interleaving of two peers, their disks and the network can be driven by a test from one seed (`simulation`).
+//! Both follow one contract. Inputs are `handle_*` and `begin_*` calls; what is to be done comes out of `poll_action`,
+//! to be called until it returns `None` after each input. The only timers are those of idle streams, which ask again at
+//! the moment that [`sender::Next::Wait`] names, and after every input; and the receiver's next checkpoint
+//! ([`receiver::Receiver::next_deadline`]). Nothing blocks, nothing calls back, no payload comes near. The disk is a
+//! peer like the network: opening, publishing and syncing are actions, and how they ended comes back as an input. So
+//! any interleaving of two peers, their disks and the network can be driven by a test from one seed (`simulation`).
 //!
 //! # How an item travels
 //!
-//! A small file, a link or a directory goes into a **bundle**, sent unasked down whichever stream is free. The receiver writes every
-//! item under a hidden name, tells that the bundle has *landed*, and publishes it with others in one group (*done*).
+//! A small file, a link or a directory goes into a **bundle**, sent unasked down whichever stream is free. The
+//! receiver writes every item under a hidden name, tells that the bundle has *landed*, and publishes it with
+//! others in one group (*done*).
 //!
-//! A larger file is **offered**; once accepted its **blocks** go down any stream. A block whose digest matches has *landed*. When all
-//! have been read, the source is checked to be what it was, and *complete* names the file's size and digest. The
-//! receiver compares with its own and only then publishes.
+//! A larger file is **offered**; once accepted its **blocks** go down any stream. A block whose digest matches has
+//! *landed*. When all have been read, the source is checked to be what it was, and *complete* names the file's size and
+//! digest. The receiver compares with its own and only then publishes.
 //!
-//! What a lost or slow stream carried and has not landed is sent again on another. What the sender gives up meanwhile (*abandon*), the
-//! receiver ends, so that both always agree on what became of an item: every offer gets one last word, a refusal, a *keep* or
-//! a *done*.
+//! What a lost or slow stream carried and has not landed is sent again on another. What the sender gives up meanwhile
+//! (*abandon*), the receiver ends, so that both always agree on what became of an item: every offer gets one last word,
+//! a refusal, a *keep* or a *done*.
 //!
 //! # What an earlier attempt left
 //!
-//! What has landed is brought to stable storage now and then and written down in the **marker** (*checkpoint*). The next attempt's
-//! receiver tells which blocks of an offered file are **held**; the sender reads them, sends nothing, and *confirms* those that are
-//! what its source has. Only then have they landed. So a claim of what the source does not have costs a block. Small items
-//! are asked about before they are bundled, and those **known** to be published end at once: those whose source has the same
+//! What has landed is brought to stable storage now and then and written down in the **marker** (*checkpoint*). The
+//! next attempt's receiver tells which blocks of an offered file are **held**; the sender reads them, sends nothing,
+//! and *confirms* those that are what its source has. Only then have they landed. So a claim of what the source does
+//! not have costs a block. Small items are asked about before they are bundled, and those **known** to be published end
+//! at once: those whose source has the same
 //! **fingerprint** as then, and whose file at the destination is the one that got the name then, untouched.
 //!
 //! # What is lost
 //!
-//! A block that storage gives back otherwise than it was written is taken back and sent again; it must come as it was. A sync
-//! that fails voids the whole part file, and the item comes *again*, as does one whose digest is wrong though its blocks were
-//! right, and one whose source changed while it was read: a few times, then it has failed. Streams may all be lost; others take
-//! their place. (All of this from version 2 of the protocol on.)
+//! A block that storage gives back otherwise than it was written is taken back and sent again; it must come as it was.
+//! A sync that fails voids the whole part file, and the item comes *again*, as does one whose digest is wrong though
+//! its blocks were right, and one whose source changed while it was read: a few times, then it has failed. Streams may
+//! all be lost; others take their place. (All of this from version 2 of the protocol on.)
 
 pub mod directories;
 pub mod marker;
@@ -48,8 +51,8 @@ use crate::attributes::{Attributes, Time};
 pub use crate::fingerprint::Fingerprint;
 use crate::report::ItemKind;
 
-/// Blocks of one file that may be under way, beyond those that have landed: what each side's ledger of a file, and the gaps in it,
-/// are proportional to. With the smallest blocks still 256 MiB, more than any path holds.
+/// Blocks of one file that may be under way, beyond those that have landed: what each side's ledger of a file, and the
+/// gaps in it, are proportional to. With the smallest blocks still 256 MiB, more than any path holds.
 pub const BLOCKS_AHEAD: u64 = 4096;
 
 /// Something that the scan found, or that the command line named.

@@ -1,5 +1,5 @@
-//! Blocks of real bytes, delivered to a receiver in any order, doubled and side by side, give the file and what `b3sum` prints for it;
-//! blocks in the wrong place never get a name.
+//! Blocks of real bytes, delivered to a receiver in any order, doubled and side by side, give the file and what `b3sum`
+//! prints for it; blocks in the wrong place never get a name.
 #![cfg(test)]
 
 use std::collections::{BTreeMap, VecDeque};
@@ -126,8 +126,8 @@ impl Case {
         &self.data[start as usize..(start + length) as usize]
     }
 
-    /// Of these bytes at the place of this block. In the place of XXH3-128, which is computed elsewhere, stands another digest of as many
-    /// bytes that depends on the place.
+    /// Of these bytes at the place of this block. In the place of XXH3-128, which is computed elsewhere, stands another
+    /// digest of as many bytes that depends on the place.
     fn digest_at(&self, index: u64, bytes: &[u8]) -> BlockDigest {
         let mut hasher = blake3::Hasher::new();
         let offset = index * u64::from(self.block_bytes);

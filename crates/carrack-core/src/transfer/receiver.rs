@@ -1,15 +1,17 @@
 //! The receiving half of a transfer: what may be written, what has landed, when a name may appear.
 //!
 //! Invariants, asserted in every build:
-//! - a file is published only when every block has landed, and its digest, computed here over what was written, is the sender's;
+//! - a file is published only when every block has landed, and its digest, computed here over what was
+//!   written, is the sender's;
 //! - a block is written by one stream at a time, and never again once it has landed, unless storage has lost it;
 //! - a block from an earlier attempt has landed only once the sender has compared it with its source;
 //! - with `--verify disk` and checkpoints, a file is published only after each of its blocks has been read back.
 //!
-//! Every offer gets one last word: a refusal, a *keep* or a *done*. So the sender's count of open offers is never below ours.
+//! Every offer gets one last word: a refusal, a *keep* or a *done*. So the sender's count of open
+//! offers is never below ours.
 //!
-//! When the transfer fails, part files that are open are left to the driver, who knows what it has checkpointed and asks for the rest
-//! by [`Receiver::unsaved`].
+//! When the transfer fails, part files that are open are left to the driver, who knows what it has checkpointed and
+//! asks for the rest by [`Receiver::unsaved`].
 
 mod checkpoints;
 mod incoming;
@@ -38,7 +40,8 @@ pub enum ReceiverAction {
     Send(PeerMessage),
     /// Make the part file for an offered item, and say so by [`Receiver::handle_opened`].
     Open(Offer),
-    /// Sync the part file if asked to, verify it again if asked to, give it its name, and say so by [`Receiver::handle_published`].
+    /// Sync the part file if asked to, verify it again if asked to, give it its name, and say so by
+    /// [`Receiver::handle_published`].
     Publish {
         /// The item.
         item: u64,
@@ -57,15 +60,16 @@ pub enum ReceiverAction {
     ApplyDirectories(Vec<DirectoryAttributes>),
     /// Bring everything published to stable storage, and say so by [`Receiver::handle_synced`].
     Sync,
-    /// Bring these blocks of an open item to stable storage, read them back past the cache where that was asked for, write them down
-    /// in the marker, and say so by [`Receiver::handle_checkpointed`]. One at a time for each item.
+    /// Bring these blocks of an open item to stable storage, read them back past the cache where that was asked for,
+    /// write them down in the marker, and say so by [`Receiver::handle_checkpointed`]. One at a time for each item.
     Checkpoint {
         /// The item.
         item: u64,
         /// Index and digest of each block.
         blocks: Vec<(u64, BlockDigest)>,
     },
-    /// See which of these an earlier attempt has published and are there still, and say so by [`Receiver::handle_looked`].
+    /// See which of these an earlier attempt has published and are there still, and say so by
+    /// [`Receiver::handle_looked`].
     Look {
         /// The bundle that they are to travel in.
         bundle: u64,
@@ -79,8 +83,8 @@ pub enum ReceiverAction {
 pub struct ReceiverConfig {
     /// The transfer's options.
     pub options: TransferOptions,
-    /// What has landed is to be checkpointed: there is a marker to write it down in, or it is read back block by block. Then
-    /// [`ReceiverAction::Publish`] need not read anything back. Of version 2 on.
+    /// What has landed is to be checkpointed: there is a marker to write it down in, or it is read back block by block.
+    /// Then [`ReceiverAction::Publish`] need not read anything back. Of version 2 on.
     pub checkpoints: bool,
     /// Knobs: how often it acknowledges and checkpoints.
     pub tuning: Tuning,
@@ -89,8 +93,8 @@ pub struct ReceiverConfig {
 /// How a stream is to treat a block that begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// Write its bytes. Where the marker claims the block from an earlier attempt, that is to be taken back there before the first byte
-    /// is written: a claim that is trusted after a crash must be true.
+    /// Write its bytes. Where the marker claims the block from an earlier attempt, that is to be taken back there
+    /// before the first byte is written: a claim that is trusted after a crash must be true.
     Write,
     /// Read and drop them.
     Discard,
@@ -107,8 +111,8 @@ pub enum Opened {
     Keep,
     /// It cannot be written.
     Refused(Failure),
-    /// Blocks may come; these of them, by index, with the digests that they were written with, are in the part file from an earlier
-    /// attempt.
+    /// Blocks may come; these of them, by index, with the digests that they were written with, are in the part file
+    /// from an earlier attempt.
     Resumed(Vec<(u64, BlockDigest)>),
     /// An earlier attempt has published it, and it has not changed since. With every digest that the options ask for.
     Present(FileDigests),
@@ -166,10 +170,11 @@ enum Phase {
 }
 
 impl Receiver {
-    /// Bundles remembered as landed. The sender sends one again only before it has heard that it landed, and until then no
-    /// more than [`limits::UNACKNOWLEDGED_BUNDLES`] others can land.
+    /// Bundles remembered as landed. The sender sends one again only before it has heard that it landed, and until then
+    /// no more than [`limits::UNACKNOWLEDGED_BUNDLES`] others can land.
     const BUNDLES_REMEMBERED: usize = 4 * limits::UNACKNOWLEDGED_BUNDLES;
-    /// Answers that wait to be sent. Far more than an honest sender can be owed; one that asks and does not listen ends the transfer.
+    /// Answers that wait to be sent. Far more than an honest sender can be owed; one that asks and does not
+    /// listen ends the transfer.
     const ACTIONS_WAITING: usize = 16_384;
     /// Paths and texts of directories' failures in one message, in bytes.
     const DIRECTORY_FAILURE_BYTES: usize = limits::MESSAGE_BYTES / 2;
@@ -419,13 +424,14 @@ impl Receiver {
         }
     }
 
-    /// A stream has ended or failed; what it was bringing has not landed. Said by the stream itself, when it writes no more.
+    /// A stream has ended or failed; what it was bringing has not landed. Said by the stream
+    /// itself, when it writes no more.
     pub fn handle_stream_closed(&mut self, stream: u16) {
         self.streams.remove(&stream);
     }
 
-    /// Lets a stream write a unit unless another is writing it. The sender has given one of the two up, and says which: its word
-    /// may come later than the data.
+    /// Lets a stream write a unit unless another is writing it. The sender has given one of the two up, and says which:
+    /// its word may come later than the data.
     fn begin(&mut self, stream: u16, unit: Unit) -> Begin {
         let mut others = self.streams.iter().filter(|(other, current)| **other != stream && **current == Some(unit));
         match others.next() {
@@ -607,8 +613,8 @@ impl Receiver {
         self.begin(stream, Unit::Bundle(bundle))
     }
 
-    /// All items of a bundle have been written under hidden names, or have failed. False when the bundle came too late: then its
-    /// part files are to be removed.
+    /// All items of a bundle have been written under hidden names, or have failed. False when the bundle came too late:
+    /// then its part files are to be removed.
     #[must_use]
     pub fn handle_bundle(&mut self, stream: u16, bundle: u64, bytes: u64) -> bool {
         self.release(stream);
@@ -707,8 +713,8 @@ impl Receiver {
         }
     }
 
-    /// What has to be done outside; `None` when nothing. What has landed is told when there is nothing more urgent, so that one
-    /// message tells of many.
+    /// What has to be done outside; `None` when nothing. What has landed is told when there is nothing more urgent, so
+    /// that one message tells of many.
     pub fn poll_action(&mut self) -> Option<ReceiverAction> {
         if let Some(action) = self.actions.pop_front() {
             self.held_waiting -= usize::from(matches!(action, ReceiverAction::Send(PeerMessage::Held { .. })));
@@ -753,7 +759,8 @@ const BUNDLE_TEXT_BYTES: usize = limits::MESSAGE_BYTES / 2;
 /// Of each failure: its code, side, and the lengths of its texts.
 const FAILURE_NUMBERS_BYTES: usize = 16;
 
-/// Shortens a bundle's failures until they fit into one message: a bundle has one answer. None is shorter than its fair share.
+/// Shortens a bundle's failures until they fit into one message: a bundle has one answer. None is
+/// shorter than its fair share.
 fn shorten_failures(exceptions: &mut [(u32, ItemResult)]) {
     let failures = exceptions.iter_mut().filter_map(|(_, result)| match result {
         ItemResult::Failed(failure) | ItemResult::Again(failure) => Some(failure),

@@ -3,14 +3,14 @@
 //! Invariants:
 //! - an item ends once, by the receiver's word: what this side gives up the receiver may have published already;
 //! - a unit is carried by one living stream at a time, until it has been sent and has landed;
-//! - at most [`limits::UNACKNOWLEDGED_BUNDLES`] bundles, [`limits::OFFERED_ITEMS`] offers, [`limits::QUERIES`] questions and
-//!   [`super::BLOCKS_AHEAD`] blocks of a file are out;
+//! - at most [`limits::UNACKNOWLEDGED_BUNDLES`] bundles, [`limits::OFFERED_ITEMS`] offers, [`limits::QUERIES`]
+//!   questions and [`super::BLOCKS_AHEAD`] blocks of a file are out;
 //! - a held block is confirmed only after it has been read here and its digests are those that the receiver told.
 //!
 //! # For the driver
 //!
-//! Numbers of streams are not used twice. After every input, streams that were told [`Next::Wait`] ask again, and `poll_action` is
-//! called until it returns `None`. Inputs after the outcome is known change nothing.
+//! Numbers of streams are not used twice. After every input, streams that were told [`Next::Wait`] ask again, and
+//! `poll_action` is called until it returns `None`. Inputs after the outcome is known change nothing.
 
 mod again;
 mod bundles;
@@ -95,8 +95,8 @@ pub struct SentItem {
 pub enum SenderAction {
     /// Send this to the receiver.
     Send(PeerMessage),
-    /// See whether the item's source is still what it was when it was opened, with [`crate::request::Verify::Source`] by reading it a
-    /// second time, and say so by [`Sender::handle_source_checked`].
+    /// See whether the item's source is still what it was when it was opened, with [`crate::request::Verify::Source`]
+    /// by reading it a second time, and say so by [`Sender::handle_source_checked`].
     CheckSource(u64),
     /// The item's source is not needed any more.
     CloseSource(u64),
@@ -275,8 +275,8 @@ impl Sender {
         self.items.get(&item).map(|item| &item.scanned)
     }
 
-    /// Whether the scan may go on: what it has found and nobody has taken is bounded, and so is what was told of it. Whoever reads that may
-    /// be slow.
+    /// Whether the scan may go on: what it has found and nobody has taken is bounded, and so is what was told of it.
+    /// Whoever reads that may be slow.
     pub fn wants_items(&self) -> bool {
         self.bundles.queued() < limits::QUEUED_BUNDLES
             && self.offers_waiting.len() < limits::OFFERED_ITEMS
@@ -351,8 +351,9 @@ impl Sender {
         self.unkept_attributes.as_ref()
     }
 
-    /// The attributes of a directory, as the receiver is told them: as far as its version has words for them. A directory that is not
-    /// whole does not shut its owner out: whatever kept it from being listed, such as its permissions, may pass.
+    /// The attributes of a directory, as the receiver is told them: as far as its version has words for them.
+    /// A directory that is not whole does not shut its owner out: whatever kept it from being listed, such as
+    /// its permissions, may pass.
     fn tell_directory(&mut self, mut directory: DirectoryAttributes) -> DirectoryAttributes {
         self.note_untold(|| directory.path.clone(), &directory.attributes);
         directory.attributes = self.told(&directory.attributes);
@@ -419,10 +420,11 @@ impl Sender {
         item.filter(|item| !ended && item.abandoned.is_none())
     }
 
-    /// The answer to [`SenderAction::CheckSource`]: the digests of a second reading, `None` of a source that is not read twice.
+    /// The answer to [`SenderAction::CheckSource`]: the digests of a second reading, `None` of a
+    /// source that is not read twice.
     ///
-    /// The receiver is told the digests that are compared here, and publishes nothing else: a block that goes again, and is read
-    /// again for that, while the second reading goes on or after it, must be what both readings have seen.
+    /// The receiver is told the digests that are compared here, and publishes nothing else: a block that goes again,
+    /// and is read again for that, while the second reading goes on or after it, must be what both readings have seen.
     pub fn handle_source_checked(&mut self, number: u64, result: Result<Option<FileDigests>, Failure>) {
         let Some(item) = self.active(number) else {
             return;
@@ -442,8 +444,8 @@ impl Sender {
         }
     }
 
-    /// Gives an offered item up because of its source, and tells the receiver. How the item ends is the receiver's to say: it may have
-    /// been published before it heard of this.
+    /// Gives an offered item up because of its source, and tells the receiver. How the item ends is the receiver's to
+    /// say: it may have been published before it heard of this.
     pub(crate) fn abandon(&mut self, number: u64, failure: Failure) {
         let Some(item) = self.active(number) else {
             return;
@@ -613,8 +615,8 @@ impl Sender {
         }
     }
 
-    /// What has to be done outside; `None` when nothing. Held blocks are confirmed when there is nothing more urgent, so that one
-    /// message tells of many.
+    /// What has to be done outside; `None` when nothing. Held blocks are confirmed when there is nothing more urgent,
+    /// so that one message tells of many.
     pub fn poll_action(&mut self) -> Option<SenderAction> {
         let action = self.actions.pop_front();
         if let Some(SenderAction::Report(report)) = &action {

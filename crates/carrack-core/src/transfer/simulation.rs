@@ -1,15 +1,16 @@
 //! Two peers, their disks and the network between them, on a clock of the test's own, from one seed.
 //!
-//! A seed decides what is copied, how fast everything is, and what goes wrong ([`plan`]). The [`world`] then drives a sender and a
-//! receiver the way the engine does, and asserts after every step what must hold whatever happens; [`verdict`] says what must hold
-//! at the end. Content is modelled: a block is a number, its digest is made of the number and knows nothing of its
-//! place, so that only the digest of the whole file can tell a block in the wrong place.
+//! A seed decides what is copied, how fast everything is, and what goes wrong ([`plan`]). The [`world`] then
+//! drives a sender and a receiver the way the engine does, and asserts after every step what must hold whatever
+//! happens; [`verdict`] says what must hold at the end. Content is modelled: a block is a number, its digest is
+//! made of the number and knows nothing of its place, so that only the digest of the whole file can tell a
+//! block in the wrong place.
 //!
-//! A seed of a [`row`] decides several sessions one after the other, with crashes, power cuts and changes between, against one
-//! modelled disk and marker ([`store`]).
+//! A seed of a [`row`] decides several sessions one after the other, with crashes, power cuts and changes between,
+//! against one modelled disk and marker ([`store`]).
 //!
-//! `CARRACK_SIM_SEED=N` replays one seed, `CARRACK_SIM_SEEDS=N` runs so many, from `CARRACK_SIM_FIRST` or 0 on; `CARRACK_SIM_ROW` and
-//! `CARRACK_SIM_ROWS` are the same for rows.
+//! `CARRACK_SIM_SEED=N` replays one seed, `CARRACK_SIM_SEEDS=N` runs so many, from `CARRACK_SIM_FIRST` or 0 on;
+//! `CARRACK_SIM_ROW` and `CARRACK_SIM_ROWS` are the same for rows.
 #![cfg(test)]
 
 mod disk;

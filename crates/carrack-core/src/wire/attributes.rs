@@ -1,8 +1,8 @@
 //! Attributes of an item, as a block of bytes: the same in frames and in messages.
 //!
-//! One attribute after the other, in the order of their kinds, each kind once: its kind (2 bytes), the length of its value (2 bytes), the
-//! value. Integers are big-endian. Whoever does not know a kind knows where the next one begins. The block's own length stands before it;
-//! where there are no attributes there is no block.
+//! One attribute after the other, in the order of their kinds, each kind once: its kind (2 bytes), the length of its
+//! value (2 bytes), the value. Integers are big-endian. Whoever does not know a kind knows where the next one begins.
+//! The block's own length stands before it; where there are no attributes there is no block.
 
 use super::ProtocolError;
 use crate::attributes::{Attribute, AttributeKind, AttributesError, OtherAttributes};
@@ -23,8 +23,8 @@ pub fn encode(attributes: &OtherAttributes) -> Vec<u8> {
 /// From the bytes of a block.
 ///
 /// # Errors
-/// When there is nothing in it, an attribute is cut short, there are too many or too many bytes of them, or they are not in the order of
-/// their kinds, each once.
+/// When there is nothing in it, an attribute is cut short, there are too many or too many bytes of them, or they are
+/// not in the order of their kinds, each once.
 pub fn decode(block: &[u8]) -> Result<OtherAttributes, ProtocolError> {
     if block.is_empty() || block.len() > limits::ATTRIBUTE_BYTES {
         return Err(ProtocolError::violation(format!("the peer sent {} bytes of attributes", block.len())));

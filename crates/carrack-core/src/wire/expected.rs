@@ -6,8 +6,8 @@ use super::ProtocolError;
 use crate::failure::ErrorCode;
 use crate::path::display_bytes;
 
-/// What a receiver takes: items of these names, and what is below them. A sender could be told to send `report.pdf` into a home
-/// directory, and send `.bashrc`.
+/// What a receiver takes: items of these names, and what is below them. A sender could be told to send `report.pdf`
+/// into a home directory, and send `.bashrc`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expected {
     /// Empty: whatever comes, because the content of a directory was asked for.

@@ -1,11 +1,12 @@
-//! How much memory a message will take, before it is decoded. An empty element of a list is two bytes on the wire and hundreds in memory;
-//! so fields that bring more than a number are counted first, whichever message they are in and however deep.
+//! How much memory a message will take, before it is decoded. An empty element of a list is two bytes on the
+//! wire and hundreds in memory; so fields that bring more than a number are counted first, whichever message
+//! they are in and however deep.
 
 use super::ProtocolError;
 use crate::limits;
 
-/// What a kind of message may have, and how deep its lists lie. Names and texts are not looked into: their bytes are their owner's choice,
-/// and may look like fields.
+/// What a kind of message may have, and how deep its lists lie. Names and texts are not looked into: their bytes are
+/// their owner's choice, and may look like fields.
 #[derive(Clone, Copy)]
 pub struct Most {
     fields: usize,
@@ -31,8 +32,8 @@ pub fn check(bytes: &[u8], what: &str, most: Most) -> Result<(), ProtocolError> 
     Ok(())
 }
 
-/// Fields that are strings, lists or messages. Whether bytes are a message or a name is not known here: what is none counts as far as it
-/// looks like one, as a decoder would take it.
+/// Fields that are strings, lists or messages. Whether bytes are a message or a name is not known here: what is none
+/// counts as far as it looks like one, as a decoder would take it.
 fn count(bytes: &[u8], depth: u32) -> usize {
     let (mut rest, mut found) = (bytes, 0);
     while let Some(tag) = varint(&mut rest) {

@@ -1,15 +1,17 @@
 //! What travels on a data stream, from the sender to the receiver only.
 //!
 //! A stream is a row of frames, each a [`Header`] of 24 bytes and what it announces:
-//! - a **block**: `length` bytes of the item `id` from `offset` on, then a [`Trailer`]. With [`FLAG_HOLE`] no bytes: all are zero.
-//! - a **bundle**: `length` entries; each an [`EntryHeader`] of 24 bytes, with [`FLAG_FINGERPRINT`] its source's fingerprint of 16 bytes,
-//!   with [`FLAG_ATTRIBUTES`] a block of attributes (both version 4), its path, for a symbolic link its target; for a file its content and a trailer.
+//! - a **block**: `length` bytes of the item `id` from `offset` on, then a [`Trailer`]. With [`FLAG_HOLE`]
+//!   no bytes: all are zero.
+//! - a **bundle**: `length` entries; each an [`EntryHeader`] of 24 bytes, with [`FLAG_FINGERPRINT`] its source's
+//!   fingerprint of 16 bytes, with [`FLAG_ATTRIBUTES`] a block of attributes (both version 4), its path, for a symbolic
+//!   link its target; for a file its content and a trailer.
 //! - the **end**: nothing more on this stream.
 //!
-//! Integers are big-endian. On a stream without TLS a MAC of 16 bytes ([`MAC_BYTES`]) follows each header, each entry's header
-//! with its fingerprint, attributes, path and target, and each trailer: keyed BLAKE3 over a count of MACs so far and the bytes. The trailer's digest covers
-//! the content. A header is acted upon only after its MAC has been checked, so nobody on the path can inject, alter, repeat
-//! or reorder anything.
+//! Integers are big-endian. On a stream without TLS a MAC of 16 bytes ([`MAC_BYTES`]) follows each header, each entry's
+//! header with its fingerprint, attributes, path and target, and each trailer: keyed BLAKE3 over a count of MACs so far
+//! and the bytes. The trailer's digest covers the content. A header is acted upon only after its MAC has been checked,
+//! so nobody on the path can inject, alter, repeat or reorder anything.
 
 use super::ProtocolError;
 use crate::attributes::Time;
@@ -141,8 +143,8 @@ pub struct EntryHeader {
     pub kind: EntryKind,
     /// The source's fingerprint follows, before the path. Of version 4 on, and never for a directory.
     pub fingerprinted: bool,
-    /// Bytes of the block of attributes ([`super::attributes`]) that follows, before the path. Of version 4 on, and never for a directory,
-    /// whose attributes come at the end of the transfer.
+    /// Bytes of the block of attributes ([`super::attributes`]) that follows, before the path. Of version 4 on, and
+    /// never for a directory, whose attributes come at the end of the transfer.
     pub attribute_bytes: u16,
     /// Bytes of the path that follows.
     pub path_bytes: u16,

@@ -1,6 +1,6 @@
-//! Every message as it stands on the wire, beside `golden.txt`: a line for each, with the version that it is said in, its name and its
-//! bytes. A difference is another wire, which a peer of that version does not understand. `CARRACK_GOLDEN=write cargo test -p carrack-core golden`
-//! writes the file anew.
+//! Every message as it stands on the wire, beside `golden.txt`: a line for each, with the version that it is said in,
+//! its name and its bytes. A difference is another wire, which a peer of that version does not understand.
+//! `CARRACK_GOLDEN=write cargo test -p carrack-core golden` writes the file anew.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

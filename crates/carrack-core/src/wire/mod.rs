@@ -1,9 +1,11 @@
 //! Bytes to types and back, nowhere else.
 //!
-//! Three things travel. *Control messages* ([`control`]): the command and each end, over ssh or a node's TLS connection.
-//! *Peer messages* ([`peer`]): the sender and the receiver of one transfer, carried between them by the command. *Frames*
-//! ([`frame`]): metadata and payload, over the data streams. The first two are tagged fields (protobuf), so that a newer
-//! peer may say more than an older one understands; frames are fixed headers, changed only with [`PROTOCOL_VERSION`].
+//! Three things travel. *Control messages* ([`control`]): the command and each end, over ssh or
+//! a node's TLS connection.
+//! *Peer messages* ([`peer`]): the sender and the receiver of one transfer, carried between them by the command.
+//! *Frames* ([`frame`]): metadata and payload, over the data streams. The first two are tagged fields
+//! (protobuf), so that a newer peer may say more than an older one understands; frames are fixed headers,
+//! changed only with [`PROTOCOL_VERSION`].
 
 pub mod attributes;
 mod codec;

@@ -1,7 +1,8 @@
 //! Several conversations over one control connection.
 //!
-//! Each frame: length of the payload (u32, big-endian), channel (u16), payload. An empty frame on [`Channel::CONTROL`] is a
-//! heartbeat. Channels from [`Channel::FIRST_TUNNEL`] on carry data streams when no direct connection could be made.
+//! Each frame: length of the payload (u32, big-endian), channel (u16), payload. An empty frame on
+//! [`Channel::CONTROL`] is a heartbeat. Channels from [`Channel::FIRST_TUNNEL`] on carry data streams when no direct
+//! connection could be made.
 
 use super::ProtocolError;
 use crate::limits;

@@ -22,8 +22,8 @@ pub struct RawFailure {
     /// The whole text, for ends that do not know its parts.
     #[prost(string, tag = "3")]
     pub message: String,
-    /// A [`RawParts`] (4); empty from an end that does not know them. Decoded only when the failure is: bytes cost no more memory than they
-    /// are long, however many failures a message has.
+    /// A [`RawParts`] (4); empty from an end that does not know them. Decoded only when the failure is: bytes cost no
+    /// more memory than they are long, however many failures a message has.
     #[prost(bytes = "vec", tag = "4")]
     pub parts: Vec<u8>,
 }

@@ -1,15 +1,16 @@
 //! Which versions of the protocol there are, and from which on what can be said.
 //!
 //! 1. The first.
-//! 2. Resume (`Held`, `Confirm`, `Query`, `Known`, `Present`), results that ask for an item again (`Again`), blocks asked for again after
-//!    they had landed; streams made anew while a transfer runs. What an end of version 1 does not understand is not said to it.
-//! 3. XXH3-128 in the place of BLAKE3 (`Options`, `Sum`, digests of items; trailers, `Held` and `Complete` carry its 16 bytes and zeros);
-//!    how far a dial goes, before its answer (`Connected`); streams that end in good order while a transfer runs (`Retire`), and what
-//!    streams carry (in `Stages`).
+//! 2. Resume (`Held`, `Confirm`, `Query`, `Known`, `Present`), results that ask for an item again (`Again`), blocks
+//!    asked for again after they had landed; streams made anew while a transfer runs. What an end of version 1 does not
+//!    understand is not said to it.
+//! 3. XXH3-128 in the place of BLAKE3 (`Options`, `Sum`, digests of items; trailers, `Held` and `Complete` carry its 16
+//!    bytes and zeros); how far a dial goes, before its answer (`Connected`); streams that end in good order while a
+//!    transfer runs (`Retire`), and what streams carry (in `Stages`).
 //! 4. A dialer in the clear masks its first words. Fingerprints of sources, and attributes of further kinds than
-//!    permissions and times, in `Offer`, `Query` and the entries of bundles; these also of directories. Optional fields are
-//!    marked (4) where they are defined and in docs/protocol.md: what an end of a version before does not say is absent, and means what
-//!    it meant then.
+//!    permissions and times, in `Offer`, `Query` and the entries of bundles; these also of directories. Optional fields
+//!    are marked (4) where they are defined and in docs/protocol.md: what an end of a version before does not say is
+//!    absent, and means what it meant then.
 
 use std::fmt;
 
@@ -116,7 +117,8 @@ impl Version {
         self >= Self::V4
     }
 
-    /// Items have attributes beside permissions and times. A receiver that does not know one, or cannot keep it, says so.
+    /// Items have attributes beside permissions and times. A receiver that does not know one, or
+    /// cannot keep it, says so.
     pub fn has_attributes(self) -> bool {
         self >= Self::V4
     }
@@ -126,8 +128,8 @@ impl Version {
         self >= Self::V4
     }
 
-    /// A receiver writes zeros where a hole is announced. One that resumes and is of a version before 4 takes what an earlier session left
-    /// there for zeros.
+    /// A receiver writes zeros where a hole is announced. One that resumes and is of a version before 4 takes what an
+    /// earlier session left there for zeros.
     pub fn zeroes_holes(self) -> bool {
         !self.can_resume() || self >= Self::V4
     }

@@ -85,7 +85,8 @@ impl Agent {
 
     fn dial_one(&self, request: u64, ask: &Dial, number: u16) -> Result<Tell, Failure> {
         let deadline = Instant::now() + ask.timeout;
-        // What a node dials its client has chosen: it is told nothing of what is there but that it is the copy's other end.
+        // What a node dials its client has chosen: it is told nothing of what is there but that
+        // it is the copy's other end.
         let (local, rule) = match &self.environment.data {
             DataPort::Own(local) => (*local, None),
             DataPort::Shared(sessions) => (None, Some(Arc::clone(sessions))),

@@ -1,5 +1,5 @@
-//! One end's servant: does what the command asks, on files and connections of its own host. The same code at the far side of an ssh
-//! session, in a node, and in the command's own process.
+//! One end's servant: does what the command asks, on files and connections of its own host. The same code at the far
+//! side of an ssh session, in a node, and in the command's own process.
 
 mod begin;
 mod dial;
@@ -45,7 +45,8 @@ pub struct Environment {
     pub place: Place,
     /// Nothing may be changed.
     pub read_only: bool,
-    /// What `-` stands for, in the process that carries the copy out; `None` anywhere else, where there are no synthetic sources either.
+    /// What `-` stands for, in the process that carries the copy out; `None` anywhere else, where there are no
+    /// synthetic sources either.
     pub own: Option<Standard>,
     /// BLAKE3 of the bearer token that a client must show; `None` where the connection itself is proof.
     pub token: Option<blake3::Hash>,
@@ -53,7 +54,8 @@ pub struct Environment {
     pub busy: bool,
     /// How data connections are accepted.
     pub data: DataPort,
-    /// The address that the control connection reached. In the process of the command: the one that it was told to use, or none.
+    /// The address that the control connection reached. In the process of the command: the one that it
+    /// was told to use, or none.
     pub local_address: String,
     /// The address that it came from.
     pub peer_address: String,
@@ -63,7 +65,8 @@ pub struct Environment {
 
 /// How data connections are accepted.
 pub enum DataPort {
-    /// On a port opened for the session: on this address alone, if there is one, and what is dialled is dialled from there.
+    /// On a port opened for the session: on this address alone, if there is one, and what is
+    /// dialled is dialled from there.
     Own(Option<IpAddr>),
     /// On a node's one port.
     Shared(Arc<NodeSessions>),
@@ -224,7 +227,8 @@ impl Agent {
                 if let Some(Ok(mut tunnel)) = tunnel
                     && tunnel.write_all(&payload).is_err()
                 {
-                    // A stream that has ended takes no more, nor one that has lost a part; the transfer knows by itself.
+                    // A stream that has ended takes no more, nor one that has lost a part; the
+                    // transfer knows by itself.
                     let _ = tunnel.shutdown(Shutdown::Both);
                 }
                 Ok(())

@@ -26,8 +26,8 @@ pub struct FarSide {
     pub local_address: String,
     /// The address that the ssh connection came from; empty where it is not known.
     pub peer_address: String,
-    /// Called when the command has been silent for so long that nobody is there any more, once what is unfinished has been removed. The thread
-    /// that waits for `input` cannot be woken: a process of its own ends here.
+    /// Called when the command has been silent for so long that nobody is there any more, once what is unfinished has
+    /// been removed. The thread that waits for `input` cannot be woken: a process of its own ends here.
     pub abandoned: Box<dyn Fn() + Send + Sync>,
 }
 

@@ -48,7 +48,8 @@ impl Agent {
         }
         let opened = (|| {
             let (stream, pump) = UnixStream::pair()?;
-            // The thread that reads the connection writes here: a stream that takes nothing for so long must not keep it for ever.
+            // The thread that reads the connection writes here: a stream that takes nothing for so long
+            // must not keep it for ever.
             pump.set_write_timeout(Some(self.environment.tuning.silence))?;
             state.tunnels.insert(channel, pump.try_clone()?);
             Ok((stream, pump))

@@ -82,8 +82,8 @@ impl Pages<'_> {
     }
 }
 
-/// Lists a directory, or describes what a path is; in pages, in the order of the file system. Of the sources of a copy, only items of the
-/// `selection` conflict, if there is one.
+/// Lists a directory, or describes what a path is; in pages, in the order of the file system. Of the sources of a copy,
+/// only items of the `selection` conflict, if there is one.
 pub fn list(
     place: &Place,
     list: &List,

@@ -1,12 +1,14 @@
-//! The line of shell that an ssh session runs at the far side: it finds an agent there, or keeps and runs one that is sent to it.
+//! The line of shell that an ssh session runs at the far side: it finds an agent there, or keeps and
+//! runs one that is sent to it.
 //!
-//! It needs a POSIX shell, what coreutils (or busybox) has, and nothing else. It stands between single quotes in a line that the login
-//! shell reads, whichever that is: so no single quote, no exclamation mark and no newline are in it.
+//! It needs a POSIX shell, what coreutils (or busybox) has, and nothing else. It stands between single quotes in a line
+//! that the login shell reads, whichever that is: so no single quote, no exclamation mark and no newline are in it.
 //!
-//! A program is never run by its name alone. One on the PATH, or named by `--remote-path`, has to say the session's nonce. One in a cache
-//! has to be the very program that the command would send, by size and checksum, in a directory that is the user's and that nobody else
-//! may write to; the shell stands in that directory while it looks and runs, so that no rename above can slip in another. What is sent is
-//! run, and synced by itself, before it gets its name. It travels compressed where the far side shows that its `gzip` works.
+//! A program is never run by its name alone. One on the PATH, or named by `--remote-path`, has to say the session's
+//! nonce. One in a cache has to be the very program that the command would send, by size and checksum, in a directory
+//! that is the user's and that nobody else may write to; the shell stands in that directory while it looks and runs, so
+//! that no rename above can slip in another. What is sent is run, and synced by itself, before it gets its name. It
+//! travels compressed where the far side shows that its `gzip` works.
 
 use std::fmt::Write as _;
 
@@ -30,26 +32,28 @@ pub const FAILED_LINE: &str = "carrack-failed";
 const OWN: &str = "own() { set -- $(ls -ldn \"$1\" 2>/dev/null); \
      case $1 in [d-]rwx?-??-?*) [ \"$3\" = \"$u\" ];; *) false;; esac; }; ";
 
-/// Goes to a directory `$1` in which nobody else may put anything. A link that somebody has put at its name in `/tmp` is not followed: it
-/// could lead to any directory of the user's.
+/// Goes to a directory `$1` in which nobody else may put anything. A link that somebody has put at its name in `/tmp`
+/// is not followed: it could lead to any directory of the user's.
 const AT: &str = "at() { own \"$1\" && cd \"$1\" 2>/dev/null && own .; }; ";
 
 /// Whether the file `$1` is as long as the program, and has its checksum; some busyboxes cannot tell the latter.
 const SAME: &str = "same() { if command -v cksum >/dev/null; then [ \"$(cksum <$1)\" = \"$k\" ]; \
      else [ \"$(wc -c <$1)\" -eq $s ]; fi; }; ";
 
-/// Makes the directory `$d`, and in it room for the program, under a name for the time being. That programs may be run there is found
-/// out by one of a single line: a shell runs it itself, if the system lets it.
+/// Makes the directory `$d`, and in it room for the program, under a name for the time being. That programs may be run
+/// there is found out by one of a single line: a shell runs it itself, if the system lets it.
 const MAKE: &str = "room() { case $d in /*) umask 077; mkdir -p \"$d\" && \
      { at \"$d\" || { echo it is not the directory of this user alone >&2; false; }; } && \
      { { echo : >$t && chmod 700 $t && ./$t </dev/null && head -c $s </dev/zero >$t; } || { rm -f $t; false; }; };; \
      *) false;; esac; }; ";
 
-/// Removes what a push that was killed has left here, once it has been left alone for a day: one that goes on writes to its own.
+/// Removes what a push that was killed has left here, once it has been left alone for a day: one that
+/// goes on writes to its own.
 const OLD: &str = "old() { for f in push.????????; do \
      [ \"$(find $f -prune -type f -mtime +0 2>/dev/null)\" ] && rm -f $f; done; }; ";
 
-/// Leaves `$z`, the number of bytes that come compressed, empty where `gzip` is missing, or does not give back what it was given.
+/// Leaves `$z`, the number of bytes that come compressed, empty where `gzip` is missing, or does not
+/// give back what it was given.
 const UNPACKS: &str = "[ \"$(echo $n | gzip -c 2>/dev/null | gzip -dc 2>/dev/null)\" = $n ] || z=; ";
 
 /// What comes, as it is to be kept. `head` takes the announced bytes and no more.
@@ -93,7 +97,8 @@ pub fn script(nonce: &str, reach: &Reach, program: Option<&Program>) -> Result<S
          at \"$d\" && { old; [ -f $h ]; } && own $h && same $h && hi ./$h agent 2>/dev/null && go; done; ";
     script += "for d in \"$@\"; do \
          r=$(room 2>&1) && at \"$d\" && { g=1; break; }; [ -z \"$d\" ] || m=\"$m$d: $r; \"; done; ";
-    // Where all of these are somebody else's, or nothing is to be had there: a directory of its own, which goes with the agent.
+    // Where all of these are somebody else's, or nothing is to be had there: a directory of its own,
+    // which goes with the agent.
     script += "[ \"$g\" ] || { d=$(mktemp -d \"${TMPDIR:-/tmp}/carrack.XXXXXX\" 2>&1) && \
          { r=$(room 2>&1) && at \"$d\" && g=1 && o=--once || rmdir \"$d\"; } || m=\"$m$d\"; }; ";
     script += "[ \"$g\" ] && { m=; ";

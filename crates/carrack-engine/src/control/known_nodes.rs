@@ -1,5 +1,5 @@
-//! The list of known nodes: a line for each, its address and its key's fingerprint. It fails closed: only a list that is not there is an empty
-//! one. Whatever else keeps a line from being read ends the command before anything is sent.
+//! The list of known nodes: a line for each, its address and its key's fingerprint. It fails closed: only a list that
+//! is not there is an empty one. Whatever else keeps a line from being read ends the command before anything is sent.
 
 #![expect(clippy::disallowed_methods, reason = "files of the user's own, by the path that the user gave them")]
 
@@ -21,8 +21,8 @@ use crate::error::{describe, failure};
 use crate::own_files::{make_private_directory, write_whole};
 use crate::sync::lock;
 
-/// How long the list is waited for while other commands write it. Whoever writes without its lock may undo another's line: that node is then
-/// met for the first time once more.
+/// How long the list is waited for while other commands write it. Whoever writes without its lock may undo another's
+/// line: that node is then met for the first time once more.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The key that a node must show.
@@ -86,14 +86,14 @@ impl KnownKeys for MemoryKeys {
     }
 }
 
-/// Keys in a file, a line for each node, as its owner's work found it: read once, for the first node that is looked up in it. A key that
-/// somebody else writes down while the work goes on does not count as pinned before.
+/// Keys in a file, a line for each node, as its owner's work found it: read once, for the first node that is looked up
+/// in it. A key that somebody else writes down while the work goes on does not count as pinned before.
 #[derive(Debug)]
 pub struct KnownNodes {
     path: PathBuf,
     at_start: OnceLock<BTreeMap<String, [u8; 32]>>,
-    /// Nodes that were met for the first time by this value's owner, and their keys. The file may have them by now, but nobody has had the
-    /// chance to look at them: not before the next owner do they count as pinned.
+    /// Nodes that were met for the first time by this value's owner, and their keys. The file may have them by now, but
+    /// nobody has had the chance to look at them: not before the next owner do they count as pinned.
     met: Mutex<BTreeMap<String, [u8; 32]>>,
 }
 
@@ -247,7 +247,8 @@ fn parse_name(name: &str) -> Option<NodeAddress> {
     (!host.is_empty()).then(|| NodeAddress { host: host.into(), port, pin: None })
 }
 
-/// Keeps other commands from writing the list at the same time; held until it is dropped. Where nothing can be locked nothing is.
+/// Keeps other commands from writing the list at the same time; held until it is dropped. Where nothing
+/// can be locked nothing is.
 fn lock_list(path: &Path) -> Option<File> {
     let directory = path.parent()?;
     make_private_directory(directory).ok()?;

@@ -1,5 +1,5 @@
-//! Control connections: to an agent behind ssh, which may have to be installed first, and to a node, whose key must be known and which is
-//! shown its own token.
+//! Control connections: to an agent behind ssh, which may have to be installed first, and to a node, whose key must be
+//! known and which is shown its own token.
 
 mod bootstrap;
 pub mod known_nodes;

@@ -1,4 +1,5 @@
-//! Connecting to a node: its key checked against the address or the list of known ones, and the token that this node alone is shown.
+//! Connecting to a node: its key checked against the address or the list of known ones, and the token that
+//! this node alone is shown.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -33,12 +34,12 @@ pub struct NodeConnection {
     pub shown: Shown,
 }
 
-/// Connects, and checks the node's key: against the pin typed, else against the known ones, to which a node's is added the first time that it
-/// is met. `options` are of this node and no other.
+/// Connects, and checks the node's key: against the pin typed, else against the known ones, to which a node's is added
+/// the first time that it is met. `options` are of this node and no other.
 ///
 /// # Errors
-/// When nobody answers, or somebody with another key; before anything is sent when the list of known nodes or the token's file is not what
-/// it has to be.
+/// When nobody answers, or somebody with another key; before anything is sent when the list of known nodes or the
+/// token's file is not what it has to be.
 pub fn connect(
     node: &NodeAddress,
     options: &EndOptions,

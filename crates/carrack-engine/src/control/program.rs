@@ -122,8 +122,8 @@ static TABLES: [[u32; 256]; 8] = {
     tables
 };
 
-/// What `cksum` prints (POSIX), the one checksum that every far side can make. It is for accidents only: nobody but the user may write
-/// what it is made of.
+/// What `cksum` prints (POSIX), the one checksum that every far side can make. It is for accidents only: nobody but the
+/// user may write what it is made of.
 fn posix_checksum(bytes: &[u8]) -> u32 {
     let one = |sum: u32, byte: u8| (sum << 8) ^ TABLES[0][usize::from((sum >> 24) as u8 ^ byte)];
     let mut eights = bytes.chunks_exact(8);

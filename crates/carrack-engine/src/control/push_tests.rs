@@ -1,5 +1,5 @@
-//! A host without an agent is sent the slim program: over a stand-in for ssh that runs the line of shell here, with tools that the test
-//! chooses.
+//! A host without an agent is sent the slim program: over a stand-in for ssh that runs the line of shell here, with
+//! tools that the test chooses.
 
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,7 +1,7 @@
 //! What says that a host cannot be reached as it was named, however often it is tried.
 //!
-//! ssh ends with 255 whatever went wrong, so its words decide. Of the locale it takes the character set alone: they are the same in
-//! every language. Only what is listed here counts; whatever else it says may pass.
+//! ssh ends with 255 whatever went wrong, so its words decide. Of the locale it takes the character set alone: they are
+//! the same in every language. Only what is listed here counts; whatever else it says may pass.
 
 use carrack_core::report::ErrorCode;
 

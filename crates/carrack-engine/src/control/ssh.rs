@@ -1,11 +1,11 @@
 //! An ssh session with an agent at its far end.
 //!
-//! The user's own `ssh` is started, with their configuration, keys, jump hosts and prompts. What it runs is a line of POSIX shell
-//! (`control::bootstrap`) that looks for an agent and otherwise asks for the binary, receives it through the same session, and keeps it.
-//! Paths never go through the remote shell: they travel in the protocol.
+//! The user's own `ssh` is started, with their configuration, keys, jump hosts and prompts. What it runs is a line of
+//! POSIX shell (`control::bootstrap`) that looks for an agent and otherwise asks for the binary, receives it through
+//! the same session, and keeps it. Paths never go through the remote shell: they travel in the protocol.
 //!
-//! Whatever a login shell prints before is skipped: the agent's first line bears a nonce that was made for this session. All that the far
-//! side may say or ask before that has a bound.
+//! Whatever a login shell prints before is skipped: the agent's first line bears a nonce that was made for this
+//! session. All that the far side may say or ask before that has a bound.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -80,7 +80,8 @@ impl Drop for SshChild {
 /// What ssh said on its standard error.
 type Messages = Arc<Mutex<VecDeque<String>>>;
 
-/// Starts ssh to `host` and brings up an agent there. `note` is given ssh's own messages, line by line, and what was done.
+/// Starts ssh to `host` and brings up an agent there. `note` is given ssh's own messages, line by
+/// line, and what was done.
 ///
 /// # Errors
 /// When ssh cannot be started or ends before an agent speaks, when the host has none and none can be put there, or
@@ -133,7 +134,8 @@ pub fn start(
     Ok(SshSession { input: starting.input, output: starting.output, child: starting.child, sent })
 }
 
-/// Where a host is, as far as that can be known here: what its name resolves to, or the `HostName` that ssh's configuration has for it.
+/// Where a host is, as far as that can be known here: what its name resolves to, or the `HostName` that ssh's
+/// configuration has for it.
 pub fn addresses(host: &SshHost, reach: &Reach) -> Vec<SocketAddr> {
     let configured = configured_name(host, reach);
     let name = configured.as_deref().unwrap_or(&host.host);
@@ -204,8 +206,8 @@ fn next_message(lines: &mut impl BufRead) -> Option<String> {
     Some(display_bytes(line.trim_ascii_end()).to_string())
 }
 
-/// Passes ssh's messages on as they come, and keeps the last ones for an error. The far side may write as much there as it likes: it is all
-/// read, so that nobody waits, and only so much of it is passed on.
+/// Passes ssh's messages on as they come, and keeps the last ones for an error. The far side may write as much there as
+/// it likes: it is all read, so that nobody waits, and only so much of it is passed on.
 fn pass_on(
     host: String,
     errors: impl Read + Send + 'static,
@@ -333,7 +335,8 @@ impl Starting<'_> {
         Err(self.failed(ErrorCode::AgentMissing, why).for_reason(Reason::AgentNotFitting))
     }
 
-    /// Sends bytes; tells how many went through the pipe. As long as something is taken, that is not the silence which the deadline is for.
+    /// Sends bytes; tells how many went through the pipe. As long as something is taken, that is not the silence
+    /// which the deadline is for.
     fn push(&mut self, bytes: &[u8]) -> Result<u64, Failure> {
         let mut pushed = 0;
         for portion in bytes.chunks(PIPE_PORTION_BYTES) {

@@ -55,7 +55,8 @@ impl Attempts {
     }
 
     fn may_pass(&self, failure: &Failure) -> bool {
-        // A host that has run an agent before will do so again, once it is up or the path to it is, or to who knows its name.
+        // A host that has run an agent before will do so again, once it is up or the path to it is,
+        // or to who knows its name.
         let was_there = self.reached
             && matches!(failure.code, ErrorCode::AgentRefused | ErrorCode::AgentMissing | ErrorCode::HostUnknown);
         // What the command itself could not do is no fault of the path.
@@ -68,7 +69,8 @@ pub fn longest_pause(tuning: &Tuning, before: u32) -> Duration {
     tuning.retry_pause.saturating_mul(1 << before.min(16)).min(tuning.retry_pause_max)
 }
 
-/// Between half of a pause and all of it, at random: many commands that lost the same node do not come back at the same moment.
+/// Between half of a pause and all of it, at random: many commands that lost the same node do not come
+/// back at the same moment.
 pub fn jittered(longest: Duration) -> Duration {
     let mut random = [0; 4];
     // Without randomness the pause is the longest: it only has to differ between commands.

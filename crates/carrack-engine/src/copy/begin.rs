@@ -63,7 +63,8 @@ impl Copying<'_> {
         Ok(())
     }
 
-    /// Has the receiver begin, and does not wait for its answer: over a long path it comes while the data connection is made.
+    /// Has the receiver begin, and does not wait for its answer: over a long path it comes while the
+    /// data connection is made.
     pub(super) fn begin_receiving(&mut self, plan: &Plan, ends: &mut Ends) -> Result<u64, Failure> {
         if plan.in_order {
             // Whoever reads a FIFO meets its end when this session ends, whether or not anything came.

@@ -1,8 +1,9 @@
-//! Connecting the two ends for data: directly, the other way round, or through the control connections as a last resort.
+//! Connecting the two ends for data: directly, the other way round, or through the control
+//! connections as a last resort.
 //!
-//! The side that the command runs on (of two remote hosts: the source) dials first, to the address that the control connection really
-//! used. If that has not worked after a moment, the other side dials back as well, and whichever is made first is taken. If
-//! neither is made in time, the streams ride inside the control connections.
+//! The side that the command runs on (of two remote hosts: the source) dials first, to the address that the control
+//! connection really used. If that has not worked after a moment, the other side dials back as well, and whichever is
+//! made first is taken. If neither is made in time, the streams ride inside the control connections.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -25,7 +26,8 @@ use crate::end::{End, EndId, Inbox, Incoming, Note, Reached};
 use crate::error::failure;
 use crate::net::socket::Socket;
 
-/// Data connections of a reverse link are numbered from here, so that a direct one of the same session never has the number of one.
+/// Data connections of a reverse link are numbered from here, so that a direct one of the same session
+/// never has the number of one.
 const REVERSE_FIRST: u16 = 1 << 15;
 
 /// Ports below are those of services, and are not given to whoever asks for any port.
@@ -184,8 +186,8 @@ impl<'a> Connecting<'a> {
         Ok(connecting)
     }
 
-    /// Waits until there is one (within one process: all of them), and tries the other ways if the first does not lead there. `found` is
-    /// how many an earlier session of the run has found best.
+    /// Waits until there is one (within one process: all of them), and tries the other ways if the first does not lead
+    /// there. `found` is how many an earlier session of the run has found best.
     ///
     /// # Errors
     /// When none can be made in any allowed way.
@@ -290,8 +292,8 @@ impl<'a> Connecting<'a> {
         refused.err().map(|refused| Failure { side: Side::Link, ..refused })
     }
 
-    /// TCP has connected the first: if that is a long way, the others need not wait until it is secured. Where nothing answers, one
-    /// connection is tried and no more: a firewall should not take them for a scan.
+    /// TCP has connected the first: if that is a long way, the others need not wait until it is secured. Where nothing
+    /// answers, one connection is tried and no more: a firewall should not take them for a scan.
     fn connected(&mut self, ends: &mut Ends, place: usize, round_trip: Duration) -> Result<(), Failure> {
         if round_trip < self.tuning.far_rtt || self.offers[place].count.is_some() {
             return Ok(());
@@ -421,8 +423,8 @@ impl Unsized {
     }
 }
 
-/// Where a listener may be reached, best first; why nowhere. What the listener says of itself is not dialled: it would aim the dialer at whatever that
-/// can reach.
+/// Where a listener may be reached, best first; why nowhere. What the listener says of itself is not dialled: it would
+/// aim the dialer at whatever that can reach.
 fn addresses(request: &CopyRequest, ends: &mut Ends, listener: EndId, told_port: u16) -> Result<Vec<String>, Failure> {
     let dialer = ends.get(other(listener));
     let reach = reach(request, listener);
@@ -436,13 +438,15 @@ fn addresses(request: &CopyRequest, ends: &mut Ends, listener: EndId, told_port:
     let mut addresses = match (&end.reached, &reach.data_address) {
         // An end here that listens on one address says which.
         (Reached::Here(..), _) if !end.welcome.local_address.is_empty() => vec![with_port(&end.welcome.local_address)],
-        // Seen from the other side, this host is where its control connection came from. It names the address to itself.
+        // Seen from the other side, this host is where its control connection came from. It
+        // names the address to itself.
         (Reached::Here(..), _) => vec![with_port(&peer_sees)],
         (_, Some(address)) => return Ok(vec![with_port(address)]),
         (Reached::Node(address, _), None) => vec![with_port(&address.ip().to_canonical().to_string())],
         (Reached::Ssh(_), None) => end.places(port),
     };
-    // Where another host dials, the name that was typed may lead there in its own way: behind a jump host, in the same cluster.
+    // Where another host dials, the name that was typed may lead there in its own way: behind a jump
+    // host, in the same cluster.
     if !dialer_is_here && !end.is_here() {
         let typed = end.name.rsplit('@').next().unwrap_or_default();
         let typed = if matches!(end.reached, Reached::Node(..)) { typed.into() } else { format!("{typed}:{port}") };
@@ -457,7 +461,8 @@ fn addresses(request: &CopyRequest, ends: &mut Ends, listener: EndId, told_port:
     Ok(addresses)
 }
 
-/// The port that an agent which is no node listens on for this session. One that the kernel or a range chose is never a service's own.
+/// The port that an agent which is no node listens on for this session. One that the kernel or a range chose
+/// is never a service's own.
 fn listening_port(reach: &Reach, end: &End, told: u16) -> Result<u16, Failure> {
     let (low, high) = reach.ports.unwrap_or((FIRST_FREE_PORT, u16::MAX));
     port_within(told, low, high).ok_or_else(|| {
@@ -480,8 +485,8 @@ fn tunnel(id: [u8; 16], ends: &mut Ends, inbox: &mut Inbox, note: &Note) -> Resu
     let key = SessionKey { id, ..session_key(Encrypt::None)? };
     let ask = |dials| Ask::Tunnel(Tunnel { session: key.clone(), channel: Channel::FIRST_TUNNEL, dials });
     let answering = ends.destination.ask(ask(false))?;
-    // Requests are begun in order: an answer to one that asks for nothing says that this end of the tunnel is there. Bytes
-    // that came before it would be lost.
+    // Requests are begun in order: an answer to one that asks for nothing says that this end of the tunnel is there.
+    // Bytes that came before it would be lost.
     ends.destination.request(inbox, note, Ask::Inspect(Vec::new()))?;
     let dialing = ends.source.ask(ask(true))?;
     let deadline = Some(Instant::now() + ends.tuning.silence);

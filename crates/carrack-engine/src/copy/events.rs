@@ -1,5 +1,5 @@
-//! What a copy tells while it runs, in order. What nobody has read is bounded in bytes: the copy waits for its reader, however long that
-//! takes, and nothing else is kept in memory meanwhile.
+//! What a copy tells while it runs, in order. What nobody has read is bounded in bytes: the copy waits for its reader,
+//! however long that takes, and nothing else is kept in memory meanwhile.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -45,7 +45,8 @@ impl Events {
         lock(&self.state)
     }
 
-    /// Tells something, and waits while too much is unread. A copy that is to end does not wait: it tells a little more at most.
+    /// Tells something, and waits while too much is unread. A copy that is to end does not wait: it
+    /// tells a little more at most.
     pub fn tell(&self, event: Event) {
         let bytes = weight(&event);
         let mut state = self.lock();

@@ -32,8 +32,8 @@ pub struct Handle {
 }
 
 impl Copy {
-    /// Begins a copy, which runs on threads of its own. The same request, begun again, goes on where an earlier one was cancelled or lost: that
-    /// is how a copy is paused.
+    /// Begins a copy, which runs on threads of its own. The same request, begun again, goes on where an earlier one was
+    /// cancelled or lost: that is how a copy is paused.
     pub fn start(request: CopyRequest, context: &Context) -> Handle {
         let start = Instant::now();
         let stop = context.stop.child();
@@ -64,8 +64,8 @@ fn no_thread(error: &std::io::Error) -> Failure {
 }
 
 impl Handle {
-    /// Waits for what the copy tells next; `None` once it has ended. A copy waits for whoever reads this: nothing is left out, nothing is lost
-    /// meanwhile, and memory does not grow.
+    /// Waits for what the copy tells next; `None` once it has ended. A copy waits for whoever reads this: nothing is
+    /// left out, nothing is lost meanwhile, and memory does not grow.
     pub fn next_event(&mut self) -> Option<Event> {
         if self.taken.is_empty() {
             self.taken = self.events.take();

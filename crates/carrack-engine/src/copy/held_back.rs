@@ -1,4 +1,5 @@
-//! What holds a copy back: both ends tell now and then where the time of their streams goes, and of both together it is known.
+//! What holds a copy back: both ends tell now and then where the time of their streams goes, and of
+//! both together it is known.
 
 use std::time::{Duration, Instant};
 
@@ -70,7 +71,8 @@ impl HeldBack {
         self.reader.0 += time;
     }
 
-    /// A session begins: its ends count from nothing, and what lands comes in units of so many bytes, a block of each stream.
+    /// A session begins: its ends count from nothing, and what lands comes in units of so many
+    /// bytes, a block of each stream.
     pub fn session(&mut self, unit: u64, now: Instant) {
         self.unit = unit;
         self.before = self.before.plus(&self.now);
@@ -79,8 +81,8 @@ impl HeldBack {
         (self.stretch, self.told, self.watch) = ((Both::default(), 0, now), (false, false), RateWatch::default());
     }
 
-    /// An end tells where its time has gone. What a person should know, if the copy has become much slower: told once both ends have
-    /// spoken, over the stretch since they did so before.
+    /// An end tells where its time has gone. What a person should know, if the copy has become much slower: told once
+    /// both ends have spoken, over the stretch since they did so before.
     pub fn told(&mut self, end: EndId, times: StageTimes, bytes_done: u64, now: Instant) -> Option<String> {
         match end {
             EndId::Source => (self.now.source, self.told.0) = (times, true),
@@ -135,8 +137,8 @@ mod tests {
         StageTimes { busy: seconds(busy), storage: seconds(storage), network: seconds(network), pacing: Duration::ZERO }
     }
 
-    /// The network is as it was, then the destination's disk becomes slow: the fall is told with the stage that caused it, while
-    /// over the whole copy the network held it back.
+    /// The network is as it was, then the destination's disk becomes slow: the fall is told with the stage that caused
+    /// it, while over the whole copy the network held it back.
     #[test]
     fn rate_that_falls_is_told_with_its_cause() {
         let start = Instant::now();
@@ -153,8 +155,8 @@ mod tests {
         assert_eq!(held.overall().map(|limit| limit.stage), Some(Stage::Network));
     }
 
-    /// Of the four blocks that are under way over a slow path three may land in one stretch, and none in the next; and what is as slow as
-    /// was asked for is no fault.
+    /// Of the four blocks that are under way over a slow path three may land in one stretch, and none in the next; and
+    /// what is as slow as was asked for is no fault.
     #[test]
     fn rate_that_is_uneven_or_as_asked_has_not_fallen() {
         let start = Instant::now();

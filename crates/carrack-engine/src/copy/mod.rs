@@ -1,5 +1,5 @@
-//! A whole request: bring up an end for the sources and one for the destination, settle where everything goes, connect the two,
-//! let them work, and report. The bytes go straight between the ends; the command watches.
+//! A whole request: bring up an end for the sources and one for the destination, settle where everything goes, connect
+//! the two, let them work, and report. The bytes go straight between the ends; the command watches.
 
 mod attempts;
 mod begin;
@@ -42,8 +42,8 @@ use tune::Tune;
 const GROWING: &str = "a source that is overwritten in place, not appended to, is not noticed where sources may grow; to verify by \
                        reading the source once more notices it";
 
-/// What is said before the first byte where the data goes in the clear, and nothing that cannot be forged covers its content. Both were
-/// asked for; that one takes away what the other counts on may not be known.
+/// What is said before the first byte where the data goes in the clear, and nothing that cannot be forged covers its
+/// content. Both were asked for; that one takes away what the other counts on may not be known.
 fn forgeable(request: &CopyRequest) -> Option<String> {
     let options = &request.options;
     let why = match options.digest.main {
@@ -76,7 +76,8 @@ fn new_report(options: &CopyOptions) -> Report {
 fn run(request: &CopyRequest, context: &Context, events: &Arc<Events>, start: Instant, until: Until) -> Report {
     let options = &request.options;
     let mut report = new_report(options);
-    // Notes come from the threads that read ssh's messages, too. One that still waits for a host when the run has ended tells nobody.
+    // Notes come from the threads that read ssh's messages, too. One that still waits for a host when the
+    // run has ended tells nobody.
     let telling = Arc::clone(events);
     let note: Note = Arc::new(move |text| telling.tell(Event::Note(text)));
     let mut copying = Copying {
@@ -234,8 +235,8 @@ impl Copying<'_> {
         let begun = self.begin_receiving(&plan, ends)?;
         let (request, key) = (self.request, self.key.clone());
         let link = Connecting::start(request, &plan, key, &self.note, ends, &mut self.inbox)?;
-        // While connections are made, the sender looks at its files and offers them. What can be read only once is not touched before
-        // there is a way for it.
+        // While connections are made, the sender looks at its files and offers them. What can be read only once is not
+        // touched before there is a way for it.
         let early = plan.once().is_none();
         if early {
             self.begin_sending(&plan, selection.as_ref(), begun, ends)?;

@@ -112,7 +112,8 @@ impl Copying<'_> {
     }
 }
 
-/// An older source end does not look whether two sources have the same names, and one would replace the other without a word.
+/// An older source end does not look whether two sources have the same names, and one would replace
+/// the other without a word.
 pub(super) fn check_overlaps(plan: &Plan, source: &End) -> Result<(), Failure> {
     let contents = plan.sources.iter().any(|source| source.target.is_empty());
     if plan.sources.len() < 2 || !contents || plan.sink != Sink::Files {

@@ -1,8 +1,8 @@
 //! Where everything goes: rsync's rule of trailing slashes, applied to what is really there.
 //!
-//! A source directory `dir` goes to `DST/dir`, `dir/` puts its content into `DST`. A source file goes into `DST` when that is a
-//! directory, or ends in a slash, or there are several sources; else it becomes `DST`. A copy onto itself, or of a directory
-//! into itself, is refused.
+//! A source directory `dir` goes to `DST/dir`, `dir/` puts its content into `DST`. A source file goes into `DST` when
+//! that is a directory, or ends in a slash, or there are several sources; else it becomes `DST`. A copy onto itself, or
+//! of a directory into itself, is refused.
 
 use std::collections::HashSet;
 
@@ -66,8 +66,8 @@ impl Plan {
         found
     }
 
-    /// What the receiver may take: the targets; nothing when the content of a directory goes straight into the destination, whose
-    /// names only the sender knows.
+    /// What the receiver may take: the targets; nothing when the content of a directory goes straight into the
+    /// destination, whose names only the sender knows.
     pub fn targets(&self) -> Vec<Vec<u8>> {
         let named = self.sink == Sink::Files && self.sources.iter().all(|source| !source.target.is_empty());
         if named { self.sources.iter().map(|source| source.target.clone()).collect() } else { Vec::new() }
@@ -111,8 +111,8 @@ pub fn resolve(request: &CopyRequest, ends: &mut Ends, inbox: &mut Inbox, note: 
     Ok(plan)
 }
 
-/// Names what is copied, and where from: the same command gives the same again. Where it goes to is left out but for the targets, because
-/// a marker lies there, and is looked for nowhere else.
+/// Names what is copied, and where from: the same command gives the same again. Where it goes to is left out but for
+/// the targets, because a marker lies there, and is looked for nowhere else.
 fn marker(request: &CopyRequest, source: &End, facts: &[Option<PathFacts>], plan: &Plan) -> Option<MarkerKey> {
     if plan.once().is_some() {
         return None;
@@ -361,7 +361,8 @@ fn check_not_itself(
     there: &PathFacts,
     plan: &Plan,
 ) -> Result<(), Failure> {
-    // A node tells paths below its root, wherever that is: of two ends with other roots, what a directory is says more than its path.
+    // A node tells paths below its root, wherever that is: of two ends with other roots, what a directory
+    // is says more than its path.
     let same_paths = ends.source.has_paths_of(&ends.destination);
     let becomes_destination = plan.directory != request.destination.path().unwrap_or_default();
     let target_of = |source: &SourceSpec| match becomes_destination {

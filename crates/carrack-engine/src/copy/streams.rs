@@ -1,6 +1,6 @@
-//! Data connections while a transfer runs: those beyond the first are asked for, what is lost is made anew, and when fewer are wanted
-//! the sender is asked to end some in good order. There are never to be more than are wanted: what ends, or is lost while it ends, is not
-//! made anew.
+//! Data connections while a transfer runs: those beyond the first are asked for, what is lost is made anew, and when
+//! fewer are wanted the sender is asked to end some in good order. There are never to be more than are wanted: what
+//! ends, or is lost while it ends, is not made anew.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -148,7 +148,8 @@ impl Streams {
         self.end_surplus(ends)
     }
 
-    /// Has the sender end what is there and not wanted. Dials that are under way are not waited for: what they bring is seen when it comes.
+    /// Has the sender end what is there and not wanted. Dials that are under way are not waited for: what they
+    /// bring is seen when it comes.
     fn end_surplus(&mut self, ends: &mut Ends) -> Result<(), Failure> {
         let count = self.staying().saturating_sub(self.wanted);
         if count == 0 || self.asked_to_end.is_some() {
@@ -369,7 +370,8 @@ mod tests {
         assert_eq!(eight.due(), None);
     }
 
-    /// Both ways were tried, and the other one was quicker: what comes of the slower one is a connection like any other.
+    /// Both ways were tried, and the other one was quicker: what comes of the slower one is a
+    /// connection like any other.
     #[test]
     fn connections_of_the_way_that_was_not_chosen_count() {
         let now = Instant::now();

@@ -1,5 +1,5 @@
-//! How many streams a copy has while it runs: what both ends tell goes to the controller, and what that decides is carried out by
-//! [`Streams`].
+//! How many streams a copy has while it runs: what both ends tell goes to the controller, and what that decides is
+//! carried out by [`Streams`].
 
 use carrack_core::pace::limit::StageTimes;
 use carrack_core::pace::streams::{Change, Sample, StreamControl};
@@ -20,8 +20,8 @@ pub struct Tune {
 }
 
 impl Tune {
-    /// `None` where the number stays: it was asked for, or the link has no second connection to give (within a process, a tunnel, bytes that
-    /// go in order), or one end cannot end a stream in good order.
+    /// `None` where the number stays: it was asked for, or the link has no second connection to give (within a process,
+    /// a tunnel, bytes that go in order), or one end cannot end a stream in good order.
     pub fn new(request: &CopyRequest, in_order: bool, link: &Link, ends: &Ends) -> Option<Self> {
         let fixed = request.options.streams.is_some() || in_order || link.more.is_none();
         if fixed || !ends.version().retires_streams() {

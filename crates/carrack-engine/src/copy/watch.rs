@@ -30,7 +30,8 @@ impl Copying<'_> {
             if working {
                 streams.work(ends, Instant::now())?;
             }
-            // One side's failure reaches the other through the peer conversation; if it does not, the second does not hold us.
+            // One side's failure reaches the other through the peer conversation; if it does not,
+            // the second does not hold us.
             let patience = self.context.tuning.other_end_patience;
             let patience = failed_at.map(|at: Instant| (heard + patience).min(at + 2 * patience));
             let next = patience.or_else(|| if working { streams.due() } else { None });
@@ -52,7 +53,8 @@ impl Copying<'_> {
             {
                 return Err(first);
             }
-            // Where the time goes is told for as long as an end is there, and a stream may be lost, whether or not anything gets anywhere.
+            // Where the time goes is told for as long as an end is there, and a stream may be lost, whether or
+            // not anything gets anywhere.
             if !matches!(incoming.tell, Ok(Tell::Stages(_) | Tell::StreamLost(_))) {
                 heard = now;
             }
@@ -72,8 +74,9 @@ impl Copying<'_> {
                 first_failure = first_failure.or(failed);
                 failed_at = failed_at.or_else(|| first_failure.is_some().then_some(now));
                 if sent_all && !waiting.is_empty() {
-                    // A receiver says that it has everything before its sender ends, so one whose sender has ended can only have
-                    // a little left to do, which stopping it does not touch, however long that takes. If it has not, it fails now.
+                    // A receiver says that it has everything before its sender ends, so one whose sender has ended
+                    // can only have a little left to do, which stopping it does not touch, however long that takes.
+                    // If it has not, it fails now.
                     ends.destination.ask(Ask::Cancel)?;
                 }
             }
@@ -81,7 +84,8 @@ impl Copying<'_> {
         first_failure.map_or(Ok(()), Err)
     }
 
-    /// Names whose failure it was. A receiver that had to be stopped, because its sender was through, was waiting for the sender.
+    /// Names whose failure it was. A receiver that had to be stopped, because its sender was through,
+    /// was waiting for the sender.
     fn ended_by(&self, ends: &Ends, end: EndId, waiting: &[EndId], failed: Failure) -> Failure {
         if end == EndId::Destination && waiting.is_empty() && failed.code == ErrorCode::Interrupted {
             return misbehaved(ends, EndId::Source, "said that all had ended before the other side had");
@@ -143,8 +147,8 @@ impl Copying<'_> {
         }
     }
 
-    /// An item's path goes into lists that other commands read: it must be one that was to be copied. What has no path of its own, the
-    /// content of a directory, can only have failed.
+    /// An item's path goes into lists that other commands read: it must be one that was to be copied. What has no path
+    /// of its own, the content of a directory, can only have failed.
     fn check_item(&self, item: &ItemReport) -> Result<(), ProtocolError> {
         if item.path.is_empty() && matches!(item.outcome, Outcome::Failed(_)) {
             return Ok(());
@@ -208,8 +212,8 @@ impl Copying<'_> {
     }
 }
 
-/// The sender tells of what it could not say to a receiver of a version before, the receiver of what it could not keep: one of them tells
-/// of a session, and an end may be of any version.
+/// The sender tells of what it could not say to a receiver of a version before, the receiver of what it could not keep:
+/// one of them tells of a session, and an end may be of any version.
 fn unkept_attributes(report: &mut Report, told: Option<UnkeptAttributes>) {
     let Some(told) = told else { return };
     match &mut report.unkept_attributes {

@@ -1,4 +1,5 @@
-//! Making data connections. Looking names up, connecting and shaking hands have one deadline together, whatever the other side trickles.
+//! Making data connections. Looking names up, connecting and shaking hands have one deadline together, whatever
+//! the other side trickles.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -25,10 +26,10 @@ pub struct Dialed {
     pub round_trip: Duration,
 }
 
-/// Connects to one of `addresses` (`host:port`) and proves to belong to the session: from an address of this host, if one is given, to those
-/// addresses only that are allowed (asked once a name has been looked up), and with segments of at most `segment` bytes, if that is not 0. An
-/// address that does not answer is raced by the next after a quarter of a second. `connected` is told the round trip as soon as one has
-/// answered.
+/// Connects to one of `addresses` (`host:port`) and proves to belong to the session: from an address of this host, if
+/// one is given, to those addresses only that are allowed (asked once a name has been looked up), and with segments of
+/// at most `segment` bytes, if that is not 0. An address that does not answer is raced by the next after a quarter of a
+/// second. `connected` is told the round trip as soon as one has answered.
 ///
 /// # Errors
 /// The last address's; and why an address is not allowed.

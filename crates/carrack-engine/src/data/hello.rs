@@ -1,17 +1,19 @@
 //! The first words on a data connection: which session it belongs to, and proof of that, in both directions.
 //!
-//! The dialer sends the session's identifier, the stream's number and a nonce; the listener answers with a nonce and a MAC; the
-//! dialer with another MAC. All MACs are keyed BLAKE3 under the session's secret, over everything said and who says it, so
-//! that they can be neither guessed, nor replayed, nor reflected.
+//! The dialer sends the session's identifier, the stream's number and a nonce; the listener answers with a nonce and a
+//! MAC; the dialer with another MAC. All MACs are keyed BLAKE3 under the session's secret, over everything said and who
+//! says it, so that they can be neither guessed, nor replayed, nor reflected.
 //!
-//! On TLS the listener has proved itself already, by the key that the dialer was told to expect, and what nonces are for the
-//! handshake has done. So there (`carrack-data/2`) the dialer sends its MAC with its first words, over what ties them to this TLS
-//! connection, and data right behind: a round trip less. Whoever listens and does not know that is answered as before.
+//! On TLS the listener has proved itself already, by the key that the dialer was told to expect, and what nonces are
+//! for the handshake has done. So there (`carrack-data/2`) the dialer sends its MAC with its first words, over what
+//! ties them to this TLS connection, and data right behind: a round trip less. Whoever listens and does not know
+//! that is answered as before.
 //!
-//! In the clear, four bytes come first that no TLS connection starts with, and the keys of the frames' MACs are derived from the same
-//! words. Whoever has a node dial chooses the address, the session's identifier and the number, and could have the node say them to
-//! another service. So the dialer's nonce goes first, and they are masked by what is made of it: nobody can choose what goes out. Inside
-//! a control connection they come as they are, and of dialers before version 4.
+//! In the clear, four bytes come first that no TLS connection starts with, and the keys of the frames' MACs are
+//! derived from the same words. Whoever has a node dial chooses the address, the session's identifier and the
+//! number, and could have the node say them to another service. So the dialer's nonce goes first, and they are
+//! masked by what is made of it: nobody can choose what goes out. Inside a control connection they come as they are,
+//! and of dialers before version 4.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -220,7 +222,8 @@ fn introduce(mut wire: Wire, key: &SessionKey, number: u16) -> io::Result<Connec
     Ok(wire.into_connection(number, mac_key))
 }
 
-/// The listening side's part, after TLS or after [`CLEAR_MAGIC`]. `session` finds the key of a session by its identifier.
+/// The listening side's part, after TLS or after [`CLEAR_MAGIC`]. `session` finds the key of a
+/// session by its identifier.
 ///
 /// # Errors
 /// Those of the socket; `PermissionDenied` when the session is not known, wants the other kind of protection, or the

@@ -1,5 +1,5 @@
-//! Accepting data connections for an agent: a socket of its own, each connection under one deadline until it has proved which
-//! session it belongs to.
+//! Accepting data connections for an agent: a socket of its own, each connection under one deadline until it has proved
+//! which session it belongs to.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -29,8 +29,8 @@ pub struct DataListener {
 }
 
 impl DataListener {
-    /// Opens a port for one session, on the address `local` alone if one is given; authenticated connections are handed to `arrived`. One that has
-    /// not proved to belong here in time is cut off.
+    /// Opens a port for one session, on the address `local` alone if one is given; authenticated connections are handed
+    /// to `arrived`. One that has not proved to belong here in time is cut off.
     ///
     /// # Errors
     /// When no port can be had, or no key made.

@@ -1,4 +1,5 @@
-//! Data connections: made, accepted and tied to their session; streams of frames over them, and the digests of what they carry.
+//! Data connections: made, accepted and tied to their session; streams of frames over them, and the
+//! digests of what they carry.
 
 pub mod dial;
 pub mod hasher;

@@ -1,7 +1,8 @@
-//! Notices connections whose path takes small packets and loses large ones: the handshake went through, and nothing after it.
+//! Notices connections whose path takes small packets and loses large ones: the handshake went
+//! through, and nothing after it.
 //!
-//! A router that drops a packet that is too large for its next link, and whose word of that is dropped by a firewall, makes a
-//! connection hang for ever. TCP only helps itself where `net.ipv4.tcp_mtu_probing` is on.
+//! A router that drops a packet that is too large for its next link, and whose word of that is dropped by a firewall,
+//! makes a connection hang for ever. TCP only helps itself where `net.ipv4.tcp_mtu_probing` is on.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -14,8 +15,8 @@ use crate::sync::lock;
 
 /// How often connections are looked at.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// Nothing acknowledged for so long on a new connection. Several of TCP's own repeats, and time left to try smaller packets twice before
-/// a person gives up.
+/// Nothing acknowledged for so long on a new connection. Several of TCP's own repeats, and time left to try smaller
+/// packets twice before a person gives up.
 const PATIENCE: Duration = Duration::from_secs(6);
 /// A connection that has had so many bytes acknowledged since it was first looked at takes large packets.
 const PROVEN_BYTES: u64 = 16 << 10;
@@ -57,8 +58,8 @@ impl Seen {
 }
 
 impl PathWatch {
-    /// The connections that are stuck; with them those on which nothing large has ever got through. They have the same path, and each
-    /// would hold up what it is given next for as long again.
+    /// The connections that are stuck; with them those on which nothing large has ever got through. They have the same
+    /// path, and each would hold up what it is given next for as long again.
     pub fn look(&mut self, now: Instant, sockets: &Mutex<HashMap<u16, Arc<Socket>>>) -> Vec<u16> {
         if self.looked.is_some_and(|looked| now.saturating_duration_since(looked) < INTERVAL) {
             return Vec::new();

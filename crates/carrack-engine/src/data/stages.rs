@@ -1,7 +1,7 @@
 //! Where the time of the streams' threads goes.
 //!
-//! Waiting is what a call took beyond the processor time that the thread used in it: a write to a socket that only copies does not
-//! wait for the network.
+//! Waiting is what a call took beyond the processor time that the thread used in it: a write to a socket that only
+//! copies does not wait for the network.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,8 +32,8 @@ pub struct Stages {
     brief: AtomicU64,
 }
 
-/// How long streams have carried something, those included that still do: over a slow path one block takes longer than it may take to
-/// tell.
+/// How long streams have carried something, those included that still do: over a slow path one block takes longer
+/// than it may take to tell.
 #[derive(Debug, Default)]
 struct Busy {
     carrying: u32,
@@ -74,8 +74,8 @@ impl Drop for Carrying<'_> {
 const SAMPLED: u64 = 16;
 
 impl Stages {
-    /// As [`Stages::wait`], for calls of which there are very many and that rarely wait: asking for the time would take a tenth of theirs. One
-    /// in sixteen stands for all.
+    /// As [`Stages::wait`], for calls of which there are very many and that rarely wait: asking for the time would take
+    /// a tenth of theirs. One in sixteen stands for all.
     pub fn wait_briefly<T>(&self, on: Waits, call: impl FnOnce() -> T) -> T {
         if !self.brief.fetch_add(1, Ordering::Relaxed).is_multiple_of(SAMPLED) {
             return call();

@@ -94,8 +94,8 @@ impl OutStream {
         self.send(bytes)
     }
 
-    /// Payload that nobody here looks at: bytes of a file, inside the kernel where that is possible. Says how many went, which may be
-    /// none; the rest is the caller's to read.
+    /// Payload that nobody here looks at: bytes of a file, inside the kernel where that is possible. Says how many
+    /// went, which may be none; the rest is the caller's to read.
     ///
     /// # Errors
     /// Those of the connection.
@@ -246,8 +246,8 @@ impl InStream {
         if self.large.is_some() { SLICE_BYTES } else { Self::SMALL_SLICE_BYTES }
     }
 
-    /// Hands out `length` bytes of payload, in slices of at most [`InStream::slice_bytes`]: all but the last are of that size, and stay
-    /// in cache between being decrypted, hashed and written.
+    /// Hands out `length` bytes of payload, in slices of at most [`InStream::slice_bytes`]: all but the last are of
+    /// that size, and stay in cache between being decrypted, hashed and written.
     ///
     /// # Errors
     /// Those of the connection, and those of the sink.
@@ -270,8 +270,9 @@ impl InStream {
         Ok(())
     }
 
-    /// Payload that nobody here looks at, taken from the socket into `pipe` inside the kernel: at most `most` bytes. None are taken
-    /// while some are here already, and where that cannot be done; [`InStream::payload`] then hands them out.
+    /// Payload that nobody here looks at, taken from the socket into `pipe` inside the kernel: at most `most`
+    /// bytes. None are taken while some are here already, and where that cannot be done;
+    /// [`InStream::payload`] then hands them out.
     ///
     /// # Errors
     /// Those of the connection.
@@ -279,7 +280,8 @@ impl InStream {
         self.unseen(|socket| pipe.take(socket, most))
     }
 
-    /// Payload that nobody wants, thrown away inside the kernel: at most `most` bytes, none as for [`InStream::splice`].
+    /// Payload that nobody wants, thrown away inside the kernel: at most `most` bytes, none as
+    /// for [`InStream::splice`].
     ///
     /// # Errors
     /// Those of the connection.
@@ -372,7 +374,8 @@ impl InStream {
         self.start = 0;
     }
 
-    /// Only as many records are opened as are wanted now: what they hold is hashed and written while it is in the cache.
+    /// Only as many records are opened as are wanted now: what they hold is hashed and written
+    /// while it is in the cache.
     fn open_record(&mut self) -> io::Result<()> {
         if self.buffer.len() - self.end < RECORD_BYTES_MAX {
             self.compact();

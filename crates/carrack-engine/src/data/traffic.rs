@@ -1,5 +1,5 @@
-//! What all data connections of one end have carried so far, as TCP counts it: finer than blocks that land, and with what was lost on
-//! the way. Connections come and go; the sums only grow.
+//! What all data connections of one end have carried so far, as TCP counts it: finer than blocks that land, and with
+//! what was lost on the way. Connections come and go; the sums only grow.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,6 @@
-//! What an end has said and the command has not taken yet. The thread that reads the end's connection waits while that is too much:
-//! whoever reads the command's output may be slow, or stop for an hour, and memory must not grow with it. The end then waits, too.
+//! What an end has said and the command has not taken yet. The thread that reads the end's connection waits while that
+//! is too much: whoever reads the command's output may be slow, or stop for an hour, and memory must not grow with it.
+//! The end then waits, too.
 
 use std::sync::{Arc, Condvar, Mutex};
 

@@ -158,7 +158,8 @@ impl Inbox {
         {
             return Ok(Waited::Word(kept));
         }
-        // What was told before the deadline is taken behind it, and no more than that: who goes on telling other things does not move it.
+        // What was told before the deadline is taken behind it, and no more than that: who goes on telling
+        // other things does not move it.
         let mut late = 0;
         loop {
             self.check()?;
@@ -198,8 +199,8 @@ impl Inbox {
 }
 
 impl Inbox {
-    /// Which end refused its greeting, and how. Whoever refuses closes the connection, and that may be noticed before the words are read: by
-    /// `failed_sending`, or by what was said of the other end.
+    /// Which end refused its greeting, and how. Whoever refuses closes the connection, and that may be noticed before
+    /// the words are read: by `failed_sending`, or by what was said of the other end.
     pub fn refusal(&mut self, failed_sending: bool) -> Option<(EndId, Failure)> {
         self.kept_bytes = 0;
         let mut found = self.kept.drain(..).find_map(|(kept, _)| refusal_of(kept));
@@ -214,7 +215,8 @@ impl Inbox {
         found
     }
 
-    /// Whether something may be kept. How an end stands is told several times a second, asked or not: of that the newest counts.
+    /// Whether something may be kept. How an end stands is told several times a second, asked or not:
+    /// of that the newest counts.
     fn makes_room_for(&mut self, incoming: &Incoming, bytes: usize) -> bool {
         let status = |word: &Incoming| match word.tell {
             Ok(Tell::Progress(_)) => Some((word.end, "progress")),

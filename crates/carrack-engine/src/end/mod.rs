@@ -36,7 +36,8 @@ use inbox::weight;
 pub use inbox::{EndId, Inbox, Incoming, Note, Waited, Words};
 use watchdog::Watchdog;
 
-/// How long the look-up of a host's addresses may take longer than everything before the first question that needs them.
+/// How long the look-up of a host's addresses may take longer than everything before the first
+/// question that needs them.
 const LOOK_UP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How an end is reached.
@@ -216,7 +217,8 @@ impl End {
         }
     }
 
-    /// Where this host is, with a port: what its name resolves to, the address first that the far side sees its control connection at.
+    /// Where this host is, with a port: what its name resolves to, the address first that the far side sees
+    /// its control connection at.
     pub fn places(&mut self, port: u16) -> Vec<String> {
         let found = self.looked_up.take().and_then(|found| found.recv_timeout(LOOK_UP_PATIENCE).ok());
         told_first(found.unwrap_or_default(), &self.welcome.local_address, port)
@@ -279,8 +281,8 @@ impl End {
         Ok(request)
     }
 
-    /// Sends a request that is sure to come, so that the answer is under way when [`End::request`] comes to it: over a long path each
-    /// question that waits for the one before costs a round trip.
+    /// Sends a request that is sure to come, so that the answer is under way when [`End::request`] comes to it: over a
+    /// long path each question that waits for the one before costs a round trip.
     ///
     /// # Errors
     /// As [`End::ask`].
@@ -379,8 +381,8 @@ impl End {
         matches!(self.reached, Reached::Here(..))
     }
 
-    /// Tells the machine whose files it has from all others, also after a reboot: a later run of the same copy finds by it what this one has
-    /// left. Whoever answers at the same address with another key is another.
+    /// Tells the machine whose files it has from all others, also after a reboot: a later run of the same copy finds by
+    /// it what this one has left. Whoever answers at the same address with another key is another.
     pub fn machine(&self) -> Vec<u8> {
         let told = self.welcome.machine.as_ref().map_or(&[][..], |machine| machine);
         let pin = if let Reached::Node(_, pin) = &self.reached { Some(pin) } else { None };
@@ -399,8 +401,8 @@ impl End {
         !self.welcome.host_id.trim().is_empty() && self.welcome.host_id == other.welcome.host_id
     }
 
-    /// Whether one path is the same at both, of ends on one host: a node's begin at its root, and those of an end in this process may begin at
-    /// a directory, too.
+    /// Whether one path is the same at both, of ends on one host: a node's begin at its root, and those of an end in
+    /// this process may begin at a directory, too.
     pub fn has_paths_of(&self, other: &Self) -> bool {
         match (&self.reached, &other.reached) {
             (Reached::Node(address, pin), Reached::Node(other, its_pin)) => {
@@ -455,7 +457,8 @@ impl End {
     }
 }
 
-/// The addresses that were looked up, with a port. What the host itself tells of its address is none unless it is among them.
+/// The addresses that were looked up, with a port. What the host itself tells of its address is none
+/// unless it is among them.
 fn told_first(mut found: Vec<SocketAddr>, told: &str, port: u16) -> Vec<String> {
     let told = told.parse::<IpAddr>().ok().map(|address| address.to_canonical());
     found.sort_by_key(|address| Some(address.ip().to_canonical()) != told);

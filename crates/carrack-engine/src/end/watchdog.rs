@@ -1,6 +1,6 @@
-//! Lets go of an end's connection once nothing is to be waited for any more. A peer that takes nothing, and says often enough that it is
-//! there, would otherwise hold whoever writes to it for ever: the command that says good-bye, or the thread that carries one end's words
-//! to the other.
+//! Lets go of an end's connection once nothing is to be waited for any more. A peer that takes nothing, and says often
+//! enough that it is there, would otherwise hold whoever writes to it for ever: the command that says good-bye, or the
+//! thread that carries one end's words to the other.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -41,7 +41,8 @@ impl Watchdog {
         watchdog
     }
 
-    /// Ends the connection at this moment, if it is still there: what is written from now on are last words. An earlier moment stays.
+    /// Ends the connection at this moment, if it is still there: what is written from now on are last words.
+    /// An earlier moment stays.
     pub fn leave_at(&self, moment: Instant) {
         let mut state = self.0.lock();
         state.leave_at = Some(state.leave_at.map_or(moment, |earlier| earlier.min(moment)));

@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
 use socket2::{Domain, Socket as RawSocket, Type};
 
-/// Binds the first free port of a range (or any): on `local` alone, or on IPv6 and IPv4 together where the host has both.
+/// Binds the first free port of a range (or any): on `local` alone, or on IPv6 and IPv4 together
+/// where the host has both.
 ///
 /// # Errors
 /// That of the last port tried.

@@ -1,4 +1,5 @@
-//! Making connections: to the first of several addresses that answers, each name looked up when its turn comes, all under one deadline.
+//! Making connections: to the first of several addresses that answers, each name looked up when its turn
+//! comes, all under one deadline.
 
 use std::fmt;
 use std::io;
@@ -19,15 +20,16 @@ pub type Allow = Arc<dyn Fn(SocketAddr) -> io::Result<()> + Send + Sync>;
 pub fn tune(socket: &Socket) {
     if let Socket::Tcp(tcp) = socket {
         let _ = tcp.set_nodelay(true);
-        // Unacknowledged data for this long means that nobody is there, whatever TCP's own patience. The side that only reads has sent
-        // nothing that could be acknowledged: it asks.
+        // Unacknowledged data for this long means that nobody is there, whatever TCP's own patience. The side that only
+        // reads has sent nothing that could be acknowledged: it asks.
         let _ = carrack_sys::socket::set_user_timeout(tcp, tuning::STREAM_SILENCE);
         let _ = carrack_sys::socket::set_keep_alive(tcp, tuning::KEEP_ALIVE);
     }
 }
 
-/// Segments of a control connection, in bytes: what goes through every tunnel in use. A path that loses larger packets without a word
-/// would hold it up for ever, and it carries little; so it is not left to be found out, as with data connections.
+/// Segments of a control connection, in bytes: what goes through every tunnel in use. A path that loses larger
+/// packets without a word would hold it up for ever, and it carries little; so it is not left to be found out,
+/// as with data connections.
 const CONTROL_SEGMENT_BYTES: u32 = 1200;
 
 /// What a connection attempt comes to.
@@ -35,8 +37,9 @@ pub type Connected = io::Result<(TcpStream, SocketAddr)>;
 /// One way to try.
 type Attempt = Box<dyn FnOnce() -> Connected + Send>;
 
-/// Makes a control connection to the first of `host:port` addresses that answers before the deadline; it leaves from the address `local`, if
-/// one is given. A name is looked up only when its turn comes: a name server that does not answer must not hold up an address that needs none.
+/// Makes a control connection to the first of `host:port` addresses that answers before the deadline; it leaves from
+/// the address `local`, if one is given. A name is looked up only when its turn comes: a name server that does not
+/// answer must not hold up an address that needs none.
 ///
 /// # Errors
 /// The last address's; `TimedOut` when none has answered; [`OtherFamily`] inside when `local` cannot reach any of them.
@@ -45,8 +48,8 @@ pub fn connect_any(local: Option<IpAddr>, addresses: &[String], deadline: Instan
     connect_any_with(addresses, Trying { local, deadline, segment, over: Arc::default(), allow })
 }
 
-/// As [`connect_any`], to those addresses only that are allowed (asked once a name has been looked up), and with segments of at most `segment`
-/// bytes, if that is not 0.
+/// As [`connect_any`], to those addresses only that are allowed (asked once a name has been looked up), and with
+/// segments of at most `segment` bytes, if that is not 0.
 ///
 /// # Errors
 /// As [`connect_any`]; and why an address is not allowed.
@@ -93,7 +96,8 @@ struct Trying {
 }
 
 impl Trying {
-    /// Those addresses of a host that the local address can reach. The others are not tried: what became of one that was says more.
+    /// Those addresses of a host that the local address can reach. The others are not tried: what became
+    /// of one that was says more.
     fn of_one_family(&self, found: Vec<SocketAddr>) -> io::Result<Vec<SocketAddr>> {
         let Some(local) = self.local else { return Ok(found) };
         let (reachable, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|to| to.is_ipv4() == local.is_ipv4());
@@ -190,8 +194,8 @@ impl Drop for LookUp {
     }
 }
 
-/// Starts one attempt after the other, each with a quarter of a second's advantage over the next (RFC 8305), and takes the first that
-/// works. The others end by themselves.
+/// Starts one attempt after the other, each with a quarter of a second's advantage over the next (RFC 8305), and takes
+/// the first that works. The others end by themselves.
 fn race(attempts: impl Iterator<Item = Attempt>, deadline: Instant) -> Connected {
     let mut attempts = attempts.peekable();
     let mut last = None;

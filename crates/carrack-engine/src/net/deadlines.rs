@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use super::socket::Socket;
 use crate::sync::{lock, wait, wait_timeout};
 
-/// Cuts off connections that take too long to say who they are: one thread, one deadline for each from accept on, whatever
-/// the peer trickles. The thread ends with this value.
+/// Cuts off connections that take too long to say who they are: one thread, one deadline for each from accept on,
+/// whatever the peer trickles. The thread ends with this value.
 pub struct Deadlines(Arc<Watched>);
 
 #[derive(Default)]
@@ -94,7 +94,8 @@ impl Drop for Ticket {
     }
 }
 
-/// Runs a handshake, and cuts the socket off at the deadline: a timeout of each read would be for ever where one byte comes after the other.
+/// Runs a handshake, and cuts the socket off at the deadline: a timeout of each read would be for ever where one
+/// byte comes after the other.
 ///
 /// # Errors
 /// Those of the handshake; `TimedOut` after the deadline.

@@ -1,5 +1,5 @@
-//! Where a node dials for its clients. A client names the address of the other end, and so could have the node knock at what only the node
-//! can reach: services of its own host, and of networks behind it.
+//! Where a node dials for its clients. A client names the address of the other end, and so could have the node knock at
+//! what only the node can reach: services of its own host, and of networks behind it.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -44,7 +44,8 @@ impl Network {
 pub struct DialRule {
     /// Where it listens.
     pub listens: SocketAddr,
-    /// Only the host that asks, because anybody may ask (`--anonymous`), or because nothing is to change by it (`--read-only`).
+    /// Only the host that asks, because anybody may ask (`--anonymous`), or because nothing is to
+    /// change by it (`--read-only`).
     pub only_who_asks: bool,
     /// What it was told to (`--dial-to`).
     pub told: Vec<Network>,

@@ -1,4 +1,5 @@
-//! The multiplexed control connection: one writer shared by all, one thread that reads, heartbeats, and an end to silence.
+//! The multiplexed control connection: one writer shared by all, one thread that reads,
+//! heartbeats, and an end to silence.
 
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,7 +25,8 @@ struct Shared {
     started: Instant,
     /// Milliseconds after `started` at which the peer was last heard.
     heard_ms: AtomicU64,
-    /// What was heard is being handed on, which may take as long as whoever takes it likes: that is not the peer's silence.
+    /// What was heard is being handed on, which may take as long as whoever takes it likes: that
+    /// is not the peer's silence.
     handing_on: AtomicBool,
     /// Wakes whoever reads or writes, when the peer has been silent for too long.
     abort: Box<dyn Fn() + Send + Sync>,

@@ -1,9 +1,9 @@
-//! How one port serves several protocols: by what a client says first. Bytes of a clear protocol, or a TLS ClientHello, which names the
-//! protocols that the client wants (ALPN) before any certificate is shown. So each protocol has a TLS configuration of its own: raw keys
-//! for one, an X.509 certificate for another.
+//! How one port serves several protocols: by what a client says first. Bytes of a clear protocol, or a TLS ClientHello,
+//! which names the protocols that the client wants (ALPN) before any certificate is shown. So each protocol has a TLS
+//! configuration of its own: raw keys for one, an X.509 certificate for another.
 //!
-//! Nothing is allocated for a client before it has said something, and no more than [`limits::CLIENT_HELLO_BYTES`] until its hello is whole.
-//! How long all this may take is the caller's to bound.
+//! Nothing is allocated for a client before it has said something, and no more than [`limits::CLIENT_HELLO_BYTES`]
+//! until its hello is whole. How long all this may take is the caller's to bound.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -58,8 +58,8 @@ pub enum Opened {
     Clear,
 }
 
-/// Finds which of the openings a client means, and does the TLS handshake if there is one. An earlier opening wins over a later one. The socket
-/// blocks.
+/// Finds which of the openings a client means, and does the TLS handshake if there is one. An earlier opening wins over
+/// a later one. The socket blocks.
 ///
 /// # Errors
 /// Those of the socket; `InvalidData` for a client that means none of them, or does not keep to TLS.

@@ -18,7 +18,8 @@ pub struct PipeWriter {
     ended: PipeEnd,
 }
 
-/// Ends a pipe from outside: whoever writes to it wakes up, also where a program that the first one started holds the other half open.
+/// Ends a pipe from outside: whoever writes to it wakes up, also where a program that the first one started
+/// holds the other half open.
 #[derive(Clone, Default)]
 pub struct PipeEnd(Arc<AtomicBool>);
 

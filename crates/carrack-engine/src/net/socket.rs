@@ -46,15 +46,17 @@ impl Socket {
         };
     }
 
-    /// Makes it ready for [`Socket::send`], and for nothing else that writes. A peer may take nothing for as long as its storage or the
-    /// reader of its pipe takes: TCP's own limit (`TCP_USER_TIMEOUT`) counts that as silence even while every question is answered.
+    /// Makes it ready for [`Socket::send`], and for nothing else that writes. A peer may take nothing for as long as
+    /// its storage or the reader of its pipe takes: TCP's own limit (`TCP_USER_TIMEOUT`) counts that as silence even
+    /// while every question is answered.
     pub fn make_sending(&self, tuning: &Tuning) {
         if let Self::Tcp(socket) = self
             && let Ok(facts) = tcp_facts(socket)
         {
             // Without these it is as before: patience ends earlier than it should.
             let _ = set_user_timeout(socket, Duration::ZERO);
-            // Work is taken by the stream that can send it, not by the one whose buffer is patient: near the end that decides.
+            // Work is taken by the stream that can send it, not by the one whose buffer is patient:
+            // near the end that decides.
             let far = facts.rtt >= tuning.far_rtt;
             let not_sent = if far { tuning.not_sent_bytes_far } else { tuning.not_sent_bytes };
             let _ = set_not_sent_low_water(socket, not_sent);
@@ -62,7 +64,8 @@ impl Socket {
         }
     }
 
-    /// Has the kernel spread what is sent, so that no burst is faster than so many bytes a second. A hint: it bounds nothing over time.
+    /// Has the kernel spread what is sent, so that no burst is faster than so many bytes a second. A hint: it
+    /// bounds nothing over time.
     pub fn pace(&self, rate: u64) {
         if let Self::Tcp(socket) = self {
             // A little above, for headers and what is sent again: the limit itself is not the kernel's to keep.
@@ -105,8 +108,9 @@ impl Socket {
         Ok(())
     }
 
-    /// Sends `length` bytes of a file from `offset`, inside the kernel, and says how many went: fewer when the file ends or cannot be
-    /// read, or when this cannot be done here. The caller goes on with what is left, and meets the same.
+    /// Sends `length` bytes of a file from `offset`, inside the kernel, and says how many went: fewer when
+    /// the file ends or cannot be read, or when this cannot be done here. The caller goes on with what is
+    /// left, and meets the same.
     ///
     /// # Errors
     /// As [`Socket::send`].

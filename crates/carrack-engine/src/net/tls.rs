@@ -1,8 +1,10 @@
-//! TLS 1.3 with raw public keys (RFC 7250), pinned: no certificate, no name, no authority. Whoever listens shows a key; whoever
-//! connects knows its SHA-256 beforehand, from the session that introduced the two, or from its list of known nodes.
+//! TLS 1.3 with raw public keys (RFC 7250), pinned: no certificate, no name, no authority. Whoever listens
+//! shows a key; whoever connects knows its SHA-256 beforehand, from the session that introduced the two, or
+//! from its list of known nodes.
 //!
-//! rustls does the handshake, driven through its unbuffered interface; the records after it are `records`': [`Tls::seal_to`] encrypts
-//! from the caller's slice into the caller's buffer, [`Tls::open_to`] decrypts what [`Tls::space`] was filled with the same way.
+//! rustls does the handshake, driven through its unbuffered interface; the records after it are `records`':
+//! [`Tls::seal_to`] encrypts from the caller's slice into the caller's buffer, [`Tls::open_to`] decrypts what
+//! [`Tls::space`] was filled with the same way.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -234,7 +236,8 @@ pub enum Opened {
 }
 
 impl Tls {
-    /// The connecting side. Without a pin any key is taken, and [`Tls::peer_pin`] tells which: for the first use of a node.
+    /// The connecting side. Without a pin any key is taken, and [`Tls::peer_pin`] tells which: for
+    /// the first use of a node.
     ///
     /// # Errors
     /// When rustls refuses the configuration, which would be a bug.
@@ -277,8 +280,8 @@ impl Tls {
         self.agreed.alpn.as_deref()
     }
 
-    /// What this connection and no other is known by, at both its ends and nowhere else, once the handshake is done: made of the
-    /// connecting side's first key.
+    /// What this connection and no other is known by, at both its ends and nowhere else, once the handshake is done:
+    /// made of the connecting side's first key.
     pub fn binding(&self) -> Option<&[u8; 32]> {
         self.agreed.binding.as_ref()
     }
@@ -302,8 +305,8 @@ impl Tls {
     /// Runs the handshake over a blocking socket, whose timeouts bound it.
     ///
     /// # Errors
-    /// Those of the socket; `PermissionDenied` when the listener shows another key than the pinned one, or one that it does not have;
-    /// `InvalidData` for whatever else is wrong with what the peer says.
+    /// Those of the socket; `PermissionDenied` when the listener shows another key than the pinned one, or one that it
+    /// does not have; `InvalidData` for whatever else is wrong with what the peer says.
     pub fn handshake(&mut self, mut socket: impl Read + Write) -> io::Result<()> {
         loop {
             let step = self.step()?;
@@ -423,8 +426,9 @@ impl Tls {
         Records::is_complete(&self.incoming[self.start..self.end])
     }
 
-    /// Puts the payload of the next complete record into the beginning of `out`, which has room for [`RECORD_BYTES_MAX`], and says how
-    /// many bytes that is: none when more bytes are needed, or the peer has closed its side.
+    /// Puts the payload of the next complete record into the beginning of `out`, which has room for
+    /// [`RECORD_BYTES_MAX`], and says how many bytes that is: none when more bytes are needed, or the
+    /// peer has closed its side.
     ///
     /// # Errors
     /// `InvalidData` when a record was altered, or the peer misbehaves.
@@ -471,7 +475,8 @@ impl Tls {
         sealed.map(|_| ())
     }
 
-    /// Encrypts `plain` into records at the beginning of `out`, which grows where it has to, and says how many bytes they are.
+    /// Encrypts `plain` into records at the beginning of `out`, which grows where it has to, and says
+    /// how many bytes they are.
     ///
     /// # Errors
     /// When the handshake is not done.
@@ -516,8 +521,8 @@ enum Step {
     Closed,
 }
 
-/// How much of what has come is rustls' to see: one record at a time, and none once the handshake is done. A change of keys behind it is
-/// ours to answer.
+/// How much of what has come is rustls' to see: one record at a time, and none once the handshake is done. A change of
+/// keys behind it is ours to answer.
 fn given(connection: &rustls::CommonState, incoming: &[u8]) -> usize {
     if connection.is_handshaking() { Records::first_bytes(incoming) } else { 0 }
 }

@@ -1,7 +1,7 @@
 //! A TLS connection that is read and written at the same time: a node's control connection.
 //!
-//! TLS state cannot be split in two, and a thread that waits in `read` must not keep another from writing. So one thread owns the
-//! socket, never waits in it, and the two halves meet it at buffers of bounded size.
+//! TLS state cannot be split in two, and a thread that waits in `read` must not keep another from writing. So one
+//! thread owns the socket, never waits in it, and the two halves meet it at buffers of bounded size.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -36,7 +36,8 @@ struct State {
     finished: Option<Instant>,
 }
 
-/// What is still to be sent when the connection is ended has this long to leave: a peer that does not read it is not waited for.
+/// What is still to be sent when the connection is ended has this long to leave: a peer that does not
+/// read it is not waited for.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Ends the connection from outside.
@@ -55,9 +56,9 @@ pub struct DuplexWriter(Arc<Shared>);
 /// Those of the system calls.
 pub fn split(socket: TcpStream, tls: Box<Tls>) -> io::Result<(DuplexReader, DuplexWriter)> {
     socket.set_nonblocking(true)?;
-    // A peer may take nothing for as long as whoever reads its output takes, and TCP's limit counts that as silence even while the peer
-    // answers every question. Heartbeats (`mux`) end the connection when nothing is heard any more. Where this cannot be set, patience ends
-    // earlier than it should.
+    // A peer may take nothing for as long as whoever reads its output takes, and TCP's limit counts that as silence
+    // even while the peer answers every question. Heartbeats (`mux`) end the connection when nothing is heard any more.
+    // Where this cannot be set, patience ends earlier than it should.
     let _ = set_user_timeout(&socket, Duration::ZERO);
     let state = State { tls, outgoing: Vec::new(), incoming: VecDeque::new(), ended: None, finished: None };
     let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), waker: Waker::new()? });

@@ -1,8 +1,10 @@
-//! Connections that have not proved who they are: how many there may be at one port, and who has to go when there are more.
+//! Connections that have not proved who they are: how many there may be at one port, and who has
+//! to go when there are more.
 //!
-//! Strangers are counted by the network that they come from: whoever has a /64 of IPv6, or a /24 of IPv4, has as many addresses as it
-//! takes. When there are too many of all, the oldest of the network that has the most is cut off. So a newcomer from anywhere else is
-//! always let in, and one who comes from that network has as long as it takes the others to fill all places once more.
+//! Strangers are counted by the network that they come from: whoever has a /64 of IPv6, or a /24 of IPv4, has as many
+//! addresses as it takes. When there are too many of all, the oldest of the network that has the most is cut off. So a
+//! newcomer from anywhere else is always let in, and one who comes from that network has as long as it takes the others
+//! to fill all places once more.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -38,7 +40,8 @@ impl Unproved {
         lock(&self.waiting)
     }
 
-    /// A place for a new connection from this address; if there is none left, that of the oldest of those who have the most.
+    /// A place for a new connection from this address; if there is none left, that of the oldest of
+    /// those who have the most.
     pub fn admit(self: &Arc<Self>, address: IpAddr, socket: &Arc<Socket>) -> Place {
         let network = network(address);
         let mut waiting = self.lock();
@@ -105,7 +108,8 @@ mod tests {
         }
     }
 
-    /// Silent ones from many addresses of a few networks, and now and then somebody from elsewhere: who came from there stays.
+    /// Silent ones from many addresses of a few networks, and now and then somebody from elsewhere:
+    /// who came from there stays.
     #[test]
     fn crowd_of_silent_strangers_only_crowds_out_itself() {
         let unproved = Arc::new(Unproved::default());

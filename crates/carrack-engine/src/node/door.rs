@@ -12,11 +12,12 @@ use crate::net::opening::{Opened, Opening};
 use crate::net::socket::Socket;
 use crate::net::{deadlines, unproved};
 
-/// A protocol that a node's port serves beside the node's own. Clients say first which one they want, by TLS' ALPN or by the first bytes; each
-/// door has its own TLS configuration, so its own certificate.
+/// A protocol that a node's port serves beside the node's own. Clients say first which one they want, by TLS' ALPN or
+/// by the first bytes; each door has its own TLS configuration, so its own certificate.
 ///
-/// A client at a door is a stranger like any other client of the port: until [`Visitor::admit`] it counts among the connections that have proved
-/// nothing, of which a network has a limited number, and it is cut off 10 s after it connected, whatever it has said by then.
+/// A client at a door is a stranger like any other client of the port: until [`Visitor::admit`] it counts among the
+/// connections that have proved nothing, of which a network has a limited number, and it is cut off 10 s after it
+/// connected, whatever it has said by then.
 pub struct Door {
     pub(super) opening: Opening,
     /// Not the node's own: its connections end with the node, and nothing else ends them.
@@ -25,17 +26,18 @@ pub struct Door {
 }
 
 impl Door {
-    /// A door for TLS clients that name one of `config.alpn_protocols`. rustls decides by `config` alone about versions and certificates. A
-    /// client that names several protocols gets the door that comes first; the node's own come before all others.
+    /// A door for TLS clients that name one of `config.alpn_protocols`. rustls decides by `config` alone about
+    /// versions and certificates. A client that names several protocols gets the door that comes first; the node's
+    /// own come before all others.
     ///
-    /// `serve` gets each client once the TLS handshake is done, in a thread of its own, and the connection lasts until it returns. How many
-    /// admitted clients there may be at once, and for how long, is its own to bound.
+    /// `serve` gets each client once the TLS handshake is done, in a thread of its own, and the connection lasts until
+    /// it returns. How many admitted clients there may be at once, and for how long, is its own to bound.
     pub fn tls(config: Arc<ServerConfig>, serve: impl Fn(&mut Visitor) + Send + Sync + 'static) -> Self {
         Self::new(Opening::Tls(config), serve)
     }
 
-    /// A door for clients that begin with these bytes, which are not empty, in the clear. `serve` gets each, as with [`Door::tls`], once these
-    /// bytes have been read.
+    /// A door for clients that begin with these bytes, which are not empty, in the clear. `serve` gets each, as with
+    /// [`Door::tls`], once these bytes have been read.
     pub fn clear(first: &'static [u8], serve: impl Fn(&mut Visitor) + Send + Sync + 'static) -> Self {
         Self::new(Opening::Clear(first), serve)
     }

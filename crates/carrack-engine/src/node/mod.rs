@@ -1,8 +1,8 @@
 //! A node: one directory of this host, served on one TCP port to whoever shows its token.
 //!
-//! Control connections, data connections and those of other [`Door`]s come to the same port (`port`) and are told apart by ALPN (or, in the
-//! clear, by their first bytes). After a client has proved who it is, a control connection is an agent like any other, whose paths lead below
-//! the root and nowhere else.
+//! Control connections, data connections and those of other [`Door`]s come to the same port (`port`) and are told apart
+//! by ALPN (or, in the clear, by their first bytes). After a client has proved who it is, a control connection is an
+//! agent like any other, whose paths lead below the root and nowhere else.
 
 mod door;
 mod port;
@@ -128,8 +128,8 @@ struct Root {
 }
 
 impl Root {
-    /// For a new session: another directory that stands at its path meanwhile, because it was made anew or something was mounted there,
-    /// takes its place. Sessions under way keep theirs.
+    /// For a new session: another directory that stands at its path meanwhile, because it was made anew or something
+    /// was mounted there, takes its place. Sessions under way keep theirs.
     fn now(&self) -> Arc<Dir> {
         let mut open = lock(&self.open);
         let identity = |stat: Stat| (stat.device, stat.inode);
@@ -159,8 +159,8 @@ impl Node {
     /// Listens, and serves in threads of its own.
     ///
     /// # Errors
-    /// When the root, the key, the token or the port cannot be had, a door's clients could not be told from others, or a knob is out of its
-    /// bounds.
+    /// When the root, the key, the token or the port cannot be had, a door's clients could not be told from others, or
+    /// a knob is out of its bounds.
     pub fn start(config: NodeConfig) -> Result<NodeHandle, Failure> {
         let fail = |what: String, error: &io::Error| io_failure(Side::Command, what, error);
         let shown = |path: &Path| carrack_core::path::display_bytes(path.as_os_str().as_encoded_bytes()).to_string();

@@ -1,5 +1,6 @@
-//! A node's port: takes connections, finds the door of each, and bounds what strangers cost. A connection has one deadline from accept to
-//! having proved who it is, whatever it trickles ([`Deadlines`]), and there is a bound on how many may be unproved at once ([`Unproved`]).
+//! A node's port: takes connections, finds the door of each, and bounds what strangers cost. A connection has one
+//! deadline from accept to having proved who it is, whatever it trickles ([`Deadlines`]), and there is a bound on how
+//! many may be unproved at once ([`Unproved`]).
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -25,7 +26,8 @@ pub(super) struct Port {
 }
 
 impl Port {
-    /// With these doors, the first that fits a client before all others. A client that has not proved who it is in time is cut off.
+    /// With these doors, the first that fits a client before all others. A client that has not proved who
+    /// it is in time is cut off.
     pub fn new(doors: Vec<Door>, authenticate_timeout: Duration) -> Arc<Self> {
         let guests = Mutex::new(Some(Vec::new()));
         Arc::new(Self { doors, deadlines: Deadlines::start(), unproved: Arc::default(), guests, authenticate_timeout })

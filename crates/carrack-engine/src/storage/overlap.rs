@@ -1,7 +1,8 @@
-//! Several sources of one copy that lead to the same name. The first source's item gets the name; one of a later source is a failed item
-//! before a byte of it goes. Two directories become one.
+//! Several sources of one copy that lead to the same name. The first source's item gets the name; one of a later source
+//! is a failed item before a byte of it goes. Two directories become one.
 //!
-//! Nothing is kept for each name: whether an earlier source has something under a name is looked up there, below its open directory.
+//! Nothing is kept for each name: whether an earlier source has something under a name is looked up there,
+//! below its open directory.
 
 use std::collections::HashMap;
 use std::io;
@@ -39,8 +40,8 @@ impl<'a> Overlaps<'a> {
         overlaps
     }
 
-    /// What a walk has found, unless an earlier source has something else under the same name: then why it is not copied. A directory
-    /// that is there in both has the permissions and times of the first.
+    /// What a walk has found, unless an earlier source has something else under the same name: then why it is not
+    /// copied. A directory that is there in both has the permissions and times of the first.
     pub fn check(&self, found: Found) -> Found {
         let Found::Item(mut item) = found else { return found };
         match self.first(item.root as usize, &item.path, item.kind) {
@@ -51,19 +52,20 @@ impl<'a> Overlaps<'a> {
         Found::Item(item)
     }
 
-    /// Why an item of the last source is not copied, if an earlier one has something else under the same name. Of a source that is a file
-    /// the path says nothing.
+    /// Why an item of the last source is not copied, if an earlier one has something else under the same name. Of a
+    /// source that is a file the path says nothing.
     pub fn refuses_of_last(&self, path: &[u8], kind: ItemKind) -> Option<Failure> {
         let last = self.roots.len().checked_sub(1)?;
         let path = if self.roots[last].source.is_directory() { path } else { b"" };
         self.first(last, path, kind).err()
     }
 
-    /// The directory of the first source that has one where this item goes, which is a directory then as well; `None` where no
-    /// earlier source has anything.
+    /// The directory of the first source that has one where this item goes, which is a directory then as well; `None`
+    /// where no earlier source has anything.
     ///
     /// # Errors
-    /// With [`ErrorCode::AlreadyExists`] where an earlier source has something and the two cannot become one, and those of the system.
+    /// With [`ErrorCode::AlreadyExists`] where an earlier source has something and the two cannot become one,
+    /// and those of the system.
     pub fn first(&self, number: usize, path: &[u8], kind: ItemKind) -> Result<Option<Attributes>, Failure> {
         // Names differ unless a directory's content is among the sources.
         let may = number > 0 && !self.contents.is_empty() && kind != ItemKind::Special;

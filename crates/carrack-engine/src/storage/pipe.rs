@@ -1,4 +1,5 @@
-//! Writing to a FIFO: its reader may come later, or never, or read nothing. Who writes waits for it, and can be told to stop waiting.
+//! Writing to a FIFO: its reader may come later, or never, or read nothing. Who writes waits for it, and can
+//! be told to stop waiting.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -1,8 +1,9 @@
 //! One end of a running transfer: the core's machine, and the threads that carry its decisions out.
 //!
-//! Whoever tells the machine something holds its lock for that only, and wakes the others. One thread, the *pump*, carries out its
-//! actions and talks to the peer; each stream has one; the sender's scan and the receiver's commits have one each. The
-//! thread that reads the control connection only hands messages in: it never waits for anything that needs the connection.
+//! Whoever tells the machine something holds its lock for that only, and wakes the others. One thread, the *pump*,
+//! carries out its actions and talks to the peer; each stream has one; the sender's scan and the receiver's commits
+//! have one each. The thread that reads the control connection only hands messages in: it never waits for anything
+//! that needs the connection.
 
 pub mod receive;
 pub mod send;
@@ -77,7 +78,8 @@ impl StageReports {
     }
 }
 
-/// Keeps a thread to be waited for at the end, and lets go of those that have ended: a long transfer sees many streams come and go.
+/// Keeps a thread to be waited for at the end, and lets go of those that have ended: a long transfer sees
+/// many streams come and go.
 fn keep_thread(threads: &Mutex<Vec<JoinHandle<()>>>, thread: JoinHandle<()>) {
     let mut threads = lock(threads);
     threads.retain(|thread| !thread.is_finished());
@@ -117,7 +119,8 @@ impl Running {
         });
     }
 
-    /// Has so many data streams end in good order, and says how many do: none at the receiving end, which has no say in it.
+    /// Has so many data streams end in good order, and says how many do: none at the receiving
+    /// end, which has no say in it.
     pub fn retire(&self, count: u32) -> u64 {
         match self {
             Self::Send(run) => run.retire(count),

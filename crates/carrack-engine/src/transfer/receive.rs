@@ -74,7 +74,8 @@ pub struct ReceiveRun {
     streams_altered: AtomicU64,
     /// Part files of earlier sessions that were read again before they were believed, and how many bytes of them.
     reread: (AtomicU64, AtomicU64),
-    /// Items that an earlier session published, read back and found to be something else: offers to be opened again, and their numbers.
+    /// Items that an earlier session published, read back and found to be something else: offers to be opened
+    /// again, and their numbers.
     disbelieved: Mutex<(VecDeque<Offer>, HashSet<u64>)>,
     voice: Voice,
     /// Threads that may touch files: those of the streams, and those that read again.
@@ -273,8 +274,8 @@ impl ReceiveRun {
                     Err(StreamError::Connection(_)) => {}
                 }
             });
-            // Closed, not only shut down: a sender whose window is full learns of it by the reset that only closing sends. Not
-            // earlier, so that the reason that is told is ours.
+            // Closed, not only shut down: a sender whose window is full learns of it by the reset that only closing
+            // sends. Not earlier, so that the reason that is told is ours.
             lock(&run.sockets).remove(&number);
         });
     }
@@ -329,8 +330,8 @@ impl ReceiveRun {
         }
     }
 
-    /// Makes the part files that there are descriptors for. The rest waits until one of those that are open is published or
-    /// discarded: the sender sends no block before its offer is answered.
+    /// Makes the part files that there are descriptors for. The rest waits until one of those that are open is
+    /// published or discarded: the sender sends no block before its offer is answered.
     fn open_waiting(self: &Arc<Self>, offers: &mut VecDeque<Offer>) {
         offers.extend(lock(&self.disbelieved).0.drain(..));
         while lock(&self.parts).len() < self.parts_max
@@ -366,7 +367,8 @@ impl ReceiveRun {
     fn carry_out(&self, action: ReceiverAction, offers: &mut VecDeque<Offer>, hands: &Hands) {
         let commit = match action {
             ReceiverAction::Send(message) => {
-                // A control connection that is gone ends the whole session; its reader notices. What cannot be said at all would be waited for.
+                // A control connection that is gone ends the whole session; its reader notices. What cannot be said
+                // at all would be waited for.
                 if let Err(error) = (self.voice.peer)(&message)
                     && error.kind() == io::ErrorKind::InvalidInput
                 {
@@ -404,12 +406,13 @@ impl ReceiveRun {
         let _ = hands.commits.send(commit);
     }
 
-    /// Leaves nothing behind but what has its name and what the next session can use, and tells the command how the transfer ended:
-    /// `is_told` then.
+    /// Leaves nothing behind but what has its name and what the next session can use, and tells the command how the
+    /// transfer ended: `is_told` then.
     ///
-    /// Small files have the same hidden name in every session that owns the marker. A thread of this session that writes or removes one
-    /// after the marker is free would destroy that of the next session. So the marker stays locked until the last of them has left. If
-    /// storage holds one for long, the command is told earlier: its next session uses another marker.
+    /// Small files have the same hidden name in every session that owns the marker. A thread of this session that
+    /// writes or removes one after the marker is free would destroy that of the next session. So the marker stays
+    /// locked until the last of them has left. If storage holds one for long, the command is told earlier: its next
+    /// session uses another marker.
     fn end(&self, outcome: &Result<(), Failure>, hands: Hands, is_told: &Cell<bool>) {
         if outcome.is_err() {
             for socket in lock(&self.sockets).values() {
@@ -630,8 +633,8 @@ impl StreamWork<'_> {
         Ok(())
     }
 
-    /// Where nobody asked for a digest the kernel takes payload from the socket to the file by itself. Says how many bytes of the block
-    /// it has taken; what was not written is `written`'s error.
+    /// Where nobody asked for a digest the kernel takes payload from the socket to the file by itself. Says how many
+    /// bytes of the block it has taken; what was not written is `written`'s error.
     fn unseen(
         &mut self,
         part: &dyn Part,
@@ -741,8 +744,8 @@ impl StreamWork<'_> {
         Ok(())
     }
 
-    /// Content of more than a slice is written as it comes, and removed again if it is not what it should be: a file of a bundle may
-    /// have megabytes, and there may be a thousand streams.
+    /// Content of more than a slice is written as it comes, and removed again if it is not what it should be: a file of
+    /// a bundle may have megabytes, and there may be a thousand streams.
     fn small_file(
         &mut self,
         index: u32,

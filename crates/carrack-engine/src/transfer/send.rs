@@ -126,7 +126,8 @@ impl SendRun {
         run
     }
 
-    /// Starts the scan. The answer to the first offer may come at once, and must find a run that its owner knows of already.
+    /// Starts the scan. The answer to the first offer may come at once, and must find a run that
+    /// its owner knows of already.
     pub fn look_for_sources(self: &Arc<Self>) {
         self.spawn("the scan", Self::scan);
     }
@@ -246,7 +247,8 @@ impl SendRun {
     /// What was asked of the connection itself.
     fn shape(&self, socket: &Socket) -> Result<(), Failure> {
         if let Some(rate) = self.options.rate_limit {
-            // The bucket lets slices through one by one; between two of them the kernel spreads the packets, where it can.
+            // The bucket lets slices through one by one; between two of them the kernel spreads
+            // the packets, where it can.
             socket.pace(rate);
         }
         let Some(wanted) = self.options.congestion else { return Ok(()) };
@@ -291,8 +293,8 @@ impl SendRun {
         self.tell(Sender::handle_scan_complete);
     }
 
-    /// Hands in what the scan found, once there is room; before there is a data connection, `ahead` counts how much there is. False
-    /// when the transfer has ended.
+    /// Hands in what the scan found, once there is room; before there is a data connection, `ahead` counts how much
+    /// there is. False when the transfer has ended.
     fn take_found(&self, batch: &mut Vec<Found>, ahead: &mut usize) -> bool {
         *ahead += batch.len();
         let mut machine = self.lock();
@@ -402,7 +404,8 @@ impl SendRun {
         }
     }
 
-    /// The digests of a source that is read a second time; `None` where it cannot be, and when the transfer has ended meanwhile.
+    /// The digests of a source that is read a second time; `None` where it cannot be, and when the
+    /// transfer has ended meanwhile.
     fn second_reading(
         &self,
         source: &dyn Reader,
@@ -654,8 +657,8 @@ impl StreamWork<'_> {
         }
     }
 
-    /// Who only writes does not hear that the connection has ended after the last write: everything may lie in a buffer of the system
-    /// that nobody will ever empty. A receiver says nothing here, so whatever could be read is an end.
+    /// Who only writes does not hear that the connection has ended after the last write: everything may lie in a buffer
+    /// of the system that nobody will ever empty. A receiver says nothing here, so whatever could be read is an end.
     fn look_for_end(&mut self) -> io::Result<()> {
         if self.looked.elapsed() < LOOK_INTERVAL {
             return Ok(());
@@ -714,7 +717,8 @@ impl StreamWork<'_> {
         Ok(())
     }
 
-    /// Where nobody asked for a digest the kernel sends the file by itself. Says how many bytes of the block it has sent.
+    /// Where nobody asked for a digest the kernel sends the file by itself. Says how many bytes
+    /// of the block it has sent.
     fn send_unseen(&mut self, job: BlockJob, source: &dyn Reader) -> io::Result<usize> {
         let Some(file) = source.file().filter(|_| !self.run.options.digests.any()) else { return Ok(0) };
         let mut sent = 0;
@@ -876,7 +880,8 @@ mod tests {
     use super::*;
     use crate::storage::synthetic::Synthetic;
 
-    /// What the peer answers is handed in by whoever has started the run: it must know the run before there is anything to answer.
+    /// What the peer answers is handed in by whoever has started the run: it must know the run before
+    /// there is anything to answer.
     #[test]
     fn offers_wait_until_the_owner_knows_the_run_and_then_for_no_stream() {
         let digests = Digests::BLAKE3;

@@ -232,7 +232,8 @@ fn write_sources(directory: &Path) {
     }
 }
 
-/// Each message, and each word to the command, is where a pump may panic; those of an end that has failed already are few.
+/// Each message, and each word to the command, is where a pump may panic; those of an end that
+/// has failed already are few.
 #[test]
 fn pump_that_panics_at_any_word_leaves_nobody_waiting() {
     let place = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! What is said of earlier attempts, and what they have left: keys, questions and confirmations that are none, and traps where a marker or a
-//! part file would stand.
+//! What is said of earlier attempts, and what they have left: keys, questions and confirmations that are none, and
+//! traps where a marker or a part file would stand.
 
 use std::os::unix::fs::symlink;
 
@@ -105,8 +105,8 @@ fn questions_that_make_no_sense() {
     assert_eq!(sandbox.names(), ["mine"]);
 }
 
-/// Somebody who may write there has put something where the marker would be: it is neither followed nor waited for, and costs the marker
-/// at most.
+/// Somebody who may write there has put something where the marker would be: it is neither followed nor waited for, and
+/// costs the marker at most.
 #[test]
 fn traps_in_place_of_the_marker() {
     let _watch = Watch::start();

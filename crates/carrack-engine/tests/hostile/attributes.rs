@@ -1,5 +1,6 @@
-//! Attributes beside permissions and times. A newer peer sends kinds that nobody here knows: they cost nothing, and the report tells that
-//! they are not kept. A hostile one sends blocks that are none. Peers of version 3 and of version 4 copy to each other.
+//! Attributes beside permissions and times. A newer peer sends kinds that nobody here knows: they cost nothing, and
+//! the report tells that they are not kept. A hostile one sends blocks that are none. Peers of version 3 and of
+//! version 4 copy to each other.
 
 use std::sync::Arc;
 
@@ -66,7 +67,8 @@ fn offer_with(number: u64, path: &[u8], attributes: &OtherAttributes) -> PeerMes
     message
 }
 
-/// A newer sender: a small file, a link, a large file and a directory with attributes of kinds that nobody knows, and some without any.
+/// A newer sender: a small file, a link, a large file and a directory with attributes of kinds that nobody
+/// knows, and some without any.
 fn send_unknown(node: &mut Conversation) {
     let mut stream = node.begin();
     bundle(&mut stream, 1, &[Entry::Directory(b"d"), Entry::File(b"d/plain", CONTENT)]);
@@ -178,7 +180,8 @@ fn version_3_and_version_4_copy_to_each_other() {
     }
 }
 
-/// Whatever is in a block, a receiver reads no further than its header said, keeps nothing of the bundle, and says what the peer did.
+/// Whatever is in a block, a receiver reads no further than its header said, keeps nothing of the bundle,
+/// and says what the peer did.
 #[test]
 fn blocks_that_are_no_attributes_end_the_transfer() {
     let _watch = Watch::memory();

@@ -1,4 +1,5 @@
-//! A hostile command: requests that lead out of the root, options out of bounds, roles that are not a stranger's, and asking twice.
+//! A hostile command: requests that lead out of the root, options out of bounds, roles that are not a
+//! stranger's, and asking twice.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -248,7 +249,8 @@ fn sessions_and_dials_that_make_no_sense() {
     sandbox.assert_untouched();
 }
 
-/// Of no transfer, and of a receiver, none end; however many are asked for, one stays, which its tests in the core show.
+/// Of no transfer, and of a receiver, none end; however many are asked for, one stays, which
+/// its tests in the core show.
 #[test]
 fn streams_to_end_are_more_than_there_are() {
     let _watch = Watch::start();
@@ -281,8 +283,8 @@ fn dialed(session: &mut Session, address: std::net::SocketAddr, encrypt: bool) -
     session.request(Ask::Dial(Dial { first: 0x0d0a, tell_connected: true, ..dial })).expect_err("nobody is there")
 }
 
-/// A port that is closed, one that is silent, one that answers with something else, and one that hangs up: a client that has its node
-/// knock there learns of none which it is, and the service hears nothing that the client chose.
+/// A port that is closed, one that is silent, one that answers with something else, and one that hangs up: a client
+/// that has its node knock there learns of none which it is, and the service hears nothing that the client chose.
 #[test]
 fn node_tells_nothing_of_what_it_dials() {
     let _watch = Watch::start();

@@ -1,5 +1,5 @@
-//! An end in this process that is confined below a directory: what leads out of it is refused, and as a node that serves the directory
-//! refuses it.
+//! An end in this process that is confined below a directory: what leads out of it is refused, and as a node that
+//! serves the directory refuses it.
 
 use std::fs;
 use std::os::unix::fs::symlink;

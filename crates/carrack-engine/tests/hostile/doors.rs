@@ -144,7 +144,8 @@ fn until_unfinished(root: &Path, bytes: u64) {
     }
 }
 
-/// One port: a copy is under way on it, to the node's raw key, while a web client is served with an X.509 certificate that it trusts.
+/// One port: a copy is under way on it, to the node's raw key, while a web client is served with an X.509
+/// certificate that it trusts.
 #[test]
 fn door_serves_web_client_while_a_copy_runs_on_its_port() {
     let _watch = Watch::start();
@@ -240,7 +241,8 @@ fn until_closed(socket: &TcpStream) {
     }
 }
 
-/// One client says a word from time to time and never what it must; the other is admitted, and stays until the node stops.
+/// One client says a word from time to time and never what it must; the other is admitted, and
+/// stays until the node stops.
 #[test]
 fn door_client_is_cut_off_unless_admitted_and_ends_with_the_node() {
     let _watch = Watch::start();

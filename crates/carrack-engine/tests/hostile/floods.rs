@@ -1,4 +1,5 @@
-//! Too much of everything: requests, connections, tunnels, dials, paths, messages that are never read. Memory stays bounded.
+//! Too much of everything: requests, connections, tunnels, dials, paths, messages that are never
+//! read. Memory stays bounded.
 
 use std::time::{Duration, Instant};
 
@@ -92,7 +93,8 @@ fn requests() {
     session.leave().unwrap();
 }
 
-/// More than may be there at once, none of which says a word: whoever knows the secret gets through, from the same address.
+/// More than may be there at once, none of which says a word: whoever knows the secret gets
+/// through, from the same address.
 #[test]
 fn silent_connections_to_a_data_port() {
     let _watch = Watch::memory();
@@ -115,7 +117,8 @@ fn beginnings_of_nothing() {
     let _watch = Watch::memory();
     let sandbox = Sandbox::new();
     for (role, element) in [(0x12, 0x0a), (0x1a, 0x1a)] {
-        // Fields 2 or 3 of a beginning, field 7 of a request: made as bytes, because here they would be the memory that they must not be.
+        // Fields 2 or 3 of a beginning, field 7 of a request: made as bytes, because here they would be the
+        // memory that they must not be.
         let role = [&[role, 0xc0, 0x84, 0x3d][..], &[element, 0].repeat(500_000)].concat();
         let message = [&[0x3a, 0xc4, 0x84, 0x3d][..], &role].concat();
         let mut session = Session::start(&sandbox.root());
@@ -227,7 +230,8 @@ fn listeners() {
 fn peer_messages() {
     let _watch = Watch::memory();
     let sandbox = Sandbox::new();
-    // Who does not listen does not hear that its `Begin` was carried out either, and what it says before that is for nobody.
+    // Who does not listen does not hear that its `Begin` was carried out either, and what it says
+    // before that is for nobody.
     let early = |failure: &Failure| failure.message().contains("which it has not offered");
     let mut failures = (0..20).map(|_| flood_of_offers(&sandbox));
     let failure = failures.find(|failure| !early(failure)).expect("some flood begins in time");

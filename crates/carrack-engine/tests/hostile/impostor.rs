@@ -1,5 +1,6 @@
-//! A listener that shows the right public key, which anybody can record, and does not have the private one. TLS' verifiers are two: one compares
-//! the key with the pin, the other checks that whoever shows it can sign with it. Each link is shown here to use the second, too.
+//! A listener that shows the right public key, which anybody can record, and does not have the private one. TLS'
+//! verifiers are two: one compares the key with the pin, the other checks that whoever shows it can sign with it. Each
+//! link is shown here to use the second, too.
 
 use std::io::{self, Read};
 use std::net::{TcpListener, TcpStream};
@@ -82,7 +83,8 @@ fn control_connection_to_impostor_is_refused() {
     sandbox.assert_untouched();
 }
 
-/// Data connections that the agent of a command or of an ssh host makes (direct), and that a node makes back to whoever listens (reverse).
+/// Data connections that the agent of a command or of an ssh host makes (direct), and that a node makes back to
+/// whoever listens (reverse).
 #[test]
 fn data_connection_to_impostor_is_refused() {
     let _watch = Watch::start();

@@ -1,4 +1,5 @@
-//! Names that lead out: in offers, in bundles, in attributes of directories, and through links that the peer made before.
+//! Names that lead out: in offers, in bundles, in attributes of directories, and through links
+//! that the peer made before.
 
 use carrack_core::attributes::Time;
 use carrack_core::path::display_bytes;
@@ -186,8 +187,8 @@ fn modes_are_cut() {
     }
 }
 
-/// Times that no calendar has, of files in bundles and in blocks, links, directories: set, cut or refused by the file system, and
-/// nothing else comes of it.
+/// Times that no calendar has, of files in bundles and in blocks, links, directories: set, cut or refused by the file
+/// system, and nothing else comes of it.
 #[test]
 fn times_at_the_ends_of_what_can_be_counted() {
     let _watch = Watch::start();

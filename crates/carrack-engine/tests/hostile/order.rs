@@ -1,4 +1,5 @@
-//! Frames and messages that are well formed, and that no honest sender sends now: unknown, unasked, doubled, out of place.
+//! Frames and messages that are well formed, and that no honest sender sends now: unknown,
+//! unasked, doubled, out of place.
 
 use carrack_core::attributes::Time;
 use carrack_core::digest::BlockDigest;
@@ -49,7 +50,8 @@ fn question(index: u32, path: &[u8]) -> QueryItem {
     QueryItem { index, path: path.to_vec(), kind, size, mtime, others: Default::default(), fingerprint }
 }
 
-/// Of an earlier attempt a sender may speak only where both sides know of such things; and of its answers only a receiver.
+/// Of an earlier attempt a sender may speak only where both sides know of such things; and of its
+/// answers only a receiver.
 #[test]
 fn earlier_attempts_that_there_are_not() {
     let _watch = Watch::start();

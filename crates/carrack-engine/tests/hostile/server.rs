@@ -1,4 +1,5 @@
-//! A hostile node: a real `copy` pulls one file from it, or a real listing asks it, and it says and sends something else.
+//! A hostile node: a real `copy` pulls one file from it, or a real listing asks it, and it says
+//! and sends something else.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -68,8 +69,8 @@ fn honest_fake_is_believed() {
     assert_eq!(std::fs::read(sandbox.root().join("f")).unwrap(), b"bytes");
 }
 
-/// Over a long path each question that waits for an answer which it does not need costs a round trip: this node answers nothing before it
-/// has been asked all that can be asked, and lets nobody have a data connection.
+/// Over a long path each question that waits for an answer which it does not need costs a round trip: this node answers
+/// nothing before it has been asked all that can be asked, and lets nobody have a data connection.
 #[test]
 fn verbs_do_not_wait_for_what_they_do_not_need() {
     let _watch = Watch::start();
@@ -95,7 +96,8 @@ fn verbs_do_not_wait_for_what_they_do_not_need() {
     assert!(report.error.is_some());
 }
 
-/// The end of a connection is told once; whoever takes it for the refusal of one question waits for ever for the next answer.
+/// The end of a connection is told once; whoever takes it for the refusal of one question waits for
+/// ever for the next answer.
 #[test]
 fn node_that_leaves_while_it_is_asked_to_listen_is_noticed() {
     let _watch = Watch::start();
@@ -463,8 +465,9 @@ fn end_that_is_none() {
     );
 }
 
-/// A slow receiver: it has said that it has everything, the sender has ended, and it still has to clean up. Nothing but its own word ends
-/// the run, however late that comes: this one waits until it is told to stop, and takes that for what it is.
+/// A slow receiver: it has said that it has everything, the sender has ended, and it still has to clean up.
+/// Nothing but its own word ends the run, however late that comes: this one waits until it is told to stop, and
+/// takes that for what it is.
 #[test]
 fn receiver_may_end_long_after_its_sender() {
     let _watch = Watch::start();
@@ -535,7 +538,8 @@ fn item(path: &[u8]) -> Item {
     Item { path: path.to_vec(), outcome: 2, failure: Some(failure.into()), ..Item::default() }
 }
 
-/// What is told of goes into manifests and lists, which other programs read: paths of what was asked for, and told by the source alone.
+/// What is told of goes into manifests and lists, which other programs read: paths of what was asked for, and
+/// told by the source alone.
 #[test]
 fn items_that_were_not_asked_for() {
     let _watch = Watch::start();
@@ -678,7 +682,8 @@ fn listings_without_end() {
     assert_eq!(seen, 100_000);
 }
 
-/// It sends what cannot be written, takes none of the many words that are said of it, and says that it is there. That keeps nobody.
+/// It sends what cannot be written, takes none of the many words that are said of it, and says that it is
+/// there. That keeps nobody.
 #[test]
 fn node_that_takes_nothing_more_holds_up_no_deadline() {
     let _watch = Watch::start();

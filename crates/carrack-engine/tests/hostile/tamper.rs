@@ -1,4 +1,5 @@
-//! Somebody on the path between two honest ends, who changes, repeats, reorders, cuts and injects. A wrong file never gets a name.
+//! Somebody on the path between two honest ends, who changes, repeats, reorders, cuts and injects. A
+//! wrong file never gets a name.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -193,8 +194,8 @@ fn tamper_of_nothing_recovers_nothing() {
     }
 }
 
-/// Refused: the stream ended, and either others brought the file or there is none. Of several streams the altered one may have
-/// carried nothing at that place.
+/// Refused: the stream ended, and either others brought the file or there is none. Of several streams the altered one
+/// may have carried nothing at that place.
 fn assert_refused(outcome: &Outcome, sandbox: &Sandbox, streams: u32, what: &str) {
     match &outcome.received {
         Ok(()) => {
@@ -377,7 +378,8 @@ fn bit_altered_anywhere() {
     }
 }
 
-/// A greeting that was altered in any part leads nowhere, and so does one that was recorded, or made without the secret.
+/// A greeting that was altered in any part leads nowhere, and so does one that was recorded, or
+/// made without the secret.
 #[test]
 fn connections_without_the_secret_are_refused() {
     let _watch = Watch::start();

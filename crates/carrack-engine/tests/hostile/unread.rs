@@ -1,4 +1,5 @@
-//! An end that tells more than whoever reads the command's output takes: it has to wait, and the command's memory does not grow.
+//! An end that tells more than whoever reads the command's output takes: it has to wait, and the
+//! command's memory does not grow.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! A node of the version before, as source and as destination: it is understood, and hears no word that it does not know. And nodes
-//! that do not serve at first.
+//! A node of the version before, as source and as destination: it is understood, and hears no word that it does not
+//! know. And nodes that do not serve at first.
 
 use std::sync::Arc;
 

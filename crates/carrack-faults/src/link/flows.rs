@@ -1,5 +1,5 @@
-//! A bound on the rate of each flow: before the link, every connection has a queue of its own, as behind a shaper that is fair or that
-//! sells by the connection. Pure, like [`super::line`], which lets in what is released here.
+//! A bound on the rate of each flow: before the link, every connection has a queue of its own, as behind a shaper that
+//! is fair or that sells by the connection. Pure, like [`super::line`], which lets in what is released here.
 
 use std::collections::{BTreeMap, HashMap};
 

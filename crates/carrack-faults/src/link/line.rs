@@ -1,7 +1,8 @@
 //! One direction of a link: what becomes of each packet, and when it leaves. Pure: time is an argument, in nanoseconds.
 //!
-//! A packet meets, in this order: where each flow has a rate of its own, the queue of its flow; the queue before the link (what does not fit is dropped), the link (one packet after the other, at
-//! its rate), what happens on the way, the delay. Whatever happens, happens to single packets as they are on the wire.
+//! A packet meets, in this order: where each flow has a rate of its own, the queue of its flow; the queue before the
+//! link (what does not fit is dropped), the link (one packet after the other, at its rate), what happens on the way,
+//! the delay. Whatever happens, happens to single packets as they are on the wire.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +20,8 @@ const WIRE_OVERHEAD_BYTES: usize = 38;
 const QUEUE_BYTES_MIN: u64 = 256 << 10;
 /// On the way at most, where the rate has no limit: 20 Gbit/s for 25 ms.
 const UNDERWAY_BYTES: u64 = 64 << 20;
-/// Beside the bandwidth-delay product and the queue: acknowledgements use more memory than wire, and the writer may be late.
+/// Beside the bandwidth-delay product and the queue: acknowledgements use more memory than wire,
+/// and the writer may be late.
 const UNDERWAY_SPARE_BYTES: u64 = 16 << 20;
 
 /// What a direction is like; any of it may be changed while it is used.
@@ -56,8 +58,8 @@ impl Knobs {
         self.flow_rate.store(bits_per_second.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// How much may wait before the link, if its rate has a limit; `None`: what the link carries in the time that a packet takes there
-    /// and back, at least 256 KiB.
+    /// How much may wait before the link, if its rate has a limit; `None`: what the link carries in the time that a
+    /// packet takes there and back, at least 256 KiB.
     pub fn queue(&self, bytes: Option<u64>) {
         self.queue_bytes.store(bytes.unwrap_or(0), Ordering::Relaxed);
     }
@@ -158,7 +160,8 @@ pub struct Counts {
     pub doubled: u64,
     /// Delivered late.
     pub late: u64,
-    /// Dropped because they had no place in memory, or the device did not take them. Not a fault that was asked for: should be 0.
+    /// Dropped because they had no place in memory, or the device did not take them. Not a fault that
+    /// was asked for: should be 0.
     pub failed: u64,
     /// The longest that a packet left after its time, which shows how well the machine kept up.
     pub latest: Duration,
@@ -500,7 +503,8 @@ mod tests {
         assert_eq!(rig.take(0).len(), 1);
     }
 
-    /// Every segment bears its number: what arrives, how often and when, agrees with the counts, and with what was asked for.
+    /// Every segment bears its number: what arrives, how often and when, agrees with the counts, and
+    /// with what was asked for.
     #[test]
     fn faults_are_as_many_as_asked_for_and_are_counted() {
         const SEGMENTS: usize = 40_000;

@@ -1,9 +1,10 @@
 //! What a packet of a TUN device looks like on the wire, and how a large one is cut.
 //!
-//! The kernel hands over *super-packets*: up to 64 KiB of one TCP connection, one IP and one TCP header, and in the `virtio_net_hdr`
-//! before them the size of the segments that a network card would make of it. Faults happen to segments, so a super-packet that
-//! loses one leaves as the runs around it. Checksums of the payload are never computed here: who receives takes them for checked by
-//! its device, as they were left to ours. That is also why an altered payload is not noticed.
+//! The kernel hands over *super-packets*: up to 64 KiB of one TCP connection, one IP and one TCP header, and in the
+//! `virtio_net_hdr` before them the size of the segments that a network card would make of it. Faults happen to
+//! segments, so a super-packet that loses one leaves as the runs around it. Checksums of the payload are never
+//! computed here: who receives takes them for checked by its device, as they were left to ours. That is also why an
+//! altered payload is not noticed.
 
 use carrack_sys::tun::HEADER_BYTES;
 
@@ -77,7 +78,8 @@ impl Shape {
         self.headers + self.payload(segment, segment + 1).len()
     }
 
-    /// Where in the packet (its `virtio_net_hdr` included) a segment's payload is, if it can be altered and nobody notices.
+    /// Where in the packet (its `virtio_net_hdr` included) a segment's payload is, if it can be
+    /// altered and nobody notices.
     pub fn alterable(&self, segment: usize) -> Option<std::ops::Range<usize>> {
         let payload = self.payload(segment, segment + 1);
         let before = HEADER_BYTES + self.headers;

@@ -25,7 +25,8 @@ impl Ring {
         Self { bytes: vec![0; bytes], records: VecDeque::new(), tail: 0 }
     }
 
-    /// Where a packet of up to so many bytes may be written, to be kept by [`Ring::push`]; `None` if there is no such place.
+    /// Where a packet of up to so many bytes may be written, to be kept by [`Ring::push`]; `None`
+    /// if there is no such place.
     pub fn room(&mut self, want: usize) -> Option<&mut [u8]> {
         let Some(first) = self.records.front() else {
             // Small traffic stays in the memory that the cache holds already.
@@ -76,7 +77,8 @@ mod tests {
     use super::*;
     use crate::chance::Chance;
 
-    /// Against a plain queue: what goes in comes out, whole and in order, and a ring that is nearly empty takes everything.
+    /// Against a plain queue: what goes in comes out, whole and in order, and a ring that is
+    /// nearly empty takes everything.
     #[test]
     fn ring_gives_out_what_went_in() {
         for seed in 0..50 {

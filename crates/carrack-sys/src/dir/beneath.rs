@@ -161,9 +161,9 @@ pub(super) fn by_walk(root: BorrowedFd<'_>, parts: &[&[u8]], links: Links, flags
     }
 }
 
-/// What stands at a path, links beneath the root followed, and the names that lead there without a link. Both come from one walk, so
-/// that no rename meanwhile can make them speak of two different things. Where nothing stands, the names are those that were typed
-/// behind what there is.
+/// What stands at a path, links beneath the root followed, and the names that lead there without a link. Both come from
+/// one walk, so that no rename meanwhile can make them speak of two different things. Where nothing stands, the names
+/// are those that were typed behind what there is.
 pub(super) fn look(root: BorrowedFd<'_>, parts: &[&[u8]]) -> io::Result<(Option<Stat>, Vec<Vec<u8>>)> {
     let mut walk = Walk::new(root, parts);
     // Of the link that is being followed: where it stands, its name, and how much was typed behind it.

@@ -22,8 +22,8 @@ pub struct FileSystem {
 pub enum ChangeTimes {
     /// Every change of content or attributes moves it, and nobody can put it back.
     Kept,
-    /// Each file has that of one of several file systems, and of which is not told (overlayfs). Those that are made at once and never
-    /// written to show neither a time of birth nor a time of change other than that of modification.
+    /// Each file has that of one of several file systems, and of which is not told (overlayfs). Those that are made at
+    /// once and never written to show neither a time of birth nor a time of change other than that of modification.
     Layered,
     /// What keeps it is behind the system (FUSE, SMB), or not known. Some show the modification time in its place.
     Unknown,
@@ -57,7 +57,8 @@ mod magic {
     pub const LAYERED: u32 = 0x794c_7630;
     /// tmpfs, ramfs, hugetlbfs.
     pub const MEMORY: [u32; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
-    /// FAT, exFAT, squashfs, cramfs, erofs, ISO 9660, romfs: made at once and mounted in another's place, or without such a time.
+    /// FAT, exFAT, squashfs, cramfs, erofs, ISO 9660, romfs: made at once and mounted in another's
+    /// place, or without such a time.
     pub const USELESS: [u32; 7] = [0x4d44, 0x2011_bab0, 0x7371_7368, 0x28cd_3d45, 0xe0f5_e1e2, 0x9660, 0x7275];
 }
 

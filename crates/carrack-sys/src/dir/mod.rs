@@ -105,8 +105,8 @@ impl Dir {
         self.open_name(name, flags, mode)
     }
 
-    /// Opens a file that is there for reading and writing, never through a link. What else may stand there the caller looks at
-    /// with [`stat_file`]; a FIFO is not waited for.
+    /// Opens a file that is there for reading and writing, never through a link. What else may stand there the caller
+    /// looks at with [`stat_file`]; a FIFO is not waited for.
     pub fn open_existing(&self, name: &[u8]) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
         self.open_name(name, flags, Mode::empty())
@@ -156,8 +156,9 @@ impl Dir {
         Ok(found)
     }
 
-    /// What a path leads to, links that stay beneath the directory followed (`None` where nothing is), and the path to it without a
-    /// link, empty for the directory itself. Of something that is not there it is the path of what there is of the way, and the rest.
+    /// What a path leads to, links that stay beneath the directory followed (`None` where nothing is), and the path to
+    /// it without a link, empty for the directory itself. Of something that is not there it is the path of what there
+    /// is of the way, and the rest.
     pub fn look(&self, rel: &[u8]) -> io::Result<(Option<Stat>, Vec<u8>)> {
         let (found, names) = beneath::look(self.as_fd(), &components(rel)?)?;
         Ok((found, names.join(&b'/')))
@@ -332,8 +333,8 @@ impl Dir {
         self.sync()
     }
 
-    /// Whether [`Dir::sync_filesystem`] reaches the disks. FUSE and SMB send what was written on to whoever stores it and, unlike at
-    /// an `fsync`, do not ask for more (Linux 6.12); other systems have no such call.
+    /// Whether [`Dir::sync_filesystem`] reaches the disks. FUSE and SMB send what was written on to whoever stores it
+    /// and, unlike at an `fsync`, do not ask for more (Linux 6.12); other systems have no such call.
     pub fn syncs_as_one(&self) -> bool {
         #[cfg(target_os = "linux")]
         {
@@ -343,8 +344,9 @@ impl Dir {
         false
     }
 
-    /// Whether what is here keeps its inode's number for as long as it exists. FUSE and SMB may give another one to what nobody has
-    /// had open for a while; so may overlayfs to directories, if its layers lie on several file systems, which this does not tell.
+    /// Whether what is here keeps its inode's number for as long as it exists. FUSE and SMB may give another one to
+    /// what nobody has had open for a while; so may overlayfs to directories, if its layers lie on several file
+    /// systems, which this does not tell.
     pub fn keeps_inodes(&self) -> bool {
         #[cfg(target_os = "linux")]
         {
@@ -354,8 +356,9 @@ impl Dir {
         true
     }
 
-    /// Whether upper and lower case, and the forms of a letter, are one in this directory, where the file system decides that for each
-    /// directory and says so (`chattr +F` on ext4, f2fs, tmpfs). A directory made in it is as it is.
+    /// Whether upper and lower case, and the forms of a letter, are one in this directory, where the
+    /// file system decides that for each directory and says so (`chattr +F` on ext4, f2fs, tmpfs). A
+    /// directory made in it is as it is.
     ///
     /// # Errors
     /// [`io::ErrorKind::Unsupported`] where the file system says nothing of its directories, and those of the system.

@@ -42,13 +42,14 @@ pub fn set_user_timeout(fd: impl AsFd, timeout: Duration) -> io::Result<()> {
     system::set_user_timeout(fd.as_fd(), timeout)
 }
 
-/// Asks a side that says nothing whether it is still there: after `idle`, and as often again; with a user timeout, that decides when it
-/// is gone.
+/// Asks a side that says nothing whether it is still there: after `idle`, and as often again; with a user timeout, that
+/// decides when it is gone.
 pub fn set_keep_alive(fd: impl AsFd, idle: Duration) -> io::Result<()> {
     system::set_keep_alive(fd.as_fd(), idle)
 }
 
-/// Bounds the segments of a connection that is not made yet, in both directions: it is announced to the other side, too.
+/// Bounds the segments of a connection that is not made yet, in both directions: it is
+/// announced to the other side, too.
 pub fn set_largest_segment(fd: impl AsFd, bytes: u32) -> io::Result<()> {
     system::set_largest_segment(fd.as_fd(), bytes)
 }

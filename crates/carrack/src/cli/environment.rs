@@ -9,11 +9,13 @@ use clap::{Arg, Command};
 use super::flags::variable;
 use crate::error::CommandError;
 
-/// Looks through the environment for `CARRACK_…`. The answer are notes about names that nobody knows: they may be another program's (a
-/// container gets `CARRACK_SERVICE_HOST` from a service called carrack), so that they are no errors.
+/// Looks through the environment for `CARRACK_…`. The answer are notes about names that nobody knows: they
+/// may be another program's (a container gets `CARRACK_SERVICE_HOST` from a service called carrack), so
+/// that they are no errors.
 ///
 /// # Errors
-/// A flag of this verb that takes no value, and is read from the command line alone: `CARRACK_DRY_RUN=1` must not move anything.
+/// A flag of this verb that takes no value, and is read from the command line alone:
+/// `CARRACK_DRY_RUN=1` must not move anything.
 pub fn check(
     tree: &Command,
     verb: &str,

@@ -1,10 +1,11 @@
 //! What a flag is: a constant with its name, its help and, where it takes a value, what reads that value.
 //!
-//! A verb's file defines its flags, puts each into its clap command by `arg`, and reads each from [`Flags`](super::flags::Flags) by the same constant.
-//! So a misspelt flag does not compile, and one that the verb's command lacks panics in debug builds.
+//! A verb's file defines its flags, puts each into its clap command by `arg`, and reads each from
+//! [`Flags`](super::flags::Flags) by the same constant. So a misspelt flag does not compile, and one that the verb's
+//! command lacks panics in debug builds.
 //!
-//! clap sees values as uninterpreted bytes: a value may also come from `CARRACK_<FLAG>`, and both ways have to be parsed by the same code and
-//! blamed by the right name.
+//! clap sees values as uninterpreted bytes: a value may also come from `CARRACK_<FLAG>`, and both ways have to be
+//! parsed by the same code and blamed by the right name.
 
 use std::ffi::{OsStr, OsString};
 

@@ -120,7 +120,8 @@ impl<'a> Flags<'a> {
     /// What was typed for a flag or an argument, in order.
     fn typed<T: Clone + Send + Sync + 'static>(&self, name: &str) -> impl Iterator<Item = &'a T> + use<'a, T> {
         let typed = self.matches.try_get_many::<T>(name);
-        // A verb asks for a flag that it has not put into its command: as good as not given, and a fault of this program.
+        // A verb asks for a flag that it has not put into its command: as good as not given,
+        // and a fault of this program.
         debug_assert!(!matches!(typed, Err(MatchesError::UnknownArgument { .. })), "the verb has no flag {name:?}");
         debug_assert!(!matches!(typed, Err(MatchesError::Downcast { .. })), "the flag {name:?} is of another kind");
         typed.ok().flatten().into_iter().flatten()

@@ -30,8 +30,8 @@ pub fn command() -> Command {
         .args([SYNC.arg(), ONCE.arg()])
 }
 
-/// Runs the verb: the protocol on standard input and output, or only whether it is spoken. Who says so repeats the nonce: an empty file that
-/// a shell takes for a program does not.
+/// Runs the verb: the protocol on standard input and output, or only whether it is spoken. Who says so repeats the
+/// nonce: an empty file that a shell takes for a program does not.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let nonce = flags.typed_one::<String>(HELLO).map(String::as_str).unwrap_or_default();
     if let Some(version) = flags.typed_one::<u32>(SUPPORTS) {

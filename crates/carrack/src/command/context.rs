@@ -10,7 +10,8 @@ use crate::directories::config_directory;
 
 /// For the one verb of this process.
 pub fn context() -> Context {
-    // Not the library's standard output: that keeps a last line to itself, and swallows the error when it cannot be written.
+    // Not the library's standard output: that keeps a last line to itself, and swallows the error
+    // when it cannot be written.
     let standard = Standard { input: Some(Arc::new(standard::input)), output: Some(Arc::new(standard::output)) };
     let keys = Arc::new(KnownNodes::new(config_directory().join("known_nodes")));
     Context { stop: stop(), keys, standard, ..Context::default() }

@@ -149,8 +149,9 @@ impl<'a> Session<'a> {
         self.leave_if_unwritten();
     }
 
-    /// A listing cannot be stopped from within; when its reader has gone (`| head`) there is nothing left to do, and a verb that only
-    /// reads leaves nothing behind that would have to be tidied. The others go on, and end with the error.
+    /// A listing cannot be stopped from within; when its reader has gone (`| head`) there is nothing left
+    /// to do, and a verb that only reads leaves nothing behind that would have to be tidied. The others go
+    /// on, and end with the error.
     fn leave_if_unwritten(&self) {
         let only_reads = matches!(self.verb, "ls" | "stat" | "sum");
         if let (true, Err(error)) = (only_reads, self.out.check()) {

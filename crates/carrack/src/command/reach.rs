@@ -1,4 +1,5 @@
-//! Flags of every verb that reaches other hosts: how they are reached, which token their node is shown, and how the verb says what happened.
+//! Flags of every verb that reaches other hosts: how they are reached, which token their node is shown, and how the
+//! verb says what happened.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, UdpSocket};
@@ -90,7 +91,8 @@ pub fn credential(flags: &Flags, locations: &[Location]) -> Result<Credential, C
     }
 }
 
-/// The address must be one of this host. That is checked here: later, it would look like a network that does not work, and be tried again.
+/// The address must be one of this host. That is checked here: later, it would look like a network that does not
+/// work, and be tried again.
 fn parse_bind(text: &str) -> Result<IpAddr, String> {
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     let address: IpAddr =

@@ -1,6 +1,7 @@
 //! `carrack sum`: digests made where the files are, printed as b3sum, xxhsum and sha256sum print theirs.
 //!
-//! One digest gives their plain lines, which `b3sum -c` and `xxhsum -c` read. Several give lines with a tag, `BLAKE3 (name) = …`.
+//! One digest gives their plain lines, which `b3sum -c` and `xxhsum -c` read. Several give lines with a
+//! tag, `BLAKE3 (name) = …`.
 
 use std::io::IsTerminal;
 

@@ -1,4 +1,5 @@
-//! The tree of verbs and flags, each from its verb's file: what clap parses, and what help, manual and completions are made from.
+//! The tree of verbs and flags, each from its verb's file: what clap parses, and what help, manual and
+//! completions are made from.
 
 use std::sync::LazyLock;
 

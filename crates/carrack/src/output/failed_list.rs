@@ -1,7 +1,7 @@
 //! `--failed-list`: the paths of the items that failed, one a line, as `--files-from` reads them.
 //!
-//! A path stands as it is shown: printable UTF-8 as it is, any other byte as `\xNN`, a backslash doubled. Only a copy that came to
-//! its end knows all of them, so only then does the list get its name.
+//! A path stands as it is shown: printable UTF-8 as it is, any other byte as `\xNN`, a backslash doubled. Only a copy
+//! that came to its end knows all of them, so only then does the list get its name.
 
 use std::io::{self, Write};
 

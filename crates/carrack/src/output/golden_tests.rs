@@ -1,4 +1,5 @@
-//! Golden files of what cannot be had from the program at will: every event and report as text and as JSON, and the table of error codes.
+//! Golden files of what cannot be had from the program at will: every event and report as text and as JSON, and
+//! the table of error codes.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

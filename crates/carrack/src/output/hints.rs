@@ -1,9 +1,10 @@
-//! What a person at a terminal can try about a failure: from its code and its reason, never from its text. Another front end has
-//! another table, in the words of its place.
+//! What a person at a terminal can try about a failure: from its code and its reason, never from its text. Another
+//! front end has another table, in the words of its place.
 
 use carrack_core::report::{ErrorCode, Failure, Reason};
 
-/// What to try: half a sentence, or one that begins with a capital letter; `None` where nothing helps, or an older peer has said it already.
+/// What to try: half a sentence, or one that begins with a capital letter; `None` where nothing helps, or an older
+/// peer has said it already.
 pub fn of(failure: &Failure) -> Option<&'static str> {
     let source = failure.source.as_deref();
     match (failure.reason, source) {

@@ -1,4 +1,5 @@
-//! `--json`: one object a line on standard output. Keys and meanings are stable: `v` is their version, `docs/json.schema.json` their schema.
+//! `--json`: one object a line on standard output. Keys and meanings are stable: `v` is their version,
+//! `docs/json.schema.json` their schema.
 //!
 //! Within a version keys, types and words may be added; nothing is taken away, and nothing changes its meaning.
 //!

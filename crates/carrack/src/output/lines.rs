@@ -1,5 +1,5 @@
-//! Standard output as lines. Its first error is kept and told at the end: a copy does not stop because nobody reads, but that
-//! something was not taken is not success.
+//! Standard output as lines. Its first error is kept and told at the end: a copy does not stop because nobody reads,
+//! but that something was not taken is not success.
 
 use std::io::{self, BufWriter, Write};
 
@@ -47,7 +47,8 @@ impl<W: Write> Lines<W> {
         self.forget_what_is_left();
     }
 
-    /// A buffer tries once more to write what it holds when it is dropped: after an error nobody is to be waited for again.
+    /// A buffer tries once more to write what it holds when it is dropped: after an error nobody
+    /// is to be waited for again.
     fn forget_what_is_left(&mut self) {
         if self.error.is_some() {
             self.out.take().map(BufWriter::into_parts);

@@ -74,7 +74,8 @@ impl Manifest {
         self.again = true;
     }
 
-    /// Not earlier than with the first item that is told again: if there is none, what was copied before is all there is.
+    /// Not earlier than with the first item that is told again: if there is none, what was
+    /// copied before is all there is.
     fn start_over_if_told(&mut self) -> io::Result<()> {
         if !std::mem::take(&mut self.again) {
             return Ok(());

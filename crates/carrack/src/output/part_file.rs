@@ -1,7 +1,7 @@
 //! A file that gets its name when it is complete: written as `FILE.part`, synced, renamed.
 //!
-//! A link is followed to its file, as a shell's redirection does. What is no regular file (a device, a pipe, a terminal) is never
-//! replaced: what it shall get is kept in a file without a name, and written to it at the end.
+//! A link is followed to its file, as a shell's redirection does. What is no regular file (a device, a pipe, a
+//! terminal) is never replaced: what it shall get is kept in a file without a name, and written to it at the end.
 
 use data_encoding::HEXLOWER;
 use std::ffi::OsString;
@@ -140,7 +140,8 @@ fn followed(mut path: PathBuf) -> io::Result<(PathBuf, bool)> {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        // What stands for an open descriptor (/dev/stdout, /dev/fd/3) is that descriptor, even if it has a name elsewhere.
+        // What stands for an open descriptor (/dev/stdout, /dev/fd/3) is that descriptor, even
+        // if it has a name elsewhere.
         let parent = parent(&path);
         if fs::canonicalize(parent)?.starts_with("/proc") {
             return Ok((path, false));
@@ -150,7 +151,8 @@ fn followed(mut path: PathBuf) -> io::Result<(PathBuf, bool)> {
     Err(io::Error::other("too many symbolic links"))
 }
 
-/// Makes room for a part file. Never through a link that somebody left under this name, and what is no file is not ours.
+/// Makes room for a part file. Never through a link that somebody left under this name, and
+/// what is no file is not ours.
 fn remove_old(part: &Path) -> io::Result<()> {
     match fs::symlink_metadata(part) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -47,8 +47,8 @@ enum Kind {
 }
 
 impl Screen {
-    /// A bar or lines, as chosen; `lines` says whether lines may replace a bar where none can be drawn, which is everywhere for a program
-    /// without the feature `terminal`.
+    /// A bar or lines, as chosen; `lines` says whether lines may replace a bar where none can be drawn, which is
+    /// everywhere for a program without the feature `terminal`.
     pub fn new(choice: BarChoice, lines: bool, every: Duration, now: Instant) -> Self {
         let bar = match choice {
             BarChoice::Always => Bar::anywhere(),

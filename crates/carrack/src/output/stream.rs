@@ -1,5 +1,5 @@
-//! Standard output and error of the command. What they do not take is an error, as it is for `cat`; and who does not read them holds
-//! nobody up who was told to end, by a signal or by `--deadline`.
+//! Standard output and error of the command. What they do not take is an error, as it is for `cat`; and who does not
+//! read them holds nobody up who was told to end, by a signal or by `--deadline`.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -84,8 +84,8 @@ pub fn not_written(error: &io::Error) -> CommandError {
     CommandError::from(Failure::new(code, Side::Command, message))
 }
 
-/// Writes to standard error. That it cannot be written is no error of its own: there is nobody left to tell, and the exit code tells
-/// as much.
+/// Writes to standard error. That it cannot be written is no error of its own: there is nobody left to tell, and the
+/// exit code tells as much.
 pub fn say(text: &str) {
     static ERROR: LazyLock<Mutex<Option<Out>>> = LazyLock::new(|| Mutex::new(standard::error().ok().map(patient)));
     let mut out = ERROR.lock().unwrap_or_else(PoisonError::into_inner);

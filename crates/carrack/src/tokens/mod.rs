@@ -1,8 +1,9 @@
 //! Bearer tokens: which one a node is shown of those that this user has.
 //!
-//! A token belongs to a node. The user says so by a flag, or by keeping it in a file with the node's name; a token that is merely found
-//! where the tools of the field keep theirs may belong to any service. So neither a kept nor a found one goes to a node whose key nobody had
-//! pinned before the command began, and a found one only where the command names one node and no other.
+//! A token belongs to a node. The user says so by a flag, or by keeping it in a file with the node's name; a token that
+//! is merely found where the tools of the field keep theirs may belong to any service. So neither a kept nor a found
+//! one goes to a node whose key nobody had pinned before the command began, and a found one only where the command
+//! names one node and no other.
 
 pub mod kept;
 
@@ -22,8 +23,9 @@ use carrack_engine::secrets::{Unread, read_secret};
 /// Why a file holds no token that anybody should be shown.
 type Unfit = String;
 
-/// What a node is shown for which no flag names a token: the one that is kept for it; if there is none, and the command names no other node,
-/// one that is found where other tools keep theirs. Either only if the node's key was pinned before the command began.
+/// What a node is shown for which no flag names a token: the one that is kept for it; if there is none, and the command
+/// names no other node, one that is found where other tools keep theirs. Either only if the node's key was pinned
+/// before the command began.
 pub fn search(of_several: bool) -> Credential {
     Credential::Source(Arc::new(Search { of_several }))
 }
@@ -83,8 +85,8 @@ impl Surroundings<'_> {
         no_token(first_meeting(&format!("the token in {origin}")))
     }
 
-    /// A token where all tools of the field look for one (WLCG Bearer Token Discovery), in its order: where it is, and the token or why
-    /// what is there is none.
+    /// A token where all tools of the field look for one (WLCG Bearer Token Discovery), in its order: where it is, and
+    /// the token or why what is there is none.
     fn find(&self) -> Option<(String, Result<Token, Unfit>)> {
         let set = |name: &str| (self.variable)(name).filter(|value| !value.is_empty());
         if let Some(token) = set("BEARER_TOKEN") {
@@ -112,7 +114,8 @@ impl Surroundings<'_> {
     }
 }
 
-/// A name that another user made in a shared directory may lead to any file of this user's: by a link, or by a second name of the file.
+/// A name that another user made in a shared directory may lead to any file of this user's: by a link, or by a
+/// second name of the file.
 fn may_be_found(facts: &std::fs::Metadata) -> Option<String> {
     let own = facts.uid() == carrack_sys::host::user_id() && facts.nlink() == 1;
     (!own).then(|| "it has other names, or another owner".into())

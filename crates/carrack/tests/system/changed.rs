@@ -1,11 +1,13 @@
-//! A table of cases, made by crossing two lists: every way in which a source may change between two runs of one command, and every
-//! state in which the destination may be found by the second. Whatever had come before, a run that ends with 0 has left what the source
-//! has now: bytes are compared with bytes, by nobody who knows of digests, times or markers.
+//! A table of cases, made by crossing two lists: every way in which a source may change between two runs of one
+//! command, and every state in which the destination may be found by the second. Whatever had come before, a run
+//! that ends with 0 has left what the source has now: bytes are compared with bytes, by nobody who knows of
+//! digests, times or markers.
 //!
-//! Many cases are one run: a file for each, stopped together. A session brings the small files, and is stopped by a signal. The next brings
-//! the large ones: those that are to be found in part have a first block that takes long at the rate that is asked for and a last one
-//! that is short, with enough streams for all of them. When the last block has landed and the first has hardly begun, it is stopped,
-//! too. Then everything is changed, and the same command must end with what is right.
+//! Many cases are one run: a file for each, stopped together. A session brings the small files, and is stopped by a
+//! signal. The next brings the large ones: those that are to be found in part have a first block that takes long at
+//! the rate that is asked for and a last one that is short, with enough streams for all of them. When the last block
+//! has landed and the first has hardly begun, it is stopped, too. Then everything is changed, and the same command
+//! must end with what is right.
 
 mod case;
 mod destination;
@@ -25,8 +27,8 @@ use crate::support::process::signal;
 use crate::support::running::Running;
 use crate::support::{Sandbox, ran, tool, wait_until};
 
-/// At this rate small files wait for nobody, and large ones in part get as much as those that are to be whole: these have come when those
-/// have a quarter.
+/// At this rate small files wait for nobody, and large ones in part get as much as those that are to be whole: these
+/// have come when those have a quarter.
 const RATE: &str = "--bwlimit=60MB";
 
 /// Where the last session looks for what those before it have left.
@@ -95,8 +97,8 @@ impl Run {
         Self { number, to_node, on, left, flags, last_flags: flags, changes: &Change::ALL }
     }
 
-    /// Both ends, several file systems, the ways to verify, other digests, and what may be wrong with all of the destination. Each has all cases of small
-    /// files; those of large ones go round.
+    /// Both ends, several file systems, the ways to verify, other digests, and what may be wrong with all of the
+    /// destination. Each has all cases of small files; those of large ones go round.
     const ALL: [Self; 10] = [
         Self::new(0, (false, On::Ext4), Left::Kept, &[]),
         Self::new(1, (true, On::Ext4), Left::Kept, &["--verify=disk"]),

@@ -1,5 +1,5 @@
-//! Processes killed at every system call that matters, power cut at any moment, two who write one name: what stands under a final
-//! name is right, the same command run again completes, and nothing is left over after it.
+//! Processes killed at every system call that matters, power cut at any moment, two who write one name: what stands
+//! under a final name is right, the same command run again completes, and nothing is left over after it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -36,7 +36,8 @@ fn spread(all: u64, count: u64) -> Vec<u64> {
     (1..=count).map(|index| index * all / count).collect()
 }
 
-/// Small enough to be copied hundreds of times, and with one of everything: bundled files, blocks, links, empty directories.
+/// Small enough to be copied hundreds of times, and with one of everything: bundled files, blocks,
+/// links, empty directories.
 fn small_tree(sandbox: &Sandbox) -> PathBuf {
     for index in 0..8 {
         sandbox.write(format!("tree/d{}/small{index}", index % 2), tree::bytes(3000, index + 1));
@@ -57,8 +58,8 @@ fn allowed(from: &Path, old: &[(&str, &[u8])]) -> Allowed {
     allowed
 }
 
-/// The copy is complete. A part file may be left whose name no marker bears witness to, because the marker was cut off before that
-/// was on the disk; those are told, and `carrack gc` takes them when they are old enough.
+/// The copy is complete. A part file may be left whose name no marker bears witness to, because the marker was cut off
+/// before that was on the disk; those are told, and `carrack gc` takes them when they are old enough.
 #[track_caller]
 fn assert_complete(from: &Path, to: &Path) {
     for left in tree::walk(to).into_iter().filter(|path| watch::is_hidden(path)) {
@@ -231,8 +232,9 @@ fn kill_sweep_at_random_moments_sends_again_only_what_was_not_kept() {
     wait_until("nothing is left over", || !tree::walk(&there).iter().any(|path| watch::is_hidden(path)));
 }
 
-/// Of what has come, a crash costs what landed since the last checkpoint, about a second's data, and what was in flight: counted on
-/// the wire. Pushed, the sender is killed; pulled, the receiver, which has no time for a last checkpoint.
+/// Of what has come, a crash costs what landed since the last checkpoint, about a second's data, and what
+/// was in flight: counted on the wire. Pushed, the sender is killed; pulled, the receiver, which has no
+/// time for a last checkpoint.
 #[test]
 fn kill_sweep_costs_about_a_second_of_what_has_come() {
     const TOTAL: u64 = 144 << 20;
@@ -279,7 +281,8 @@ fn kill_sweep_costs_about_a_second_of_what_has_come() {
     }
 }
 
-/// Copies onto an image, cuts the power at moments spread over the copy, and looks at what a machine finds when it comes back.
+/// Copies onto an image, cuts the power at moments spread over the copy, and looks at what a machine
+/// finds when it comes back.
 fn power_cuts(kind: Kind, cuts: u64) {
     let sandbox = Sandbox::new();
     let from = small_tree(&sandbox);
@@ -304,7 +307,8 @@ fn power_cuts(kind: Kind, cuts: u64) {
         let wanted = chance.below(180) as usize;
         let mut running = Running::start(sandbox.carrack().args(["--block=1M", "tree/", to.to_str().unwrap()]));
         wait_until("the copy has come so far", || tree::walk(&to).len() > wanted || !running.is_running());
-        // Copying the image takes its time, a cut takes none: nothing may be done between the image's first block and its last.
+        // Copying the image takes its time, a cut takes none: nothing may be done between the image's
+        // first block and its last.
         signal(running.id(), "STOP");
         wait_until("it has stopped", || is_stopped(running.id()));
         let ended = !running.is_running();

@@ -1,4 +1,5 @@
-//! A far side that takes nothing more of what is said to it, and says often enough that it is there: it holds up no signal and no deadline.
+//! A far side that takes nothing more of what is said to it, and says often enough that it is there: it holds up
+//! no signal and no deadline.
 
 use std::fs::File;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -11,7 +12,8 @@ use crate::support::{Ran, Sandbox, program, wait_until};
 /// What the far side takes before it takes nothing more: all that comes before a transfer, and not its beginning.
 const TAKEN: usize = 30_000;
 
-/// The flag that starts an agent on this host, as ssh would, and has it hear only so much. It goes on saying that it is there.
+/// The flag that starts an agent on this host, as ssh would, and has it hear only so much. It goes on
+/// saying that it is there.
 fn deaf(sandbox: &Sandbox) -> String {
     let bin = sandbox.path("bin");
     std::fs::create_dir(&bin).unwrap();

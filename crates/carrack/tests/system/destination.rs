@@ -43,7 +43,8 @@ fn file_that_appears_while_its_copy_runs_is_treated_as_was_asked() {
     }
 }
 
-/// A power cut right after the end: what was written to another file system than the destination's own is there, under its name.
+/// A power cut right after the end: what was written to another file system than the destination's own
+/// is there, under its name.
 #[test]
 fn mount_below_the_destination_is_durable_at_the_end() {
     let sandbox = Sandbox::new();
@@ -264,7 +265,8 @@ fn directories_whose_attributes_fail_are_all_counted_and_listed() {
     assert!(listed.lines().count() >= DIRECTORIES, "{}", listed.lines().count());
 }
 
-/// Of a year that ext4 cannot hold: the file, the directory and the link are there, and nobody is told that their times are right.
+/// Of a year that ext4 cannot hold: the file, the directory and the link are there, and nobody is told
+/// that their times are right.
 #[test]
 fn times_that_the_file_system_does_not_keep_are_told() {
     let (memory, disk) = (Sandbox::in_memory(), Sandbox::new());

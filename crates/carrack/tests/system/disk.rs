@@ -1,4 +1,5 @@
-//! Disks that are full, fail, lie, rot and hang: nothing wrong ever bears a final name, and nothing that is not there is said to be.
+//! Disks that are full, fail, lie, rot and hang: nothing wrong ever bears a final name, and nothing that is
+//! not there is said to be.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;

@@ -1,4 +1,5 @@
-//! What is written where and how often, and that everything is synced before it gets its name, in whichever way it is synced.
+//! What is written where and how often, and that everything is synced before it gets its name, in
+//! whichever way it is synced.
 
 use std::fs;
 use std::path::Path;
@@ -34,7 +35,8 @@ fn count(calls: &[Traced], name: &str) -> usize {
     calls.iter().filter(|call| call.name() == name).count()
 }
 
-/// Of each file with a name: its part file was synced after it was written and before it was renamed, by itself or with everything.
+/// Of each file with a name: its part file was synced after it was written and before it was renamed, by
+/// itself or with everything.
 #[track_caller]
 fn assert_synced_before_named(calls: &[Traced]) {
     let renames = calls.iter().filter(|call| call.name().starts_with("renameat") && call.text.contains(".carrack-"));

@@ -1,7 +1,7 @@
-//! Everything that can be said, said by a peer that means harm: every message of the wire with every field at its extremes, and repeated
-//! until a message is as long as one may be. The messages are made from their definitions ([`Schema`]), so that a new one
-//! joins by itself. Whoever hears them stays below 128 MB, does not panic or hang, and reads and writes nothing that
-//! it was not told to.
+//! Everything that can be said, said by a peer that means harm: every message of the wire with every field at its
+//! extremes, and repeated until a message is as long as one may be. The messages are made from their definitions
+//! ([`Schema`]), so that a new one joins by itself. Whoever hears them stays below 128 MB, does not panic or hang, and
+//! reads and writes nothing that it was not told to.
 
 use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};
@@ -368,7 +368,8 @@ impl<'a> Trials<'a> {
             let play = scope.spawn(|| fake.play(scene, channel, variant));
             let (mut peak, start) = (0, Instant::now());
             while running.is_running() {
-                // Its peak is read while it is there: it only grows. Before it runs the program, its memory is this test's.
+                // Its peak is read while it is there: it only grows. Before it runs the program,
+                // its memory is this test's.
                 if std::fs::read_link(format!("/proc/{}/exe", running.id())).is_ok_and(|exe| exe == program) {
                     peak = peak_resident(running.id()).unwrap_or(0).max(peak);
                 }

@@ -455,7 +455,8 @@ fn listing_that_breaks_off_is_an_error_and_no_end() {
     }
 }
 
-/// Nested, so that what is listed after the first directory fails too: of nothing that could not be read is it said that it is empty.
+/// Nested, so that what is listed after the first directory fails too: of nothing that could not be read is
+/// it said that it is empty.
 #[test]
 fn listing_that_breaks_off_below_is_told_by_every_verb() {
     let sandbox = Sandbox::in_memory();
@@ -532,8 +533,8 @@ fn read_error_names_the_place_and_costs_one_file() {
     }
 }
 
-/// Sources are renamed over and removed all the while. Whatever gets a name is one of a file's versions, whole; whatever does not is
-/// told.
+/// Sources are renamed over and removed all the while. Whatever gets a name is one of a file's versions, whole;
+/// whatever does not is told.
 #[test]
 fn files_that_come_and_go_meanwhile_cost_only_themselves() {
     const FILES: usize = 1000;
@@ -547,7 +548,8 @@ fn files_that_come_and_go_meanwhile_cost_only_themselves() {
     }
     let ended = AtomicBool::new(false);
     let ran = std::thread::scope(|scope| {
-        // Every third file is left alone, every third replaced, every third removed and made again, until the copy has ended.
+        // Every third file is left alone, every third replaced, every third removed and made again,
+        // until the copy has ended.
         scope.spawn(|| {
             for round in 1.. {
                 for index in (0..FILES).filter(|index| index % 3 != 0) {

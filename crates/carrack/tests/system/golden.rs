@@ -1,8 +1,8 @@
 //! Transcripts: every command of a golden file runs again, and what it prints is compared with what is recorded there.
 //!
-//! A transcript below `tests/golden` is a list of lines `$ COMMAND`, each with what the command has printed (standard output, then standard error) and
-//! its exit code. A shell runs the commands, in one sandbox a file; a line `# …` is a comment. Words that differ from run to run are replaced,
-//! see [`Words`].
+//! A transcript below `tests/golden` is a list of lines `$ COMMAND`, each with what the command has printed (standard
+//! output, then standard error) and its exit code. A shell runs the commands, in one sandbox a file; a line `# …` is a
+//! comment. Words that differ from run to run are replaced, see [`Words`].
 
 use std::fmt::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -46,7 +46,8 @@ impl Stage {
         std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
     }
 
-    /// What stands for ssh: it says a line on standard error and ends; or it runs the command here, with nothing on the PATH.
+    /// What stands for ssh: it says a line on standard error and ends; or it runs the command here,
+    /// with nothing on the PATH.
     pub fn ssh_scripts(&self) {
         self.script("says", "echo \"$WORDS\" >&2; exit 255");
         self.script("here", "for last; do :; done; PATH=/usr/bin:/bin exec sh -c \"$last\"");

@@ -1,4 +1,5 @@
-//! The number of data connections while a copy runs: more where they are faster, fewer where they are not, and none of it is a loss.
+//! The number of data connections while a copy runs: more where they are faster, fewer where they are not,
+//! and none of it is a loss.
 
 use std::time::Duration;
 

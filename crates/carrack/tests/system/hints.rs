@@ -1,4 +1,5 @@
-//! What a person is told to try comes from what an error is, never from what it says: errors of real commands, with all words taken away.
+//! What a person is told to try comes from what an error is, never from what it says: errors of real commands,
+//! with all words taken away.
 
 #[path = "../../src/output/hints.rs"]
 mod table;
@@ -17,7 +18,8 @@ use crate::faults::Mounted;
 use crate::golden::{Stage, with_node};
 use crate::support::{Ran, Sandbox, golden, is_root, program, tree};
 
-/// What `--json` tells of a failure, without a word of text, place or call: code, side and reason are left, its own and its source's.
+/// What `--json` tells of a failure, without a word of text, place or call: code, side and reason are left,
+/// its own and its source's.
 fn blanked(told: &Value) -> Failure {
     fn word<W: Word>(name: &Value) -> Option<W> {
         let word = W::ALL.iter().find(|word| name == word.name()).copied();
@@ -54,7 +56,8 @@ fn every_hint() -> BTreeSet<&'static str> {
     codes.chain(Reason::ALL.iter().filter_map(|reason| table::of_reason(*reason))).collect()
 }
 
-/// The same command, as a person sees it and as a program does. Adds what the hints came from, in words of code and reason.
+/// The same command, as a person sees it and as a program does. Adds what the hints came from, in
+/// words of code and reason.
 #[track_caller]
 fn check(plain: &Ran, json: &Ran, met: &mut BTreeSet<&'static str>) {
     let failures = failures(json);

@@ -1,5 +1,5 @@
-//! What an earlier attempt left is used only if both the source and what was left are what they were. Whatever has been exchanged, altered,
-//! mounted or moved meanwhile: what a name gets is what its source has.
+//! What an earlier attempt left is used only if both the source and what was left are what they were. Whatever has been
+//! exchanged, altered, mounted or moved meanwhile: what a name gets is what its source has.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -233,7 +233,8 @@ fn page_cache_is_not_called_read_back_from_storage() {
     assert_eq!(summary["files_not_read_back"], 0, "{summary}");
 }
 
-/// A source whose attributes this system keeps, as those of NFS and SMB, and its backing directory, where another client changes files.
+/// A source whose attributes this system keeps, as those of NFS and SMB, and its backing directory, where
+/// another client changes files.
 fn remembered(sandbox: &Sandbox) -> Option<FaultFs> {
     if !carrack_faults::can_mount("a FUSE file system") {
         return None;
@@ -243,7 +244,8 @@ fn remembered(sandbox: &Sandbox) -> Option<FaultFs> {
     Some(FaultFs::mount(&sandbox.path("stored"), &sandbox.path("disk"), features).unwrap())
 }
 
-/// Gives a file other content of the same size, and the modification time that it had, without the knowledge of whoever has it mounted.
+/// Gives a file other content of the same size, and the modification time that it had, without the knowledge
+/// of whoever has it mounted.
 fn change_behind(sandbox: &Sandbox, name: &str) {
     let (stored, seen) = (sandbox.path("stored").join(name), sandbox.path("disk").join(name));
     let before = fs::metadata(&stored).unwrap();

@@ -1,5 +1,5 @@
-//! What is left when one of those who take part in a copy is killed in the midst of it: nothing under a final name that is not whole,
-//! nobody who waits for the dead, no open port, and something from which the same command goes on.
+//! What is left when one of those who take part in a copy is killed in the midst of it: nothing under a final name that
+//! is not whole, nobody who waits for the dead, no open port, and something from which the same command goes on.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use crate::support::running::Running;
 use crate::support::sshd::{Setup, Sshd};
 use crate::support::{Sandbox, tree, wait_until};
 
-/// Slow enough to be met in the midst of the large file, which takes several seconds then; and with one attempt, so that what is left
-/// is left by that.
+/// Slow enough to be met in the midst of the large file, which takes several seconds then; and with one attempt, so
+/// that what is left is left by that.
 const FLAGS: [&str; 2] = ["--bwlimit=8MB", "--retries=0"];
 const LARGE_BYTES: usize = 32 << 20;
 
@@ -37,7 +37,8 @@ impl Scene {
         format!("far:{}", self.sandbox.path(name).display())
     }
 
-    /// Starts a copy and returns in its midst: some small files have their names, and of the large one the beginning is written.
+    /// Starts a copy and returns in its midst: some small files have their names, and of the large one
+    /// the beginning is written.
     fn start(&self, arguments: &[&str]) -> Running {
         let mut running = Running::start(self.sandbox.carrack().args(FLAGS).args(arguments));
         let mut ended = false;

@@ -1,5 +1,5 @@
-//! A long way between two hosts, with what can happen to packets on it: loss, disorder, altered bytes, sizes that do not get
-//! through, an outage.
+//! A long way between two hosts, with what can happen to packets on it: loss, disorder, altered bytes, sizes that do
+//! not get through, an outage.
 
 use std::fs::File;
 use std::time::Duration;
@@ -94,7 +94,8 @@ fn packets_in_disorder_and_twice() {
     assert!(scene.happened(|counts| counts.late) > 20 && scene.happened(|counts| counts.doubled) > 10);
 }
 
-/// A copy on which bits of the data are flipped. What goes again stays in proportion to that, by what each fault may cost.
+/// A copy on which bits of the data are flipped. What goes again stays in proportion to that, by
+/// what each fault may cost.
 fn altered(encrypt: &str) -> Option<Value> {
     const BYTES: usize = 48 * MIB;
     const BLOCK_BYTES: u64 = 256 << 10;
@@ -129,7 +130,8 @@ fn altered_packets_that_tcp_lets_through_are_sent_again_in_the_clear() {
     assert_ne!(summary["faults"]["digest_mismatches"], 0, "{summary}");
 }
 
-/// Packets that a path of the usual size would not take vanish, though both hosts may send them, and do not try smaller ones.
+/// Packets that a path of the usual size would not take vanish, though both hosts may send them, and
+/// do not try smaller ones.
 fn black_hole(file_bytes: usize) -> Option<Scene> {
     let narrow = |knobs: &Knobs| {
         long_way(knobs);
@@ -153,7 +155,8 @@ fn large_packets_that_vanish_are_noticed_and_made_smaller() {
 #[test]
 fn large_packets_that_vanish_leave_the_two_ends_understanding_each_other() {
     let Some(scene) = black_hole(1000) else { return };
-    // Offered one by one, and so many that what is said of them fills packets; nothing but holes, so that the data does not.
+    // Offered one by one, and so many that what is said of them fills packets; nothing but holes,
+    // so that the data does not.
     for number in 0..100 {
         let name = format!("tree/{number}-with-a-name-that-takes-its-place-in-every-message-about-it");
         File::create(scene.sandbox.path(name)).unwrap().set_len(2 << 20).unwrap();

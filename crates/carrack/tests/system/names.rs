@@ -1,5 +1,5 @@
-//! Names and times that somebody chose who means harm: they are copied like any other, and command nobody: no terminal, no log, no
-//! reader of JSON, no shell.
+//! Names and times that somebody chose who means harm: they are copied like any other, and command nobody: no terminal,
+//! no log, no reader of JSON, no shell.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -153,7 +153,8 @@ fn decode(base64: &str) -> Vec<u8> {
     bits.chunks_exact(8).map(|bits| bits.iter().fold(0, |byte, bit| byte << 1 | bit)).collect()
 }
 
-/// In a file the manifest holds names as `b3sum` reads them; before a person's eyes it holds nothing that the terminal obeys.
+/// In a file the manifest holds names as `b3sum` reads them; before a person's eyes it holds nothing
+/// that the terminal obeys.
 #[test]
 fn manifest_has_one_line_for_each_file() {
     let sandbox = Sandbox::new();

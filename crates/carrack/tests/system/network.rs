@@ -312,7 +312,8 @@ fn crowd() {
     assert_eq!(failed, 0, "commands failed");
 }
 
-/// Between having everything and having cleaned up much time may pass at a destination, as on a host where hundreds end at once.
+/// Between having everything and having cleaned up much time may pass at a destination, as on a host
+/// where hundreds end at once.
 #[test]
 fn destination_that_is_slow_to_clean_up_is_waited_for() {
     let sandbox = Sandbox::new();

@@ -1,5 +1,5 @@
-//! Where output goes, and what becomes of a command whose output goes nowhere: closed streams, readers that leave, readers that do not
-//! read, files that are no files.
+//! Where output goes, and what becomes of a command whose output goes nowhere: closed streams, readers that leave,
+//! readers that do not read, files that are no files.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -256,8 +256,8 @@ fn is_kept_waiting(node: &crate::support::node::Node) -> bool {
     })
 }
 
-/// A node tells of more items than fit into everything between it and a reader that has stopped. It is kept waiting for longer than any
-/// silence may last, and both sides know that the other is there.
+/// A node tells of more items than fit into everything between it and a reader that has stopped. It is kept waiting for
+/// longer than any silence may last, and both sides know that the other is there.
 #[test]
 fn reader_that_stops_costs_neither_the_session_nor_memory() {
     const FILES: usize = 60_000;

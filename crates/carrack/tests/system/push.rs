@@ -1,4 +1,5 @@
-//! What a host without the program is sent: how much, what it is, and what it can do there. `ssh` shows how it is found, kept and replaced.
+//! What a host without the program is sent: how much, what it is, and what it can do there. `ssh` shows how it is
+//! found, kept and replaced.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! Connections, nodes and paths that are lost while a copy runs, and come back: nobody has to do anything, and nothing is lost.
+//! Connections, nodes and paths that are lost while a copy runs, and come back: nobody has to do
+//! anything, and nothing is lost.
 
 use std::fs;
 use std::net::TcpListener;
@@ -50,8 +51,8 @@ fn lose(proxy: &Proxy, kind: Kind, all: bool) -> usize {
     lost.len()
 }
 
-/// Data connections are made to the host that the command reached and the port that the node names: this one, where no other
-/// address is allowed.
+/// Data connections are made to the host that the command reached and the port that the node names: this one, where no
+/// other address is allowed.
 fn by(proxy: &Proxy) -> String {
     format!("--data-address={}", proxy.address().ip())
 }
@@ -195,8 +196,8 @@ fn lost_control_connection_is_a_new_session() {
     tool(Command::new("b3sum").args(["--check", "--quiet", "../sums"]).current_dir(scene.sandbox.path("root")));
 }
 
-/// Storage answers the last call for a small file of the first session when the second session has written the same file under its hidden
-/// name. What the first session does then must not touch that.
+/// Storage answers the last call for a small file of the first session when the second session has written the same
+/// file under its hidden name. What the first session does then must not touch that.
 #[test]
 fn sessions_of_one_run_never_share_a_part_file() {
     if !carrack_faults::can_mount("a FUSE file system") {

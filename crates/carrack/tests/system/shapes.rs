@@ -100,7 +100,8 @@ fn pipes_in_and_out() {
     assert!(sandbox.parts(".").is_empty());
 }
 
-/// Ends that wait for a pipe still say that they are there; and a peer that takes nothing for a while, and answers, is no silent one.
+/// Ends that wait for a pipe still say that they are there; and a peer that takes nothing for a while, and
+/// answers, is no silent one.
 #[test]
 fn pipe_may_pause_for_longer_than_silence_is_borne() {
     let sandbox = Sandbox::new();
@@ -113,7 +114,8 @@ fn pipe_may_pause_for_longer_than_silence_is_borne() {
             child.spawn().unwrap()
         })
         .collect();
-    // More than all buffers on the way hold, for readers that read nothing yet; the node stands where a TCP window closes.
+    // More than all buffers on the way hold, for readers that read nothing yet; the node stands
+    // where a TCP window closes.
     let large = sandbox.write("root/large", tree::bytes(48 * MIB, 5));
     let mut unread: Vec<_> = ["tls", "none"]
         .iter()

@@ -624,7 +624,8 @@ fn links_can_each_be_asked_for() {
     }
 }
 
-/// The first bytes of a tunnel follow the request that opens it so closely that they could meet an end that is not ready.
+/// The first bytes of a tunnel follow the request that opens it so closely that they could meet
+/// an end that is not ready.
 #[test]
 fn tunnel_is_there_before_its_first_bytes() {
     let sandbox = Sandbox::in_memory();

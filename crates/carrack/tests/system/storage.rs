@@ -65,8 +65,8 @@ fn room_that_is_missed_only_when_it_is_synced_is_told_and_nothing_is_published()
     is_untouched(&sandbox);
 }
 
-/// `A` and `a`, or a letter with its accent in one piece and in two: where these are one name, the second is a conflict, and the first
-/// stays what it is.
+/// `A` and `a`, or a letter with its accent in one piece and in two: where these are one name, the second is a
+/// conflict, and the first stays what it is.
 #[test]
 fn names_that_are_one_at_the_destination_are_told() {
     use carrack_faults::fuse::{FaultFs, Features};
@@ -98,8 +98,8 @@ fn names_that_are_one_at_the_destination_are_told() {
     }
 }
 
-/// Two names that are one in the directory `folds` of a disk and in those below it, and two elsewhere. The first gets its name, the second
-/// is an item error; what goes elsewhere is not held up.
+/// Two names that are one in the directory `folds` of a disk and in those below it, and two elsewhere. The first gets
+/// its name, the second is an item error; what goes elsewhere is not held up.
 fn assert_twins_are_told(sandbox: &Sandbox, disk: &Path) {
     for (round, size) in [10, (1 << 20) + 1].into_iter().enumerate() {
         let to = disk.join(format!("to{round}"));

@@ -9,8 +9,9 @@ use crate::support::{Sandbox, same_tree, tree, wait_until};
 const MIB: usize = 1 << 20;
 const STREAMS: usize = 8;
 
-/// One of eight data connections stops for good in the midst of the copy: nothing is relayed on it any more, not even its end. The copy
-/// ends all the same, whole and verified, and not because somebody lost patience with a silent connection.
+/// One of eight data connections stops for good in the midst of the copy: nothing is relayed on it any more,
+/// not even its end. The copy ends all the same, whole and verified, and not because somebody lost patience
+/// with a silent connection.
 #[test]
 fn last_blocks_do_not_wait_for_a_stream_that_has_stopped() {
     let sandbox = Sandbox::in_memory();

@@ -1,5 +1,5 @@
-//! Content that is put together from two: of two states of a source, of two sources, of a copy and what was left of another. Never under a
-//! name with exit code 0.
+//! Content that is put together from two: of two states of a source, of two sources, of a copy and what was left of
+//! another. Never under a name with exit code 0.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -210,7 +210,8 @@ fn overwrite(path: &Path, byte: u8, size: usize) {
     File::options().write(true).open(path).unwrap().write_all_at(&vec![byte; size], 0).unwrap();
 }
 
-/// Written over, whole, from the beginning, in the second in which it is read, where a second is all that the file system tells.
+/// Written over, whole, from the beginning, in the second in which it is read, where a second is all
+/// that the file system tells.
 #[test]
 fn source_that_changes_within_the_unit_of_its_clock_is_no_mixture() {
     let sandbox = Sandbox::new();
@@ -288,7 +289,8 @@ fn small_source_that_is_written_all_the_time_is_told() {
     same_tree(&source, &sandbox.path("rested"));
 }
 
-/// A source that gives other bytes the first time, and whose times tell nothing, as one that is written to through a mapping.
+/// A source that gives other bytes the first time, and whose times tell nothing, as one that is
+/// written to through a mapping.
 #[test]
 fn change_that_no_time_tells_is_found_by_reading_the_source_twice() {
     if !carrack_faults::can_mount("a FUSE file system") {

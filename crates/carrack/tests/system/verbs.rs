@@ -316,7 +316,8 @@ fn large_directory_is_listed_as_it_is_read() {
     for index in 0..ENTRIES {
         File::create(sandbox.path(format!("root/many/{index:06}"))).unwrap();
     }
-    // A reader that stops after the first line ends the listing, which is then no success: it was not gathered whole before.
+    // A reader that stops after the first line ends the listing, which is then no success: it was
+    // not gathered whole before.
     let mut command = sandbox.carrack();
     command.args(["ls", &node.at("many"), &node.token()]).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();

@@ -1,5 +1,5 @@
-//! Attributes beside permissions and times: a receiver that has words for them is told, and of what any other is not told is said that it
-//! is not kept.
+//! Attributes beside permissions and times: a receiver that has words for them is told, and of what any other is not
+//! told is said that it is not kept.
 #![cfg(test)]
 
 use std::time::Instant;
@@ -95,7 +95,8 @@ fn attributes_are_not_told_to_a_receiver_of_a_version_before_and_counted_where_t
         let told = told(now, &mut sender);
         assert!(told.len() == 4 && told.iter().all(|(_, others)| others.is_empty()), "{told:?}");
         let unkept = sender.unkept_attributes().expect("something is not kept");
-        // The file, the link, the directory and the one whose contents are copied; not what was refused, and not what has none.
+        // The file, the link, the directory and the one whose contents are copied; not what was
+        // refused, and not what has none.
         assert_eq!((unkept.count, &unkept.path[..]), (4, &b"a"[..]));
         assert_eq!(unkept.kinds.iter().map(|kind| kind.0).collect::<Vec<_>>(), [7, 300]);
     }

@@ -241,7 +241,8 @@ fn landed_block_is_told_before_it_is_taken_back() {
     assert!(actions(&mut receiver).contains(&ReceiverAction::Discard(1)));
 }
 
-/// The system tells once that a sync has failed. Whoever published meanwhile, with a sync of their own, would not hear of it.
+/// The system tells once that a sync has failed. Whoever published meanwhile, with a sync of their
+/// own, would not hear of it.
 #[test]
 fn publishing_waits_for_a_sync_under_way() {
     let now = Instant::now();

@@ -152,7 +152,8 @@ fn block_that_storage_lost_is_taken_back() {
     assert!(said(&mut sender).contains(&PeerMessage::Abandon { item: 1 }), "not for ever");
 }
 
-/// What an earlier attempt has published ends at once; a receiver that has it without having been able to breaks the protocol.
+/// What an earlier attempt has published ends at once; a receiver that has it without having been
+/// able to breaks the protocol.
 #[test]
 fn items_that_are_there_already_are_not_sent() {
     let now = Instant::now();

@@ -1,4 +1,5 @@
-//! Sources that are read a second time before they get their names, and change between any two readings without a trace.
+//! Sources that are read a second time before they get their names, and change between any two
+//! readings without a trace.
 #![cfg(test)]
 
 use std::time::Instant;
@@ -94,8 +95,8 @@ fn second_reading_that_differs_completes_nothing() {
     assert!(!told.iter().any(|action| matches!(action, SenderAction::Send(PeerMessage::Complete { .. }))), "{told:?}");
 }
 
-/// A stream is lost with a block that had been read. The block is read again for the other stream, while the second reading goes on or
-/// after it, and is then something else: what lands is not what the second reading saw.
+/// A stream is lost with a block that had been read. The block is read again for the other stream, while the second
+/// reading goes on or after it, and is then something else: what lands is not what the second reading saw.
 #[test]
 fn block_read_again_after_the_second_reading_gets_no_name_unless_it_is_the_same() {
     for (again, is_published) in [(4, true), (9, false)] {

@@ -82,7 +82,8 @@ fn blocks_that_land_in_a_short_while_are_told_together() {
     assert!(place(&|action| *action == landed(&[5])[0]) < place(&is_done), "{told:?}");
 }
 
-/// While nobody could speak more has landed than one message may tell: it must still be told, and before the last word of the item.
+/// While nobody could speak more has landed than one message may tell: it must still be told, and before
+/// the last word of the item.
 #[test]
 fn blocks_that_land_while_nobody_can_speak_take_several_messages() {
     let count = 2 * limits::LANDED_TOLD as u64 + 5;
@@ -331,7 +332,8 @@ fn messages_of_receivers_are_refused_by_receivers() {
     messages.into_iter().for_each(|message| is_violation(receiver.handle_message(message)));
 }
 
-/// Whatever a sender says and sends, a driver that keeps its contract sees no panic, and no publication but of what was agreed.
+/// Whatever a sender says and sends, a driver that keeps its contract sees no panic, and no
+/// publication but of what was agreed.
 #[test]
 fn receiver_survives_whatever_a_sender_says_or_sends() {
     for seed in 0..2400 {

@@ -221,7 +221,8 @@ fn messages_of_senders_are_refused_by_senders() {
     messages.into_iter().for_each(|message| is_violation(sender.handle_message(now, message)));
 }
 
-/// Within one process a stream that is late waits for a processor, or for `--bwlimit`: what would be cut off could not be made again.
+/// Within one process a stream that is late waits for a processor, or for `--bwlimit`: what would be cut off
+/// could not be made again.
 #[test]
 fn stream_within_one_process_is_never_cut_off() {
     let now = Instant::now();
@@ -241,8 +242,8 @@ fn stream_within_one_process_is_never_cut_off() {
     }
 }
 
-/// A late stream is cut off only when the scan has ended. An idle one that was told to ask again before would ask for ever, at the price
-/// of a processor.
+/// A late stream is cut off only when the scan has ended. An idle one that was told to ask again before would ask for
+/// ever, at the price of a processor.
 #[test]
 fn idle_stream_waits_for_the_scan_before_it_cuts_off_a_straggler() {
     let now = Instant::now();
@@ -268,7 +269,8 @@ fn idle_stream_waits_for_the_scan_before_it_cuts_off_a_straggler() {
     assert!(sender.totals().faults.stragglers > 0);
 }
 
-/// What landed first may have been small, or within the allowance that had been saved up: what comes then takes as long as the limit says.
+/// What landed first may have been small, or within the allowance that had been saved up: what comes then takes
+/// as long as the limit says.
 #[test]
 fn stream_that_waits_for_the_rate_limit_is_not_cut_off() {
     let now = Instant::now();
@@ -319,7 +321,8 @@ fn bundle_that_ended_is_not_sent_again() {
     assert_eq!(sender.next_job(now, 1), Next::Wait(None));
 }
 
-/// While a second copy is being sent it is not known which the receiver took; where they differ, the item goes once more.
+/// While a second copy is being sent it is not known which the receiver took; where they differ,
+/// the item goes once more.
 #[test]
 fn copies_that_differ_are_sent_again() {
     let now = Instant::now();
@@ -440,7 +443,8 @@ pub(super) fn finish(sender: &mut Sender, stream: u16, job: &Job) {
     }
 }
 
-/// Whoever is told of items may read slowly, or not at all. What has been found is sent meanwhile; nothing more is looked for.
+/// Whoever is told of items may read slowly, or not at all. What has been found is sent meanwhile;
+/// nothing more is looked for.
 #[test]
 fn scan_waits_until_what_was_told_is_taken() {
     let now = Instant::now();

@@ -1,8 +1,8 @@
 //! What has landed is brought to stable storage and written down, now and then: what a crash does not cost.
 //!
-//! An item has one checkpoint under way at a time, and is not published while it has one. A sync that failed is never tried again on
-//! the same data: the system tells of lost pages once. So everything that was written to that part file is void, and the
-//! item comes again.
+//! An item has one checkpoint under way at a time, and is not published while it has one. A sync that failed is never
+//! tried again on the same data: the system tells of lost pages once. So everything that was written to that part file
+//! is void, and the item comes again.
 
 use std::time::Instant;
 
@@ -34,8 +34,8 @@ impl Receiver {
         self.checkpoint_at.filter(|_| self.unsaved_bytes > 0 && !self.has_ended())
     }
 
-    /// What has landed of items that are still open and has not been checkpointed, nor is about to be: for a last checkpoint when the
-    /// transfer has failed.
+    /// What has landed of items that are still open and has not been checkpointed, nor is about to be: for a last
+    /// checkpoint when the transfer has failed.
     pub fn unsaved(&self) -> Vec<(u64, Vec<(u64, BlockDigest)>)> {
         let open = self.items.iter().filter(|(_, item)| item.state == State::Open && !item.unsaved.is_empty());
         let blocks = |blocks: &std::collections::BTreeMap<u64, Written>| {
@@ -93,8 +93,8 @@ impl Receiver {
         self.actions.push_back(ReceiverAction::Checkpoint { item: number, blocks });
     }
 
-    /// The answer to [`ReceiverAction::Checkpoint`]: indexes of blocks that storage gave back otherwise than they were written; or why
-    /// nothing that was written to the part file can be relied on any more.
+    /// The answer to [`ReceiverAction::Checkpoint`]: indexes of blocks that storage gave back otherwise than they were
+    /// written; or why nothing that was written to the part file can be relied on any more.
     pub fn handle_checkpointed(&mut self, number: u64, result: Result<Vec<u64>, Failure>) {
         let Some(mut saving) = self.items.get_mut(&number).and_then(|item| item.saving.take()) else {
             return;

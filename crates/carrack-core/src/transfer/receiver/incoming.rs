@@ -1,4 +1,5 @@
-//! One offered file at the receiver: which of its blocks have landed, which are held from an earlier attempt, and what it must be.
+//! One offered file at the receiver: which of its blocks have landed, which are held from an earlier
+//! attempt, and what it must be.
 
 use std::collections::BTreeMap;
 
@@ -219,7 +220,8 @@ impl Incoming {
         fits
     }
 
-    /// Once every block has landed and the sender has said what the file must be: the size, and the digests when they agree.
+    /// Once every block has landed and the sender has said what the file must be: the size, and the
+    /// digests when they agree.
     pub fn finish(&self) -> Option<(u64, Option<FileDigests>)> {
         let (size, theirs) = self.complete.filter(|_| self.state == State::Open)?;
         if !self.landed.is_all_of(block_count(size, self.block_bytes)) {

@@ -13,8 +13,8 @@ use crate::wire::ProtocolError;
 use crate::wire::peer::{PeerMessage, QueryItem};
 
 impl Receiver {
-    /// The part file of an item has blocks from an earlier attempt: tells the sender of them. What cannot be compared is not told of, and
-    /// comes like any other.
+    /// The part file of an item has blocks from an earlier attempt: tells the sender of them. What cannot be compared
+    /// is not told of, and comes like any other.
     pub(super) fn hold(&mut self, number: u64, blocks: Vec<(u64, BlockDigest)>) {
         let open: usize = self.items.values().map(Incoming::held_open).sum();
         let comparable = self.recovers() && self.options.digests.main.is_some();
@@ -77,8 +77,8 @@ impl Receiver {
         Ok(())
     }
 
-    /// The answer to [`ReceiverAction::Look`]: index within the bundle, and digests, of those that are there. Without the digests that the
-    /// options ask for, a file is sent again.
+    /// The answer to [`ReceiverAction::Look`]: index within the bundle, and digests, of those that are there. Without
+    /// the digests that the options ask for, a file is sent again.
     pub fn handle_looked(&mut self, bundle: u64, known: Vec<(u32, FileDigests)>) {
         let Some(asked) = self.looks.remove(&bundle).filter(|_| !self.has_ended()) else {
             return;

@@ -1,4 +1,5 @@
-//! Items that are sent again whole: what the receiver wrote of them was lost, or their source changed while it was read.
+//! Items that are sent again whole: what the receiver wrote of them was lost, or their source
+//! changed while it was read.
 //!
 //! Their source is looked at anew first, so that what is offered is what is there. Each goes again at most
 //! [`limits::ITEM_ATTEMPTS`] times.

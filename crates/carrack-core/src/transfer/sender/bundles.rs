@@ -1,12 +1,13 @@
-//! The bundles of a sender: being filled, waiting for a stream, and out until both are known: what was sent and what the receiver
-//! made of it.
+//! The bundles of a sender: being filled, waiting for a stream, and out until both are known: what was sent and what
+//! the receiver made of it.
 //!
-//! Where an earlier attempt may have published some of the items, the receiver is asked before they are bundled for good. The
-//! question has a number of its own, and what is left to send gets another: bundles reach the streams in the order of their
-//! numbers, but for those that go again.
+//! Where an earlier attempt may have published some of the items, the receiver is asked before they are bundled for
+//! good. The question has a number of its own, and what is left to send gets another: bundles reach the streams in the
+//! order of their numbers, but for those that go again.
 //!
-//! A bundle whose stream was lost is sent again under the same number, so that the receiver takes it once. Which of the copies it
-//! took is not told. Where the copies differ, because a source changed between, the item goes again under another number.
+//! A bundle whose stream was lost is sent again under the same number, so that the receiver takes it once. Which
+//! of the copies it took is not told. Where the copies differ, because a source changed between, the item goes
+//! again under another number.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

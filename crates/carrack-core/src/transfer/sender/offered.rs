@@ -1,5 +1,5 @@
-//! One offered file at the sender: which of its blocks have been taken, read and landed, and which the receiver holds from an earlier
-//! attempt.
+//! One offered file at the sender: which of its blocks have been taken, read and landed, and which the receiver holds
+//! from an earlier attempt.
 //!
 //! A held block is *open* until it has been compared: then it has landed (and is confirmed), or is sent like any other.
 
@@ -106,8 +106,8 @@ impl Offered {
         self.size.map(|size| block_count(size, self.block_bytes))
     }
 
-    /// Bytes of a block. Of a source without a size all blocks but the last are full, and of the last the size is known before it is
-    /// sent.
+    /// Bytes of a block. Of a source without a size all blocks but the last are full, and of the last the size is
+    /// known before it is sent.
     fn length(&self, index: u64) -> u64 {
         block_length(index, self.size.unwrap_or(u64::MAX), self.block_bytes)
     }
@@ -275,8 +275,8 @@ impl Offered {
         Some(self.length(index))
     }
 
-    /// Storage gave a block back otherwise than it was written: it has not landed. Its bytes, those of them that an earlier attempt
-    /// had brought, and whether it may go again.
+    /// Storage gave a block back otherwise than it was written: it has not landed. Its bytes, those of them that an
+    /// earlier attempt had brought, and whether it may go again.
     pub fn take_back(&mut self, offset: u64) -> (u64, u64, bool) {
         let index = self.index(offset);
         let bytes = if self.landed.remove(index) { self.length(index) } else { 0 };

@@ -13,7 +13,8 @@ use crate::wire::ProtocolError;
 use crate::wire::peer::{PeerMessage, QueryItem};
 
 impl Sender {
-    /// Bytes of a question, roughly: it has to fit into a message, whatever the paths. What does not fit is sent unasked.
+    /// Bytes of a question, roughly: it has to fit into a message, whatever the paths. What does
+    /// not fit is sent unasked.
     const QUERY_BYTES: usize = limits::MESSAGE_BYTES / 2;
     /// Of an item in a question, besides its path.
     const QUERY_ITEM_BYTES: usize = 96;

@@ -1,7 +1,7 @@
 //! What each stream of a sender carries, and when one of them is too slow.
 //!
-//! A stream carries a unit from the moment it takes it until both are known: that it has been sent, and that it has landed.
-//! A unit is carried by one living stream at a time.
+//! A stream carries a unit from the moment it takes it until both are known: that it has been sent, and that it has
+//! landed. A unit is carried by one living stream at a time.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -56,9 +56,11 @@ pub(super) struct Carried {
 }
 
 impl Streams {
-    /// How often the patience with slow streams doubles: when cutting one off has not helped, the path is slow, not the stream.
+    /// How often the patience with slow streams doubles: when cutting one off has not helped, the path
+    /// is slow, not the stream.
     const DOUBLINGS_MAX: u32 = 8;
-    /// Streams that take turns at a limited rate may take some more than others: on a busy host, or because their slices are larger.
+    /// Streams that take turns at a limited rate may take some more than others: on a busy host, or because
+    /// their slices are larger.
     const TURNS: u32 = 2;
 
     pub fn new(tuning: &Tuning, options: &TransferOptions) -> Self {
@@ -83,8 +85,8 @@ impl Streams {
         self.table.insert(stream, Stream { alive: true, retiring: false, carried });
     }
 
-    /// Chooses so many living streams to end, but never all, and says how many it chose. Those that carry nothing first, then the newest:
-    /// the windows of the others have had longer to grow.
+    /// Chooses so many living streams to end, but never all, and says how many it chose. Those that carry nothing
+    /// first, then the newest: the windows of the others have had longer to grow.
     pub fn retire(&mut self, count: usize) -> usize {
         let mut staying: Vec<_> =
             self.table.iter_mut().filter(|(_, stream)| stream.alive && !stream.retiring).collect();
@@ -219,8 +221,8 @@ impl Streams {
         std::mem::take(&mut stream.carried)
     }
 
-    /// They are all within one process, where no path is slower than another, and what is cut off is not made again: a stream that is late
-    /// there waits for a processor, or for the rate that was asked for.
+    /// They are all within one process, where no path is slower than another, and what is cut off is not made again: a
+    /// stream that is late there waits for a processor, or for the rate that was asked for.
     pub fn keep_all(&mut self) {
         self.kept = true;
     }
@@ -258,7 +260,8 @@ impl Streams {
         Some(patience.saturating_mul(1 << self.cuts.min(Self::DOUBLINGS_MAX)) + self.limited(unit))
     }
 
-    /// What the limit of the rate may take of a unit's time: all streams take turns at it. What landed before may have been far smaller.
+    /// What the limit of the rate may take of a unit's time: all streams take turns at it. What landed before
+    /// may have been far smaller.
     fn limited(&self, unit: Unit) -> Duration {
         let Some(rate) = self.rate_limit else { return Duration::ZERO };
         let bytes = if matches!(unit, Unit::Bundle(_)) { self.bundle_bytes } else { self.block_bytes };

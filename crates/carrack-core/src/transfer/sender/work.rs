@@ -22,8 +22,9 @@ impl Sender {
         self.streams.keep_all();
     }
 
-    /// Has so many streams end in good order, the last one never: they are given nothing more, and told [`Next::End`] when all that they
-    /// carried has landed. Until then they are watched: what is lost with them goes down others, as from any stream. Says how many.
+    /// Has so many streams end in good order, the last one never: they are given nothing more, and told [`Next::End`]
+    /// when all that they carried has landed. Until then they are watched: what is lost with them goes down others, as
+    /// from any stream. Says how many.
     pub fn retire(&mut self, count: usize) -> usize {
         if self.has_ended() { 0 } else { self.streams.retire(count) }
     }
@@ -59,10 +60,10 @@ impl Sender {
         Next::End
     }
 
-    /// Even streams take blocks before bundles: a large file is what the end of a transfer waits for. Odd ones take bundles first, so that
-    /// small files, which cost the storage at both ends more than the network, are made while large ones are on their way. Held blocks are
-    /// compared by odd streams first and by even ones last, so that neither the source's disk nor the network is idle while there is
-    /// work for both.
+    /// Even streams take blocks before bundles: a large file is what the end of a transfer waits for. Odd ones take
+    /// bundles first, so that small files, which cost the storage at both ends more than the network, are made while
+    /// large ones are on their way. Held blocks are compared by odd streams first and by even ones last, so that
+    /// neither the source's disk nor the network is idle while there is work for both.
     fn next_of_any(&mut self, now: Instant, stream: u16) -> Option<Job> {
         let block = |sender: &mut Self| sender.next_block(now, stream).map(Job::Block);
         let bundle = |sender: &mut Self| sender.next_bundle(now, stream).map(Job::Bundle);
@@ -120,10 +121,11 @@ impl Sender {
         None
     }
 
-    /// Near the end: when a stream has nothing to do while another holds something for far longer than usual, the other is cut
-    /// off and what it holds goes back into the queue. Never the last one.
+    /// Near the end: when a stream has nothing to do while another holds something for far longer than usual, the other
+    /// is cut off and what it holds goes back into the queue. Never the last one.
     fn cut_off_straggler(&mut self, now: Instant, idle: u16) -> bool {
-        // While the scan goes on a stream may be idle for want of work, and its neighbour's pace is nobody's problem yet.
+        // While the scan goes on a stream may be idle for want of work, and its neighbour's
+        // pace is nobody's problem yet.
         if self.phase == Phase::Scanning {
             return false;
         }
@@ -146,11 +148,11 @@ impl Sender {
         [straggler, self.bundles.filling_until()].into_iter().flatten().min()
     }
 
-    /// A block of a source without a size has been read: `length` bytes, and whether the source ended there. Said before the block is
-    /// sent, so that another stream can read on.
+    /// A block of a source without a size has been read: `length` bytes, and whether the source ended there. Said
+    /// before the block is sent, so that another stream can read on.
     ///
-    /// Every block but the last is full. Whether a block is the last is known by looking at least one byte further before it is
-    /// sent: only an empty source has an empty block.
+    /// Every block but the last is full. Whether a block is the last is known by looking at least one byte further
+    /// before it is sent: only an empty source has an empty block.
     pub fn handle_read(&mut self, number: u64, offset: u64, length: u32, end: bool) {
         let Some(item) = self.items.get_mut(&number).filter(|item| item.size.is_none()) else {
             return;
@@ -178,7 +180,8 @@ impl Sender {
         }
         let held = self.streams.sent(stream, Unit::Block(number, offset));
         match result {
-            // What was read is what was read, even if the stream has been given up meanwhile and the block is back in the queue.
+            // What was read is what was read, even if the stream has been given up meanwhile and the
+            // block is back in the queue.
             Ok((length, digest)) => {
                 let Some(item) = self.items.get_mut(&number) else {
                     return;
@@ -194,7 +197,8 @@ impl Sender {
         }
     }
 
-    /// Size of an offered item that has been read to its end, for the one who reads it a second time; and whether it has holes.
+    /// Size of an offered item that has been read to its end, for the one who reads it a second time;
+    /// and whether it has holes.
     pub fn was_read(&self, number: u64) -> Option<(u64, bool)> {
         let item = self.items.get(&number)?;
         item.finish().map(|(size, _)| (size, item.scanned.sparse))
@@ -205,7 +209,8 @@ impl Sender {
         self.streams.rest(stream, until);
     }
 
-    /// A stream has read a block that the receiver holds, as [`Job::Check`] asked. May be said after the stream was lost.
+    /// A stream has read a block that the receiver holds, as [`Job::Check`] asked. May be said
+    /// after the stream was lost.
     pub fn handle_block_checked(
         &mut self,
         stream: u16,
@@ -255,8 +260,8 @@ impl Sender {
         }
     }
 
-    /// A stream has sent a bundle. To be said whenever all of it was handed to the stream, even if that has been lost meanwhile: the
-    /// receiver may have it.
+    /// A stream has sent a bundle. To be said whenever all of it was handed to the stream, even if that has been lost
+    /// meanwhile: the receiver may have it.
     pub fn handle_bundle_sent(&mut self, bundle: u64, sent: Vec<SentItem>) {
         if self.has_ended() {
             return;
@@ -267,8 +272,8 @@ impl Sender {
         self.advance();
     }
 
-    /// A stream has failed. Before version 2 the last one to do so ends the transfer, unless there is nothing left to send; from then on
-    /// others are waited for.
+    /// A stream has failed. Before version 2 the last one to do so ends the transfer, unless there is nothing left to
+    /// send; from then on others are waited for.
     pub fn handle_stream_lost(&mut self, stream: u16, why: &Failure) {
         if self.has_ended() || !self.streams.is_alive(stream) {
             return;
@@ -283,7 +288,8 @@ impl Sender {
     fn lose(&mut self, stream: u16) -> u64 {
         let carried = self.streams.lose(stream);
         if matches!(self.phase, Phase::Scanning | Phase::Draining) {
-            // Before anything of it goes down another stream: the receiver must know which of two copies is the old one.
+            // Before anything of it goes down another stream: the receiver must know which of
+            // two copies is the old one.
             self.actions.push_back(SenderAction::Send(PeerMessage::StreamLost { stream }));
         }
         for carried in &carried {

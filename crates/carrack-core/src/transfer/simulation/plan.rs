@@ -153,8 +153,8 @@ fn changes_of_streams(seed: u64) -> Vec<(Duration, i16)> {
     (0..count).map(|_| (rng.up_to(most), rng.below(14) as i16 - 9)).collect()
 }
 
-/// In most runs what the program uses, in others knobs that lead down paths which the defaults seldom take: files of any size offered,
-/// bundles of one item, a checkpoint for every block or none, everything told at once.
+/// In most runs what the program uses, in others knobs that lead down paths which the defaults seldom take: files of
+/// any size offered, bundles of one item, a checkpoint for every block or none, everything told at once.
 fn tuning(seed: u64) -> Tuning {
     // Of a row of its own, like the changes of streams.
     let mut rng = Rng::new(seed ^ 0x7e91_03b4);

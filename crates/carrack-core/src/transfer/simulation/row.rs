@@ -1,7 +1,7 @@
 //! Rows of sessions: one command, stopped in the middle and run again, until nothing disturbs it.
 //!
-//! What outlives a session is the source, which changes meanwhile, and the [`Store`]. Whatever happened before, the last session leaves
-//! every item as its source is.
+//! What outlives a session is the source, which changes meanwhile, and the [`Store`]. Whatever happened before, the
+//! last session leaves every item as its source is.
 
 use super::plan::{Crash, Mutant, Plan, Rng};
 use super::source::{Source, SourceItem, digest_of};
@@ -118,8 +118,8 @@ impl Row {
         Some(number)
     }
 
-    /// Under a name is what was there before, or what some version of its source was. Only where nothing was synced, by the user's wish, may
-    /// a power cut leave something else.
+    /// Under a name is what was there before, or what some version of its source was. Only where nothing was synced, by
+    /// the user's wish, may a power cut leave something else.
     fn check_names(&self) {
         for (number, item) in self.source.items.iter().enumerate().filter(|(_, item)| !item.twin) {
             let Some(standing) = self.store.standing(&item.scanned.path) else { continue };
@@ -129,7 +129,8 @@ impl Row {
         }
     }
 
-    /// Time goes by, or none: sources change and are exchanged, power fails, others copy to the same names and alter what is there.
+    /// Time goes by, or none: sources change and are exchanged, power fails, others copy to the same names
+    /// and alter what is there.
     fn between(&mut self) {
         let (pause, often) = if self.hectic { (1, 1000) } else { (60, 400) };
         self.clock += self.rng.below(pause) as i64;

@@ -9,7 +9,8 @@ use crate::digest::{BlockDigest, XXH128_BYTES, block_count, block_length};
 use crate::report::ItemKind;
 use crate::transfer::{Fingerprint, ScannedItem};
 
-/// The digests of content of this number, wherever it stands: as long as an XXH3-128, so that it can be one of either kind.
+/// The digests of content of this number, wherever it stands: as long as an XXH3-128, so that it
+/// can be one of either kind.
 pub fn digest_of(content: u64) -> BlockDigest {
     let mut main = [0; 32];
     for (part, bytes) in main[..XXH128_BYTES].chunks_mut(8).enumerate() {
@@ -249,8 +250,8 @@ impl Source {
         self.note(item);
     }
 
-    /// Another file of the same size, of long ago, has come to the name: its directory was exchanged, another one mounted. Or one that was
-    /// there before is back.
+    /// Another file of the same size, of long ago, has come to the name: its directory was exchanged, another one
+    /// mounted. Or one that was there before is back.
     pub fn exchange(&mut self, number: usize, rng: &mut Rng) {
         let item = &mut self.items[number];
         let back = item.states.iter().rposition(|state| state.inode != item.inode).filter(|_| rng.chance(300));
@@ -278,8 +279,8 @@ impl Source {
         }
     }
 
-    /// Another content, at this second of the source's clock. What the file system shows of it, besides that it changed, may be
-    /// the same.
+    /// Another content, at this second of the source's clock. What the file system shows of it, besides that it
+    /// changed, may be the same.
     pub fn change(&mut self, item: usize, second: i64, rng: &mut Rng) {
         let block = u64::from(self.block_bytes);
         let number = item;

@@ -1,4 +1,5 @@
-//! What the receiver's driver does on the modelled disk, as the engine does it, with the moments between at which it may be stopped.
+//! What the receiver's driver does on the modelled disk, as the engine does it, with the moments between at
+//! which it may be stopped.
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,10 @@
-//! What outlives a session at the modelled destination: part files, names, the marker; and what a crash or a power cut makes of them.
+//! What outlives a session at the modelled destination: part files, names, the marker; and what a crash or a
+//! power cut makes of them.
 //!
-//! A write is in the cache at once and durable only after a sync. A sync that fails is told once: the pages are clean then, whether or
-//! not the cache still has them, and no later sync writes them. After a power cut each write that was not synced is there, is
-//! not there, or is torn, each for itself; renames that were not synced may be undone; of the marker there is what was synced, and
-//! maybe more from there on.
+//! A write is in the cache at once and durable only after a sync. A sync that fails is told once: the pages are clean
+//! then, whether or not the cache still has them, and no later sync writes them. After a power cut each write that was
+//! not synced is there, is not there, or is torn, each for itself; renames that were not synced may be undone; of the
+//! marker there is what was synced, and maybe more from there on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -191,7 +192,8 @@ impl Store {
         }
     }
 
-    /// Somebody else writes to part files, makes holes in them, replaces them, or puts older copies in their place. Says how many.
+    /// Somebody else writes to part files, makes holes in them, replaces them, or puts older copies in
+    /// their place. Says how many.
     pub fn alter_parts(&mut self, rng: &mut Rng) -> u64 {
         let mut altered = 0;
         for file in self.files.values_mut() {
@@ -339,8 +341,9 @@ impl Store {
         self.claims.clear();
     }
 
-    /// What the marker says, as a receiver reads it when it starts. Claims of another boot, and of a part file that is not as a session has
-    /// left it, are not believed: what is in the part file is digested anew. `believed` is a mutant that does.
+    /// What the marker says, as a receiver reads it when it starts. Claims of another boot, and of a part file
+    /// that is not as a session has left it, are not believed: what is in the part file is digested anew.
+    /// `believed` is a mutant that does.
     pub fn replay(&mut self, believed: bool) -> Found {
         let mut found = Found::default();
         let mut left = BTreeMap::new();

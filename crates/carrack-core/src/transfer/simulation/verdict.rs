@@ -235,8 +235,8 @@ impl World {
         let source = &self.source.items[item];
         let name = self.store.standing(&report.path);
         let times = self.disk.published.get(&report.path).copied().unwrap_or(0);
-        // Sent again because two copies differed, of a source that changed or could not be read twice: then the last may fail
-        // where an earlier one did not.
+        // Sent again because two copies differed, of a source that changed or could not be read twice: then the last
+        // may fail where an earlier one did not.
         let fickle = source.has_changed() || self.plan.read_failure > 0 || self.plan.source_change > 0;
         assert!(times <= 1 || fickle, "{:?} was published {times} times", source.scanned);
         self.verdict.republished += u64::from(times > 1);

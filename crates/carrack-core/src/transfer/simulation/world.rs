@@ -551,7 +551,8 @@ impl World {
         self.sender.handle_source_checked(number, if changed { Err(failure) } else { Ok(second) });
     }
 
-    /// The source of an offered item is opened with the first of its blocks; false when it is not what was listed, or is being changed.
+    /// The source of an offered item is opened with the first of its blocks; false when it is not what was
+    /// listed, or is being changed.
     pub fn open_source(&mut self, number: u64) -> bool {
         let Some(scanned) = self.sender.scanned(number).filter(|scanned| self.plan.resumes && scanned.size.is_some())
         else {

@@ -41,11 +41,13 @@ pub enum Ask {
     Sum(Sum),
     /// The end: the agent closes the connection.
     Bye,
-    /// Of what the next `Begin` names, send only these paths, relative to the destination. Several requests add up. From version 2 on.
+    /// Of what the next `Begin` names, send only these paths, relative to the destination. Several requests
+    /// add up. From version 2 on.
     Select(Vec<Vec<u8>>),
     /// Remove what transfers have left that nobody will take up again. From version 2 on.
     Collect(Collect),
-    /// End so many data streams in good order, each when what it carries has landed; one stays. Asked of a sender, from version 3 on.
+    /// End so many data streams in good order, each when what it carries has landed; one stays. Asked of a
+    /// sender, from version 3 on.
     Retire(u32),
 }
 
@@ -104,7 +106,8 @@ pub struct Dial {
     pub timeout: Duration,
     /// Most bytes of a TCP segment in both directions; 0 lets TCP decide. From version 2 on.
     pub segment: u32,
-    /// Say `Connected` as soon as TCP has connected, before anybody has proved anything. An end that does not know this says nothing.
+    /// Say `Connected` as soon as TCP has connected, before anybody has proved anything. An end that does
+    /// not know this says nothing.
     pub tell_connected: bool,
 }
 
@@ -187,8 +190,8 @@ pub struct ReceiveRole {
     pub directory: Vec<u8>,
     /// What is taken: items of these names and what is below them. None: whatever comes.
     pub targets: Vec<Vec<u8>>,
-    /// What the marker is found by when the same is copied again; `None` for no marker. From version 2 on. The answer to `Begin` counts the
-    /// items that it knows.
+    /// What the marker is found by when the same is copied again; `None` for no marker. From version 2 on. The answer
+    /// to `Begin` counts the items that it knows.
     pub marker: Option<MarkerKey>,
     /// What an earlier attempt has left under that key is not used, but removed. From version 2 on.
     pub anew: bool,
@@ -208,7 +211,8 @@ pub struct List {
     pub recursive: bool,
     /// Describe the path itself, even when it is a directory.
     pub itself: bool,
-    /// The sources of a copy, up to the one of this path: an entry whose name an earlier one has, too, bears a failure. From version 4 on.
+    /// The sources of a copy, up to the one of this path: an entry whose name an earlier one has, too, bears a
+    /// failure. From version 4 on.
     pub sources: Vec<SourceSpec>,
 }
 
@@ -237,8 +241,8 @@ pub struct Remove {
     pub path: Vec<u8>,
     /// A directory with everything below it.
     pub recursive: bool,
-    /// What cannot be removed below it is told in pages, as entries with a failure (version 4), and the answer is how many were removed.
-    /// Without that the first such failure is the answer. Either way all is removed that can be.
+    /// What cannot be removed below it is told in pages, as entries with a failure (version 4), and the answer is how
+    /// many were removed. Without that the first such failure is the answer. Either way all is removed that can be.
     pub go_on: bool,
 }
 
@@ -268,8 +272,8 @@ impl Ask {
         raw::ToAgent { request, ask: Some(self.into()) }.to_bytes()
     }
 
-    /// From bytes: the request's number, and what it asks. One that asks for what may not be asked for is the inner error: it is refused,
-    /// and the session goes on.
+    /// From bytes: the request's number, and what it asks. One that asks for what may not be asked for is the inner
+    /// error: it is refused, and the session goes on.
     ///
     /// # Errors
     /// When the bytes cannot be read, or ask nothing that is known.
@@ -278,7 +282,8 @@ impl Ask {
         Ok((request, Self::check(ask)))
     }
 
-    /// Every length, count and number of a request. What its paths lead to is the storage's part: as typed, they may be anything.
+    /// Every length, count and number of a request. What its paths lead to is the storage's part: as
+    /// typed, they may be anything.
     fn check(ask: raw::Ask) -> Result<Self, ProtocolError> {
         Ok(match ask {
             raw::Ask::Hello(hello) => {
@@ -467,7 +472,8 @@ impl From<Begin> for raw::Begin {
 }
 
 impl Role {
-    /// Refuses what only an end in the command's own process may be asked for: its standard streams, and bytes that are made up.
+    /// Refuses what only an end in the command's own process may be asked for: its standard streams,
+    /// and bytes that are made up.
     ///
     /// # Errors
     /// When it is asked for.

@@ -1,9 +1,9 @@
-//! What the command says to each end of a copy (an *agent*: over ssh, in a node, or in the command's own process), and what
-//! the end says back. Also the verbs of a file manager.
+//! What the command says to each end of a copy (an *agent*: over ssh, in a node, or in the command's own process), and
+//! what the end says back. Also the verbs of a file manager.
 //!
-//! Tagged fields (protobuf). A request has a number, and every answer to it bears the same one. An agent carries out one
-//! request at a time; status of a running transfer comes unasked. [`Ask::decode`] and [`Tell::decode`] check every length, count and number,
-//! so that nobody else need.
+//! Tagged fields (protobuf). A request has a number, and every answer to it bears the same one. An agent carries out
+//! one request at a time; status of a running transfer comes unasked. [`Ask::decode`] and [`Tell::decode`] check every
+//! length, count and number, so that nobody else need.
 
 mod ask;
 mod options;

@@ -1,4 +1,5 @@
-//! What both ends of a transfer must agree on, in types that cannot be wrong: its options, and the key of its data connections.
+//! What both ends of a transfer must agree on, in types that cannot be wrong: its options, and the key
+//! of its data connections.
 
 use super::raw;
 use crate::limits;

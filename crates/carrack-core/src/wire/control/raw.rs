@@ -1,6 +1,6 @@
-//! The protobuf shapes of control messages. Field numbers are for ever; a new field is optional, and the number of one that is gone is
-//! reserved. Tests that say what no honest end says see this module, by the feature `testing`; all others see [`super::Ask`] and
-//! [`super::Tell`].
+//! The protobuf shapes of control messages. Field numbers are for ever; a new field is optional, and the number of one
+//! that is gone is reserved. Tests that say what no honest end says see this module, by the feature `testing`; all
+//! others see [`super::Ask`] and [`super::Tell`].
 
 use prost::Message as _;
 
@@ -179,10 +179,12 @@ pub struct Welcome {
     /// Seconds since 1970 by the agent's clock (version 2).
     #[prost(sint64, tag = "7")]
     pub clock_seconds: i64,
-    /// The congestion control that the host gives to connections; empty where it is not known. Who does not know this field does without.
+    /// The congestion control that the host gives to connections; empty where it is not known. Who does not know
+    /// this field does without.
     #[prost(string, tag = "8")]
     pub congestion: String,
-    /// Tells the machine from all others, also after a reboot: 32 bytes, or none from a node, which is known by its key (version 4).
+    /// Tells the machine from all others, also after a reboot: 32 bytes, or none from a node, which is
+    /// known by its key (version 4).
     #[prost(bytes = "vec", tag = "12")]
     pub machine: Vec<u8>,
 }
@@ -218,8 +220,8 @@ pub struct PathFacts {
     /// Its inode there.
     #[prost(uint64, tag = "4")]
     pub inode: u64,
-    /// The path with links resolved; of something that is not there, that of its nearest existing directory and the rest. Of a node (4) it
-    /// begins at the root: where that is stays unsaid.
+    /// The path with links resolved; of something that is not there, that of its nearest existing directory and the
+    /// rest. Of a node (4) it begins at the root: where that is stays unsaid.
     #[prost(bytes = "vec", tag = "5")]
     pub resolved: Vec<u8>,
     /// Why it could not be looked at.
@@ -298,8 +300,8 @@ pub struct Dial {
     /// Segments of at most so many bytes in both directions; 0 lets TCP decide (version 2).
     #[prost(uint32, tag = "7")]
     pub segment: u32,
-    /// Say how far it is (`Connected`) as soon as TCP knows, before anybody has proved anything. Who does not know this field says
-    /// nothing.
+    /// Say how far it is (`Connected`) as soon as TCP knows, before anybody has proved anything. Who does not know
+    /// this field says nothing.
     #[prost(bool, tag = "8")]
     pub tell_connected: bool,
 }
@@ -401,7 +403,8 @@ pub struct Options {
     /// A source may grow while it is copied: what it had at first is copied (version 2).
     #[prost(bool, tag = "13")]
     pub allow_growing: bool,
-    /// The sending host's congestion control by its kernel name; empty for what it has. Who does not know this field leaves it alone.
+    /// The sending host's congestion control by its kernel name; empty for what it has. Who does not know
+    /// this field leaves it alone.
     #[prost(string, tag = "14")]
     pub congestion: String,
     /// Compute XXH3-128, in the place of BLAKE3 (version 3).
@@ -449,14 +452,15 @@ pub struct ReceiveRole {
     /// What is taken: items of these names and what is below them. None: whatever comes.
     #[prost(bytes = "vec", repeated, tag = "3")]
     pub targets: Vec<Vec<u8>>,
-    /// What the marker is found by when the same is copied again: [`crate::limits::MARKER_KEY_BYTES`] bytes, or none for no marker
-    /// (version 2). The answer to `Begin` counts the items that it knows.
+    /// What the marker is found by when the same is copied again: [`crate::limits::MARKER_KEY_BYTES`] bytes, or none
+    /// for no marker (version 2). The answer to `Begin` counts the items that it knows.
     #[prost(bytes = "vec", tag = "4")]
     pub marker: Vec<u8>,
     /// What an earlier attempt has left under that key is not used, but removed (version 2).
     #[prost(bool, tag = "5")]
     pub anew: bool,
-    /// The source's clock when the session began, in seconds since 1970 (versions 2 and 3; a receiver of version 4 goes by fingerprints).
+    /// The source's clock when the session began, in seconds since 1970 (versions 2 and 3; a receiver of version
+    /// 4 goes by fingerprints).
     #[prost(sint64, tag = "6")]
     pub source_clock: i64,
 }
@@ -592,16 +596,19 @@ pub struct Ended {
     /// Markers and part files of Carrack's own that the scan has left out (version 4).
     #[prost(uint64, tag = "24")]
     pub leftovers: u64,
-    /// Part files of an earlier attempt that were read again before they were believed (version 4, told by the receiver).
+    /// Part files of an earlier attempt that were read again before they were believed (version
+    /// 4, told by the receiver).
     #[prost(uint64, tag = "30")]
     pub parts_reread: u64,
     /// Bytes of them.
     #[prost(uint64, tag = "31")]
     pub bytes_reread: u64,
-    /// With `--verify disk`, files that lie where nothing can be read back past the cache (version 4, told by the receiver).
+    /// With `--verify disk`, files that lie where nothing can be read back past the cache (version
+    /// 4, told by the receiver).
     #[prost(uint64, tag = "32")]
     pub files_not_read_back: u64,
-    /// Attributes of further kinds that were not kept: told by the receiver, and by the sender where the receiver is of a version before (4).
+    /// Attributes of further kinds that were not kept: told by the receiver, and by the sender where the receiver is
+    /// of a version before (4).
     #[prost(message, optional, boxed, tag = "33")]
     pub unkept_attributes: Option<Box<RawUnkeptAttributes>>,
 }
@@ -672,7 +679,8 @@ pub struct Stages {
     pub repeated: u64,
 }
 
-/// A data stream was lost, or has ended as it was asked to. Numbers 1 and 2 are reserved: they told which it was, and how many are left.
+/// A data stream was lost, or has ended as it was asked to. Numbers 1 and 2 are reserved: they told which it
+/// was, and how many are left.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct StreamLost {
     /// Why.
@@ -698,7 +706,8 @@ pub struct List {
     /// Describe the path itself, even when it is a directory.
     #[prost(bool, tag = "3")]
     pub itself: bool,
-    /// The sources of a copy, up to the one of this path: what an earlier one has under the same name is told as a failure (version 4).
+    /// The sources of a copy, up to the one of this path: what an earlier one has under the same name is told
+    /// as a failure (version 4).
     #[prost(message, repeated, tag = "4")]
     pub sources: Vec<Source>,
 }
@@ -771,8 +780,8 @@ pub struct Remove {
     /// A directory with everything below it.
     #[prost(bool, tag = "2")]
     pub recursive: bool,
-    /// What cannot be removed below it is told in pages (4), as entries with a failure, and the answer is how many were. Without that the
-    /// first such failure is the answer; either way all is removed that can be.
+    /// What cannot be removed below it is told in pages (4), as entries with a failure, and the answer is how many
+    /// were. Without that the first such failure is the answer; either way all is removed that can be.
     #[prost(bool, tag = "3")]
     pub go_on: bool,
 }

@@ -1,4 +1,5 @@
-//! What an agent says: answers, how a transfer stands, and how it has ended. What is only shown is made fit to be shown.
+//! What an agent says: answers, how a transfer stands, and how it has ended. What is only shown
+//! is made fit to be shown.
 
 use std::time::Duration;
 
@@ -45,8 +46,8 @@ pub enum Tell {
     StreamLost(StreamLost),
     /// Where the time of this end's streams has gone so far. From version 2 on.
     Stages(Stages),
-    /// To `Dial`, before its answer, if it was asked for: TCP has connected, and the connection is being secured. The round trip, as TCP
-    /// measured it. From version 3 on.
+    /// To `Dial`, before its answer, if it was asked for: TCP has connected, and the connection is being secured. The
+    /// round trip, as TCP measured it. From version 3 on.
     Connected(Duration),
 }
 
@@ -69,7 +70,8 @@ pub struct Welcome {
     pub clock_seconds: i64,
     /// The congestion control that the host gives to connections; empty where it is not known.
     pub congestion: String,
-    /// Tells the machine from all others, also after a reboot. From version 4 on; `None` of a node, which is known by its key.
+    /// Tells the machine from all others, also after a reboot. From version 4 on; `None` of a node,
+    /// which is known by its key.
     pub machine: Option<[u8; 32]>,
 }
 
@@ -84,8 +86,8 @@ pub struct PathFacts {
     pub device: u64,
     /// Its inode there.
     pub inode: u64,
-    /// The path with links resolved; of something that is not there, that of its nearest existing directory and the rest. Of a node it
-    /// begins at the root: where that is stays unsaid.
+    /// The path with links resolved; of something that is not there, that of its nearest existing directory and the
+    /// rest. Of a node it begins at the root: where that is stays unsaid.
     pub resolved: Vec<u8>,
     /// Why it could not be looked at.
     pub failure: Option<Failure>,
@@ -146,7 +148,8 @@ pub struct StreamLost {
 pub struct Stages {
     /// By stage.
     pub times: StageTimes,
-    /// When this was so, by the clock of this end, from the beginning of the transfer on. From version 3 on, as all below; before 0.
+    /// When this was so, by the clock of this end, from the beginning of the transfer on. From version 3
+    /// on, as all below; before 0.
     pub at: Duration,
     /// Bytes that the other host has acknowledged, over all streams so far (of the sender).
     pub delivered: u64,
@@ -193,7 +196,8 @@ pub struct Ended {
     pub resumed_bytes: u64,
     /// Recovered: data streams ended because what came was altered. Told by the receiver, from version 2 on.
     pub streams_altered: u64,
-    /// Recovered: blocks that storage gave back otherwise than they were written. Told by the receiver, from version 2 on.
+    /// Recovered: blocks that storage gave back otherwise than they were written. Told by the
+    /// receiver, from version 2 on.
     pub blocks_rotten: u64,
     /// Recovered: items sent again whole, because what was written was lost. From version 2 on.
     pub items_again: u64,
@@ -201,16 +205,18 @@ pub struct Ended {
     pub unkept_permissions: Option<Unkept<u32>>,
     /// Modification times that the destination did not keep. Told by the receiver, from version 4 on.
     pub unkept_times: Option<Unkept<Time>>,
-    /// Attributes of further kinds that were not kept (4): told by the receiver, and by the sender where the receiver is of a version
-    /// before.
+    /// Attributes of further kinds that were not kept (4): told by the receiver, and by the sender where the
+    /// receiver is of a version before.
     pub unkept_attributes: Option<UnkeptAttributes>,
     /// Markers and part files of Carrack's own that the scan has left out. From version 4 on.
     pub leftovers: u64,
-    /// Part files of an earlier attempt that were read again before they were believed. Told by the receiver, from version 4 on.
+    /// Part files of an earlier attempt that were read again before they were believed. Told by the
+    /// receiver, from version 4 on.
     pub parts_reread: u64,
     /// Bytes of them.
     pub bytes_reread: u64,
-    /// With `--verify disk`, files that lie where nothing can be read back past the cache. Told by the receiver, from version 4 on.
+    /// With `--verify disk`, files that lie where nothing can be read back past the cache. Told by the
+    /// receiver, from version 4 on.
     pub files_not_read_back: u64,
 }
 
@@ -438,8 +444,8 @@ impl From<raw::Item> for ItemReport {
     }
 }
 
-/// Both ways between a message and what it says, where the fields of both have the same names: those behind the semicolon are optional
-/// and are converted.
+/// Both ways between a message and what it says, where the fields of both have the same names: those behind the
+/// semicolon are optional and are converted.
 macro_rules! alike {
     ($name:ident { $($same:ident),+ $(; $($converted:ident),+)? }) => {
         impl From<raw::$name> for $name {

@@ -1,4 +1,5 @@
-//! What the sender and the receiver of one transfer say to each other. The command carries it between them and does not look.
+//! What the sender and the receiver of one transfer say to each other. The command carries it
+//! between them and does not look.
 //!
 //! Tagged fields (protobuf). Decoding gives [`PeerMessage`], in which paths, lengths and counts have been checked.
 
@@ -75,8 +76,8 @@ pub enum PeerMessage {
     Directories(Vec<DirectoryAttributes>),
     /// Sender: that was all.
     Finish,
-    /// Sender: that was all, and what was copied are the contents of a directory, whose permissions and time are these (version 4; to
-    /// one of a version before it is [`PeerMessage::Finish`]). The path is empty.
+    /// Sender: that was all, and what was copied are the contents of a directory, whose permissions and time are these
+    /// (version 4; to one of a version before it is [`PeerMessage::Finish`]). The path is empty.
     FinishContents(DirectoryAttributes),
     /// Receiver: everything is published.
     Finished {
@@ -86,7 +87,8 @@ pub enum PeerMessage {
         /// [`PeerMessage::DirectoriesFailed`].
         failures: Vec<(Vec<u8>, Failure)>,
     },
-    /// Receiver (version 4): the permissions or times of these directories could not be set. Each that was told is named once at most.
+    /// Receiver (version 4): the permissions or times of these directories could not be set. Each that was
+    /// told is named once at most.
     DirectoriesFailed(Vec<(Vec<u8>, Failure)>),
     /// Either: the transfer cannot go on.
     Fail(Failure),
@@ -95,8 +97,8 @@ pub enum PeerMessage {
         /// The stream's number.
         stream: u16,
     },
-    /// Receiver, before it accepts an offer (version 2): these blocks of the item are there from an earlier attempt. They count as
-    /// landed only once the sender has found the same in its source and has confirmed it.
+    /// Receiver, before it accepts an offer (version 2): these blocks of the item are there from an earlier attempt.
+    /// They count as landed only once the sender has found the same in its source and has confirmed it.
     Held {
         /// The item.
         item: u64,
@@ -143,7 +145,8 @@ pub struct Offer {
     pub attributes: Attributes,
     /// Whether the source has holes worth keeping: the destination is then not preallocated.
     pub sparse: bool,
-    /// What the source is known by in a later session (version 4); `None` where nothing tells that it is still the same.
+    /// What the source is known by in a later session (version 4); `None` where nothing tells
+    /// that it is still the same.
     pub fingerprint: Option<Fingerprint>,
 }
 

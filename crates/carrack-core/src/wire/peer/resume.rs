@@ -1,5 +1,5 @@
-//! What sender and receiver say of earlier attempts (version 2): blocks that are held and confirmed, small items that are asked about
-//! and known. Part of [`super::PeerMessage`]: how they become bytes, and what is checked of them.
+//! What sender and receiver say of earlier attempts (version 2): blocks that are held and confirmed, small items that
+//! are asked about and known. Part of [`super::PeerMessage`]: how they become bytes, and what is checked of them.
 
 use super::raw::{Confirm, Held, Known, KnownItem, Query, RawQueryItem};
 use super::{others_from_raw, others_to_raw};
@@ -115,12 +115,13 @@ fn item_to_raw(item: QueryItem) -> RawQueryItem {
     }
 }
 
-/// A time of change, in seconds since 1970, that no clock has reached: a receiver before version 4 takes what changed then for changed
-/// since any session.
+/// A time of change, in seconds since 1970, that no clock has reached: a receiver before version 4 takes what changed
+/// then for changed since any session.
 const NEVER_OLD: i64 = 1 << 62;
 
-/// Where a receiver before version 4 looks for the time of the source's last change. It takes up a part file where that is equal, and
-/// believes that something published is still the same where it is old, which this never is: an older receiver would believe too much.
+/// Where a receiver before version 4 looks for the time of the source's last change. It takes up a part file where that
+/// is equal, and believes that something published is still the same where it is old, which this never is: an older
+/// receiver would believe too much.
 pub(super) fn changed_for_older(fingerprint: &Fingerprint) -> i64 {
     let number = fingerprint[..8].iter().fold(0i64, |number, &byte| (number << 8) | i64::from(byte));
     NEVER_OLD | (number & (NEVER_OLD - 1))

@@ -17,7 +17,8 @@ pub type Stuck<'a> = &'a mut dyn FnMut(Vec<u8>, Failure) -> Result<(), Failure>;
 /// Removes a file, or a directory with everything below it, and tells how many entries went.
 ///
 /// # Errors
-/// Of what was named itself, and of those who asked for one answer, the first of what is below it; those of `stuck`, which end it.
+/// Of what was named itself, and of those who asked for one answer, the first of what is below it; those
+/// of `stuck`, which end it.
 pub fn remove(place: &Place, remove: &Remove, stuck: Stuck<'_>) -> Result<u64, Failure> {
     let fail =
         |what: &'static str, error: &io::Error| io_failure(Side::Destination, what, error).at_path(&remove.path[..]);
@@ -54,7 +55,8 @@ pub fn remove(place: &Place, remove: &Remove, stuck: Stuck<'_>) -> Result<u64, F
 /// A directory that is being emptied.
 struct Emptying<'a, 'b> {
     top: &'a Dir,
-    /// Directories below it; of one whose content has been seen to, how many entries had been left before. It waits below its children.
+    /// Directories below it; of one whose content has been seen to, how many entries had been left before. It
+    /// waits below its children.
     waiting: Vec<(Vec<u8>, Option<u64>)>,
     removed: u64,
     /// Entries that could not be removed. Directories that hold them do not count.

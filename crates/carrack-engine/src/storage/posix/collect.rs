@@ -1,13 +1,13 @@
-//! Collecting what transfers have left that nobody takes up again: markers that no session holds, the part files that belong to
-//! them, and part files that belong to no marker. Whatever a session under way may still need stays.
+//! Collecting what transfers have left that nobody takes up again: markers that no session holds, the part files that
+//! belong to them, and part files that belong to no marker. Whatever a session under way may still need stays.
 //!
-//! A marker stands in the directory that was copied into, its part files there and below. So a walk from the top down sees the
-//! marker first; a part file whose marker is above what is walked looks as if it had none, and goes only when nothing has been written to
-//! it for a long time.
+//! A marker stands in the directory that was copied into, its part files there and below. So a walk from the top down
+//! sees the marker first; a part file whose marker is above what is walked looks as if it had none, and goes only when
+//! nothing has been written to it for a long time.
 //!
-//! Others may write into directories of the tree, and put markers of their own there, with any tag. So a marker speaks for what is below
-//! its own directory only; of several that speak for one part file, one that says that it stays is enough; and none ever goes that
-//! somebody has open for writing.
+//! Others may write into directories of the tree, and put markers of their own there, with any tag. So a marker speaks
+//! for what is below its own directory only; of several that speak for one part file, one that says that it stays is
+//! enough; and none ever goes that somebody has open for writing.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -22,8 +22,8 @@ use super::marker::{Abandoned, Looked, look};
 use super::names::{is_marker, tag_of};
 use super::walk::Trail;
 
-/// Without a marker a part file stays for at least so long, in seconds: a small one of a session under way may wait for its name while
-/// a disk hangs, and is not held open.
+/// Without a marker a part file stays for at least so long, in seconds: a small one of a session under way may wait for
+/// its name while a disk hangs, and is not held open.
 const UNMARKED_AGE_MIN: u64 = 3600;
 /// Markers held at once: each is an open file.
 const HELD_MAX: usize = 128;
@@ -79,7 +79,8 @@ type Verdicts = HashMap<Tag, Verdict>;
 struct Walk<'a, E> {
     top: &'a Dir,
     rules: Rules,
-    /// Of the directory that is looked at and of those above it, topmost first; of those without markers there is nothing.
+    /// Of the directory that is looked at and of those above it, topmost first; of those without
+    /// markers there is nothing.
     verdicts: Vec<(Vec<u8>, Verdicts)>,
     /// Markers to remove once their part files are gone, with the directories they are in.
     held: Vec<(Vec<u8>, Vec<u8>, Abandoned)>,
@@ -140,8 +141,8 @@ fn leftovers(directory: &Dir, path: &[u8], waiting: &mut Vec<Vec<u8>>) -> io::Re
     Ok(markers)
 }
 
-/// A part file that nobody has open for writing, locked until this is dropped. What cannot be opened for writing has nothing to lock: a
-/// link, or a file that is read-only already.
+/// A part file that nobody has open for writing, locked until this is dropped. What cannot be opened for writing has
+/// nothing to lock: a link, or a file that is read-only already.
 struct Idle {
     _locked: Option<File>,
 }
@@ -156,7 +157,8 @@ impl Idle {
 
 impl<E> Walk<'_, E> {
     fn directory(&mut self, path: &[u8], directory: &Dir, found: Vec<Vec<u8>>) -> Result<(), E> {
-        // Whatever is below a directory is walked before the next beside it: what was said there is not needed any more.
+        // Whatever is below a directory is walked before the next beside it: what was said
+        // there is not needed any more.
         self.verdicts.retain(|(above, _)| is_within(path, above));
         for name in found {
             let Ok(stat) = directory.stat_at(&name) else { continue };

@@ -1,4 +1,5 @@
-//! Living within the limit of open files: how much may be kept open, and waiting when there is nothing left for a moment.
+//! Living within the limit of open files: how much may be kept open, and waiting when there is
+//! nothing left for a moment.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -13,8 +14,8 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// Descriptors that connections and the threads at work take in a process with two ends and a few streams.
 const TAKEN: u64 = 48;
 
-/// Part files that this process may keep open at once. A source may be open for each in the same process, and the scan and small
-/// files need some as well.
+/// Part files that this process may keep open at once. A source may be open for each in the same process, and the scan
+/// and small files need some as well.
 pub fn open_parts_max() -> usize {
     parts_within(carrack_sys::host::raise_open_files_limit())
 }

@@ -1,8 +1,9 @@
-//! The directories of a destination: made and opened one below the other, no link followed on the way, and a bounded number of
-//! them kept open.
+//! The directories of a destination: made and opened one below the other, no link followed on the way, and a bounded
+//! number of them kept open.
 //!
-//! What is remembered of each, for as long as the session lives: device and inode, so that nothing is done to another directory that has
-//! come to bear its name; and, of one that its owner could not write to, the permissions that it had.
+//! What is remembered of each, for as long as the session lives: device and inode, so that nothing is done to
+//! another directory that has come to bear its name; and, of one that its owner could not write to, the
+//! permissions that it had.
 
 use std::collections::HashMap;
 use std::io;
@@ -51,7 +52,8 @@ pub struct FileSystem {
     pub device: u64,
     /// What the identities of its files are made of.
     pub ground: Ground,
-    /// What a directory has told of it: among others which names are one, wherever a directory does not say that it is an exception.
+    /// What a directory has told of it: among others which names are one, wherever a directory does not say
+    /// that it is an exception.
     shown: OnceLock<Shown>,
     /// The file system does not say of a directory whether names are one there.
     is_silent: AtomicBool,
@@ -68,8 +70,9 @@ impl FileSystem {
         Ok(Self { device, ground: Ground::new(device, dir), shown, is_silent, keeps_inodes: dir.keeps_inodes(), top })
     }
 
-    /// Whether a directory says that names are one in it. A directory that does not say so is like the others of its file system. One
-    /// after the other is asked about those until one can tell: a directory that nothing can be written to cannot.
+    /// Whether a directory says that names are one in it. A directory that does not say so is like the others of
+    /// its file system. One after the other is asked about those until one can tell: a directory that nothing
+    /// can be written to cannot.
     fn is_exception(&self, dir: &Dir, ask: &Asks) -> bool {
         if !self.is_silent.load(Ordering::Relaxed) {
             match dir.folds_names() {
@@ -122,14 +125,15 @@ impl OpenDir {
         Self { dir, file_system, fresh, is_exception }
     }
 
-    /// Whether two different names can be one here. Where that is not known they can: a conflict is what turns out to be one file.
+    /// Whether two different names can be one here. Where that is not known they can: a conflict is what
+    /// turns out to be one file.
     pub fn folds(&self) -> bool {
         self.is_exception || self.file_system.shown.get().is_none_or(|shown| shown.names.any())
     }
 }
 
-/// A directory and those below it. Whoever needs one asks for it by its path each time: held by what waits to be published, open
-/// directories would have no bound.
+/// A directory and those below it. Whoever needs one asks for it by its path each time: held by what waits to be
+/// published, open directories would have no bound.
 pub struct Directories {
     /// The topmost one.
     pub root: Arc<OpenDir>,
@@ -175,8 +179,8 @@ impl Directories {
         })
     }
 
-    /// Does something in a directory; once more, with the directory opened anew, when the server of the file system has forgotten the
-    /// handle.
+    /// Does something in a directory; once more, with the directory opened anew, when the server of the file system
+    /// has forgotten the handle.
     ///
     /// # Errors
     /// As [`Directories::get`]; those of what is done, named by `what`.
@@ -275,8 +279,8 @@ impl Directories {
         self.opened(dir, fresh)
     }
 
-    /// Opens a directory of this user's that may not be read: `denied` says so. What it is set to gives nobody else anything, whatever
-    /// has come to bear the name.
+    /// Opens a directory of this user's that may not be read: `denied` says so. What it is set to gives nobody else
+    /// anything, whatever has come to bear the name.
     fn let_in(&self, parent: &Dir, path: &[u8], fresh: bool, denied: io::Error) -> io::Result<Dir> {
         let name = split_name(path).1;
         let before = parent.stat_at(name)?;
@@ -292,7 +296,8 @@ impl Directories {
         Ok(dir)
     }
 
-    /// A directory of this user's that is read-only gets its permissions back when its attributes are set, or at the end.
+    /// A directory of this user's that is read-only gets its permissions back when its
+    /// attributes are set, or at the end.
     fn let_owner_write(&self, dir: &Dir, path: &[u8], fresh: bool) -> io::Result<()> {
         if let Some(had) = let_owner_write(dir)?.filter(|_| !fresh) {
             lock(&self.opened_up).entry(path.to_vec()).or_insert(had);
@@ -325,7 +330,8 @@ impl Directories {
         Ok(found)
     }
 
-    /// Whether a directory is the one that was first made or found by its name in this session; if it is the first, it is written down.
+    /// Whether a directory is the one that was first made or found by its name in this session; if it is the
+    /// first, it is written down.
     fn is_known(&self, path: &[u8], found: &OpenDir, write_down: bool) -> io::Result<bool> {
         let now = identity(&found.dir.stat_self()?);
         let mut known = lock(&self.known);
@@ -349,8 +355,8 @@ impl Directories {
         if first == path { Ok(()) } else { Err(twin(path, first)) }
     }
 
-    /// Sets a directory's permissions and time, of the one that this session has written to and no other; what it does not keep of them is
-    /// counted.
+    /// Sets a directory's permissions and time, of the one that this session has written to and no other; what it does
+    /// not keep of them is counted.
     ///
     /// # Errors
     /// When another one bears its name, and those of the file system.

@@ -1,8 +1,10 @@
-//! What tells one state of one file from all others: the fingerprint of a source, and the identity of what stands at a destination.
+//! What tells one state of one file from all others: the fingerprint of a source, and the identity of what
+//! stands at a destination.
 //!
-//! Both are digests of the machine, the file system, the inode, the times of birth and of the last change, size and modification time. Only
-//! equality counts: whatever has been exchanged, mounted, put back or written since makes another. What a file system does not show is
-//! not told here either: then there is no fingerprint, and what it would have been for is compared by content or sent again.
+//! Both are digests of the machine, the file system, the inode, the times of birth and of the last change, size and
+//! modification time. Only equality counts: whatever has been exchanged, mounted, put back or written since makes
+//! another. What a file system does not show is not told here either: then there is no fingerprint, and what it would
+//! have been for is compared by content or sent again.
 
 use std::os::fd::AsFd;
 use std::sync::{Mutex, OnceLock};
@@ -52,8 +54,9 @@ impl Ground {
         self.file_system.as_ref().filter(|_| self.device == stat.device)
     }
 
-    /// What the source of an item is known by in a later session, looked at when its clock says `now`; `None` where nothing would tell
-    /// that it has changed since: it changed just now, and might once more before its times tell the difference.
+    /// What the source of an item is known by in a later session, looked at when its clock says `now`; `None`
+    /// where nothing would tell that it has changed since: it changed just now, and might once more before its
+    /// times tell the difference.
     pub fn fingerprint(&self, stat: &Stat, now: i64) -> Option<Fingerprint> {
         let found = self.of_file(stat)?;
         let grain = CHANGE_TIME_GRAIN.as_secs() as i64;
@@ -71,8 +74,8 @@ impl Ground {
         self.of_file(stat).is_some_and(|found| shows_changes(stat, found))
     }
 
-    /// Whether a file of this identity has the content that it had when it was looked at before. The clock of a file system that keeps
-    /// whole seconds says too little right after a write.
+    /// Whether a file of this identity has the content that it had when it was looked at before. The clock of a file
+    /// system that keeps whole seconds says too little right after a write.
     pub fn proves_content(&self, stat: &Stat) -> bool {
         stat.ctime.nanos != 0 && self.shows_changes(stat)
     }

@@ -1,8 +1,8 @@
-//! The marker of a run, as a file in the destination directory: found, locked, replayed, appended to, removed. Its bytes are
-//! [`carrack_core::transfer::marker`]'s.
+//! The marker of a run, as a file in the destination directory: found, locked, replayed, appended to, removed. Its
+//! bytes are [`carrack_core::transfer::marker`]'s.
 //!
-//! The lock is held for as long as the session lives, and owns the tag in the names of part files. A marker that cannot be written
-//! costs resume, never the transfer: what is not written down is sent again.
+//! The lock is held for as long as the session lives, and owns the tag in the names of part files. A marker that cannot
+//! be written costs resume, never the transfer: what is not written down is sent again.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -105,8 +105,8 @@ fn take_opened(root: &Dir, name: &[u8], opened: File) -> io::Result<Option<Taken
     if stat.links == 0 {
         return Ok(None);
     }
-    // Whoever may write into the directory can put another's file in the way: only one of this user, or of whoever the directory
-    // belongs to, is believed; and none that may be written by more people than the directory.
+    // Whoever may write into the directory can put another's file in the way: only one of this user, or of whoever the
+    // directory belongs to, is believed; and none that may be written by more people than the directory.
     let ours = stat.uid == host::user_id() || stat.uid == directory.uid;
     if stat.kind != Kind::File || stat.links > 1 || !ours || stat.mode & 0o022 & !directory.mode != 0 {
         return Ok(Some(Taken::Unusable));
@@ -159,8 +159,8 @@ fn remove_parts<'a>(root: &Dir, tag: Tag, parts: impl Iterator<Item = &'a Part>)
 }
 
 impl Journal {
-    /// Finds the marker of a key and takes it, or makes one. `None` when there can be none: the directory cannot be written, knows
-    /// no locks, or as many runs as may go at once are under way.
+    /// Finds the marker of a key and takes it, or makes one. `None` when there can be none: the directory cannot be
+    /// written, knows no locks, or as many runs as may go at once are under way.
     pub fn open(root: &Dir, request: &MarkerRequest, durability: Durability, tuning: &Tuning) -> Option<Self> {
         let deadline = Instant::now() + tuning.marker_lock_patience;
         if request.anew {
@@ -305,8 +305,8 @@ impl Journal {
         self.append(&mut self.lock(), &[Record::Part(part)])
     }
 
-    /// A part file that was another one's until now, of which blocks were digested otherwise: one part has claims of one kind only. Those of
-    /// the other kind stay until there are some of the new.
+    /// A part file that was another one's until now, of which blocks were digested otherwise: one part has claims of
+    /// one kind only. Those of the other kind stay until there are some of the new.
     pub fn retaken(&self, before: u64, part: Part) {
         self.lock().retaken.insert(part.number, (before, part));
     }
@@ -318,7 +318,8 @@ impl Journal {
         self.append(&mut state, &[Record::Dropped { part }]);
     }
 
-    /// Writes down what a part file is that stays for the next session: what it claims of it is believed for as long as it is just that.
+    /// Writes down what a part file is that stays for the next session: what it claims of it is believed for as
+    /// long as it is just that.
     pub fn left(&self, part: u64, identity: Fingerprint) {
         let mut state = self.lock();
         // No claims of the new number have been written: those of the old one are what stays.
@@ -366,7 +367,8 @@ impl Journal {
         }
     }
 
-    /// Writes down what has been published, after each group of names; and makes it durable as often as a checkpoint would.
+    /// Writes down what has been published, after each group of names; and makes it durable as
+    /// often as a checkpoint would.
     pub fn written_down(&self) {
         let due = {
             let mut state = self.lock();
@@ -394,9 +396,9 @@ impl Journal {
         self.lock().kept = true;
     }
 
-    /// The end of the session. When all is done the marker goes, with what earlier sessions left and nobody asked for; else it stays
-    /// if it is of any use, and its lock is free. Every thread that touches part files must have ended by then, unless all is done: small
-    /// ones have the same names in the next session that takes the lock.
+    /// The end of the session. When all is done the marker goes, with what earlier sessions left and nobody asked for;
+    /// else it stays if it is of any use, and its lock is free. Every thread that touches part files must have ended by
+    /// then, unless all is done: small ones have the same names in the next session that takes the lock.
     pub fn finish(&self, whole: bool) {
         let mut state = self.lock();
         self.write_pending(&mut state);

@@ -81,8 +81,8 @@ pub fn new_tag() -> io::Result<Tag> {
 pub struct Shown {
     /// Which names are one name there.
     pub names: Sameness,
-    /// The file has another device than its directory, as where the layers of an overlay lie on several file systems: then a directory has
-    /// another inode number each time that the system has forgotten it.
+    /// The file has another device than its directory, as where the layers of an overlay lie on several file systems:
+    /// then a directory has another inode number each time that the system has forgotten it.
     pub is_split: bool,
 }
 
@@ -103,12 +103,13 @@ impl Sameness {
 }
 
 impl Shown {
-    /// Asks a directory's file system, by a file that is there for a moment. `None` where that cannot be found out here: nothing can be
-    /// written to the directory, or looking fails.
+    /// Asks a directory's file system, by a file that is there for a moment. `None` where that cannot be found out
+    /// here: nothing can be written to the directory, or looking fails.
     pub fn ask(dir: &Dir, tag: Tag) -> Option<Self> {
         let name = |letters: &str| [b".", letters.as_bytes(), MIDDLE, &tag, b"-0", PART_END].concat();
         let probe = name("A\u{e9}");
-        // One that an earlier session of the run could not take away any more says nothing of itself, and stays if nobody else does.
+        // One that an earlier session of the run could not take away any more says nothing of itself, and
+        // stays if nobody else does.
         let made = dir.create_new(&probe).or_else(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => dir.unlink(&probe).and_then(|()| dir.create_new(&probe)),
             _ => Err(error),
@@ -129,7 +130,8 @@ impl Shown {
     }
 }
 
-/// The start of a name, of at most so many bytes. Of one in UTF-8 no character is cut in two: some file systems take no such name.
+/// The start of a name, of at most so many bytes. Of one in UTF-8 no character is cut in two: some file
+/// systems take no such name.
 fn cut(name: &[u8], room: usize) -> &[u8] {
     const CHARACTER_BYTES: usize = 4;
     if name.len() <= room {
@@ -192,8 +194,9 @@ impl PartNames {
         PartName { name: self.with(name, &format!("-{number}")), reserved: None }
     }
 
-    /// For a small file or link: the same name in every session, so that what an earlier one left is replaced by the way. A number
-    /// is added where the name is in use, and where another name in use may be the same name because the directory `folds` names.
+    /// For a small file or link: the same name in every session, so that what an earlier one left is replaced by the
+    /// way. A number is added where the name is in use, and where another name in use may be the same name because the
+    /// directory `folds` names.
     pub fn small(self: &Arc<Self>, parent: &[u8], name: &[u8], folds: bool) -> PartName {
         if !folds {
             let plain = self.with(name, "");
@@ -206,8 +209,8 @@ impl PartNames {
         PartName { name: self.with(name, &format!("-x{number}")), reserved: None }
     }
 
-    /// Makes something under a hidden name, which nothing of this session bears: what stands there was left by an earlier one, and is
-    /// replaced.
+    /// Makes something under a hidden name, which nothing of this session bears: what stands there was left by an
+    /// earlier one, and is replaced.
     ///
     /// # Errors
     /// Those of the system.

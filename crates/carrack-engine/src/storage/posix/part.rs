@@ -1,5 +1,5 @@
-//! What is being written and has not got its name yet: [`PartFile`] grows block by block and may outlive its session, [`PartEntry`]
-//! is a small file or link that is whole.
+//! What is being written and has not got its name yet: [`PartFile`] grows block by block and may outlive its session,
+//! [`PartEntry`] is a small file or link that is whole.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -148,8 +148,8 @@ impl PartEntry {
     /// Gives it its name; `false` when what has come to stand there is to be kept.
     ///
     /// # Errors
-    /// Those of the system, something that is not replaced, and a name that is another item's of this copy. Without its name the part is
-    /// removed.
+    /// Those of the system, something that is not replaced, and a name that is another item's of this copy. Without its
+    /// name the part is removed.
     pub fn publish(&self) -> Result<bool, Failure> {
         self.publish_as(self.digests)
     }
@@ -177,15 +177,16 @@ impl PartEntry {
         Ok(true)
     }
 
-    /// Has the marker tell of what has got its name: it need not be sent again for as long as its source and what stands there are what
-    /// they are now.
+    /// Has the marker tell of what has got its name: it need not be sent again for as long as its source and what
+    /// stands there are what they are now.
     fn write_down(&self, directory: &OpenDir, written: Option<dir::Stat>, digests: FileDigests) {
         let Source { kind, fingerprint, .. } = self.source;
         let (Some(journal), Some(source), Some(written)) = (&self.shared.journal, fingerprint, written) else { return };
         if kind == ItemKind::File && digests.main().is_none() {
             return;
         }
-        // Looked at once more: a rename moves the time of the last change. Somebody may have put something else there by now.
+        // Looked at once more: a rename moves the time of the last change. Somebody may have put
+        // something else there by now.
         let Ok(Some(stat)) = stat_entry(&directory.dir, &self.name) else { return };
         let known_by = |stat: &dir::Stat| (stat.device, stat.inode, stat.size, stat.mtime);
         if let Some(stored) =
@@ -196,7 +197,8 @@ impl PartEntry {
         }
     }
 
-    /// What stands at the name is looked at again here: what was there when the copy of it began may have been a long time ago.
+    /// What stands at the name is looked at again here: what was there when the copy of it began may
+    /// have been a long time ago.
     fn rename(&self, stored: Option<&dir::Stat>) -> Result<bool, Failure> {
         let shared = &self.shared;
         shared.check_open()?;
@@ -262,7 +264,8 @@ pub(super) fn stat_entry(dir: &Dir, name: &[u8]) -> io::Result<Option<dir::Stat>
 }
 
 const RENAME: &str = "rename to its name";
-/// What a part file that is left bears: long ago, so that whoever writes to it gives it another, and even, for file systems that keep no odd seconds.
+/// What a part file that is left bears: long ago, so that whoever writes to it gives it another, and even, for file
+/// systems that keep no odd seconds.
 const SEALED: dir::Time = dir::Time { seconds: 1_000_000_000, nanos: 0 };
 
 /// Whether an item may take the place of what stands at its name: `false` when that is to be kept.
@@ -291,8 +294,8 @@ pub(super) fn may_replace(there: Option<dir::Stat>, mtime: Option<Time>, existin
     })
 }
 
-/// Renames to a name that nothing bears, in one step; `false` when something bears it, when nothing may come to be where nothing is, or
-/// where the system has no such step.
+/// Renames to a name that nothing bears, in one step; `false` when something bears it, when nothing may come to be
+/// where nothing is, or where the system has no such step.
 fn rename_if_free(dir: &Dir, part: &[u8], name: &[u8], existing: Existing) -> io::Result<bool> {
     let renamed = match existing {
         Existing::Only => return Ok(false),
@@ -310,8 +313,8 @@ fn rename_if_free(dir: &Dir, part: &[u8], name: &[u8], existing: Existing) -> io
     }
 }
 
-/// Renames over what is there. Where the file system refuses that, the two are exchanged in one step, and the old one goes; if it
-/// cannot do that either, nothing has happened: in no moment is the name without a whole file.
+/// Renames over what is there. Where the file system refuses that, the two are exchanged in one step, and the old one
+/// goes; if it cannot do that either, nothing has happened: in no moment is the name without a whole file.
 fn rename_over(dir: &Dir, part: &[u8], name: &[u8]) -> io::Result<()> {
     match dir.rename(part, dir, name) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.exchange(part, name).is_ok() => {
@@ -345,7 +348,8 @@ pub struct PartFile {
 pub(super) enum Touched {
     /// Any: what an earlier session, or somebody else, wrote there is not known.
     Any,
-    /// The file was made by this session: only what it has written to since. By the number of the 64th part of the block: a bit each.
+    /// The file was made by this session: only what it has written to since. By the number of the 64th part
+    /// of the block: a bit each.
     Some(Mutex<BTreeMap<u64, u64>>),
 }
 
@@ -394,8 +398,8 @@ impl PartFile {
         pipe.put(&self.file, offset).map_err(Self::write_failure(offset))
     }
 
-    /// Makes a block, or its end, read as zeros: where nothing has been written since this session made the file it does already, and
-    /// whatever else may be there is not taken for granted.
+    /// Makes a block, or its end, read as zeros: where nothing has been written since this session made the file it
+    /// does already, and whatever else may be there is not taken for granted.
     ///
     /// # Errors
     /// Those of the system.
@@ -416,8 +420,8 @@ impl PartFile {
         self.cache.written(&self.file, offset, length);
     }
 
-    /// Waits until what has been written is on stable storage. After an error it never asks again: the system would say that all is
-    /// well, and it is not.
+    /// Waits until what has been written is on stable storage. After an error it never asks again: the system would say
+    /// that all is well, and it is not.
     fn sync(&self) -> Result<(), Failure> {
         let _entered = self.entry.shared.watch.enter("sync", &self.path);
         if self.void.load(Ordering::Acquire) {
@@ -430,14 +434,15 @@ impl PartFile {
         })
     }
 
-    /// Makes these blocks, which have been written whole, durable and has the marker claim them. With `read_back` they are first read
-    /// from storage, past the cache, and the indexes of those that came back otherwise are told; those are not claimed.
+    /// Makes these blocks, which have been written whole, durable and has the marker claim them. With `read_back`
+    /// they are first read from storage, past the cache, and the indexes of those that came back otherwise are
+    /// told; those are not claimed.
     ///
     /// With [`Durability::None`] nothing is synced, unless it is to be read back.
     ///
     /// # Errors
-    /// When syncing or reading back fails: nothing of this part file may be relied on any more. It is to be removed, and the item sent
-    /// again to a new one.
+    /// When syncing or reading back fails: nothing of this part file may be relied on any more. It is to be removed,
+    /// and the item sent again to a new one.
     pub fn checkpoint(&self, blocks: &[(u64, BlockDigest)], read_back: bool) -> Result<Vec<u64>, Failure> {
         if self.entry.shared.durability != Durability::None || read_back {
             self.sync()?;
@@ -478,8 +483,8 @@ impl PartFile {
         self.claim(&[(index, BlockDigest { main: TAKEN_BACK, ..BlockDigest::default() })]);
     }
 
-    /// Digests blocks that may be there from an earlier session, and has the marker claim those that can be read. It reads
-    /// all of them: for a thread of its own.
+    /// Digests blocks that may be there from an earlier session, and has the marker claim those that can be read. It
+    /// reads all of them: for a thread of its own.
     pub fn rehash(&self, doubtful: &[u64]) -> Vec<(u64, BlockDigest)> {
         let found: Vec<_> =
             doubtful.iter().filter_map(|&index| self.stored(index, false).ok().map(|digest| (index, digest))).collect();
@@ -531,8 +536,8 @@ impl PartFile {
         let _ = file::unlock(&self.file);
     }
 
-    /// Gives it a modification time that no write leaves as it is, however coarse the clock, and says what it is then; `None` where that
-    /// would not show what happens to it.
+    /// Gives it a modification time that no write leaves as it is, however coarse the clock, and says what it is then;
+    /// `None` where that would not show what happens to it.
     fn seal(&self) -> Option<Fingerprint> {
         file::set_times(&self.file, SEALED).ok()?;
         let stat = dir::stat_file(&self.file).ok()?;
@@ -556,8 +561,8 @@ impl PartFile {
         }
     }
 
-    /// Cuts it to its size and sets its attributes; then everything written is on stable storage, or with [`Durability::None`] with
-    /// the system.
+    /// Cuts it to its size and sets its attributes; then everything written is on stable storage, or with
+    /// [`Durability::None`] with the system.
     ///
     /// # Errors
     /// Those of the system: nothing of this part file may be relied on any more.
@@ -588,7 +593,8 @@ impl PartFile {
         verify_stored(&self.file, size, expected)
     }
 
-    /// Gives it its name; `false` when what has come to stand there is to be kept. `digests` are what it has been found to be.
+    /// Gives it its name; `false` when what has come to stand there is to be kept. `digests` are what
+    /// it has been found to be.
     ///
     /// # Errors
     /// As [`PartEntry::publish`].
@@ -604,8 +610,8 @@ fn ends_early(place: u64) -> Failure {
     failure(ErrorCode::InputOutput, Side::Destination, message)
 }
 
-/// Reads a file back past the cache and compares the digest that it is verified by. What is to be read must have been synced: only then
-/// can the cache let go of it.
+/// Reads a file back past the cache and compares the digest that it is verified by. What is to be read must have been
+/// synced: only then can the cache let go of it.
 fn verify_stored(stored: &File, size: u64, expected: FileDigests) -> Result<(), Failure> {
     let fail = |error: io::Error| io_failure(Side::Destination, "read back", &error);
     file::drop_cache(stored, 0, 0).map_err(fail)?;

@@ -1,5 +1,5 @@
-//! Large files pass the page cache by. What is written once and read once would push out what others work with, and a system that
-//! lets dirty pages pile up stops all who write when they reach its limit.
+//! Large files pass the page cache by. What is written once and read once would push out what others work with, and a
+//! system that lets dirty pages pile up stops all who write when they reach its limit.
 //!
 //! Direct I/O would do the same, with aligned buffers and queues of our own; measured, the kernel's way costs no more
 //! (docs/performance.md).
@@ -79,8 +79,8 @@ pub struct ReadAhead {
 enum Way {
     /// As the system does it.
     Small,
-    /// Nothing of it was in the cache when it was opened, and the system reads far ahead by itself: with large pages, which cost less than
-    /// those that it reads on request.
+    /// Nothing of it was in the cache when it was opened, and the system reads far ahead by itself: with large pages,
+    /// which cost less than those that it reads on request.
     Systems(Mutex<ReadSoFar>),
     /// Storage is asked for what will be wanted, and what others have in the cache stays there.
     Own {

@@ -1,4 +1,5 @@
-//! Where the paths of a request lead: anywhere (over ssh, or on this machine, as the user), or below a node's root and nowhere else.
+//! Where the paths of a request lead: anywhere (over ssh, or on this machine, as the user), or below a
+//! node's root and nowhere else.
 
 #![expect(clippy::disallowed_methods, reason = "turns what a user typed, who may go anywhere, into handles")]
 
@@ -99,7 +100,8 @@ impl Place {
         }
     }
 
-    /// Makes a directory and those above it, as `mkdir -p` does, and opens it. With `durably` the names that were made are synced.
+    /// Makes a directory and those above it, as `mkdir -p` does, and opens it. With `durably` the names
+    /// that were made are synced.
     ///
     /// # Errors
     /// As [`Place::dir`].
@@ -128,9 +130,9 @@ impl Place {
         }
     }
 
-    /// What a path is, links followed (`None` where nothing is), and the path with its links resolved: of a node beginning at its root, which
-    /// is a slash, and found on the same way as what it is. Of something that does not exist it is the path of its nearest existing
-    /// directory, and the rest.
+    /// What a path is, links followed (`None` where nothing is), and the path with its links resolved: of a node
+    /// beginning at its root, which is a slash, and found on the same way as what it is. Of something that does not
+    /// exist it is the path of its nearest existing directory, and the rest.
     ///
     /// # Errors
     /// As [`Place::dir`].
@@ -155,7 +157,8 @@ impl Place {
         let full = std::path::absolute(full).unwrap_or_else(|_| full.to_path_buf());
         let mut existing: &Path = &full;
         loop {
-            // A path longer than the system takes in one piece is not there; asking that of each part of it would take long.
+            // A path longer than the system takes in one piece is not there; asking that of each
+            // part of it would take long.
             if existing.as_os_str().len() < PATH_MAX
                 && let Ok(found) = existing.canonicalize()
             {

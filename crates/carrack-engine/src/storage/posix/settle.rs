@@ -1,10 +1,11 @@
 //! When a source's change time proves anything.
 //!
-//! A file is read, and its change time is the same before and after: then nothing was written meanwhile, but only if a write would have moved
-//! it. It would not, where the time before was stamped within the same unit of the file system's clock (a tick of the kernel's, a second on
-//! ext3, two on FAT), or by a call to write that is still going on. So what changed just now is waited for until it is older than the unit, and
-//! until a call that was under way has ended. Files that changed at the same time are old at the same time: they are not waited for one by
-//! one. What a program writes through a mapping (`mmap`) moves no time but at its first touch of a page: only reading twice shows it.
+//! A file is read, and its change time is the same before and after: then nothing was written meanwhile, but only if a
+//! write would have moved it. It would not, where the time before was stamped within the same unit of the file system's
+//! clock (a tick of the kernel's, a second on ext3, two on FAT), or by a call to write that is still going on. So what
+//! changed just now is waited for until it is older than the unit, and until a call that was under way has ended. Files
+//! that changed at the same time are old at the same time: they are not waited for one by one. What a program writes
+//! through a mapping (`mmap`) moves no time but at its first touch of a page: only reading twice shows it.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,7 +20,8 @@ use carrack_sys::host;
 /// Nanoseconds on some clock.
 type Nanos = i128;
 
-/// What is known of the clocks of the file systems that sources lie on, by device: what each has shown at least, and when.
+/// What is known of the clocks of the file systems that sources lie on, by device: what each has
+/// shown at least, and when.
 #[derive(Default)]
 pub struct SourceClocks {
     shown: Mutex<HashMap<u64, (Nanos, Instant)>>,
@@ -37,7 +39,8 @@ pub(super) enum Rest {
 }
 
 impl SourceClocks {
-    /// What the change time of a file says that was looked at now. The host's clock is taken for the file system's, unless that is ahead.
+    /// What the change time of a file says that was looked at now. The host's clock is taken for the file
+    /// system's, unless that is ahead.
     pub(super) fn rest(&self, stat: &Stat, wall: Nanos, now: Instant) -> Rest {
         let changed = nanos(stat.ctime);
         let clock = if changed <= wall { wall } else { self.ahead(stat.device, changed, now) };
@@ -49,7 +52,8 @@ impl SourceClocks {
         if age < SETTLED_AFTER { Rest::Writing } else { Rest::Settled }
     }
 
-    /// What a clock shows at least that is ahead of the host's: it has been `changed`, and has gone on since that was seen.
+    /// What a clock shows at least that is ahead of the host's: it has been `changed`, and has
+    /// gone on since that was seen.
     fn ahead(&self, device: u64, changed: Nanos, now: Instant) -> Nanos {
         let mut shown = lock(&self.shown);
         let (clock, seen) = shown.entry(device).or_insert((changed, now));
@@ -65,8 +69,8 @@ fn nanos(time: Time) -> Nanos {
     Nanos::from(time.seconds) * 1_000_000_000 + Nanos::from(time.nanos)
 }
 
-/// Looks at a file until its change time proves that no write goes unseen from then on; what it is then. `rest` lets so much time pass, and
-/// says whether to go on.
+/// Looks at a file until its change time proves that no write goes unseen from then on; what it is then. `rest` lets so
+/// much time pass, and says whether to go on.
 ///
 /// # Errors
 /// Those of looking; `None` for a file that is written to all the time.
@@ -119,7 +123,8 @@ mod tests {
         }
     }
 
-    /// A server's clock that is an hour ahead: its files are waited for once, not one by one, and another's are another's.
+    /// A server's clock that is an hour ahead: its files are waited for once, not one by one, and
+    /// another's are another's.
     #[test]
     fn clock_that_is_ahead_is_known_by_what_it_has_shown() {
         let (clocks, now) = (SourceClocks::default(), Instant::now());

@@ -114,7 +114,8 @@ pub struct OpenSource {
 }
 
 impl OpenSource {
-    /// Looks at it until a change that comes while it is read cannot go unseen. `rest` lets so much time pass, and says whether to go on.
+    /// Looks at it until a change that comes while it is read cannot go unseen. `rest` lets so much time pass,
+    /// and says whether to go on.
     ///
     /// # Errors
     /// With [`ErrorCode::SourceChanged`] when it changes all the time, and those of the system.
@@ -194,8 +195,8 @@ impl Reader for OpenSource {
 
     fn check_unchanged(&self) -> Result<(), Failure> {
         let before = &self.stat;
-        // Past the caches of NFS, SMB and FUSE, which may still hold what was said when it was opened. What was looked at before may come
-        // from there: were it too old, this would differ from it.
+        // Past the caches of NFS, SMB and FUSE, which may still hold what was said when it was opened. What was looked
+        // at before may come from there: were it too old, this would differ from it.
         let now = dir::stat_file_uncached(&self.file).map_err(|error| io_failure(Side::Source, "stat", &error))?;
         let is_same = match self.prefix {
             Some(size) => now.size >= size,
@@ -233,8 +234,8 @@ impl Reader for OpenSource {
         if read < out.len() { Err(self.ends_early(offset + read as u64)) } else { Ok(()) }
     }
 
-    /// Reads a small file to its end, whatever its size was said to be (a file of `/proc` says 0), and returns what there was; of
-    /// one that may grow, what was listed.
+    /// Reads a small file to its end, whatever its size was said to be (a file of `/proc` says 0), and returns what
+    /// there was; of one that may grow, what was listed.
     ///
     /// # Errors
     /// With [`ErrorCode::SourceChanged`] when there is more than `most`, or other than the size said.
@@ -448,7 +449,8 @@ mod tests {
         assert_eq!(code(root.open_item(&item, &Tuning::DEFAULT).map(drop)), ErrorCode::SourceChanged);
     }
 
-    /// `/proc` says 0 and has more; `/sys` says a page and has less. The first is read to its end, the second is not taken for truncated.
+    /// `/proc` says 0 and has more; `/sys` says a page and has less. The first is read to its end, the second is
+    /// not taken for truncated.
     #[test]
     #[cfg(target_os = "linux")]
     fn source_sizes_that_are_not_true() {

@@ -1,12 +1,12 @@
 //! Files below a directory: where items go, what an earlier session left of them, and making all of it durable.
 //!
-//! How a receiving end uses it: [`Tree::new`] with a [`MarkerRequest`] finds what earlier sessions of the same copy left, and
-//! [`Tree::known_count`] says whether anything is worth asking about. A large file is opened by [`Tree::open_part`]; its blocks are
-//! written by [`PartFile::write`], and made to count by [`PartFile::checkpoint`] every now and then; then [`PartFile::finish`],
-//! [`PartFile::publish`]. Small ones go through [`Tree::write_small`] or [`Tree::write_link`], in groups: [`Tree::sync_group`],
-//! [`PartEntry::publish`] of each, [`Tree::written_down`]. When all have their names, [`Tree::apply_directories`] and
-//! [`Tree::sync_all`]. At the end every part file that is still open gets [`PartFile::leave`], and then [`Tree::finish`] says whether
-//! all is done.
+//! How a receiving end uses it: [`Tree::new`] with a [`MarkerRequest`] finds what earlier sessions of the same copy
+//! left, and [`Tree::known_count`] says whether anything is worth asking about. A large file is opened by
+//! [`Tree::open_part`]; its blocks are written by [`PartFile::write`], and made to count by [`PartFile::checkpoint`]
+//! every now and then; then [`PartFile::finish`], [`PartFile::publish`]. Small ones go through [`Tree::write_small`] or
+//! [`Tree::write_link`], in groups: [`Tree::sync_group`], [`PartEntry::publish`] of each, [`Tree::written_down`]. When
+//! all have their names, [`Tree::apply_directories`] and [`Tree::sync_all`]. At the end every part file that is still
+//! open gets [`PartFile::leave`], and then [`Tree::finish`] says whether all is done.
 
 mod known;
 
@@ -42,8 +42,8 @@ use crate::storage::write::{NewDirectory, NewFile, SmallFile, UnkeptSoFar};
 use crate::sync::lock;
 pub use known::Standing;
 
-/// Whoever collects leftovers holds a part file while looking at it, and a program that is being started holds what this process has open
-/// until it runs.
+/// Whoever collects leftovers holds a part file while looking at it, and a program that is being started holds what
+/// this process has open until it runs.
 const PART_LOCK_PATIENCE: Duration = Duration::from_millis(500);
 const PART_LOCK_PAUSE: Duration = Duration::from_millis(5);
 
@@ -59,7 +59,8 @@ pub struct Tree {
 
 type Look = Box<dyn Fn() -> io::Result<Stat> + Send + Sync>;
 
-/// A small file that is written in pieces under its hidden name. It is removed if it is dropped before [`GrowingFile::finish`].
+/// A small file that is written in pieces under its hidden name. It is removed if it is dropped before
+/// [`GrowingFile::finish`].
 pub struct GrowingFile {
     /// Until it is finished.
     made: Option<(std::fs::File, PartEntry)>,
@@ -136,13 +137,14 @@ pub enum OpenedPart {
         /// Indexes of blocks that may be there: [`PartFile::rehash`] tells, in its own time.
         doubtful: Vec<u64>,
     },
-    /// An earlier session has published it, and its source has not changed since. It may have to be read before it is believed:
-    /// [`Standing::needs_reading`].
+    /// An earlier session has published it, and its source has not changed since. It may have to be read before it is
+    /// believed: [`Standing::needs_reading`].
     Present(Standing),
 }
 
 impl Tree {
-    /// Below this directory, which is itself the copy of one if `is_copied`: then its owner may write to it. Without a request, or where no marker can be kept, nothing can be resumed later.
+    /// Below this directory, which is itself the copy of one if `is_copied`: then its owner may write to it. Without a
+    /// request, or where no marker can be kept, nothing can be resumed later.
     ///
     /// # Errors
     /// When the directory cannot be looked at.
@@ -199,8 +201,8 @@ impl Tree {
         })
     }
 
-    /// The same, with a way to look what its path leads to at the end: a destination that was renamed away has been written to, and is
-    /// not what was asked for.
+    /// The same, with a way to look what its path leads to at the end: a destination that was renamed away has been
+    /// written to, and is not what was asked for.
     #[must_use]
     pub fn found_by(self, look: impl Fn() -> io::Result<Stat> + Send + Sync + 'static) -> Self {
         Self { look: Some(Box::new(look)), ..self }
@@ -221,7 +223,8 @@ impl Tree {
         self.shared.journal.is_some()
     }
 
-    /// What a user should know of calls to the file system that have not returned: each once. To be asked every now and then.
+    /// What a user should know of calls to the file system that have not returned: each once. To be
+    /// asked every now and then.
     pub fn stalled(&self, now: Instant) -> Vec<String> {
         self.shared.watch.stalled(now, self.shared.tuning.stalled_after)
     }
@@ -262,8 +265,9 @@ impl Tree {
         }
     }
 
-    /// Makes the part file of an offered file, or takes up the one that an earlier session left of it. What that left and does not
-    /// fit what is offered now is removed. Unless told to `believe`, what an earlier session published does not count.
+    /// Makes the part file of an offered file, or takes up the one that an earlier session left of it. What that
+    /// left and does not fit what is offered now is removed. Unless told to `believe`, what an earlier session
+    /// published does not count.
     ///
     /// # Errors
     /// Why it cannot be written; nothing is left behind.
@@ -325,7 +329,8 @@ impl Tree {
             cache: WriteBehind::new(&self.shared.tuning, size),
             touched: Touched::none(),
         };
-        // In memory there is no order on a disk to win, only the time of the processors for large files; smaller ones need not wait for it.
+        // In memory there is no order on a disk to win, only the time of the processors for large files; smaller
+        // ones need not wait for it.
         let waits = size > self.shared.tuning.small_file_bytes || !file::is_in_memory(&made.file);
         let reserves = !offer.sparse && size > 0 && waits;
         let prepared = if reserves { file::preallocate(&made.file, size) } else { Ok(false) };
@@ -349,8 +354,9 @@ impl Tree {
         Ok(made)
     }
 
-    /// The part file that an earlier session left, if it is of a source of the same size in the same blocks. Whether that source has
-    /// changed since does not matter: the sender compares each block with what it has now. Whether the part file has, does.
+    /// The part file that an earlier session left, if it is of a source of the same size in the same blocks. Whether
+    /// that source has changed since does not matter: the sender compares each block with what it has now. Whether
+    /// the part file has, does.
     fn resume(
         &self,
         journal: &Journal,
@@ -366,8 +372,8 @@ impl Tree {
         let (parent, _) = split_name(offer.path);
         let directory = self.shared.directories.find(parent)?;
         let opened = patiently(|| directory.dir.open_existing(&part.part_name)).ok()?;
-        // Tells whoever collects leftovers that somebody is here. What another holds may change or go: the file starts over under a new
-        // number.
+        // Tells whoever collects leftovers that somebody is here. What another holds may change or go: the file
+        // starts over under a new number.
         if !lock_patiently(&opened) {
             return None;
         }
@@ -499,11 +505,12 @@ impl Tree {
         self.shared.directories.get(path).map(|_| ())
     }
 
-    /// Brings what small files of a group hold to stable storage, before they get their names; but of those that are synced by
-    /// themselves.
+    /// Brings what small files of a group hold to stable storage, before they get their names; but of those that
+    /// are synced by themselves.
     ///
     /// # Errors
-    /// The system's: then nothing that was written since the last time may be relied on, and asking again would prove nothing.
+    /// The system's: then nothing that was written since the last time may be relied on, and asking
+    /// again would prove nothing.
     pub fn sync_group(&self) -> Result<(), Failure> {
         if self.shared.durability == Durability::None {
             return Ok(());
@@ -518,8 +525,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Brings everything that has its name to stable storage, on every file system that was written to, and tells whether that was done:
-    /// with [`Durability::None`] it is not.
+    /// Brings everything that has its name to stable storage, on every file system that was written to, and tells
+    /// whether that was done: with [`Durability::None`] it is not.
     ///
     /// # Errors
     /// As [`Tree::sync_group`]; and when the destination is no longer where it was.
@@ -550,14 +557,14 @@ impl Tree {
         }
     }
 
-    /// The session has failed. What is about to get its name still may for so long, and nothing after that: a sync that hangs may return
-    /// when the next session has long given a newer file that name.
+    /// The session has failed. What is about to get its name still may for so long, and nothing after that: a sync that
+    /// hangs may return when the next session has long given a newer file that name.
     pub fn close_in(&self, patience: Duration) {
         let _ = self.shared.closes.set(Instant::now() + patience);
     }
 
-    /// The end of the session, when every part file has been published, removed or left, and nobody writes or removes any more. `whole`:
-    /// nothing is left to do, and nothing stays but what has its name.
+    /// The end of the session, when every part file has been published, removed or left, and nobody writes or removes
+    /// any more. `whole`: nothing is left to do, and nothing stays but what has its name.
     pub fn finish(&self, whole: bool) {
         if let Some(journal) = &self.shared.journal {
             journal.finish(whole);
@@ -578,8 +585,8 @@ impl Tree {
     }
 }
 
-/// Takes the lock of a part file that was left; `false` if somebody else has it and keeps it. Where there are no locks, whoever owns the
-/// marker is alone.
+/// Takes the lock of a part file that was left; `false` if somebody else has it and keeps it. Where there are no locks,
+/// whoever owns the marker is alone.
 fn lock_patiently(part: &std::fs::File) -> bool {
     let deadline = Instant::now() + PART_LOCK_PATIENCE;
     while matches!(file::try_lock(part), Ok(false)) {
@@ -591,8 +598,8 @@ fn lock_patiently(part: &std::fs::File) -> bool {
     true
 }
 
-/// What a part file holds by its marker: blocks that are there, and those that have to be looked at. `untouched`: it is the very file that
-/// the last session left, and nothing has been written to it since.
+/// What a part file holds by its marker: blocks that are there, and those that have to be looked at. `untouched`: it is
+/// the very file that the last session left, and nothing has been written to it since.
 fn believed(
     (damaged, untouched): (bool, bool),
     left: &Left,

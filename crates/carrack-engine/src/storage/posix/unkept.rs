@@ -1,5 +1,5 @@
-//! What file systems do not keep of permissions and times: FAT and SMB know no permissions, ext4 no year 2500. It is looked at after it was
-//! set, counted, and told at the end; it fails nothing.
+//! What file systems do not keep of permissions and times: FAT and SMB know no permissions, ext4 no year 2500. It is
+//! looked at after it was set, counted, and told at the end; it fails nothing.
 
 use std::io;
 use std::sync::Mutex;

@@ -1,8 +1,8 @@
 //! Walking a source: what there is, streamed, in bounded memory.
 //!
-//! A directory is read in batches, each sorted by inode so that a disk reads its inodes in order. Names of subdirectories wait on a
-//! stack; nothing else is held. Symbolic links are never followed; a directory that stands below itself, by a bind mount or by a
-//! broken file system, is not entered again.
+//! A directory is read in batches, each sorted by inode so that a disk reads its inodes in order. Names of
+//! subdirectories wait on a stack; nothing else is held. Symbolic links are never followed; a directory that stands
+//! below itself, by a bind mount or by a broken file system, is not entered again.
 
 use std::io;
 
@@ -112,7 +112,8 @@ fn ground_of(root: &PosixSource, directory: &Dir) -> Option<Ground> {
 /// What stands now where an item was found that changed while it was read.
 ///
 /// # Errors
-/// With [`ErrorCode::SourceVanished`] when nothing does, and [`ErrorCode::SourceChanged`] when it is something of another kind.
+/// With [`ErrorCode::SourceVanished`] when nothing does, and [`ErrorCode::SourceChanged`] when it is
+/// something of another kind.
 pub fn look_again(root: &PosixSource, item: &ScannedItem) -> Result<ScannedItem, Failure> {
     let now = clock_seconds();
     let stat = match &root.kind {
@@ -142,7 +143,8 @@ fn scanned(root: u32, path: Vec<u8>, stat: &Stat, ground: Option<Ground>, now: i
         Kind::Symlink => (ItemKind::Symlink, None),
         _ => (ItemKind::Special, None),
     };
-    // Rounding to blocks and compression allocate less too; only a file with a good part missing is worth asking for its holes.
+    // Rounding to blocks and compression allocate less too; only a file with a good part missing is
+    // worth asking for its holes.
     let sparse = kind == ItemKind::File && stat.blocks_512.saturating_mul(512) < stat.size - stat.size / 8;
     let changed = Some(time_of(stat.ctime));
     let attributes = Attributes::new(stat.mode, time_of(stat.mtime));

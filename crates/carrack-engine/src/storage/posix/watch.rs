@@ -1,5 +1,5 @@
-//! Who is in which call to a disk, and since when: a file system that hangs is told by name while it hangs, because the call itself
-//! can neither be ended nor asked.
+//! Who is in which call to a disk, and since when: a file system that hangs is told by name while it hangs, because the
+//! call itself can neither be ended nor asked.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};

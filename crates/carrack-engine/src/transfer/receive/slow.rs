@@ -1,5 +1,5 @@
-//! What a receiving end does beside its pump, because it may take long: making part files durable and having the marker claim them,
-//! looking at what earlier sessions published, and reading again what they left.
+//! What a receiving end does beside its pump, because it may take long: making part files durable and having the marker
+//! claim them, looking at what earlier sessions published, and reading again what they left.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
@@ -86,8 +86,8 @@ impl ReceiveRun {
         self.tell(|machine| machine.handle_looked(look.bundle, known));
     }
 
-    /// A part file that an earlier session left: accepted at once where the marker can be believed, else once its blocks have been
-    /// read again.
+    /// A part file that an earlier session left: accepted at once where the marker can be believed, else once its
+    /// blocks have been read again.
     pub(super) fn take_up(
         self: &Arc<Self>,
         offer: &Offer,
@@ -115,8 +115,8 @@ impl ReceiveRun {
         });
     }
 
-    /// An earlier session may have published the file: it is read back. One that is something else by now is opened again, like one that
-    /// nobody ever published.
+    /// An earlier session may have published the file: it is read back. One that is something else by now is opened
+    /// again, like one that nobody ever published.
     pub(super) fn look_at_published(self: &Arc<Self>, offer: Offer) {
         self.spawn("reading back what was published", move |run| {
             let over = || lock(&run.machine).outcome().is_some();

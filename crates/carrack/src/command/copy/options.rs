@@ -1,5 +1,5 @@
-//! The flags of `carrack copy`, which are also those of `carrack SRC... DST`, and what they ask for: a [`CopyRequest`], and how to say what
-//! happens.
+//! The flags of `carrack copy`, which are also those of `carrack SRC... DST`, and what they ask for: a [`CopyRequest`],
+//! and how to say what happens.
 
 use std::time::Duration;
 
@@ -296,8 +296,8 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
 /// The digests of a copy: BLAKE3 is among them where XXH3-128 is not, because blocks are verified by one of them.
 fn copied_digests(flags: &Flags, verify: Verify, encrypt: Encrypt) -> Result<Option<Digests>, CommandError> {
     let Some(digests) = flags.get(&DIGEST)? else {
-        // What nothing is verified by need not be computed. In the clear it is what keeps others from altering the content, and that is
-        // not given up by the way.
+        // What nothing is verified by need not be computed. In the clear it is what keeps others from altering the
+        // content, and that is not given up by the way.
         return Ok((verify == Verify::None && encrypt != Encrypt::None).then_some(Digests::NONE));
     };
     if digests.any() {
@@ -323,8 +323,8 @@ fn existing(flags: &Flags) -> Existing {
     }
 }
 
-/// What the node of the sources is shown, and what the node of the destination is. One file for two nodes is refused: each would learn the
-/// other's token.
+/// What the node of the sources is shown, and what the node of the destination is. One file for two nodes is refused:
+/// each would learn the other's token.
 fn credentials(
     flags: &Flags,
     sources: &[Location],

@@ -64,8 +64,8 @@ impl Bar {
     }
 }
 
-/// Standard error as a terminal, also where it does not say that it is one (`-P`). What is drawn goes the way of all that is said there:
-/// a terminal that nobody reads holds up no signal.
+/// Standard error as a terminal, also where it does not say that it is one (`-P`). What is drawn goes the way of all
+/// that is said there: a terminal that nobody reads holds up no signal.
 #[derive(Debug, Default)]
 struct Ansi {
     /// Drawn, and not written yet.

@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime};
 use crate::support::tree;
 
 const MIB: usize = 1 << 20;
-/// The blocks of all runs: so large that the first block of a part file is long under way when a short last one has landed.
+/// The blocks of all runs: so large that the first block of a part file is long under way when a
+/// short last one has landed.
 pub const BLOCK: usize = 4 * MIB;
 /// The last block of files with several.
 const TAIL: usize = 64 << 10;
@@ -156,7 +157,8 @@ pub struct Case {
     pub shape: Shape,
 }
 
-/// Cases in one directory of the source: what is done to a directory is done to all of them. Small files come with an earlier session.
+/// Cases in one directory of the source: what is done to a directory is done to all of them. Small files come
+/// with an earlier session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
     pub change: Change,
@@ -272,8 +274,8 @@ impl Content {
         }
     }
 
-    /// Writes the second version as another file, with holes where the first had its end, or with data where the first had holes, if so
-    /// wanted.
+    /// Writes the second version as another file, with holes where the first had its end, or with data where the first
+    /// had holes, if so wanted.
     pub fn write_second(&self, case: &Case, path: &Path) {
         let file = File::create_new(path).unwrap();
         file.set_len(case.size() as u64).unwrap();

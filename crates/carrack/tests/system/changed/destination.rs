@@ -33,7 +33,8 @@ impl Destination {
         })
     }
 
-    /// Whether the first session has come as far as the case wants: published, or the last block landed and the first not.
+    /// Whether the first session has come as far as the case wants: published, or the last block
+    /// landed and the first not.
     pub fn has_come(&self, case: &Case) -> bool {
         if !case.state.is_part() {
             return self.path(case).exists();

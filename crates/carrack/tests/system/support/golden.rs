@@ -1,5 +1,5 @@
-//! Golden files: committed texts that a test compares with what the program shows now, so that each change of a help text, a message or a
-//! JSON line is seen as a difference in a commit. `CARRACK_GOLDEN=write` rewrites them.
+//! Golden files: committed texts that a test compares with what the program shows now, so that each change of a help
+//! text, a message or a JSON line is seen as a difference in a commit. `CARRACK_GOLDEN=write` rewrites them.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,8 @@
 //! Holds what the program prints against `docs/json.schema.json`.
 //!
-//! Of JSON Schema it knows what that file uses, and refuses a schema that uses more: nothing stands there that is not checked. It is stricter than
-//! the schema in one thing: a key that the schema does not name is a fault here, so that nothing is printed that is not documented.
+//! Of JSON Schema it knows what that file uses, and refuses a schema that uses more: nothing stands there that is not
+//! checked. It is stricter than the schema in one thing: a key that the schema does not name is a fault here, so that
+//! nothing is printed that is not documented.
 
 use serde_json::{Map, Value};
 

@@ -32,7 +32,8 @@ pub struct Ran {
     pub stderr: String,
 }
 
-/// The program under test. `CARRACK_TEST_PROGRAM` names another build of it: to see that a new test fails with the code before its fix.
+/// The program under test. `CARRACK_TEST_PROGRAM` names another build of it: to see that a new test fails with
+/// the code before its fix.
 pub fn program() -> PathBuf {
     std::env::var_os("CARRACK_TEST_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_carrack").into(), PathBuf::from)
 }
@@ -52,7 +53,8 @@ impl Sandbox {
         Self::below(&std::env::temp_dir())
     }
 
-    /// In memory where there is such a place: for a test that moves so much that a disk's speed would be all it waits for.
+    /// In memory where there is such a place: for a test that moves so much that a disk's speed
+    /// would be all it waits for.
     pub fn in_memory() -> Self {
         let memory = Path::new("/dev/shm");
         if memory.is_dir() { Self::below(memory) } else { Self::new() }

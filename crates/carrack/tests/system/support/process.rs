@@ -42,7 +42,8 @@ pub fn is_alive(pid: u32) -> bool {
     state(pid).is_some_and(|(state, _)| state != 'Z')
 }
 
-/// Whether every thread of a process has stopped, after `SIGSTOP`: none is inside a system call any more. One that is gone has.
+/// Whether every thread of a process has stopped, after `SIGSTOP`: none is inside a system call any
+/// more. One that is gone has.
 pub fn is_stopped(pid: u32) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let state = |stat: String| stat.rsplit_once(") ")?.1.chars().next();

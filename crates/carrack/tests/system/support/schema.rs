@@ -1,5 +1,5 @@
-//! What messages there are, read from the source of their definitions, and messages made from that with each field at its extremes. A
-//! message or a field that is added to `wire` joins by itself.
+//! What messages there are, read from the source of their definitions, and messages made from that with each field at
+//! its extremes. A message or a field that is added to `wire` joins by itself.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -88,13 +88,15 @@ impl Schema {
     }
 
     /// Hands out every message that `message` can be, made from `example`, an honest one: one field after the other
-    /// takes each of its extremes, at any depth, and what may be repeated is repeated until the message is as long as one may be.
-    /// Where the message is a choice, and the example has several, that of the changed field stands last, and counts.
+    /// takes each of its extremes, at any depth, and what may be repeated is repeated until the message is as
+    /// long as one may be. Where the message is a choice, and the example has several, that of the changed field
+    /// stands last, and counts.
     pub fn variants(&self, message: &str, example: &[u8], each: &mut dyn FnMut(Variant)) {
         self.of(self.find(message), example, 0, each);
     }
 
-    /// A message in which all fields and choices are there, with ones and short texts; `examples` stand for the fields so named.
+    /// A message in which all fields and choices are there, with ones and short texts; `examples` stand
+    /// for the fields so named.
     pub fn plain(&self, message: &str, examples: &[(&str, Vec<u8>)]) -> Vec<u8> {
         let fields = &self.messages[self.find(message)];
         let given = |field: &Field| examples.iter().find(|(name, _)| *name == field.name).map(|(_, bytes)| bytes);
@@ -139,7 +141,8 @@ impl Schema {
         }
     }
 
-    /// What one field may be: a name for it; the field encoded, as often as it is there; whether that is as often as can be.
+    /// What one field may be: a name for it; the field encoded, as often as it is there; whether
+    /// that is as often as can be.
     fn contents(&self, field: &Field, example: Option<&[u8]>, depth: usize, each: &mut dyn FnMut(&str, Vec<u8>, bool)) {
         let mut bytes = |value: &[u8]| {
             let shown: String = String::from_utf8_lossy(&value[..value.len().min(24)]).escape_debug().collect();

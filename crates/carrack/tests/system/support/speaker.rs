@@ -1,4 +1,5 @@
-//! One side of a control connection that says any bytes: over TLS, one frame after the other, with no thread of its own.
+//! One side of a control connection that says any bytes: over TLS, one frame after the other,
+//! with no thread of its own.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};

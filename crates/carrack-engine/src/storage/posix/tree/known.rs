@@ -1,5 +1,6 @@
-//! What an earlier session published and need not be sent again: its source is what it was, and at its name stands the very file that it
-//! became, untouched. Where the file system cannot prove the latter, or storage is to be read anyway, the file is read again first.
+//! What an earlier session published and need not be sent again: its source is what it was, and at its name stands the
+//! very file that it became, untouched. Where the file system cannot prove the latter, or storage is to be read anyway,
+//! the file is read again first.
 
 use std::fs::File;
 
@@ -43,14 +44,14 @@ impl Standing {
 }
 
 impl Tree {
-    /// Items that earlier sessions published, as far as the marker tells: worth asking for by [`Tree::known`]. None without a digest by
-    /// which they could be proved.
+    /// Items that earlier sessions published, as far as the marker tells: worth asking for by [`Tree::known`]. None
+    /// without a digest by which they could be proved.
     pub fn known_count(&self, wanted: Digests) -> u64 {
         self.shared.journal.as_ref().filter(|_| wanted.main.is_some()).map_or(0, |journal| journal.known_count())
     }
 
-    /// Whether an item need not be sent; then its digests. May take long, unless `stop` says that nobody wants to know any
-    /// more.
+    /// Whether an item need not be sent; then its digests. May take long, unless `stop` says that
+    /// nobody wants to know any more.
     pub fn known(
         &self,
         item: &EarlierItem<'_>,
@@ -102,8 +103,8 @@ impl Tree {
         standing.digests
     }
 
-    /// Reads what stands there, with `--verify disk` past the cache. `block_bytes` is told of a file that travels in blocks: its digest is
-    /// made of theirs.
+    /// Reads what stands there, with `--verify disk` past the cache. `block_bytes` is told of a file that travels in
+    /// blocks: its digest is made of theirs.
     pub fn is_still_the_same(
         &self,
         path: &[u8],

@@ -202,7 +202,8 @@ fn leftovers_that_nobody_asks_for_again_go_at_the_end() {
     assert_eq!(hidden(directory.path()), Vec::<String>::new());
 }
 
-/// Whatever has become of the source, each block is compared with what it has now; only another size leaves nothing to compare.
+/// Whatever has become of the source, each block is compared with what it has now; only another size
+/// leaves nothing to compare.
 #[test]
 fn part_is_taken_up_for_a_source_of_its_size_and_no_other() {
     let timeless = Attributes { mode: 0o640, ..Attributes::default() };
@@ -656,7 +657,8 @@ fn digest_of_another_kind_has_blocks_read_again_or_come_again() {
         part.leave();
         tree.finish(false);
         drop((part, tree));
-        // A run that only looked with the other one again, and ended before anything was digested, has taken nothing away.
+        // A run that only looked with the other one again, and ended before anything was
+        // digested, has taken nothing away.
         let tree = begin(directory.path());
         let OpenedPart::Resumed { part, doubtful, .. } = tree.open_part(&offer("f"), first, true).unwrap() else {
             panic!()
@@ -844,7 +846,8 @@ fn directory_that_takes_no_marker_takes_files_all_the_same() {
     assert_eq!(hidden(directory.path()).len(), 9);
 }
 
-/// A destination that takes upper and lower case for one. The file system here does not: the test makes the second name itself.
+/// A destination that takes upper and lower case for one. The file system here does not: the test
+/// makes the second name itself.
 fn folding(directory: &Path) -> Tree {
     use crate::storage::names::{Sameness, Shown};
     let shown = Shown { names: Sameness { case: true, forms: false }, is_split: false };

@@ -17,7 +17,8 @@ fn attributes(path: &str, mode: u32) -> NewDirectory {
     NewDirectory { path: path.as_bytes().to_vec(), attributes: Attributes::new(mode, Time::new(700, 8)) }
 }
 
-/// Somebody who may write to the parent has a directory of ours that is private become the one whose permissions are set.
+/// Somebody who may write to the parent has a directory of ours that is private become the one
+/// whose permissions are set.
 #[test]
 fn directory_exchanged_for_another_gets_neither_its_mode_nor_its_time() {
     for made in [false, true] {

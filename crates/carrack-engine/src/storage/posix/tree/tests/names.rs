@@ -4,7 +4,8 @@ use super::*;
 
 const KINDS: [&str; 3] = ["small", "link", "large"];
 
-/// A whole item of a kind under its hidden name, for the name `f`. It gets the name, and `false` says that what stands there was kept.
+/// A whole item of a kind under its hidden name, for the name `f`. It gets the name, and `false` says that
+/// what stands there was kept.
 fn whole(tree: &Tree, kind: &str, existing: Existing) -> Box<dyn Fn() -> Result<bool, Failure>> {
     match kind {
         "small" => {
@@ -101,7 +102,8 @@ fn file_that_is_never_replaced_is_not_replaced_when_it_appears_meanwhile() {
     }
 }
 
-/// Which names are one is asked in one directory after the other until one can tell. Until then names are taken to be one.
+/// Which names are one is asked in one directory after the other until one can tell. Until then
+/// names are taken to be one.
 #[test]
 fn directory_that_cannot_tell_whether_names_are_one_leaves_that_to_the_next() {
     use std::sync::Arc;
@@ -127,7 +129,8 @@ fn directory_that_cannot_tell_whether_names_are_one_leaves_that_to_the_next() {
     assert_eq!((read("d/a"), read("d/A")), (b"a".to_vec(), b"A".to_vec()));
 }
 
-/// A sync that hung returns after the session has failed: by then the next session may have given a newer file the same name.
+/// A sync that hung returns after the session has failed: by then the next session may have given a
+/// newer file the same name.
 #[test]
 fn closed_session_gives_no_file_its_name() {
     for kind in KINDS {
