@@ -5,12 +5,17 @@
 //! destination that forgets, [`synthetic`] bytes that are made up, [`stdin`] standard input. [`overlap`] finds sources
 //! of one copy that have the same names.
 
+pub mod conformance;
+pub mod fault;
+pub mod memory;
 pub mod null;
+pub mod over;
 pub mod overlap;
 pub mod pipe;
 pub mod posix;
 #[allow(dead_code, reason = "it names what other stores do, too")]
 pub mod properties;
+pub mod rate;
 pub mod read;
 pub mod sequential;
 pub mod stdin;

@@ -54,6 +54,13 @@ pub struct Walk<'a> {
     pub freshness: Freshness,
 }
 
+impl Walk<'static> {
+    /// Of everything, of a source that is the only one.
+    pub fn plain(number: u32) -> Self {
+        Self { number, target: b"", selection: None, freshness: Freshness::Cached }
+    }
+}
+
 impl Walk<'_> {
     /// How a path of the source stands to what is selected, if anything is; and it has been found.
     pub fn covers(&self, path: &[u8]) -> Selected {
@@ -91,9 +98,7 @@ pub fn missing<'a>(roots: &'a [Root], selection: &'a Selection) -> impl Iterator
         };
         let (number, path) =
             roots.iter().enumerate().find_map(|(number, root)| Some((number, below(&root.target)?)))?;
-        let target = &roots[number].target;
-        let walk = Walk { number: number as u32, target, selection: None, freshness: Freshness::Cached };
-        let item = walk.item(&path, ItemKind::File);
+        let item = Walk::plain(number as u32).item(&path, ItemKind::File);
         let absent = failure(ErrorCode::NotFound, Side::Source, "is not there, and was selected");
         Some(Found::Failure(item, absent.for_reason(Reason::SelectedAbsent)))
     })

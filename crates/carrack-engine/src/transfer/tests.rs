@@ -8,9 +8,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use carrack_core::report::ItemKind;
 use carrack_core::request::{Digests, Durability, Existing, Verify};
-use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_core::wire::Version;
 use carrack_core::wire::control::Ended;
 use carrack_core::wire::expected::Expected;
@@ -19,10 +17,12 @@ use carrack_sys::dir::Dir;
 use super::*;
 use crate::data::stream::Protection;
 use crate::net::socket::Socket;
+use crate::storage::fault::{Fault, Faults};
 use crate::storage::null::Null;
+use crate::storage::over::{Call, Hook, over_source};
 use crate::storage::posix::tree::Tree;
 use crate::storage::properties::Writes;
-use crate::storage::read::{Found, OpenOptions, Reader, Root, Source, There, Walk};
+use crate::storage::read::{Root, Source};
 use crate::storage::sequential::Sequential;
 use crate::storage::source::{PosixSource, RootKind};
 use crate::storage::synthetic::Synthetic;
@@ -71,32 +71,6 @@ impl Write for Sink {
     }
 }
 
-/// Of so many bytes, and whoever opens it panics; of none, and whoever lists it does.
-struct Panics(u64);
-
-impl Source for Panics {
-    fn walk(&self, walk: &Walk<'_>, each: &mut dyn FnMut(Found) -> bool) {
-        assert!(self.0 > 0, "a source that panics was listed");
-        each(Found::Item(ScannedItem { size: Some(self.0), ..walk.item(b"", ItemKind::File) }));
-    }
-
-    fn look_again(&self, item: &ScannedItem) -> Result<ScannedItem, Failure> {
-        Ok(item.clone())
-    }
-
-    fn find(&self, _path: &[u8]) -> io::Result<There> {
-        Ok(There::Nothing)
-    }
-
-    fn link_target(&self, _path: &[u8]) -> Result<(Vec<u8>, Option<Fingerprint>), Failure> {
-        panic!("a source that panics was asked for a link")
-    }
-
-    fn open(&self, _item: &ScannedItem, _options: &mut OpenOptions<'_>) -> Result<Box<dyn Reader>, Failure> {
-        panic!("a source that panics was opened")
-    }
-}
-
 pub(super) fn options() -> TransferOptions {
     TransferOptions {
         block_bytes: 1 << 20,
@@ -113,13 +87,13 @@ pub(super) fn options() -> TransferOptions {
 }
 
 /// Runs a transfer; how the sender and the receiver ended. `None` instead, after some time, for one that never did.
-fn run(source: impl Source + 'static, destination: impl Destination + 'static, fuses: [Fuse; 2]) -> [Option<Ended>; 2] {
+fn run(source: Box<dyn Source>, destination: impl Destination + 'static, fuses: [Fuse; 2]) -> [Option<Ended>; 2] {
     run_tuned(source, destination, fuses, &Arc::default()).0
 }
 
 /// The same with other knobs; and how many files were offered.
 fn run_tuned(
-    source: impl Source + 'static,
+    source: Box<dyn Source>,
     destination: impl Destination + 'static,
     fuses: [Fuse; 2],
     tuning: &Arc<Tuning>,
@@ -156,7 +130,7 @@ fn run_tuned(
         receiver_voice,
         Arc::clone(tuning),
     ));
-    let root = Root { source: Box::new(source), target: b"item".to_vec(), typed: Vec::new() };
+    let root = Root { source, target: b"item".to_vec(), typed: Vec::new() };
     let sender_voice = voice(Side::Source, &fuses[0], &to_receiver);
     let sender =
         Running::Send(send::SendRun::start(options(), vec![root], None, false, sender_voice, Arc::clone(tuning)));
@@ -205,8 +179,16 @@ fn both_say_internal(what: &str, ends: &[Option<Ended>; 2]) {
 
 #[test]
 fn source_that_panics_fails_the_transfer() {
-    for (what, size) in [("listing", 0), ("a stream of blocks", 5 << 20), ("a stream of a bundle", 5)] {
-        let ends = run(Panics(size), Null, [Fuse::never(), Fuse::never()]);
+    for (what, size, call) in [
+        ("listing", 5, Call::Walk),
+        ("a stream of blocks", 5 << 20, Call::Open),
+        ("reading blocks", 5 << 20, Call::ReadAt),
+        ("a stream of a bundle", 5, Call::Open),
+        ("reading a bundle", 5, Call::ReadWhole),
+    ] {
+        let hook: Arc<dyn Hook> = Arc::new(Faults::new([Fault::panics(call)]));
+        let source = over_source(Box::new(Synthetic::Random(size)), &hook);
+        let ends = run(source, Null, [Fuse::never(), Fuse::never()]);
         both_say_internal(what, &ends);
     }
 }
@@ -220,9 +202,13 @@ fn destination_that_panics_fails_the_transfer() {
         ("the commits", 5 << 20, sink(Fuse::never(), Fuse::at(1))),
     ];
     for (what, size, destination) in cases {
-        let ends = run(Synthetic::Zeros(size), destination, [Fuse::never(), Fuse::never()]);
+        let ends = run(Box::new(Synthetic::Zeros(size)), destination, [Fuse::never(), Fuse::never()]);
         both_say_internal(what, &ends);
     }
+}
+
+fn directory(path: &Path) -> Box<dyn Source> {
+    Box::new(PosixSource::from(RootKind::Directory(Arc::new(Dir::open_ambient(path).unwrap()))))
 }
 
 fn write_sources(directory: &Path) {
@@ -245,7 +231,7 @@ fn pump_that_panics_at_any_word_leaves_nobody_waiting() {
         for touch in 1.. {
             let _ = std::fs::remove_dir_all(&to);
             std::fs::create_dir(&to).unwrap();
-            let source = PosixSource::from(RootKind::Directory(Arc::new(Dir::open_ambient(&from).unwrap())));
+            let source = directory(&from);
             let tree =
                 Tree::new(Dir::open_ambient(&to).unwrap(), false, None, Durability::None, &Arc::default()).unwrap();
             let mut fuses = [Fuse::never(), Fuse::never()];
@@ -292,7 +278,7 @@ fn tuning_decides_which_files_are_offered_and_which_are_bundled() {
         let tuning = Arc::new(tuning);
         let to = place.path().join(format!("to-{case}"));
         std::fs::create_dir(&to).unwrap();
-        let source = PosixSource::from(RootKind::Directory(Arc::new(Dir::open_ambient(&from).unwrap())));
+        let source = directory(&from);
         let tree = Tree::new(Dir::open_ambient(&to).unwrap(), false, None, Durability::Group, &tuning).unwrap();
         let (ends, offers) = run_tuned(source, tree, [Fuse::never(), Fuse::never()], &tuning);
         assert!(ends.iter().all(|ended| ended.as_ref().is_some_and(|ended| code(ended).is_none())), "{case}: {ends:?}");

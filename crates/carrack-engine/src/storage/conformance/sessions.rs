@@ -1,0 +1,256 @@
+//! Rules of several sessions, and of losing power between them.
+
+use std::sync::Arc;
+
+use carrack_core::digest::BlockDigest;
+use carrack_core::report::ItemKind;
+use carrack_core::request::{Digests, Durability};
+
+use super::trial::{MODE, MTIME, Trial, fingerprint, small_file};
+use super::{Broken, Rule, Verdict, ensure};
+use crate::storage::properties::WriteOptions;
+use crate::storage::write::{Destination, EarlierItem, Opening, Part, Stored};
+
+pub(super) const RULES: &[Rule] = &[
+    ("what a session published is known to the next, until it is altered", known),
+    ("nothing is known after the end of all", known_no_more),
+    ("blocks that were made durable are held by the next session", resumed),
+    ("blocks of other digests are read again", rehashed),
+    ("a block that is written again is not held", unclaimed),
+    ("a checkpoint reads back", read_back),
+    ("a name that outlives a loss of power has all of its content", synced),
+    ("what was synced outlives a loss of power", durable),
+    ("nobody claims a sync that was not asked for", not_synced),
+];
+
+fn earlier<'a>(name: &'a str, content: &[u8], block_bytes: Option<u32>) -> EarlierItem<'a> {
+    let (path, kind, fingerprint) = (name.as_bytes(), ItemKind::File, Some(fingerprint(content)));
+    EarlierItem { path, kind, fingerprint, mode: Some(MODE), mtime: Some(MTIME), block_bytes }
+}
+
+fn known(trial: &Trial<'_>) -> Verdict {
+    if !trial.properties.resumes {
+        return Ok(());
+    }
+    let large = trial.content(30, 3 * trial.block as usize);
+    let to = trial.session()?;
+    trial.put_small(&*to, "d/small", b"small")?;
+    trial.put_large(&*to, "d/large", &large)?;
+    to.finish(false);
+    drop(to);
+    let to = trial.session()?;
+    let options = trial.options();
+    ensure(to.known_count(Digests::BLAKE3) > 0, || "nothing is worth asking for".into())?;
+    ensure(to.known_count(Digests::NONE) == 0, || "without a digest something is worth asking for".into())?;
+    let ask = |item: &EarlierItem<'_>| to.known(item, &options, &|| false);
+    let found = ask(&earlier("d/small", b"small", None));
+    let small = Some(small_file("d/small", b"small").digests);
+    ensure(found == small, || format!("a small file that was published is {found:?}"))?;
+    let found = ask(&earlier("d/large", &large, Some(trial.block)));
+    ensure(found == Some(trial.digests(&large)), || format!("a large file that was published is {found:?}"))?;
+    for (what, item) in [
+        ("another source", earlier("d/small", b"other", None)),
+        ("another path", earlier("d/other", b"small", None)),
+        ("another kind", EarlierItem { kind: ItemKind::Symlink, ..earlier("d/small", b"small", None) }),
+        ("no fingerprint", EarlierItem { fingerprint: None, ..earlier("d/small", b"small", None) }),
+    ] {
+        let found = ask(&item);
+        ensure(found.is_none(), || format!("{what} is known: {found:?}"))?;
+    }
+    let is_present = |to: &dyn Destination, believe| -> Result<bool, Broken> {
+        Ok(match to.begin(&trial.new_file("d/large", &large), &options, believe)? {
+            Opening::Present(digests) => digests == trial.digests(&large),
+            Opening::MayBePresent => {
+                let found = to.known(&earlier("d/large", &large, Some(trial.block)), &options, &|| false);
+                found == Some(trial.digests(&large))
+            }
+            Opening::Fresh(part) => {
+                part.remove();
+                false
+            }
+            _ => false,
+        })
+    };
+    ensure(is_present(&*to, true)?, || "a large file that was published has to come again".into())?;
+    ensure(!is_present(&*to, false)?, || "a large file counts that is not to be believed".into())?;
+    if trial.place.alter(b"top/d/small", b"altered by somebody") {
+        let found = to.known(&earlier("d/small", b"small", None), &options, &|| false);
+        ensure(found.is_none(), || "what was altered is known".into())?;
+    }
+    Ok(())
+}
+
+fn known_no_more(trial: &Trial<'_>) -> Verdict {
+    let to = trial.session()?;
+    trial.put_small(&*to, "f", b"content")?;
+    to.sync_all()?;
+    to.finish(true);
+    drop(to);
+    trial.expect_nothing_left()?;
+    let to = trial.session()?;
+    ensure(to.known_count(Digests::BLAKE3) == 0, || "something is worth asking for".into())
+}
+
+/// A file of four blocks, of which a session has left these.
+fn left(trial: &Trial<'_>, blocks: &[u64]) -> Result<Vec<u8>, Broken> {
+    let content = trial.content(31, 4 * trial.block as usize);
+    let to = trial.session()?;
+    let part = trial.fresh(&*to, &trial.new_file("f", &content))?;
+    // One more than is made durable.
+    trial.write_blocks(&*part, &content, &[3])?;
+    checkpoint(trial, &*part, &content, blocks)?;
+    part.leave();
+    drop(part);
+    to.finish(false);
+    Ok(content)
+}
+
+fn checkpoint(trial: &Trial<'_>, part: &dyn Part, content: &[u8], blocks: &[u64]) -> Verdict {
+    trial.write_blocks(part, content, blocks)?;
+    let digests: Vec<_> = blocks.iter().map(|&index| (index, trial.digest(content, index, Digests::BLAKE3))).collect();
+    let lost = part.checkpoint(&digests, false)?;
+    ensure(lost.is_empty(), || format!("blocks {lost:?} are lost"))
+}
+
+type Taken = (Arc<dyn Part>, Vec<(u64, BlockDigest)>, Vec<u64>);
+
+/// What the next session takes up; nothing where it starts over.
+fn taken_up(
+    trial: &Trial<'_>,
+    to: &dyn Destination,
+    content: &[u8],
+    digests: Digests,
+) -> Result<Option<Taken>, Broken> {
+    let options = WriteOptions { digests, ..trial.options() };
+    match to.begin(&trial.new_file("f", content), &options, true)? {
+        Opening::Resumed { part, held, doubtful } => Ok(Some((part, held, doubtful))),
+        Opening::Fresh(part) => {
+            part.remove();
+            Ok(None)
+        }
+        _ => Err(Broken("what was never published is there".into())),
+    }
+}
+
+fn resumed(trial: &Trial<'_>) -> Verdict {
+    if !trial.properties.resumes {
+        return Ok(());
+    }
+    let content = left(trial, &[0, 2])?;
+    trial.expect("f", None)?;
+    let to = trial.session()?;
+    let (part, mut held, doubtful) = taken_up(trial, &*to, &content, Digests::BLAKE3)?
+        .ok_or_else(|| Broken("a file starts over of which blocks were made durable".into()))?;
+    held.extend(part.rehash(&doubtful));
+    for index in [0, 2] {
+        let found = held.iter().find(|block| block.0 == index).map(|block| block.1);
+        let wanted = Some(trial.digest(&content, index, Digests::BLAKE3));
+        ensure(found == wanted, || format!("block {index} was made durable and is {found:?}"))?;
+    }
+    ensure(held.iter().all(|(index, _)| [0, 2, 3].contains(index)), || format!("{held:?} was never written"))?;
+    trial.write_blocks(&*part, &content, &[1, 3])?;
+    trial.name(&*to, &*part, &content)?;
+    trial.expect("f", Some(&content))
+}
+
+fn rehashed(trial: &Trial<'_>) -> Verdict {
+    if !trial.properties.resumes {
+        return Ok(());
+    }
+    let content = left(trial, &[0, 2])?;
+    let to = trial.session()?;
+    let more = Digests { crc32c: true, ..Digests::BLAKE3 };
+    // Starting over is right, too.
+    let Some((part, held, doubtful)) = taken_up(trial, &*to, &content, more)? else { return Ok(()) };
+    ensure(held.is_empty(), || "blocks are held that nobody has these digests of".into())?;
+    for (index, found) in part.rehash(&doubtful) {
+        let wanted = trial.digest(&content, index, more);
+        ensure(found == wanted || index == 3, || format!("block {index} is read as {found:?}"))?;
+    }
+    part.remove();
+    Ok(())
+}
+
+fn unclaimed(trial: &Trial<'_>) -> Verdict {
+    if !trial.properties.resumes {
+        return Ok(());
+    }
+    let content = left(trial, &[0, 2])?;
+    let to = trial.session()?;
+    let Some((part, ..)) = taken_up(trial, &*to, &content, Digests::BLAKE3)? else {
+        return Err(Broken("a file starts over of which blocks were made durable".into()));
+    };
+    // It is written to, and the session ends in the middle of it.
+    part.unclaim(2);
+    part.write(2 * u64::from(trial.block), b"not what it was")?;
+    part.leave();
+    drop(part);
+    to.finish(false);
+    drop(to);
+    let to = trial.session()?;
+    let Some((part, mut held, doubtful)) = taken_up(trial, &*to, &content, Digests::BLAKE3)? else { return Ok(()) };
+    held.extend(part.rehash(&doubtful));
+    for (index, found) in held.iter().filter(|(index, _)| [0, 2].contains(index)) {
+        let is_claimed = *found == trial.digest(&content, *index, Digests::BLAKE3);
+        ensure(is_claimed == (*index == 0), || format!("block {index} is held as {found:?}"))?;
+    }
+    part.remove();
+    Ok(())
+}
+
+fn read_back(trial: &Trial<'_>) -> Verdict {
+    if !trial.properties.keeps || !trial.properties.atomic_publish {
+        return Ok(());
+    }
+    let to = trial.session()?;
+    let content = trial.content(32, 2 * trial.block as usize);
+    let part = trial.fresh(&*to, &trial.new_file("f", &content))?;
+    trial.write_blocks(&*part, &content, &[0, 1])?;
+    let wrong = BlockDigest { main: [9; 32], ..BlockDigest::default() };
+    let right = trial.digest(&content, 0, Digests::BLAKE3);
+    let lost = part.checkpoint(&[(0, right), (1, wrong)], true)?;
+    part.remove();
+    ensure(lost == [1], || format!("of a block that is another, these are said to be lost: {lost:?}"))
+}
+
+fn synced(trial: &Trial<'_>) -> Verdict {
+    let to = trial.session()?;
+    let content = trial.content(33, trial.block as usize);
+    trial.put_small(&*to, "small", b"small")?;
+    trial.put_large(&*to, "large", &content)?;
+    if !trial.place.lose_power(true) {
+        return Ok(());
+    }
+    for (name, content) in [("small", &b"small"[..]), ("large", &content)] {
+        let found = trial.read(name)?;
+        ensure(found.as_deref().is_none_or(|found| found == content), || {
+            format!("{name} has its name and no content")
+        })?;
+    }
+    Ok(())
+}
+
+fn durable(trial: &Trial<'_>) -> Verdict {
+    let to = trial.session()?;
+    let content = trial.content(34, trial.block as usize);
+    trial.put_small(&*to, "d/small", b"small")?;
+    trial.put_large(&*to, "d/large", &content)?;
+    let is_durable = to.sync_all()?;
+    ensure(is_durable == trial.properties.sync, || format!("whether it is durable: {is_durable}"))?;
+    if is_durable && trial.place.lose_power(false) {
+        trial.expect("d/small", Some(b"small"))?;
+        trial.expect("d/large", Some(&content))?;
+    }
+    Ok(())
+}
+
+fn not_synced(trial: &Trial<'_>) -> Verdict {
+    let options = WriteOptions { durability: Durability::None, ..trial.options() };
+    let to = trial.session_with(options)?;
+    let small = small_file("f", b"content");
+    if let Stored::Hidden(entry) = to.write_small(&small, &options, b"content")? {
+        ensure(!entry.awaits_sync(), || "a file awaits a sync that nobody wants".into())?;
+        entry.publish()?;
+    }
+    ensure(!to.sync_all()?, || "a sync is claimed".into())
+}

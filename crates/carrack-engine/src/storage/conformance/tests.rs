@@ -1,0 +1,168 @@
+//! Stores that keep the rules, and liars that the rules find.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use carrack_sys::dir::Dir;
+
+use super::*;
+use crate::storage::memory::Memory;
+use crate::storage::over::{Act, Call, Hook, Over};
+use crate::storage::place;
+use crate::storage::posix::store::Posix;
+use crate::storage::rate::Rate;
+
+/// A store in memory, and what stands over it.
+struct InMemory {
+    memory: Memory,
+    store: Arc<dyn Store>,
+}
+
+impl InMemory {
+    fn plain() -> Box<dyn Place> {
+        let memory = Memory::default();
+        Box::new(Self { store: Arc::new(memory.clone()), memory })
+    }
+
+    fn over(memory: Memory, hook: impl Hook + 'static) -> Box<dyn Place> {
+        Box::new(Self { store: Arc::new(Over::new(Arc::new(memory.clone()), Arc::new(hook))), memory })
+    }
+}
+
+impl Place for InMemory {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store)
+    }
+
+    fn alter(&self, path: &[u8], content: &[u8]) -> bool {
+        self.memory.alter(path, content)
+    }
+
+    fn lose_power(&self, names_survive: bool) -> bool {
+        self.memory.lose_power(names_survive);
+        true
+    }
+
+    fn leftovers(&self) -> Option<u64> {
+        Some(self.memory.leftovers())
+    }
+}
+
+/// A directory of this host.
+struct OnDisk(tempfile::TempDir);
+
+impl OnDisk {
+    fn new() -> Box<dyn Place> {
+        Box::new(Self(tempfile::tempdir().unwrap()))
+    }
+}
+
+impl Place for OnDisk {
+    fn store(&self) -> Arc<dyn Store> {
+        let root = Arc::new(Dir::open_ambient(self.0.path()).unwrap());
+        Arc::new(Posix::new(place::Place::Beneath(root)))
+    }
+
+    fn alter(&self, path: &[u8], content: &[u8]) -> bool {
+        std::fs::write(self.0.path().join(std::str::from_utf8(path).unwrap()), content).unwrap();
+        true
+    }
+
+    fn leftovers(&self) -> Option<u64> {
+        let entries = std::fs::read_dir(self.0.path().join("top")).into_iter().flatten();
+        let names = entries.map(|entry| entry.unwrap().file_name());
+        Some(names.filter(|name| name.as_encoded_bytes().starts_with(b".")).count() as u64)
+    }
+}
+
+/// Tells one lie: of each of its calls the same.
+struct Liar {
+    call: Call,
+    act: fn() -> Act,
+}
+
+impl Hook for Liar {
+    fn before(&self, call: Call, _bytes: u64) -> Act {
+        if call == self.call { (self.act)() } else { Act::Go }
+    }
+}
+
+#[test]
+fn conformance_of_a_store_in_memory() {
+    assert_eq!(check(&InMemory::plain), []);
+    assert_eq!(check(&|| InMemory::over(Memory::coarse(Duration::from_secs(2)), Rate::new(None, Duration::ZERO))), []);
+}
+
+#[test]
+fn conformance_of_a_file_system() {
+    assert_eq!(check(&OnDisk::new), []);
+}
+
+/// A store that lies in one method is found, whichever it is.
+#[test]
+fn conformance_finds_a_liar_in_every_method() {
+    // What an object store needs and this one does not is tried there.
+    let needed_elsewhere = [Call::EndBlock];
+    let mut unseen = BTreeSet::new();
+    for &call in Call::ALL.iter().filter(|call| !needed_elsewhere.contains(call)) {
+        // What is not kept has to be told by a store that does not keep it.
+        let memory = || if call == Call::Unkept { Memory::coarse(Duration::from_secs(2)) } else { Memory::default() };
+        if check(&|| InMemory::over(memory(), Liar { call, act: || Act::Pretend })).is_empty() {
+            unseen.insert(call.name());
+        }
+    }
+    assert_eq!(unseen, BTreeSet::new(), "nobody notices these lies");
+}
+
+/// Lies by halves, and the rule that finds each.
+#[test]
+fn conformance_names_the_rule_that_a_liar_breaks() {
+    let cases: [(&str, Call, fn() -> Act, &str); 12] = [
+        ("writes short", Call::Write, || Act::Half, "a large file comes back"),
+        ("writes small files short", Call::WriteSmall, || Act::Half, "a small file comes back"),
+        ("writes pieces short", Call::WriteGrowing, || Act::Half, "a small file in pieces comes back"),
+        ("claims a sync", Call::SyncAll, || Act::Pretend, "what was synced outlives a loss of power"),
+        (
+            "claims a group's sync",
+            Call::SyncGroup,
+            || Act::Pretend,
+            "a name that outlives a loss of power has all of its content",
+        ),
+        (
+            "renames late",
+            Call::Publish,
+            || Act::Late,
+            "nothing shows before it is published, and all of it right after",
+        ),
+        (
+            "renames small files late",
+            Call::PublishEntry,
+            || Act::Late,
+            "nothing shows before it is published, and all of it right after",
+        ),
+        (
+            "forgets times of large files",
+            Call::Begin,
+            || Act::Bare,
+            "attributes are kept, or it is told that they are not",
+        ),
+        (
+            "forgets times of small files",
+            Call::WriteSmall,
+            || Act::Bare,
+            "attributes are kept, or it is told that they are not",
+        ),
+        (
+            "forgets half of the directories",
+            Call::ApplyDirectories,
+            || Act::Half,
+            "directories come back with their attributes",
+        ),
+        ("lists half", Call::Walk, || Act::Half, "a walk finds all, each once, directories first"),
+        ("reads half", Call::ReadAt, || Act::Half, "any range of a file is read as it is"),
+    ];
+    for (what, call, act, rule) in cases {
+        let found = check(&|| InMemory::over(Memory::default(), Liar { call, act }));
+        assert!(found.iter().any(|finding| finding.rule == rule), "{what}: {found:#?}");
+    }
+}

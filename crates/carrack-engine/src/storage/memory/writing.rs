@@ -1,0 +1,528 @@
+//! Writing to a store in memory.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use carrack_core::attributes::{Attributes, Time};
+use carrack_core::digest::{BlockDigest, FileDigests, block_count, block_length};
+use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::report::{ItemKind, Unkept};
+use carrack_core::request::{Digests, Durability, Existing};
+
+use super::{Key, Left, Memory, Node, Published, State, below};
+use crate::data::hasher::BlockHasher;
+use crate::error::failure;
+use crate::storage::properties::{MarkerRequest, Properties, WriteOptions};
+use crate::storage::write::{
+    Begun, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, SmallFile, Stored,
+};
+
+/// A session that writes.
+pub(super) struct MemoryDestination(Arc<Session>);
+
+struct Session {
+    store: Memory,
+    top: Vec<u8>,
+    key: Option<Key>,
+    durability: Durability,
+    unkept_modes: Mutex<Option<Unkept<u32>>>,
+    unkept_times: Mutex<Option<Unkept<Time>>>,
+    /// From this moment on nothing gets its name any more.
+    closes: OnceLock<Instant>,
+    /// Whether the contents of entries have been synced that wait for it.
+    unsynced: Mutex<Vec<Arc<AtomicBool>>>,
+}
+
+/// What is to be published, but for its content.
+#[derive(Clone)]
+struct Hidden {
+    session: Arc<Session>,
+    path: Vec<u8>,
+    kind: ItemKind,
+    attributes: Attributes,
+    source: Option<super::Fingerprint>,
+    existing: Existing,
+    /// It has been published or removed.
+    is_over: Arc<AtomicBool>,
+}
+
+fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn note<T: PartialEq>(so_far: &Mutex<Option<Unkept<T>>>, path: &[u8], wanted: T, kept: T) {
+    if wanted != kept {
+        guard(so_far).get_or_insert(Unkept { count: 0, path: path.to_vec(), wanted, kept }).count += 1;
+    }
+}
+
+impl Session {
+    fn full(&self, path: &[u8]) -> Vec<u8> {
+        below(&self.top, path)
+    }
+
+    /// Attributes as they are kept; and what is not, is noted.
+    fn keep(&self, path: &[u8], wanted: &Attributes) -> Attributes {
+        let mut kept = wanted.clone();
+        kept.mode &= 0o777;
+        kept.mtime = wanted.mtime.map(|time| self.store.kept_time(time));
+        note(&self.unkept_modes, path, wanted.mode & 0o777, kept.mode);
+        if let (Some(wanted), Some(kept)) = (wanted.mtime, kept.mtime) {
+            note(&self.unkept_times, path, wanted, kept);
+        }
+        kept
+    }
+
+    /// Whether an item may take the place of what stands at its name: `false` when that is to be kept.
+    fn may_replace(
+        &self,
+        state: &State,
+        path: &[u8],
+        mtime: Option<Time>,
+        existing: Existing,
+    ) -> Result<bool, Failure> {
+        let there = state.nodes.get(&self.full(path));
+        if there.is_some_and(|node| node.kind == ItemKind::Directory) {
+            return Err(failure(ErrorCode::IsADirectory, Side::Destination, "a directory stands there").at_path(path));
+        }
+        Ok(match (existing, there) {
+            (Existing::Keep, Some(_)) | (Existing::Only, None) => false,
+            (Existing::Older, Some(node)) => mtime.is_none_or(|mtime| Some(mtime) > node.attributes.mtime),
+            _ => true,
+        })
+    }
+
+    fn hide(self: &Arc<Self>, state: &mut State, new: &SmallFile<'_>, kind: ItemKind, existing: Existing) -> Hidden {
+        state.hidden += 1;
+        Hidden {
+            session: Arc::clone(self),
+            path: new.path.to_vec(),
+            kind,
+            attributes: new.attributes.clone(),
+            source: new.fingerprint,
+            existing,
+            is_over: Arc::default(),
+        }
+    }
+}
+
+impl Hidden {
+    /// Whether this is the first end of it.
+    fn end(&self, state: &mut State) -> bool {
+        let is_first = !self.is_over.swap(true, Ordering::Relaxed);
+        state.hidden = state.hidden.saturating_sub(u64::from(is_first));
+        is_first
+    }
+
+    fn publish(&self, content: Vec<u8>, is_synced: bool, digests: FileDigests) -> Result<bool, Failure> {
+        let session = &self.session;
+        let mut state = session.store.lock();
+        let open = session.closes.get().is_none_or(|closes| Instant::now() < *closes);
+        if !self.end(&mut state) || !open {
+            return Err(failure(ErrorCode::InputOutput, Side::Destination, "came too late to get its name"));
+        }
+        if !session.may_replace(&state, &self.path, self.attributes.mtime, self.existing)? {
+            return Ok(false);
+        }
+        let attributes = session.keep(&self.path, &self.attributes);
+        let published = session.key.zip(self.source).map(|(key, source)| Published {
+            key,
+            source,
+            digests,
+            version: 0,
+            is_written_down: false,
+        });
+        let node = Node { kind: self.kind, content: Arc::new(content), is_synced, attributes, version: 0, published };
+        state.put(&session.full(&self.path), node)?;
+        if session.durability == Durability::Each {
+            state.durable = state.nodes.clone();
+        }
+        Ok(true)
+    }
+
+    fn remove(&self) {
+        self.end(&mut self.session.store.lock());
+    }
+}
+
+impl MemoryDestination {
+    pub fn new(store: Memory, top: Vec<u8>, marker: Option<MarkerRequest>, options: WriteOptions) -> Self {
+        let key = marker.map(|marker| marker.key);
+        if let Some(marker) = marker.filter(|marker| marker.anew) {
+            store.lock().forget(marker.key);
+        }
+        Self(Arc::new(Session {
+            store,
+            top,
+            key,
+            durability: options.durability,
+            unkept_modes: Mutex::default(),
+            unkept_times: Mutex::default(),
+            closes: OnceLock::new(),
+            unsynced: Mutex::default(),
+        }))
+    }
+
+    /// An entry that waits for its name.
+    fn waiting(&self, hidden: Hidden, small: &SmallFile<'_>, content: Vec<u8>) -> Stored {
+        let is_synced = Arc::new(AtomicBool::new(self.0.durability == Durability::Each));
+        if self.0.durability == Durability::Group {
+            guard(&self.0.unsynced).push(Arc::clone(&is_synced));
+        }
+        let (digests, read_back) = (small.digests, small.read_back);
+        Stored::Hidden(Box::new(MemoryEntry { hidden, content, is_synced, digests, read_back }))
+    }
+}
+
+impl State {
+    /// Of a session's key nothing is known any more.
+    fn forget(&mut self, key: Key) {
+        self.left.retain(|(of, _), _| *of != key);
+        let published = self.nodes.values_mut().map(|node| &mut node.published);
+        published
+            .filter(|published| published.as_ref().is_some_and(|one| one.key == key))
+            .for_each(|published| *published = None);
+    }
+}
+
+impl Destination for MemoryDestination {
+    fn properties(&self) -> Properties {
+        Properties { resumes: self.0.key.is_some(), ..self.0.store.properties }
+    }
+
+    fn known_count(&self, wanted: Digests) -> u64 {
+        let Some(key) = self.0.key.filter(|_| wanted.main.is_some()) else { return 0 };
+        let state = self.0.store.lock();
+        let is_known = |one: &Published| one.key == key && one.is_written_down;
+        state.nodes.values().filter_map(|node| node.published.as_ref()).filter(|one| is_known(one)).count() as u64
+    }
+
+    fn known(&self, item: &EarlierItem<'_>, options: &WriteOptions, _stop: &dyn Fn() -> bool) -> Option<FileDigests> {
+        let wanted = if item.kind == ItemKind::Symlink { Digests::NONE } else { options.digests };
+        options.digests.main?;
+        let state = self.0.store.lock();
+        let node = state.nodes.get(&self.0.full(item.path)).filter(|node| node.kind == item.kind)?;
+        let published = node.published.as_ref().filter(|one| one.is_written_down && one.version == node.version)?;
+        if Some(published.key) != self.0.key || Some(published.source) != item.fingerprint {
+            return None;
+        }
+        if wanted.main.is_none() { Some(FileDigests::default()) } else { published.digests.covering(wanted) }
+    }
+
+    fn begin(&self, file: &NewFile<'_>, options: &WriteOptions, believe: bool) -> Result<Opening, Failure> {
+        let NewFile { path, size, attributes, fingerprint, .. } = file;
+        let earlier = EarlierItem {
+            path,
+            kind: ItemKind::File,
+            fingerprint: *fingerprint,
+            mode: Some(attributes.mode),
+            mtime: attributes.mtime,
+            block_bytes: Some(options.block_bytes),
+        };
+        if let Some(digests) = self.known(&earlier, options, &|| false).filter(|_| believe) {
+            return Ok(Opening::Present(digests));
+        }
+        let mut state = self.0.store.lock();
+        if !self.0.may_replace(&state, path, attributes.mtime, options.existing)? {
+            return Ok(Opening::Keep);
+        }
+        let new = SmallFile {
+            path,
+            attributes: attributes.clone(),
+            fingerprint: *fingerprint,
+            digests: FileDigests::default(),
+            read_back: false,
+        };
+        let hidden = self.0.hide(&mut state, &new, ItemKind::File, options.existing);
+        let left = self.0.key.map(|key| (key, self.0.full(path)));
+        let fits = |left: &Left| {
+            Some(left.size) == *size && left.block_bytes == options.block_bytes && options.digests.main.is_some()
+        };
+        let found = left.as_ref().and_then(|name| state.left.remove(name)).filter(fits);
+        let fresh = Left {
+            size: size.unwrap_or(0),
+            block_bytes: options.block_bytes,
+            digests: options.digests,
+            blocks: BTreeMap::new(),
+        };
+        let found = found.filter(|found| !found.blocks.is_empty());
+        let Some(found) = found else {
+            let left = left.filter(|_| size.is_some()).map(|name| (name, fresh));
+            return Ok(Opening::Fresh(Arc::new(MemoryPart::new(hidden, left, Vec::new(), *options))));
+        };
+        let mut content = vec![0; found.size as usize];
+        for (index, (bytes, _)) in &found.blocks {
+            let start = (index * u64::from(found.block_bytes)) as usize;
+            content[start..start + bytes.len()].copy_from_slice(bytes);
+        }
+        let claims: Vec<_> = found.blocks.iter().map(|(index, (_, digest))| (*index, *digest)).collect();
+        let is_comparable = found.digests == options.digests;
+        let (held, doubtful) = match is_comparable {
+            true => (claims, Vec::new()),
+            false => (Vec::new(), claims.into_iter().map(|(index, _)| index).collect()),
+        };
+        if let (Some(name), true) = (&left, is_comparable) {
+            state.left.insert(name.clone(), found);
+        }
+        let part = MemoryPart::new(hidden, left.map(|name| (name, fresh)), content, *options);
+        Ok(Opening::Resumed { part: Arc::new(part), held, doubtful })
+    }
+
+    fn write_small(&self, small: &SmallFile<'_>, options: &WriteOptions, content: &[u8]) -> Result<Stored, Failure> {
+        let mut state = self.0.store.lock();
+        if !self.0.may_replace(&state, small.path, small.attributes.mtime, options.existing)? {
+            return Ok(Stored::Kept);
+        }
+        let hidden = self.0.hide(&mut state, small, ItemKind::File, options.existing);
+        drop(state);
+        Ok(self.waiting(hidden, small, content.to_vec()))
+    }
+
+    fn begin_small(&self, small: &SmallFile<'_>, options: &WriteOptions, _size: u64) -> Result<Begun, Failure> {
+        let mut state = self.0.store.lock();
+        if !self.0.may_replace(&state, small.path, small.attributes.mtime, options.existing)? {
+            return Ok(Begun::Kept);
+        }
+        let hidden = self.0.hide(&mut state, small, ItemKind::File, options.existing);
+        let destination = Self(Arc::clone(&self.0));
+        Ok(Begun::Growing(Box::new(MemoryGrowing { destination, hidden: Some(hidden), content: Vec::new() })))
+    }
+
+    fn write_link(&self, small: &SmallFile<'_>, options: &WriteOptions, target: &[u8]) -> Result<Stored, Failure> {
+        let mut state = self.0.store.lock();
+        if !self.0.may_replace(&state, small.path, small.attributes.mtime, options.existing)? {
+            return Ok(Stored::Kept);
+        }
+        let attributes = Attributes { mode: 0o777, ..small.attributes.clone() };
+        let small = SmallFile { path: small.path, attributes, read_back: false, ..*small };
+        let hidden = self.0.hide(&mut state, &small, ItemKind::Symlink, options.existing);
+        drop(state);
+        Ok(self.waiting(hidden, &small, target.to_vec()))
+    }
+
+    fn make_directory(&self, path: &[u8]) -> Result<(), Failure> {
+        self.0.store.lock().make_directory(&self.0.full(path))
+    }
+
+    fn sync_group(&self) -> Result<(), Failure> {
+        guard(&self.0.unsynced).drain(..).for_each(|is_synced| is_synced.store(true, Ordering::Relaxed));
+        Ok(())
+    }
+
+    fn written_down(&self) {
+        let mut state = self.0.store.lock();
+        let published = state.nodes.values_mut().filter_map(|node| node.published.as_mut());
+        published.filter(|one| Some(one.key) == self.0.key).for_each(|one| one.is_written_down = true);
+    }
+
+    fn apply_directories(&self, list: &[NewDirectory]) -> Vec<(Vec<u8>, Failure)> {
+        let mut state = self.0.store.lock();
+        let mut failed = Vec::new();
+        for NewDirectory { path, attributes } in list {
+            let full = self.0.full(path);
+            let kept = self.0.keep(path, attributes);
+            match state.nodes.get_mut(&full) {
+                Some(node) if node.kind == ItemKind::Directory => node.attributes = kept,
+                // The store's own root has none.
+                _ if full.is_empty() => {}
+                _ => failed.push((path.clone(), failure(ErrorCode::NotFound, Side::Destination, "is no directory"))),
+            }
+        }
+        failed
+    }
+
+    fn sync_all(&self) -> Result<bool, Failure> {
+        if self.0.durability == Durability::None {
+            return Ok(false);
+        }
+        let mut state = self.0.store.lock();
+        state.nodes.values_mut().for_each(|node| node.is_synced = true);
+        state.durable = state.nodes.clone();
+        Ok(true)
+    }
+
+    fn close_in(&self, patience: Duration) {
+        let _ = self.0.closes.set(Instant::now() + patience);
+    }
+
+    fn unkept(&self) -> (Option<Unkept<u32>>, Option<Unkept<Time>>) {
+        (guard(&self.0.unkept_modes).clone(), guard(&self.0.unkept_times).clone())
+    }
+
+    fn finish(&self, whole: bool) {
+        if let (true, Some(key)) = (whole, self.0.key) {
+            self.0.store.lock().forget(key);
+        }
+    }
+}
+
+struct MemoryPart {
+    hidden: Hidden,
+    /// What a later session finds: under which name, and what it starts as.
+    left: Option<((Key, Vec<u8>), Left)>,
+    content: Mutex<Vec<u8>>,
+    options: WriteOptions,
+    is_synced: AtomicBool,
+}
+
+impl MemoryPart {
+    fn new(hidden: Hidden, left: Option<((Key, Vec<u8>), Left)>, content: Vec<u8>, options: WriteOptions) -> Self {
+        Self { hidden, left, content: Mutex::new(content), options, is_synced: AtomicBool::new(false) }
+    }
+
+    fn range(&self, index: u64, size: u64) -> std::ops::Range<usize> {
+        let start = index * u64::from(self.options.block_bytes);
+        let length = block_length(index, size, self.options.block_bytes);
+        start as usize..(start + length) as usize
+    }
+
+    /// A block as it is stored.
+    fn stored(&self, index: u64) -> Option<(Vec<u8>, BlockDigest)> {
+        let content = guard(&self.content);
+        let size = self.left.as_ref().map_or(content.len() as u64, |(_, left)| left.size);
+        let range = self.range(index, size);
+        let bytes = content.get(range.clone())?.to_vec();
+        let mut hasher = BlockHasher::new(self.options.digests, range.start as u64);
+        hasher.update(&bytes);
+        let whole = block_count(size, self.options.block_bytes) == 1;
+        Some((bytes, hasher.finish(whole)))
+    }
+
+    fn forget(&self) {
+        if let Some((name, _)) = &self.left {
+            self.hidden.session.store.lock().left.remove(name);
+        }
+    }
+}
+
+impl Part for MemoryPart {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+        let mut content = guard(&self.content);
+        let (start, end) = (offset as usize, offset as usize + bytes.len());
+        if content.len() < end {
+            content.resize(end, 0);
+        }
+        content[start..end].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn checkpoint(&self, blocks: &[(u64, BlockDigest)], read_back: bool) -> Result<Vec<u64>, Failure> {
+        let mut lost = Vec::new();
+        for (index, digest) in blocks {
+            let Some((bytes, _)) = self.stored(*index).filter(|(_, found)| !read_back || found == digest) else {
+                lost.push(*index);
+                continue;
+            };
+            if let Some((name, fresh)) = &self.left {
+                let mut state = self.hidden.session.store.lock();
+                let left = state.left.entry(name.clone()).or_insert_with(|| fresh.clone());
+                left.blocks.insert(*index, (bytes, *digest));
+            }
+        }
+        Ok(lost)
+    }
+
+    fn unclaim(&self, index: u64) {
+        if let Some((name, _)) = &self.left
+            && let Some(left) = self.hidden.session.store.lock().left.get_mut(name)
+        {
+            left.blocks.remove(&index);
+        }
+    }
+
+    fn rehash(&self, doubtful: &[u64]) -> Vec<(u64, BlockDigest)> {
+        let found: Vec<_> = doubtful.iter().filter_map(|&index| Some((index, self.stored(index)?.1))).collect();
+        let _ = self.checkpoint(&found, false);
+        found
+    }
+
+    fn finish(&self, size: u64) -> Result<(), Failure> {
+        guard(&self.content).resize(size as usize, 0);
+        self.is_synced.store(self.options.durability != Durability::None, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn verify(&self, _size: u64, expected: FileDigests) -> Result<(), Failure> {
+        verify(&guard(&self.content), expected)
+    }
+
+    fn publish(&self, digests: FileDigests) -> Result<bool, Failure> {
+        let content = std::mem::take(&mut *guard(&self.content));
+        let published = self.hidden.publish(content, self.is_synced.load(Ordering::Relaxed), digests);
+        self.forget();
+        published
+    }
+
+    fn remove(&self) {
+        self.hidden.remove();
+        self.forget();
+    }
+
+    /// Blocks that were made durable are there for the next session already.
+    fn leave(&self) {
+        self.hidden.remove();
+    }
+}
+
+fn verify(content: &[u8], expected: FileDigests) -> Result<(), Failure> {
+    let mut hasher = BlockHasher::new(Digests { main: expected.kinds().main, ..Digests::NONE }, 0);
+    hasher.update(content);
+    if expected.main().is_none_or(|main| main == hasher.finish(true).main) {
+        return Ok(());
+    }
+    Err(failure(ErrorCode::DigestMismatch, Side::Destination, "storage gives back other bytes than were written"))
+}
+
+struct MemoryEntry {
+    hidden: Hidden,
+    content: Vec<u8>,
+    is_synced: Arc<AtomicBool>,
+    digests: FileDigests,
+    read_back: bool,
+}
+
+impl Entry for MemoryEntry {
+    fn awaits_sync(&self) -> bool {
+        self.hidden.session.durability == Durability::Group
+    }
+
+    fn verify(&self) -> Result<(), Failure> {
+        if self.read_back { verify(&self.content, self.digests) } else { Ok(()) }
+    }
+
+    fn publish(&self) -> Result<bool, Failure> {
+        self.hidden.publish(self.content.clone(), self.is_synced.load(Ordering::Relaxed), self.digests)
+    }
+
+    fn remove(&self) {
+        self.hidden.remove();
+    }
+}
+
+struct MemoryGrowing {
+    destination: MemoryDestination,
+    hidden: Option<Hidden>,
+    content: Vec<u8>,
+}
+
+impl Growing for MemoryGrowing {
+    fn write(&mut self, bytes: &[u8]) {
+        self.content.extend_from_slice(bytes);
+    }
+
+    fn finish(mut self: Box<Self>, small: &SmallFile<'_>) -> Result<Stored, Failure> {
+        let Some(mut hidden) = self.hidden.take() else {
+            return Err(failure(ErrorCode::Internal, Side::Destination, "a file was finished twice"));
+        };
+        (hidden.attributes, hidden.source) = (small.attributes.clone(), small.fingerprint);
+        Ok(self.destination.waiting(hidden, small, std::mem::take(&mut self.content)))
+    }
+}
+
+impl Drop for MemoryGrowing {
+    fn drop(&mut self) {
+        self.hidden.iter().for_each(Hidden::remove);
+    }
+}

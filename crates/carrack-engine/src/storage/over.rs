@@ -1,0 +1,716 @@
+//! A store over another one: each call is handed to a [`Hook`] before it is carried out. By that a test has a store
+//! fail, wait or lie in any of its methods: [`super::fault`] and [`super::rate`] are hooks, and so are the liars by
+//! which [`super::conformance`] is tried.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use carrack_core::attributes::{Attributes, Time};
+use carrack_core::digest::{BlockDigest, FileDigests};
+use carrack_core::failure::Failure;
+use carrack_core::report::Unkept;
+use carrack_core::request::Digests;
+use carrack_core::transfer::{Fingerprint, ScannedItem};
+use carrack_sys::bulk::Pipe;
+
+use super::properties::{Properties, WriteOptions};
+use super::read::{Found, OpenOptions, Reader, Source, There, Walk};
+use super::store::{Facts, Store, Wanted};
+use super::write::{
+    Begun, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, SmallFile, Stored,
+};
+
+macro_rules! calls {
+    ($($name:ident $shown:literal)*) => {
+        /// A method of the contract.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Call {
+            $(#[doc = $shown] $name,)*
+        }
+
+        impl Call {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// Type and name of the method.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => $shown,)*
+                }
+            }
+        }
+    };
+}
+
+calls! {
+    Look "Store::look"
+    OpenSource "Store::source"
+    OpenDestination "Store::destination"
+    IsDirectory "Source::is_directory"
+    Walk "Source::walk"
+    LookAgain "Source::look_again"
+    Find "Source::find"
+    LinkTarget "Source::link_target"
+    Open "Source::open"
+    Size "Reader::size"
+    Attributes "Reader::attributes"
+    Fingerprint "Reader::fingerprint"
+    CheckListed "Reader::check_listed"
+    CheckUnchanged "Reader::check_unchanged"
+    IsZeros "Reader::is_zeros"
+    IsHole "Reader::is_hole"
+    ReadAt "Reader::read_at"
+    ReadWhole "Reader::read_whole"
+    ReadNext "Reader::read_next"
+    KnownCount "Destination::known_count"
+    Known "Destination::known"
+    Begin "Destination::begin"
+    WriteSmall "Destination::write_small"
+    BeginSmall "Destination::begin_small"
+    WriteLink "Destination::write_link"
+    MakeDirectory "Destination::make_directory"
+    SyncGroup "Destination::sync_group"
+    WrittenDown "Destination::written_down"
+    ApplyDirectories "Destination::apply_directories"
+    SyncAll "Destination::sync_all"
+    CloseIn "Destination::close_in"
+    Unkept "Destination::unkept"
+    EndSession "Destination::finish"
+    Write "Part::write"
+    WriteHole "Part::write_hole"
+    EndBlock "Part::end_block"
+    Checkpoint "Part::checkpoint"
+    Unclaim "Part::unclaim"
+    Rehash "Part::rehash"
+    Finish "Part::finish"
+    Verify "Part::verify"
+    Publish "Part::publish"
+    Remove "Part::remove"
+    Leave "Part::leave"
+    AwaitsSync "Entry::awaits_sync"
+    VerifyEntry "Entry::verify"
+    PublishEntry "Entry::publish"
+    RemoveEntry "Entry::remove"
+    WriteGrowing "Growing::write"
+    FinishGrowing "Growing::finish"
+}
+
+/// What becomes of a call.
+pub enum Act {
+    /// It is carried out.
+    Go,
+    /// It is not, and says why. Calls that cannot fail are carried out.
+    Fail(Failure),
+    /// It is not, and claims that it was: what a store does that lies.
+    Pretend,
+    /// Half of it is carried out, and all of it claimed: of calls with bytes or lists. Others are pretended.
+    Half,
+    /// It is carried out when the session ends, and claimed now: of [`Part::publish`] and [`Entry::publish`]. Others
+    /// are pretended.
+    Late,
+    /// It is carried out without the attributes that it should set. Others are pretended.
+    Bare,
+}
+
+/// Is asked before each call. It may wait, and may panic.
+pub trait Hook: Send + Sync {
+    /// What becomes of a call that moves so many bytes of content.
+    fn before(&self, call: Call, bytes: u64) -> Act;
+}
+
+type Shared = Arc<dyn Hook>;
+
+/// Parts and entries that get their names late.
+type Late = Arc<Mutex<Vec<Box<dyn FnOnce() + Send>>>>;
+
+/// A store over another one.
+pub struct Over {
+    inner: Arc<dyn Store>,
+    hook: Shared,
+}
+
+impl Over {
+    /// Over this one.
+    pub fn new(inner: Arc<dyn Store>, hook: Shared) -> Self {
+        Self { inner, hook }
+    }
+}
+
+impl fmt::Debug for Over {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Over").field(&self.inner).finish()
+    }
+}
+
+impl Store for Over {
+    fn properties(&self) -> Properties {
+        self.inner.properties()
+    }
+
+    fn look(&self, path: &[u8]) -> Result<Option<Facts>, Failure> {
+        match self.hook.before(Call::Look, 0) {
+            Act::Go => self.inner.look(path),
+            Act::Fail(why) => Err(why),
+            _ => Ok(None),
+        }
+    }
+
+    /// Pretended, it opens another path.
+    fn source(&self, path: &[u8]) -> Result<Box<dyn Source>, Failure> {
+        let source = match self.hook.before(Call::OpenSource, 0) {
+            Act::Go => self.inner.source(path),
+            Act::Fail(why) => Err(why),
+            _ => self.inner.source(b""),
+        };
+        source.map(|source| over_source(source, &self.hook))
+    }
+
+    /// Pretended, it opens another path.
+    fn destination(&self, wanted: &Wanted<'_>) -> Result<Box<dyn Destination>, Failure> {
+        let destination = match self.hook.before(Call::OpenDestination, 0) {
+            Act::Go => self.inner.destination(wanted),
+            Act::Fail(why) => Err(why),
+            _ => self.inner.destination(&Wanted { path: b"elsewhere", ..*wanted }),
+        };
+        destination.map(|destination| over_destination(destination, &self.hook))
+    }
+}
+
+/// A source over another one.
+pub fn over_source(inner: Box<dyn Source>, hook: &Shared) -> Box<dyn Source> {
+    Box::new(OverSource { inner, hook: Arc::clone(hook) })
+}
+
+/// A destination over another one.
+pub fn over_destination(inner: Box<dyn Destination>, hook: &Shared) -> Box<dyn Destination> {
+    Box::new(OverDestination { inner, hook: Arc::clone(hook), late: Late::default() })
+}
+
+struct OverSource {
+    inner: Box<dyn Source>,
+    hook: Shared,
+}
+
+impl Source for OverSource {
+    fn is_directory(&self) -> bool {
+        let is_directory = self.inner.is_directory();
+        if let Act::Go | Act::Fail(_) = self.hook.before(Call::IsDirectory, 0) { is_directory } else { !is_directory }
+    }
+
+    fn walk(&self, walk: &Walk<'_>, each: &mut dyn FnMut(Found) -> bool) {
+        match self.hook.before(Call::Walk, 0) {
+            Act::Go => self.inner.walk(walk, each),
+            Act::Fail(why) => {
+                each(Found::Failure(walk.item(b"", carrack_core::report::ItemKind::Directory), why));
+            }
+            // Every second item.
+            Act::Half => {
+                let mut is_told = false;
+                self.inner.walk(walk, &mut |found| {
+                    is_told = !is_told;
+                    !is_told || each(found)
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn look_again(&self, item: &ScannedItem) -> Result<ScannedItem, Failure> {
+        match self.hook.before(Call::LookAgain, 0) {
+            Act::Go => self.inner.look_again(item),
+            Act::Fail(why) => Err(why),
+            _ => Ok(item.clone()),
+        }
+    }
+
+    fn find(&self, path: &[u8]) -> io::Result<There> {
+        match self.hook.before(Call::Find, 0) {
+            Act::Go => self.inner.find(path),
+            Act::Fail(why) => Err(io::Error::other(why.message())),
+            _ => Ok(There::Nothing),
+        }
+    }
+
+    fn link_target(&self, path: &[u8]) -> Result<(Vec<u8>, Option<Fingerprint>), Failure> {
+        match self.hook.before(Call::LinkTarget, 0) {
+            Act::Go => self.inner.link_target(path),
+            Act::Fail(why) => Err(why),
+            _ => self.inner.link_target(path).map(|(_, fingerprint)| (b"elsewhere".to_vec(), fingerprint)),
+        }
+    }
+
+    /// Pretended, it gives zeros.
+    fn open(&self, item: &ScannedItem, options: &mut OpenOptions<'_>) -> Result<Box<dyn Reader>, Failure> {
+        match self.hook.before(Call::Open, 0) {
+            Act::Go => {
+                let inner = self.inner.open(item, options)?;
+                Ok(Box::new(OverReader { inner, hook: Arc::clone(&self.hook) }))
+            }
+            Act::Fail(why) => Err(why),
+            _ => Ok(Box::new(Nothing)),
+        }
+    }
+}
+
+/// An item that nobody has opened.
+struct Nothing;
+
+impl Reader for Nothing {
+    fn size(&self) -> Option<u64> {
+        Some(0)
+    }
+
+    fn read_at(&self, _offset: u64, out: &mut [u8]) -> Result<(), Failure> {
+        out.fill(0);
+        Ok(())
+    }
+}
+
+struct OverReader {
+    inner: Box<dyn Reader>,
+    hook: Shared,
+}
+
+impl OverReader {
+    fn is_honest(&self, call: Call) -> bool {
+        matches!(self.hook.before(call, 0), Act::Go | Act::Fail(_))
+    }
+
+    fn check(&self, call: Call, check: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+        match self.hook.before(call, 0) {
+            Act::Go => check(),
+            Act::Fail(why) => Err(why),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Reader for OverReader {
+    fn size(&self) -> Option<u64> {
+        let size = self.inner.size();
+        if self.is_honest(Call::Size) { size } else { size.map(|size| size / 2) }
+    }
+
+    fn attributes(&self, item: &ScannedItem) -> Attributes {
+        if self.is_honest(Call::Attributes) { self.inner.attributes(item) } else { Attributes::default() }
+    }
+
+    fn fingerprint(&self) -> Option<Fingerprint> {
+        if self.is_honest(Call::Fingerprint) { self.inner.fingerprint() } else { Some([1; 16]) }
+    }
+
+    fn check_listed(&self, item: &ScannedItem) -> Result<(), Failure> {
+        self.check(Call::CheckListed, || self.inner.check_listed(item))
+    }
+
+    fn check_unchanged(&self) -> Result<(), Failure> {
+        self.check(Call::CheckUnchanged, || self.inner.check_unchanged())
+    }
+
+    /// None: all content passes through this process, where it is counted.
+    fn file(&self) -> Option<&File> {
+        None
+    }
+
+    fn is_zeros(&self) -> bool {
+        if self.is_honest(Call::IsZeros) { self.inner.is_zeros() } else { true }
+    }
+
+    fn is_hole(&self, offset: u64, length: u64) -> bool {
+        if self.is_honest(Call::IsHole) { self.inner.is_hole(offset, length) } else { true }
+    }
+
+    fn will_read(&self, offset: u64, length: u64) -> bool {
+        self.inner.will_read(offset, length)
+    }
+
+    fn was_read(&self, offset: u64, length: u64) {
+        self.inner.was_read(offset, length);
+    }
+
+    /// By half, the rest is what was in `out`.
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<(), Failure> {
+        match self.hook.before(Call::ReadAt, out.len() as u64) {
+            Act::Go => self.inner.read_at(offset, out),
+            Act::Fail(why) => Err(why),
+            Act::Half => {
+                let half = out.len() / 2;
+                self.inner.read_at(offset, &mut out[..half])
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn read_whole(&self, out: &mut Vec<u8>, most: usize) -> Result<usize, Failure> {
+        let bytes = self.inner.size().unwrap_or(most as u64);
+        match self.hook.before(Call::ReadWhole, bytes) {
+            Act::Go => self.inner.read_whole(out, most),
+            Act::Fail(why) => Err(why),
+            Act::Half => {
+                let read = self.inner.read_whole(out, most)?;
+                out.truncate(out.len() - read + read / 2);
+                Ok(read / 2)
+            }
+            _ => Ok(0),
+        }
+    }
+
+    fn read_next(&self, offset: u64, out: &mut [u8], is_over: &dyn Fn() -> bool) -> Result<(usize, bool), Failure> {
+        match self.hook.before(Call::ReadNext, out.len() as u64) {
+            Act::Go => self.inner.read_next(offset, out, is_over),
+            Act::Fail(why) => Err(why),
+            _ => Ok((0, true)),
+        }
+    }
+}
+
+struct OverDestination {
+    inner: Box<dyn Destination>,
+    hook: Shared,
+    late: Late,
+}
+
+impl OverDestination {
+    fn part(&self, inner: Arc<dyn Part>) -> Arc<dyn Part> {
+        Arc::new(OverPart { inner, hook: Arc::clone(&self.hook), late: Arc::clone(&self.late) })
+    }
+
+    fn stored(&self, stored: Stored) -> Stored {
+        match stored {
+            Stored::Hidden(inner) => Stored::Hidden(over_entry(inner, &self.hook, &self.late)),
+            other => other,
+        }
+    }
+}
+
+fn over_entry(inner: Box<dyn Entry>, hook: &Shared, late: &Late) -> Box<dyn Entry> {
+    Box::new(OverEntry { inner: Mutex::new(Some(inner)), hook: Arc::clone(hook), late: Arc::clone(late) })
+}
+
+fn bare<'a>(small: &SmallFile<'a>) -> SmallFile<'a> {
+    let SmallFile { path, fingerprint, digests, read_back, .. } = *small;
+    SmallFile { path, attributes: Attributes::default(), fingerprint, digests, read_back }
+}
+
+impl Destination for OverDestination {
+    fn properties(&self) -> Properties {
+        self.inner.properties()
+    }
+
+    fn known_count(&self, wanted: Digests) -> u64 {
+        match self.hook.before(Call::KnownCount, 0) {
+            Act::Go | Act::Fail(_) => self.inner.known_count(wanted),
+            _ => 0,
+        }
+    }
+
+    fn known(&self, item: &EarlierItem<'_>, options: &WriteOptions, stop: &dyn Fn() -> bool) -> Option<FileDigests> {
+        match self.hook.before(Call::Known, 0) {
+            Act::Go => self.inner.known(item, options, stop),
+            Act::Fail(_) => None,
+            _ => Some(FileDigests::default()),
+        }
+    }
+
+    fn begin(&self, file: &NewFile<'_>, options: &WriteOptions, believe: bool) -> Result<Opening, Failure> {
+        let opened = match self.hook.before(Call::Begin, 0) {
+            Act::Go => self.inner.begin(file, options, believe)?,
+            Act::Fail(why) => return Err(why),
+            Act::Bare => {
+                let file = NewFile { attributes: Attributes::default(), ..file.clone() };
+                self.inner.begin(&file, options, believe)?
+            }
+            _ => return Ok(Opening::Present(FileDigests::default())),
+        };
+        Ok(match opened {
+            Opening::Fresh(part) => Opening::Fresh(self.part(part)),
+            Opening::Resumed { part, held, doubtful } => Opening::Resumed { part: self.part(part), held, doubtful },
+            other => other,
+        })
+    }
+
+    fn write_small(&self, small: &SmallFile<'_>, options: &WriteOptions, content: &[u8]) -> Result<Stored, Failure> {
+        let stored = match self.hook.before(Call::WriteSmall, content.len() as u64) {
+            Act::Go => self.inner.write_small(small, options, content),
+            Act::Fail(why) => Err(why),
+            Act::Half => self.inner.write_small(small, options, &content[..content.len() / 2]),
+            Act::Bare => self.inner.write_small(&bare(small), options, content),
+            _ => Ok(Stored::Done),
+        };
+        stored.map(|stored| self.stored(stored))
+    }
+
+    fn begin_small(&self, small: &SmallFile<'_>, options: &WriteOptions, size: u64) -> Result<Begun, Failure> {
+        match self.hook.before(Call::BeginSmall, 0) {
+            Act::Go => Ok(match self.inner.begin_small(small, options, size)? {
+                Begun::Growing(inner) => {
+                    let (hook, late) = (Arc::clone(&self.hook), Arc::clone(&self.late));
+                    Begun::Growing(Box::new(OverGrowing { inner, hook, late }))
+                }
+                other => other,
+            }),
+            Act::Fail(why) => Err(why),
+            _ => Ok(Begun::Kept),
+        }
+    }
+
+    fn write_link(&self, small: &SmallFile<'_>, options: &WriteOptions, target: &[u8]) -> Result<Stored, Failure> {
+        let stored = match self.hook.before(Call::WriteLink, 0) {
+            Act::Go => self.inner.write_link(small, options, target),
+            Act::Fail(why) => Err(why),
+            _ => Ok(Stored::Done),
+        };
+        stored.map(|stored| self.stored(stored))
+    }
+
+    fn make_directory(&self, path: &[u8]) -> Result<(), Failure> {
+        match self.hook.before(Call::MakeDirectory, 0) {
+            Act::Go => self.inner.make_directory(path),
+            Act::Fail(why) => Err(why),
+            _ => Ok(()),
+        }
+    }
+
+    fn sync_group(&self) -> Result<(), Failure> {
+        match self.hook.before(Call::SyncGroup, 0) {
+            Act::Go => self.inner.sync_group(),
+            Act::Fail(why) => Err(why),
+            _ => Ok(()),
+        }
+    }
+
+    fn written_down(&self) {
+        if let Act::Go | Act::Fail(_) = self.hook.before(Call::WrittenDown, 0) {
+            self.inner.written_down();
+        }
+    }
+
+    fn apply_directories(&self, list: &[NewDirectory]) -> Vec<(Vec<u8>, Failure)> {
+        match self.hook.before(Call::ApplyDirectories, 0) {
+            Act::Go => self.inner.apply_directories(list),
+            Act::Fail(why) => list.iter().map(|one| (one.path.clone(), why.clone())).collect(),
+            Act::Half => self.inner.apply_directories(&list[..list.len() / 2]),
+            _ => Vec::new(),
+        }
+    }
+
+    fn sync_all(&self) -> Result<bool, Failure> {
+        match self.hook.before(Call::SyncAll, 0) {
+            Act::Go => self.inner.sync_all(),
+            Act::Fail(why) => Err(why),
+            _ => Ok(true),
+        }
+    }
+
+    fn stalled(&self, now: Instant) -> Vec<String> {
+        self.inner.stalled(now)
+    }
+
+    fn close_in(&self, patience: Duration) {
+        if let Act::Go | Act::Fail(_) = self.hook.before(Call::CloseIn, 0) {
+            self.inner.close_in(patience);
+        }
+    }
+
+    fn unkept(&self) -> (Option<Unkept<u32>>, Option<Unkept<Time>>) {
+        match self.hook.before(Call::Unkept, 0) {
+            Act::Go | Act::Fail(_) => self.inner.unkept(),
+            _ => (None, None),
+        }
+    }
+
+    fn files_in_memory(&self) -> u64 {
+        self.inner.files_in_memory()
+    }
+
+    fn finish(&self, whole: bool) {
+        let late = std::mem::take(&mut *self.late.lock().unwrap_or_else(PoisonError::into_inner));
+        late.into_iter().for_each(|publish| publish());
+        if let Act::Go | Act::Fail(_) = self.hook.before(Call::EndSession, 0) {
+            self.inner.finish(whole);
+        }
+    }
+}
+
+struct OverPart {
+    inner: Arc<dyn Part>,
+    hook: Shared,
+    late: Late,
+}
+
+impl OverPart {
+    fn try_to(&self, call: Call, bytes: u64, go: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+        match self.hook.before(call, bytes) {
+            Act::Go => go(),
+            Act::Fail(why) => Err(why),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Part for OverPart {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+        match self.hook.before(Call::Write, bytes.len() as u64) {
+            Act::Go => self.inner.write(offset, bytes),
+            Act::Fail(why) => Err(why),
+            Act::Half => self.inner.write(offset, &bytes[..bytes.len() / 2]),
+            _ => Ok(()),
+        }
+    }
+
+    fn write_hole(&self, offset: u64, length: u64) -> Result<(), Failure> {
+        self.try_to(Call::WriteHole, 0, || self.inner.write_hole(offset, length))
+    }
+
+    fn end_block(&self, offset: u64, length: u64) -> Result<(), Failure> {
+        self.try_to(Call::EndBlock, 0, || self.inner.end_block(offset, length))
+    }
+
+    /// Never: all content passes through this process, where it is counted.
+    fn splices(&self) -> bool {
+        false
+    }
+
+    fn write_from(&self, offset: u64, pipe: &mut Pipe) -> Result<(), Failure> {
+        self.inner.write_from(offset, pipe)
+    }
+
+    fn checkpoint(&self, blocks: &[(u64, BlockDigest)], read_back: bool) -> Result<Vec<u64>, Failure> {
+        match self.hook.before(Call::Checkpoint, 0) {
+            Act::Go => self.inner.checkpoint(blocks, read_back),
+            Act::Fail(why) => Err(why),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn unclaim(&self, index: u64) {
+        if let Act::Go | Act::Fail(_) = self.hook.before(Call::Unclaim, 0) {
+            self.inner.unclaim(index);
+        }
+    }
+
+    fn rehash(&self, doubtful: &[u64]) -> Vec<(u64, BlockDigest)> {
+        match self.hook.before(Call::Rehash, 0) {
+            Act::Go | Act::Fail(_) => self.inner.rehash(doubtful),
+            _ => doubtful.iter().map(|&index| (index, BlockDigest::default())).collect(),
+        }
+    }
+
+    fn finish(&self, size: u64) -> Result<(), Failure> {
+        self.try_to(Call::Finish, 0, || self.inner.finish(size))
+    }
+
+    fn verify(&self, size: u64, expected: FileDigests) -> Result<(), Failure> {
+        self.try_to(Call::Verify, 0, || self.inner.verify(size, expected))
+    }
+
+    fn publish(&self, digests: FileDigests) -> Result<bool, Failure> {
+        match self.hook.before(Call::Publish, 0) {
+            Act::Go => self.inner.publish(digests),
+            Act::Fail(why) => Err(why),
+            Act::Late => {
+                let inner = Arc::clone(&self.inner);
+                let publish = Box::new(move || drop(inner.publish(digests)));
+                self.late.lock().unwrap_or_else(PoisonError::into_inner).push(publish);
+                Ok(true)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    fn remove(&self) {
+        if let Act::Go | Act::Fail(_) = self.hook.before(Call::Remove, 0) {
+            self.inner.remove();
+        }
+    }
+
+    fn leave(&self) {
+        if let Act::Go | Act::Fail(_) = self.hook.before(Call::Leave, 0) {
+            self.inner.leave();
+        }
+    }
+}
+
+struct OverEntry {
+    /// Until it gets its name late.
+    inner: Mutex<Option<Box<dyn Entry>>>,
+    hook: Shared,
+    late: Late,
+}
+
+impl OverEntry {
+    fn with<T>(&self, what: impl FnOnce(&dyn Entry) -> T, gone: T) -> T {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).as_deref().map_or(gone, what)
+    }
+}
+
+impl Entry for OverEntry {
+    fn awaits_sync(&self) -> bool {
+        match self.hook.before(Call::AwaitsSync, 0) {
+            Act::Go | Act::Fail(_) => self.with(|entry| entry.awaits_sync(), false),
+            _ => false,
+        }
+    }
+
+    fn verify(&self) -> Result<(), Failure> {
+        match self.hook.before(Call::VerifyEntry, 0) {
+            Act::Go => self.with(|entry| entry.verify(), Ok(())),
+            Act::Fail(why) => Err(why),
+            _ => Ok(()),
+        }
+    }
+
+    fn publish(&self) -> Result<bool, Failure> {
+        match self.hook.before(Call::PublishEntry, 0) {
+            Act::Go => self.with(|entry| entry.publish(), Ok(false)),
+            Act::Fail(why) => Err(why),
+            Act::Late => {
+                if let Some(inner) = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                    let publish = Box::new(move || drop(inner.publish()));
+                    self.late.lock().unwrap_or_else(PoisonError::into_inner).push(publish);
+                }
+                Ok(true)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    fn remove(&self) {
+        if let Act::Go | Act::Fail(_) = self.hook.before(Call::RemoveEntry, 0) {
+            self.with(|entry| entry.remove(), ());
+        }
+    }
+}
+
+struct OverGrowing {
+    inner: Box<dyn Growing>,
+    hook: Shared,
+    late: Late,
+}
+
+impl Growing for OverGrowing {
+    fn write(&mut self, bytes: &[u8]) {
+        match self.hook.before(Call::WriteGrowing, bytes.len() as u64) {
+            Act::Go | Act::Fail(_) => self.inner.write(bytes),
+            Act::Half => self.inner.write(&bytes[..bytes.len() / 2]),
+            _ => {}
+        }
+    }
+
+    fn finish(self: Box<Self>, small: &SmallFile<'_>) -> Result<Stored, Failure> {
+        let Self { inner, hook, late } = *self;
+        let stored = match hook.before(Call::FinishGrowing, 0) {
+            Act::Go => inner.finish(small)?,
+            Act::Fail(why) => return Err(why),
+            Act::Bare => inner.finish(&bare(small))?,
+            _ => Stored::Done,
+        };
+        Ok(match stored {
+            Stored::Hidden(inner) => Stored::Hidden(over_entry(inner, &hook, &late)),
+            other => other,
+        })
+    }
+}

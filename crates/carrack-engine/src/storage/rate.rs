@@ -1,0 +1,34 @@
+//! A hook that makes a store slow: so many bytes of content a second, and so long for each call.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use carrack_core::pace::RateLimit;
+
+use super::over::{Act, Call, Hook};
+
+/// How slow a store is.
+pub struct Rate {
+    limit: Option<Mutex<RateLimit>>,
+    delay: Duration,
+}
+
+impl Rate {
+    /// So many bytes a second of reading and writing together, if there is a limit, and so long before each call.
+    pub fn new(bytes_per_second: Option<u64>, delay: Duration) -> Self {
+        Self { limit: bytes_per_second.map(|rate| Mutex::new(RateLimit::new(rate))), delay }
+    }
+}
+
+impl Hook for Rate {
+    fn before(&self, _call: Call, bytes: u64) -> Act {
+        let reserve = |limit: &Mutex<RateLimit>| {
+            limit.lock().unwrap_or_else(PoisonError::into_inner).reserve(Instant::now(), bytes)
+        };
+        let wait = self.limit.as_ref().filter(|_| bytes > 0).map_or(Duration::ZERO, reserve) + self.delay;
+        if !wait.is_zero() {
+            std::thread::sleep(wait);
+        }
+        Act::Go
+    }
+}
