@@ -66,6 +66,11 @@ pub mod keys {
     pub use crate::control::known_nodes::{Expected, KnownKeys, KnownNodes, MemoryKeys};
 }
 
+/// Stores: what each place promises that bytes are read from and written to, and the suite that proves it.
+pub mod stores {
+    pub use crate::storage::{conformance, fault, memory, over, properties, rate, read, store, write};
+}
+
 /// Files that only their owner may read: bearer tokens, and how such a file is read and written.
 pub mod secrets {
     pub use crate::control::token::read_token;

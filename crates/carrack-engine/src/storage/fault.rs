@@ -1,10 +1,11 @@
 //! A hook that makes a store fail: which call, how often it goes well before, how often it then fails.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use carrack_core::failure::Failure;
 
 use super::over::{Act, Call, Hook};
+use crate::sync::lock;
 
 /// Faults of a store.
 #[derive(Default)]
@@ -60,7 +61,7 @@ impl Faults {
 
 impl Hook for Faults {
     fn before(&self, call: Call, _bytes: u64) -> Act {
-        let mut faults = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut faults = lock(&self.0);
         let Some(fault) = faults.iter_mut().find(|fault| fault.call == call && fault.times != Some(0)) else {
             return Act::Go;
         };

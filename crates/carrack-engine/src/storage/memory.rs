@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use carrack_core::attributes::{Attributes, Time};
@@ -20,6 +20,7 @@ use super::read::Source;
 use super::store::{Facts, Store, Wanted};
 use super::write::Destination;
 use crate::error::failure;
+use crate::sync::lock;
 
 mod reading;
 mod writing;
@@ -152,7 +153,7 @@ impl Memory {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// A time as it is kept.

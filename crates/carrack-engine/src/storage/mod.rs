@@ -4,6 +4,9 @@
 //! file systems of this host; [`sequential`] a stream (with [`pipe`], a FIFO whose reader may come later), [`null`] a
 //! destination that forgets, [`synthetic`] bytes that are made up, [`stdin`] standard input. [`overlap`] finds sources
 //! of one copy that have the same names.
+//!
+//! For tests of stores and against them: [`memory`], a store that can lose power; [`over`], a store over another one that asks a
+//! hook before each call, with [`fault`] and [`rate`] as hooks; [`conformance`], the suite that every store passes.
 
 pub mod conformance;
 pub mod fault;
@@ -13,13 +16,11 @@ pub mod over;
 pub mod overlap;
 pub mod pipe;
 pub mod posix;
-#[allow(dead_code, reason = "it names what other stores do, too")]
 pub mod properties;
 pub mod rate;
 pub mod read;
 pub mod sequential;
 pub mod stdin;
-#[allow(dead_code, reason = "the contract asks more of a store than a copy between file systems does")]
 pub mod store;
 pub mod synthetic;
 pub mod write;

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use carrack_core::attributes::{Attributes, Time};
@@ -22,6 +22,7 @@ use super::store::{Facts, Store, Wanted};
 use super::write::{
     Begun, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, SmallFile, Stored,
 };
+use crate::sync::lock;
 
 macro_rules! calls {
     ($($name:ident $shown:literal)*) => {
@@ -527,7 +528,7 @@ impl Destination for OverDestination {
     }
 
     fn finish(&self, whole: bool) {
-        let late = std::mem::take(&mut *self.late.lock().unwrap_or_else(PoisonError::into_inner));
+        let late = std::mem::take(&mut *lock(&self.late));
         late.into_iter().for_each(|publish| publish());
         if let Act::Go | Act::Fail(_) = self.hook.before(Call::EndSession, 0) {
             self.inner.finish(whole);
@@ -614,7 +615,7 @@ impl Part for OverPart {
             Act::Late => {
                 let inner = Arc::clone(&self.inner);
                 let publish = Box::new(move || drop(inner.publish(digests)));
-                self.late.lock().unwrap_or_else(PoisonError::into_inner).push(publish);
+                lock(&self.late).push(publish);
                 Ok(true)
             }
             _ => Ok(true),
@@ -643,7 +644,7 @@ struct OverEntry {
 
 impl OverEntry {
     fn with<T>(&self, what: impl FnOnce(&dyn Entry) -> T, gone: T) -> T {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).as_deref().map_or(gone, what)
+        lock(&self.inner).as_deref().map_or(gone, what)
     }
 }
 
@@ -668,9 +669,9 @@ impl Entry for OverEntry {
             Act::Go => self.with(|entry| entry.publish(), Ok(false)),
             Act::Fail(why) => Err(why),
             Act::Late => {
-                if let Some(inner) = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                if let Some(inner) = lock(&self.inner).take() {
                     let publish = Box::new(move || drop(inner.publish()));
-                    self.late.lock().unwrap_or_else(PoisonError::into_inner).push(publish);
+                    lock(&self.late).push(publish);
                 }
                 Ok(true)
             }

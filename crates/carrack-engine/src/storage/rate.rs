@@ -1,11 +1,12 @@
 //! A hook that makes a store slow: so many bytes of content a second, and so long for each call.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use carrack_core::pace::RateLimit;
 
 use super::over::{Act, Call, Hook};
+use crate::sync::lock;
 
 /// How slow a store is.
 pub struct Rate {
@@ -22,9 +23,7 @@ impl Rate {
 
 impl Hook for Rate {
     fn before(&self, _call: Call, bytes: u64) -> Act {
-        let reserve = |limit: &Mutex<RateLimit>| {
-            limit.lock().unwrap_or_else(PoisonError::into_inner).reserve(Instant::now(), bytes)
-        };
+        let reserve = |limit: &Mutex<RateLimit>| lock(limit).reserve(Instant::now(), bytes);
         let wait = self.limit.as_ref().filter(|_| bytes > 0).map_or(Duration::ZERO, reserve) + self.delay;
         if !wait.is_zero() {
             std::thread::sleep(wait);

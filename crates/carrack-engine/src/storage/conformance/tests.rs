@@ -52,7 +52,7 @@ impl Place for InMemory {
 struct OnDisk(tempfile::TempDir);
 
 impl OnDisk {
-    fn new() -> Box<dyn Place> {
+    fn empty() -> Box<dyn Place> {
         Box::new(Self(tempfile::tempdir().unwrap()))
     }
 }
@@ -95,7 +95,7 @@ fn conformance_of_a_store_in_memory() {
 
 #[test]
 fn conformance_of_a_file_system() {
-    assert_eq!(check(&OnDisk::new), []);
+    assert_eq!(check(&OnDisk::empty), []);
 }
 
 /// A store that lies in one method is found, whichever it is.
@@ -114,10 +114,13 @@ fn conformance_finds_a_liar_in_every_method() {
     assert_eq!(unseen, BTreeSet::new(), "nobody notices these lies");
 }
 
+/// What it is, where it is told, how, and the rule that it breaks.
+type Lie = (&'static str, Call, fn() -> Act, &'static str);
+
 /// Lies by halves, and the rule that finds each.
 #[test]
 fn conformance_names_the_rule_that_a_liar_breaks() {
-    let cases: [(&str, Call, fn() -> Act, &str); 12] = [
+    let cases: [Lie; 12] = [
         ("writes short", Call::Write, || Act::Half, "a large file comes back"),
         ("writes small files short", Call::WriteSmall, || Act::Half, "a small file comes back"),
         ("writes pieces short", Call::WriteGrowing, || Act::Half, "a small file in pieces comes back"),

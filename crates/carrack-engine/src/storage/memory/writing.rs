@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use carrack_core::attributes::{Attributes, Time};
@@ -18,6 +18,7 @@ use crate::storage::properties::{MarkerRequest, Properties, WriteOptions};
 use crate::storage::write::{
     Begun, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, SmallFile, Stored,
 };
+use crate::sync::lock;
 
 /// A session that writes.
 pub(super) struct MemoryDestination(Arc<Session>);
@@ -48,13 +49,9 @@ struct Hidden {
     is_over: Arc<AtomicBool>,
 }
 
-fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn note<T: PartialEq>(so_far: &Mutex<Option<Unkept<T>>>, path: &[u8], wanted: T, kept: T) {
     if wanted != kept {
-        guard(so_far).get_or_insert(Unkept { count: 0, path: path.to_vec(), wanted, kept }).count += 1;
+        lock(so_far).get_or_insert(Unkept { count: 0, path: path.to_vec(), wanted, kept }).count += 1;
     }
 }
 
@@ -169,7 +166,7 @@ impl MemoryDestination {
     fn waiting(&self, hidden: Hidden, small: &SmallFile<'_>, content: Vec<u8>) -> Stored {
         let is_synced = Arc::new(AtomicBool::new(self.0.durability == Durability::Each));
         if self.0.durability == Durability::Group {
-            guard(&self.0.unsynced).push(Arc::clone(&is_synced));
+            lock(&self.0.unsynced).push(Arc::clone(&is_synced));
         }
         let (digests, read_back) = (small.digests, small.read_back);
         Stored::Hidden(Box::new(MemoryEntry { hidden, content, is_synced, digests, read_back }))
@@ -307,7 +304,7 @@ impl Destination for MemoryDestination {
     }
 
     fn sync_group(&self) -> Result<(), Failure> {
-        guard(&self.0.unsynced).drain(..).for_each(|is_synced| is_synced.store(true, Ordering::Relaxed));
+        lock(&self.0.unsynced).drain(..).for_each(|is_synced| is_synced.store(true, Ordering::Relaxed));
         Ok(())
     }
 
@@ -348,7 +345,7 @@ impl Destination for MemoryDestination {
     }
 
     fn unkept(&self) -> (Option<Unkept<u32>>, Option<Unkept<Time>>) {
-        (guard(&self.0.unkept_modes).clone(), guard(&self.0.unkept_times).clone())
+        (lock(&self.0.unkept_modes).clone(), lock(&self.0.unkept_times).clone())
     }
 
     fn finish(&self, whole: bool) {
@@ -380,7 +377,7 @@ impl MemoryPart {
 
     /// A block as it is stored.
     fn stored(&self, index: u64) -> Option<(Vec<u8>, BlockDigest)> {
-        let content = guard(&self.content);
+        let content = lock(&self.content);
         let size = self.left.as_ref().map_or(content.len() as u64, |(_, left)| left.size);
         let range = self.range(index, size);
         let bytes = content.get(range.clone())?.to_vec();
@@ -399,7 +396,7 @@ impl MemoryPart {
 
 impl Part for MemoryPart {
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
-        let mut content = guard(&self.content);
+        let mut content = lock(&self.content);
         let (start, end) = (offset as usize, offset as usize + bytes.len());
         if content.len() < end {
             content.resize(end, 0);
@@ -439,17 +436,17 @@ impl Part for MemoryPart {
     }
 
     fn finish(&self, size: u64) -> Result<(), Failure> {
-        guard(&self.content).resize(size as usize, 0);
+        lock(&self.content).resize(size as usize, 0);
         self.is_synced.store(self.options.durability != Durability::None, Ordering::Relaxed);
         Ok(())
     }
 
     fn verify(&self, _size: u64, expected: FileDigests) -> Result<(), Failure> {
-        verify(&guard(&self.content), expected)
+        verify(&lock(&self.content), expected)
     }
 
     fn publish(&self, digests: FileDigests) -> Result<bool, Failure> {
-        let content = std::mem::take(&mut *guard(&self.content));
+        let content = std::mem::take(&mut *lock(&self.content));
         let published = self.hidden.publish(content, self.is_synced.load(Ordering::Relaxed), digests);
         self.forget();
         published
