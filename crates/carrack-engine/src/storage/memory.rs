@@ -198,13 +198,18 @@ impl State {
             kind: ItemKind::Directory,
             content: Arc::default(),
             is_synced: true,
-            attributes: Attributes { mode: 0o755, mtime: None },
+            attributes: plain_directory(),
             version: self.version,
             published: None,
         };
         self.nodes.insert(path.to_vec(), node);
         Ok(())
     }
+}
+
+/// What a directory has that was made on the way.
+fn plain_directory() -> Attributes {
+    Attributes { mode: 0o755, ..Attributes::default() }
 }
 
 /// Without slashes at its ends.

@@ -8,10 +8,9 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use carrack_core::attributes::{Attributes, Time};
+use carrack_core::attributes::Attributes;
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::Failure;
-use carrack_core::report::Unkept;
 use carrack_core::request::Digests;
 use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_sys::bulk::Pipe;
@@ -21,6 +20,7 @@ use super::read::{Found, OpenOptions, Reader, Source, There, Walk};
 use super::store::{Facts, Store, Wanted};
 use super::write::{
     Begun, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, SmallFile, Stored,
+    UnkeptSoFar,
 };
 use crate::sync::lock;
 
@@ -516,10 +516,10 @@ impl Destination for OverDestination {
         }
     }
 
-    fn unkept(&self) -> (Option<Unkept<u32>>, Option<Unkept<Time>>) {
+    fn unkept(&self) -> UnkeptSoFar {
         match self.hook.before(Call::Unkept, 0) {
             Act::Go | Act::Fail(_) => self.inner.unkept(),
-            _ => (None, None),
+            _ => UnkeptSoFar::default(),
         }
     }
 

@@ -1,7 +1,8 @@
 //! Rules of several sessions, and of losing power between them.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use carrack_core::attributes::OtherAttributes;
 use carrack_core::digest::BlockDigest;
 use carrack_core::report::ItemKind;
 use carrack_core::request::{Digests, Durability};
@@ -23,9 +24,11 @@ pub(super) const RULES: &[Rule] = &[
     ("nobody claims a sync that was not asked for", not_synced),
 ];
 
+static NO_OTHERS: LazyLock<OtherAttributes> = LazyLock::new(OtherAttributes::default);
+
 fn earlier<'a>(name: &'a str, content: &[u8], block_bytes: Option<u32>) -> EarlierItem<'a> {
     let (path, kind, fingerprint) = (name.as_bytes(), ItemKind::File, Some(fingerprint(content)));
-    EarlierItem { path, kind, fingerprint, mode: Some(MODE), mtime: Some(MTIME), block_bytes }
+    EarlierItem { path, kind, fingerprint, mode: Some(MODE), mtime: Some(MTIME), others: &NO_OTHERS, block_bytes }
 }
 
 fn known(trial: &Trial<'_>) -> Verdict {

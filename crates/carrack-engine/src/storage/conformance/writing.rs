@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carrack_core::attributes::{Attributes, Time};
+use carrack_core::attributes::{Attribute, AttributeKind, Attributes, OtherAttributes, Time};
 use carrack_core::digest::FileDigests;
 use carrack_core::failure::ErrorCode;
 use carrack_core::report::ItemKind;
@@ -12,7 +12,7 @@ use super::trial::{MODE, MTIME, TOP, Trial, small_file};
 use super::{Broken, Rule, Verdict, ensure};
 use crate::storage::properties::WriteOptions;
 use crate::storage::store::Facts;
-use crate::storage::write::{Begun, NewDirectory, NewFile, Opening, SmallFile, Stored};
+use crate::storage::write::{Begun, Destination, NewDirectory, NewFile, Opening, SmallFile, Stored, UnkeptSoFar};
 
 pub(super) const RULES: &[Rule] = &[
     ("a path is what was put there", look),
@@ -258,7 +258,7 @@ fn attributes(trial: &Trial<'_>) -> Verdict {
         let part = trial.fresh(&*to, &file)?;
         trial.write_blocks(&*part, &block, &[0])?;
         trial.name(&*to, &*part, &block)?;
-        let (modes, times) = to.unkept();
+        let UnkeptSoFar { permissions: modes, times, .. } = to.unkept();
         let source = trial.source("")?;
         for name in [&small_name, &large_name] {
             let item = Trial::item(&*source, name)?;
@@ -276,7 +276,18 @@ fn attributes(trial: &Trial<'_>) -> Verdict {
             }
         }
     }
-    Ok(())
+    unknown_attribute(trial, &*to)
+}
+
+/// An attribute of a kind that nobody knows fails nothing, and it is told that it is not kept.
+fn unknown_attribute(trial: &Trial<'_>, to: &dyn Destination) -> Verdict {
+    let unknown = Attribute { kind: AttributeKind(u16::MAX), value: Box::from(&b"value"[..]) };
+    let others = OtherAttributes::new(vec![unknown]).unwrap_or_default();
+    let attributes = Attributes { others, ..Attributes::new(MODE, MTIME) };
+    let small = SmallFile { attributes, ..small_file("strange", b"content") };
+    let stored = to.write_small(&small, &trial.options(), b"content")?;
+    Trial::publish(to, &stored)?;
+    ensure(to.unkept().attributes.is_some(), || "nothing is told of an attribute of an unknown kind".into())
 }
 
 fn verified(trial: &Trial<'_>) -> Verdict {

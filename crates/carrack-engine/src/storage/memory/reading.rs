@@ -10,7 +10,7 @@ use carrack_core::report::ItemKind;
 use carrack_core::selection::Selected;
 use carrack_core::transfer::{Fingerprint, ScannedItem};
 
-use super::{Memory, Node, State, below};
+use super::{Memory, Node, State, below, plain_directory};
 use crate::error::failure;
 use crate::storage::read::{Found, OpenOptions, Reader, Source, There, Walk, no_link};
 
@@ -77,10 +77,7 @@ impl Source for MemorySource {
         let mut found = Vec::new();
         let state = self.store.lock();
         if self.top.is_empty() {
-            found.push(ScannedItem {
-                attributes: Attributes { mode: 0o755, mtime: None },
-                ..walk.item(b"", ItemKind::Directory)
-            });
+            found.push(ScannedItem { attributes: plain_directory(), ..walk.item(b"", ItemKind::Directory) });
         }
         for (full, node) in &state.nodes {
             let Some(path) = self.path_below(full) else { continue };
@@ -108,7 +105,7 @@ impl Source for MemorySource {
                 Some(node) if node.kind != ItemKind::Directory => return Ok(There::Other(above.to_vec())),
                 Some(node) if above == path => return Ok(There::Directory(node.attributes.clone())),
                 Some(_) => {}
-                None if above.is_empty() => return Ok(There::Directory(Attributes { mode: 0o755, mtime: None })),
+                None if above.is_empty() => return Ok(There::Directory(plain_directory())),
                 None => return Ok(There::Nothing),
             }
         }

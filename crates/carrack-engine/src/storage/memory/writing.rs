@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use carrack_core::attributes::{Attributes, Time};
+use carrack_core::attributes::{Attributes, OtherAttributes, Time};
 use carrack_core::digest::{BlockDigest, FileDigests, block_count, block_length};
 use carrack_core::failure::{ErrorCode, Failure, Side};
-use carrack_core::report::{ItemKind, Unkept};
+use carrack_core::report::{ItemKind, Unkept, UnkeptAttributes};
 use carrack_core::request::{Digests, Durability, Existing};
 
 use super::{Key, Left, Memory, Node, Published, State, below};
@@ -17,6 +17,7 @@ use crate::error::failure;
 use crate::storage::properties::{MarkerRequest, Properties, WriteOptions};
 use crate::storage::write::{
     Begun, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, SmallFile, Stored,
+    UnkeptSoFar,
 };
 use crate::sync::lock;
 
@@ -28,8 +29,7 @@ struct Session {
     top: Vec<u8>,
     key: Option<Key>,
     durability: Durability,
-    unkept_modes: Mutex<Option<Unkept<u32>>>,
-    unkept_times: Mutex<Option<Unkept<Time>>>,
+    unkept: Mutex<UnkeptSoFar>,
     /// From this moment on nothing gets its name any more.
     closes: OnceLock<Instant>,
     /// Whether the contents of entries have been synced that wait for it.
@@ -49,9 +49,9 @@ struct Hidden {
     is_over: Arc<AtomicBool>,
 }
 
-fn note<T: PartialEq>(so_far: &Mutex<Option<Unkept<T>>>, path: &[u8], wanted: T, kept: T) {
+fn note<T: PartialEq>(so_far: &mut Option<Unkept<T>>, path: &[u8], wanted: T, kept: T) {
     if wanted != kept {
-        lock(so_far).get_or_insert(Unkept { count: 0, path: path.to_vec(), wanted, kept }).count += 1;
+        so_far.get_or_insert(Unkept { count: 0, path: path.to_vec(), wanted, kept }).count += 1;
     }
 }
 
@@ -65,9 +65,15 @@ impl Session {
         let mut kept = wanted.clone();
         kept.mode &= 0o777;
         kept.mtime = wanted.mtime.map(|time| self.store.kept_time(time));
-        note(&self.unkept_modes, path, wanted.mode & 0o777, kept.mode);
+        let mut unkept = lock(&self.unkept);
+        note(&mut unkept.permissions, path, wanted.mode & 0o777, kept.mode);
         if let (Some(wanted), Some(kept)) = (wanted.mtime, kept.mtime) {
-            note(&self.unkept_times, path, wanted, kept);
+            note(&mut unkept.times, path, wanted, kept);
+        }
+        if !wanted.others.is_empty() {
+            // None of them is known here.
+            kept.others = OtherAttributes::default();
+            UnkeptAttributes::note(&mut unkept.attributes, || path.to_vec(), &wanted.others);
         }
         kept
     }
@@ -155,8 +161,7 @@ impl MemoryDestination {
             top,
             key,
             durability: options.durability,
-            unkept_modes: Mutex::default(),
-            unkept_times: Mutex::default(),
+            unkept: Mutex::default(),
             closes: OnceLock::new(),
             unsynced: Mutex::default(),
         }))
@@ -216,6 +221,7 @@ impl Destination for MemoryDestination {
             fingerprint: *fingerprint,
             mode: Some(attributes.mode),
             mtime: attributes.mtime,
+            others: &attributes.others,
             block_bytes: Some(options.block_bytes),
         };
         if let Some(digests) = self.known(&earlier, options, &|| false).filter(|_| believe) {
@@ -344,8 +350,8 @@ impl Destination for MemoryDestination {
         let _ = self.0.closes.set(Instant::now() + patience);
     }
 
-    fn unkept(&self) -> (Option<Unkept<u32>>, Option<Unkept<Time>>) {
-        (lock(&self.0.unkept_modes).clone(), lock(&self.0.unkept_times).clone())
+    fn unkept(&self) -> UnkeptSoFar {
+        lock(&self.0.unkept).clone()
     }
 
     fn finish(&self, whole: bool) {
