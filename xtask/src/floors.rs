@@ -62,7 +62,7 @@ const HOUSE: &[Folder] = &[
         name: "carrack-engine",
         module: "",
         floors: &[
-            &["keys", "secrets", "testing"],
+            &["keys", "secrets", "stores", "testing"],
             &["copy", "files", "node"],
             &["end"],
             &["agent", "context"],
