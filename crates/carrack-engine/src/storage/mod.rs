@@ -5,8 +5,9 @@
 //! destination that forgets, [`synthetic`] bytes that are made up, [`stdin`] standard input. [`overlap`] finds sources
 //! of one copy that have the same names.
 //!
-//! For tests of stores and against them: [`memory`], a store that can lose power; [`over`], a store over another one that asks a
-//! hook before each call, with [`fault`] and [`rate`] as hooks; [`conformance`], the suite that every store passes.
+//! For tests of stores and against them: [`memory`], a store that can lose power; [`over`], a store over another one
+//! that asks a hook before each call, with [`fault`] and [`rate`] as hooks; [`conformance`], the suite that every store
+//! passes.
 
 pub mod conformance;
 pub mod fault;
