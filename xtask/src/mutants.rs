@@ -2,15 +2,20 @@
 //! and a quick test that is named beside it must then fail. A mutation whose text is no longer found is an error, so
 //! that the list cannot rot.
 
+use std::collections::HashMap;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::{Finding, cargo, output};
 
-/// A mutant that makes its test hang has been noticed, too.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// A mutant that makes its test hang has been noticed, too: after so long, and so many times what the test takes without it.
+const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE_FACTOR: u32 = 4;
+/// For a test that has not been run yet.
+const FIRST_PATIENCE: Duration = Duration::from_secs(600);
 
 /// One safeguard taken out.
 struct Mutation {
@@ -884,22 +889,25 @@ pub fn check(root: &Path, only: &str) -> Result<Vec<Finding>, String> {
     let mut tests: Vec<&str> = chosen.iter().map(|mutation| mutation.test).collect();
     tests.sort_unstable();
     tests.dedup();
+    let mut patience = HashMap::new();
     for test in tests {
-        if !passes(&copy, test)? {
+        let (passed, took) = passes(&copy, test, FIRST_PATIENCE)?;
+        if !passed {
             return Err(format!("cargo test {test} fails without any mutation"));
         }
+        patience.insert(test, PATIENCE + PATIENCE_FACTOR * took);
     }
     let mut findings = Vec::new();
     for mutation in chosen {
         let path = copy.join(mutation.file);
         let text = read(&path)?;
         write(&path, &mutated(mutation, &text)?)?;
-        let survived = passes(&copy, mutation.test);
+        let survived = passes(&copy, mutation.test, patience[mutation.test]);
         write(&path, &text)?;
         // One that cannot be built proves nothing, and is no reason to leave out the others.
         let (end, what) = match survived {
-            Ok(false) => ("caught", None),
-            Ok(true) => ("SURVIVED", Some(format!("`cargo test {}` passes", mutation.test))),
+            Ok((false, _)) => ("caught", None),
+            Ok((true, _)) => ("SURVIVED", Some(format!("`cargo test {}` passes", mutation.test))),
             Err(why) => ("NOT BUILT", Some(why)),
         };
         println!("{}: {end}", mutation.name);
@@ -954,8 +962,8 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Whether tests pass in the copy. That it cannot be built is an error.
-fn passes(copy: &Path, test: &str) -> Result<bool, String> {
+/// Whether tests pass in the copy in the time that is given them, and how long they took. That it cannot be built is an error.
+fn passes(copy: &Path, test: &str, patience: Duration) -> Result<(bool, Duration), String> {
     let (words, filter) = match test.rsplit_once(' ') {
         Some((words, filter)) if filter.contains("::") || filter == "simulation" => (words, Some(filter)),
         _ => (test, None),
@@ -968,17 +976,18 @@ fn passes(copy: &Path, test: &str) -> Result<bool, String> {
     };
     output(&mut command(&["--no-run"]))?;
     let mut run = command(filter.as_slice());
-    let child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    // A group of its own: what a hung test has started ends with it.
+    let child = run.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn();
     let mut child = child.map_err(|e| format!("cannot run {run:?}: {e}"))?;
-    let deadline = Instant::now() + PATIENCE;
+    let start = Instant::now();
     loop {
         let ended: Option<ExitStatus> = child.try_wait().map_err(|e| format!("cannot wait for {run:?}: {e}"))?;
         match ended {
-            Some(status) => return Ok(status.success()),
-            None if Instant::now() > deadline => {
-                let _ = child.kill();
+            Some(status) => return Ok((status.success(), start.elapsed())),
+            None if start.elapsed() > patience => {
+                output(Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]))?;
                 let _ = child.wait();
-                return Ok(false);
+                return Ok((false, patience));
             }
             None => std::thread::sleep(Duration::from_millis(50)),
         }
