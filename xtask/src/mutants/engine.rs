@@ -1,0 +1,367 @@
+//! What the engine promises beside storage.
+
+use super::{DIAL, DISK, ENGINE, HOSTILE, KNOWN_NODES, Mutation, mutation};
+
+pub const MUTATIONS: &[Mutation] = &[
+    mutation(
+        "what is kept of an end's words has no bound in bytes",
+        "crates/carrack-engine/src/end/inbox.rs",
+        ["&& self.kept_bytes + bytes <= limits::WORDS_KEPT_BYTES", ""],
+        ENGINE,
+    ),
+    mutation(
+        "a dialer in the clear says what was chosen for it",
+        "crates/carrack-engine/src/data/hello.rs",
+        ["rest.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);", "drop((rest, mask));"],
+        ENGINE,
+    ),
+    mutation(
+        "a node dials its own host",
+        "crates/carrack-engine/src/net/connect.rs",
+        ["(self.allow)(address)?;", ""],
+        "-p carrack-engine --test hostile command::",
+    ),
+    mutation(
+        "a node tells how a dial failed",
+        "crates/carrack-engine/src/agent/dial.rs",
+        ["let why = if is_node && refused.is_none() {", "let why = if is_node && refused.is_some() {"],
+        "-p carrack-engine --test hostile command::",
+    ),
+    mutation(
+        "strangers are cut off whoever came first",
+        "crates/carrack-engine/src/net/unproved.rs",
+        [
+            "max_by_key(|strangers| (strangers.len(), u64::MAX - age(strangers)))",
+            "max_by_key(|strangers| u64::MAX - age(strangers))",
+        ],
+        ENGINE,
+    ),
+    mutation(
+        "every stream has large buffers",
+        "crates/carrack-engine/src/data/stream.rs",
+        [".filter(|&taken| taken <= limits::LARGE_BUFFER_BYTES);", ";"],
+        ENGINE,
+    ),
+    mutation(
+        "a TLS client may give out tickets",
+        "crates/carrack-engine/src/net/records.rs",
+        ["(NEW_SESSION_TICKET, Kernel::Client(_)) =>", "(NEW_SESSION_TICKET, _) =>"],
+        ENGINE,
+    ),
+    mutation(
+        "TLS records may come in the midst of a handshake message",
+        "crates/carrack-engine/src/net/records.rs",
+        ["if kind != HANDSHAKE && !self.unfinished.is_empty() {", "if kind != HANDSHAKE && self.closed {"],
+        ENGINE,
+    ),
+    mutation(
+        "a source that ends early leaves the destination waiting",
+        "crates/carrack-engine/src/copy/watch.rs",
+        ["ends.destination.ask(Ask::Cancel)?;", "heard = now;"],
+        "-p carrack-engine --test hostile server::",
+    ),
+    mutation(
+        "a session that is lost gives up its marker while its threads still write",
+        "crates/carrack-engine/src/transfer/receive.rs",
+        ["            self.at_work.wait_for_all();\n", ""],
+        "-p carrack-engine --lib transfer::receive::tests",
+    ),
+    mutation(
+        "a node is known by its address",
+        "crates/carrack-engine/src/end/mod.rs",
+        ["Some(pin) => [b\"node \", &pin[..]].concat(),", "Some(_) => [b\"node \", name.as_bytes()].concat(),"],
+        "-p carrack-engine --lib end::",
+    ),
+    mutation(
+        "a bundled file's digest is not compared",
+        "crates/carrack-engine/src/transfer/receive.rs",
+        [
+            "if self.run.options.digests.main.is_some() && ours.main != trailer.digest.main {",
+            "if ours.main.is_empty() {",
+        ],
+        HOSTILE,
+    ),
+    mutation(
+        "an end that takes nothing is waited for after the command was told to end",
+        "crates/carrack-engine/src/end/watchdog.rs",
+        ["told_at = Some(now + grace);", "told_at = state.leave_at;"],
+        "-p carrack --test system deaf::",
+    ),
+    mutation(
+        "last words are said to an end for as long as it likes",
+        "crates/carrack-engine/src/end/watchdog.rs",
+        ["if watched.is_to_leave(&until, grace) {", "if watched.is_to_leave(&until, grace) && watched.lock().over {"],
+        "-p carrack-engine --test hostile server::node_that_takes",
+    ),
+    mutation(
+        "what a killed push has left stays for ever",
+        "crates/carrack-engine/src/control/bootstrap.rs",
+        ["-mtime +0 2>/dev/null", "-mtime +9999 2>/dev/null"],
+        "-p carrack --test system ssh::leftovers_of_pushes",
+    ),
+    mutation(
+        "a source is not read a second time",
+        "crates/carrack-engine/src/transfer/send.rs",
+        [
+            "if source.size().is_none() {\n            return Ok(None);",
+            "if source.stat().is_some() {\n            return Ok(None);",
+        ],
+        "-p carrack --test system torn::change",
+    ),
+    mutation(
+        "what this system remembers of a source shows that it is known",
+        "crates/carrack-engine/src/transfer/send.rs",
+        ["if known { Freshness::Stored }", "if known { Freshness::Cached }"],
+        "-p carrack --test system identity::source",
+    ),
+    mutation(
+        "a directory that is mounted elsewhere is another one",
+        "crates/carrack-engine/src/copy/resolve.rs",
+        ["one.inode != 0 && one.kind", "one.inode == 0 && one.kind"],
+        "-p carrack --test system torn::copy",
+    ),
+    mutation(
+        "an older end may have sources with the same names",
+        "crates/carrack-engine/src/copy/open.rs",
+        [
+            "source.check_knows(Version::finds_overlaps,",
+            "source.check_knows(|_| true,",
+        ],
+        "-p carrack-engine --test hostile version1::sources",
+    ),
+    mutation(
+        "small files get their names before they are synced",
+        "crates/carrack-engine/src/transfer/receive.rs",
+        ["if needed { self.destination.sync_group() } else { Ok(()) }", "if needed { Ok(()) } else { Ok(()) }"],
+        DISK,
+    ),
+    mutation(
+        "a thread that panics is waited for",
+        "crates/carrack-engine/src/transfer/receive.rs",
+        [
+            "contain(Side::Destination, what, || work(&run)) {\n                run.cancel(why);",
+            "contain(Side::Destination, what, || work(&run)) {\n                drop(why);",
+        ],
+        ENGINE,
+    ),
+    mutation(
+        "an agent is run from a directory that others may write to",
+        "crates/carrack-engine/src/control/bootstrap.rs",
+        ["own \\\"$1\\\" && cd \\\"$1\\\" 2>/dev/null && own .;", "cd \\\"$1\\\" 2>/dev/null;"],
+        "-p carrack --test system ssh::push_keeps_the_program_elsewhere",
+    ),
+    mutation(
+        "an agent in a cache is run whatever it holds",
+        "crates/carrack-engine/src/control/bootstrap.rs",
+        ["own $h && same $h &&", "own $h &&"],
+        "-p carrack --test system ssh::program_in_the_cache",
+    ),
+    mutation(
+        "a host may ask for the program again and again",
+        "crates/carrack-engine/src/control/ssh.rs",
+        ["(NEED_LINE, Some(_)) if sent.is_some() =>", "(NEED_LINE, Some(_)) if sent.is_some() && rest.is_empty() =>"],
+        "-p carrack --test system ssh::host_is_given_the_program_once",
+    ),
+    mutation(
+        "a line on ssh's standard error is as long as it likes",
+        "crates/carrack-engine/src/control/ssh.rs",
+        ["lines.by_ref().take(limits::SSH_MESSAGE_BYTES)", "lines.by_ref().take(u64::MAX)"],
+        "-p carrack-engine --lib control::ssh::tests",
+    ),
+    mutation(
+        "an agent gets its name before it is synced",
+        "crates/carrack-engine/src/control/bootstrap.rs",
+        ["hi ./$t agent --sync && mv -f $t $h", "mv -f $t $h && hi ./$h agent --sync"],
+        "-p carrack-engine --lib control::bootstrap::tests",
+    ),
+    mutation(
+        "what a host has unpacked is run without being compared",
+        "crates/carrack-engine/src/control/bootstrap.rs",
+        ["take 1<>$t && { same $t ||", "take 1<>$t && { true ||"],
+        "-p carrack-engine --lib control::push_tests::push_keeps_no_program_other",
+    ),
+    mutation(
+        "a gzip that does not unpack is trusted with the program",
+        "crates/carrack-engine/src/control/bootstrap.rs",
+        ["\\\" = $n ] || z=; ", "\\\" = $n ] || z=$z; "],
+        "-p carrack-engine --lib control::push_tests::push_sends_program_unpacked",
+    ),
+    mutation(
+        "a digest is told of a file that changed meanwhile",
+        "crates/carrack-engine/src/agent/verbs.rs",
+        ["            source.check_unchanged()?;\n            return Ok((offset", "            return Ok((offset"],
+        "-p carrack --test system verbs::sum_tells_no_digest",
+    ),
+    mutation(
+        "a rename between hard links does nothing",
+        "crates/carrack-engine/src/agent/verbs.rs",
+        ["Names::Links => return from_dir.unlink(&from_name).map_err(fail),", "Names::Links => return Ok(()),"],
+        "-p carrack --test system verbs::renaming_one_hard_link",
+    ),
+    mutation(
+        "a node stays with a root that was replaced",
+        "crates/carrack-engine/src/node/mod.rs",
+        [
+            "open.stat_self().map(identity).ok() != Some(identity_there)",
+            "open.stat_self().is_err() && identity_there.0 > 0",
+        ],
+        "-p carrack --test system node::root_that_was_replaced",
+    ),
+    mutation(
+        "a MAC is always right",
+        "crates/carrack-engine/src/data/mac.rs",
+        ["difference | (a ^ b)) == 0", "difference | (a ^ b)) <= u8::MAX"],
+        ENGINE,
+    ),
+    mutation(
+        "a MAC says nothing of the order",
+        "crates/carrack-engine/src/data/mac.rs",
+        ["        self.count += 1;\n", ""],
+        ENGINE,
+    ),
+    mutation(
+        "any key is the pinned one",
+        "crates/carrack-engine/src/net/tls.rs",
+        ["Some(pin) if pin != shown => {", "Some(pin) if pin != shown && shown.is_empty() => {"],
+        ENGINE,
+    ),
+    mutation(
+        "a listener may show a key that it does not have",
+        "crates/carrack-engine/src/net/tls.rs",
+        [
+            "verify_tls13_signature_with_raw_key(message, &key, signature, &self.provider.signature_verification_algorithms)",
+            "Ok(verify_tls13_signature_with_raw_key(message, &key, signature, &self.provider.signature_verification_algorithms)
+                .unwrap_or_else(|_| HandshakeSignatureValid::assertion()))",
+        ],
+        "-p carrack-engine --test hostile impostor::",
+    ),
+    mutation(
+        "a door's client is no stranger",
+        "crates/carrack-engine/src/node/door.rs",
+        ["stranger: Some(arrival.stranger) })", "stranger: Some(arrival.stranger).filter(|_| false) })"],
+        "-p carrack-engine --test hostile doors::door_client",
+    ),
+    mutation(
+        "a door's clients outlive the node",
+        "crates/carrack-engine/src/node/port.rs",
+        [".for_each(|socket| socket.abort());", ".for_each(drop);"],
+        "-p carrack-engine --test hostile doors::door_client",
+    ),
+    mutation(
+        "a client gets the configuration of another protocol",
+        "crates/carrack-engine/src/net/opening.rs",
+        [
+            "offered.iter().any(|protocol| config.alpn_protocols.contains(protocol))",
+            "offered.iter().any(|protocol| !protocol.is_empty()) || config.alpn_protocols.is_empty()",
+        ],
+        "-p carrack-engine --lib net::opening::",
+    ),
+    mutation(
+        "a ClientHello may be of any length",
+        "crates/carrack-engine/src/net/opening.rs",
+        ["if said.len() >= limits::CLIENT_HELLO_BYTES {", "if said.len() > 4 * limits::CLIENT_HELLO_BYTES {"],
+        "-p carrack-engine --lib net::opening::",
+    ),
+    mutation(
+        "a node may show any key",
+        "crates/carrack-engine/src/control/node_client.rs",
+        ["Some(expected) if expected == pin => {}", "Some(expected) if expected.len() == pin.len() => {}"],
+        "-p carrack --test system node::",
+    ),
+    mutation(
+        "a list of known nodes that cannot be read is an empty one",
+        "crates/carrack-engine/src/control/known_nodes.rs",
+        [
+            "let pins = parse(&text).map_err(|why| unusable(&self.path, &why))?;",
+            "let pins = parse(&text).unwrap_or_default();",
+        ],
+        KNOWN_NODES,
+    ),
+    mutation(
+        "a node met a moment ago counts as pinned",
+        "crates/carrack-engine/src/control/known_nodes.rs",
+        ["let was_pinned = met.is_none() && ", "let was_pinned = "],
+        KNOWN_NODES,
+    ),
+    mutation(
+        "whoever trickles holds a dial",
+        "crates/carrack-engine/src/net/deadlines.rs",
+        [
+            "let result = WATCH.guard(socket, left, handshake);",
+            "let result = WATCH.guard(socket, 100 * left, handshake);",
+        ],
+        DIAL,
+    ),
+    mutation(
+        "a node is dialled at the port that it names",
+        "crates/carrack-engine/src/copy/connect.rs",
+        ["Reached::Node(address, _) => address.port(),", "Reached::Node(..) => told_port as u16,"],
+        "-p carrack-engine --test hostile server::",
+    ),
+    mutation(
+        "a host is dialled at any port that it names",
+        "crates/carrack-engine/src/copy/connect.rs",
+        ["Some(told).filter(|port| (low..=high).contains(port))", "Some(told).filter(|_| low <= high)"],
+        "-p carrack-engine --lib copy::connect::",
+    ),
+    mutation(
+        "who floods moves a deadline",
+        "crates/carrack-engine/src/end/inbox.rs",
+        ["if late > limits::WORDS_KEPT {", "if late > usize::MAX - 1 {"],
+        "-p carrack-engine --lib end::",
+    ),
+    mutation(
+        "who goes on talking holds a copy that has failed",
+        "crates/carrack-engine/src/copy/watch.rs",
+        [".min(at + 2 * patience)", ".min(at + 200 * patience)"],
+        "-p carrack-engine --test hostile server::node_that_never_stops",
+    ),
+    mutation(
+        "an attempt that comes too late is made",
+        "crates/carrack-engine/src/net/connect.rs",
+        ["if left.is_zero() || self.over.load(Ordering::Relaxed) {", "if left.is_zero() {"],
+        "-p carrack-engine --lib net::connect::",
+    ),
+    mutation(
+        "attributes of a bundle are not bounded together",
+        "crates/carrack-engine/src/transfer/receive.rs",
+        ["if *bytes + staged.attribute_bytes > limits::BUNDLE_BYTES {", "if *bytes > limits::BUNDLE_BYTES {"],
+        "-p carrack-engine --test hostile attributes::",
+    ),
+    mutation(
+        "a source may tell of any item",
+        "crates/carrack-engine/src/copy/watch.rs",
+        ["        self.expected.check(&item.path)\n", "        Ok(())\n"],
+        "-p carrack-engine --test hostile server::items",
+    ),
+    mutation(
+        "what nobody takes is kept without a bound",
+        "crates/carrack-engine/src/end/backlog.rs",
+        ["while !held.ended && held.bytes > 0", "while !held.ended && held.bytes > usize::MAX - 1"],
+        ENGINE,
+    ),
+    mutation(
+        "a local end that is confined may go anywhere",
+        "crates/carrack-engine/src/end/mod.rs",
+        ["place: context.local.clone(),", "place: crate::storage::place::Place::anywhere(),"],
+        "-p carrack-engine --test hostile confined::",
+    ),
+    mutation(
+        "a copy does not wait for whoever reads its events",
+        "crates/carrack-engine/src/copy/events.rs",
+        ["while state.bytes > 0\n", "while state.bytes > usize::MAX / 2\n"],
+        "-p carrack-engine --lib copy::events",
+    ),
+    mutation(
+        "TCP counts a peer that takes nothing as silent, though it answers",
+        "crates/carrack-engine/src/net/tls_duplex.rs",
+        ["let _ = set_user_timeout(&socket, Duration::ZERO);", "let _ = (&socket, set_user_timeout::<&TcpStream>, Duration::ZERO);"],
+        "-p carrack --test system output::reader_that_stops",
+    ),
+    mutation(
+        "a peer that is not listened to counts as silent",
+        "crates/carrack-engine/src/net/mux.rs",
+        ["!handing_on && heard.elapsed()", "(!handing_on || handing_on) && heard.elapsed()"],
+        ENGINE,
+    ),
+];

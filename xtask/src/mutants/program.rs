@@ -1,0 +1,60 @@
+//! What the program promises.
+
+use super::{BINARY, Mutation, TOKEN, mutation};
+
+pub const MUTATIONS: &[Mutation] = &[
+    mutation(
+        "a token that was found goes to a node at a first meeting",
+        "crates/carrack/src/tokens/mod.rs",
+        ["        if was_pinned {\n", "        if was_pinned || !token.reveal().is_empty() {\n"],
+        TOKEN,
+    ),
+    mutation(
+        "a token that was found goes to each of several nodes",
+        "crates/carrack/src/tokens/mod.rs",
+        ["if of_several {", "if of_several && was_pinned && !was_pinned {"],
+        TOKEN,
+    ),
+    mutation(
+        "two nodes of a copy may share a token",
+        "crates/carrack/src/command/copy/options.rs",
+        ["_ => Ok(tokens::search(!are_one)),", "_ => Ok(tokens::search(false)),"],
+        "-p carrack --bin carrack options",
+    ),
+    mutation(
+        "a second name of a file is as good as its first",
+        "crates/carrack/src/tokens/mod.rs",
+        ["&& facts.nlink() == 1;", "&& facts.nlink() > 0;"],
+        TOKEN,
+    ),
+    mutation(
+        "a link is replaced by what a command writes",
+        "crates/carrack/src/output/part_file.rs",
+        [
+            "        if !found.is_symlink() {\n            return Ok((path, found.is_file()));",
+            "        if !found.is_dir() {\n            return Ok((path, true));",
+        ],
+        BINARY,
+    ),
+    mutation(
+        "in the clear nothing covers the content",
+        "crates/carrack/src/command/copy/options.rs",
+        ["(verify == Verify::None && encrypt != Encrypt::None)", "(verify == Verify::None)"],
+        BINARY,
+    ),
+    mutation(
+        "a variable may look as if it did something",
+        "crates/carrack/src/cli/environment.rs",
+        ["find(|arg| !takes_value(arg))", "find(|arg| !takes_value(arg) && takes_value(arg))"],
+        BINARY,
+    ),
+    mutation(
+        "output that was not taken is success",
+        "crates/carrack/src/output/lines.rs",
+        [
+            "self.error.as_ref().map_or(Ok(()), |error| Err(stream::not_written(error)))",
+            "self.error.as_ref().map_or(Ok(()), |_| Ok(()))",
+        ],
+        BINARY,
+    ),
+];

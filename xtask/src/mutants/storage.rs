@@ -1,0 +1,216 @@
+//! What storage promises.
+
+use super::{COLLECT, DISK, ENGINE, FAULTS, Mutation, mutation};
+
+pub const MUTATIONS: &[Mutation] = &[
+    mutation(
+        "another inode is taken for the same source",
+        "crates/carrack-engine/src/storage/posix/identity.rs",
+        ["put(&stat.inode.to_le_bytes());", "put(&0u64.to_le_bytes());"],
+        "-p carrack-engine --lib storage::posix::identity",
+    ),
+    mutation(
+        "a source that has just changed is known by its times",
+        "crates/carrack-engine/src/storage/posix/identity.rs",
+        ["(settled && shows_changes(stat, found)).then(", "shows_changes(stat, found).then("],
+        "-p carrack-engine --lib storage::posix::identity",
+    ),
+    mutation(
+        "what a hung sync delays gets its name when its session has long failed",
+        "crates/carrack-engine/src/storage/posix/part.rs",
+        ["        shared.check_open()?;\n", ""],
+        ENGINE,
+    ),
+    mutation(
+        "a part file is taken up though somebody else holds it",
+        "crates/carrack-engine/src/storage/posix/tree.rs",
+        [
+            "        if !lock_patiently(&opened) {\n            return None;\n        }\n",
+            "        lock_patiently(&opened);\n",
+        ],
+        "-p carrack-engine --lib storage::posix::tree::tests::part_",
+    ),
+    mutation(
+        "a part file is believed whatever was done to it",
+        "crates/carrack-engine/src/storage/posix/tree.rs",
+        ["if claim.sure && comparable && untouched && !damaged {", "if claim.sure && comparable && !damaged {"],
+        "-p carrack-engine --lib storage::posix::tree",
+    ),
+    mutation(
+        "what was published is not read back with --verify disk",
+        "crates/carrack-engine/src/storage/posix/tree/known.rs",
+        ["(verify == Verify::Disk || !self.ground", "(!self.ground"],
+        "-p carrack-engine --lib storage::posix::tree::tests::known",
+    ),
+    mutation(
+        "what was published is known without a digest",
+        "crates/carrack-engine/src/storage/posix/tree/known.rs",
+        ["filter(|_| wanted.main.is_some())", "filter(|_| true)"],
+        "-p carrack-engine --lib storage::posix::tree::tests::known",
+    ),
+    mutation(
+        "a hole is taken for granted in a resumed part file",
+        "crates/carrack-engine/src/storage/posix/part.rs",
+        ["let Self::Some(blocks) = self else { return true };", "let Self::Some(blocks) = self else { return false };"],
+        "-p carrack-engine --lib storage::posix::tree",
+    ),
+    mutation(
+        "an earlier source's names are nobody's concern",
+        "crates/carrack-engine/src/storage/overlap.rs",
+        ["filter(|&one| one < number).collect();", "filter(|&one| one < number && one > number).collect();"],
+        "-p carrack-engine --lib storage::overlap",
+    ),
+    mutation(
+        "what is not selected of an earlier source is in the way",
+        "crates/carrack-engine/src/storage/overlap.rs",
+        ["selection.covers(target) == Selected::Wanted", "selection.covers(target) != Selected::No"],
+        "-p carrack-engine --lib storage::overlap",
+    ),
+    mutation(
+        "hidden names of other copies are copied",
+        "crates/carrack-engine/src/storage/posix/walk.rs",
+        [
+            "Ok(stat) if is_own(&entry.name, stat.kind) => {",
+            "Ok(stat) if is_own(&entry.name, stat.kind) && full.is_empty() => {",
+        ],
+        "-p carrack --test system torn::markers",
+    ),
+    mutation(
+        "a source that has just changed is read at once",
+        "crates/carrack-engine/src/storage/posix/settle.rs",
+        ["if age < unit {", "if age > unit && age < unit {"],
+        "-p carrack-engine --lib storage::posix::settle",
+    ),
+    mutation(
+        "what this system remembers of a source shows that it is unchanged",
+        "crates/carrack-engine/src/storage/posix/source.rs",
+        ["dir::stat_file_uncached(&self.file)", "dir::stat_file(&self.file)"],
+        "-p carrack --test system identity::source",
+    ),
+    mutation(
+        "whatever lies below an overlay shows its changes",
+        "crates/carrack-engine/src/storage/posix/identity.rs",
+        ["ChangeTimes::Layered => stat.born.is_some() || stat.ctime != stat.mtime", "ChangeTimes::Layered => true"],
+        "-p carrack-engine --lib storage::posix::identity",
+    ),
+    mutation(
+        "a file that took another's name may have grown from it",
+        "crates/carrack-engine/src/storage/posix/source.rs",
+        ["item.file.is_none_or(|file| file == (stat.device, stat.inode))", "item.file.is_none_or(|file| file.1 > 0)"],
+        "-p carrack-engine --lib storage::posix::source",
+    ),
+    mutation(
+        "a large file gets its name before it is synced",
+        "crates/carrack-engine/src/storage/posix/part.rs",
+        [
+            "            self.sync()?;\n            self.cache.synced(&self.file, 0, 0);\n        }\n        // Where room",
+            "        }\n        // Where room",
+        ],
+        DISK,
+    ),
+    mutation(
+        "small files that came during a slow sync get their names without one",
+        "crates/carrack-engine/src/storage/posix/tree.rs",
+        ["entry.awaits_sync = !alone && shared.durability == Durability::Group;", "entry.awaits_sync = false;"],
+        "-p carrack --test system durability::",
+    ),
+    mutation(
+        "one marker that is abandoned outweighs one that is live",
+        "crates/carrack-engine/src/storage/posix/collect.rs",
+        ["said.all(|verdict| *verdict == Verdict::Go)", "said.any(|verdict| *verdict == Verdict::Go)"],
+        COLLECT,
+    ),
+    mutation(
+        "a marker speaks for directories beside its own",
+        "crates/carrack-engine/src/storage/posix/collect.rs",
+        [
+            "retain(|(above, _)| is_within(path, above));",
+            "retain(|(above, _)| is_within(path, path) || above.is_empty());",
+        ],
+        COLLECT,
+    ),
+    mutation(
+        "a part file that is being written is collected",
+        "crates/carrack-engine/src/storage/posix/collect.rs",
+        ["(!busy).then_some(Self { _locked: part })", "(!busy || busy).then_some(Self { _locked: part })"],
+        COLLECT,
+    ),
+    mutation(
+        "a file is a marker by its name",
+        "crates/carrack-engine/src/storage/posix/marker.rs",
+        ["if !may_be_marker(&start[..read]) {", "if !may_be_marker(&start[..0]) && read > 0 {"],
+        COLLECT,
+    ),
+    mutation(
+        "a source that changed meanwhile is no fault",
+        "crates/carrack-engine/src/storage/posix/source.rs",
+        [
+            "None => (now.size, now.mtime, now.ctime) == (before.size, before.mtime, before.ctime),",
+            "None => before.size != u64::MAX,",
+        ],
+        FAULTS,
+    ),
+    mutation(
+        "what a file system did not keep is not noticed",
+        "crates/carrack-engine/src/storage/posix/unkept.rs",
+        ["mtime.filter(|mtime| *mtime != kept)", "mtime.filter(|mtime| *mtime < kept)"],
+        "-p carrack --test system destination::",
+    ),
+    mutation(
+        "attributes of kinds that nobody knows are not counted",
+        "crates/carrack-engine/src/storage/posix/unkept.rs",
+        ["if !others.is_empty() {", "if others.is_empty() {"],
+        "-p carrack-engine --test hostile attributes::",
+    ),
+    mutation(
+        "it does not matter where the destination's path leads at the end",
+        "crates/carrack-engine/src/storage/posix/tree.rs",
+        ["        self.check_path()?;\n", ""],
+        "-p carrack --test system destination::",
+    ),
+    mutation(
+        "a directory that was exchanged gets the other's attributes",
+        "crates/carrack-engine/src/storage/posix/directories.rs",
+        [
+            "Ok(first == now || !found.file_system.keeps_forgotten())",
+            "Ok(first == now || found.file_system.keeps_forgotten())",
+        ],
+        "-p carrack-engine --lib storage::posix::tree::tests::directories",
+    ),
+    mutation(
+        "a single directory in which names are one is like the others",
+        "crates/carrack-engine/src/storage/posix/directories.rs",
+        ["Ok(true) => return true,\n", "Ok(true) => {}\n"],
+        "-p carrack --test system storage::names_that_are_one",
+    ),
+    mutation(
+        "names differ where nobody could tell whether they do",
+        "crates/carrack-engine/src/storage/posix/directories.rs",
+        ["shown.get().is_none_or(|shown| shown.names.any())", "shown.get().is_some_and(|shown| shown.names.any())"],
+        "-p carrack-engine --lib storage::posix::tree::tests::names",
+    ),
+    mutation(
+        "only the destination's own file system is synced at the end",
+        "crates/carrack-engine/src/storage/posix/directories.rs",
+        ["tops.chain([&self.root.dir]).try_for_each", "tops.take(0).chain([&self.root.dir]).try_for_each"],
+        "-p carrack --test system destination::",
+    ),
+    mutation(
+        "what stands at a name is not looked at again before it is replaced",
+        "crates/carrack-engine/src/storage/posix/part.rs",
+        [
+            "if !may_replace(there, self.source.mtime, self.existing)? {",
+            "if there.is_some_and(|stat| stat.kind == Kind::Dir) {",
+        ],
+        "-p carrack-engine --lib storage::posix::tree::tests::names",
+    ),
+    mutation(
+        "a directory whose listing breaks off is taken for the whole",
+        "crates/carrack-engine/src/storage/posix/walk.rs",
+        [
+            "if !self.fail(&path, ItemKind::Directory, listing_failure(&error)) {",
+            "if listing_failure(&error).why.is_empty() {",
+        ],
+        FAULTS,
+    ),
+];
