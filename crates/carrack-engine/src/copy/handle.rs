@@ -47,7 +47,7 @@ impl Copy {
             telling.end();
             report.unwrap_or_else(|why| Report { error: Some(why), ..new_report(&request.options) })
         };
-        let running = match std::thread::Builder::new().name("copy".into()).spawn(work) {
+        let running = match std::thread::Builder::new().spawn(work) {
             Ok(running) => Some(running),
             Err(error) => {
                 report.error = Some(no_thread(&error));

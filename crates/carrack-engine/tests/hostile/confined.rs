@@ -75,6 +75,12 @@ impl Stage {
         Self { sandbox, node, confined, free: Context::default(), own }
     }
 
+    /// No thread of the node outlives the test.
+    fn end(self) {
+        self.node.stop();
+        self.node.wait();
+    }
+
     /// The path of a file outside, as one types it who may go anywhere.
     fn absolute(&self) -> String {
         self.sandbox.outside().join("canary").to_str().unwrap().to_owned()
@@ -103,6 +109,7 @@ fn confined_source_is_read_below_its_directory_only() {
         assert_eq!(fs::read(copied).unwrap(), b"inside");
     }
     stage.sandbox.assert_untouched();
+    stage.end();
 }
 
 #[test]
@@ -129,4 +136,5 @@ fn confined_destination_is_written_below_its_directory_only() {
     }
     assert_eq!(fs::read(stage.sandbox.outside().join("canary")).unwrap(), CANARY);
     stage.sandbox.assert_untouched();
+    stage.end();
 }

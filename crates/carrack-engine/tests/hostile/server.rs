@@ -701,7 +701,12 @@ fn node_that_takes_nothing_more_holds_up_no_deadline() {
     let deadline = Some(std::time::Duration::from_secs(10));
     let options = CopyOptions { retries: 0, deadline, ..CopyOptions::default() };
     let report = pull_with(&node, "/f", &sandbox, options);
-    assert_eq!(report.error.map(|failure| failure.code), Some(ErrorCode::DeadlinePassed));
+    assert_eq!(
+        report.error.as_ref().map(|failure| failure.code),
+        Some(ErrorCode::DeadlinePassed),
+        "{:?}",
+        report.error
+    );
     // TCP would give up at last; that is not waited for.
     assert!(report.elapsed < std::time::Duration::from_secs(30), "{:?}", report.elapsed);
     node.join();
