@@ -38,6 +38,7 @@ impl Agent {
         let selection = state.selection.get_or_insert_default();
         for path in paths {
             selection.add(path);
+            // The peer may say any number of paths, in as many messages as it likes: their sum is what has a bound.
             let (count, bytes) = selection.size();
             if count > limits::SELECTED_PATHS || bytes > limits::SELECTED_BYTES {
                 let what =
@@ -48,7 +49,8 @@ impl Agent {
         Ok(selection.size().0 as u64)
     }
 
-    /// Starts a transfer; of a receiving one, how many items it knows from earlier sessions.
+    /// Starts a transfer. A receiving one answers how many items it knows from earlier sessions: where there are none,
+    /// the sender asks nothing and nothing small has to wait for an answer.
     pub(super) fn begin(self: &Arc<Self>, begin: Begin) -> Result<u64, Failure> {
         let Begin { options, role } = begin;
         if self.lock().running.is_some() {
@@ -58,6 +60,8 @@ impl Agent {
                 "the peer began a second transfer in one session",
             ));
         }
+        // Standard streams and made-up sources are those of the process that the user started. An agent elsewhere would
+        // read and write streams that carry the protocol, or fill a disk from nothing.
         if self.environment.own.is_none() {
             role.check_remote().map_err(|error| protocol_failure(Side::Link, &error))?;
         }
@@ -66,21 +70,27 @@ impl Agent {
         let running = match role {
             Role::Send(role) => {
                 let roots = open_roots(&self.environment.place, &role.sources, self.environment.own.as_ref())?;
+                // It may be large, and only this transfer's scan looks at it.
                 let selection = self.lock().selection.take();
                 Running::Send(SendRun::start(options, roots, selection, role.known, voice, tuning))
             }
             Role::Receive(role) => {
+                // Before the destination is looked at: a node for reading makes no directory and no marker.
                 self.may_change()?;
                 let destination = self.destination(&role, &options)?;
                 known = destination.known_count(options.digests);
                 Running::Receive(ReceiveRun::start(options, destination, Expected::new(role.targets), voice, tuning))
             }
         };
+        // Connections may arrive while the destination is being opened. Under one lock the transfer becomes known and
+        // those that wait are taken, so that none arrives between the two and is left waiting.
         let waiting = {
             let mut state = self.lock();
             state.running = Some(running.clone());
             std::mem::take(&mut state.waiting)
         };
+        // Only now: the scan's first offer may be answered at once, and the answer is handed to the transfer that the
+        // state knows of.
         running.started();
         for connection in waiting {
             running.add_stream(connection);
@@ -88,16 +98,20 @@ impl Agent {
         Ok(known)
     }
 
+    /// How a transfer speaks: to the other end, whose messages travel as they are, and to the command.
     fn voice(self: &Arc<Self>) -> Voice {
         let (peer, command) = (self.writer.clone(), self.writer.clone());
         Voice {
             peer: Arc::new(move |message| peer.send(Channel::PEER, &message.encode())),
             command: Arc::new(move |tell| {
+                // A command that cannot be told is gone, which the reader of the connection notices and ends
+                // everything.
                 let _ = command.send(Channel::CONTROL, &tell.encode(0));
             }),
         }
     }
 
+    /// Opens the store that a request names as the destination.
     fn destination(
         self: &Arc<Self>,
         role: &ReceiveRole,
@@ -112,6 +126,7 @@ impl Agent {
                 options: write_options(options),
                 tuning: &self.environment.tuning,
             }),
+            // Standard output is a stream: blocks are written in order, and nothing of it is taken up later.
             Sink::Stdout => {
                 let out = self.environment.own.clone().unwrap_or_default().open_output();
                 let out = out.map_err(|error| io_failure(Side::Destination, "standard output", &error))?;
@@ -128,18 +143,22 @@ impl Agent {
         move || agent.upgrade().is_none_or(|agent| agent.left.is_set())
     }
 
-    /// A device or FIFO, which is written in place.
+    /// A device or FIFO, which is written in place. A regular file is refused here: it would be neither whole nor the old
+    /// one after a crash.
     fn device(self: &Arc<Self>, path: &[u8]) -> Result<Sequential, Failure> {
         let named = |error: &io::Error| system_failure(Side::Destination, error).at_path(path);
         let (parent, name) = self.environment.place.parent(path).map_err(|error| named(&error))?;
         if parent.stat_at(&name).map_err(|error| named(&error))?.kind == Kind::Fifo {
+            // A FIFO is opened when the first byte comes: opening waits for its reader, and may have to be given up.
             return Ok(Sequential::new(Box::new(FifoWriter::new(parent, name, Box::new(self.is_over())))));
         }
+        // Opened first and looked at then: what was looked at by name could be another thing by the time it is opened.
         let file = parent.open_write(&name).map_err(|error| named(&error))?;
         if stat_file(&file).map_err(|error| named(&error))?.kind == Kind::File {
             let what = "is a regular file: only devices and FIFOs are written in place";
             return Err(failure(ErrorCode::Unsupported, Side::Destination, what).at_path(path));
         }
+        // It was opened without waiting, so that nothing hangs here; its writes are to wait for the device.
         clear_nonblock(&file).map_err(|error| named(&error))?;
         Ok(Sequential::new(Box::new(file)))
     }
@@ -165,6 +184,7 @@ pub(super) fn open_roots(place: &Place, sources: &[SourceSpec], own: Option<&Sta
 
 /// What a receiver's marker is found by, where it is to have one.
 fn marker_request(role: &ReceiveRole, options: &TransferOptions) -> Option<MarkerRequest> {
+    // A receiver of a version that cannot resume would write a marker that no session of it ever reads.
     let key = role.marker.filter(|_| options.version.can_resume());
     key.map(|key| MarkerRequest { key, anew: role.anew })
 }

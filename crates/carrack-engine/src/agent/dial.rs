@@ -17,8 +17,10 @@ use crate::net::dial_rule;
 use crate::panics::contain;
 
 impl Agent {
+    /// Accepts data connections of a session from now on, and answers where.
     pub(super) fn listen(self: &Arc<Self>, listen: Listen) -> Result<Tell, Failure> {
         let Listen { session, ports } = listen;
+        // Weakly: the listener belongs to the agent, and would otherwise keep itself and its port for ever.
         let agent = Arc::downgrade(self);
         let arrived = move |connection| {
             if let Some(agent) = agent.upgrade() {
@@ -28,10 +30,13 @@ impl Agent {
         let (port, pin) = match &self.environment.data {
             DataPort::Shared(sessions) => {
                 let id = session.id;
+                // A node has one port for all sessions, and the session's number says whose a connection is. With a
+                // number that somebody else has taken, it would get another client's data.
                 if !sessions.insert(session, Arc::new(arrived)) {
                     let what = "the peer asked to listen for a session that has its listener already";
                     return Err(failure(ErrorCode::ProtocolViolation, Side::Link, what));
                 }
+                // One session at a time: its command could otherwise fill the node's table.
                 if let Some(before) = self.lock().session.replace(id) {
                     sessions.remove(&before);
                 }
@@ -57,6 +62,8 @@ impl Agent {
     /// Dials on a thread of its own: other requests go on meanwhile.
     pub(super) fn start_dialing(self: &Arc<Self>, request: u64, ask: Dial) -> Option<Result<Tell, Failure>> {
         {
+            // A dial is a thread, and may wait for its timeout. In the process of the command the peer is the command
+            // itself, which asks for all connections of a far path at once.
             let mut state = self.lock();
             let most = if self.environment.own.is_some() { limits::OWN_DIALS } else { limits::DIALS };
             if state.dials >= most {
@@ -66,11 +73,14 @@ impl Agent {
             state.dials += 1;
         }
         let agent = Arc::clone(self);
+        // Contained: a panic must still give the dial back, and answer, or the command would wait for it.
         std::thread::spawn(move || {
             let dialed = contain(Side::Link, "making data connections", || {
                 let mut answer = Err(failure(ErrorCode::ConnectFailed, Side::Link, "no data connection was asked for"));
                 for number in (ask.first..=u16::MAX).take(ask.count.into()) {
                     answer = agent.dial_one(request, &ask, number);
+                    // The first that fails ends the request: the others would go the same way, each with a timeout of
+                    // its own.
                     if answer.is_err() || agent.left.is_set() {
                         break;
                     }
@@ -83,20 +93,24 @@ impl Agent {
         None
     }
 
+    /// Makes one data connection and hands it to the transfer.
     fn dial_one(&self, request: u64, ask: &Dial, number: u16) -> Result<Tell, Failure> {
         let deadline = Instant::now() + ask.timeout;
-        // What a node dials its client has chosen: it is told nothing of what is there but that
-        // it is the copy's other end.
+        // A node's client chooses what the node dials. It is told nothing of what is there except that it is the copy's
+        // other end: whoever can reach a node could otherwise look through it at hosts that only the node reaches.
         let (local, rule) = match &self.environment.data {
             DataPort::Own(local) => (*local, None),
             DataPort::Shared(sessions) => (None, Some(Arc::clone(sessions))),
         };
         let (is_node, asks) = (rule.is_some(), self.environment.peer_address.parse().ok());
+        // The rule is asked for each address that a name leads to, right before it is connected to: a name may lead
+        // somewhere else each time that it is looked up.
         let allow: Allow = Arc::new(move |address| {
             let checked = rule.as_ref().map_or(Ok(()), |sessions| sessions.dials.check(address, asks));
             checked.map_err(|refused| io::Error::new(io::ErrorKind::PermissionDenied, refused))
         });
         let connected = |round_trip: Duration| {
+            // That a port accepts connections is a fact about the node's network as well.
             if ask.tell_connected && !is_node {
                 self.reply(request, Ok(Tell::Connected(round_trip)));
             }
@@ -107,12 +121,15 @@ impl Agent {
                 let tried = if ask.addresses.is_empty() { "no address".into() } else { ask.addresses.join(", ") };
                 let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<dial_rule::Refused>());
                 let why = if is_node && refused.is_none() {
-                    // As long as if nobody answered, unless the session ends: the time it takes would tell, too.
+                    // The same text for every failure, and after the same time, unless the session ends: a port that
+                    // refuses would answer sooner than one that is filtered.
                     self.left.wait(deadline.saturating_duration_since(Instant::now()));
                     "nobody who belongs to this copy answers there".into()
                 } else {
                     describe(&error)
                 };
+                // That the rule forbids an address says nothing of what is there, and the user can do something about
+                // it.
                 let reason = refused.map(|refused| refused.reason());
                 let failed = failure(ErrorCode::ConnectFailed, Side::Link, why);
                 Failure { reason, ..failed.during(format!("data connection to {tried}")) }

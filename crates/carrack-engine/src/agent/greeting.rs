@@ -13,7 +13,7 @@ use crate::error::{failure, io_failure, protocol_failure};
 use crate::net::mux::{MuxWriter, ReadError};
 use crate::storage::identity::machine;
 
-/// The first exchange: versions, and the token where one is wanted.
+/// The first exchange: versions, and the token where one is wanted. Nothing else is read from the connection before.
 ///
 /// # Errors
 /// When the connection ends, breaks the protocol, or does not show the token; the peer has been told.
@@ -23,6 +23,7 @@ pub fn greet(input: &mut impl Read, writer: &MuxWriter, environment: &Environmen
         ReadError::Protocol(error) => protocol_failure(Side::Link, &error).during("first message"),
     })?;
     let answer = check_hello(&hello, environment);
+    // A refusal is told before the connection ends, or the command could only say that it ended.
     let tell = match &answer {
         Ok(version) => Tell::Welcome(Welcome {
             version: *version,
@@ -56,12 +57,15 @@ fn read_hello(input: &mut impl Read) -> Result<(u64, Hello), ReadError> {
         let mut header = [0; HEADER_BYTES];
         input.read_exact(&mut header)?;
         let (channel, length) = decode_header(header)?;
+        // Looked at before there is memory for it: the header is the word of somebody who has proved nothing.
         if length > FIRST_BYTES_MAX || channel != Channel::CONTROL {
             let what = format!("the peer's first message has {length} bytes on channel {}", channel.0);
             return Err(ProtocolError::violation(what).into());
         }
         let mut payload = vec![0; length];
         input.read_exact(&mut payload)?;
+        // A heartbeat: one that is slow to greet may send some first. The deadline for connections that have proved
+        // nothing ends it.
         if length == 0 {
             continue;
         }
@@ -73,9 +77,12 @@ fn read_hello(input: &mut impl Read) -> Result<(u64, Hello), ReadError> {
 }
 
 fn check_hello(hello: &Hello, environment: &Environment) -> Result<Version, Failure> {
+    // The token comes first: strangers learn neither how busy a node is nor what it runs. Digests are compared, so that
+    // the time it takes tells nothing of how much of a token was right.
     if let Some(token) = environment.token
         && blake3::hash(hello.token.as_bytes()) != token
     {
+        // Told apart because the user does something else about each.
         let (why, reason) = match hello.token.is_empty() {
             true => ("no token was shown", Reason::TokenMissing),
             false => ("the token is not this node's", Reason::TokenWrong),
@@ -96,5 +103,6 @@ fn check_hello(hello: &Hello, environment: &Environment) -> Result<Version, Fail
         );
         return Err(failure(ErrorCode::VersionMismatch, Side::Link, message));
     }
+    // A command that is newer than this program also speaks this one's newest version: the ranges overlap.
     Ok(Version::from_number(hello.newest).unwrap_or(Version::NEWEST))
 }

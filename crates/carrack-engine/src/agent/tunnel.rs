@@ -26,6 +26,7 @@ impl Agent {
             Ok(opened) => opened,
             Err(refusal) => return Some(Err(refusal)),
         };
+        // Two threads: the greeting inside the tunnel needs its bytes carried while it goes on.
         let agent = Arc::clone(self);
         std::thread::spawn(move || agent.pump_tunnel(channel, pump));
         let agent = Arc::clone(self);
@@ -40,6 +41,7 @@ impl Agent {
     fn open_tunnel(&self, channel: u16) -> Result<(UnixStream, UnixStream), Failure> {
         let mut state = self.lock();
         let refused = |what| Err(failure(ErrorCode::ProtocolViolation, Side::Link, what));
+        // A channel is never used twice in a session: late frames of the first stream would land in the second.
         if state.tunnels.contains_key(&channel) {
             return refused(format!("the peer asked for tunnel channel {channel} twice"));
         }
@@ -57,12 +59,14 @@ impl Agent {
         opened.map_err(|error: io::Error| io_failure(Side::Link, "tunnel", &error))
     }
 
+    /// The data connection's own greeting, inside the tunnel: it proves the session and gives the stream its number.
     fn greet_tunnel(&self, stream: UnixStream, session: &SessionKey, dials: bool) -> Result<Tell, Failure> {
         let socket = Arc::new(Socket::Unix(stream));
         let met = if dials {
             hello::dial_inside(socket, session, TUNNEL_NUMBER)
         } else {
-            // In the clear inside: the control connections that carry it are encrypted. The key is never shown.
+            // In the clear inside: the control connections that carry it are encrypted already. The key is made only
+            // because accepting wants one, and is never shown.
             crate::net::tls::Key::generate()
                 .and_then(|key| hello::accept(socket, &key, &|id| (*id == session.id).then(|| session.clone())))
                 .map(|met| met.0)
@@ -71,6 +75,7 @@ impl Agent {
         Ok(Tell::Dialed(Dialed::default()))
     }
 
+    /// Carries what the stream writes to the control connection, until either of them ends.
     fn pump_tunnel(&self, channel: Channel, mut from: UnixStream) {
         let mut buffer = vec![0; 256 << 10];
         while let Ok(read) = from.read(&mut buffer) {

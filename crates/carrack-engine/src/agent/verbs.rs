@@ -30,11 +30,13 @@ use crate::storage::source::{PosixSource, RootKind};
 use crate::storage::times::time_of;
 use crate::storage::walk::Trail;
 
+/// The failure of a call on `path`, on the side that is read.
 fn named(path: &[u8], what: &'static str, error: &io::Error) -> Failure {
     io_failure(Side::Source, what, error).at_path(path)
 }
 
-/// What paths are.
+/// What paths are. One that cannot be looked at has its failure in its place: the command decides what that means, since
+/// of a destination it is no error that nothing is there.
 pub fn inspect(place: &Place, paths: &[Vec<u8>]) -> Tell {
     let facts = paths.iter().map(|path| match place.look(path) {
         Ok((Some(stat), resolved)) => PathFacts {
@@ -45,6 +47,7 @@ pub fn inspect(place: &Place, paths: &[Vec<u8>]) -> Tell {
             resolved,
             failure: None,
         },
+        // Nothing is there, and no failure: a destination is made.
         Ok((None, resolved)) => PathFacts { resolved, ..PathFacts::default() },
         Err(error) => PathFacts { failure: Some(named(path, "stat", &error)), ..PathFacts::default() },
     });
@@ -63,12 +66,15 @@ struct Pages<'a> {
 
 impl Pages<'_> {
     fn push(&mut self, mut entry: Entry) -> Result<(), Failure> {
+        // A failure that the entry has already says more than that another source has the same name.
         if entry.failure.is_none()
             && let Some(kind) = entry.kind
         {
             entry.failure = self.overlaps.refuses_of_last(&entry.path, kind);
         }
         let words = entry.failure.as_ref().map_or(0, failure_bytes);
+        // A page is one message and has to fit into one: names and failures may be long, so entries alone do not say
+        // how large it becomes.
         self.bytes += entry.path.len() + entry.link_target.len() + words + 32;
         self.count += 1;
         self.page.push(entry);
@@ -98,12 +104,14 @@ pub fn list(
         _ => Err(error),
     });
     let stat = stat.map_err(|error| named(&list.path, "stat", &error))?;
+    // A listing of what is no directory is the thing itself, as `ls` has it.
     if list.itself || stat.kind != Kind::Dir {
         pages.push(describe_itself(place, &list.path, stat))?;
         pages.flush()?;
         return Ok(pages.count);
     }
     let top = place.dir(&list.path).map_err(|error| named(&list.path, "open", &error))?;
+    // Paths that wait, not open directories: a tree may be deeper than there are descriptors.
     let mut waiting = vec![Vec::new()];
     let mut trail = Trail::default();
     while let Some(path) = waiting.pop() {
@@ -111,6 +119,8 @@ pub fn list(
         match listed {
             Ok(()) => {}
             Err(Listing::Gone(failure)) => return Err(failure),
+            // Nothing at all could be listed. Below, a directory that cannot be read is an entry with its failure, and
+            // the others are listed: one without rights must not hide the rest of a tree.
             Err(Listing::Unreadable(error)) if path.is_empty() => {
                 return Err(named(&list.path, "list", &error));
             }
@@ -124,6 +134,7 @@ pub fn list(
     Ok(pages.count)
 }
 
+/// Why the listing of one directory ended early.
 enum Listing {
     /// Nobody takes the pages any more.
     Gone(Failure),
@@ -137,6 +148,7 @@ impl From<io::Error> for Listing {
     }
 }
 
+/// Lists one directory; those in it join `waiting`, if it is to go on below.
 fn list_one(
     top: &Dir,
     path: &[u8],
@@ -145,9 +157,11 @@ fn list_one(
     pages: &mut Pages<'_>,
 ) -> Result<(), Listing> {
     let directory = top.open_dir(path, Links::Refuse)?;
+    // A bind mount can put a directory inside itself: the listing would not end.
     trail.enter(path, &directory)?;
     let mut entries = directory.entries()?;
     let mut batch = Vec::new();
+    // Entries are sent as they are read: a directory with millions of them needs the memory of a page.
     while entries.next_batch(&mut batch)? {
         for found in batch.drain(..) {
             let full = join(path, &found.name);
@@ -163,6 +177,7 @@ fn list_one(
                     };
                     entry(full, &stat, link_target)
                 }
+                // Removed meanwhile, or not to be looked at: the name is listed all the same, with the reason.
                 Err(error) => {
                     Entry { path: full, failure: Some(io_failure(Side::Source, "stat", &error)), ..Entry::default() }
                 }
@@ -173,6 +188,7 @@ fn list_one(
     Ok(())
 }
 
+/// What a listing says of one thing.
 fn entry(path: Vec<u8>, stat: &Stat, link_target: Vec<u8>) -> Entry {
     Entry {
         path,
@@ -187,6 +203,7 @@ fn entry(path: Vec<u8>, stat: &Stat, link_target: Vec<u8>) -> Entry {
 
 /// The path itself, a link not followed.
 fn describe_itself(place: &Place, path: &[u8], followed: Stat) -> Entry {
+    // What has no name in a parent, as `/`, is described by what it leads to.
     let Ok((parent, name)) = place.parent(path) else {
         return entry(path.to_vec(), &followed, Vec::new());
     };
@@ -195,7 +212,7 @@ fn describe_itself(place: &Place, path: &[u8], followed: Stat) -> Entry {
     entry(name, &stat, link_target)
 }
 
-/// Makes a directory.
+/// Makes a directory, and those above it where that was asked for; then one that exists is no error, as with `mkdir -p`.
 pub fn make_directory(place: &Place, make: &MakeDirectory) -> Result<(), Failure> {
     let path = &make.path;
     let made = if make.parents {
@@ -212,18 +229,21 @@ pub fn rename(place: &Place, rename: &Rename) -> Result<(), Failure> {
         |failure: Failure| failure.during(format!("rename to {}", display_bytes(&rename.to))).at_path(&rename.from[..]);
     let fail = |error: io::Error| named(system_failure(Side::Destination, &error));
     let (from_dir, from_name) = place.parent(&rename.from).map_err(fail)?;
+    // Followed: a link to a directory is one here, as it is for `mv`.
     let into = place.stat(&rename.to).is_ok_and(|stat| stat.kind == Kind::Dir);
     let to = if into { join(&rename.to, &from_name) } else { rename.to.clone() };
     let (to_dir, to_name) = place.parent(&to).map_err(fail)?;
+    // Before the rename: afterwards nothing tells that it did nothing.
     match names_of_one(&from_dir, &from_name, &to_dir, &to_name).map_err(fail)? {
         Names::Same => {
             return Err(named(failure(ErrorCode::SameFile, Side::Destination, "both are the same file")));
         }
-        // rename(2) does nothing then, and says that all went well.
+        // rename(2) does nothing to two hard links of one file, and reports success: `mv` that leaves both is no move.
         Names::Links => return from_dir.unlink(&from_name).map_err(fail),
         Names::Others => {}
     }
     from_dir.rename(&from_name, &to_dir, &to_name).map_err(|error| match error.kind() {
+        // It would have to copy and remove, which is not what a rename promises; a copy is another verb.
         io::ErrorKind::CrossesDevices => {
             let why = "they are on different file systems";
             named(failure(ErrorCode::Unsupported, Side::Destination, why).for_reason(Reason::OtherFileSystem))
@@ -242,9 +262,11 @@ enum Names {
     Others,
 }
 
+/// Tells what two names are to each other, by what they lead to and by what their directories list.
 fn names_of_one(from_dir: &Dir, from: &[u8], to_dir: &Dir, to: &[u8]) -> io::Result<Names> {
     let identity = |stat: &Stat| (stat.device, stat.inode);
     let stat = from_dir.stat_at(from)?;
+    // Device and inode say whether it is one thing; on one thing a rename may mean three things.
     if !to_dir.stat_at(to).is_ok_and(|there| identity(&there) == identity(&stat)) {
         return Ok(Names::Others);
     }
@@ -257,6 +279,7 @@ fn names_of_one(from_dir: &Dir, from: &[u8], to_dir: &Dir, to: &[u8]) -> io::Res
             }
         };
     }
+    // Two directories list one thing. A directory has no hard links: it is one name that two paths lead to.
     Ok(if stat.kind != Kind::Dir && stat.links > 1 { Names::Links } else { Names::Others })
 }
 
@@ -301,6 +324,7 @@ pub fn collect(
         dry_run: collect.dry_run,
     };
     let mut removed = 0;
+    // Each leftover is told as it goes, also one that could not be removed: it stops none of the others.
     storage::collect::collect(&top, rules, &mut |found: Collected| {
         removed += u64::from(found.result.is_ok());
         let failure = found.result.err().map(|error| io_failure(Side::Destination, "collect", &error));
@@ -331,6 +355,7 @@ pub fn sum(
     let mut count = 0;
     if stat.kind != Kind::Dir {
         // Links named on the command line are followed, as far as the place allows.
+        // Opened as a copy's source is, so that a digest has the same checks: a file that changes meanwhile has none.
         let root = PosixSource::open(place, &sum.path)?;
         let name = sum.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
         let result = digest(&root, Vec::new(), digests, tuning);
@@ -347,6 +372,7 @@ pub fn sum(
                 None if entry.kind == Some(ItemKind::File) => digest(&root, entry.path.clone(), digests, tuning),
                 None => continue,
             };
+            // One by one: digests of a large file take long, and the user is to see each when it is there.
             count += 1;
             send(vec![summed(entry.path, result)])?;
         }
@@ -376,6 +402,7 @@ fn digest(root: &PosixSource, path: Vec<u8>, digests: Digests, tuning: &Tuning) 
         file: None,
         fingerprint: None,
     };
+    // A file that has only just changed is waited for, as in a copy. No other work of this thread is held up by it.
     let mut rest = |time| {
         std::thread::sleep(time);
         true
@@ -386,6 +413,7 @@ fn digest(root: &PosixSource, path: Vec<u8>, digests: Digests, tuning: &Tuning) 
     let mut offset = 0;
     loop {
         let (length, _) = source.read_next(offset, &mut slice, &|| false)?;
+        // Only at the end, when all has been read: a change before that shows here.
         if length == 0 {
             source.check_unchanged()?;
             return Ok((offset, hasher.finish(true).as_file(digests)));

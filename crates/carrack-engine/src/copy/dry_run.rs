@@ -13,6 +13,8 @@ use crate::storage::names::is_own_path;
 impl Copying<'_> {
     /// Counts what would be copied.
     pub(super) fn count(&mut self, plan: &Plan, selection: Option<Selection>, source: &mut End) -> Result<(), Failure> {
+        // Sources that become a directory each: a listing has what is in them, not themselves. With a selection only
+        // what is selected counts.
         if selection.is_none() {
             self.report.directories = plan.directories;
         }
@@ -35,6 +37,7 @@ impl Copying<'_> {
                     continue;
                 }
             };
+            // Nothing below it was selected, so it need not be listed.
             if root == Selected::No {
                 continue;
             }
@@ -49,6 +52,8 @@ impl Copying<'_> {
                     let is_root = plan.files.contains(&wanted.target);
                     match if is_root { root } else { covers(&entry.path) } {
                         Selected::Wanted => {}
+                        // A directory on the way to something selected is made, so it counts; a file there is not
+                        // copied.
                         Selected::Above if kind == Some(ItemKind::Directory) => {}
                         Selected::Above | Selected::No => continue,
                     }
@@ -56,6 +61,8 @@ impl Copying<'_> {
                         self.failed(place(&wanted.target, if is_root { b"" } else { &entry.path }), failure);
                         continue;
                     }
+                    // Markers and part files of other copies are no content; a copy leaves them out and counts them,
+                    // too.
                     if !is_root && is_own_path(&entry.path, kind) {
                         add(&mut self.report.leftovers_skipped, 1);
                         continue;

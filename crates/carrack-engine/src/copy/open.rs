@@ -26,6 +26,7 @@ impl Copying<'_> {
             let message = format!("{first} and {other} are on different hosts");
             return Err(failure(ErrorCode::Usage, Side::Command, message).for_reason(Reason::SeveralHosts));
         }
+        // Each on a thread of its own, which nobody joins: a login may hang in ssh for as long as it likes.
         let (sender, opened) = mpsc::channel();
         let places = [
             (EndId::Source, place_of(first), &options.source),
@@ -35,6 +36,7 @@ impl Copying<'_> {
             let (sender, words, note) = (sender.clone(), self.inbox.share(), Arc::clone(&self.note));
             let (options, context) = (options.clone(), self.context.clone());
             std::thread::spawn(move || {
+                // The run has ended meanwhile: an agent that nobody talks to would stay on its host.
                 if let Err(unwanted) = sender.send((id, End::open(id, &place, &options, &context, words, &note)))
                     && let (_, Ok(end)) = unwanted.0
                 {
@@ -42,12 +44,14 @@ impl Copying<'_> {
                 }
             });
         }
+        // Only the threads have one now: when both are gone without a word, receiving fails instead of waiting.
         drop(sender);
         let (mut source, mut destination) = (None, None);
         while source.is_none() || destination.is_none() {
             match opened.recv_timeout(Duration::from_millis(50)) {
                 Ok((EndId::Source, end)) => source = Some(end),
                 Ok((EndId::Destination, end)) => destination = Some(end),
+                // A signal or the deadline ends the wait for a login.
                 Err(RecvTimeoutError::Timeout) => self.inbox.check()?,
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(failure(ErrorCode::Internal, Side::Command, "a thread ended early"));
@@ -56,6 +60,7 @@ impl Copying<'_> {
         }
         let (source, destination) = match (source, destination) {
             (Some(Ok(source)), Some(Ok(destination))) => (source, destination),
+            // One end without the other is of no use, and its agent would wait for requests.
             (Some(Err(why)), other) | (other, Some(Err(why))) => {
                 if let Some(Ok(end)) = other {
                     end.close();
@@ -68,6 +73,7 @@ impl Copying<'_> {
             self.events.tell(Event::ProgramSent(sent.clone()));
         }
         let mut ends = Ends { source, destination, tuning: Arc::clone(&self.context.tuning) };
+        // Sent before the answers to the greetings are read: one round trip for both, which counts on a far path.
         let asked = self.ask_early(&mut ends);
         let has_failed = asked.is_err();
         let (inbox, options) = (&mut self.inbox, &self.request.options);
@@ -75,6 +81,8 @@ impl Copying<'_> {
             .and_then(|()| ends.source.welcomed(inbox, &options.source.reach, &self.note))
             .and_then(|()| ends.destination.welcomed(inbox, &options.destination.reach, &self.note));
         let Err(why) = greeted else { return Ok(ends) };
+        // An end that refuses says why and hangs up. The requests behind the greeting then fail at a closed connection,
+        // and that is not what the user should read.
         let refusal = inbox.refusal(has_failed).map(|(end, refusal)| ends.get(end).refused(refusal));
         ends.close();
         Err(refusal.unwrap_or(why))

@@ -63,10 +63,13 @@ pub struct ReceiveRun {
     expected: Expected,
     /// Directories that came, and whose attributes have not come.
     directories_unset: AtomicUsize,
+    /// Open part files by item: several streams write blocks of one.
     parts: Mutex<HashMap<u64, Arc<dyn Part>>>,
     /// Item and index of blocks that the marker claims from an earlier session.
     claimed: Mutex<HashSet<(u64, u64)>>,
+    /// As many as there are descriptors for; the other offers wait.
     parts_max: usize,
+    /// Bundles that have come whole and wait to be committed.
     staged: Mutex<HashMap<u64, Staged>>,
     sockets: Mutex<HashMap<u16, Arc<Socket>>>,
     stages: Arc<Stages>,
@@ -92,6 +95,7 @@ struct Staged {
     attribute_bytes: u64,
 }
 
+/// What the thread of the commits does, in the order in which the machine decides it.
 enum Commit {
     Publish { item: u64, digests: FileDigests, size: u64 },
     Bundle(u64),
@@ -181,7 +185,7 @@ impl ReceiveRun {
 
     /// See [`super::Running::join`].
     pub fn join(&self) {
-        // Who waits for a peer that says nothing more, and does not hang up, would wait for ever.
+        // A stream whose peer says nothing more and does not hang up would wait for ever, and so would this.
         for socket in lock(&self.sockets).values() {
             socket.abort();
         }
@@ -212,6 +216,7 @@ impl ReceiveRun {
 
     fn check_expected(&self, message: &PeerMessage) -> Result<(), ProtocolError> {
         match message {
+            // A source that names files which the command did not ask for would write over others of the destination.
             PeerMessage::Offer(offer) => self.expected.check(&offer.path),
             PeerMessage::FinishContents(_) => self.expected.check(b""),
             PeerMessage::Query { items, .. } => items.iter().try_for_each(|item| self.expected.check(&item.path)),
@@ -249,11 +254,12 @@ impl ReceiveRun {
             matches!(machine.outcome(), Some(Err(_)))
         });
         if failed {
-            // Those that came before have been cut off.
+            // Those that came before have been cut off: this one would read until the peer hangs up.
             connection.socket.abort();
         }
         self.spawn("a data stream", move |run| {
             let input = InStream::new(connection, Arc::clone(&run.stages));
+            // Only where nobody looks at the bytes they can go from the socket to the file inside the kernel.
             let pipe = if run.options.digests.any() || !input.is_clear() { None } else { Pipe::new().ok() };
             let mut stream = StreamWork { run, number, input, scratch: Vec::new(), pipe };
             let ended = stream.work();
@@ -268,6 +274,8 @@ impl ReceiveRun {
                         if !run.options.version.remakes_streams() {
                             return machine.fail(why);
                         }
+                        // Counted and told: a network that alters bytes is worth knowing of, though the copy comes out
+                        // right.
                         run.streams_altered.fetch_add(1, Ordering::Relaxed);
                         (run.voice.command)(Tell::Note(format!("{}; what it carried is sent again", why.message())));
                     }
@@ -301,16 +309,19 @@ impl ReceiveRun {
         let mut offers = VecDeque::new();
         let mut reports = StageReports::new(&self.options, &self.tuning);
         loop {
+            // Each time round, because any action may have closed a part file and made room.
             self.open_waiting(&mut offers);
             reports.tell(&self.voice, &self.stages, Traffic::default, false);
             self.tell_stalled();
             let mut machine = lock(&self.machine);
+            // The machine has no clock: what it decides after a while, it decides when it is told the time.
             machine.handle_time(Instant::now());
             let mut actions = Vec::new();
             while let Some(action) = machine.poll_action() {
                 actions.push(action);
             }
             let outcome = machine.outcome();
+            // Only when there is nothing left to do: the last actions tell the other side how it ended.
             if let (true, Some(outcome)) = (actions.is_empty(), outcome.clone()) {
                 drop(machine);
                 reports.tell(&self.voice, &self.stages, Traffic::default, true);
@@ -323,6 +334,7 @@ impl ReceiveRun {
                 drop(self.changed.wait_timeout(machine, left.min(most)));
                 continue;
             }
+            // Without the lock: an action may wait for a file or for the connection, and the streams need the machine.
             drop(machine);
             for action in actions {
                 self.carry_out(action, &mut offers, hands);
@@ -337,9 +349,12 @@ impl ReceiveRun {
         while lock(&self.parts).len() < self.parts_max
             && let Some(offer) = offers.pop_front()
         {
+            // Read back once and found to be something else: believed again, it would be read back for ever.
             let believe = !lock(&self.disbelieved).1.contains(&offer.item);
             let opened = self.destination.begin(&new_file(&offer), &self.writing, believe);
             let ran_out = matches!(&opened, Err(failure) if failure.code == ErrorCode::ResourceLimit);
+            // Others may have taken the descriptors. While a part file is open, one will be free; with none open,
+            // waiting would never end, and the item fails.
             if ran_out && !lock(&self.parts).is_empty() {
                 return offers.push_front(offer);
             }
@@ -378,6 +393,7 @@ impl ReceiveRun {
             }
             ReceiverAction::Open(offer) => return offers.push_back(offer),
             ReceiverAction::Discard(item) => {
+                // Its name goes here; streams that still write to it write to a file without one.
                 if let Some(part) = lock(&self.parts).remove(&item) {
                     part.remove();
                 }
@@ -403,6 +419,7 @@ impl ReceiveRun {
             ReceiverAction::ApplyDirectories(list) => Commit::Directories(list),
             ReceiverAction::Sync => Commit::Sync,
         };
+        // Waits when many commits wait: what is written must not run ahead of what is synced without bound.
         let _ = hands.commits.send(commit);
     }
 
@@ -418,6 +435,8 @@ impl ReceiveRun {
             for socket in lock(&self.sockets).values() {
                 socket.abort();
             }
+            // What is about to get its name still may, for a while, and nothing after that: a call that hangs may
+            // return long after the next session has given a newer file that name.
             self.destination.close_in(self.tuning.leave_patience);
         }
         self.changed.notify_all();
@@ -443,6 +462,7 @@ impl ReceiveRun {
     fn tell_ended(&self, outcome: Result<(), Failure>) {
         let blocks_rotten = lock(&self.machine).blocks_rotten();
         let unkept = self.destination.unkept();
+        // What lies in memory was not read back from storage, and the report must not say that it was.
         let in_memory = if self.options.verify == Verify::Disk { self.destination.files_in_memory() } else { 0 };
         (self.voice.command)(Tell::Ended(Box::new(Ended {
             blocks_rotten,
@@ -461,12 +481,14 @@ impl ReceiveRun {
     /// Publishes in groups: whatever has come meanwhile is synced together, then renamed.
     fn commit_all(&self, work: &mpsc::Receiver<Commit>) {
         while let Ok(first) = work.recv() {
+            // A sync costs the same for one file as for hundreds: whatever waits by now shares one.
             let group: Vec<Commit> =
                 std::iter::once(first).chain(std::iter::from_fn(|| work.try_recv().ok())).collect();
             let synced = self.sync_group(&group);
             for commit in group {
                 self.commit(commit, &synced);
             }
+            // After the renames: the marker may call published only what has its name.
             self.destination.written_down();
         }
     }
@@ -477,6 +499,7 @@ impl ReceiveRun {
             let Commit::Bundle(bundle) = commit else { return false };
             staged.get(bundle).is_some_and(|staged| staged.entries.iter().any(|(_, entry)| entry.awaits_sync()))
         });
+        // The sync may take seconds, and the streams hand in bundles meanwhile.
         drop(staged);
         if needed { self.destination.sync_group() } else { Ok(()) }
     }
@@ -507,6 +530,8 @@ impl ReceiveRun {
                 self.tell(|machine| machine.handle_committed(bundle, exceptions));
             }
             Commit::Directories(list) => {
+                // Last of all, when nothing is made below any more: each new entry would change its directory's time,
+                // and permissions without writing would refuse it.
                 let list =
                     list.into_iter().map(|DirectoryAttributes { path, attributes }| NewDirectory { path, attributes });
                 let failures = self.destination.apply_directories(&list.collect::<Vec<_>>());
@@ -527,6 +552,7 @@ impl ReceiveRun {
         // Where there are checkpoints every block has been read back.
         let read_back = self.options.verify == Verify::Disk && !self.options.version.can_resume();
         let verify = || if read_back { part.verify(size, digests) } else { Ok(()) };
+        // Synced first, read back then, renamed last: the name is never on anything that is less than that.
         part.finish(size).and_then(|()| verify()).inspect_err(|_| part.remove())?;
         part.publish(digests)
     }
@@ -560,6 +586,7 @@ impl StreamWork<'_> {
         loop {
             let mut header = [0; HEADER_BYTES];
             self.input.meta(&mut header)?;
+            // A header is all that tells where the next one begins: one that makes no sense ends the transfer.
             match Header::decode(&header, self.run.options.block_bytes)? {
                 Header::End => return Ok(()),
                 Header::Block { item, offset, length, hole, whole } => {
@@ -576,6 +603,8 @@ impl StreamWork<'_> {
         let mut machine = lock(&self.run.machine);
         loop {
             match ask(&mut machine)? {
+                // Another stream has the same block or bundle and is still in a write of it: two of them at one offset
+                // could leave a mixture. It lands, or is cut off and leaves.
                 Begin::WaitFor(_) if Instant::now() < deadline => {
                     self.run.changed.notify_all();
                     machine = wait_timeout(&self.run.changed, machine, Duration::from_secs(1));
@@ -590,9 +619,13 @@ impl StreamWork<'_> {
     }
 
     fn block(&mut self, item: u64, offset: u64, length: u32, hole: bool, whole: bool) -> Result<(), StreamError> {
+        // The machine decides before a byte is written: a block of an item that ended is read and dropped, because the
+        // stream goes on behind it.
         let begin = self.begin(|machine| machine.begin_block(self.number, item, offset, length, whole))?;
         let part = (begin == Begin::Write).then(|| lock(&self.run.parts).get(&item).cloned()).flatten();
         if let Some(part) = part.as_deref() {
+            // Before the first byte: a crash in the midst of the block must not leave a marker that still calls it
+            // whole.
             self.run.take_claim_back(item, offset, part);
         }
         let mut hasher = BlockHasher::new(self.run.options.digests, offset);
@@ -609,6 +642,7 @@ impl StreamWork<'_> {
             self.input.payload(u64::from(length) - unseen, &mut |slice| {
                 if let Some(part) = part.as_deref() {
                     hasher.update(slice);
+                    // After an error the rest is read and dropped: the connection is in order, and carries other items.
                     if written.is_ok() {
                         written = run.stages.wait(Waits::Storage, || part.write(place, slice));
                     }
@@ -623,6 +657,8 @@ impl StreamWork<'_> {
         if let (Some(part), Ok(())) = (part.as_deref(), &written) {
             written = self.run.stages.wait(Waits::Storage, || part.end_block(offset, length.into()));
         }
+        // Ours is the digest of the bytes as they came; the machine compares it with the sender's and asks again for
+        // the block that differs.
         if begin == Begin::Write {
             let ours = hasher.finish(whole);
             self.run.tell(|machine| match written {
@@ -674,7 +710,7 @@ impl StreamWork<'_> {
             done += taken as u64;
         }
         if self.pipe.as_ref().is_some_and(|pipe| pipe.holds() > 0) {
-            // What could not be written is of no use to anybody.
+            // A write failed and left bytes in the pipe: the next block would begin with them.
             self.pipe = Pipe::new().ok();
         }
         Ok(done)
@@ -690,6 +726,7 @@ impl StreamWork<'_> {
             return result;
         }
         if let Err(error) = result {
+            // The stream broke in the midst of it: the whole bundle comes again, under the same hidden names.
             staged.entries.iter().for_each(|(_, entry)| entry.remove());
             return Err(error);
         }
@@ -720,6 +757,7 @@ impl StreamWork<'_> {
         let (fingerprint, named) = named.split_at(fingerprint_bytes);
         let (block, named) = named.split_at(attribute_bytes);
         let (path, target) = named.split_at(path_bytes);
+        // Checked before it reaches any call: a name such as `..` or one that begins with a slash would lead out.
         frame::check_entry_path(path)?;
         self.run.expected.check(path)?;
         let others = if block.is_empty() { OtherAttributes::default() } else { attributes::decode(block)? };
@@ -733,6 +771,7 @@ impl StreamWork<'_> {
                 return self.small_file(index, entry.size, small, keep, staged);
             }
             EntryKind::Directory => {
+                // Counted also where it is not made: the attributes come for each that was sent.
                 self.run.directories_unset.fetch_add(1, Ordering::Relaxed);
                 let made = if keep { destination.make_directory(path) } else { Ok(()) };
                 made.map(|()| Stored::Done)
@@ -783,6 +822,7 @@ impl StreamWork<'_> {
         if !keep {
             return Ok(());
         }
+        // The sender could not read it, says why by itself, and may send it once more.
         if !trailer.whole {
             staged.exceptions.push((index, ItemResult::Dropped));
             return Ok(());

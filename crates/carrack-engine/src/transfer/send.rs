@@ -61,7 +61,9 @@ pub struct SendRun {
     /// Of the roots, only this; taken by the scan.
     selection: Mutex<Option<Selection>>,
     freshness: Freshness,
+    /// Open files of items that are sent in blocks: one for all streams, until the item has ended.
     sources: Mutex<HashMap<u64, Arc<dyn Reader>>>,
+    /// Connections of the streams that are at work, to cut one off from another thread: its own may hang in a write.
     sockets: Mutex<HashMap<u16, Arc<Socket>>>,
     /// Streams cut off because they were slow.
     cut: Mutex<HashSet<u16>>,
@@ -121,6 +123,7 @@ impl SendRun {
         });
         run.spawn("the pump", Self::pump_to_the_end);
         if options.verify == Verify::Source {
+            // Threads of their own: a stream that reads sources again would send nothing meanwhile.
             (0..SECOND_READERS).for_each(|_| run.spawn("reading sources once more", Self::read_once_more));
         }
         run
@@ -145,10 +148,11 @@ impl SendRun {
 
     /// See [`super::Running::join`].
     pub fn join(&self) {
-        // Who waits for a peer that says nothing more, and does not hang up, would wait for ever.
+        // A stream whose peer says nothing more and does not hang up would wait for ever, and so would this.
         for socket in lock(&self.sockets).values() {
             socket.abort();
         }
+        // The lock is given back before each wait: a thread that is waited for may itself be starting one.
         while let Some(thread) = { lock(&self.threads).pop() } {
             let _ = thread.join();
         }
@@ -183,12 +187,16 @@ impl SendRun {
 
     /// See [`super::Running::add_stream`].
     pub fn add_stream(self: &Arc<Self>, connection: Connection) {
+        // Before anything else: the scan waits for it.
         self.linked.store(true, Ordering::Relaxed);
+        // What was asked of connections must hold for every one, so one that refuses it ends the copy: it would be
+        // slower or ruder than was asked for, and nobody would know.
         if let Err(why) = self.shape(&connection.socket) {
             return self.cancel(why);
         }
         let number = connection.number;
         lock(&self.sockets).insert(number, Arc::clone(&connection.socket));
+        // Between two ends of one process nothing can be late on a network: no stream is cut off there.
         let within_process = matches!(connection.protection, Protection::Memory);
         self.tell(|machine| {
             if within_process {
@@ -206,6 +214,7 @@ impl SendRun {
                 looked: Instant::now(),
             };
             let worked = stream.work();
+            // What the connection has carried goes on counting after its socket has gone.
             run.traffic.leave(&mut lock(&run.sockets), number);
             drop(stream);
             run.stream_over(number, worked);
@@ -214,11 +223,14 @@ impl SendRun {
 
     /// A stream's thread has ended: tells why, if it was not with the transfer.
     fn stream_over(&self, number: u16, worked: io::Result<()>) {
+        // A stream that was asked to end is told to the command, too, though nothing failed: the command counts how
+        // many it has.
         let retired = self.lock().is_retiring(number);
         if worked.is_ok() && !retired {
             return;
         }
         let why = worked.err().map(|error| stream_failure(number, &error));
+        // What it carried is sent again on another stream; nothing else knows of it.
         if let Some(why) = &why {
             self.tell(|machine| machine.handle_stream_lost(number, why));
         }
@@ -227,6 +239,8 @@ impl SendRun {
             return;
         }
         if let Some(why) = &why {
+            // A connection that this side has cut off fails as if the network had: the user is told the reason, not the
+            // symptom.
             let cut = lock(&self.cut).contains(&number);
             let slow = || format!("data connection {number} was slow and was cut off; what it carried goes on another");
             (self.voice.command)(Tell::Note(if cut { slow() } else { why.message() }));
@@ -236,6 +250,7 @@ impl SendRun {
             let stuck = lock(&self.stuck).contains(&number);
             (self.voice.command)(Tell::StreamLost(StreamLost { failure: why, stuck, retired }));
         }
+        // Last: until here it was asked whether the stream was to end.
         self.lock().forget_stream(number);
     }
 
@@ -263,6 +278,7 @@ impl SendRun {
         })
     }
 
+    /// Walks the sources and hands in what it finds; at the end what was selected and is not there.
     fn scan(&self) {
         let selection = lock(&self.selection).take();
         let mut ahead = 0;
@@ -284,6 +300,8 @@ impl SendRun {
                 return;
             }
         }
+        // A selected path that no source has is a failure of its own: a list of files would be shortened without a
+        // word.
         let mut absent = selection.iter().flat_map(|selection| missing(&self.roots, selection)).peekable();
         while absent.peek().is_some() {
             if !self.take_found(&mut absent.by_ref().take(SCAN_BATCH).collect(), &mut ahead) {
@@ -302,6 +320,8 @@ impl SendRun {
             if machine.outcome().is_some() {
                 return false;
             }
+            // The scan is far quicker than any network. Without a bound the machine would hold every name of a tree,
+            // and the command every report of it.
             if machine.wants_items() && (*ahead <= SCAN_AHEAD || self.linked.load(Ordering::Relaxed)) {
                 break;
             }
@@ -342,6 +362,8 @@ impl SendRun {
                 self.cut_stuck(&mut paths);
             }
             let mut machine = self.lock();
+            // All of them under one lock, carried out without it: each may wait for a file or for the connection, and
+            // the streams need the machine meanwhile.
             let mut actions = Vec::new();
             while let Some(action) = machine.poll_action() {
                 actions.push(action);
@@ -349,6 +371,7 @@ impl SendRun {
             let outcome = machine.outcome();
             let (progress, totals) = (machine.progress(), machine.totals());
             if actions.is_empty() && outcome.is_none() {
+                // Woken by any input, and in time for the next progress.
                 let left = self.tuning.progress_interval.saturating_sub(told.elapsed()).max(Duration::from_millis(1));
                 drop(wait_timeout(&self.changed, machine, left));
             } else {
@@ -364,6 +387,7 @@ impl SendRun {
             }
             if told.elapsed() >= self.tuning.progress_interval
                 || items.len() >= ITEMS_PER_MESSAGE
+                // The last reports go before the end is told: after it the command reads no more.
                 || (idle && outcome.is_some())
             {
                 told = Instant::now();
@@ -371,6 +395,7 @@ impl SendRun {
             }
             let over = idle && outcome.is_some();
             reports.tell(&self.voice, &self.stages, || self.traffic.so_far(&self.sockets), over);
+            // Only when there is nothing left to do: the last actions tell the other side how it ended.
             if let (true, Some(outcome)) = (over, outcome) {
                 return self.end(outcome, totals);
             }
@@ -394,6 +419,7 @@ impl SendRun {
             };
             let was_read = machine.was_read(item);
             drop(machine);
+            // The same open file that was sent: another file under its name would prove nothing.
             let source = lock(&self.sources).get(&item).cloned();
             let result = source.zip(was_read).map_or(Ok(None), |(source, was_read)| {
                 let second = self.second_reading(&*source, was_read, &mut slice);
@@ -412,6 +438,7 @@ impl SendRun {
         (size, sparse): (u64, bool),
         slice: &mut [u8],
     ) -> Result<Option<FileDigests>, Failure> {
+        // A pipe gives its bytes once.
         if source.size().is_none() {
             return Ok(None);
         }
@@ -422,7 +449,11 @@ impl SendRun {
             let (offset, length) = (index * u64::from(block_bytes), block_length(index, size, block_bytes));
             let job =
                 BlockJob { item: 0, offset, length: length as u32, whole: blocks == 1, unsized_source: false, sparse };
+            // In the blocks in which it was sent: the digest is made of theirs, and XXH3-128 of a block depends on its
+            // place.
             tree.insert(index, length, self.digest(source, job, slice)?);
+            // After each block: a second reading may take as long as the copy, and a cancelled one must not hold up the
+            // end.
             if self.lock().outcome().is_some() {
                 return Ok(None);
             }
@@ -439,6 +470,7 @@ impl SendRun {
         while read < job.length as usize {
             let most = slice.len().min(job.length as usize - read);
             let slice = &mut slice[..most];
+            // A hole reads as zeros: its digest is that of the zeros which the receiver has there.
             if hole {
                 slice.fill(0);
             } else {
@@ -453,6 +485,7 @@ impl SendRun {
     /// Ends streams over which nothing that fills a packet gets through: they can be made with smaller ones.
     fn cut_stuck(&self, paths: &mut PathWatch) {
         for number in paths.look(Instant::now(), &self.sockets) {
+            // Noted before the socket is cut: its thread ends at once and tells the command why.
             lock(&self.stuck).insert(number);
             if let Some(socket) = lock(&self.sockets).get(&number) {
                 socket.abort();
@@ -469,6 +502,7 @@ impl SendRun {
                 bytes += item.path.len() + words_of(&item.outcome) + ITEM_BYTES;
                 bytes <= limits::MESSAGE_BYTES
             });
+            // One at least, or an item with the longest texts would never go.
             let fits = fits.count().max(1);
             let rest = items.split_off(fits);
             let list = std::mem::replace(items, rest);
@@ -488,6 +522,7 @@ impl SendRun {
             }
             SenderAction::CheckSource(item) => {
                 let source = lock(&self.sources).get(&item).cloned();
+                // Size and times as they were when it was opened: a file that changed while it was sent is a mixture.
                 let result = source.map_or(Ok(()), |source| source.check_unchanged()).map(|()| None);
                 self.tell(|machine| machine.handle_source_checked(item, result));
             }
@@ -501,6 +536,7 @@ impl SendRun {
                 }
             }
             SenderAction::Report(report) => items.push(*report),
+            // The file is listed anew: what it was before would fail the same check again.
             SenderAction::Rescan { scanned, attempt } => {
                 let found = self.root(&scanned).and_then(|root| root.source.look_again(&scanned));
                 self.tell(|machine| machine.handle_rescanned(Instant::now(), &scanned, attempt, found));
@@ -509,6 +545,7 @@ impl SendRun {
     }
 
     fn end(&self, outcome: Result<(), Failure>, totals: SenderTotals) {
+        // Streams that hang in a write to a peer that takes nothing would not hear that it is over.
         if outcome.is_err() {
             for socket in lock(&self.sockets).values() {
                 socket.abort();
@@ -542,9 +579,11 @@ impl SendRun {
         if let Some(source) = lock(&self.sources).get(&item) {
             return Ok(Arc::clone(source));
         }
+        // Opened without any lock: on a file system that hangs only this stream waits.
         let scanned = self.lock().scanned(item).cloned();
         let scanned = scanned.ok_or_else(|| failure(ErrorCode::Internal, Side::Source, "the item has ended"))?;
         let opened = self.open(&scanned, stream)?;
+        // What is opened must be what was listed: the receiver was told its size and its times.
         opened.check_listed(&scanned)?;
         let mut sources = lock(&self.sources);
         // Another stream may have been quicker: all must read the same open file.
@@ -556,6 +595,7 @@ impl SendRun {
         let may_grow = self.options.allow_growing;
         let mut options = OpenOptions { tuning: &self.tuning, may_grow, rest: &mut rest };
         let opened = self.root(item)?.source.open(item, &mut options)?;
+        // A file that may grow is never refused for its size, so nothing else would notice another one under its name.
         if may_grow {
             opened.check_listed(item)?;
         }
@@ -566,6 +606,7 @@ impl SendRun {
     fn rest(&self, stream: u16, time: Duration) -> bool {
         let until = Instant::now() + time;
         let mut machine = self.lock();
+        // The machine is told, so that the stream is not taken for one that is late.
         machine.handle_source_rests(stream, until);
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -648,6 +689,7 @@ impl StreamWork<'_> {
                     drop(self.run.changed.wait_timeout(machine, left.min(LOOK_INTERVAL)));
                     self.look_for_end()?;
                 }
+                // The end is said, so that the receiver can tell it from a connection that broke.
                 Next::End => {
                     drop(machine);
                     self.out.meta(&[&Header::End.encode()])?;
@@ -675,6 +717,7 @@ impl StreamWork<'_> {
     }
 
     fn send_block(&mut self, job: BlockJob) -> io::Result<()> {
+        // A source that fails is the item's failure, not the stream's: the others go on over it.
         let source = match self.run.source_of(job.item, self.number) {
             Ok(source) => source,
             Err(why) => {
@@ -697,6 +740,8 @@ impl StreamWork<'_> {
         if zeros {
             self.slice.fill(0);
         }
+        // The header has promised a length. Where reading fails the rest is sent as it comes and the trailer calls the
+        // block void: the connection stays good for other items.
         while sent < job.length as usize {
             let slice = &mut self.slice[..(job.length as usize - sent).min(SLICE_BYTES)];
             if !zeros && read.is_ok() {
@@ -727,6 +772,8 @@ impl StreamWork<'_> {
             let count = self.out.file(file, job.offset + sent as u64, slice)?;
             self.run.pace(count);
             sent += count;
+            // The file is shorter than it was, or the kernel does not send it: the caller reads the rest, and finds out
+            // which.
             if count < slice {
                 break;
             }
@@ -754,6 +801,7 @@ impl StreamWork<'_> {
                 return Ok(());
             }
         };
+        // Before the block is sent: the next one can be read by another stream meanwhile.
         self.run.tell(|machine| machine.handle_read(job.item, job.offset, length as u32, end));
         let whole = end && job.offset == 0;
         let header = Header::Block { item: job.item, offset: job.offset, length: length as u32, hole: false, whole };
@@ -802,6 +850,7 @@ impl StreamWork<'_> {
         let (run, stream, content) = (self.run, self.number, &mut self.content);
         let read = run.stages.wait_briefly(Waits::Storage, || {
             run.open(item, stream).and_then(|source| {
+                // Those of the file that is open, not those of the listing: content and attributes belong together.
                 described.attributes = source.attributes(item);
                 let most = item.size.filter(|_| source.size().is_none()).unwrap_or(run.tuning.bundled_file_bytes_max);
                 source.read_whole(content, most as usize)?;
@@ -817,6 +866,7 @@ impl StreamWork<'_> {
                 source.check_unchanged().and_then(|()| if same { Ok(()) } else { Err(changed_unseen()) })
             })
         });
+        // Nothing of it is worth sending: the trailer says that it is not whole, and the receiver drops it.
         if read.is_err() {
             self.content.clear();
         }
@@ -845,6 +895,7 @@ impl StreamWork<'_> {
                 Ok(SentItem { size: 0, digest: BlockDigest::default(), failure: None })
             }
             Err(why) => {
+                // Only a file has a trailer that can say so.
                 let mut described = ScannedItem { fingerprint: None, ..item.clone() };
                 described.attributes.others = OtherAttributes::default();
                 self.out.meta(&[&self.run.entry(EntryKind::File, &described, target, 0).encode(), target])?;

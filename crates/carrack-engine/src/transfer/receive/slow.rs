@@ -68,6 +68,8 @@ impl Hands {
 
 impl ReceiveRun {
     fn checkpoint(&self, checkpoint: &Checkpoint) {
+        // Not there any more: the item was published or given up while the checkpoint waited, and there is nothing to
+        // save.
         let part = lock(&self.parts).get(&checkpoint.item).cloned();
         let read_back = self.options.verify == Verify::Disk;
         let saved = part.map_or(Ok(Vec::new()), |part| part.checkpoint(&checkpoint.blocks, read_back));
@@ -103,6 +105,8 @@ impl ReceiveRun {
         self.spawn("reading again what was left", move |run| {
             run.reread.0.fetch_add(1, Ordering::Relaxed);
             let length = |index: u64| block_length(index, size, run.options.block_bytes);
+            // What this session did not write itself may have been altered since: only what is read and digested
+            // counts.
             for some in doubtful.chunks(REHASHED_AT_ONCE) {
                 if lock(&run.machine).outcome().is_some() {
                     return;
@@ -143,6 +147,7 @@ impl ReceiveRun {
     }
 
     fn taken_up(&self, item: u64, held: Vec<(u64, BlockDigest)>) {
+        // Before the machine hears of them: it may have one of them written again at once.
         lock(&self.claimed).extend(held.iter().map(|(index, _)| (item, *index)));
         self.tell(|machine| machine.handle_opened(item, Opened::Resumed(held)));
     }
