@@ -61,7 +61,7 @@ impl fmt::Display for AttributeKind {
     }
 }
 
-/// One attribute.
+/// One attribute of an item: its kind and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attribute {
     /// Of which kind.

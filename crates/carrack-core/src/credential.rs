@@ -76,7 +76,7 @@ pub enum Credential {
     None,
     /// The one in this file, read for each session; nobody but its owner may be able to read it.
     File(Vec<u8>),
-    /// This one.
+    /// This token, which the caller has at hand.
     Value(Token),
     /// The one that is found when the connection is made.
     Source(Arc<dyn TokenSource>),

@@ -284,7 +284,7 @@ pub enum Blame {
     Authorization,
     /// The command line, or the person who stopped it.
     User,
-    /// Carrack.
+    /// A fault of Carrack itself.
     Carrack,
 }
 

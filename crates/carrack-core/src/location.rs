@@ -14,7 +14,7 @@ pub enum Location {
     Ssh {
         /// What is handed to `ssh`.
         host: SshHost,
-        /// As typed.
+        /// The path as the user typed it.
         path: Vec<u8>,
     },
     /// A path below the root of a `carrack serve`.

@@ -37,7 +37,7 @@ pub enum Event {
     /// The connection to an end, or the whole link, was lost, and both ends will be reached anew. From then on items
     /// are told again, those that had ended before too.
     SessionLost {
-        /// Why.
+        /// Why it failed.
         failure: Failure,
         /// Which attempt in a row comes next, the first being 1.
         attempt: u32,
@@ -171,7 +171,7 @@ impl UnkeptAttributes {
 /// The end of a transfer.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Files published.
+    /// Files that got their names.
     pub files: u64,
     /// Symbolic links published.
     pub symlinks: u64,
@@ -239,7 +239,7 @@ pub struct Report {
 pub struct ItemFailure {
     /// Relative to the destination directory.
     pub path: Vec<u8>,
-    /// Why.
+    /// Why the item failed.
     pub failure: Failure,
 }
 

@@ -124,7 +124,7 @@ impl CongestionControl {
         Some(Self { name: bytes, length: name.len() as u8 })
     }
 
-    /// The name.
+    /// The name as the system has it.
     pub fn name(&self) -> &str {
         std::str::from_utf8(&self.name[..usize::from(self.length)]).unwrap_or_default()
     }

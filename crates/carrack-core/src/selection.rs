@@ -18,7 +18,7 @@ pub enum Selected {
     Wanted,
     /// Something below it may be wanted.
     Above,
-    /// Neither.
+    /// Neither the path nor anything below it is wanted.
     No,
 }
 

@@ -14,7 +14,7 @@ use crate::storage::place::Place;
 /// Refuses knobs out of their bounds, wherever they are handed in.
 ///
 /// # Errors
-/// Then.
+/// A usage error that names the knob and its bounds.
 pub(crate) fn check_tuning(tuning: &Tuning) -> Result<(), Failure> {
     tuning.check().map_err(|broken| failure(ErrorCode::Usage, Side::Command, format!("tuning: {broken}")))
 }

@@ -29,11 +29,11 @@ pub struct ListEntry {
     pub path: Vec<u8>,
     /// What it is.
     pub kind: ItemKind,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Permission bits.
+    /// Permission bits of the mode.
     pub mode: u32,
-    /// Modification time.
+    /// When the content was last modified.
     pub mtime: Time,
     /// Of a symbolic link, where it leads.
     pub link_target: Vec<u8>,
@@ -46,9 +46,9 @@ pub struct ListEntry {
 pub struct SumEntry {
     /// Relative to the directory named; the name itself for a file.
     pub path: Vec<u8>,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Its digests.
+    /// The file's digests, or why there are none.
     pub result: Result<FileDigests, Failure>,
 }
 

@@ -37,9 +37,9 @@ pub enum Call {
     Sync,
     /// What each `close` of a descriptor asks for.
     Flush,
-    /// Reserving space.
+    /// Reserving space for a file.
     Allocate,
-    /// Renaming.
+    /// Renaming a file or directory.
     Rename,
     /// Removing a name.
     Unlink,
@@ -56,7 +56,7 @@ pub enum Call {
 /// When a rule holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Every time.
+    /// Every call fails.
     Always,
     /// The n-th time, from 1, counted from when the rule was made.
     Nth(u64),

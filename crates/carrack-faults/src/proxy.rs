@@ -49,7 +49,7 @@ pub struct Carried {
     pub up: u64,
     /// Bytes taken from the target.
     pub down: u64,
-    /// Still there.
+    /// Whether the connection is still there.
     pub open: bool,
 }
 
@@ -60,7 +60,7 @@ pub struct Made {
     pub refused: u64,
     /// Connections reset while they were in use.
     pub resets: u64,
-    /// Bytes altered.
+    /// Bytes that were altered on the way.
     pub flips: u64,
     /// Connections closed because nothing came for too long.
     pub idle: u64,

@@ -15,7 +15,7 @@ pub struct Inject {
 }
 
 impl Inject {
-    /// Nothing yet.
+    /// A run of strace that injects no faults.
     pub fn new() -> Self {
         Self::default()
     }

@@ -4,7 +4,7 @@ use carrack_core::report::{ErrorCode, Failure, Report};
 
 /// All done and verified.
 pub const DONE: u8 = 0;
-/// Another error.
+/// An error that no other code stands for.
 pub const OTHER: u8 = 1;
 /// The command cannot be carried out as given.
 pub const USAGE: u8 = 2;

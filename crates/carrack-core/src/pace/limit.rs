@@ -62,14 +62,14 @@ impl StageTimes {
 words! {
     /// A stage that the others wait for.
     pub enum Stage {
-        /// Reading there.
+        /// Reading from the source's storage.
         SourceStorage "source-storage" "the source's storage"
         /// Hashing and sealing there.
         SourceProcessors "source-processors" "the source's processors"
         Network "network" "the network"
         /// Opening and hashing there.
         DestinationProcessors "destination-processors" "the destination's processors"
-        /// Writing there.
+        /// Writing to the destination's storage.
         DestinationStorage "destination-storage" "the destination's storage"
         RateLimit "rate-limit" "the rate limit"
         /// A pipe or a terminal that takes what the command prints.

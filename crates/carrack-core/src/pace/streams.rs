@@ -105,7 +105,7 @@ pub struct Change {
     pub rate: f64,
     /// Of their segments, the share that was sent again.
     pub loss: f64,
-    /// Why.
+    /// Why the number of streams changes.
     pub reason: Reason,
 }
 

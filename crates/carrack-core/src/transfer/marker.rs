@@ -48,7 +48,7 @@ pub fn may_be_marker(start: &[u8]) -> bool {
 /// Tells the part files of one marker from all others.
 pub type Tag = [u8; TAG_BYTES];
 
-/// One record.
+/// One record of a marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
     /// A session begins: what follows is its.
@@ -375,9 +375,9 @@ pub struct Left {
 /// A block that an earlier session claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// Its index.
+    /// Index of the block within its file.
     pub index: u64,
-    /// Its digest.
+    /// Digest of the block.
     pub digest: BlockDigest,
     /// Written in this boot of the host: what a sync, or only the cache, has taken is there. Else it
     /// has to be looked at again.

@@ -43,7 +43,7 @@ pub enum ReceiverAction {
     /// Sync the part file if asked to, verify it again if asked to, give it its name, and say so by
     /// [`Receiver::handle_published`].
     Publish {
-        /// The item.
+        /// Number of the item.
         item: u64,
         /// What it must be.
         digests: FileDigests,
@@ -63,7 +63,7 @@ pub enum ReceiverAction {
     /// Bring these blocks of an open item to stable storage, read them back past the cache where that was asked for,
     /// write them down in the marker, and say so by [`Receiver::handle_checkpointed`]. One at a time for each item.
     Checkpoint {
-        /// The item.
+        /// Number of the item.
         item: u64,
         /// Index and digest of each block.
         blocks: Vec<(u64, BlockDigest)>,

@@ -71,7 +71,7 @@ pub struct BlockJob {
 /// What a stream is to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// This.
+    /// Carry out this job.
     Job(Job),
     /// Nothing until an input changes something, or until this moment.
     Wait(Option<Instant>),
@@ -84,7 +84,7 @@ pub enum Next {
 pub struct SentItem {
     /// Bytes that were sent.
     pub size: u64,
-    /// Their digests.
+    /// Digest of those bytes.
     pub digest: BlockDigest,
     /// Why it could not be read: the receiver was told to drop it.
     pub failure: Option<Failure>,
@@ -164,23 +164,23 @@ pub struct Sender {
 /// Counts for the report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderTotals {
-    /// Files published.
+    /// Files that got their names.
     pub files: u64,
-    /// Links published.
+    /// Symbolic links that got their names.
     pub symlinks: u64,
-    /// Directories.
+    /// Directories that were made or found.
     pub directories: u64,
     /// Bytes of published files.
     pub bytes: u64,
     /// Items kept as they were.
     pub kept: u64,
-    /// Items failed.
+    /// Items that failed.
     pub failed: u64,
     /// Of those, vanished.
     pub vanished: u64,
     /// Of those, neither file, directory nor link.
     pub specials: u64,
-    /// Recovered faults.
+    /// Faults that the transfer recovered from.
     pub faults: Faults,
     /// Of the files and links, those that an earlier attempt had published.
     pub files_resumed: u64,

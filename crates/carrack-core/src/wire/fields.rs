@@ -23,7 +23,7 @@ pub const PEER: Most = Most { fields: limits::PEER_FIELDS, depth: 2 };
 /// Refuses a message with more fields than any honest one has.
 ///
 /// # Errors
-/// Then.
+/// A protocol violation when the message has more.
 pub fn check(bytes: &[u8], what: &str, most: Most) -> Result<(), ProtocolError> {
     let count = count(bytes, most.depth);
     if count > most.fields {

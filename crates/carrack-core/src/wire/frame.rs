@@ -68,7 +68,7 @@ pub enum Header {
 }
 
 impl Header {
-    /// As bytes.
+    /// Encodes it as it travels.
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let (kind, flags, length, id, offset) = match *self {
             Self::Block { item, offset, length, hole, whole } => {
@@ -152,12 +152,12 @@ pub struct EntryHeader {
     pub mode: u32,
     /// Bytes of content, or of the target.
     pub size: u32,
-    /// Modification time.
+    /// When the content was last modified.
     pub mtime: Time,
 }
 
 impl EntryHeader {
-    /// As bytes.
+    /// Encodes it as it travels.
     pub fn encode(&self) -> [u8; ENTRY_HEADER_BYTES] {
         let mut bytes = [0; ENTRY_HEADER_BYTES];
         bytes[0] = match self.kind {
@@ -175,7 +175,7 @@ impl EntryHeader {
         bytes
     }
 
-    /// From bytes.
+    /// Decodes from bytes.
     ///
     /// # Errors
     /// On an unknown kind or flag and on sizes beyond their bound. The path itself is checked by [`check_entry_path`].
@@ -233,7 +233,7 @@ pub struct Trailer {
 }
 
 impl Trailer {
-    /// As bytes.
+    /// Encodes it as it travels.
     pub fn encode(&self) -> [u8; TRAILER_BYTES] {
         let mut bytes = [0; TRAILER_BYTES];
         bytes[0] = u8::from(!self.whole);

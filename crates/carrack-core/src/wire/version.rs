@@ -34,7 +34,7 @@ impl Version {
     pub const V4: Self = Self(4);
     /// The oldest that is still spoken.
     pub const OLDEST: Self = Self::V1;
-    /// The newest.
+    /// The newest version that this program speaks.
     pub const NEWEST: Self = Self::V4;
 
     /// From its number on the wire; `None` for one that is not spoken here.

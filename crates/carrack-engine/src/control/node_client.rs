@@ -22,7 +22,7 @@ use crate::net::tls::{ALPN_CONTROL, Tls};
 
 /// A control connection to a node, before the first message.
 pub struct NodeConnection {
-    /// The socket.
+    /// The connected socket.
     pub socket: TcpStream,
     /// Its TLS state.
     pub tls: Box<Tls>,

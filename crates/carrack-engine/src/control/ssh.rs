@@ -44,7 +44,7 @@ pub struct SshSession {
     pub input: ChildStdin,
     /// From the agent, its announcement taken.
     pub output: BufReader<ChildStdout>,
-    /// Ends ssh.
+    /// The process of ssh, to end it.
     pub child: SshChild,
     /// What was sent, where there was no agent.
     pub sent: Option<ProgramSent>,

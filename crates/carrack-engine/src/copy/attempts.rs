@@ -20,7 +20,7 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// None yet.
+    /// The count before the first attempt.
     pub fn new(options: &CopyOptions, tuning: Arc<Tuning>, now: Instant) -> Self {
         let first_until = now + options.source.reach.connect_timeout.max(options.destination.reach.connect_timeout);
         Self { retries: options.retries, in_a_row: 0, reached: false, first_until, tuning }

@@ -49,9 +49,9 @@ pub struct Link {
 
 /// How further connections are made.
 pub struct More {
-    /// Who dials.
+    /// The end that dials; the other one listens.
     pub dialer: EndId,
-    /// Where to.
+    /// The addresses that the dialer tries.
     pub addresses: Vec<String>,
     /// SHA-256 of the key that the listener shows.
     pub pin: [u8; 32],

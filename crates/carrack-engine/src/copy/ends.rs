@@ -36,7 +36,7 @@ impl Ends {
         self.source.version().min(self.destination.version())
     }
 
-    /// One of them.
+    /// The end with this id.
     pub fn get(&mut self, id: EndId) -> &mut End {
         match id {
             EndId::Source => &mut self.source,

@@ -36,7 +36,7 @@ struct State {
 }
 
 impl Events {
-    /// None yet.
+    /// A queue without events.
     pub fn new(until: Until) -> Self {
         Self { state: Mutex::default(), taken: Condvar::new(), told: Condvar::new(), until }
     }

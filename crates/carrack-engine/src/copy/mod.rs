@@ -106,7 +106,7 @@ fn run(request: &CopyRequest, context: &Context, events: &Arc<Events>, start: In
     report
 }
 
-/// One run.
+/// The state of one run of a copy, over all its attempts.
 struct Copying<'a> {
     request: &'a CopyRequest,
     context: &'a Context,

@@ -16,7 +16,7 @@ use crate::net::socket::Socket;
 
 /// A data connection made.
 pub struct Dialed {
-    /// The connection.
+    /// The data connection, greeted and proved.
     pub connection: Connection,
     /// The address that answered.
     pub address: SocketAddr,

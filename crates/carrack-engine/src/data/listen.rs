@@ -20,7 +20,7 @@ use crate::net::unproved::Unproved;
 
 /// An agent's own data port, open while its session lasts.
 pub struct DataListener {
-    /// Its port.
+    /// The port that it listens on.
     pub port: u16,
     /// Pin of the key that it shows.
     pub pin: [u8; 32],

@@ -16,7 +16,7 @@ pub type Arrived = Arc<dyn Fn(Connection) + Send + Sync>;
 
 /// The sessions that expect data connections on a node's port.
 pub struct NodeSessions {
-    /// The port.
+    /// The port that accepts the data connections.
     pub port: u16,
     /// Pin of the node's key.
     pub pin: [u8; 32],

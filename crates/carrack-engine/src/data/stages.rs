@@ -15,7 +15,7 @@ use carrack_core::pace::limit::StageTimes;
 pub enum Waits {
     /// Reading or writing files.
     Storage,
-    /// The connection.
+    /// Sending or receiving on the connection.
     Network,
     /// The rate that was asked for.
     Pacing,
@@ -107,7 +107,7 @@ impl Stages {
         call()
     }
 
-    /// So far.
+    /// The times measured so far.
     pub fn times(&self) -> StageTimes {
         let read = |stage: &AtomicU64| Duration::from_nanos(stage.load(Ordering::Relaxed));
         let mut busy = lock(&self.busy);

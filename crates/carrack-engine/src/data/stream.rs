@@ -27,7 +27,7 @@ pub enum Protection {
 
 /// An authenticated connection, not yet given a direction.
 pub struct Connection {
-    /// The socket.
+    /// The connected socket.
     pub socket: Arc<Socket>,
     /// What protects it.
     pub protection: Protection,

@@ -47,7 +47,7 @@ impl Backlog {
 }
 
 impl Permit {
-    /// How many.
+    /// How many bytes it permits.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

@@ -49,7 +49,7 @@ pub enum Waited {
 
 /// Something that an end said.
 pub struct Incoming {
-    /// Which.
+    /// The end that said it.
     pub end: EndId,
     /// The request that it answers; 0 for none.
     pub request: u64,
@@ -117,7 +117,7 @@ impl Inbox {
     /// Whether nothing is to be waited for any more: the command is told to stop, or its time is over.
     ///
     /// # Errors
-    /// Then.
+    /// Why not: an interruption, or the deadline.
     pub fn check(&self) -> Result<(), Failure> {
         self.sender.until.check()
     }

@@ -58,9 +58,9 @@ type Forward = Arc<Mutex<Option<(String, MuxWriter)>>>;
 
 /// An agent that can be asked.
 pub struct End {
-    /// Which.
+    /// Which end of the copy it is.
     pub id: EndId,
-    /// For messages.
+    /// The name that messages call it by.
     pub name: String,
     /// What it said of itself.
     pub welcome: Welcome,
@@ -447,7 +447,7 @@ impl End {
     /// Refuses to go on where this end's version is too old for what was asked for, which is what `reason` says.
     ///
     /// # Errors
-    /// Then.
+    /// That this end is too old, for this `reason`.
     pub fn check_knows(&self, knows: impl Fn(Version) -> bool, reason: Reason) -> Result<(), Failure> {
         if knows(self.version()) {
             return Ok(());

@@ -40,7 +40,7 @@ impl State {
 }
 
 impl Deadlines {
-    /// Starts watching.
+    /// Starts the thread that watches the deadlines.
     pub fn start() -> Arc<Self> {
         let watched = Arc::<Watched>::default();
         let deadlines = Self(Arc::clone(&watched));

@@ -85,7 +85,7 @@ impl DialRule {
     /// Whether to dial an address, for a client whose control connection comes from `asks`.
     ///
     /// # Errors
-    /// Why not.
+    /// [`Refused`], which says why the address is not dialled.
     pub fn check(&self, address: SocketAddr, asks: Option<IpAddr>) -> Result<(), Refused> {
         let ip = address.ip().to_canonical();
         let listens = self.listens.ip().to_canonical();

@@ -44,7 +44,7 @@ use crate::sync::lock;
 /// What a node serves, and to whom.
 #[derive(Debug)]
 pub struct NodeConfig {
-    /// The directory.
+    /// The directory that is served.
     pub root: PathBuf,
     /// Where it listens; port 0 for any that is free.
     pub listen: SocketAddr,
@@ -69,7 +69,7 @@ pub struct NodeConfig {
 pub enum Access {
     /// Whoever shows what this file holds.
     TokenFile(PathBuf),
-    /// Anybody.
+    /// Anybody is let in.
     Anonymous,
     /// Whoever shows a token that the node makes and keeps in this file, if it is not there yet.
     Generated(PathBuf),

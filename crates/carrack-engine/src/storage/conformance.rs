@@ -17,7 +17,7 @@ use trial::Trial;
 
 /// Where a store is tried: a new one, with nothing in it.
 pub trait Place {
-    /// The store.
+    /// The store under test.
     fn store(&self) -> Arc<dyn Store>;
 
     /// Has somebody else change a file in place, to content of another length; `false` where that cannot be done.
@@ -40,9 +40,9 @@ pub trait Place {
 /// A rule that is broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Its name.
+    /// The name of the rule.
     pub rule: &'static str,
-    /// How.
+    /// How the store breaks it.
     pub why: String,
 }
 

@@ -11,7 +11,7 @@ use crate::sync::lock;
 #[derive(Default)]
 pub struct Faults(Mutex<Vec<Fault>>);
 
-/// One fault.
+/// One fault: which call it hits, and what happens then.
 pub struct Fault {
     call: Call,
     /// Calls that go well first.

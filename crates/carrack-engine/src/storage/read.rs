@@ -116,7 +116,7 @@ pub enum Freshness {
 
 /// What a walk finds.
 pub enum Found {
-    /// An item.
+    /// An item to be copied.
     Item(ScannedItem),
     /// Something that could not be looked at: its place (kind and size are not known) and why.
     Failure(ScannedItem, Failure),
@@ -178,7 +178,7 @@ pub trait Source: Send + Sync {
 
 /// How an item is opened.
 pub struct OpenOptions<'a> {
-    /// The knobs.
+    /// The knobs that say how it is read or written.
     pub tuning: &'a Tuning,
     /// It may grow from now on, and may have grown since it was listed: what was there then is what is copied.
     pub may_grow: bool,

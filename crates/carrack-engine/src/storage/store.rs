@@ -64,7 +64,7 @@ pub struct Facts {
 
 /// A directory that is to be written to.
 pub struct Wanted<'a> {
-    /// Its path.
+    /// The path of the destination.
     pub path: &'a [u8],
     /// It is itself the copy of a directory, whose attributes come at the end with the empty path.
     pub is_copied: bool,
@@ -72,6 +72,6 @@ pub struct Wanted<'a> {
     pub marker: Option<MarkerRequest>,
     /// How its files are written.
     pub options: WriteOptions,
-    /// The knobs.
+    /// The knobs that say how it is read or written.
     pub tuning: &'a Arc<Tuning>,
 }

@@ -84,9 +84,9 @@ pub struct NewDirectory {
 /// What was not kept in one session so far of what items were to have.
 #[derive(Clone, Debug, Default)]
 pub struct UnkeptSoFar {
-    /// Permissions.
+    /// Permissions that differ from those that were wanted.
     pub permissions: Option<Unkept<u32>>,
-    /// Modification times.
+    /// Modification times that differ from those that were wanted.
     pub times: Option<Unkept<Time>>,
     /// Attributes of further kinds.
     pub attributes: Option<UnkeptAttributes>,

@@ -89,9 +89,9 @@ fn keep_thread(threads: &Mutex<Vec<JoinHandle<()>>>, thread: JoinHandle<()>) {
 /// A transfer that runs at this end.
 #[derive(Clone)]
 pub enum Running {
-    /// It sends.
+    /// The sending end.
     Send(Arc<send::SendRun>),
-    /// It receives.
+    /// The receiving end.
     Receive(Arc<receive::ReceiveRun>),
 }
 

@@ -156,9 +156,9 @@ pub struct Counts {
     pub vanished: u64,
     /// With a bit flipped.
     pub corrupted: u64,
-    /// Delivered twice.
+    /// Packets that were delivered twice.
     pub doubled: u64,
-    /// Delivered late.
+    /// Packets that were delivered late.
     pub late: u64,
     /// Dropped because they had no place in memory, or the device did not take them. Not a fault that
     /// was asked for: should be 0.

@@ -61,7 +61,7 @@ impl Ring {
         self.records.front().map(|record| record.due)
     }
 
-    /// The first.
+    /// The packet that comes out next.
     pub fn first(&self) -> Option<&[u8]> {
         self.records.front().map(|record| &self.bytes[record.at..record.at + record.len])
     }

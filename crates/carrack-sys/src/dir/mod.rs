@@ -45,7 +45,7 @@ pub enum Links {
 /// Room left on a file system, for this user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
-    /// Bytes.
+    /// Bytes that this user may still write.
     pub bytes_available: u64,
     /// Files; `u64::MAX` where the file system makes them as needed.
     pub inodes_available: u64,
@@ -65,7 +65,7 @@ impl AsFd for Dir {
     }
 }
 
-/// Reaching things.
+/// Calls that open and look.
 impl Dir {
     /// Opens a directory the user named, anywhere, following links: the one way in from a path.
     pub fn open_ambient(path: &Path) -> io::Result<Dir> {
@@ -192,7 +192,7 @@ fn stat_entry(at: BorrowedFd<'_>, name: &[u8]) -> io::Result<Stat> {
     stat::stat_at(at, name, AtFlags::SYMLINK_NOFOLLOW, Freshness::Cached)
 }
 
-/// Changing things.
+/// Calls that make, rename, remove and set.
 impl Dir {
     /// Makes one directory; the process's umask applies to `mode`.
     pub fn make_dir(&self, name: &[u8], mode: u32) -> io::Result<()> {

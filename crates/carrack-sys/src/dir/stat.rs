@@ -86,9 +86,9 @@ pub struct Stat {
     pub inode: u64,
     /// How many names it has.
     pub links: u64,
-    /// Owner.
+    /// The user who owns it.
     pub uid: u32,
-    /// Group.
+    /// The group that it belongs to.
     pub gid: u32,
     /// Space taken, in units of 512 bytes.
     pub blocks_512: u64,

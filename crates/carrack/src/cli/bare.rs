@@ -15,7 +15,7 @@ enum First {
     Verb(usize),
     /// Something else: a location, or `--`.
     Location,
-    /// Flags only.
+    /// Nothing: there are flags only.
     Nothing,
 }
 

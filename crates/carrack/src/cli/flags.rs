@@ -31,7 +31,7 @@ pub struct Flags<'a> {
 pub struct Given {
     /// `--streams` or `CARRACK_STREAMS`.
     pub origin: String,
-    /// As typed.
+    /// The value as it was typed.
     pub value: Vec<u8>,
 }
 

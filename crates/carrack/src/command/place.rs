@@ -26,7 +26,7 @@ pub struct Session<'a> {
     pub json: bool,
     /// Only errors are told.
     pub quiet: bool,
-    /// Standard output.
+    /// Lines for standard output.
     pub out: Lines,
     /// For the node that is named; with several named its credential names no file.
     options: EndOptions,

@@ -42,9 +42,9 @@ pub const TOKEN_FILE: Value<Vec<u8>> = Value::path(
     "File with the bearer token for the node; only you may be able to read it [default: the one kept by `carrack \
      token add`, else BEARER_TOKEN, BEARER_TOKEN_FILE, bt_uUID]",
 );
-/// Errors only.
+/// Turns off everything on standard error except errors.
 pub const QUIET: Switch = Switch::short('q', "quiet", "Print only errors");
-/// For programs.
+/// Writes output for programs.
 pub const JSON: Switch = Switch::new("json", "Print one JSON object a line on standard output");
 
 /// Adds the flags of a file verb.

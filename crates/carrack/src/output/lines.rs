@@ -73,7 +73,7 @@ impl<W: Write> Lines<W> {
         self.line(line.as_bytes());
     }
 
-    /// Flushes.
+    /// Writes out what is buffered.
     ///
     /// # Errors
     /// The first error of writing. That the reader has gone (`| head`) is one.

@@ -38,7 +38,7 @@ use screen::Screen;
 pub struct OutputOptions {
     /// How often `-v` was given.
     pub verbose: u8,
-    /// Errors only.
+    /// Show nothing but errors.
     pub quiet: bool,
     /// JSON on standard output.
     pub json: bool,

@@ -31,7 +31,7 @@ enum Goal {
 const LINKS_FOLLOWED: usize = 40;
 
 impl PartFile {
-    /// Begins one.
+    /// Begins a part file, or opens what is written in place.
     ///
     /// # Errors
     /// What the system says to creating `FILE.part`, or to opening what is written in place.
@@ -100,7 +100,7 @@ impl PartFile {
         }
     }
 
-    /// Removes it.
+    /// Removes the unfinished file.
     ///
     /// # Errors
     /// Those of the system calls.

@@ -19,7 +19,7 @@ use bar::Bar;
 pub enum BarChoice {
     /// On a terminal that can draw one; elsewhere lines.
     Terminal,
-    /// Everywhere.
+    /// A bar wherever standard error leads.
     Always,
     /// Neither bar nor lines.
     Never,

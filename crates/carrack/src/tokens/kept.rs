@@ -17,7 +17,7 @@ use crate::directories::config_directory;
 pub struct KeptToken {
     /// `HOST:PORT`.
     pub node: String,
-    /// Its file.
+    /// The path of its file.
     pub path: PathBuf,
     /// Why it cannot be used, if so.
     pub refused: Option<String>,

@@ -30,7 +30,7 @@ pub(super) struct Incoming {
     complete: Option<(u64, Option<[u8; 32]>)>,
     /// Landed, and not checkpointed.
     pub unsaved: BTreeMap<u64, Written>,
-    /// Being checkpointed.
+    /// Blocks of the checkpoint under way.
     pub saving: Option<BTreeMap<u64, Written>>,
     /// Blocks that storage gave back otherwise than they were written, and what they were.
     rotten: BTreeMap<u64, BlockDigest>,

@@ -40,7 +40,7 @@ struct Stream {
     alive: bool,
     /// It is given nothing more, and ends when it carries nothing any more.
     retiring: bool,
-    /// Oldest first.
+    /// Blocks and bundles that it carries, oldest first.
     carried: Vec<Carried>,
 }
 

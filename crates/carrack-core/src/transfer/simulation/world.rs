@@ -79,7 +79,7 @@ impl Ord for Scheduled {
     }
 }
 
-/// Everything.
+/// Both machines, the links and disks between them, and the clock.
 pub struct World {
     pub plan: Plan,
     pub rng: Rng,

@@ -33,9 +33,9 @@ pub enum Ask {
     List(List),
     /// Make a directory.
     MakeDirectory(MakeDirectory),
-    /// Rename.
+    /// Give a path another name.
     Rename(Rename),
-    /// Remove.
+    /// Remove paths.
     Remove(Remove),
     /// Digests of files.
     Sum(Sum),
@@ -74,9 +74,9 @@ impl fmt::Debug for Hello {
 /// Ports that may be listened on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports {
-    /// The first.
+    /// The lowest port of the range.
     pub low: u16,
-    /// The last.
+    /// The highest port of the range, which belongs to it.
     pub high: u16,
 }
 
@@ -205,7 +205,7 @@ pub type MarkerKey = [u8; limits::MARKER_KEY_BYTES];
 /// List a directory, or describe a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct List {
-    /// As typed.
+    /// The path as the user typed it, not yet resolved.
     pub path: Vec<u8>,
     /// And everything below.
     pub recursive: bool,
@@ -219,25 +219,25 @@ pub struct List {
 /// Make a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MakeDirectory {
-    /// As typed.
+    /// The path as the user typed it, not yet resolved.
     pub path: Vec<u8>,
     /// And those above it; then one that exists is fine.
     pub parents: bool,
 }
 
-/// Rename.
+/// Which path gets which name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rename {
-    /// As typed.
+    /// The path that is renamed, as the user typed it.
     pub from: Vec<u8>,
-    /// As typed.
+    /// The new path, as the user typed it.
     pub to: Vec<u8>,
 }
 
-/// Remove.
+/// Which path is removed, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remove {
-    /// As typed.
+    /// The path as the user typed it, not yet resolved.
     pub path: Vec<u8>,
     /// A directory with everything below it.
     pub recursive: bool,
@@ -262,7 +262,7 @@ pub struct Collect {
     pub path: Vec<u8>,
     /// Only what nothing has been written to for so long, in whole seconds.
     pub older: Duration,
-    /// Tell only.
+    /// Report what would be removed, and remove nothing.
     pub dry_run: bool,
 }
 

@@ -112,7 +112,7 @@ pub(super) fn digests(blake3: bool, xxh128: bool, adler32: bool, crc32c: bool) -
 /// What a session's data connections need, checked.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionKey {
-    /// Which session.
+    /// The number that tells the session from all others.
     pub id: [u8; 16],
     /// Proves that a connection belongs to it.
     pub secret: [u8; 32],

@@ -50,10 +50,10 @@ pub enum Ask {
     /// Make a directory.
     #[prost(message, tag = "10")]
     MakeDirectory(MakeDirectory),
-    /// Rename.
+    /// Give a path another name.
     #[prost(message, tag = "11")]
     Rename(Rename),
-    /// Remove.
+    /// Remove paths.
     #[prost(message, tag = "12")]
     Remove(Remove),
     /// Digests of files.
@@ -134,7 +134,7 @@ pub enum Tell {
     Connected(Connected),
 }
 
-/// Nothing.
+/// A message without fields.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Empty {}
 
@@ -192,7 +192,7 @@ pub struct Welcome {
 /// Paths to inspect.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Paths {
-    /// As typed.
+    /// The paths as the user typed them, not yet resolved.
     #[prost(bytes = "vec", repeated, tag = "1")]
     pub paths: Vec<Vec<u8>>,
 }
@@ -211,7 +211,7 @@ pub struct PathFacts {
     /// `kind` numbers, 0 where nothing is.
     #[prost(uint32, tag = "1")]
     pub kind: u32,
-    /// Bytes.
+    /// Size in bytes.
     #[prost(uint64, tag = "2")]
     pub size: u64,
     /// The device it is on.
@@ -268,7 +268,7 @@ pub struct Session {
 /// Where data connections are accepted.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Listening {
-    /// The port.
+    /// The port that accepts the data connections.
     #[prost(uint32, tag = "1")]
     pub port: u32,
     /// SHA-256 of the public key that the listener shows.
@@ -288,7 +288,7 @@ pub struct Dial {
     /// SHA-256 of the public key that the listener must show.
     #[prost(bytes = "vec", tag = "3")]
     pub pin: Vec<u8>,
-    /// How many.
+    /// How many connections to make.
     #[prost(uint32, tag = "4")]
     pub count: u32,
     /// The number of the first.
@@ -367,7 +367,7 @@ pub enum Role {
 /// Options of a transfer, as both ends need them. Number 9 is reserved: it was the session's.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Options {
-    /// Bytes.
+    /// Size of a block in bytes.
     #[prost(uint32, tag = "1")]
     pub block_bytes: u32,
     /// Compute BLAKE3.
@@ -423,7 +423,7 @@ pub struct SendRole {
     pub known: bool,
 }
 
-/// One source.
+/// One source of a copy.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Source {
     /// The path as typed; empty for a synthetic source.
@@ -476,22 +476,22 @@ pub struct Counted {
 /// How a transfer stands at one end.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct Progress {
-    /// Items.
+    /// Items that have ended.
     #[prost(uint64, tag = "1")]
     pub files_done: u64,
-    /// Bytes.
+    /// Bytes that have landed.
     #[prost(uint64, tag = "2")]
     pub bytes_done: u64,
-    /// Items.
+    /// Items that the scan has found.
     #[prost(uint64, tag = "3")]
     pub files_found: u64,
-    /// Bytes.
+    /// Bytes of the items that the scan has found.
     #[prost(uint64, tag = "4")]
     pub bytes_found: u64,
     /// The scan has ended.
     #[prost(bool, tag = "5")]
     pub scan_complete: bool,
-    /// Items.
+    /// Items that have failed.
     #[prost(uint64, tag = "6")]
     pub files_failed: u64,
 }
@@ -513,10 +513,10 @@ pub struct Item {
     /// `kind` numbers.
     #[prost(uint32, tag = "2")]
     pub kind: u32,
-    /// Bytes.
+    /// Size in bytes.
     #[prost(uint64, tag = "3")]
     pub size: u64,
-    /// Digests.
+    /// Digests of the whole file.
     #[prost(message, optional, tag = "4")]
     pub digests: Option<RawDigests>,
     /// 0 published, 1 kept, 2 failed.
@@ -530,22 +530,22 @@ pub struct Item {
 /// The transfer has ended at one end.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Ended {
-    /// Files published.
+    /// Files that got their names.
     #[prost(uint64, tag = "1")]
     pub files: u64,
-    /// Links published.
+    /// Symbolic links that got their names.
     #[prost(uint64, tag = "2")]
     pub symlinks: u64,
-    /// Directories.
+    /// Directories that were made or found.
     #[prost(uint64, tag = "3")]
     pub directories: u64,
-    /// Bytes published.
+    /// Bytes of the files that got their names.
     #[prost(uint64, tag = "4")]
     pub bytes: u64,
     /// Items kept as they were.
     #[prost(uint64, tag = "5")]
     pub kept: u64,
-    /// Items failed.
+    /// Items that failed.
     #[prost(uint64, tag = "6")]
     pub failed: u64,
     /// Of those, vanished.
@@ -616,7 +616,7 @@ pub struct Ended {
 /// See [`crate::report::UnkeptAttributes`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct RawUnkeptAttributes {
-    /// Items.
+    /// How many items it happened to.
     #[prost(uint64, tag = "1")]
     pub count: u64,
     /// The first of them.
@@ -630,7 +630,7 @@ pub struct RawUnkeptAttributes {
 /// See [`crate::report::Unkept`]; permission bits stand in the place of seconds.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct RawUnkept {
-    /// Items.
+    /// How many items it happened to.
     #[prost(uint64, tag = "1")]
     pub count: u64,
     /// The first of them.
@@ -639,13 +639,13 @@ pub struct RawUnkept {
     /// Seconds, or permission bits.
     #[prost(sint64, tag = "3")]
     pub wanted: i64,
-    /// Nanoseconds.
+    /// Nanoseconds of the time that was wanted.
     #[prost(uint32, tag = "4")]
     pub wanted_nanos: u32,
     /// Seconds, or permission bits.
     #[prost(sint64, tag = "5")]
     pub kept: i64,
-    /// Nanoseconds.
+    /// Nanoseconds of the time that was kept.
     #[prost(uint32, tag = "6")]
     pub kept_nanos: u32,
 }
@@ -653,7 +653,7 @@ pub struct RawUnkept {
 /// Where the time of one end's streams has gone, in nanoseconds: see [`crate::pace::limit::StageTimes`].
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct Stages {
-    /// Carrying something.
+    /// Time in which it carried something.
     #[prost(uint64, tag = "1")]
     pub busy_ns: u64,
     /// Of that, waiting for storage.
@@ -683,7 +683,7 @@ pub struct Stages {
 /// was, and how many are left.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct StreamLost {
-    /// Why.
+    /// Why it failed, if it did.
     #[prost(message, optional, tag = "3")]
     pub failure: Option<RawFailure>,
     /// The path took its first words, and nothing that fills a packet.
@@ -697,7 +697,7 @@ pub struct StreamLost {
 /// List a directory, or describe a file.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct List {
-    /// As typed.
+    /// The path as the user typed it, not yet resolved.
     #[prost(bytes = "vec", tag = "1")]
     pub path: Vec<u8>,
     /// And everything below.
@@ -729,16 +729,16 @@ pub struct Entry {
     /// `kind` numbers.
     #[prost(uint32, tag = "2")]
     pub kind: u32,
-    /// Bytes.
+    /// Size in bytes.
     #[prost(uint64, tag = "3")]
     pub size: u64,
-    /// Permission bits.
+    /// Permission bits of the mode.
     #[prost(uint32, tag = "4")]
     pub mode: u32,
-    /// Modification time.
+    /// When the content was last modified.
     #[prost(sint64, tag = "5")]
     pub mtime_seconds: i64,
-    /// And nanoseconds.
+    /// Nanoseconds of the modification time.
     #[prost(uint32, tag = "6")]
     pub mtime_nanos: u32,
     /// Of a symbolic link.
@@ -752,7 +752,7 @@ pub struct Entry {
 /// Make a directory.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct MakeDirectory {
-    /// As typed.
+    /// The path as the user typed it, not yet resolved.
     #[prost(bytes = "vec", tag = "1")]
     pub path: Vec<u8>,
     /// And those above it; then one that exists is fine.
@@ -760,21 +760,21 @@ pub struct MakeDirectory {
     pub parents: bool,
 }
 
-/// Rename.
+/// Which path gets which name.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Rename {
-    /// As typed.
+    /// The path that is renamed, as the user typed it.
     #[prost(bytes = "vec", tag = "1")]
     pub from: Vec<u8>,
-    /// As typed.
+    /// The new path, as the user typed it.
     #[prost(bytes = "vec", tag = "2")]
     pub to: Vec<u8>,
 }
 
-/// Remove.
+/// Which path is removed, and how.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Remove {
-    /// As typed.
+    /// The path as the user typed it, not yet resolved.
     #[prost(bytes = "vec", tag = "1")]
     pub path: Vec<u8>,
     /// A directory with everything below it.
@@ -823,18 +823,18 @@ pub struct Collect {
     /// Only what nothing has been written to for so many seconds.
     #[prost(uint64, tag = "2")]
     pub older_seconds: u64,
-    /// Tell only.
+    /// Report what would be removed, and remove nothing.
     #[prost(bool, tag = "3")]
     pub dry_run: bool,
 }
 
 impl ToAgent {
-    /// As bytes.
+    /// Encodes the message.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.encode_to_vec()
     }
 
-    /// From bytes.
+    /// Decodes from bytes.
     ///
     /// # Errors
     /// When it cannot be read or asks nothing that is known.
@@ -846,12 +846,12 @@ impl ToAgent {
 }
 
 impl FromAgent {
-    /// As bytes.
+    /// Encodes the message.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.encode_to_vec()
     }
 
-    /// From bytes.
+    /// Decodes from bytes.
     ///
     /// # Errors
     /// When it cannot be read or says nothing that is known.

@@ -80,7 +80,7 @@ pub struct Welcome {
 pub struct PathFacts {
     /// `None` where nothing is.
     pub kind: Option<ItemKind>,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// The device it is on.
     pub device: u64,
@@ -96,7 +96,7 @@ pub struct PathFacts {
 /// Where data connections are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listening {
-    /// The port.
+    /// The port that accepts the data connections.
     pub port: u16,
     /// SHA-256 of the public key that the listener shows.
     pub pin: [u8; 32],
@@ -120,9 +120,9 @@ pub struct Entry {
     pub path: Vec<u8>,
     /// `None` where it is not known.
     pub kind: Option<ItemKind>,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Permission bits.
+    /// Permission bits of the mode.
     pub mode: u32,
     /// Modification time: seconds since 1970, nanoseconds.
     pub mtime: Time,
@@ -135,7 +135,7 @@ pub struct Entry {
 /// A data stream was lost, or has ended as it was asked to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamLost {
-    /// Why.
+    /// Why it failed, if it did.
     pub failure: Option<Failure>,
     /// The path took its first words, and nothing that fills a packet.
     pub stuck: bool,
@@ -146,7 +146,7 @@ pub struct StreamLost {
 /// Where the time of one end's streams has gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stages {
-    /// By stage.
+    /// How long each stage has worked and waited.
     pub times: StageTimes,
     /// When this was so, by the clock of this end, from the beginning of the transfer on. From version 3
     /// on, as all below; before 0.
@@ -162,17 +162,17 @@ pub struct Stages {
 /// How a transfer has ended at one end. Counts of what an end of an older version does not tell are 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// Files published.
+    /// Files that got their names.
     pub files: u64,
-    /// Links published.
+    /// Symbolic links that got their names.
     pub symlinks: u64,
-    /// Directories.
+    /// Directories that were made or found.
     pub directories: u64,
-    /// Bytes published.
+    /// Bytes of the files that got their names.
     pub bytes: u64,
     /// Items kept as they were.
     pub kept: u64,
-    /// Items failed.
+    /// Items that failed.
     pub failed: u64,
     /// Of those, vanished.
     pub vanished: u64,

@@ -39,14 +39,14 @@ pub enum PeerMessage {
     },
     /// Receiver: this block's digest did not match; send it again.
     SendAgain {
-        /// The item.
+        /// Number of the item.
         item: u64,
         /// Where the block starts.
         offset: u64,
     },
     /// Sender: all blocks have been sent, and this is what the file must be.
     Complete {
-        /// The item.
+        /// Number of the item.
         item: u64,
         /// The file's size in bytes.
         size: u64,
@@ -55,19 +55,19 @@ pub enum PeerMessage {
     },
     /// Sender: the source failed; forget the item.
     Abandon {
-        /// The item.
+        /// Number of the item.
         item: u64,
     },
     /// Receiver: how an offered item ended.
     Done {
-        /// The item.
+        /// Number of the item.
         item: u64,
-        /// How.
+        /// How the item ended.
         result: ItemResult,
     },
     /// Receiver: how a bundle's items ended. Those not named were published.
     BundleDone {
-        /// The bundle.
+        /// Number of the bundle.
         bundle: u64,
         /// Index within the bundle and what happened instead.
         exceptions: Vec<(u32, ItemResult)>,
@@ -100,7 +100,7 @@ pub enum PeerMessage {
     /// Receiver, before it accepts an offer (version 2): these blocks of the item are there from an earlier attempt.
     /// They count as landed only once the sender has found the same in its source and has confirmed it.
     Held {
-        /// The item.
+        /// Number of the item.
         item: u64,
         /// Index of the first block.
         first: u64,
@@ -109,7 +109,7 @@ pub enum PeerMessage {
     },
     /// Sender (version 2): held blocks that are what the source has.
     Confirm {
-        /// The item.
+        /// Number of the item.
         item: u64,
         /// Index of the first block.
         first: u64,
@@ -118,14 +118,14 @@ pub enum PeerMessage {
     },
     /// Sender (version 2): which items of this bundle, not yet sent, are there from an earlier attempt?
     Query {
-        /// The bundle.
+        /// Number of the bundle.
         bundle: u64,
         /// Its files and links.
         items: Vec<QueryItem>,
     },
     /// Receiver (version 2): those. They need not be sent.
     Known {
-        /// The bundle.
+        /// Number of the bundle.
         bundle: u64,
         /// Index within the bundle, and the digests that the receiver computed when it wrote the item.
         items: Vec<(u32, FileDigests)>,
@@ -190,12 +190,12 @@ pub struct DirectoryAttributes {
 }
 
 impl PeerMessage {
-    /// As bytes.
+    /// Encodes it as it travels.
     pub fn encode(&self) -> Vec<u8> {
         raw::Peer { body: Some(to_raw(self)) }.encode_to_vec()
     }
 
-    /// From bytes.
+    /// Decodes from bytes.
     ///
     /// # Errors
     /// When the message cannot be read, or says what no peer may say.

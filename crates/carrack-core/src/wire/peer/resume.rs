@@ -21,7 +21,7 @@ pub struct QueryItem {
     pub kind: ItemKind,
     /// Bytes of a file; 0 of a link.
     pub size: u64,
-    /// Modification time.
+    /// When the content was last modified.
     pub mtime: Time,
     /// What it is to have beside permissions and time (version 4).
     pub others: OtherAttributes,

@@ -46,7 +46,7 @@ pub struct Rules {
     pub older_seconds: u64,
     /// Seconds since 1970.
     pub now: i64,
-    /// Tell only.
+    /// Report what would be removed, and remove nothing.
     pub dry_run: bool,
 }
 

@@ -109,7 +109,7 @@ impl FileSystem {
 
 /// A directory, kept open.
 pub struct OpenDir {
-    /// The directory.
+    /// The open directory.
     pub dir: Dir,
     /// That it is on.
     pub file_system: Arc<FileSystem>,

@@ -549,7 +549,7 @@ impl PartFile {
             .filter(|_| stat.mtime == SEALED && directory.file_system.ground.proves_content(&stat))
     }
 
-    /// Removes it.
+    /// Removes the part file.
     pub fn remove(&self) {
         self.entry.remove();
         self.dropped();

@@ -30,7 +30,7 @@ pub struct SourceClocks {
 /// What is to be done before a file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// Nothing.
+    /// Nothing: the file may be read at once.
     Settled,
     /// A call to write that has begun before may be under way: it is to be waited for.
     Writing,

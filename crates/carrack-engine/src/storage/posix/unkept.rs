@@ -66,7 +66,7 @@ impl Unkept {
 /// A file system that refuses to set permissions or times does not keep them, which [`Unkept::look`] then finds.
 ///
 /// # Errors
-/// Any other.
+/// Any error that is not such a refusal.
 pub fn if_it_can(set: io::Result<()>) -> io::Result<()> {
     match set {
         Err(error) if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported) => Ok(()),

@@ -6,12 +6,12 @@ use carrack_core::report::Progress;
 pub enum Bar {}
 
 impl Bar {
-    /// None.
+    /// There is no bar on a terminal.
     pub fn on_terminal() -> Option<Self> {
         None
     }
 
-    /// None.
+    /// There is no bar anywhere else.
     pub fn anywhere() -> Option<Self> {
         None
     }

@@ -52,7 +52,7 @@ fn digest(index: u64, whole: bool) -> BlockDigest {
     hasher.finish(whole)
 }
 
-/// Four blocks.
+/// An offer of a file of four blocks.
 fn offer(path: &str) -> NewFile<'_> {
     NewFile {
         path: path.as_bytes(),
