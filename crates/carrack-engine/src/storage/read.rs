@@ -178,7 +178,7 @@ pub trait Source: Send + Sync {
 
 /// How an item is opened.
 pub struct OpenOptions<'a> {
-    /// The knobs that say how it is read or written.
+    /// The knobs of the copy.
     pub tuning: &'a Tuning,
     /// It may grow from now on, and may have grown since it was listed: what was there then is what is copied.
     pub may_grow: bool,

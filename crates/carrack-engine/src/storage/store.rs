@@ -72,6 +72,6 @@ pub struct Wanted<'a> {
     pub marker: Option<MarkerRequest>,
     /// How its files are written.
     pub options: WriteOptions,
-    /// The knobs that say how it is read or written.
+    /// The knobs of the copy.
     pub tuning: &'a Arc<Tuning>,
 }
