@@ -8,7 +8,7 @@ use carrack_core::path::{check_relative, display_bytes, drives_terminal, join, s
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
 use carrack_core::request::{Digests, Durability, Existing, Verify};
 use carrack_core::transfer::ScannedItem;
-use carrack_core::transfer::marker::{Chain, Part, replay};
+use carrack_core::transfer::marker::{Chain, PartRecord, replay};
 use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use carrack_core::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig, SentItem};
 use carrack_core::tuning::Tuning;
@@ -59,7 +59,7 @@ fn check_marker(bytes: &[u8], boot: [u8; 16]) {
     again.damaged = found.damaged;
     assert_eq!(again, found);
     for left in found.parts.values() {
-        let Part { path, part_name, size, block_bytes, .. } = &left.part;
+        let PartRecord { path, part_name, size, block_bytes, .. } = &left.part;
         assert!(check_relative(path).is_ok() && check_relative(part_name).is_ok() && !part_name.contains(&b'/'));
         let claims = left.claims();
         assert!(claims.is_sorted_by(|a, b| a.index < b.index));

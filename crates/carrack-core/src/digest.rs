@@ -341,10 +341,10 @@ mod tests {
         let root = Some(*blake3::hash(&data).as_bytes());
         let tree_of = |blocks: [usize; 6]| {
             let mut tree = FileTree::new(4096, ALL);
-            for (place, &block) in blocks.iter().enumerate() {
+            for (index, &block) in blocks.iter().enumerate() {
                 tree.insert(
-                    place as u64,
-                    block_length(place as u64, data.len() as u64, 4096),
+                    index as u64,
+                    block_length(index as u64, data.len() as u64, 4096),
                     digest_block(&data, block, 4096),
                 );
             }

@@ -48,7 +48,7 @@ impl Selection {
 
     /// How a path stands to it; the empty path is above all.
     pub fn covers(&self, path: &[u8]) -> Selected {
-        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(place, _)| place);
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(index, _)| index);
         if ends.chain([path.len()]).any(|end| self.paths.contains_key(&path[..end])) {
             return Selected::Wanted;
         }

@@ -325,12 +325,12 @@ fn peer_seeds() {
 fn marker_seeds() {
     use carrack_core::digest::BlockDigest;
     use carrack_core::request::{Digests, Durability};
-    use carrack_core::transfer::marker::{Chain, Part, Published, Record, Session};
+    use carrack_core::transfer::marker::{Chain, PartRecord, Published, Record, SessionRecord};
     let digests = Digests { crc32c: true, ..Digests::BLAKE3 };
     let digest = BlockDigest { main: [9; 32], adler32: 1, crc32c: 5 };
     let (path, part_name) = (b"d/f".to_vec(), b".f.carrack-01234567-1.part".to_vec());
-    let part = Part { number: 1, path, part_name, size: 300_000, block_bytes: 1 << 16, digests };
-    let session = |boot| Record::Session(Session { boot, durability: Durability::Group });
+    let part = PartRecord { number: 1, path, part_name, size: 300_000, block_bytes: 1 << 16, digests };
+    let session = |boot| Record::Session(SessionRecord { boot, durability: Durability::Group });
     let records = [
         session([7; 16]),
         Record::Part(part),

@@ -53,7 +53,7 @@ pub struct SumEntry {
 }
 
 /// Takes a part of an answer, or finds that no honest agent would send it.
-type Part<'a> = &'a mut dyn FnMut(Tell) -> Result<(), ProtocolError>;
+type TakePart<'a> = &'a mut dyn FnMut(Tell) -> Result<(), ProtocolError>;
 
 /// Whoever joins a listed name to what was listed must stay below it. What has no name of its own
 /// comes back as it was typed.
@@ -78,7 +78,7 @@ impl Files {
         let note: Note = Arc::new(move |text| drop(notes.try_send(text)));
         let mut inbox = Inbox::until(Until::new(context.stop.clone(), None));
         let opened = End::open(EndId::Source, location, options, context, inbox.share(), &note).and_then(|mut end| {
-            match end.welcomed(&mut inbox, &options.reach, &note) {
+            match end.take_welcome(&mut inbox, &options.reach, &note) {
                 Ok(()) => Ok(end),
                 Err(refusal) => {
                     end.close();
@@ -93,7 +93,7 @@ impl Files {
     }
 
     /// Asks, and hands out every part of the answer until the last.
-    fn converse(&mut self, ask: Ask, part: Part<'_>) -> Result<u64, Failure> {
+    fn converse(&mut self, ask: Ask, part: TakePart<'_>) -> Result<u64, Failure> {
         let Some(end) = &mut self.end else { unreachable!("the end is taken only when the conversation is dropped") };
         let request = end.ask(ask)?;
         loop {

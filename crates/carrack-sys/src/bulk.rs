@@ -14,13 +14,13 @@ use std::io;
 pub fn write_past_cache(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while done < bytes.len() {
-        let place = position(offset.checked_add(done as u64))?;
-        match system::write_past_cache(file, &bytes[done..], place) {
+        let at = position(offset.checked_add(done as u64))?;
+        match system::write_past_cache(file, &bytes[done..], at) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(count) => done += count,
             // What was taken as a whole before is taken again without the flag.
             Err(error) if error.kind() == io::ErrorKind::Unsupported && done > 0 => {
-                return crate::file::write_all_at(file, &bytes[done..], place);
+                return crate::file::write_all_at(file, &bytes[done..], at);
             }
             Err(error) => return Err(error),
         }

@@ -110,11 +110,11 @@ fn write_zeros(file: &File, offset: u64, len: u64) -> io::Result<()> {
     let mut done = 0;
     while done < len {
         let want = slice.len().min(usize::try_from(len - done).unwrap_or(usize::MAX));
-        let place = offset.checked_add(done).ok_or(Errno::OVERFLOW)?;
-        let read = read_full_at(file, &mut slice[..want], place)?;
+        let at = offset.checked_add(done).ok_or(Errno::OVERFLOW)?;
+        let read = read_full_at(file, &mut slice[..want], at)?;
         if read < want || slice[..want].iter().any(|&byte| byte != 0) {
             slice.fill(0);
-            write_all_at(file, &slice[..want], place)?;
+            write_all_at(file, &slice[..want], at)?;
         }
         done += want as u64;
     }

@@ -52,9 +52,9 @@ pub type Tag = [u8; TAG_BYTES];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
     /// A session begins: what follows is its.
-    Session(Session),
+    Session(SessionRecord),
     /// A part file has been made.
-    Part(Part),
+    Part(PartRecord),
     /// Blocks of a part file have reached stable storage.
     Blocks {
         /// The part's number.
@@ -82,7 +82,7 @@ pub enum Record {
 
 /// One session of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Session {
+pub struct SessionRecord {
     /// Which boot of the receiving host it ran in; zeros where the host does not tell.
     pub boot: [u8; 16],
     /// What was synced.
@@ -91,7 +91,7 @@ pub struct Session {
 
 /// A part file, and the source that it is a part of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct PartRecord {
     /// Counting up within the marker.
     pub number: u64,
     /// The item, relative to the destination.
@@ -237,7 +237,7 @@ fn digest_bits(digests: Digests) -> u8 {
     main | u8::from(digests.adler32) << 1 | u8::from(digests.crc32c) << 2
 }
 
-fn put_part(out: &mut Vec<u8>, part: &Part) {
+fn put_part(out: &mut Vec<u8>, part: &PartRecord) {
     out.extend_from_slice(&part.number.to_le_bytes());
     out.extend_from_slice(&part.size.to_le_bytes());
     out.extend_from_slice(&part.block_bytes.to_le_bytes());
@@ -301,7 +301,7 @@ fn decode(kind: u8, payload: &[u8]) -> Option<Record> {
         KIND_SESSION => {
             let boot = payload.array()?;
             let durability = Durability::from_number(payload.byte()?.into())?;
-            payload.ended(Record::Session(Session { boot, durability }))
+            payload.ended(Record::Session(SessionRecord { boot, durability }))
         }
         KIND_PART => decode_part(payload).map(Record::Part),
         KIND_BLOCKS => {
@@ -334,7 +334,7 @@ fn decode_published(payload: &mut Payload<'_>) -> Option<Published> {
     Some(Published { key, digests: digest.as_file(known) })
 }
 
-fn decode_part(mut payload: Payload<'_>) -> Option<Part> {
+fn decode_part(mut payload: Payload<'_>) -> Option<PartRecord> {
     let (number, size, block_bytes) = (payload.u64()?, payload.u64()?, payload.u32()?);
     let digests = payload.digests()?;
     let name_bytes = u16::from_le_bytes(payload.array()?);
@@ -343,12 +343,12 @@ fn decode_part(mut payload: Payload<'_>) -> Option<Part> {
     let fits = block_bytes.is_power_of_two() && (BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&block_bytes);
     let named = check_relative(&path).is_ok() && check_relative(&part_name).is_ok() && !part_name.contains(&b'/');
     let fits = fits && named && size <= limits::FILE_BYTES && number < u64::MAX;
-    fits.then_some(Part { number, path, part_name, size, block_bytes, digests })
+    fits.then_some(PartRecord { number, path, part_name, size, block_bytes, digests })
 }
 
 /// What an item that was published is known by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Known {
+struct KnownItem {
     key: [u8; 16],
     digest: BlockDigest,
     digests: Digests,
@@ -366,7 +366,7 @@ struct Run {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
     /// As it was written down.
-    pub part: Part,
+    pub part: PartRecord,
     /// The part file as the last session left it; `None` where that had no time to say so, or said more after it.
     pub identity: Option<Fingerprint>,
     runs: Vec<Run>,
@@ -415,10 +415,10 @@ pub struct Replay {
     bytes: u64,
     damaged: bool,
     sessions: usize,
-    session: Option<Session>,
+    session: Option<SessionRecord>,
     parts: BTreeMap<u64, Left>,
     blocks: usize,
-    known: Vec<Known>,
+    known: Vec<KnownItem>,
     last_part: u64,
 }
 
@@ -523,7 +523,7 @@ impl Replay {
                 let sure = session.boot == self.boot && self.boot != [0; 16];
                 if sure || session.durability != Durability::None {
                     let room = limits::KNOWN_ITEMS.saturating_sub(self.known.len());
-                    self.known.extend(items.iter().take(room).map(Known::new));
+                    self.known.extend(items.iter().take(room).map(KnownItem::new));
                 }
             }
             (Record::Dropped { part }, Some(_)) => {
@@ -558,7 +558,7 @@ impl Replay {
     }
 }
 
-impl Known {
+impl KnownItem {
     fn new(item: &Published) -> Self {
         Self { key: item.key, digest: item.digests.as_block(), digests: item.digests.kinds() }
     }
@@ -579,7 +579,7 @@ pub struct Replayed {
     pub parts: BTreeMap<u64, Left>,
     /// The highest number that a part file has had.
     pub last_part: u64,
-    known: Vec<Known>,
+    known: Vec<KnownItem>,
 }
 
 impl Replayed {
@@ -590,8 +590,8 @@ impl Replayed {
 
     /// What was written of an item with this key, if it has all the digests wanted.
     pub fn known(&self, key: &[u8; 16], wanted: Digests) -> Option<FileDigests> {
-        let place = self.known.binary_search_by_key(key, |known| known.key).ok()?;
-        let known = &self.known[place];
+        let index = self.known.binary_search_by_key(key, |known| known.key).ok()?;
+        let known = &self.known[index];
         known.digest.as_file(known.digests).covering(wanted)
     }
 }

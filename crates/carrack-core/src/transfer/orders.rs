@@ -169,15 +169,15 @@ impl Case {
             deliveries.retain(|&index| index != 1);
         }
         while !deliveries.is_empty() {
-            let place = self.rng.below(deliveries.len() as u64) as usize;
-            let index = deliveries.swap_remove(place);
+            let drawn = self.rng.below(deliveries.len() as u64) as usize;
+            let index = deliveries.swap_remove(drawn);
             self.queue(index);
         }
     }
 
     fn queue(&mut self, index: u64) {
-        let place = self.rng.below(self.queues.len() as u64) as usize;
-        let queue = self.queues.values_mut().nth(place);
+        let drawn = self.rng.below(self.queues.len() as u64) as usize;
+        let queue = self.queues.values_mut().nth(drawn);
         queue.expect("there is a stream").push_back(index);
     }
 
@@ -186,8 +186,8 @@ impl Case {
         let size = self.data.len() as u64;
         self.act();
         while self.queues.values().any(|queue| !queue.is_empty()) || !self.writing.is_empty() {
-            let place = self.rng.below(self.queues.len() as u64) as usize;
-            let stream = *self.queues.keys().nth(place).expect("there is a stream");
+            let drawn = self.rng.below(self.queues.len() as u64) as usize;
+            let stream = *self.queues.keys().nth(drawn).expect("there is a stream");
             self.step(stream);
             self.act();
         }

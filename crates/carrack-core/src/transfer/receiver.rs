@@ -20,7 +20,7 @@ mod resume;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
-use self::incoming::{Incoming, State, Written};
+use self::incoming::{Incoming, ItemState, Written};
 use super::Unit;
 use crate::digest::{BlockDigest, FileDigests, is_main_of};
 use crate::failure::{ErrorCode, Failure, Side};
@@ -340,10 +340,10 @@ impl Receiver {
             return Ok(());
         };
         match item.state {
-            State::Opening | State::Dropped => item.state = State::Dropped,
-            State::Open => self.drop_open(number, ItemResult::Dropped),
+            ItemState::Opening | ItemState::Dropped => item.state = ItemState::Dropped,
+            ItemState::Open => self.drop_open(number, ItemResult::Dropped),
             // Too late: it is published, and the sender learns so.
-            State::Publishing => {}
+            ItemState::Publishing => {}
         }
         Ok(())
     }
@@ -383,15 +383,15 @@ impl Receiver {
         let Some(item) = self.items.get_mut(&number) else {
             return;
         };
-        let dropped = item.state == State::Dropped;
+        let dropped = item.state == ItemState::Dropped;
         let answer = match opened {
             Opened::Ready | Opened::Resumed(_) if dropped => return self.drop_open(number, ItemResult::Dropped),
             Opened::Ready => {
-                item.state = State::Open;
+                item.state = ItemState::Open;
                 Answer::Accept
             }
             Opened::Resumed(blocks) => {
-                item.state = State::Open;
+                item.state = ItemState::Open;
                 self.hold(number, blocks);
                 Answer::Accept
             }
@@ -471,7 +471,7 @@ impl Receiver {
             return Ok(Begin::Discard);
         };
         item.check_block(number, offset, length, whole)?;
-        if item.has_landed(offset) || item.state == State::Publishing {
+        if item.has_landed(offset) || item.state == ItemState::Publishing {
             return Ok(Begin::Discard);
         }
         let begin = self.begin(stream, Unit::Block(number, offset));
@@ -524,7 +524,7 @@ impl Receiver {
     /// A block could not be written: the item has failed here.
     pub fn handle_write_failed(&mut self, stream: u16, number: u64, failure: Failure) {
         self.release(stream);
-        if !self.has_ended() && self.items.get(&number).is_some_and(|item| item.state == State::Open) {
+        if !self.has_ended() && self.items.get(&number).is_some_and(|item| item.state == ItemState::Open) {
             self.drop_open(number, ItemResult::Failed(failure));
         }
     }
@@ -564,7 +564,7 @@ impl Receiver {
             Some((size, Some(digests))) => {
                 self.unsaved_bytes -= item.unsaved_bytes();
                 item.unsaved.clear();
-                item.state = State::Publishing;
+                item.state = ItemState::Publishing;
                 self.actions.push_back(ReceiverAction::Publish { item: number, digests, size });
             }
             Some((_, None)) if self.recovers() => {
@@ -592,7 +592,7 @@ impl Receiver {
 
     /// The answer to [`ReceiverAction::Publish`].
     pub fn handle_published(&mut self, number: u64, result: ItemResult) {
-        let item = self.items.remove(&number).filter(|item| item.state == State::Publishing);
+        let item = self.items.remove(&number).filter(|item| item.state == ItemState::Publishing);
         let item = item.expect("only what was to be published is");
         let result = self.said(result);
         if matches!(result, ItemResult::Again(_)) {

@@ -25,7 +25,7 @@ impl Expected {
     /// # Errors
     /// When it was not asked for.
     pub fn check(&self, path: &[u8]) -> Result<(), ProtocolError> {
-        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(place, _)| place);
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(index, _)| index);
         let expected = |end: usize| self.targets.contains(&path[..end]);
         if self.targets.is_empty() || ends.chain([path.len()]).any(expected) {
             return Ok(());

@@ -64,10 +64,10 @@ fn take<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
 
 fn varint(rest: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
-    for place in 0..10 {
+    for index in 0..10 {
         let (&byte, left) = rest.split_first()?;
         *rest = left;
-        value |= u64::from(byte & 0x7f) << (7 * place);
+        value |= u64::from(byte & 0x7f) << (7 * index);
         if byte < 0x80 {
             return Some(value);
         }

@@ -24,7 +24,7 @@ impl Agent {
         let agent = Arc::downgrade(self);
         let arrived = move |connection| {
             if let Some(agent) = agent.upgrade() {
-                agent.arrived(connection);
+                agent.handle_connection(connection);
             }
         };
         let (port, pin) = match &self.environment.data {
@@ -136,7 +136,7 @@ impl Agent {
             })?;
         let address = dialed.address.to_string();
         let told = Dialed { address, cipher: dialed.cipher, round_trip: dialed.round_trip };
-        self.arrived(dialed.connection);
+        self.handle_connection(dialed.connection);
         Ok(Tell::Dialed(told))
     }
 }

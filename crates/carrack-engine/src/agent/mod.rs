@@ -78,13 +78,13 @@ pub struct Agent {
     writer: MuxWriter,
     /// Of the requests that wait.
     waiting_bytes: AtomicUsize,
-    state: Mutex<State>,
+    state: Mutex<AgentState>,
     /// The connection has ended: nothing is to be started any more. Set while the state is locked.
     left: Latch,
 }
 
 #[derive(Default)]
-struct State {
+struct AgentState {
     running: Option<Running>,
     /// Data connections that came before the transfer began.
     waiting: Vec<Connection>,
@@ -103,7 +103,7 @@ struct State {
     broken: Option<Failure>,
 }
 
-impl State {
+impl AgentState {
     /// Each connection is a thread and its buffers: a peer gets as many as were named as the most that a transfer has.
     fn count_connection(&mut self, connection: &Connection) -> Result<(), ProtocolError> {
         self.connections.retain(|socket| socket.strong_count() > 0);
@@ -148,7 +148,7 @@ impl Agent {
         Some(root.stat_self().map_or((0, 0), |stat| (stat.device, stat.inode)))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, AgentState> {
         lock(&self.state)
     }
 
@@ -342,7 +342,7 @@ impl Agent {
     }
 
     /// A data connection has proved to belong here.
-    pub fn arrived(&self, connection: Connection) {
+    pub fn handle_connection(&self, connection: Connection) {
         let (running, refused) = {
             let mut state = self.lock();
             if self.left.is_set() {

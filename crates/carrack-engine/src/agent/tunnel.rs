@@ -71,7 +71,7 @@ impl Agent {
                 .and_then(|key| hello::accept(socket, &key, &|id| (*id == session.id).then(|| session.clone())))
                 .map(|met| met.0)
         };
-        self.arrived(met.map_err(|error| io_failure(Side::Link, "tunnel", &error))?);
+        self.handle_connection(met.map_err(|error| io_failure(Side::Link, "tunnel", &error))?);
         Ok(Tell::Dialed(Dialed::default()))
     }
 

@@ -130,8 +130,8 @@ fn posix_checksum(bytes: &[u8]) -> u32 {
     let mut sum = 0_u32;
     for eight in &mut eights {
         let first = sum.to_be_bytes();
-        let next = |place: usize| TABLES[7 - place][usize::from(eight[place] ^ first.get(place).unwrap_or(&0))];
-        sum = (0..8).fold(0, |sum, place| sum ^ next(place));
+        let next = |index: usize| TABLES[7 - index][usize::from(eight[index] ^ first.get(index).unwrap_or(&0))];
+        sum = (0..8).fold(0, |sum, index| sum ^ next(index));
     }
     sum = eights.remainder().iter().fold(sum, |sum, byte| one(sum, *byte));
     let mut length = bytes.len();

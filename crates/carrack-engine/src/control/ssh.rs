@@ -275,10 +275,10 @@ impl Starting<'_> {
             let rest: Vec<&str> = words.collect();
             match (word.as_str(), offered) {
                 (AGENT_LINE, _) => return Ok(sent),
-                (NEED_LINE, Some(_)) if sent.is_some() => return Err(self.refused("it asked for the program twice")),
+                (NEED_LINE, Some(_)) if sent.is_some() => return Err(self.refusal("it asked for the program twice")),
                 (NEED_LINE, Some(program)) => sent = Some(self.send(program, &rest, note)?),
                 (MISSING_LINE, _) => {
-                    let missing = self.failed(ErrorCode::AgentMissing, self.looked.clone());
+                    let missing = self.failure_of(ErrorCode::AgentMissing, self.looked.clone());
                     return Err(missing.for_reason(Reason::AgentNotSent));
                 }
                 (FAILED_LINE, _) => {
@@ -288,7 +288,7 @@ impl Starting<'_> {
                          XDG_RUNTIME_DIR, TMPDIR, /tmp or /var/tmp: {}",
                         self.last_words()
                     );
-                    return Err(self.failed(ErrorCode::AgentMissing, why).for_reason(Reason::AgentNotKept));
+                    return Err(self.failure_of(ErrorCode::AgentMissing, why).for_reason(Reason::AgentNotKept));
                 }
                 _ => {}
             }
@@ -332,7 +332,7 @@ impl Starting<'_> {
         }
         let theirs = described.join(" ");
         let why = format!("{}, and this one ({system} {machine}) does not run there ({theirs})", self.looked);
-        Err(self.failed(ErrorCode::AgentMissing, why).for_reason(Reason::AgentNotFitting))
+        Err(self.failure_of(ErrorCode::AgentMissing, why).for_reason(Reason::AgentNotFitting))
     }
 
     /// Sends bytes; tells how many went through the pipe. As long as something is taken, that is not the silence
@@ -359,7 +359,7 @@ impl Starting<'_> {
             let left = self.deadline.saturating_duration_since(Instant::now());
             // Also of one who says a little all the time.
             if left.is_zero() {
-                return Err(self.timed_out());
+                return Err(self.silence_failure());
             }
             let waited = if read {
                 carrack_sys::socket::wait(self.output.get_ref(), true, false, Some(left.min(GLANCE)))
@@ -369,7 +369,7 @@ impl Starting<'_> {
             match waited {
                 Ok(ready) if ready.read || ready.write => return Ok(()),
                 Ok(_) => {}
-                Err(_) => return Err(self.timed_out()),
+                Err(_) => return Err(self.silence_failure()),
             }
         }
     }
@@ -384,14 +384,14 @@ impl Starting<'_> {
             let buffer = self.output.fill_buf().unwrap_or_default();
             if buffer.is_empty() {
                 self.noise.extend_from_slice(&line);
-                return Err(self.ended());
+                return Err(self.end_failure());
             }
             let end = buffer.iter().position(|&byte| byte == b'\n').map_or(buffer.len(), |place| place + 1);
             line.extend_from_slice(&buffer[..end]);
             self.output.consume(end);
             self.heard += end;
             if self.heard > limits::SHELL_NOISE_BYTES {
-                return Err(self.refused("its login shell prints without end"));
+                return Err(self.refusal("its login shell prints without end"));
             }
             if line.ends_with(b"\n") {
                 return Ok(String::from_utf8_lossy(&line).into_owned());
@@ -428,7 +428,7 @@ impl Starting<'_> {
         }
     }
 
-    fn ended(&mut self) -> Failure {
+    fn end_failure(&mut self) -> Failure {
         let code = self.settle();
         // Ctrl-C at a terminal reaches ssh, too.
         if let Err(stopped) = self.stop.check() {
@@ -436,13 +436,13 @@ impl Starting<'_> {
         }
         match code {
             // ssh's own code for its own failures.
-            Some(255) => self.unconnected(),
-            Some(code) => self.refused(&format!("the session ended before an agent spoke, with exit code {code}")),
-            None => self.refused("the session ended before an agent spoke"),
+            Some(255) => self.connect_failure(),
+            Some(code) => self.refusal(&format!("the session ended before an agent spoke, with exit code {code}")),
+            None => self.refusal("the session ended before an agent spoke"),
         }
     }
 
-    fn unconnected(&self) -> Failure {
+    fn connect_failure(&self) -> Failure {
         let refusal = {
             let messages = lock(&self.messages);
             // Who has got as far as a login shell has not been refused.
@@ -454,30 +454,30 @@ impl Starting<'_> {
             _ => Reason::SshRefused,
         });
         let why = format!("ssh could not connect; {}", self.last_words());
-        Failure { reason, ..self.failed(refusal.unwrap_or(ErrorCode::ConnectFailed), why) }
+        Failure { reason, ..self.failure_of(refusal.unwrap_or(ErrorCode::ConnectFailed), why) }
     }
 
-    fn refused(&self, what: &str) -> Failure {
+    fn refusal(&self, what: &str) -> Failure {
         let why = format!(
             "ssh connected, but the remote side did not run the agent ({what}); {}. A forced command (ForceCommand, or command= in \
              authorized_keys), a restricted shell, or a start-up file of the shell (.bashrc, .zshenv, .cshrc) that ends it or starts \
              another does this",
             self.last_words()
         );
-        self.failed(ErrorCode::AgentRefused, why).for_reason(Reason::AgentEnded)
+        self.failure_of(ErrorCode::AgentRefused, why).for_reason(Reason::AgentEnded)
     }
 
-    fn timed_out(&self) -> Failure {
+    fn silence_failure(&self) -> Failure {
         let why = format!(
             "no agent has spoken after {} s; {}. A forced command that is not a shell does this, and a start-up file of the shell \
              (.bashrc, .zshenv, .cshrc) that starts another or waits",
             self.patience.as_secs_f64(),
             self.last_words()
         );
-        self.failed(ErrorCode::AgentRefused, why).for_reason(Reason::AgentSilent)
+        self.failure_of(ErrorCode::AgentRefused, why).for_reason(Reason::AgentSilent)
     }
 
-    fn failed(&self, code: ErrorCode, why: impl Into<String>) -> Failure {
+    fn failure_of(&self, code: ErrorCode, why: impl Into<String>) -> Failure {
         failure(code, Side::Link, why).at_end(self.host.to_string())
     }
 }

@@ -27,14 +27,14 @@ impl Attempts {
     }
 
     /// Both ends have been linked. The first time that is a gain.
-    pub fn linked(&mut self) {
+    pub fn handle_link(&mut self) {
         if !self.reached {
-            self.gained();
+            self.handle_gain();
         }
     }
 
     /// Something has landed that had not landed before.
-    pub fn gained(&mut self) {
+    pub fn handle_gain(&mut self) {
         (self.reached, self.in_a_row) = (true, 0);
     }
 
@@ -100,9 +100,9 @@ mod tests {
     fn attempts_are_as_many_as_asked_for_and_anew_after_each_gain() {
         let mut attempts = attempts(7);
         assert_eq!(count(&mut attempts, &lost(ErrorCode::ConnectionLost)), Tuning::DEFAULT.first_retries);
-        attempts.gained();
+        attempts.handle_gain();
         assert_eq!(count(&mut attempts, &lost(ErrorCode::Silence)), 7);
-        attempts.gained();
+        attempts.handle_gain();
         assert_eq!(count(&mut attempts, &lost(ErrorCode::Busy)), 7);
         assert_eq!(attempts.in_a_row(), 7);
     }
@@ -112,7 +112,7 @@ mod tests {
         for reached in [false, true] {
             let mut attempts = attempts(7);
             if reached {
-                attempts.gained();
+                attempts.handle_gain();
             }
             for code in ErrorCode::ALL {
                 let again = attempts.next(&lost(*code), Instant::now()).is_some();
@@ -132,7 +132,7 @@ mod tests {
         let late = now + 2 * CopyOptions::default().source.reach.connect_timeout;
         let mut attempts = attempts(7);
         assert!(attempts.next(&lost(ErrorCode::ConnectFailed), late).is_none());
-        attempts.gained();
+        attempts.handle_gain();
         assert!(attempts.next(&lost(ErrorCode::ConnectFailed), late).is_some());
     }
 

@@ -117,7 +117,7 @@ pub struct Connecting<'a> {
     key: SessionKey,
     note: Note,
     /// Dials under way.
-    offers: Vec<Offer>,
+    offers: Vec<DialOffer>,
     /// Why the last that failed did.
     last: Option<Failure>,
     start: Instant,
@@ -127,7 +127,7 @@ pub struct Connecting<'a> {
 }
 
 /// What one side was asked to dial.
-struct Offer {
+struct DialOffer {
     kind: LinkKind,
     dialer: EndId,
     /// One for each connection.
@@ -142,7 +142,7 @@ struct Offer {
     connected: bool,
 }
 
-impl Offer {
+impl DialOffer {
     /// For one more connection.
     fn dial(&mut self, session: SessionKey, timeout: Duration, tell_connected: bool) -> Dial {
         let first = self.numbers.next().unwrap_or(REVERSE_FIRST);
@@ -217,7 +217,7 @@ impl<'a> Connecting<'a> {
     }
 
     /// An address that was given and not used must not be passed over: it may have been the whole point.
-    fn tell_unused_address(&self, offer: &Offer, ends: &mut Ends) {
+    fn tell_unused_address(&self, offer: &DialOffer, ends: &mut Ends) {
         let Some(address) = &reach(self.request, offer.dialer).data_address else { return };
         let is_reverse = offer.kind == LinkKind::Reverse && self.request.options.links.allows(LinkKind::Direct);
         if is_reverse && ends.get(other(offer.dialer)).is_here() {
@@ -230,7 +230,7 @@ impl<'a> Connecting<'a> {
 
     /// Dials that have not been answered.
     fn under_way(&self) -> Vec<(EndId, u64)> {
-        let of = |offer: &Offer| offer.requests.iter().map(|&request| (offer.dialer, request)).collect::<Vec<_>>();
+        let of = |offer: &DialOffer| offer.requests.iter().map(|&request| (offer.dialer, request)).collect::<Vec<_>>();
         self.offers.iter().flat_map(of).collect()
     }
 
@@ -274,7 +274,7 @@ impl<'a> Connecting<'a> {
         };
         let numbers = if kind == LinkKind::Reverse { REVERSE_FIRST..=u16::MAX } else { 0..=REVERSE_FIRST - 1 };
         let mut offer =
-            Offer { kind, dialer, requests: Vec::new(), addresses, pin, numbers, count: None, connected: false };
+            DialOffer { kind, dialer, requests: Vec::new(), addresses, pin, numbers, count: None, connected: false };
         let dial = offer.dial(session, self.tuning.link_timeout, true);
         offer.requests.push(ends.get(dialer).ask(Ask::Dial(dial))?);
         self.offers.push(offer);
@@ -294,13 +294,13 @@ impl<'a> Connecting<'a> {
 
     /// TCP has connected the first: if that is a long way, the others need not wait until it is secured. Where nothing
     /// answers, one connection is tried and no more: a firewall should not take them for a scan.
-    fn connected(&mut self, ends: &mut Ends, place: usize, round_trip: Duration) -> Result<(), Failure> {
-        if round_trip < self.tuning.far_rtt || self.offers[place].count.is_some() {
+    fn connected(&mut self, ends: &mut Ends, index: usize, round_trip: Duration) -> Result<(), Failure> {
+        if round_trip < self.tuning.far_rtt || self.offers[index].count.is_some() {
             return Ok(());
         }
         let streams = self.found.unwrap_or_else(|| stream_count(self.request, self.plan, round_trip, ends));
         let session = self.key.clone();
-        let offer = &mut self.offers[place];
+        let offer = &mut self.offers[index];
         offer.count = Some(streams);
         let dialer = ends.get(offer.dialer);
         while offer.requests.len() < dials_at_once(dialer).min(streams.into()) {
@@ -315,9 +315,9 @@ impl<'a> Connecting<'a> {
         while !self.offers.is_empty() {
             let offers = &self.offers;
             let of = |end: EndId, request: u64| {
-                let asked = |offer: &Offer| offer.requests.iter().position(|asked| *asked == request);
+                let asked = |offer: &DialOffer| offer.requests.iter().position(|asked| *asked == request);
                 let dialed = offers.iter().enumerate().filter(|(_, offer)| offer.dialer == end);
-                dialed.filter_map(|(place, offer)| Some((place, asked(offer)?))).next()
+                dialed.filter_map(|(index, offer)| Some((index, asked(offer)?))).next()
             };
             let wanted = |incoming: &Incoming| of(incoming.end, incoming.request).is_some();
             let answer = match inbox.wait(Some(deadline), &self.note, &wanted) {
@@ -328,21 +328,21 @@ impl<'a> Connecting<'a> {
                 }
                 Err(failure) => return Err(failure),
             };
-            let Some((place, request)) = of(answer.end, answer.request) else {
+            let Some((index, request)) = of(answer.end, answer.request) else {
                 continue;
             };
             let tell = answer.tell?;
             if let Tell::Connected(round_trip) = tell {
-                if std::mem::replace(&mut self.offers[place].connected, true) {
+                if std::mem::replace(&mut self.offers[index].connected, true) {
                     return Err(ends.get(answer.end).unexpected());
                 }
-                self.connected(ends, place, round_trip)?;
+                self.connected(ends, index, round_trip)?;
                 continue;
             }
-            self.offers[place].requests.swap_remove(request);
+            self.offers[index].requests.swap_remove(request);
             match tell {
                 Tell::Dialed(dialed) => {
-                    let offer = self.offers.swap_remove(place);
+                    let offer = self.offers.swap_remove(index);
                     return Ok(Some(Unsized { key: self.key.clone(), offer, dialed, late: self.under_way() }));
                 }
                 Tell::Failed(why) => self.last = Some(why),
@@ -369,8 +369,8 @@ fn connect_here(request: &CopyRequest, plan: &Plan, ends: &Ends) -> Result<Link,
             early: Vec::new(),
             number,
         };
-        source.arrived(connection(out));
-        destination.arrived(connection(input));
+        source.handle_connection(connection(out));
+        destination.handle_connection(connection(input));
     }
     let report = LinkReport { kind: LinkKind::Memory, address: String::new(), streams, cipher: "memory".into() };
     Ok(Link { report, key: session_key(Encrypt::None)?, more: None, dials: Vec::new(), late: Vec::new() })
@@ -394,7 +394,7 @@ fn dials_at_once(dialer: &End) -> usize {
 /// A link whose number of streams has not been settled.
 struct Unsized {
     key: SessionKey,
-    offer: Offer,
+    offer: DialOffer,
     dialed: Dialed,
     late: Vec<(EndId, u64)>,
 }

@@ -58,7 +58,7 @@ impl Copying<'_> {
                         Selected::Above | Selected::No => continue,
                     }
                     if let Some(failure) = entry.failure {
-                        self.failed(place(&wanted.target, if is_root { b"" } else { &entry.path }), failure);
+                        self.count_failure(place(&wanted.target, if is_root { b"" } else { &entry.path }), failure);
                         continue;
                     }
                     // Markers and part files of other copies are no content; a copy leaves them out and counts them,
@@ -87,7 +87,7 @@ impl Copying<'_> {
     }
 
     /// Something that a dry run has found would fail.
-    fn failed(&mut self, path: Vec<u8>, failure: Failure) {
+    fn count_failure(&mut self, path: Vec<u8>, failure: Failure) {
         add(&mut self.report.files_failed, 1);
         self.keep_failure(&path, &failure);
     }

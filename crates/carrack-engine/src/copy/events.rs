@@ -16,7 +16,7 @@ const GLANCE: Duration = Duration::from_millis(100);
 
 /// Between those who tell, on any thread, and one reader.
 pub struct Events {
-    state: Mutex<State>,
+    state: Mutex<EventQueue>,
     /// Something was taken, or nobody reads any more.
     taken: Condvar,
     /// Something was told, or all has been.
@@ -26,7 +26,7 @@ pub struct Events {
 }
 
 #[derive(Default)]
-struct State {
+struct EventQueue {
     waiting: VecDeque<Event>,
     bytes: usize,
     /// The copy has ended: what is told now goes nowhere.
@@ -41,7 +41,7 @@ impl Events {
         Self { state: Mutex::default(), taken: Condvar::new(), told: Condvar::new(), until }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, EventQueue> {
         lock(&self.state)
     }
 

@@ -83,7 +83,7 @@ impl HeldBack {
 
     /// An end tells where its time has gone. What a person should know, if the copy has become much slower: told once
     /// both ends have spoken, over the stretch since they did so before.
-    pub fn told(&mut self, end: EndId, times: StageTimes, bytes_done: u64, now: Instant) -> Option<String> {
+    pub fn handle_stages(&mut self, end: EndId, times: StageTimes, bytes_done: u64, now: Instant) -> Option<String> {
         match end {
             EndId::Source => (self.now.source, self.told.0) = (times, true),
             EndId::Destination => (self.now.destination, self.told.1) = (times, true),
@@ -144,12 +144,12 @@ mod tests {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let mut held = HeldBack::new(Tuning::DEFAULT.stretch, start);
-        assert_eq!(held.told(EndId::Source, times(20, 1, 18), 2_000_000_000, after(10)), None);
-        assert_eq!(held.told(EndId::Destination, times(20, 1, 18), 2_000_000_000, after(10)), None);
-        assert_eq!(held.told(EndId::Source, times(40, 2, 36), 4_000_000_000, after(20)), None);
-        assert_eq!(held.told(EndId::Destination, times(40, 2, 36), 4_000_000_000, after(20)), None);
-        assert_eq!(held.told(EndId::Destination, times(60, 19, 37), 5_000_000_000, after(30)), None);
-        let note = held.told(EndId::Source, times(60, 3, 54), 5_000_000_000, after(30)).expect("half as fast");
+        assert_eq!(held.handle_stages(EndId::Source, times(20, 1, 18), 2_000_000_000, after(10)), None);
+        assert_eq!(held.handle_stages(EndId::Destination, times(20, 1, 18), 2_000_000_000, after(10)), None);
+        assert_eq!(held.handle_stages(EndId::Source, times(40, 2, 36), 4_000_000_000, after(20)), None);
+        assert_eq!(held.handle_stages(EndId::Destination, times(40, 2, 36), 4_000_000_000, after(20)), None);
+        assert_eq!(held.handle_stages(EndId::Destination, times(60, 19, 37), 5_000_000_000, after(30)), None);
+        let note = held.handle_stages(EndId::Source, times(60, 3, 54), 5_000_000_000, after(30)).expect("half as fast");
         assert!(note.contains("100.0 MB/s") && note.contains("after 200.0 MB/s"), "{note}");
         assert!(note.contains("the destination's storage (85 %"), "{note}");
         assert_eq!(held.overall().map(|limit| limit.stage), Some(Stage::Network));
@@ -169,7 +169,7 @@ mod tests {
             for (at, bytes) in (1..).zip(stretches) {
                 let so_far = (0..at).fold(StageTimes::default(), |sum, _| sum.plus(&stage));
                 for end in [EndId::Source, EndId::Destination] {
-                    assert_eq!(held.told(end, so_far, bytes, after(10 * at)), None, "{unit}");
+                    assert_eq!(held.handle_stages(end, so_far, bytes, after(10 * at)), None, "{unit}");
                 }
             }
         }
@@ -182,12 +182,13 @@ mod tests {
         let after = |seconds| start + Duration::from_secs(seconds);
         let mut held = HeldBack::new(Tuning::DEFAULT.stretch, start);
         for (at, bytes) in [(10, 2_000_000_000), (20, 4_000_000_000)] {
-            held.told(EndId::Source, times(at, 1, 0), bytes, after(at));
-            assert_eq!(held.told(EndId::Destination, times(at, at, 0), bytes, after(at)), None);
+            held.handle_stages(EndId::Source, times(at, 1, 0), bytes, after(at));
+            assert_eq!(held.handle_stages(EndId::Destination, times(at, at, 0), bytes, after(at)), None);
         }
         held.read_in(Duration::from_secs(9));
-        held.told(EndId::Source, times(21, 1, 0), 4_100_000_000, after(30));
-        let note = held.told(EndId::Destination, times(21, 21, 0), 4_100_000_000, after(30)).expect("much slower");
+        held.handle_stages(EndId::Source, times(21, 1, 0), 4_100_000_000, after(30));
+        let note =
+            held.handle_stages(EndId::Destination, times(21, 21, 0), 4_100_000_000, after(30)).expect("much slower");
         assert!(note.contains("held back by whoever reads the output (90 % of the time)"), "{note}");
         assert_eq!(held.reader(Duration::from_secs(30)), None);
         assert_eq!(held.reader(Duration::from_secs(12)).map(|limit| limit.stage), Some(Stage::Reader));
@@ -197,8 +198,8 @@ mod tests {
     fn sessions_add_up() {
         let start = Instant::now();
         let mut held = HeldBack::new(Tuning::DEFAULT.stretch, start);
-        held.told(EndId::Source, times(10, 9, 0), 1, start);
-        held.told(EndId::Destination, times(10, 0, 9), 1, start);
+        held.handle_stages(EndId::Source, times(10, 9, 0), 1, start);
+        held.handle_stages(EndId::Destination, times(10, 0, 9), 1, start);
         held.session(1, start);
         assert_eq!(held.overall().map(|limit| limit.stage), Some(Stage::SourceStorage));
     }

@@ -242,7 +242,7 @@ impl Copying<'_> {
             self.begin_sending(&plan, selection.as_ref(), begun, ends)?;
         }
         let link = link.finish(self.found, ends, &mut self.inbox)?;
-        self.attempts.linked();
+        self.attempts.handle_link();
         self.events.tell(Event::Linked(link.report.clone()));
         if self.request.options.allow_growing && self.request.options.verify != Verify::Source && self.session == 0 {
             self.events.tell(Event::Note(GROWING.to_owned()));

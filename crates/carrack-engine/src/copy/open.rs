@@ -78,8 +78,8 @@ impl Copying<'_> {
         let has_failed = asked.is_err();
         let (inbox, options) = (&mut self.inbox, &self.request.options);
         let greeted = asked
-            .and_then(|()| ends.source.welcomed(inbox, &options.source.reach, &self.note))
-            .and_then(|()| ends.destination.welcomed(inbox, &options.destination.reach, &self.note));
+            .and_then(|()| ends.source.take_welcome(inbox, &options.source.reach, &self.note))
+            .and_then(|()| ends.destination.take_welcome(inbox, &options.destination.reach, &self.note));
         let Err(why) = greeted else { return Ok(ends) };
         // An end that refuses says why and hangs up. The requests behind the greeting then fail at a closed connection,
         // and that is not what the user should read.
@@ -101,8 +101,8 @@ impl Copying<'_> {
     pub(super) fn check_versions(&self, ends: &Ends) -> Result<(), Failure> {
         let options = &self.request.options;
         let xxh128 = options.digest.main == Some(MainDigest::Xxh128);
-        type Known = fn(Version) -> bool;
-        let wanted: [(_, _, Known, _); 6] = [
+        type Knows = fn(Version) -> bool;
+        let wanted: [(_, _, Knows, _); 6] = [
             (&ends.source, options.only.is_some(), Version::can_select, Reason::TooOldToSelect),
             (&ends.source, options.allow_growing, Version::can_allow_growing, Reason::TooOldForGrowing),
             (

@@ -248,8 +248,8 @@ fn to_files(
         shown.push(request.destination.with_path(join_typed(&directory, &target)).to_string());
         sources.push(source(location, target));
     }
-    let twice = sources.iter().enumerate().find(|(place, source)| {
-        !source.target.is_empty() && sources[..*place].iter().any(|other| other.target == source.target)
+    let twice = sources.iter().enumerate().find(|(index, source)| {
+        !source.target.is_empty() && sources[..*index].iter().any(|other| other.target == source.target)
     });
     if let Some((_, source)) = twice {
         let message = format!("two sources would both become {}", display_bytes(&source.target));
@@ -329,8 +329,8 @@ fn checked_name(name: Vec<u8>, location: &Location) -> Result<Vec<u8>, Failure> 
 }
 
 fn last_name(path: &[u8]) -> Vec<u8> {
-    let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |place| place + 1);
-    let start = path[..end].iter().rposition(|&byte| byte == b'/').map_or(0, |place| place + 1);
+    let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |index| index + 1);
+    let start = path[..end].iter().rposition(|&byte| byte == b'/').map_or(0, |index| index + 1);
     path[start..end].to_vec()
 }
 
@@ -369,8 +369,8 @@ fn check_not_itself(
         true => there.resolved.clone(),
         false => join_typed(&there.resolved, &source.target),
     };
-    let slashes = there.resolved.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/').map(|(place, _)| place);
-    let above = slashes.map(|place| there.resolved[..place].to_vec());
+    let slashes = there.resolved.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/').map(|(index, _)| index);
+    let above = slashes.map(|index| there.resolved[..index].to_vec());
     let way = [b"/".to_vec()].into_iter().chain(above).chain([there.resolved.clone()]).collect::<Vec<_>>();
     let way = standing(&way, &mut ends.destination, inbox, note)?;
     let targets = plan.sources.iter().map(target_of).collect::<Vec<_>>();

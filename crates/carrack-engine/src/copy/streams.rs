@@ -139,7 +139,7 @@ impl Streams {
                 count: 1,
                 timeout: self.tuning.link_timeout,
                 tell_connected: false,
-                segment: self.shrunk.checked_sub(1).map_or(0, |place| SEGMENTS[place]),
+                segment: self.shrunk.checked_sub(1).map_or(0, |index| SEGMENTS[index]),
             };
             let request = ends.get(more.dialer).ask(Ask::Dial(dial))?;
             self.dials.push(request);
@@ -167,7 +167,7 @@ impl Streams {
     }
 
     /// Takes the answer to the question for some to end: it may be fewer that do.
-    fn answered_to_end(&mut self, asked: u16, answer: Result<Tell, Failure>) {
+    fn handle_end_answer(&mut self, asked: u16, answer: Result<Tell, Failure>) {
         let ending = match answer {
             Ok(Tell::Done(count)) => u16::try_from(count).unwrap_or(asked).min(asked),
             _ => 0,
@@ -184,17 +184,17 @@ impl Streams {
     }
 
     /// Takes the answer to a dial, or to the question for some to end.
-    pub fn answered(&mut self, incoming: Incoming, note: &Note, now: Instant) {
+    pub fn handle_answer(&mut self, incoming: Incoming, note: &Note, now: Instant) {
         if let Some((request, count)) = self.asked_to_end
             && (incoming.end, incoming.request) == (EndId::Source, request)
         {
-            return self.answered_to_end(count, incoming.tell);
+            return self.handle_end_answer(count, incoming.tell);
         }
-        if let Some(place) = self.late.iter().position(|late| *late == (incoming.end, incoming.request)) {
+        if let Some(index) = self.late.iter().position(|late| *late == (incoming.end, incoming.request)) {
             if matches!(incoming.tell, Ok(Tell::Connected(_))) {
                 return;
             }
-            self.late.swap_remove(place);
+            self.late.swap_remove(index);
             if matches!(incoming.tell, Ok(Tell::Dialed(_))) {
                 self.alive += 1;
                 self.none_since = None;
@@ -203,10 +203,10 @@ impl Streams {
             return;
         }
         let is_ours = self.more.as_ref().is_some_and(|more| more.dialer == incoming.end);
-        let Some(place) = self.dials.iter().position(|dial| is_ours && *dial == incoming.request) else {
+        let Some(index) = self.dials.iter().position(|dial| is_ours && *dial == incoming.request) else {
             return;
         };
-        self.dials.swap_remove(place);
+        self.dials.swap_remove(index);
         match incoming.tell {
             Ok(Tell::Dialed(_)) => {
                 self.alive += 1;
@@ -226,7 +226,7 @@ impl Streams {
     }
 
     /// A connection was lost, or has ended as it was asked to.
-    pub fn lost(&mut self, lost: StreamLost, now: Instant) {
+    pub fn handle_stream_lost(&mut self, lost: StreamLost, now: Instant) {
         self.alive = self.alive.saturating_sub(1);
         if self.alive == 0 {
             self.none_since.get_or_insert(now);
@@ -268,7 +268,7 @@ impl Streams {
     }
 
     /// So much has landed, in items and bytes.
-    pub fn advanced(&mut self, landed: (u64, u64)) {
+    pub fn handle_landed(&mut self, landed: (u64, u64)) {
         if landed != self.landed {
             self.landed = landed;
             self.lost_in_vain = 0;
@@ -323,7 +323,7 @@ mod tests {
         for (version, missing) in [(Version::V1, 0), (Version::V2, 1)] {
             let mut one = streams(1, version, now);
             assert_eq!(one.due(), None);
-            one.lost(StreamLost::default(), now);
+            one.handle_stream_lost(StreamLost::default(), now);
             assert_eq!(one.missing, missing);
             assert!(one.due().is_some_and(|due| due > now), "a pause, or the end of patience");
         }
@@ -338,7 +338,7 @@ mod tests {
         for request in 1..12 {
             eight.dials.push(request);
             let tell = Ok(Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, "")));
-            eight.answered(Incoming { end: EndId::Source, request, tell }, &quiet(), now);
+            eight.handle_answer(Incoming { end: EndId::Source, request, tell }, &quiet(), now);
             pauses.push(eight.due - now);
         }
         assert!(
@@ -348,10 +348,10 @@ mod tests {
             "{pauses:?}"
         );
         eight.dials.push(12);
-        eight.answered(dialed(12), &quiet(), now);
+        eight.handle_answer(dialed(12), &quiet(), now);
         assert_eq!((eight.failed_dials, eight.missing, eight.alive), (0, 7, 2), "never more than are wanted");
         // An answer that nobody waits for changes nothing.
-        eight.answered(dialed(99), &quiet(), now);
+        eight.handle_answer(dialed(99), &quiet(), now);
         assert_eq!(eight.alive, 2);
     }
 
@@ -363,7 +363,7 @@ mod tests {
         let link = Link { report, key, more: Some(more()), dials: vec![5, 6, 7], late: Vec::new() };
         let mut eight = Streams::new(link, Version::V2, Arc::default(), now);
         assert_eq!((eight.alive, eight.missing, eight.due()), (1, 4, Some(now)));
-        eight.answered(dialed(6), &quiet(), now);
+        eight.handle_answer(dialed(6), &quiet(), now);
         assert_eq!((eight.alive, eight.dials.len()), (2, 2));
         // Where no more than four may be under way, three more have to wait.
         eight.dials.extend([8, 9]);
@@ -379,13 +379,13 @@ mod tests {
         (two.missing, two.alive) = (0, 2);
         two.late = vec![(EndId::Destination, 7), (EndId::Destination, 8)];
         let answer = |request, tell| Incoming { end: EndId::Destination, request, tell: Ok(tell) };
-        two.answered(answer(7, Tell::Connected(Default::default())), &quiet(), now);
-        two.answered(answer(7, Tell::Dialed(Default::default())), &quiet(), now);
-        two.answered(answer(8, Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, ""))), &quiet(), now);
-        two.answered(answer(8, Tell::Dialed(Default::default())), &quiet(), now);
+        two.handle_answer(answer(7, Tell::Connected(Default::default())), &quiet(), now);
+        two.handle_answer(answer(7, Tell::Dialed(Default::default())), &quiet(), now);
+        two.handle_answer(answer(8, Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, ""))), &quiet(), now);
+        two.handle_answer(answer(8, Tell::Dialed(Default::default())), &quiet(), now);
         assert_eq!((two.alive, two.missing, two.late.len()), (3, 0, 0));
         // It is one more than is wanted, so it is not made anew when it goes.
-        two.lost(StreamLost::default(), now);
+        two.handle_stream_lost(StreamLost::default(), now);
         assert_eq!((two.alive, two.missing), (2, 0));
     }
 
@@ -396,12 +396,13 @@ mod tests {
         let kept = Arc::clone(&told);
         let note: Note = Arc::new(move |text| kept.lock().unwrap().push(text));
         let mut two = streams(2, Version::V2, now);
-        let lose = |two: &mut Streams, stuck| two.lost(StreamLost { stuck, ..StreamLost::default() }, now);
+        let lose =
+            |two: &mut Streams, stuck| two.handle_stream_lost(StreamLost { stuck, ..StreamLost::default() }, now);
         // Both were stuck; one of them comes back, and is stuck again, and so is the other.
         for (request, stuck) in [(1, true), (2, true), (3, true), (4, true), (5, false), (6, true), (7, true)] {
             lose(&mut two, stuck);
             two.dials.push(request);
-            two.answered(dialed(request), &note, now);
+            two.handle_answer(dialed(request), &note, now);
         }
         let told = told.lock().unwrap();
         assert_eq!(told.len(), 2, "{told:?}");
@@ -415,10 +416,10 @@ mod tests {
         let kept = Arc::clone(&told);
         let note: Note = Arc::new(move |text| kept.lock().unwrap().push(text));
         let mut two = streams(2, Version::V2, now);
-        two.lost(StreamLost { stuck: true, ..StreamLost::default() }, now);
+        two.handle_stream_lost(StreamLost { stuck: true, ..StreamLost::default() }, now);
         two.dials.push(1);
         let tell = Ok(Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, "")));
-        two.answered(Incoming { end: EndId::Source, request: 1, tell }, &note, now);
+        two.handle_answer(Incoming { end: EndId::Source, request: 1, tell }, &note, now);
         assert!(told.lock().unwrap().is_empty());
     }
 
@@ -442,15 +443,15 @@ mod tests {
         (eight.missing, eight.alive) = (0, 8);
         assert_eq!(ask_to_end(&mut eight, 5, 1), 3);
         // One has ended before the answer comes; another is lost before it could end.
-        eight.lost(StreamLost { retired: true, ..StreamLost::default() }, now);
-        eight.answered(ended(1, 3), &quiet(), now);
+        eight.handle_stream_lost(StreamLost { retired: true, ..StreamLost::default() }, now);
+        eight.handle_answer(ended(1, 3), &quiet(), now);
         let failure = Some(failure(ErrorCode::ConnectionLost, Side::Link, ""));
-        eight.lost(StreamLost { retired: true, failure, ..StreamLost::default() }, now);
+        eight.handle_stream_lost(StreamLost { retired: true, failure, ..StreamLost::default() }, now);
         assert_eq!((eight.alive, eight.retiring, eight.missing), (6, 1, 0));
         // One that was to stay is made again.
-        eight.lost(StreamLost::default(), now);
+        eight.handle_stream_lost(StreamLost::default(), now);
         assert_eq!((eight.alive, eight.staying(), eight.missing), (5, 4, 1));
-        eight.lost(StreamLost { retired: true, ..StreamLost::default() }, now);
+        eight.handle_stream_lost(StreamLost { retired: true, ..StreamLost::default() }, now);
         assert_eq!((eight.alive, eight.retiring, eight.missing), (4, 0, 1));
     }
 
@@ -460,11 +461,11 @@ mod tests {
         let mut eight = streams(8, Version::V3, now);
         (eight.missing, eight.alive) = (0, 8);
         ask_to_end(&mut eight, 2, 1);
-        eight.answered(ended(1, 4), &quiet(), now);
+        eight.handle_answer(ended(1, 4), &quiet(), now);
         assert_eq!((eight.retiring, eight.staying(), eight.wanted, eight.asked_to_end), (4, 4, 4, None));
         ask_to_end(&mut eight, 2, 2);
         let tell = Ok(Tell::Failed(failure(ErrorCode::Internal, Side::Source, "")));
-        eight.answered(Incoming { end: EndId::Source, request: 2, tell }, &quiet(), now);
+        eight.handle_answer(Incoming { end: EndId::Source, request: 2, tell }, &quiet(), now);
         assert_eq!((eight.retiring, eight.staying(), eight.wanted), (4, 4, 4));
     }
 
@@ -479,9 +480,9 @@ mod tests {
         two.missing -= 2;
         two.want(3);
         assert_eq!(two.missing, 0, "one more than is wanted is under way");
-        two.answered(dialed(1), &quiet(), now);
+        two.handle_answer(dialed(1), &quiet(), now);
         let tell = Ok(Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, "")));
-        two.answered(Incoming { end: EndId::Source, request: 2, tell }, &quiet(), now);
+        two.handle_answer(Incoming { end: EndId::Source, request: 2, tell }, &quiet(), now);
         assert_eq!((two.alive, two.missing), (3, 0), "and is not tried again when it fails");
     }
 
@@ -491,9 +492,9 @@ mod tests {
         let mut two = streams(2, Version::V3, now);
         (two.missing, two.alive) = (0, 2);
         ask_to_end(&mut two, 1, 1);
-        two.answered(ended(1, 1), &quiet(), now);
-        two.lost(StreamLost::default(), now);
-        two.lost(StreamLost { retired: true, ..StreamLost::default() }, now);
+        two.handle_answer(ended(1, 1), &quiet(), now);
+        two.handle_stream_lost(StreamLost::default(), now);
+        two.handle_stream_lost(StreamLost { retired: true, ..StreamLost::default() }, now);
         assert_eq!((two.alive, two.missing, two.none_since), (0, 1, Some(now)));
     }
 }

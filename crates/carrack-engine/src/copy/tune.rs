@@ -32,7 +32,7 @@ impl Tune {
     }
 
     /// How far the copy has come.
-    pub fn advanced(&mut self, progress: &Progress) {
+    pub fn handle_progress(&mut self, progress: &Progress) {
         self.progress = *progress;
     }
 
@@ -42,7 +42,7 @@ impl Tune {
     }
 
     /// An end tells where its time has gone, and what its streams carry.
-    pub fn told(&mut self, end: EndId, stages: Stages, streams: &mut Streams) -> Option<Change> {
+    pub fn handle_stages(&mut self, end: EndId, stages: Stages, streams: &mut Streams) -> Option<Change> {
         if end == EndId::Destination {
             self.destination = stages.times;
             return None;

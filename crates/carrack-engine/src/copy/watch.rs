@@ -59,7 +59,7 @@ impl Copying<'_> {
                 heard = now;
             }
             if incoming.request != 0 {
-                streams.answered(incoming, &self.note, now);
+                streams.handle_answer(incoming, &self.note, now);
                 continue;
             }
             // A stream's end may be told a moment after the transfer's.
@@ -67,10 +67,10 @@ impl Copying<'_> {
             if !waiting.contains(&incoming.end) && first_failure.is_none() && !late {
                 return Err(misbehaved(ends, incoming.end, "went on after it had said that all had ended"));
             }
-            if let Some((end, failed)) = self.told(ends, incoming, streams)? {
+            if let Some((end, failed)) = self.handle_unasked(ends, incoming, streams)? {
                 waiting.retain(|waiting| *waiting != end);
                 let sent_all = end == EndId::Source && failed.is_none() && first_failure.is_none();
-                let failed = failed.map(|failed| self.ended_by(ends, end, &waiting, failed));
+                let failed = failed.map(|failed| self.name_failure(ends, end, &waiting, failed));
                 first_failure = first_failure.or(failed);
                 failed_at = failed_at.or_else(|| first_failure.is_some().then_some(now));
                 if sent_all && !waiting.is_empty() {
@@ -86,7 +86,7 @@ impl Copying<'_> {
 
     /// Names whose failure it was. A receiver that had to be stopped, because its sender was through,
     /// was waiting for the sender.
-    fn ended_by(&self, ends: &Ends, end: EndId, waiting: &[EndId], failed: Failure) -> Failure {
+    fn name_failure(&self, ends: &Ends, end: EndId, waiting: &[EndId], failed: Failure) -> Failure {
         if end == EndId::Destination && waiting.is_empty() && failed.code == ErrorCode::Interrupted {
             return misbehaved(ends, EndId::Source, "said that all had ended before the other side had");
         }
@@ -94,7 +94,7 @@ impl Copying<'_> {
     }
 
     /// Passes on what an end told unasked; which it is, if that was its last word, and how it ended.
-    fn told(
+    fn handle_unasked(
         &mut self,
         ends: &Ends,
         incoming: Incoming,
@@ -104,13 +104,13 @@ impl Copying<'_> {
         match incoming.tell? {
             Tell::Failed(refusal) => return Err(name_end(ends, end, refusal)),
             Tell::Progress(progress) if end == EndId::Source => {
-                self.advanced(&progress, streams);
+                self.handle_progress(&progress, streams);
                 self.events.tell(Event::Progress(progress));
             }
             Tell::Stages(stages) => {
-                let change = self.tune.as_mut().and_then(|tune| tune.told(end, stages, streams));
+                let change = self.tune.as_mut().and_then(|tune| tune.handle_stages(end, stages, streams));
                 change.into_iter().for_each(|change| self.streams_change(change));
-                let note = self.held_back.told(end, stages.times, self.furthest.1, Instant::now());
+                let note = self.held_back.handle_stages(end, stages.times, self.furthest.1, Instant::now());
                 note.into_iter().for_each(|note| self.events.tell(Event::Note(note)));
                 // Within a process there is none: each side then waits for the other's turn on the processors.
                 let memory = self.report.link.as_ref().is_some_and(|link| link.kind == LinkKind::Memory);
@@ -120,11 +120,11 @@ impl Copying<'_> {
             Tell::Items(items) if end == EndId::Source => {
                 let refused = |error| ends.source.misbehaved(&error);
                 items.iter().try_for_each(|item| self.check_item(item)).map_err(refused)?;
-                items.into_iter().for_each(|item| self.item(item));
+                items.into_iter().for_each(|item| self.handle_item(item));
             }
             Tell::Items(_) => return Err(misbehaved(ends, end, "told of items, which only the other side does")),
-            Tell::StreamLost(lost) if end == EndId::Source => streams.lost(lost, Instant::now()),
-            Tell::Ended(ended) => return Ok(Some((end, self.ended(ends, end, *ended)))),
+            Tell::StreamLost(lost) if end == EndId::Source => streams.handle_stream_lost(lost, Instant::now()),
+            Tell::Ended(ended) => return Ok(Some((end, self.handle_ended(ends, end, *ended)))),
             _ => {}
         }
         Ok(None)
@@ -136,14 +136,14 @@ impl Copying<'_> {
         self.events.tell(Event::Streams(change));
     }
 
-    fn advanced(&mut self, progress: &Progress, streams: &mut Streams) {
-        self.tune.iter_mut().for_each(|tune| tune.advanced(progress));
+    fn handle_progress(&mut self, progress: &Progress, streams: &mut Streams) {
+        self.tune.iter_mut().for_each(|tune| tune.handle_progress(progress));
         let (files, bytes) = (progress.files_done, progress.bytes_done);
-        streams.advanced((files, bytes));
+        streams.handle_landed((files, bytes));
         let further = (self.furthest.0.max(files), self.furthest.1.max(bytes));
         if further != self.furthest {
             self.furthest = further;
-            self.attempts.gained();
+            self.attempts.handle_gain();
         }
     }
 
@@ -157,7 +157,7 @@ impl Copying<'_> {
         self.expected.check(&item.path)
     }
 
-    fn item(&mut self, item: ItemReport) {
+    fn handle_item(&mut self, item: ItemReport) {
         if let Outcome::Failed(failure) = &item.outcome {
             self.keep_failure(&item.path, failure);
         }
@@ -167,7 +167,7 @@ impl Copying<'_> {
         self.held_back.read_in(began.elapsed());
     }
 
-    fn ended(&mut self, ends: &Ends, end: EndId, ended: Ended) -> Option<Failure> {
+    fn handle_ended(&mut self, ends: &Ends, end: EndId, ended: Ended) -> Option<Failure> {
         let report = &mut *self.report;
         let faults = &mut report.faults;
         if end == EndId::Source {

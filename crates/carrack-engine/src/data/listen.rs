@@ -89,7 +89,7 @@ fn accept_loop<F: Fn(Connection) + Send + Sync + 'static>(
             continue;
         };
         let socket = Arc::new(Socket::Tcp(socket));
-        let place = unproved.admit(peer.ip(), &socket);
+        let slot = unproved.admit(peer.ip(), &socket);
         tune(&socket);
         let (key, session, arrived, deadlines) =
             (key.clone(), session.clone(), Arc::clone(arrived), Arc::clone(&deadlines));
@@ -99,7 +99,7 @@ fn accept_loop<F: Fn(Connection) + Send + Sync + 'static>(
             let find = move |id: &[u8; 16]| (*id == wanted).then(|| session.clone());
             let greeted =
                 deadlines.guard(&socket, authenticate_timeout, || hello::accept(Arc::clone(&socket), &key, &find));
-            drop(place);
+            drop(slot);
             // Whoever does not prove to belong here learns nothing more than that the connection closes.
             if let Ok((connection, _)) = greeted {
                 arrived(connection);

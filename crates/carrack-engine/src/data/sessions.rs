@@ -42,8 +42,8 @@ impl NodeSessions {
     pub fn insert(&self, key: SessionKey, arrived: Arrived) -> bool {
         match self.lock().entry(key.id) {
             Entry::Occupied(_) => false,
-            Entry::Vacant(place) => {
-                place.insert((key, arrived));
+            Entry::Vacant(free) => {
+                free.insert((key, arrived));
                 true
             }
         }
@@ -60,7 +60,7 @@ impl NodeSessions {
     }
 
     /// What takes a session's connections.
-    pub fn arrived(&self, id: &[u8; 16]) -> Option<Arrived> {
+    pub fn taker(&self, id: &[u8; 16]) -> Option<Arrived> {
         self.lock().get(id).map(|(_, arrived)| Arc::clone(arrived))
     }
 }

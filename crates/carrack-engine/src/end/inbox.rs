@@ -153,8 +153,8 @@ impl Inbox {
         note: &Note,
         wanted: &dyn Fn(&Incoming) -> bool,
     ) -> Result<Waited, Failure> {
-        if let Some(place) = self.kept.iter().position(|(kept, _)| wanted(kept))
-            && let Some(kept) = self.take_kept(place)
+        if let Some(index) = self.kept.iter().position(|(kept, _)| wanted(kept))
+            && let Some(kept) = self.take_kept(index)
         {
             return Ok(Waited::Word(kept));
         }
@@ -225,15 +225,15 @@ impl Inbox {
         };
         let same = |word: &Incoming| word.request == incoming.request && status(word) == status(incoming);
         if status(incoming).is_some()
-            && let Some(place) = self.kept.iter().position(|(kept, _)| same(kept))
+            && let Some(index) = self.kept.iter().position(|(kept, _)| same(kept))
         {
-            self.take_kept(place);
+            self.take_kept(index);
         }
         self.kept.len() < limits::WORDS_KEPT && self.kept_bytes + bytes <= limits::WORDS_KEPT_BYTES
     }
 
-    fn take_kept(&mut self, place: usize) -> Option<Incoming> {
-        let (kept, bytes) = self.kept.remove(place)?;
+    fn take_kept(&mut self, index: usize) -> Option<Incoming> {
+        let (kept, bytes) = self.kept.remove(index)?;
         self.kept_bytes -= bytes;
         Some(kept)
     }

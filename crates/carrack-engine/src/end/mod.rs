@@ -228,7 +228,7 @@ impl End {
     ///
     /// # Errors
     /// When there is none, or a refusal.
-    pub fn welcomed(&mut self, inbox: &mut Inbox, reach: &Reach, note: &Note) -> Result<(), Failure> {
+    pub fn take_welcome(&mut self, inbox: &mut Inbox, reach: &Reach, note: &Note) -> Result<(), Failure> {
         let deadline = Instant::now() + reach.connect_timeout;
         let id = self.id;
         let answer = inbox.wait(Some(deadline), note, &|incoming| incoming.end == id && incoming.request == 1)?;
@@ -311,7 +311,7 @@ impl End {
         ask: Ask,
     ) -> Result<Result<Tell, Failure>, Failure> {
         let request = match self.early.iter().position(|(early, _)| *early == ask) {
-            Some(place) => self.early.remove(place).1,
+            Some(index) => self.early.remove(index).1,
             None => self.ask(ask)?,
         };
         self.answer_or_refusal(None, inbox, note, request)

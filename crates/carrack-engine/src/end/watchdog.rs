@@ -17,12 +17,12 @@ pub(super) struct Watchdog(Arc<Watched>);
 
 #[derive(Default)]
 struct Watched {
-    state: Mutex<State>,
+    state: Mutex<WatchdogState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct WatchdogState {
     /// The connection is ended at this moment, whatever the command was told.
     leave_at: Option<Instant>,
     over: bool,
@@ -52,7 +52,7 @@ impl Watchdog {
 }
 
 impl Watched {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WatchdogState> {
         lock(&self.state)
     }
 

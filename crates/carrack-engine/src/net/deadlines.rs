@@ -14,18 +14,18 @@ pub struct Deadlines(Arc<Watched>);
 
 #[derive(Default)]
 struct Watched {
-    state: Mutex<State>,
+    state: Mutex<DeadlinesState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct DeadlinesState {
     pending: HashMap<u64, (Instant, Arc<Socket>)>,
     next: u64,
     over: bool,
 }
 
-impl State {
+impl DeadlinesState {
     /// Cuts off what is late, and tells when the next will be. A late one is forgotten: it is cut off for good.
     fn cut_off(&mut self, now: Instant) -> Option<Instant> {
         self.pending.retain(|_, (deadline, socket)| {

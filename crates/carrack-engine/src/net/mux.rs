@@ -16,10 +16,10 @@ use crate::sync::{Latch, lock};
 /// The writing half; clones share it.
 #[derive(Clone)]
 pub struct MuxWriter {
-    shared: Arc<Shared>,
+    shared: Arc<WriterShared>,
 }
 
-struct Shared {
+struct WriterShared {
     out: Mutex<Box<dyn Write + Send>>,
     closed: Latch,
     started: Instant,
@@ -63,7 +63,7 @@ impl From<ProtocolError> for ReadError {
 impl MuxWriter {
     /// Over this connection; `abort` must make a waiting read or write return.
     pub fn new(out: Box<dyn Write + Send>, abort: Box<dyn Fn() + Send + Sync>) -> Self {
-        let shared = Shared {
+        let shared = WriterShared {
             out: Mutex::new(out),
             closed: Latch::default(),
             started: Instant::now(),
@@ -160,7 +160,7 @@ impl MuxWriter {
     }
 }
 
-impl Shared {
+impl WriterShared {
     fn hear(&self) {
         let heard = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.heard_ms.store(heard, Ordering::Relaxed);

@@ -20,13 +20,13 @@ use crate::sync::{lock, wait};
 /// Bytes that wait in either direction before the other side has to wait.
 const BUFFER_BYTES: usize = 1 << 20;
 
-struct Shared {
-    state: Mutex<State>,
+struct DuplexShared {
+    state: Mutex<DuplexState>,
     changed: Condvar,
     waker: Waker,
 }
 
-struct State {
+struct DuplexState {
     tls: Box<Tls>,
     outgoing: Vec<u8>,
     incoming: VecDeque<u8>,
@@ -42,13 +42,13 @@ const LINGER: Duration = Duration::from_secs(2);
 
 /// Ends the connection from outside.
 #[derive(Clone)]
-pub struct DuplexEnd(Arc<Shared>);
+pub struct DuplexEnd(Arc<DuplexShared>);
 
 /// The reading half.
-pub struct DuplexReader(Arc<Shared>);
+pub struct DuplexReader(Arc<DuplexShared>);
 
 /// The writing half.
-pub struct DuplexWriter(Arc<Shared>);
+pub struct DuplexWriter(Arc<DuplexShared>);
 
 /// Splits a connection whose handshake is done.
 ///
@@ -60,8 +60,8 @@ pub fn split(socket: TcpStream, tls: Box<Tls>) -> io::Result<(DuplexReader, Dupl
     // even while the peer answers every question. Heartbeats (`mux`) end the connection when nothing is heard any more.
     // Where this cannot be set, patience ends earlier than it should.
     let _ = set_user_timeout(&socket, Duration::ZERO);
-    let state = State { tls, outgoing: Vec::new(), incoming: VecDeque::new(), ended: None, finished: None };
-    let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), waker: Waker::new()? });
+    let state = DuplexState { tls, outgoing: Vec::new(), incoming: VecDeque::new(), ended: None, finished: None };
+    let shared = Arc::new(DuplexShared { state: Mutex::new(state), changed: Condvar::new(), waker: Waker::new()? });
     // What came together with the end of the handshake.
     take_records(&mut shared.lock())?;
     let worker = Arc::clone(&shared);
@@ -76,13 +76,13 @@ pub fn split(socket: TcpStream, tls: Box<Tls>) -> io::Result<(DuplexReader, Dupl
     Ok((DuplexReader(Arc::clone(&shared)), DuplexWriter(shared)))
 }
 
-fn take_records(state: &mut State) -> io::Result<Opened> {
+fn take_records(state: &mut DuplexState) -> io::Result<Opened> {
     let incoming = &mut state.incoming;
     state.tls.open(&mut |piece| incoming.extend(piece))
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl DuplexShared {
+    fn lock(&self) -> MutexGuard<'_, DuplexState> {
         lock(&self.state)
     }
 

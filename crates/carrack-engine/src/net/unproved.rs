@@ -29,7 +29,7 @@ struct Stranger {
 }
 
 /// A stranger's place, given back when it is dropped: once it has proved who it is, or is gone.
-pub struct Place {
+pub struct Slot {
     unproved: Arc<Unproved>,
     network: IpAddr,
     number: u64,
@@ -42,7 +42,7 @@ impl Unproved {
 
     /// A place for a new connection from this address; if there is none left, that of the oldest of
     /// those who have the most.
-    pub fn admit(self: &Arc<Self>, address: IpAddr, socket: &Arc<Socket>) -> Place {
+    pub fn admit(self: &Arc<Self>, address: IpAddr, socket: &Arc<Socket>) -> Slot {
         let network = network(address);
         let mut waiting = self.lock();
         let number = waiting.values().flatten().map(|stranger| stranger.number + 1).max().unwrap_or(0);
@@ -53,11 +53,11 @@ impl Unproved {
             let Some(oldest) = fullest.and_then(VecDeque::pop_front) else { break };
             oldest.socket.abort();
         }
-        Place { unproved: Arc::clone(self), network, number }
+        Slot { unproved: Arc::clone(self), network, number }
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         let mut waiting = self.unproved.lock();
         if let Some(strangers) = waiting.get_mut(&self.network) {
@@ -83,14 +83,14 @@ mod tests {
 
     use super::*;
 
-    fn stranger(unproved: &Arc<Unproved>, address: &str) -> (UnixStream, Place) {
+    fn stranger(unproved: &Arc<Unproved>, address: &str) -> (UnixStream, Slot) {
         let (near, far) = UnixStream::pair().unwrap();
         let place = unproved.admit(address.parse().unwrap(), &Arc::new(Socket::Unix(far)));
         near.set_nonblocking(true).unwrap();
         (near, place)
     }
 
-    fn is_cut_off((near, _): &(UnixStream, Place)) -> bool {
+    fn is_cut_off((near, _): &(UnixStream, Slot)) -> bool {
         let read = std::io::Read::read(&mut &*near, &mut [0; 1]);
         !read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
     }

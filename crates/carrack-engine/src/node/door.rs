@@ -85,7 +85,7 @@ pub(super) struct Arrival {
 /// While it exists, its connection counts among those that have proved nothing, and is cut off at its deadline.
 pub(super) struct Stranger {
     pub _deadline: deadlines::Ticket,
-    pub _place: unproved::Place,
+    pub _slot: unproved::Slot,
 }
 
 /// A client at a door: what it says is read from it, and what it is told is written to it. Reads and writes block.

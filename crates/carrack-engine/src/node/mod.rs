@@ -221,7 +221,7 @@ impl Node {
         let wire = Wire::accepted(arrival.socket, &arrival.opening, arrival.opened)?;
         let (connection, id) = hello::answer(wire, &|id| self.sessions.key(id))?;
         drop(arrival.stranger);
-        if let Some(arrived) = self.sessions.arrived(&id) {
+        if let Some(arrived) = self.sessions.taker(&id) {
             arrived(connection);
         }
         Ok(())
@@ -249,7 +249,7 @@ impl Node {
         agent::greet(&mut reader, &writer, &environment)
             .map_err(|refusal| io::Error::new(io::ErrorKind::PermissionDenied, refusal.message()))?;
         // Who has not shown a token is no session, and takes nobody's place.
-        let session = Session::begin(self);
+        let session = CountedSession::begin(self);
         drop(arrival.stranger);
         writer.keep_alive(&self.tuning);
         let agent = Agent::new(writer, environment);
@@ -285,18 +285,18 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// A control session, counted while it exists.
-struct Session {
+struct CountedSession {
     node: Arc<Node>,
 }
 
-impl Session {
+impl CountedSession {
     fn begin(node: &Arc<Node>) -> Self {
         node.controls.fetch_add(1, Ordering::Relaxed);
         Self { node: Arc::clone(node) }
     }
 }
 
-impl Drop for Session {
+impl Drop for CountedSession {
     fn drop(&mut self) {
         self.node.controls.fetch_sub(1, Ordering::Relaxed);
     }

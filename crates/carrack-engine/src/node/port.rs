@@ -59,14 +59,14 @@ impl Port {
             return;
         }
         let socket = Arc::new(Socket::Tcp(socket));
-        let place = self.unproved.admit(peer.ip(), &socket);
+        let slot = self.unproved.admit(peer.ip(), &socket);
         let port = Arc::clone(self);
         // Where no more threads are to be had the connection is closed, and the node goes on.
         let _ = std::thread::Builder::new().spawn(move || {
             tune(&socket);
             let deadline = port.deadlines.watch(&socket, port.authenticate_timeout);
             // Whoever does not prove to belong here learns nothing but that the connection ends.
-            let _ = port.meet(socket, peer, Stranger { _deadline: deadline, _place: place });
+            let _ = port.meet(socket, peer, Stranger { _deadline: deadline, _slot: slot });
         });
     }
 

@@ -638,16 +638,16 @@ impl StreamWork<'_> {
             }
         } else {
             let unseen = part.as_deref().map_or(Ok(0), |part| self.unseen(part, offset, length, &mut written))?;
-            let (run, mut place) = (self.run, offset + unseen);
+            let (run, mut at) = (self.run, offset + unseen);
             self.input.payload(u64::from(length) - unseen, &mut |slice| {
                 if let Some(part) = part.as_deref() {
                     hasher.update(slice);
                     // After an error the rest is read and dropped: the connection is in order, and carries other items.
                     if written.is_ok() {
-                        written = run.stages.wait(Waits::Storage, || part.write(place, slice));
+                        written = run.stages.wait(Waits::Storage, || part.write(at, slice));
                     }
                 }
-                place += slice.len() as u64;
+                at += slice.len() as u64;
                 Ok::<(), StreamError>(())
             })?;
         }
@@ -684,12 +684,12 @@ impl StreamWork<'_> {
         let length = u64::from(length);
         // What has come with the header.
         let mut done = length.min(self.input.received() as u64);
-        let (run, mut place) = (self.run, offset);
+        let (run, mut at) = (self.run, offset);
         self.input.payload(done, &mut |slice| {
             if written.is_ok() {
-                *written = run.stages.wait(Waits::Storage, || part.write(place, slice));
+                *written = run.stages.wait(Waits::Storage, || part.write(at, slice));
             }
-            place += slice.len() as u64;
+            at += slice.len() as u64;
             Ok::<(), StreamError>(())
         })?;
         while done < length && written.is_ok() {

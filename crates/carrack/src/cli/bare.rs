@@ -11,7 +11,7 @@ use clap::Command;
 /// What stands first behind the flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum First {
-    /// A verb, at this place.
+    /// A verb, at this index.
     Verb(usize),
     /// Something else: a location, or `--`.
     Location,
@@ -23,7 +23,7 @@ enum First {
 pub fn with_verb(tree: &Command, mut arguments: Vec<OsString>) -> Vec<OsString> {
     match first_word(tree, &arguments) {
         // `carrack -v ls host:` is meant as it reads.
-        First::Verb(place) => arguments[1..=place].rotate_right(1),
+        First::Verb(index) => arguments[1..=index].rotate_right(1),
         First::Location => arguments.insert(1, "copy".into()),
         First::Nothing if asks_about_the_program(&arguments) => {}
         First::Nothing => arguments.insert(1, "copy".into()),

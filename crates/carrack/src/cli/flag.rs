@@ -154,14 +154,14 @@ impl TypedValueParser for Named {
 }
 
 /// An argument without dashes: one location, or several.
-pub struct Place {
+pub struct Positional {
     /// What clap knows it by.
     pub name: &'static str,
     value_name: &'static str,
     several: bool,
 }
 
-impl Place {
+impl Positional {
     /// Exactly one: a second is refused, not taken instead of the first.
     pub const fn one(name: &'static str, value_name: &'static str) -> Self {
         Self { name, value_name, several: false }

@@ -7,7 +7,7 @@ use carrack_core::location::Location;
 use clap::ArgMatches;
 use clap::parser::MatchesError;
 
-use super::flag::{Place, Switch, Value};
+use super::flag::{Positional, Switch, Value};
 use super::location::parse_location;
 use crate::error::CommandError;
 
@@ -92,24 +92,24 @@ impl<'a> Flags<'a> {
     }
 
     /// The words of an argument without dashes, as typed and in order.
-    pub fn words(&self, place: &Place) -> impl Iterator<Item = &'a OsString> {
-        self.typed::<OsString>(place.name)
+    pub fn words(&self, positional: &Positional) -> impl Iterator<Item = &'a OsString> {
+        self.typed::<OsString>(positional.name)
     }
 
     /// The locations of an argument without dashes, in order.
     ///
     /// # Errors
     /// A usage error that shows the first bad one.
-    pub fn locations(&self, place: &Place) -> Result<Vec<Location>, CommandError> {
-        self.words(place).map(|text| parse_location(text.as_bytes()).map_err(CommandError::usage)).collect()
+    pub fn locations(&self, positional: &Positional) -> Result<Vec<Location>, CommandError> {
+        self.words(positional).map(|text| parse_location(text.as_bytes()).map_err(CommandError::usage)).collect()
     }
 
     /// The one location of an argument without dashes.
     ///
     /// # Errors
     /// As [`Self::locations`].
-    pub fn location(&self, place: &Place) -> Result<Location, CommandError> {
-        self.locations(place)?.pop().ok_or_else(|| CommandError::usage(format!("{} is missing", place.name)))
+    pub fn location(&self, positional: &Positional) -> Result<Location, CommandError> {
+        self.locations(positional)?.pop().ok_or_else(|| CommandError::usage(format!("{} is missing", positional.name)))
     }
 
     /// A value that clap has parsed.
@@ -164,7 +164,7 @@ mod tests {
     const SIZES: Value<u8> =
         Value::new("sizes", "N", |text| text.parse().map_err(|_| format!("{text:?}: no")), "Sizes");
     const FILE: Value<Vec<u8>> = Value::path("file", "FILE", "A file");
-    const PLACES: Place = Place::several("places", "PLACE");
+    const PLACES: Positional = Positional::several("places", "PLACE");
 
     fn with<T>(line: &[&str], variables: &[(&str, &[u8])], asked: impl Fn(&Flags) -> T) -> T {
         let verb =

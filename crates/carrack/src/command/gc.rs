@@ -7,10 +7,10 @@ use carrack_core::tuning::LEFTOVER_AGE;
 use clap::Command;
 use serde_json::json;
 
-use super::place::Session;
+use super::place::VerbRun;
 use super::reach::with_reach;
 use crate::cli::duration::parse_duration;
-use crate::cli::flag::{Place, Switch, Value};
+use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 use crate::output::json as objects;
@@ -18,7 +18,7 @@ use crate::output::json as objects;
 const OLDER_THAN: Value<Duration> =
     Value::new("older-than", "TIME", parse_duration, "Only leftovers unchanged for at least TIME [default: 7d]");
 const DRY_RUN: Switch = Switch::short('n', "dry-run", "Show what would be removed; remove nothing");
-const LOCATIONS: Place = Place::several("locations", "LOCATION");
+const LOCATIONS: Positional = Positional::several("locations", "LOCATION");
 
 /// What clap knows of it.
 pub fn command() -> Command {
@@ -34,22 +34,22 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let locations = flags.locations(&LOCATIONS)?;
     let older = flags.get(&OLDER_THAN)?.unwrap_or(LEFTOVER_AGE);
     let dry_run = flags.has(&DRY_RUN);
-    let mut session = Session::new("gc", flags)?;
-    session.each(&locations, |session, files, path| {
+    let mut run = VerbRun::new("gc", flags)?;
+    run.each(&locations, |run, files, path| {
         let collected = files.collect(path, older, dry_run, &mut |mut found| {
             let name = join(path, &found.path);
             if let Some(failure) = found.error.take() {
-                return session.fail(&name, failure);
+                return run.fail(&name, failure);
             }
-            session.done += 1;
-            if session.json {
+            run.done += 1;
+            if run.json {
                 let fields = json!({ "size": found.size, "dry_run": dry_run });
-                session.json("leftover", objects::with_path(fields, &name));
-            } else if !session.quiet {
-                session.line(display_bytes(&name).to_string().as_bytes());
+                run.json("leftover", objects::with_path(fields, &name));
+            } else if !run.quiet {
+                run.line(display_bytes(&name).to_string().as_bytes());
             }
         });
         collected.map(|_| ())
     })?;
-    session.finish()
+    run.finish()
 }

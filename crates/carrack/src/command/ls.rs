@@ -3,16 +3,16 @@
 use clap::Command;
 
 use super::entry;
-use super::place::Session;
+use super::place::VerbRun;
 use super::reach::with_reach;
-use crate::cli::flag::{Place, Switch};
+use crate::cli::flag::{Positional, Switch};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 
 const RECURSIVE: Switch = Switch::short('R', "recursive", "List subdirectories too; paths are relative to LOCATION");
 const LONG: Switch =
     Switch::short('l', "long", "Show mode, size in bytes, modification time (UTC), name, target of a link");
-const LOCATION: Place = Place::one("location", "LOCATION");
+const LOCATION: Positional = Positional::one("location", "LOCATION");
 
 /// What clap knows of it.
 pub fn command() -> Command {
@@ -27,21 +27,21 @@ pub fn command() -> Command {
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let location = flags.location(&LOCATION)?;
     let (recursive, long) = (flags.has(&RECURSIVE), flags.has(&LONG));
-    let mut session = Session::new("ls", flags)?;
-    session.each(&[location], |session, files, path| {
+    let mut run = VerbRun::new("ls", flags)?;
+    run.each(&[location], |run, files, path| {
         files.list(path, recursive, &mut |mut listed| {
             if let Some(failure) = listed.error.take() {
-                return session.fail(&listed.path, failure);
+                return run.fail(&listed.path, failure);
             }
-            session.done += 1;
-            if session.json {
-                session.json("entry", entry::fields(&listed.path, &listed));
+            run.done += 1;
+            if run.json {
+                run.json("entry", entry::fields(&listed.path, &listed));
             } else if long {
-                session.line(entry::long(&listed).as_bytes());
+                run.line(entry::long(&listed).as_bytes());
             } else {
-                session.line(entry::short(&listed).as_bytes());
+                run.line(entry::short(&listed).as_bytes());
             }
         })
     })?;
-    session.finish()
+    run.finish()
 }

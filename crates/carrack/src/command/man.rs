@@ -11,13 +11,13 @@ use clap::Command;
 use clap_mangen::Man;
 
 use super::tree::tree;
-use crate::cli::flag::Place;
+use crate::cli::flag::Positional;
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 use crate::exit;
 use crate::output::stream;
 
-const DIRECTORY: Place = Place::one("directory", "DIR");
+const DIRECTORY: Positional = Positional::one("directory", "DIR");
 
 /// What clap knows of it.
 pub fn command() -> Command {

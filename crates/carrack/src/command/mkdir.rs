@@ -2,14 +2,14 @@
 
 use clap::Command;
 
-use super::place::Session;
+use super::place::VerbRun;
 use super::reach::with_reach;
-use crate::cli::flag::{Place, Switch};
+use crate::cli::flag::{Positional, Switch};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 
 const PARENTS: Switch = Switch::short('p', "parents", "Make missing parents too; accept directories that exist");
-const LOCATIONS: Place = Place::several("locations", "LOCATION");
+const LOCATIONS: Positional = Positional::several("locations", "LOCATION");
 
 /// What clap knows of it.
 pub fn command() -> Command {
@@ -21,11 +21,11 @@ pub fn command() -> Command {
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let locations = flags.locations(&LOCATIONS)?;
     let parents = flags.has(&PARENTS);
-    let mut session = Session::new("mkdir", flags)?;
-    session.each(&locations, |session, files, path| {
+    let mut run = VerbRun::new("mkdir", flags)?;
+    run.each(&locations, |run, files, path| {
         files.make_dir(path, parents)?;
-        session.done += 1;
+        run.done += 1;
         Ok(())
     })?;
-    session.finish()
+    run.finish()
 }

@@ -6,14 +6,14 @@ use carrack_core::report::{ErrorCode, Failure, ItemKind};
 use carrack_engine::files::Files;
 use clap::Command;
 
-use super::place::{Session, same_place};
+use super::place::{VerbRun, same_place};
 use super::reach::with_reach;
-use crate::cli::flag::Place;
+use crate::cli::flag::Positional;
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 
-const SOURCE: Place = Place::one("source", "SRC");
-const DESTINATION: Place = Place::one("destination", "DST");
+const SOURCE: Positional = Positional::one("source", "SRC");
+const DESTINATION: Positional = Positional::one("destination", "DST");
 
 /// What clap knows of it.
 pub fn command() -> Command {
@@ -27,22 +27,22 @@ pub fn command() -> Command {
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let source = flags.location(&SOURCE)?;
     let destination = flags.location(&DESTINATION)?;
-    let mut session = Session::new("mv", flags)?;
-    session.path_of(&source)?;
-    let to = session.path_of(&destination)?.to_vec();
+    let mut run = VerbRun::new("mv", flags)?;
+    run.path_of(&source)?;
+    let to = run.path_of(&destination)?.to_vec();
     if !same_place(&source, &destination) {
         return Err(CommandError::usage(format!(
             "mv renames within one place, and {source} and {destination} are two"
         ))
         .hint("copy, then remove the source: carrack SRC DST && carrack rm SRC"));
     }
-    session.each(&[source], |session, files, from| {
+    run.each(&[source], |run, files, from| {
         let to = target(files, from, &to)?;
         files.rename(from, &to)?;
-        session.done += 1;
+        run.done += 1;
         Ok(())
     })?;
-    session.finish()
+    run.finish()
 }
 
 /// Into a directory that exists, under the old name; else exactly there.

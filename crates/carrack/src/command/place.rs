@@ -19,7 +19,7 @@ use crate::output::{human, json as objects, say};
 use crate::{exit, slim};
 
 /// A file verb while it runs.
-pub struct Session<'a> {
+pub struct VerbRun<'a> {
     verb: &'static str,
     flags: &'a Flags<'a>,
     /// Whether standard output carries JSON.
@@ -42,7 +42,7 @@ pub struct Session<'a> {
 /// Failures kept to find the exit code; the rest are counted.
 const FAILURES_KEPT: usize = carrack_core::limits::FAILURES_TOLD;
 
-impl<'a> Session<'a> {
+impl<'a> VerbRun<'a> {
     /// Begins a verb.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl<'a> Session<'a> {
     pub fn new(verb: &'static str, flags: &'a Flags<'a>) -> Result<Self, CommandError> {
         let json = flags.has(&JSON);
         let reach = reach::reach(flags)?;
-        let session = Self {
+        let run = Self {
             verb,
             flags,
             json,
@@ -64,7 +64,7 @@ impl<'a> Session<'a> {
             failed: 0,
         };
         // What it has to say is part of what was asked for: if it cannot be said, nothing is done.
-        if json { session.out.check().map(|()| session) } else { Ok(session) }
+        if json { run.out.check().map(|()| run) } else { Ok(run) }
     }
 
     /// Does something at each location in turn. One that fails is told, and the next one tried; a signal ends it all.
@@ -106,7 +106,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// The open place of a location, taken out of the list so that the session stays free; opened if it is not there.
+    /// The open place of a location, taken out of the list so that the run stays free; opened if it is not there.
     fn take(&mut self, location: &Location) -> Result<(Location, Files), Failure> {
         if let Some(index) = self.open.iter().position(|(place, _)| same_place(place, location)) {
             return Ok(self.open.swap_remove(index));

@@ -5,15 +5,15 @@ use carrack_core::report::ErrorCode;
 use carrack_engine::files::ListEntry;
 use clap::Command;
 
-use super::place::Session;
+use super::place::VerbRun;
 use super::reach::with_reach;
-use crate::cli::flag::{Place, Switch};
+use crate::cli::flag::{Positional, Switch};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 
 const RECURSIVE: Switch = Switch::short('r', "recursive", "Remove directories and their contents");
 const FORCE: Switch = Switch::short('f', "force", "Ignore files that do not exist");
-const LOCATIONS: Place = Place::several("locations", "LOCATION");
+const LOCATIONS: Positional = Positional::several("locations", "LOCATION");
 
 /// What clap knows of it.
 pub fn command() -> Command {
@@ -35,22 +35,22 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
             return Err(CommandError::usage(format!("rm does not remove {path:?}: name what is in it")));
         }
     }
-    let mut session = Session::new("rm", flags)?;
-    session.each(&locations, |session, files, path| {
+    let mut run = VerbRun::new("rm", flags)?;
+    run.each(&locations, |run, files, path| {
         let mut stuck = |found: ListEntry| {
             let name = if found.path == b"." { path.to_vec() } else { join(path, &found.path) };
             if let Some(failure) = found.error {
-                session.fail(&name, failure);
+                run.fail(&name, failure);
             }
         };
         match files.remove(path, recursive, &mut stuck) {
-            Ok(removed) => session.done = session.done.saturating_add(removed),
+            Ok(removed) => run.done = run.done.saturating_add(removed),
             Err(failure) if force && failure.code == ErrorCode::NotFound => {}
             Err(failure) => return Err(failure),
         }
         Ok(())
     })?;
-    session.finish()
+    run.finish()
 }
 
 /// A root, a login directory, or something that no name stands for. A slip must not cost everything.

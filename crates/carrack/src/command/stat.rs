@@ -3,13 +3,13 @@
 use clap::Command;
 
 use super::entry;
-use super::place::Session;
+use super::place::VerbRun;
 use super::reach::with_reach;
-use crate::cli::flag::Place;
+use crate::cli::flag::Positional;
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 
-const LOCATIONS: Place = Place::several("locations", "LOCATION");
+const LOCATIONS: Positional = Positional::several("locations", "LOCATION");
 
 /// What clap knows of it.
 pub fn command() -> Command {
@@ -22,23 +22,23 @@ pub fn command() -> Command {
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let locations = flags.locations(&LOCATIONS)?;
-    let mut session = Session::new("stat", flags)?;
-    session.each(&locations, |session, files, path| {
+    let mut run = VerbRun::new("stat", flags)?;
+    run.each(&locations, |run, files, path| {
         let found = files.stat(path)?;
         if let Some(failure) = found.error {
             return Err(failure);
         }
-        if session.json {
-            session.json("entry", entry::fields(path, &found));
+        if run.json {
+            run.json("entry", entry::fields(path, &found));
         } else {
             // An empty line between two.
-            if session.done > 0 {
-                session.line(b"");
+            if run.done > 0 {
+                run.line(b"");
             }
-            entry::block(path, &found).iter().for_each(|line| session.line(line.as_bytes()));
+            entry::block(path, &found).iter().for_each(|line| run.line(line.as_bytes()));
         }
-        session.done += 1;
+        run.done += 1;
         Ok(())
     })?;
-    session.finish()
+    run.finish()
 }

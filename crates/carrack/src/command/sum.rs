@@ -12,10 +12,10 @@ use clap::Command;
 use data_encoding::HEXLOWER;
 use serde_json::json;
 
-use super::place::Session;
+use super::place::VerbRun;
 use super::reach::with_reach;
 use crate::cli::digests::parse_digests;
-use crate::cli::flag::{Place, Value};
+use crate::cli::flag::{Positional, Value};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 use crate::output::{json as objects, manifest};
@@ -27,7 +27,7 @@ const DIGEST: Value<Digests> = Value::new(
     parse_digests,
     "blake3 or xxh128, adler32, crc32c, separated by commas [default: blake3]",
 );
-const LOCATIONS: Place = Place::several("locations", "LOCATION");
+const LOCATIONS: Positional = Positional::several("locations", "LOCATION");
 
 /// What clap knows of it.
 pub fn command() -> Command {
@@ -43,12 +43,12 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let locations = flags.locations(&LOCATIONS)?;
     let digests = wanted(flags)?;
     let terminal = std::io::stdout().is_terminal();
-    let mut session = Session::new("sum", flags)?;
-    session.each(&locations, |session, files, path| {
+    let mut run = VerbRun::new("sum", flags)?;
+    run.each(&locations, |run, files, path| {
         let directory = is_directory(files, path);
-        files.sum(path, digests, &mut |entry| tell(session, &named(path, directory, &entry), entry, terminal))
+        files.sum(path, digests, &mut |entry| tell(run, &named(path, directory, &entry), entry, terminal))
     })?;
-    session.finish()
+    run.finish()
 }
 
 /// The digests that were asked for, and no other.
@@ -70,18 +70,18 @@ fn is_directory(files: &mut Files, path: &[u8]) -> bool {
     path.is_empty() || path.ends_with(b"/") || files.stat(path).is_ok_and(|found| found.kind == ItemKind::Directory)
 }
 
-fn tell(session: &mut Session, name: &[u8], entry: SumEntry, terminal: bool) {
+fn tell(run: &mut VerbRun, name: &[u8], entry: SumEntry, terminal: bool) {
     let digests = match entry.result {
         Ok(digests) => digests,
-        Err(failure) => return session.fail(name, failure),
+        Err(failure) => return run.fail(name, failure),
     };
-    session.done += 1;
-    if session.json {
+    run.done += 1;
+    if run.json {
         let fields = objects::with_path(json!({ "size": entry.size }), name);
-        return session.json("sum", objects::with_digests(fields, &digests));
+        return run.json("sum", objects::with_digests(fields, &digests));
     }
     for line in lines(name, &digests, terminal) {
-        session.line(&line);
+        run.line(&line);
     }
 }
 

@@ -14,7 +14,7 @@ use clap::Command;
 use serde_json::json;
 
 use super::reach::JSON;
-use crate::cli::flag::Place;
+use crate::cli::flag::Positional;
 use crate::cli::flags::Flags;
 use crate::cli::location::parse_node_name;
 use crate::error::CommandError;
@@ -23,13 +23,14 @@ use crate::output::lines::Lines;
 use crate::output::{json as objects, say};
 use crate::tokens::kept;
 
-const NODE: Place = Place::one("node", "NODE");
-const NODES: Place = Place::several("nodes", "NODE...");
-const FILE: Place = Place::one("file", "FILE");
+const NODE: Positional = Positional::one("node", "NODE");
+const NODES: Positional = Positional::several("nodes", "NODE...");
+const FILE: Positional = Positional::one("file", "FILE");
 
 /// What clap knows of it.
 pub fn command() -> Command {
-    let node = |place: Place| place.arg().required(true).help("HOST[:PORT], or a carrack:// location there");
+    let node =
+        |positional: Positional| positional.arg().required(true).help("HOST[:PORT], or a carrack:// location there");
     let add = Command::new("add")
         .about("Keep a node's token; read from FILE, or from standard input")
         .arg(node(NODE))
@@ -59,8 +60,8 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     Ok(exit::DONE)
 }
 
-fn nodes(flags: &Flags, place: &Place) -> Result<Vec<NodeAddress>, CommandError> {
-    flags.words(place).map(|text| parse_node_name(text.as_bytes()).map_err(CommandError::usage)).collect()
+fn nodes(flags: &Flags, positional: &Positional) -> Result<Vec<NodeAddress>, CommandError> {
+    flags.words(positional).map(|text| parse_node_name(text.as_bytes()).map_err(CommandError::usage)).collect()
 }
 
 fn add(flags: &Flags, json: bool) -> Result<(), CommandError> {

@@ -66,10 +66,10 @@ impl OutputOptions {
 /// Everything that listens to one copy.
 pub struct Output {
     options: OutputOptions,
-    state: Mutex<State>,
+    state: Mutex<OutputState>,
 }
 
-struct State {
+struct OutputState {
     screen: Screen,
     json: Option<Lines>,
     log: Option<Log>,
@@ -101,7 +101,7 @@ impl Output {
         });
         // A program that reads JSON sees progress there; a person beside it may still have a bar.
         let bar = if options.quiet { BarChoice::Never } else { options.bar };
-        let state = State {
+        let state = OutputState {
             screen: Screen::new(bar, !options.json, options.stats, now),
             json,
             log: log.transpose()?,
@@ -203,7 +203,7 @@ impl Output {
         }
     }
 
-    fn end_manifest(&self, state: &mut State, manifest: Manifest, complete: bool) -> Result<(), CommandError> {
+    fn end_manifest(&self, state: &mut OutputState, manifest: Manifest, complete: bool) -> Result<(), CommandError> {
         let path = self.options.manifest.as_deref().unwrap_or_default();
         let written =
             manifest.finish(complete).map_err(|error| CommandError::file("cannot write the manifest", path, &error))?;
@@ -218,7 +218,7 @@ impl Output {
         Ok(())
     }
 
-    fn end_failed_list(&self, state: &mut State, list: FailedList, complete: bool) -> Result<(), CommandError> {
+    fn end_failed_list(&self, state: &mut OutputState, list: FailedList, complete: bool) -> Result<(), CommandError> {
         let path = self.options.failed_list.as_deref().unwrap_or_default();
         list.finish(complete)
             .map_err(|error| CommandError::file("cannot write the list of failed items", path, &error))?;
@@ -232,7 +232,7 @@ impl Output {
         Ok(())
     }
 
-    fn note(&self, state: &mut State, note: String) {
+    fn note(&self, state: &mut OutputState, note: String) {
         self.tell(state, SystemTime::now(), &format!("note: {note}"));
         if let Some(json) = &mut state.json {
             json.json(&json::event(&Event::Note(note), SystemTime::now()));
@@ -240,7 +240,7 @@ impl Output {
     }
 
     /// To the log always, to a person unless only errors are wanted or a program reads the same as JSON.
-    fn tell(&self, state: &mut State, time: SystemTime, line: &str) {
+    fn tell(&self, state: &mut OutputState, time: SystemTime, line: &str) {
         if let Some(log) = &mut state.log {
             log.line(time, line);
         }
@@ -250,7 +250,7 @@ impl Output {
     }
 
     /// A thread that panicked while it told something leaves lines, not a broken invariant.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OutputState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

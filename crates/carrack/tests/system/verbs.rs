@@ -336,9 +336,9 @@ fn large_directory_is_listed_as_it_is_read() {
 /// A marker with this tag, as a session leaves it.
 pub fn marker(sandbox: &Sandbox, path: &str, tag: [u8; 8]) -> File {
     use carrack_core::request::Durability;
-    use carrack_core::transfer::marker::{Chain, Record, Session};
+    use carrack_core::transfer::marker::{Chain, Record, SessionRecord};
     let (mut bytes, mut chain) = Chain::begin(tag);
-    let session = Session { boot: [1; 16], durability: Durability::Group };
+    let session = SessionRecord { boot: [1; 16], durability: Durability::Group };
     chain.append(&Record::Session(session), &mut bytes);
     let path = sandbox.write(path, bytes);
     fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();

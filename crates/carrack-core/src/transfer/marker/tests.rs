@@ -15,12 +15,12 @@ fn digest(seed: u64) -> BlockDigest {
 }
 
 fn session(boot: [u8; 16], durability: Durability) -> Record {
-    Record::Session(Session { boot, durability })
+    Record::Session(SessionRecord { boot, durability })
 }
 
-fn part(number: u64, blocks: u64) -> Part {
+fn part(number: u64, blocks: u64) -> PartRecord {
     let block_bytes = BLOCK_BYTES_MIN;
-    Part {
+    PartRecord {
         number,
         path: format!("directory/file{number}").into_bytes(),
         part_name: format!(".file{number}.carrack-0123abcd-{number}.part").into_bytes(),
@@ -180,13 +180,13 @@ fn marker_records_moved_or_left_out_do_not_count() {
 fn marker_ends_at_what_cannot_have_been_written() {
     let begin = session(BOOT, Durability::Group);
     let bad_parts = [
-        Part { path: b"../x".to_vec(), ..part(1, 2) },
-        Part { part_name: b"a/b".to_vec(), ..part(1, 2) },
-        Part { part_name: b"..".to_vec(), ..part(1, 2) },
-        Part { block_bytes: 3 << 16, ..part(1, 2) },
-        Part { block_bytes: 1 << 30, ..part(1, 2) },
-        Part { size: u64::MAX, ..part(1, 2) },
-        Part { number: 0, ..part(1, 2) },
+        PartRecord { path: b"../x".to_vec(), ..part(1, 2) },
+        PartRecord { part_name: b"a/b".to_vec(), ..part(1, 2) },
+        PartRecord { part_name: b"..".to_vec(), ..part(1, 2) },
+        PartRecord { block_bytes: 3 << 16, ..part(1, 2) },
+        PartRecord { block_bytes: 1 << 30, ..part(1, 2) },
+        PartRecord { size: u64::MAX, ..part(1, 2) },
+        PartRecord { number: 0, ..part(1, 2) },
     ];
     for bad in bad_parts {
         let found = replay(&write(&[begin.clone(), Record::Part(bad.clone())]).0, BOOT).unwrap();
@@ -217,7 +217,7 @@ fn xxh128_has_its_own_bit_and_nothing_behind_it() {
     const XXH128: Digests = Digests { crc32c: true, ..Digests::XXH128 };
     let short = BlockDigest { main: from_xxh128([5; 16]), adler32: 0, crc32c: 7 };
     let begin = session(BOOT, Durability::Group);
-    let made = Record::Part(Part { digests: XXH128, ..part(1, 2) });
+    let made = Record::Part(PartRecord { digests: XXH128, ..part(1, 2) });
     let claim = |main| Record::Blocks { part: 1, first: 0, digests: vec![BlockDigest { main, ..short }] };
     let names = Record::Published(vec![Published { key: key(1), digests: short.as_file(XXH128) }]);
     let found = truth(&[begin.clone(), made.clone(), claim(short.main), names], BOOT);

@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use super::incoming::{State, Written};
+use super::incoming::{ItemState, Written};
 use super::{Receiver, ReceiverAction};
 use crate::digest::BlockDigest;
 use crate::failure::Failure;
@@ -37,7 +37,7 @@ impl Receiver {
     /// What has landed of items that are still open and has not been checkpointed, nor is about to be: for a last
     /// checkpoint when the transfer has failed.
     pub fn unsaved(&self) -> Vec<(u64, Vec<(u64, BlockDigest)>)> {
-        let open = self.items.iter().filter(|(_, item)| item.state == State::Open && !item.unsaved.is_empty());
+        let open = self.items.iter().filter(|(_, item)| item.state == ItemState::Open && !item.unsaved.is_empty());
         let blocks = |blocks: &std::collections::BTreeMap<u64, Written>| {
             blocks.iter().map(|(&index, block)| (index, block.digest)).collect()
         };
@@ -78,7 +78,7 @@ impl Receiver {
     }
 
     pub(super) fn checkpoint(&mut self, number: u64) {
-        let Some(item) = self.items.get_mut(&number).filter(|item| item.state == State::Open) else {
+        let Some(item) = self.items.get_mut(&number).filter(|item| item.state == ItemState::Open) else {
             return;
         };
         if item.saving.is_some() || item.unsaved.is_empty() {

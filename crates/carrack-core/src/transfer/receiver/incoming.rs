@@ -11,7 +11,7 @@ use crate::wire::control::TransferOptions;
 
 #[derive(Debug)]
 pub(super) struct Incoming {
-    pub state: State,
+    pub state: ItemState,
     block_bytes: u32,
     /// From the offer; of a source without a size known when it is complete.
     size: Option<u64>,
@@ -44,7 +44,7 @@ pub(super) struct Written {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum ItemState {
     Opening,
     /// The sender gave it up while its part file was being made.
     Dropped,
@@ -55,7 +55,7 @@ pub(super) enum State {
 impl Incoming {
     pub fn new(size: Option<u64>, options: &TransferOptions) -> Self {
         Self {
-            state: State::Opening,
+            state: ItemState::Opening,
             block_bytes: options.block_bytes,
             size,
             landed: Ranges::new(),
@@ -77,7 +77,7 @@ impl Incoming {
         let wrong = |what: &str| {
             Err(ProtocolError::violation(format!("the sender sent the block at {offset} of item {number} {what}")))
         };
-        if matches!(self.state, State::Opening | State::Dropped) {
+        if matches!(self.state, ItemState::Opening | ItemState::Dropped) {
             return wrong("before the offer was accepted");
         }
         if !offset.is_multiple_of(u64::from(self.block_bytes)) {
@@ -147,7 +147,7 @@ impl Incoming {
 
     /// The sender has the same in its source: the blocks by index; `None` when it names one that is not held.
     pub fn confirm(&mut self, first: u64, count: u64) -> Option<Vec<(u64, Written)>> {
-        if self.state != State::Open || count > self.held.len() as u64 {
+        if self.state != ItemState::Open || count > self.held.len() as u64 {
             return None;
         }
         let end = first.checked_add(count).filter(|&end| end > first)?;
@@ -212,7 +212,7 @@ impl Incoming {
         let sized = self.size.is_some_and(|known| known == size);
         // Every block has been sent, so at most the last `BLOCKS_AHEAD` have not begun.
         let ended = self.size.is_none() && self.begun <= blocks && (!self.whole || blocks == 1);
-        let fits = (sized || ended) && self.complete.is_none() && matches!(self.state, State::Open);
+        let fits = (sized || ended) && self.complete.is_none() && matches!(self.state, ItemState::Open);
         if fits {
             self.size = Some(size);
             self.complete = Some((size, digest));
@@ -223,7 +223,7 @@ impl Incoming {
     /// Once every block has landed and the sender has said what the file must be: the size, and the
     /// digests when they agree.
     pub fn finish(&self) -> Option<(u64, Option<FileDigests>)> {
-        let (size, theirs) = self.complete.filter(|_| self.state == State::Open)?;
+        let (size, theirs) = self.complete.filter(|_| self.state == ItemState::Open)?;
         if !self.landed.is_all_of(block_count(size, self.block_bytes)) {
             return None;
         }

@@ -136,8 +136,8 @@ impl Streams {
 
     fn carrier(&self, unit: Unit) -> Option<(u16, usize)> {
         self.table.iter().find_map(move |(&number, stream)| {
-            let place = stream.carried.iter().position(|carried| carried.unit == unit);
-            place.map(|place| (number, place))
+            let index = stream.carried.iter().position(|carried| carried.unit == unit);
+            index.map(|index| (number, index))
         })
     }
 
@@ -146,12 +146,12 @@ impl Streams {
         let Some(stream) = self.table.get_mut(&stream) else {
             return false;
         };
-        let Some(place) = stream.carried.iter().position(|carried| carried.unit == unit) else {
+        let Some(index) = stream.carried.iter().position(|carried| carried.unit == unit) else {
             return false;
         };
-        stream.carried[place].sent = true;
-        if stream.carried[place].landed {
-            stream.carried.remove(place);
+        stream.carried[index].sent = true;
+        if stream.carried[index].landed {
+            stream.carried.remove(index);
         }
         true
     }
@@ -176,20 +176,20 @@ impl Streams {
 
     /// The receiver has the unit.
     pub fn landed(&mut self, now: Instant, unit: Unit) {
-        let Some((number, place)) = self.carrier(unit) else {
+        let Some((number, index)) = self.carrier(unit) else {
             return;
         };
         let Some(stream) = self.table.get_mut(&number) else {
             return;
         };
-        let carried = &mut stream.carried[place];
+        let carried = &mut stream.carried[index];
         if carried.landed {
             return;
         }
         carried.landed = true;
         let took = now.saturating_duration_since(carried.since);
         if carried.sent {
-            stream.carried.remove(place);
+            stream.carried.remove(index);
         }
         let usual = match unit {
             Unit::Block(..) => &mut self.usual_block,

@@ -74,8 +74,8 @@ impl Sender {
     }
 
     fn next_check(&mut self, now: Instant, stream: u16) -> Option<Job> {
-        for place in 0..self.sendable.len() {
-            let number = self.sendable[place];
+        for index in 0..self.sendable.len() {
+            let number = self.sendable[index];
             let Some(item) = self.items.get_mut(&number) else {
                 continue;
             };
@@ -85,7 +85,7 @@ impl Sender {
             let unit = Unit::Check(number, job.offset);
             self.streams.take(stream, Carried { unit, since: now, sent: false, landed: false, once: false });
             if item.is_all_taken() {
-                self.sendable.remove(place);
+                self.sendable.remove(index);
             }
             return Some(Job::Check(job));
         }
@@ -103,8 +103,8 @@ impl Sender {
     }
 
     fn next_block(&mut self, now: Instant, stream: u16) -> Option<BlockJob> {
-        for place in 0..self.sendable.len() {
-            let number = self.sendable[place];
+        for index in 0..self.sendable.len() {
+            let number = self.sendable[index];
             let Some(item) = self.items.get_mut(&number) else {
                 continue;
             };
@@ -114,7 +114,7 @@ impl Sender {
             let unit = Unit::Block(number, job.offset);
             self.streams.take(stream, Carried { unit, since: now, sent: false, landed, once: item.once() });
             if item.is_all_taken() {
-                self.sendable.remove(place);
+                self.sendable.remove(index);
             }
             return Some(job);
         }

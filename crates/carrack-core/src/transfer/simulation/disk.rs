@@ -13,7 +13,7 @@ use crate::wire::peer::Offer;
 #[derive(Debug, Default)]
 pub struct Disk {
     pub opening: BTreeSet<u64>,
-    pub parts: BTreeMap<u64, Part>,
+    pub parts: BTreeMap<u64, DiskPart>,
     /// Bundles written under hidden names.
     pub bundles: BTreeMap<u64, Vec<Entry>>,
     /// How often each name was published.
@@ -25,7 +25,7 @@ pub struct Disk {
 }
 
 #[derive(Debug)]
-pub struct Part {
+pub struct DiskPart {
     pub path: Vec<u8>,
     /// In the store.
     pub file: u64,
@@ -52,7 +52,7 @@ pub struct Entry {
     pub altered: bool,
 }
 
-impl Part {
+impl DiskPart {
     pub fn new(file: u64, offer: &Offer, fresh: bool) -> Self {
         let (mtime, fingerprint) = (offer.attributes.mtime, offer.fingerprint);
         Self { path: offer.path.clone(), file, mtime, fingerprint, fresh, publishing: false, checkpointing: false }

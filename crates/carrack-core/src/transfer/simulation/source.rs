@@ -46,7 +46,7 @@ pub struct SourceItem {
     pub size: u64,
     /// Which of its states it is in now: another has another content.
     pub version: u64,
-    states: Vec<State>,
+    states: Vec<PastState>,
     inode: u64,
     /// A later source of the same name: it is no item of its own, and never to be copied.
     pub twin: bool,
@@ -55,7 +55,7 @@ pub struct SourceItem {
 
 /// What a source was at some time.
 #[derive(Clone, Copy, Debug)]
-struct State {
+struct PastState {
     size: u64,
     inode: u64,
     stat: Stat,
@@ -176,7 +176,7 @@ impl Source {
     fn note(&mut self, item: usize) {
         let item = &mut self.items[item];
         item.version = item.states.len() as u64;
-        item.states.push(State { size: item.size, inode: item.inode, stat: item.stat() });
+        item.states.push(PastState { size: item.size, inode: item.inode, stat: item.stat() });
     }
 
     fn add_large(&mut self, path: Vec<u8>, rng: &mut Rng) {
@@ -256,7 +256,7 @@ impl Source {
         let item = &mut self.items[number];
         let back = item.states.iter().rposition(|state| state.inode != item.inode).filter(|_| rng.chance(300));
         if let Some(back) = back {
-            let State { size, inode, stat } = item.states[back];
+            let PastState { size, inode, stat } = item.states[back];
             (item.version, item.size, item.inode) = (back as u64, size, inode);
             (item.scanned.size, item.scanned.attributes.mtime, item.scanned.changed) = stat;
             return;

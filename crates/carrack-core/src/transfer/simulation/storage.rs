@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::disk::{Entry, Part};
+use super::disk::{DiskPart, Entry};
 use super::plan::Mutant;
 use super::source::digest_of;
 use super::store::{Record, Standing};
@@ -45,7 +45,7 @@ impl World {
                 self.note_right(&offer.path, &blocks);
                 self.verdict.resumed += 1;
                 self.claim_again(part.file, &blocks);
-                self.disk.parts.insert(offer.item, Part::new(part.file, &offer, false));
+                self.disk.parts.insert(offer.item, DiskPart::new(part.file, &offer, false));
                 return Opened::Resumed(blocks);
             }
             self.verdict.started_over += 1;
@@ -56,7 +56,7 @@ impl World {
             let size = offer.size.unwrap_or(0);
             self.store.append(Record::Part { file, path: offer.path.clone(), size }, self.durable());
         }
-        self.disk.parts.insert(offer.item, Part::new(file, &offer, true));
+        self.disk.parts.insert(offer.item, DiskPart::new(file, &offer, true));
         Opened::Ready
     }
 

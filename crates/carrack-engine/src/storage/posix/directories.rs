@@ -238,7 +238,7 @@ impl Directories {
         let mut done = known.len();
         while done < path.len() {
             let start = if done == 0 { 0 } else { done + 1 };
-            let end = path[start..].iter().position(|&byte| byte == b'/').map_or(path.len(), |place| start + place);
+            let end = path[start..].iter().position(|&byte| byte == b'/').map_or(path.len(), |index| start + index);
             let next = self.enter_below(&current, &path[..end])?;
             if open.len() >= self.open_max {
                 open.clear();

@@ -191,8 +191,8 @@ mod tests {
             of(&|stat| stat.born = Some(Time { seconds: 400, nanos: 10 })),
             ground(ChangeTimes::Kept, 78).fingerprint(&stat(), NOW).unwrap(),
         ];
-        for (place, other) in others.iter().enumerate() {
-            assert!(*other != first && !others[..place].contains(other), "{place}");
+        for (index, other) in others.iter().enumerate() {
+            assert!(*other != first && !others[..index].contains(other), "{index}");
         }
     }
 

@@ -17,7 +17,7 @@ use carrack_core::report::FileDigests;
 use carrack_core::request::{Digests, Durability};
 use carrack_core::transfer::Fingerprint;
 use carrack_core::transfer::marker::{
-    Chain, HEADER_BYTES, Left, Part, Published, Record, Replay, Replayed, Session, Tag, may_be_marker,
+    Chain, HEADER_BYTES, Left, PartRecord, Published, Record, Replay, Replayed, SessionRecord, Tag, may_be_marker,
 };
 use carrack_core::tuning::Tuning;
 use carrack_sys::dir::{Dir, Kind, Links, Stat, stat_file};
@@ -50,16 +50,16 @@ pub struct Journal {
     file: File,
     uid: u32,
     found: Option<Replayed>,
-    state: Mutex<State>,
+    state: Mutex<JournalState>,
 }
 
-struct State {
+struct JournalState {
     chain: Chain,
     end: u64,
     last_part: u64,
     left: HashMap<Vec<u8>, Vec<Left>>,
     /// See [`Journal::retaken`]: by the new number, the old one and what is to be written with the first claim.
-    retaken: HashMap<u64, (u64, Part)>,
+    retaken: HashMap<u64, (u64, PartRecord)>,
     pending: Vec<Published>,
     /// Items have been published that a later session need not send.
     claims: bool,
@@ -147,7 +147,7 @@ fn replay(marker: &File) -> io::Result<Option<Replayed>> {
 }
 
 /// Removes the part files that a marker tells of.
-fn remove_parts<'a>(root: &Dir, tag: Tag, parts: impl Iterator<Item = &'a Part>) -> u64 {
+fn remove_parts<'a>(root: &Dir, tag: Tag, parts: impl Iterator<Item = &'a PartRecord>) -> u64 {
     let removed = parts.filter(|part| {
         // A marker is only bytes: it does not get any other file removed.
         tag_of(&part.part_name) == Some(tag)
@@ -209,7 +209,7 @@ impl Journal {
                 (tag, header, chain, 0)
             }
         };
-        let session = Session { boot: host::boot_id(), durability };
+        let session = SessionRecord { boot: host::boot_id(), durability };
         chain.append(&Record::Session(session), &mut bytes);
         // What is behind the last good record would make all that is written now count for nothing.
         file.set_len(end)?;
@@ -227,13 +227,14 @@ impl Journal {
         let end = end + bytes.len() as u64;
         let (pending, synced) = (Vec::new(), Instant::now());
         let retaken = HashMap::new();
-        let state = State { chain, end, last_part, left, retaken, pending, claims, kept: false, synced, broken: false };
+        let state =
+            JournalState { chain, end, last_part, left, retaken, pending, claims, kept: false, synced, broken: false };
         let root = root.try_clone()?;
         let (key, uid, state) = (request.key, stat.uid, Mutex::new(state));
         Ok(Self { root, key, name, tag, durability, sync_interval, file, uid, found, state })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, JournalState> {
         lock(&self.state)
     }
 
@@ -285,7 +286,7 @@ impl Journal {
         state.last_part
     }
 
-    fn append(&self, state: &mut State, records: &[Record]) -> bool {
+    fn append(&self, state: &mut JournalState, records: &[Record]) -> bool {
         if state.broken {
             return false;
         }
@@ -301,13 +302,13 @@ impl Journal {
     }
 
     /// Writes down a part file that has been made. If it cannot be, nothing may be claimed of it.
-    pub fn part(&self, part: Part) -> bool {
+    pub fn part(&self, part: PartRecord) -> bool {
         self.append(&mut self.lock(), &[Record::Part(part)])
     }
 
     /// A part file that was another one's until now, of which blocks were digested otherwise: one part has claims of
     /// one kind only. Those of the other kind stay until there are some of the new.
-    pub fn retaken(&self, before: u64, part: Part) {
+    pub fn retaken(&self, before: u64, part: PartRecord) {
         self.lock().retaken.insert(part.number, (before, part));
     }
 
@@ -360,7 +361,7 @@ impl Journal {
         }
     }
 
-    fn write_pending(&self, state: &mut State) {
+    fn write_pending(&self, state: &mut JournalState) {
         let pending = std::mem::take(&mut state.pending);
         if !pending.is_empty() && self.append(state, &[Record::Published(pending)]) {
             state.claims = true;

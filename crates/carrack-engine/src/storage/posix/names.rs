@@ -36,8 +36,8 @@ pub fn is_marker(name: &[u8]) -> bool {
 /// The tag in a part file's name; `None` if no part file is called so.
 pub fn tag_of(name: &[u8]) -> Option<Tag> {
     let stem = name.strip_prefix(b".")?.strip_suffix(PART_END)?;
-    let place = stem.windows(MIDDLE.len()).rposition(|bytes| bytes == MIDDLE)?;
-    let (tag, number) = stem[place + MIDDLE.len()..].split_at_checked(TAG_BYTES)?;
+    let index = stem.windows(MIDDLE.len()).rposition(|bytes| bytes == MIDDLE)?;
+    let (tag, number) = stem[index + MIDDLE.len()..].split_at_checked(TAG_BYTES)?;
     let numbered = match number {
         [] => true,
         [b'-', b'x', digits @ ..] | [b'-', digits @ ..] => !digits.is_empty() && digits.iter().all(u8::is_ascii_digit),
@@ -137,7 +137,7 @@ fn cut(name: &[u8], room: usize) -> &[u8] {
     if name.len() <= room {
         return name;
     }
-    let begins = |place: &usize| name[*place] & 0xc0 != 0x80;
+    let begins = |index: &usize| name[*index] & 0xc0 != 0x80;
     let end = (room.saturating_sub(CHARACTER_BYTES - 1)..=room).rev().find(begins);
     &name[..end.unwrap_or(room)]
 }

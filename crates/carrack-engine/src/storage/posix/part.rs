@@ -605,8 +605,8 @@ impl PartFile {
     }
 }
 
-fn ends_early(place: u64) -> Failure {
-    let message = format!("read back: the file ends at {place}");
+fn ends_early(offset: u64) -> Failure {
+    let message = format!("read back: the file ends at {offset}");
     failure(ErrorCode::InputOutput, Side::Destination, message)
 }
 

@@ -341,7 +341,7 @@ impl Tree {
         }
         // A source that ends when it ends cannot be taken up again.
         if let (Some(journal), Some(_)) = (&self.shared.journal, offer.size) {
-            let written = journal.part(marker::Part {
+            let written = journal.part(marker::PartRecord {
                 number,
                 path: offer.path.to_vec(),
                 part_name: made.entry.part.name.clone(),
@@ -397,7 +397,7 @@ impl Tree {
         let mut number = part.number;
         if part.digests != options.digests {
             number = journal.next_part();
-            journal.retaken(part.number, marker::Part { number, digests: options.digests, ..part.clone() });
+            journal.retaken(part.number, marker::PartRecord { number, digests: options.digests, ..part.clone() });
         }
         let size = part.size;
         let source = Source {
@@ -621,8 +621,8 @@ fn believed(
     }
     if damaged {
         // Claims were lost: whatever has data may be a block.
-        let mut place = 0;
-        while let Ok(Some(data)) = file::next_data(opened, place)
+        let mut offset = 0;
+        while let Ok(Some(data)) = file::next_data(opened, offset)
             && data < stat.size.min(size)
         {
             let index = data / u64::from(block_bytes);
@@ -632,7 +632,7 @@ fn believed(
                     doubtful.push(index);
                 }
             }
-            place = (index + 1) * u64::from(block_bytes);
+            offset = (index + 1) * u64::from(block_bytes);
         }
         doubtful.sort_unstable();
         doubtful.dedup();

@@ -16,7 +16,7 @@ use clap::{Arg, ArgAction, Command};
 use crate::cli::digests::parse_digests;
 use crate::cli::duration::{parse_duration, parse_timeout};
 use crate::cli::files_from::read_list;
-use crate::cli::flag::{Place, Switch, Value};
+use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::location::parse_host;
 use crate::cli::ports::parse_ports;
@@ -30,7 +30,7 @@ use crate::tokens;
 const STATS_INTERVAL: Duration = Duration::from_secs(5);
 
 // What is copied.
-const LOCATIONS: Place = Place::several("locations", "SRC... DST");
+const LOCATIONS: Positional = Positional::several("locations", "SRC... DST");
 const DRY_RUN: Switch = Switch::short('n', "dry-run", "Show what would be copied; copy nothing");
 const NO_CLOBBER: Switch = Switch::new("no-clobber", "Keep what exists at the destination");
 const EXISTING: Switch = Switch::new("existing", "Replace what exists at the destination; create nothing");

@@ -367,10 +367,10 @@ fn blocks_of_another_boot_or_other_digests_are_read_again() {
 
 /// Writes a marker anew as if another boot had written it.
 fn set_boot(path: &Path) {
-    use carrack_core::transfer::marker::{Chain, Record, Session, replay};
+    use carrack_core::transfer::marker::{Chain, Record, SessionRecord, replay};
     let found = replay(&std::fs::read(path).unwrap(), carrack_sys::host::boot_id()).unwrap();
     let (mut bytes, mut chain) = Chain::begin(found.tag);
-    let session = Session { boot: [0xee; 16], durability: Durability::Group };
+    let session = SessionRecord { boot: [0xee; 16], durability: Durability::Group };
     chain.append(&Record::Session(session), &mut bytes);
     for left in found.parts.values() {
         chain.append(&Record::Part(left.part.clone()), &mut bytes);
@@ -448,16 +448,16 @@ fn part_that_is_not_what_was_left_is_not_taken_up() {
 
 #[test]
 fn marker_gets_no_other_file_removed() {
-    use carrack_core::transfer::marker::{Chain, Part, Record, Session};
+    use carrack_core::transfer::marker::{Chain, PartRecord, Record, SessionRecord};
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("precious"), "kept").unwrap();
     std::fs::write(directory.path().join(".precious.carrack-ffffffff-1.part"), "kept").unwrap();
     let (mut bytes, mut chain) = Chain::begin(*b"00000000");
-    let session = Session { boot: [0; 16], durability: Durability::Group };
+    let session = SessionRecord { boot: [0; 16], durability: Durability::Group };
     chain.append(&Record::Session(session), &mut bytes);
     for (number, name) in [(1, "precious"), (2, ".precious.carrack-ffffffff-1.part")] {
         chain.append(
-            &Record::Part(Part {
+            &Record::Part(PartRecord {
                 number,
                 path: b"f".to_vec(),
                 part_name: name.as_bytes().to_vec(),
