@@ -143,8 +143,8 @@ impl Agent {
         move || agent.upgrade().is_none_or(|agent| agent.left.is_set())
     }
 
-    /// A device or FIFO, which is written in place. A regular file is refused here: it would be neither whole nor the old
-    /// one after a crash.
+    /// A device or FIFO, which is written in place. A regular file is refused here: it would be neither whole nor
+    /// the old one after a crash.
     fn device(self: &Arc<Self>, path: &[u8]) -> Result<Sequential, Failure> {
         let named = |error: &io::Error| system_failure(Side::Destination, error).at_path(path);
         let (parent, name) = self.environment.place.parent(path).map_err(|error| named(&error))?;

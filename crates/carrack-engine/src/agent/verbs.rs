@@ -35,8 +35,8 @@ fn named(path: &[u8], what: &'static str, error: &io::Error) -> Failure {
     io_failure(Side::Source, what, error).at_path(path)
 }
 
-/// What paths are. One that cannot be looked at has its failure in its place: the command decides what that means, since
-/// of a destination it is no error that nothing is there.
+/// What paths are. One that cannot be looked at has its failure in its place: the command decides what that means,
+/// since of a destination it is no error that nothing is there.
 pub fn inspect(place: &Place, paths: &[Vec<u8>]) -> Tell {
     let facts = paths.iter().map(|path| match place.look(path) {
         Ok((Some(stat), resolved)) => PathFacts {
@@ -212,7 +212,8 @@ fn describe_itself(place: &Place, path: &[u8], followed: Stat) -> Entry {
     entry(name, &stat, link_target)
 }
 
-/// Makes a directory, and those above it where that was asked for; then one that exists is no error, as with `mkdir -p`.
+/// Makes a directory, and those above it where that was asked for; then one that exists is no
+/// error, as with `mkdir -p`.
 pub fn make_directory(place: &Place, make: &MakeDirectory) -> Result<(), Failure> {
     let path = &make.path;
     let made = if make.parents {
