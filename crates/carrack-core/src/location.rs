@@ -24,6 +24,13 @@ pub enum Location {
         /// Below its root.
         path: Vec<u8>,
     },
+    /// A path in a store that the program has given this name to. No text becomes one.
+    Store {
+        /// The name.
+        scheme: String,
+        /// In the store.
+        path: Vec<u8>,
+    },
     /// Standard input as a source, standard output as a destination.
     Stdio,
     /// A sink that forgets.
@@ -63,7 +70,9 @@ impl Location {
     /// The path, for the locations that have one.
     pub fn path(&self) -> Option<&[u8]> {
         match self {
-            Self::Local(path) | Self::Ssh { path, .. } | Self::Node { path, .. } => Some(path),
+            Self::Local(path) | Self::Ssh { path, .. } | Self::Node { path, .. } | Self::Store { path, .. } => {
+                Some(path)
+            }
             Self::Stdio | Self::Null | Self::Zero(_) | Self::Random(_) => None,
         }
     }
@@ -81,6 +90,7 @@ impl Location {
         match self {
             Self::Ssh { host, .. } => Self::Ssh { host: host.clone(), path },
             Self::Node { node, .. } => Self::Node { node: node.clone(), path },
+            Self::Store { scheme, .. } => Self::Store { scheme: scheme.clone(), path },
             _ => Self::Local(path),
         }
     }
@@ -133,6 +143,7 @@ impl fmt::Display for Location {
                 let slash = if path.starts_with(b"/") { "" } else { "/" };
                 write!(f, "carrack://{node}{slash}{}", display_bytes(path))
             }
+            Self::Store { scheme, path } => write!(f, "{scheme}:{}", display_bytes(path)),
             Self::Stdio => f.write_str("-"),
             Self::Null => f.write_str("null:"),
             Self::Zero(size) => write!(f, "zero:{size}"),

@@ -9,7 +9,7 @@ use crate::control::known_nodes::{KnownKeys, MemoryKeys};
 use crate::error::failure;
 use crate::standard::Standard;
 use crate::stop::Stop;
-use crate::storage::place::Place;
+use crate::storage::place::{Place, Stores};
 
 /// Refuses knobs out of their bounds, wherever they are handed in.
 ///
@@ -28,6 +28,8 @@ pub struct Context {
     pub keys: Arc<dyn KnownKeys>,
     /// What an end in this process may reach.
     pub local: Place,
+    /// Stores beside the file systems of this host, by their names in a location.
+    pub stores: Stores,
     /// What `-` stands for.
     pub standard: Standard,
     /// Knobs, for what is done in this process. Work is refused whose knobs are out of their bounds.
@@ -41,6 +43,7 @@ impl Default for Context {
             stop: Stop::new(),
             keys: Arc::new(MemoryKeys::default()),
             local: Place::anywhere(),
+            stores: Stores::default(),
             standard: Standard::default(),
             tuning: Arc::default(),
         }

@@ -59,7 +59,7 @@ pub use copy::{Copy, Handle};
 pub use error::io_failure;
 pub use standard::Standard;
 pub use stop::{Stop, StopReason};
-pub use storage::place::Place;
+pub use storage::place::{Place, Stores};
 
 /// The keys of nodes: which one a node must show, in memory, in a file, or as somebody else keeps them.
 pub mod keys {

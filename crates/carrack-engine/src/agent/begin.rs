@@ -19,12 +19,12 @@ use crate::standard::Standard;
 use crate::storage::null::Null;
 use crate::storage::pipe::FifoWriter;
 use crate::storage::place::Place;
-use crate::storage::posix::store::Posix;
+use crate::storage::posix::store::store_of;
 use crate::storage::properties::MarkerRequest;
 use crate::storage::read::{Root, Source};
 use crate::storage::sequential::Sequential;
 use crate::storage::stdin::Stdin;
-use crate::storage::store::{Store, Wanted};
+use crate::storage::store::Wanted;
 use crate::storage::synthetic::Synthetic;
 use crate::storage::write::Destination;
 use crate::transfer::receive::ReceiveRun;
@@ -119,7 +119,7 @@ impl Agent {
     ) -> Result<Box<dyn Destination>, Failure> {
         let path = &role.directory[..];
         match role.sink {
-            Sink::Files => Posix::new(self.environment.place.clone()).destination(&Wanted {
+            Sink::Files => store_of(&self.environment.place).destination(&Wanted {
                 path,
                 is_copied: role.targets.is_empty(),
                 marker: marker_request(role, options),
@@ -169,10 +169,10 @@ impl Agent {
 /// # Errors
 /// When one is not there or not readable.
 pub(super) fn open_roots(place: &Place, sources: &[SourceSpec], own: Option<&Standard>) -> Result<Vec<Root>, Failure> {
-    let posix = Posix::new(place.clone());
+    let store = store_of(place);
     let open = |spec: &SourceSpec| {
         let (source, typed): (Box<dyn Source>, &[u8]) = match &spec.origin {
-            Origin::Path(path) => (posix.source(path)?, path),
+            Origin::Path(path) => (store.source(path)?, path),
             Origin::Stdin => (Box::new(Stdin(own.cloned().unwrap_or_default())), b""),
             Origin::Zeros(size) => (Box::new(Synthetic::Zeros(*size)), b""),
             Origin::Random(size) => (Box::new(Synthetic::Random(*size)), b""),

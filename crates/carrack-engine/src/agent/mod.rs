@@ -148,6 +148,11 @@ impl Agent {
         Some(root.stat_self().map_or((0, 0), |stat| (stat.device, stat.inode)))
     }
 
+    /// The name of the store that its paths are in, if they are in no file system.
+    pub fn store_name(&self) -> Option<&str> {
+        if let Place::Stored(name, _) = &self.environment.place { Some(name) } else { None }
+    }
+
     fn lock(&self) -> MutexGuard<'_, AgentState> {
         lock(&self.state)
     }

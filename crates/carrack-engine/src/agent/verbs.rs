@@ -38,6 +38,18 @@ fn named(path: &[u8], what: &'static str, error: &io::Error) -> Failure {
 /// What paths are. One that cannot be looked at has its failure in its place: the command decides what that means,
 /// since of a destination it is no error that nothing is there.
 pub fn inspect(place: &Place, paths: &[Vec<u8>]) -> Tell {
+    if let Place::Stored(_, store) = place {
+        let facts = paths.iter().map(|path| match store.look(path) {
+            Ok(found) => PathFacts {
+                kind: found.as_ref().map(|facts| facts.kind),
+                size: found.map_or(0, |facts| facts.size),
+                resolved: path.clone(),
+                ..PathFacts::default()
+            },
+            Err(why) => PathFacts { failure: Some(why), ..PathFacts::default() },
+        });
+        return Tell::Inspected(facts.collect());
+    }
     let facts = paths.iter().map(|path| match place.look(path) {
         Ok((Some(stat), resolved)) => PathFacts {
             kind: Some(kind_of(stat.kind)),

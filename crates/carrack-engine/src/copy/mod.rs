@@ -27,6 +27,7 @@ use crate::context::{Context, check_tuning};
 use crate::end::{End, EndId, Inbox, Note};
 use crate::error::failure;
 use crate::stop::Until;
+use crate::storage::place::Place;
 use attempts::{Attempts, jittered};
 use connect::Connecting;
 use ends::Ends;
@@ -213,7 +214,12 @@ impl Copying<'_> {
         let plan = match self.plan.take() {
             Some(plan) => plan,
             None => {
-                let plan = resolve::resolve(self.request, ends, &mut self.inbox, &self.note)?;
+                let mut plan = resolve::resolve(self.request, ends, &mut self.inbox, &self.note)?;
+                if let Some(Place::Stored(_, store)) = self.context.stores.of(&self.request.destination)?
+                    && let Some(bytes) = store.properties().block_bytes
+                {
+                    plan.block_bytes = plan.block_bytes.clamp(bytes.smallest, bytes.largest);
+                }
                 let sources = self.request.sources.iter().map(ToString::to_string).collect();
                 self.events.tell(Event::Resolved { sources, targets: plan.shown.clone() });
                 plan

@@ -29,6 +29,7 @@ use crate::net::mux::{MuxWriter, ReadError};
 use crate::net::pipe::PipeWriter;
 use crate::net::tls_duplex;
 use crate::panics::contain;
+use crate::storage::place::Place;
 use crate::sync::lock;
 
 use backlog::Backlog;
@@ -132,7 +133,10 @@ impl End {
                 spawn_reader(id, node.to_string(), &writer, reader, &forward, words);
                 (node.to_string(), writer, Reached::Node(connected.address, connected.pin))
             }
-            _ => Self::open_here(id, options.reach.local_address, context, &forward, words)?,
+            _ => {
+                let place = context.stores.of(location)?.unwrap_or_else(|| context.local.clone());
+                Self::open_here(id, (options.reach.local_address, place), context, &forward, words)?
+            }
         };
         let watchdog = Watchdog::start(writer.clone(), until, context.tuning.leave_grace);
         let mut end = Self {
@@ -157,7 +161,7 @@ impl End {
 
     fn open_here(
         id: EndId,
-        local_address: Option<IpAddr>,
+        (local_address, place): (Option<IpAddr>, Place),
         context: &Context,
         forward: &Forward,
         words: Listening,
@@ -167,7 +171,7 @@ impl End {
         };
         let (ours, theirs) = UnixStream::pair().map_err(lost)?;
         let environment = Environment {
-            place: context.local.clone(),
+            place,
             read_only: false,
             own: Some(context.standard.clone()),
             token: None,
@@ -387,6 +391,9 @@ impl End {
         let told = self.welcome.machine.as_ref().map_or(&[][..], |machine| machine);
         let pin = if let Reached::Node(_, pin) = &self.reached { Some(pin) } else { None };
         let mut name = machine(pin, told, &self.name);
+        if let Reached::Here(agent, _) = &self.reached {
+            name.extend(agent.store_name().unwrap_or_default().bytes());
+        }
         // In this process one path is another below another directory.
         if let Reached::Here(agent, _) = &self.reached
             && let Some((device, inode)) = agent.root()
@@ -410,7 +417,7 @@ impl End {
             }
             (Reached::Node(..), _) | (_, Reached::Node(..)) => false,
             // Two ends in one process may reach the same.
-            (Reached::Here(..), Reached::Here(..)) => true,
+            (Reached::Here(one, _), Reached::Here(other, _)) => one.store_name() == other.store_name(),
             (Reached::Here(agent, _), _) | (_, Reached::Here(agent, _)) => agent.root().is_none(),
             _ => true,
         }

@@ -70,6 +70,15 @@ impl Walk<'_> {
         selection.covers(&path)
     }
 
+    /// The same, of a store without directories: those above the path have been found, too.
+    pub fn covers_without_directories(&self, path: &[u8]) -> Selected {
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
+        for end in ends {
+            self.covers(&path[..end]);
+        }
+        self.covers(path)
+    }
+
     /// An item of which nothing is known but its path and kind.
     pub fn item(&self, path: &[u8], kind: ItemKind) -> ScannedItem {
         ScannedItem {
@@ -160,12 +169,14 @@ pub trait Source: Send + Sync {
     /// When it cannot be told.
     fn find(&self, path: &[u8]) -> io::Result<There>;
 
-    /// What a link says, and what the link is known by that says it: one that is exchanged has another. May be
+    /// What a link says, and what the link is known by that says it: one that is exchanged has another. A source without links leaves it out. May be
     /// repeated.
     ///
     /// # Errors
     /// Those of reading it.
-    fn link_target(&self, path: &[u8]) -> Result<(Vec<u8>, Option<Fingerprint>), Failure>;
+    fn link_target(&self, _path: &[u8]) -> Result<(Vec<u8>, Option<Fingerprint>), Failure> {
+        Err(no_link())
+    }
 
     /// Opens an item for reading. Whatever was there when it was opened is what is read: another file that takes its
     /// name later is not. May be repeated.

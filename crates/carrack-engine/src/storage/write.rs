@@ -9,7 +9,7 @@
 //! [`Destination::apply_directories`], [`Destination::sync_all`]. At the end every part that is still open gets
 //! [`Part::leave`], every entry [`Entry::remove`], and then [`Destination::finish`] says whether all is done.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use carrack_core::attributes::{Attributes, OtherAttributes, Time};
@@ -22,6 +22,7 @@ use carrack_core::tuning::SLICE_BYTES;
 use carrack_sys::bulk::Pipe;
 
 use super::properties::{Properties, WriteOptions};
+use crate::data::hasher::BlockHasher;
 use crate::error::failure;
 
 /// A large file that is offered.
@@ -90,6 +91,67 @@ pub struct UnkeptSoFar {
     pub times: Option<Unkept<Time>>,
     /// Attributes of further kinds.
     pub attributes: Option<UnkeptAttributes>,
+}
+
+impl UnkeptSoFar {
+    /// Compares what an item was to have with what it has.
+    pub fn note(&mut self, path: &[u8], wanted: &Attributes, kept: &Attributes) {
+        fn note<T: PartialEq>(so_far: &mut Option<Unkept<T>>, path: &[u8], wanted: T, kept: T) {
+            if wanted != kept {
+                so_far.get_or_insert(Unkept { count: 0, path: path.to_vec(), wanted, kept }).count += 1;
+            }
+        }
+        note(&mut self.permissions, path, wanted.mode & 0o777, kept.mode & 0o777);
+        if let Some(wanted) = wanted.mtime {
+            note(&mut self.times, path, wanted, kept.mtime.unwrap_or_default());
+        }
+        if wanted.others != kept.others {
+            UnkeptAttributes::note(&mut self.attributes, || path.to_vec(), &wanted.others);
+        }
+    }
+}
+
+/// The moment from which on nothing of a session gets its name any more. A clone is the same one.
+#[derive(Clone, Debug, Default)]
+pub struct Closing(Arc<OnceLock<Instant>>);
+
+impl Closing {
+    /// See [`Destination::close_in`].
+    pub fn close_in(&self, patience: Duration) {
+        let _ = self.0.set(Instant::now() + patience);
+    }
+
+    /// To be asked before a name is given.
+    ///
+    /// # Errors
+    /// When the session has ended so long ago that the next one may have given newer files these names.
+    pub fn check_open(&self) -> Result<(), Failure> {
+        if self.0.get().is_none_or(|closes| Instant::now() < *closes) {
+            return Ok(());
+        }
+        let message = "storage took too long: the session had ended before the file could get its name";
+        Err(failure(ErrorCode::InputOutput, Side::Destination, message))
+    }
+}
+
+/// Compares what storage gives back of a whole file with what it was verified by.
+///
+/// # Errors
+/// With [`ErrorCode::DigestMismatch`] when it is something else.
+pub fn compare(content: &[u8], expected: FileDigests) -> Result<(), Failure> {
+    let found = block_digest(content, 0, true, Digests { main: expected.kinds().main, ..Digests::NONE });
+    if expected.main().is_none_or(|main| main == found.main) {
+        return Ok(());
+    }
+    let message = "storage gives back other bytes than were written; the file was not given its name";
+    Err(failure(ErrorCode::DigestMismatch, Side::Destination, message))
+}
+
+/// The digests of a block that begins at `offset` of its file; `whole` if that has no other.
+pub fn block_digest(content: &[u8], offset: u64, whole: bool, wanted: Digests) -> BlockDigest {
+    let mut hasher = BlockHasher::new(wanted, offset);
+    hasher.update(content);
+    hasher.finish(whole)
 }
 
 /// What opening a place for a file came to.

@@ -218,6 +218,9 @@ impl<'a> Trial<'a> {
 
     /// What a file has in it now; `None` where there is none.
     pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Broken> {
+        if self.store.look(TOP)?.is_none() && !self.properties.directories {
+            return Ok(None);
+        }
         let source = self.source("")?;
         let Some(item) = Self::by_path(&*source)?.remove(path.as_bytes()) else { return Ok(None) };
         let reader = Self::open(&*source, &item)?;

@@ -2,22 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use carrack_core::attributes::{Attributes, OtherAttributes, Time};
 use carrack_core::digest::{BlockDigest, FileDigests, block_count, block_length};
 use carrack_core::failure::{ErrorCode, Failure, Side};
-use carrack_core::report::{ItemKind, Unkept, UnkeptAttributes};
+use carrack_core::report::ItemKind;
 use carrack_core::request::{Digests, Durability, Existing};
 
 use super::{Key, Left, Memory, Node, Published, State, below};
-use crate::data::hasher::BlockHasher;
 use crate::error::failure;
 use crate::storage::properties::{MarkerRequest, Properties, WriteOptions};
 use crate::storage::write::{
-    Begun, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, SmallFile, Stored,
-    UnkeptSoFar,
+    Begun, Closing, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, SmallFile, Stored,
+    UnkeptSoFar, block_digest, compare,
 };
 use crate::sync::lock;
 
@@ -30,8 +29,7 @@ struct Session {
     key: Option<Key>,
     durability: Durability,
     unkept: Mutex<UnkeptSoFar>,
-    /// From this moment on nothing gets its name any more.
-    closes: OnceLock<Instant>,
+    closing: Closing,
     /// Whether the contents of entries have been synced that wait for it.
     unsynced: Mutex<Vec<Arc<AtomicBool>>>,
 }
@@ -49,12 +47,6 @@ struct Hidden {
     is_over: Arc<AtomicBool>,
 }
 
-fn note<T: PartialEq>(so_far: &mut Option<Unkept<T>>, path: &[u8], wanted: T, kept: T) {
-    if wanted != kept {
-        so_far.get_or_insert(Unkept { count: 0, path: path.to_vec(), wanted, kept }).count += 1;
-    }
-}
-
 impl Session {
     fn full(&self, path: &[u8]) -> Vec<u8> {
         below(&self.top, path)
@@ -65,16 +57,9 @@ impl Session {
         let mut kept = wanted.clone();
         kept.mode &= 0o777;
         kept.mtime = wanted.mtime.map(|time| self.store.kept_time(time));
-        let mut unkept = lock(&self.unkept);
-        note(&mut unkept.permissions, path, wanted.mode & 0o777, kept.mode);
-        if let (Some(wanted), Some(kept)) = (wanted.mtime, kept.mtime) {
-            note(&mut unkept.times, path, wanted, kept);
-        }
-        if !wanted.others.is_empty() {
-            // None of them is known here.
-            kept.others = OtherAttributes::default();
-            UnkeptAttributes::note(&mut unkept.attributes, || path.to_vec(), &wanted.others);
-        }
+        // Attributes of other kinds are not known here.
+        kept.others = OtherAttributes::default();
+        lock(&self.unkept).note(path, wanted, &kept);
         kept
     }
 
@@ -122,10 +107,10 @@ impl Hidden {
     fn publish(&self, content: Vec<u8>, is_synced: bool, digests: FileDigests) -> Result<bool, Failure> {
         let session = &self.session;
         let mut state = session.store.lock();
-        let open = session.closes.get().is_none_or(|closes| Instant::now() < *closes);
-        if !self.end(&mut state) || !open {
-            return Err(failure(ErrorCode::InputOutput, Side::Destination, "came too late to get its name"));
+        if !self.end(&mut state) {
+            return Err(failure(ErrorCode::Internal, Side::Destination, "a name is given twice"));
         }
+        session.closing.check_open()?;
         if !session.may_replace(&state, &self.path, self.attributes.mtime, self.existing)? {
             return Ok(false);
         }
@@ -162,7 +147,7 @@ impl MemoryDestination {
             key,
             durability: options.durability,
             unkept: Mutex::default(),
-            closes: OnceLock::new(),
+            closing: Closing::default(),
             unsynced: Mutex::default(),
         }))
     }
@@ -347,7 +332,7 @@ impl Destination for MemoryDestination {
     }
 
     fn close_in(&self, patience: Duration) {
-        let _ = self.0.closes.set(Instant::now() + patience);
+        self.0.closing.close_in(patience);
     }
 
     fn unkept(&self) -> UnkeptSoFar {
@@ -387,10 +372,9 @@ impl MemoryPart {
         let size = self.left.as_ref().map_or(content.len() as u64, |(_, left)| left.size);
         let range = self.range(index, size);
         let bytes = content.get(range.clone())?.to_vec();
-        let mut hasher = BlockHasher::new(self.options.digests, range.start as u64);
-        hasher.update(&bytes);
         let whole = block_count(size, self.options.block_bytes) == 1;
-        Some((bytes, hasher.finish(whole)))
+        let digest = block_digest(&bytes, range.start as u64, whole, self.options.digests);
+        Some((bytes, digest))
     }
 
     fn forget(&self) {
@@ -448,7 +432,7 @@ impl Part for MemoryPart {
     }
 
     fn verify(&self, _size: u64, expected: FileDigests) -> Result<(), Failure> {
-        verify(&lock(&self.content), expected)
+        compare(&lock(&self.content), expected)
     }
 
     fn publish(&self, digests: FileDigests) -> Result<bool, Failure> {
@@ -469,15 +453,6 @@ impl Part for MemoryPart {
     }
 }
 
-fn verify(content: &[u8], expected: FileDigests) -> Result<(), Failure> {
-    let mut hasher = BlockHasher::new(Digests { main: expected.kinds().main, ..Digests::NONE }, 0);
-    hasher.update(content);
-    if expected.main().is_none_or(|main| main == hasher.finish(true).main) {
-        return Ok(());
-    }
-    Err(failure(ErrorCode::DigestMismatch, Side::Destination, "storage gives back other bytes than were written"))
-}
-
 struct MemoryEntry {
     hidden: Hidden,
     content: Vec<u8>,
@@ -492,7 +467,7 @@ impl Entry for MemoryEntry {
     }
 
     fn verify(&self) -> Result<(), Failure> {
-        if self.read_back { verify(&self.content, self.digests) } else { Ok(()) }
+        if self.read_back { compare(&self.content, self.digests) } else { Ok(()) }
     }
 
     fn publish(&self) -> Result<bool, Failure> {

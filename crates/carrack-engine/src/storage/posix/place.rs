@@ -3,14 +3,20 @@
 
 #![expect(clippy::disallowed_methods, reason = "turns what a user typed, who may go anywhere, into handles")]
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::location::Location;
 use carrack_core::path::{join, split_name};
 use carrack_sys::dir::{Dir, Links, Stat, stat_path};
+
+use crate::error::failure;
+use crate::storage::store::Store;
 
 /// What an agent's paths are relative to.
 #[derive(Clone, Debug)]
@@ -22,6 +28,38 @@ pub enum Place {
     },
     /// Below this directory and nowhere else, whatever links and `..` say: a leading slash is the directory itself.
     Beneath(Arc<Dir>),
+    /// A store that has no directories to be opened, and the name of it.
+    Stored(String, Arc<dyn Store>),
+}
+
+/// Stores beside the file systems of this host, each by the name that a location has for it.
+#[derive(Clone, Debug, Default)]
+pub struct Stores(BTreeMap<String, Arc<dyn Store>>);
+
+impl Stores {
+    /// With one more, or another by this name.
+    #[must_use]
+    pub fn with(mut self, scheme: &str, store: Arc<dyn Store>) -> Self {
+        self.0.insert(scheme.to_owned(), store);
+        self
+    }
+
+    /// The store that a location is in, if it is in one.
+    ///
+    /// # Errors
+    /// When nobody has given a store this name.
+    pub fn of(&self, location: &Location) -> Result<Option<Place>, Failure> {
+        let Location::Store { scheme, .. } = location else { return Ok(None) };
+        let store = self.0.get(scheme).ok_or_else(|| {
+            failure(ErrorCode::Unsupported, Side::Command, format!("there is no store of the name {scheme}"))
+        })?;
+        Ok(Some(Place::Stored(scheme.clone(), Arc::clone(store))))
+    }
+}
+
+/// Of a store without directories.
+fn no_directories() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "the store has no directories that could be opened")
 }
 
 impl Place {
@@ -47,6 +85,7 @@ impl Place {
                 (Some(home), [b'~', b'/', rest @ ..]) => join(home.as_os_str().as_bytes(), rest),
                 _ => path.to_vec(),
             },
+            Self::Stored(..) => path.to_vec(),
             Self::Beneath(_) => {
                 let start = path.iter().position(|&byte| byte != b'/').unwrap_or(path.len());
                 if path[start..].is_empty() { b".".to_vec() } else { path[start..].to_vec() }
@@ -63,6 +102,7 @@ impl Place {
         match self {
             Self::Anywhere { .. } => Dir::open_ambient(as_path(&path)),
             Self::Beneath(root) => root.open_dir(&path, Links::Beneath),
+            Self::Stored(..) => Err(no_directories()),
         }
     }
 
@@ -97,6 +137,7 @@ impl Place {
         match self {
             Self::Anywhere { .. } => stat_path(as_path(&path), true),
             Self::Beneath(root) => root.stat(&path, Links::Beneath),
+            Self::Stored(..) => Err(no_directories()),
         }
     }
 
@@ -109,6 +150,7 @@ impl Place {
         let path = self.normal(path);
         match self {
             Self::Anywhere { .. } => make_ambient(as_path(&path), durably),
+            Self::Stored(..) => Err(no_directories()),
             Self::Beneath(root) => {
                 let mut current = root.try_clone()?;
                 for name in path.split(|&byte| byte == b'/').filter(|name| !matches!(*name, b"" | b".")) {
@@ -143,6 +185,7 @@ impl Place {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((None, self.resolved(path))),
                 Err(error) => Err(error),
             },
+            Self::Stored(..) => Err(no_directories()),
             Self::Beneath(root) => {
                 let (stat, path) = root.look(&self.normal(path))?;
                 Ok((stat, [b"/", &path[..]].concat()))

@@ -69,6 +69,7 @@ impl PosixSource {
                 Ok(RootKind::Entry(Arc::new(parent), name, Links::Refuse))
             }
             Place::Beneath(root) => Ok(RootKind::Entry(Arc::clone(root), place.normal(path), Links::Beneath)),
+            Place::Stored(..) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 

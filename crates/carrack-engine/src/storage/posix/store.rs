@@ -50,6 +50,14 @@ impl fmt::Debug for Posix {
     }
 }
 
+/// The store that paths of a place are in.
+pub fn store_of(place: &Place) -> Arc<dyn Store> {
+    match place {
+        Place::Stored(_, store) => Arc::clone(store),
+        files => Arc::new(Posix::new(files.clone())),
+    }
+}
+
 /// What a file system of this kind usually keeps. What one does not keep is found when it has been set, and told.
 const PROPERTIES: Properties = Properties {
     keeps: true,
