@@ -1,7 +1,7 @@
 //! A store that is none of Carrack's: what is in its own file and one registration make it a source and a destination of
 //! verified copies that can be taken up again.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod object;
 
