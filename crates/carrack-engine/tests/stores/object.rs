@@ -26,11 +26,14 @@ use carrack_engine::stores::write::{
 #[derive(Clone, Debug, Default)]
 pub struct Objects(Arc<Mutex<Bucket>>);
 
+/// Parts of an upload by their numbers, and what was computed over each, once that was told.
+type Parts = BTreeMap<u64, (Vec<u8>, Option<(Digests, BlockDigest)>)>;
+
 #[derive(Debug, Default)]
 pub struct Bucket {
     pub objects: BTreeMap<Vec<u8>, Object>,
-    /// Uploads that are not complete, by copy and key: parts, and what was computed over each.
-    pub uploads: BTreeMap<(u64, Vec<u8>), BTreeMap<u64, (Vec<u8>, Option<(Digests, BlockDigest)>)>>,
+    /// Uploads that are not complete, by copy and key.
+    pub uploads: BTreeMap<(u64, Vec<u8>), Parts>,
     /// Copies that have not come to their end, by the key of their marker: a small object each.
     copies: BTreeMap<[u8; 8], u64>,
     etags: u64,
@@ -325,7 +328,7 @@ impl Upload {
         offset / u64::from(self.new.options.block_bytes)
     }
 
-    fn with<T>(&self, with: impl FnOnce(&mut BTreeMap<u64, (Vec<u8>, Option<(Digests, BlockDigest)>)>) -> T) -> T {
+    fn with<T>(&self, with: impl FnOnce(&mut Parts) -> T) -> T {
         with(self.new.session.store.lock().uploads.entry(self.new.session.upload(&self.new.path)).or_default())
     }
 }
