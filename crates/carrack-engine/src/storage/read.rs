@@ -169,8 +169,8 @@ pub trait Source: Send + Sync {
     /// When it cannot be told.
     fn find(&self, path: &[u8]) -> io::Result<There>;
 
-    /// What a link says, and what the link is known by that says it: one that is exchanged has another. A source without links leaves it out. May be
-    /// repeated.
+    /// What a link says, and what the link is known by that says it: one that is exchanged has another. A source
+    /// without links leaves it out. May be repeated.
     ///
     /// # Errors
     /// Those of reading it.

@@ -1,5 +1,5 @@
-//! A store that is none of Carrack's: what is in its own file and one registration make it a source and a destination of
-//! verified copies that can be taken up again.
+//! A store that is none of Carrack's: what is in its own file and one registration make it a source and a destination
+//! of verified copies that can be taken up again.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
