@@ -160,7 +160,7 @@ pub const MUTATIONS: &[Mutation] = &[
         "a host may ask for the program again and again",
         "crates/carrack-engine/src/control/ssh.rs",
         ["(NEED_LINE, Some(_)) if sent.is_some() =>", "(NEED_LINE, Some(_)) if sent.is_some() && rest.is_empty() =>"],
-        "-p carrack --test system ssh::host_is_given_the_program_once",
+        "-p carrack --test system ssh::push::host_is_given_the_program_once",
     ),
     mutation(
         "a line on ssh's standard error is as long as it likes",
@@ -221,13 +221,13 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "any key is the pinned one",
-        "crates/carrack-engine/src/net/tls.rs",
+        "crates/carrack-engine/src/net/tls/config.rs",
         ["Some(pin) if pin != shown => {", "Some(pin) if pin != shown && shown.is_empty() => {"],
         ENGINE,
     ),
     mutation(
         "a listener may show a key that it does not have",
-        "crates/carrack-engine/src/net/tls.rs",
+        "crates/carrack-engine/src/net/tls/config.rs",
         [
             "verify_tls13_signature_with_raw_key(message, &key, signature, &self.provider.signature_verification_algorithms)",
             "Ok(verify_tls13_signature_with_raw_key(message, &key, signature, &self.provider.signature_verification_algorithms)

@@ -1,6 +1,9 @@
 //! A hostile node: a real `copy` pulls one file from it, or a real listing asks it, and it says
 //! and sends something else.
 
+mod listings;
+mod reports;
+
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -48,6 +51,11 @@ fn large_file_to(sandbox: &Sandbox, play: impl FnOnce(&mut Conversation) + Send 
 fn assert_told(failure: &Failure, code: ErrorCode, what: &str) {
     assert_eq!(failure.code, code, "{what}: {failure:?}");
     assert!(failure.message().contains(what), "{what}: {failure:?}");
+}
+
+fn entry(path: &[u8]) -> carrack_core::wire::control::raw::Entry {
+    let kind = ItemKind::File.number();
+    carrack_core::wire::control::raw::Entry { path: path.to_vec(), kind, ..Default::default() }
 }
 
 #[test]
@@ -490,196 +498,6 @@ fn receiver_may_end_long_after_its_sender() {
     let report = push(&file, &node, "/there", CopyOptions { retries: 0, ..CopyOptions::default() });
     node.join();
     assert_eq!((report.error, report.files, report.durable), (None, 1, Some(true)));
-}
-
-/// Two bytes each, and two hundred in memory.
-#[test]
-fn items_that_are_nothing() {
-    let _watch = Watch::memory();
-    let sandbox = Sandbox::new();
-    // Made as bytes: as items they would be the memory that they must not be.
-    let items = [0x0a, 0].repeat(500_000);
-    let message = [&[0x62, 0xc0, 0x84, 0x3d][..], &items].concat();
-    let failure = failed_pull(&sandbox, move |node| {
-        let _stream = node.begin();
-        (0..10).for_each(|_| node.payload(Channel::CONTROL, &message));
-    });
-    assert_told(&failure, ErrorCode::ProtocolViolation, "an answer of 500001 parts");
-}
-
-/// What it makes up about items is bounded, and never becomes a path that is used.
-#[test]
-fn items_that_never_were() {
-    let _watch = Watch::memory();
-    let sandbox = Sandbox::new();
-    let node = FakeNode::start(|node| {
-        let mut stream = node.begin();
-        for _ in 0..200 {
-            let list = (0..20).map(|number| item(format!("f/{number}").as_bytes())).collect();
-            node.tell(0, Tell::Items(Items { list }));
-        }
-        bundle(&mut stream, 1, &[Entry::File(b"f", b"bytes")]);
-        while !matches!(node.heard(), None | Some(PeerMessage::BundleDone { .. })) {}
-        node.say(&PeerMessage::Finish);
-        while !matches!(node.heard(), None | Some(PeerMessage::Finished { .. })) {}
-        node.tell(0, Tell::Ended(Ended { failed: u64::MAX, files: u64::MAX, bytes: u64::MAX, ..Ended::default() }));
-    });
-    let report: Report = pull(&node, "/f", &sandbox);
-    node.join();
-    assert_eq!(report.error, None);
-    assert_eq!(report.failures.len(), carrack_core::limits::FAILURES_TOLD);
-    sandbox.assert_untouched();
-    assert_eq!(sandbox.names(), ["f"]);
-}
-
-/// An item that failed for no reason.
-fn item(path: &[u8]) -> Item {
-    let failure = Failure::new(ErrorCode::Other, carrack_core::report::Side::Source, "x");
-    Item { path: path.to_vec(), outcome: 2, failure: Some(failure.into()), ..Item::default() }
-}
-
-/// What is told of goes into manifests and lists, which other programs read: paths of what was asked for, and
-/// told by the source alone.
-#[test]
-fn items_that_were_not_asked_for() {
-    let _watch = Watch::start();
-    let sandbox = Sandbox::new();
-    let mut paths: Vec<Vec<u8>> =
-        hostile_paths().into_iter().map(|(path, _)| path).filter(|path| !path.is_empty()).collect();
-    paths.extend([b"g".to_vec(), b"ff".to_vec(), b".bashrc".to_vec()]);
-    for path in paths {
-        let sent = path.clone();
-        let failure = failed_pull(&sandbox, move |node| {
-            node.begin();
-            node.tell(0, Tell::Items(Items { list: vec![item(b"f"), item(&sent)] }));
-            while node.next().is_some() {}
-        });
-        assert_told(&failure, ErrorCode::BadPath, "the peer sent the path \"");
-    }
-    let nameless = Item { path: Vec::new(), outcome: 0, failure: None, ..item(b"") };
-    let failure = failed_pull(&sandbox, move |node| {
-        node.begin();
-        node.tell(0, Tell::Items(Items { list: vec![nameless] }));
-        while node.next().is_some() {}
-    });
-    assert_told(&failure, ErrorCode::BadPath, "empty");
-    let (file, node) = large_file_to(&sandbox, |node| {
-        node.begin();
-        node.tell(0, Tell::Items(Items { list: vec![item(b"there")] }));
-        while node.next().is_some() {}
-    });
-    let report = push(&file, &node, "/there", CopyOptions { retries: 0, ..CopyOptions::default() });
-    node.join();
-    assert_told(&report.error.expect("refused"), ErrorCode::ProtocolViolation, "told of items");
-}
-
-/// Sizes and counts that are added up may be any numbers.
-#[test]
-fn numbers_that_do_not_add_up() {
-    let _watch = Watch::start();
-    let sandbox = Sandbox::new();
-    let node = FakeNode::start(|node| {
-        node.kind = Some(ItemKind::Directory);
-        while let Some((request, ask)) = node.next() {
-            if let Some(answer) = node.honest(&ask) {
-                node.tell(request, answer);
-                continue;
-            }
-            let entries = (0..4).map(|number| carrack_core::wire::control::raw::Entry {
-                size: u64::MAX,
-                mtime_seconds: i64::MIN,
-                mtime_nanos: u32::MAX,
-                mode: u32::MAX,
-                ..entry(format!("f{number}").as_bytes())
-            });
-            node.tell(request, Tell::Page(Page { entries: entries.collect() }));
-            return node.tell(request, Tell::Done(Counted { count: u64::MAX }));
-        }
-    });
-    let options = CopyOptions { dry_run: true, retries: 0, ..CopyOptions::default() };
-    let report = pull_with(&node, "/d", &sandbox, options);
-    node.join();
-    assert_eq!((report.error, report.files, report.bytes), (None, 4, u64::MAX));
-}
-
-/// Answers to what nobody asked are not collected for ever.
-#[test]
-fn answers_that_nobody_asked_for() {
-    let _watch = Watch::memory();
-    let sandbox = Sandbox::new();
-    let failure = failed_pull(&sandbox, |node| {
-        let (_, hello) = node.next().unwrap();
-        assert!(matches!(hello, Ask::Hello(_)));
-        let page = Page { entries: vec![entry(&[b'n'; 1000]); 500] };
-        for _ in 0..2000 {
-            node.tell(999, Tell::Page(page.clone()));
-        }
-        while node.next().is_some() {}
-    });
-    assert_told(&failure, ErrorCode::ProtocolViolation, "answers that nobody asked for");
-}
-
-fn list(node: &FakeNode, each: &mut dyn FnMut(&[u8])) -> Result<(), Failure> {
-    let location = carrack_core::location::Location::Node { node: node.node.clone(), path: b"/d".to_vec() };
-    let mut files = Files::open(&location, &EndOptions::default(), &Context::default(), &|_| {})?;
-    files.list(b"/d", true, &mut |entry| each(&entry.path))
-}
-
-fn entry(path: &[u8]) -> carrack_core::wire::control::raw::Entry {
-    let kind = ItemKind::File.number();
-    carrack_core::wire::control::raw::Entry { path: path.to_vec(), kind, ..Default::default() }
-}
-
-/// Names in a listing are names below what was listed, or the listing is refused.
-#[test]
-fn listings_with_hostile_names() {
-    let _watch = Watch::start();
-    for (path, why) in hostile_paths() {
-        let sent = path.clone();
-        let node = FakeNode::start(move |node| {
-            while let Some((request, ask)) = node.next() {
-                match (node.honest(&ask), ask) {
-                    (Some(answer), _) => node.tell(request, answer),
-                    (None, Ask::List(_)) => {
-                        node.tell(request, Tell::Page(Page { entries: vec![entry(b"good"), entry(&sent)] }));
-                        node.tell(request, Tell::Done(Counted { count: 2 }));
-                    }
-                    _ => return,
-                }
-            }
-        });
-        let mut seen = Vec::new();
-        let failure = list(&node, &mut |path| seen.push(path.to_vec())).expect_err("a hostile name");
-        node.join();
-        assert_told(&failure, ErrorCode::BadPath, "the peer sent the path \"");
-        assert!(failure.message().contains(why), "{failure:?}");
-        assert_eq!(seen, [b"good"]);
-    }
-}
-
-/// Pages without end cost no memory, and end with the connection.
-#[test]
-fn listings_without_end() {
-    let _watch = Watch::memory();
-    let node = FakeNode::start(|node| {
-        while let Some((request, ask)) = node.next() {
-            match (node.honest(&ask), ask) {
-                (Some(answer), _) => node.tell(request, answer),
-                (None, Ask::List(_)) => {
-                    let name = vec![b'n'; 200];
-                    let page = Page { entries: vec![entry(&name); carrack_core::limits::PAGE_ENTRIES] };
-                    (0..100).for_each(|_| node.tell(request, Tell::Page(page.clone())));
-                    return;
-                }
-                _ => return,
-            }
-        }
-    });
-    let mut seen = 0;
-    let failure = list(&node, &mut |_| seen += 1).expect_err("it has no end");
-    node.join();
-    assert_told(&failure, ErrorCode::ConnectionLost, "the control connection was");
-    assert_eq!(seen, 100_000);
 }
 
 /// It sends what cannot be written, takes none of the many words that are said of it, and says that it is

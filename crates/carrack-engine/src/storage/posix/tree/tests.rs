@@ -1,8 +1,11 @@
 //! A destination over several sessions: what is taken up, what is started over, what is left behind.
 
+mod digests;
 mod directories;
 mod known;
+mod markers;
 mod names;
+mod parts;
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -10,7 +13,8 @@ use std::path::Path;
 use crate::storage::write::EarlierItem;
 use carrack_core::attributes::{Attributes, OtherAttributes, Time};
 use carrack_core::limits::BLOCK_BYTES_MIN;
-use carrack_core::request::Verify;
+use carrack_core::request::{Digests, Verify};
+use carrack_sys::dir::stat_file;
 
 use super::*;
 use crate::data::hasher::BlockHasher;
@@ -202,169 +206,6 @@ fn leftovers_that_nobody_asks_for_again_go_at_the_end() {
     assert_eq!(hidden(directory.path()), Vec::<String>::new());
 }
 
-/// Whatever has become of the source, each block is compared with what it has now; only another size
-/// leaves nothing to compare.
-#[test]
-fn part_is_taken_up_for_a_source_of_its_size_and_no_other() {
-    let timeless = Attributes { mode: 0o640, ..Attributes::default() };
-    let same: [(&str, NewFile<'_>); 4] = [
-        ("the same", offer("f")),
-        ("mtime", NewFile { attributes: Attributes::new(0o640, Time::new(500, 6)), ..offer("f") }),
-        ("fingerprint", NewFile { fingerprint: Some([7; 16]), ..offer("f") }),
-        ("nothing to know it by", NewFile { attributes: timeless, fingerprint: None, ..offer("f") }),
-    ];
-    for (what, same) in same {
-        let directory = tempfile::tempdir().unwrap();
-        cut_off(directory.path());
-        let (_, held, doubtful) = resumed(&begin(directory.path()), &same);
-        assert_eq!((indexes(&held), doubtful), (vec![0, 1, 3], vec![]), "{what}");
-    }
-    let others: [(&str, NewFile<'_>); 2] = [
-        ("size", NewFile { size: Some(5 * BLOCK as u64), ..offer("f") }),
-        ("no size", NewFile { size: None, ..offer("f") }),
-    ];
-    for (what, other) in others {
-        let directory = tempfile::tempdir().unwrap();
-        cut_off(directory.path());
-        let tree = begin(directory.path());
-        drop(fresh(&tree, &other));
-        assert_eq!(hidden(directory.path()).len(), 2, "{what}: {:?}", hidden(directory.path()));
-    }
-    let directory = tempfile::tempdir().unwrap();
-    cut_off(directory.path());
-    let tree = begin(directory.path());
-    let blocks = WriteOptions { block_bytes: 2 * BLOCK_BYTES_MIN, ..options() };
-    assert!(matches!(tree.open_part(&offer("f"), &blocks, true).unwrap(), OpenedPart::Fresh(_)));
-}
-
-/// The part file that a session left in a directory.
-fn left_part(directory: &Path) -> std::path::PathBuf {
-    directory.join(hidden(directory).into_iter().find(|name| name.ends_with(".part")).unwrap())
-}
-
-/// Whatever is done to a part file after its session, its blocks are digested as they are then.
-#[test]
-fn part_that_was_altered_since_it_was_left_is_read_again() {
-    type Change = fn(&Path);
-    let open = |part: &Path| std::fs::File::options().write(true).open(part).unwrap();
-    let changes: [(&str, Change); 4] = [
-        ("a byte", |part| {
-            file::write_all_at(&std::fs::File::options().write(true).open(part).unwrap(), b"!", 7).unwrap()
-        }),
-        ("a byte, and the time put back", |part| {
-            let times = std::fs::metadata(part).unwrap().modified().unwrap();
-            let file = std::fs::File::options().write(true).open(part).unwrap();
-            // However coarse the clock is, it goes on.
-            let before = stat_file(&file).unwrap().ctime;
-            while stat_file(&file).unwrap().ctime == before {
-                file::write_all_at(&file, b"!", 7).unwrap();
-                file.set_modified(times).unwrap();
-            }
-        }),
-        ("cut and filled with a hole", |part| {
-            let file = std::fs::File::options().write(true).open(part).unwrap();
-            file.set_len(5).unwrap();
-            file.set_len(4 * BLOCK as u64).unwrap();
-        }),
-        ("another file in its place", |part| {
-            let mut content = std::fs::read(part).unwrap();
-            content[7] = b'!';
-            let times = std::fs::metadata(part).unwrap().modified().unwrap();
-            let other = part.with_file_name("other");
-            std::fs::write(&other, content).unwrap();
-            std::fs::File::options().write(true).open(&other).unwrap().set_modified(times).unwrap();
-            std::fs::rename(&other, part).unwrap();
-        }),
-    ];
-    for (what, change) in changes {
-        let directory = tempfile::tempdir().unwrap();
-        cut_off(directory.path());
-        let part = left_part(directory.path());
-        assert!(open(&part).metadata().unwrap().len() == 4 * BLOCK as u64);
-        change(&part);
-        let (part, held, doubtful) = resumed(&begin(directory.path()), &offer("f"));
-        assert_eq!((held, &doubtful[..]), (vec![], &[0, 1, 3][..]), "{what}");
-        let found = part.rehash(&doubtful);
-        assert!(found.iter().any(|(index, _)| *index == 0), "{what}");
-        assert!(!found.contains(&(0, digest(0, false))), "{what}: told as it is, not as it was claimed");
-    }
-}
-
-/// A destination that was copied, marker and part files together.
-#[test]
-fn part_that_was_copied_elsewhere_is_read_again() {
-    let directory = tempfile::tempdir().unwrap();
-    cut_off(directory.path());
-    let copy = tempfile::tempdir().unwrap();
-    for name in hidden(directory.path()) {
-        let (from, to) = (directory.path().join(&name), copy.path().join(&name));
-        std::fs::copy(&from, &to).unwrap();
-        let times = std::fs::metadata(&from).unwrap().modified().unwrap();
-        std::fs::File::options().write(true).open(&to).unwrap().set_modified(times).unwrap();
-    }
-    let (_, held, doubtful) = resumed(&begin(copy.path()), &offer("f"));
-    assert_eq!((held, doubtful), (vec![], vec![0, 1, 3]));
-    assert_eq!(indexes(&resumed(&begin(directory.path()), &offer("f")).1), [0, 1, 3]);
-}
-
-/// A write through a mapping moves no time there.
-#[test]
-fn part_in_memory_is_always_read_again() {
-    let Ok(directory) = tempfile::tempdir_in("/dev/shm") else { return };
-    cut_off(directory.path());
-    let (part, held, doubtful) = resumed(&begin(directory.path()), &offer("f"));
-    assert_eq!((held, &doubtful[..]), (vec![], &[0, 1, 3][..]));
-    assert_eq!(indexes(&part.rehash(&doubtful)), [0, 1, 3]);
-}
-
-#[test]
-fn file_without_a_time_does_not_get_that_of_a_part_that_was_left() {
-    let directory = tempfile::tempdir().unwrap();
-    let synthetic = NewFile { attributes: Attributes { mode: 0o640, ..Attributes::default() }, ..offer("zeros") };
-    let tree = begin(directory.path());
-    let part = fresh(&tree, &synthetic);
-    write(&part, &[0, 1, 2, 3]);
-    part.leave();
-    tree.finish(false);
-    let tree = begin(directory.path());
-    let (part, held, _) = resumed(&tree, &synthetic);
-    assert_eq!(indexes(&held), [0, 1, 2, 3]);
-    part.finish(4 * BLOCK as u64).unwrap();
-    part.publish(FileDigests::default()).unwrap();
-    let now = carrack_sys::host::clock_seconds();
-    assert!(directory.path().join("zeros").metadata().unwrap().mtime() > now - 1000);
-}
-
-#[test]
-fn blocks_of_another_boot_or_other_digests_are_read_again() {
-    let directory = tempfile::tempdir().unwrap();
-    cut_off(directory.path());
-    set_boot(&marker(directory.path()));
-    // One of them was lost on the way down.
-    let part = hidden(directory.path()).into_iter().find(|name| name.ends_with(".part")).unwrap();
-    let file = std::fs::File::options().write(true).open(directory.path().join(part)).unwrap();
-    file::write_all_at(&file, &[0; 100], BLOCK as u64).unwrap();
-    let tree = begin(directory.path());
-    let (part, held, doubtful) = resumed(&tree, &offer("f"));
-    assert_eq!((held, doubtful.clone()), (vec![], vec![0, 1, 3]));
-    let found = part.rehash(&doubtful);
-    let ours: Vec<bool> = found.iter().map(|(index, found)| *found == digest(*index, false)).collect();
-    assert_eq!(ours, [true, false, true], "told as it is, not as it was claimed");
-    part.leave();
-    tree.finish(false);
-    // What was read in this boot is sure from now on.
-    let tree = begin(directory.path());
-    let (_, held, doubtful) = resumed(&tree, &offer("f"));
-    assert_eq!((held, doubtful), (found, vec![]));
-    drop(tree);
-    let tree = begin(directory.path());
-    let more = WriteOptions { digests: Digests { crc32c: true, ..BLAKE3 }, ..options() };
-    let OpenedPart::Resumed { held, doubtful, .. } = tree.open_part(&offer("f"), &more, true).unwrap() else {
-        panic!()
-    };
-    assert_eq!((held, doubtful), (vec![], vec![0, 1, 3]));
-}
-
 /// Writes a marker anew as if another boot had written it.
 fn set_boot(path: &Path) {
     use carrack_core::transfer::marker::{Chain, Record, SessionRecord, replay};
@@ -380,174 +221,6 @@ fn set_boot(path: &Path) {
         }
     }
     std::fs::write(path, bytes).unwrap();
-}
-
-#[test]
-fn damaged_marker_has_what_has_data_read_again() {
-    let directory = tempfile::tempdir().unwrap();
-    cut_off(directory.path());
-    let mut bytes = std::fs::read(marker(directory.path())).unwrap();
-    let last = bytes.len() - 1;
-    bytes[last] ^= 1;
-    std::fs::write(marker(directory.path()), bytes).unwrap();
-    let tree = begin(directory.path());
-    let (part, held, doubtful) = resumed(&tree, &offer("f"));
-    // What was claimed before the damage may have been taken back behind it.
-    assert!(held.is_empty() && [0, 1, 3].iter().all(|index| doubtful.contains(index)), "{held:?} {doubtful:?}");
-    let found = part.rehash(&doubtful);
-    assert!(found.contains(&(0, digest(0, false))) && found.contains(&(3, digest(3, false))));
-}
-
-#[test]
-fn marker_that_is_cut_off_anywhere_resumes_with_the_rest() {
-    let directory = tempfile::tempdir().unwrap();
-    cut_off(directory.path());
-    let bytes = std::fs::read(marker(directory.path())).unwrap();
-    for length in (0..bytes.len()).step_by(7) {
-        let copy = tempfile::tempdir().unwrap();
-        for name in hidden(directory.path()) {
-            std::fs::copy(directory.path().join(&name), copy.path().join(&name)).unwrap();
-        }
-        std::fs::write(marker(copy.path()), &bytes[..length]).unwrap();
-        let tree = begin(copy.path());
-        match tree.open_part(&offer("f"), &options(), true).unwrap() {
-            OpenedPart::Fresh(_) => {}
-            OpenedPart::Resumed { part, held, doubtful } => {
-                indexes(&held);
-                let found = part.rehash(&doubtful);
-                assert!(found.iter().all(|(index, found)| *index == 2 || *found == digest(*index, false)), "{length}");
-            }
-            OpenedPart::Keep | OpenedPart::Present(_) => panic!("{length}"),
-        }
-    }
-}
-
-#[test]
-fn part_that_is_not_what_was_left_is_not_taken_up() {
-    type Swap = fn(&Path);
-    let swaps: [(&str, Swap); 4] = [
-        ("gone", |part| std::fs::remove_file(part).unwrap()),
-        ("a link", |part| {
-            let other = part.with_file_name("other");
-            std::fs::rename(part, &other).unwrap();
-            std::os::unix::fs::symlink("other", part).unwrap();
-        }),
-        ("another name of a file", |part| std::fs::hard_link(part, part.with_file_name("other")).unwrap()),
-        ("longer", |part| std::fs::File::options().write(true).open(part).unwrap().set_len(1 << 30).unwrap()),
-    ];
-    for (what, swap) in swaps {
-        let directory = tempfile::tempdir().unwrap();
-        cut_off(directory.path());
-        let part = hidden(directory.path()).into_iter().find(|name| name.ends_with(".part")).unwrap();
-        swap(&directory.path().join(part));
-        let tree = begin(directory.path());
-        write(&fresh(&tree, &offer("f")), &[0]);
-        assert_eq!(hidden(directory.path()).len(), 2, "{what}");
-    }
-}
-
-#[test]
-fn marker_gets_no_other_file_removed() {
-    use carrack_core::transfer::marker::{Chain, PartRecord, Record, SessionRecord};
-    let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("precious"), "kept").unwrap();
-    std::fs::write(directory.path().join(".precious.carrack-ffffffff-1.part"), "kept").unwrap();
-    let (mut bytes, mut chain) = Chain::begin(*b"00000000");
-    let session = SessionRecord { boot: [0; 16], durability: Durability::Group };
-    chain.append(&Record::Session(session), &mut bytes);
-    for (number, name) in [(1, "precious"), (2, ".precious.carrack-ffffffff-1.part")] {
-        chain.append(
-            &Record::Part(PartRecord {
-                number,
-                path: b"f".to_vec(),
-                part_name: name.as_bytes().to_vec(),
-                size: 4 * BLOCK as u64,
-                block_bytes: BLOCK_BYTES_MIN,
-                digests: BLAKE3,
-            }),
-            &mut bytes,
-        );
-        chain.append(&Record::Blocks { part: number, first: 0, digests: vec![digest(0, false)] }, &mut bytes);
-    }
-    std::fs::write(marker(directory.path()), &bytes).unwrap();
-    let tree = begin(directory.path());
-    drop(fresh(&tree, &offer("f")));
-    tree.finish(true);
-    assert_eq!(std::fs::read(directory.path().join("precious")).unwrap(), b"kept");
-    assert!(directory.path().join(".precious.carrack-ffffffff-1.part").exists());
-}
-
-#[test]
-fn anew_removes_all_that_was_left_under_the_key() {
-    let directory = tempfile::tempdir().unwrap();
-    cut_off(directory.path());
-    let anew = MarkerRequest { anew: true, ..request() };
-    let tree = session(directory.path(), anew, Durability::Group);
-    assert_eq!((tree.known_count(BLAKE3), hidden(directory.path()).len()), (0, 1));
-    drop(fresh(&tree, &offer("f")));
-}
-
-#[test]
-fn marker_is_not_shared_by_two_runs_of_one_copy() {
-    let directory = tempfile::tempdir().unwrap();
-    let one = begin(directory.path());
-    let first = fresh(&one, &offer("f"));
-    let impatient = Tuning { marker_lock_patience: Duration::from_millis(50), ..Tuning::DEFAULT };
-    let root = Dir::open_ambient(directory.path()).unwrap();
-    let two = Tree::new(root, false, Some(request()), Durability::Group, &Arc::new(impatient)).unwrap();
-    let second = fresh(&two, &offer("f"));
-    write(&first, &[0]);
-    write(&second, &[1]);
-    assert_eq!(hidden(directory.path()).len(), 4);
-    assert_ne!(first.entry.part.name, second.entry.part.name);
-    first.leave();
-    one.finish(false);
-    second.remove();
-    two.finish(false);
-    assert_eq!(hidden(directory.path()).len(), 2);
-    assert_eq!(indexes(&resumed(&begin(directory.path()), &offer("f")).1), [0]);
-}
-
-#[test]
-fn marker_lock_is_free_as_soon_as_its_session_is_gone() {
-    let directory = tempfile::tempdir().unwrap();
-    let one = begin(directory.path());
-    write(&fresh(&one, &offer("f")), &[0]);
-    let waiting = std::thread::spawn({
-        let path = directory.path().to_path_buf();
-        move || resumed(&begin(&path), &offer("f")).2
-    });
-    drop(one);
-    assert_eq!(waiting.join().unwrap(), [0]);
-    let held = hidden(directory.path());
-    assert!(held.iter().all(|name| !name.contains("-2.marker")), "{held:?}");
-}
-
-#[test]
-fn part_file_that_somebody_holds_is_not_taken_up() {
-    let directory = tempfile::tempdir().unwrap();
-    let one = begin(directory.path());
-    let part = fresh(&one, &offer("f"));
-    write(&part, &[0]);
-    let name = part.entry.part.name.clone();
-    part.leave();
-    drop(part);
-    one.finish(false);
-    let left = Dir::open_ambient(directory.path()).unwrap().open_existing(&name).unwrap();
-    left.set_len(BLOCK as u64).unwrap();
-    assert!(file::try_lock(&left).unwrap());
-    let again = fresh(&begin(directory.path()), &offer("f"));
-    assert_ne!(again.entry.part.name, name);
-    assert_eq!(left.metadata().unwrap().len(), BLOCK as u64, "what another holds has been changed");
-}
-
-#[test]
-fn marker_that_somebody_else_may_write_is_not_believed() {
-    use std::os::unix::fs::PermissionsExt;
-    let directory = tempfile::tempdir().unwrap();
-    cut_off(directory.path());
-    std::fs::set_permissions(marker(directory.path()), std::fs::Permissions::from_mode(0o666)).unwrap();
-    drop(fresh(&begin(directory.path()), &offer("f")));
 }
 
 #[test]
@@ -610,99 +283,6 @@ fn large_file_that_was_published_is_present() {
     drop(fresh(&tree, &recent));
 }
 
-/// A run that goes on with another digest trusts nothing that it cannot compare.
-#[test]
-fn digest_of_another_kind_has_blocks_read_again_or_come_again() {
-    let xxh128 = WriteOptions { digests: Digests::XXH128, ..options() };
-    let of = |digests: Digests, index: u64| {
-        let mut hasher = BlockHasher::new(digests, index * BLOCK as u64);
-        hasher.update(&block(index));
-        (index, hasher.finish(false))
-    };
-    for (first, second) in [(&options(), &xxh128), (&xxh128, &options())] {
-        let directory = tempfile::tempdir().unwrap();
-        let tree = begin(directory.path());
-        let OpenedPart::Fresh(part) = tree.open_part(&offer("f"), first, true).unwrap() else { panic!() };
-        [0, 2].iter().for_each(|&index| part.write(index * BLOCK as u64, &block(index)).unwrap());
-        let blocks = [0, 2].map(|index| of(first.digests, index));
-        assert_eq!(part.checkpoint(&blocks, true).unwrap(), Vec::<u64>::new());
-        let mut hasher = BlockHasher::new(first.digests, 0);
-        hasher.update(b"1");
-        let digests = hasher.finish(true).as_file(first.digests);
-        let whole = SmallFile { digests, read_back: true, ..small("one", b"1") };
-        let entry = tree.write_small(&whole, Existing::Replace, b"1").unwrap().unwrap();
-        tree.sync_all().unwrap();
-        entry.verify().unwrap();
-        entry.publish().unwrap();
-        part.leave();
-        tree.finish(false);
-        drop((entry, part, tree));
-        let tree = begin(directory.path());
-        assert_eq!(tree.known(&query("one", ItemKind::File), second, &|| false), None);
-        assert_eq!(tree.known(&query("one", ItemKind::File), first, &|| false), Some(digests));
-        let opened = tree.open_part(&offer("f"), second, true).unwrap();
-        let OpenedPart::Resumed { part, held, doubtful } = opened else { panic!() };
-        assert_eq!((held, &doubtful[..]), (vec![], &[0, 2][..]));
-        assert_eq!(part.rehash(&doubtful), [0, 2].map(|index| of(second.digests, index)));
-        part.leave();
-        tree.finish(false);
-        drop((part, tree));
-        // What was claimed since is believed, and so is what has got its name.
-        let tree = begin(directory.path());
-        assert_eq!(tree.known(&query("one", ItemKind::File), first, &|| false), Some(digests));
-        let OpenedPart::Resumed { part, held, doubtful } = tree.open_part(&offer("f"), second, true).unwrap() else {
-            panic!()
-        };
-        assert_eq!((&held[..], doubtful), (&[0, 2].map(|index| of(second.digests, index))[..], vec![]));
-        part.leave();
-        tree.finish(false);
-        drop((part, tree));
-        // A run that only looked with the other one again, and ended before anything was
-        // digested, has taken nothing away.
-        let tree = begin(directory.path());
-        let OpenedPart::Resumed { part, doubtful, .. } = tree.open_part(&offer("f"), first, true).unwrap() else {
-            panic!()
-        };
-        assert_eq!(doubtful, [0, 2]);
-        part.leave();
-        tree.finish(false);
-        drop((part, tree));
-        let tree = begin(directory.path());
-        let OpenedPart::Resumed { part, held, .. } = tree.open_part(&offer("f"), second, true).unwrap() else {
-            panic!()
-        };
-        assert_eq!(held.len(), 2);
-        part.leave();
-        tree.finish(false);
-        drop((part, tree));
-        // And without any digest nothing of it is taken up.
-        let none = WriteOptions { digests: Digests::NONE, ..options() };
-        let tree = begin(directory.path());
-        assert!(matches!(tree.open_part(&offer("f"), &none, true).unwrap(), OpenedPart::Fresh(_)));
-    }
-}
-
-#[test]
-fn xxh128_finds_what_rots() {
-    let directory = tempfile::tempdir().unwrap();
-    let tree = begin(directory.path());
-    let xxh128 = WriteOptions { digests: Digests::XXH128, ..options() };
-    let OpenedPart::Fresh(part) = tree.open_part(&offer("f"), &xxh128, true).unwrap() else { panic!() };
-    [0, 1].iter().for_each(|&index| part.write(index * BLOCK as u64, &block(index)).unwrap());
-    let blocks = [0, 1].map(|index| {
-        let mut hasher = BlockHasher::new(Digests::XXH128, index * BLOCK as u64);
-        hasher.update(&block(index));
-        (index, hasher.finish(false))
-    });
-    part.write(BLOCK as u64 + 5, b"other").unwrap();
-    assert_eq!(part.checkpoint(&blocks, true).unwrap(), [1]);
-    let digests = FileDigests { xxh128: Some([7; 16]), ..FileDigests::default() };
-    let file = SmallFile { digests, read_back: true, ..small("one", b"1") };
-    let entry = tree.write_small(&file, Existing::Replace, b"1").unwrap().unwrap();
-    tree.sync_all().unwrap();
-    assert_eq!(entry.verify().map_err(|failure| failure.code), Err(ErrorCode::DigestMismatch));
-}
-
 #[test]
 fn unsynced_files_count_until_the_next_boot_only() {
     let directory = tempfile::tempdir().unwrap();
@@ -717,62 +297,6 @@ fn unsynced_files_count_until_the_next_boot_only() {
     let tree = begin(directory.path());
     assert!(tree.known(&query("one", ItemKind::File), &options(), &|| false).is_some());
     assert_eq!(indexes(&resumed(&tree, &offer("f")).1), [0]);
-}
-
-#[test]
-fn rotten_blocks_are_told_and_not_claimed() {
-    let directory = tempfile::tempdir().unwrap();
-    let tree = begin(directory.path());
-    let part = fresh(&tree, &offer("f"));
-    for index in [0, 1] {
-        part.write(index * BLOCK as u64, &block(index)).unwrap();
-    }
-    part.write(BLOCK as u64 + 5, b"other").unwrap();
-    let blocks = [(0, digest(0, false)), (1, digest(1, false))];
-    assert_eq!(part.checkpoint(&blocks, true).unwrap(), [1]);
-    part.leave();
-    tree.finish(false);
-    assert_eq!(indexes(&resumed(&begin(directory.path()), &offer("f")).1), [0]);
-}
-
-/// A claim that is trusted in the next session must be true of the part file.
-#[test]
-fn claim_is_taken_back_when_its_block_rots_or_is_written_again() {
-    let directory = tempfile::tempdir().unwrap();
-    let tree = begin(directory.path());
-    let part = fresh(&tree, &offer("f"));
-    write(&part, &[0, 1, 2]);
-    let blocks = [0, 1, 2].map(|index| (index, digest(index, false)));
-    assert_eq!(part.checkpoint(&blocks, false).unwrap(), Vec::<u64>::new());
-    part.leave();
-    tree.finish(false);
-    drop((part, tree));
-    let tree = begin(directory.path());
-    let (part, held, _) = resumed(&tree, &offer("f"));
-    assert_eq!(indexes(&held), [0, 1, 2]);
-    part.write(BLOCK as u64 + 5, b"other").unwrap();
-    assert_eq!(part.checkpoint(&blocks, true).unwrap(), [1]);
-    part.unclaim(2);
-    part.leave();
-    tree.finish(false);
-    drop((part, tree));
-    assert_eq!(indexes(&resumed(&begin(directory.path()), &offer("f")).1), [0]);
-}
-
-#[test]
-fn small_file_is_read_back_before_it_gets_its_name() {
-    let directory = tempfile::tempdir().unwrap();
-    let tree = begin(directory.path());
-    for (content, written, good) in [(b"same", b"same", true), (b"what", b"else", false)] {
-        let file = SmallFile { read_back: true, ..small("f", content) };
-        let entry = tree.write_small(&file, Existing::Replace, written).unwrap().unwrap();
-        tree.sync_all().unwrap();
-        assert_eq!(
-            entry.verify().map_err(|failure| failure.code),
-            if good { Ok(()) } else { Err(ErrorCode::DigestMismatch) }
-        );
-        entry.remove();
-    }
 }
 
 /// It turns out that syncing everything is slow while files have been written that count on it.
@@ -830,22 +354,6 @@ fn names_of_every_length_are_written() {
     assert_eq!(hidden(directory.path()), Vec::<String>::new());
 }
 
-#[test]
-fn directory_that_takes_no_marker_takes_files_all_the_same() {
-    let directory = tempfile::tempdir().unwrap();
-    for number in ["", "-2", "-3", "-4", "-5", "-6", "-7", "-8", "-9"] {
-        std::fs::create_dir(directory.path().join(format!(".carrack-0505050505050505{number}.marker"))).unwrap();
-    }
-    let tree = begin(directory.path());
-    let part = fresh(&tree, &offer("f"));
-    write(&part, &[0]);
-    part.leave();
-    put_small(&tree, "g", b"1").publish().unwrap();
-    tree.written_down();
-    tree.finish(false);
-    assert_eq!(hidden(directory.path()).len(), 9);
-}
-
 /// A destination that takes upper and lower case for one. The file system here does not: the test
 /// makes the second name itself.
 fn folding(directory: &Path) -> Tree {
@@ -887,16 +395,6 @@ fn large_file_is_a_twin_too() {
     let refused = tree.open_part(&offer("F"), &options(), true).err().unwrap();
     assert_eq!(refused.code, ErrorCode::AlreadyExists);
     assert_eq!(std::fs::read(directory.path().join("F")).unwrap(), b"first");
-}
-
-#[test]
-fn files_of_anybodys_mode_can_be_markers_where_the_directory_is_so_too() {
-    use std::os::unix::fs::PermissionsExt;
-    let directory = tempfile::tempdir().unwrap();
-    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
-    cut_off(directory.path());
-    std::fs::set_permissions(marker(directory.path()), std::fs::Permissions::from_mode(0o777)).unwrap();
-    assert_eq!(indexes(&resumed(&begin(directory.path()), &offer("f")).1), [0, 1, 3]);
 }
 
 #[test]

@@ -1,0 +1,208 @@
+//! Part files over several sessions: which are taken up, which are read again, which are left alone.
+
+use super::*;
+
+/// Whatever has become of the source, each block is compared with what it has now; only another size
+/// leaves nothing to compare.
+#[test]
+fn part_is_taken_up_for_a_source_of_its_size_and_no_other() {
+    let timeless = Attributes { mode: 0o640, ..Attributes::default() };
+    let same: [(&str, NewFile<'_>); 4] = [
+        ("the same", offer("f")),
+        ("mtime", NewFile { attributes: Attributes::new(0o640, Time::new(500, 6)), ..offer("f") }),
+        ("fingerprint", NewFile { fingerprint: Some([7; 16]), ..offer("f") }),
+        ("nothing to know it by", NewFile { attributes: timeless, fingerprint: None, ..offer("f") }),
+    ];
+    for (what, same) in same {
+        let directory = tempfile::tempdir().unwrap();
+        cut_off(directory.path());
+        let (_, held, doubtful) = resumed(&begin(directory.path()), &same);
+        assert_eq!((indexes(&held), doubtful), (vec![0, 1, 3], vec![]), "{what}");
+    }
+    let others: [(&str, NewFile<'_>); 2] = [
+        ("size", NewFile { size: Some(5 * BLOCK as u64), ..offer("f") }),
+        ("no size", NewFile { size: None, ..offer("f") }),
+    ];
+    for (what, other) in others {
+        let directory = tempfile::tempdir().unwrap();
+        cut_off(directory.path());
+        let tree = begin(directory.path());
+        drop(fresh(&tree, &other));
+        assert_eq!(hidden(directory.path()).len(), 2, "{what}: {:?}", hidden(directory.path()));
+    }
+    let directory = tempfile::tempdir().unwrap();
+    cut_off(directory.path());
+    let tree = begin(directory.path());
+    let blocks = WriteOptions { block_bytes: 2 * BLOCK_BYTES_MIN, ..options() };
+    assert!(matches!(tree.open_part(&offer("f"), &blocks, true).unwrap(), OpenedPart::Fresh(_)));
+}
+
+/// The part file that a session left in a directory.
+fn left_part(directory: &Path) -> std::path::PathBuf {
+    directory.join(hidden(directory).into_iter().find(|name| name.ends_with(".part")).unwrap())
+}
+
+/// Whatever is done to a part file after its session, its blocks are digested as they are then.
+#[test]
+fn part_that_was_altered_since_it_was_left_is_read_again() {
+    type Change = fn(&Path);
+    let open = |part: &Path| std::fs::File::options().write(true).open(part).unwrap();
+    let changes: [(&str, Change); 4] = [
+        ("a byte", |part| {
+            file::write_all_at(&std::fs::File::options().write(true).open(part).unwrap(), b"!", 7).unwrap()
+        }),
+        ("a byte, and the time put back", |part| {
+            let times = std::fs::metadata(part).unwrap().modified().unwrap();
+            let file = std::fs::File::options().write(true).open(part).unwrap();
+            // However coarse the clock is, it goes on.
+            let before = stat_file(&file).unwrap().ctime;
+            while stat_file(&file).unwrap().ctime == before {
+                file::write_all_at(&file, b"!", 7).unwrap();
+                file.set_modified(times).unwrap();
+            }
+        }),
+        ("cut and filled with a hole", |part| {
+            let file = std::fs::File::options().write(true).open(part).unwrap();
+            file.set_len(5).unwrap();
+            file.set_len(4 * BLOCK as u64).unwrap();
+        }),
+        ("another file in its place", |part| {
+            let mut content = std::fs::read(part).unwrap();
+            content[7] = b'!';
+            let times = std::fs::metadata(part).unwrap().modified().unwrap();
+            let other = part.with_file_name("other");
+            std::fs::write(&other, content).unwrap();
+            std::fs::File::options().write(true).open(&other).unwrap().set_modified(times).unwrap();
+            std::fs::rename(&other, part).unwrap();
+        }),
+    ];
+    for (what, change) in changes {
+        let directory = tempfile::tempdir().unwrap();
+        cut_off(directory.path());
+        let part = left_part(directory.path());
+        assert!(open(&part).metadata().unwrap().len() == 4 * BLOCK as u64);
+        change(&part);
+        let (part, held, doubtful) = resumed(&begin(directory.path()), &offer("f"));
+        assert_eq!((held, &doubtful[..]), (vec![], &[0, 1, 3][..]), "{what}");
+        let found = part.rehash(&doubtful);
+        assert!(found.iter().any(|(index, _)| *index == 0), "{what}");
+        assert!(!found.contains(&(0, digest(0, false))), "{what}: told as it is, not as it was claimed");
+    }
+}
+
+/// A destination that was copied, marker and part files together.
+#[test]
+fn part_that_was_copied_elsewhere_is_read_again() {
+    let directory = tempfile::tempdir().unwrap();
+    cut_off(directory.path());
+    let copy = tempfile::tempdir().unwrap();
+    for name in hidden(directory.path()) {
+        let (from, to) = (directory.path().join(&name), copy.path().join(&name));
+        std::fs::copy(&from, &to).unwrap();
+        let times = std::fs::metadata(&from).unwrap().modified().unwrap();
+        std::fs::File::options().write(true).open(&to).unwrap().set_modified(times).unwrap();
+    }
+    let (_, held, doubtful) = resumed(&begin(copy.path()), &offer("f"));
+    assert_eq!((held, doubtful), (vec![], vec![0, 1, 3]));
+    assert_eq!(indexes(&resumed(&begin(directory.path()), &offer("f")).1), [0, 1, 3]);
+}
+
+/// A write through a mapping moves no time there.
+#[test]
+fn part_in_memory_is_always_read_again() {
+    let Ok(directory) = tempfile::tempdir_in("/dev/shm") else { return };
+    cut_off(directory.path());
+    let (part, held, doubtful) = resumed(&begin(directory.path()), &offer("f"));
+    assert_eq!((held, &doubtful[..]), (vec![], &[0, 1, 3][..]));
+    assert_eq!(indexes(&part.rehash(&doubtful)), [0, 1, 3]);
+}
+
+#[test]
+fn file_without_a_time_does_not_get_that_of_a_part_that_was_left() {
+    let directory = tempfile::tempdir().unwrap();
+    let synthetic = NewFile { attributes: Attributes { mode: 0o640, ..Attributes::default() }, ..offer("zeros") };
+    let tree = begin(directory.path());
+    let part = fresh(&tree, &synthetic);
+    write(&part, &[0, 1, 2, 3]);
+    part.leave();
+    tree.finish(false);
+    let tree = begin(directory.path());
+    let (part, held, _) = resumed(&tree, &synthetic);
+    assert_eq!(indexes(&held), [0, 1, 2, 3]);
+    part.finish(4 * BLOCK as u64).unwrap();
+    part.publish(FileDigests::default()).unwrap();
+    let now = carrack_sys::host::clock_seconds();
+    assert!(directory.path().join("zeros").metadata().unwrap().mtime() > now - 1000);
+}
+
+#[test]
+fn blocks_of_another_boot_or_other_digests_are_read_again() {
+    let directory = tempfile::tempdir().unwrap();
+    cut_off(directory.path());
+    set_boot(&marker(directory.path()));
+    // One of them was lost on the way down.
+    let part = hidden(directory.path()).into_iter().find(|name| name.ends_with(".part")).unwrap();
+    let file = std::fs::File::options().write(true).open(directory.path().join(part)).unwrap();
+    file::write_all_at(&file, &[0; 100], BLOCK as u64).unwrap();
+    let tree = begin(directory.path());
+    let (part, held, doubtful) = resumed(&tree, &offer("f"));
+    assert_eq!((held, doubtful.clone()), (vec![], vec![0, 1, 3]));
+    let found = part.rehash(&doubtful);
+    let ours: Vec<bool> = found.iter().map(|(index, found)| *found == digest(*index, false)).collect();
+    assert_eq!(ours, [true, false, true], "told as it is, not as it was claimed");
+    part.leave();
+    tree.finish(false);
+    // What was read in this boot is sure from now on.
+    let tree = begin(directory.path());
+    let (_, held, doubtful) = resumed(&tree, &offer("f"));
+    assert_eq!((held, doubtful), (found, vec![]));
+    drop(tree);
+    let tree = begin(directory.path());
+    let more = WriteOptions { digests: Digests { crc32c: true, ..BLAKE3 }, ..options() };
+    let OpenedPart::Resumed { held, doubtful, .. } = tree.open_part(&offer("f"), &more, true).unwrap() else {
+        panic!()
+    };
+    assert_eq!((held, doubtful), (vec![], vec![0, 1, 3]));
+}
+
+#[test]
+fn part_that_is_not_what_was_left_is_not_taken_up() {
+    type Swap = fn(&Path);
+    let swaps: [(&str, Swap); 4] = [
+        ("gone", |part| std::fs::remove_file(part).unwrap()),
+        ("a link", |part| {
+            let other = part.with_file_name("other");
+            std::fs::rename(part, &other).unwrap();
+            std::os::unix::fs::symlink("other", part).unwrap();
+        }),
+        ("another name of a file", |part| std::fs::hard_link(part, part.with_file_name("other")).unwrap()),
+        ("longer", |part| std::fs::File::options().write(true).open(part).unwrap().set_len(1 << 30).unwrap()),
+    ];
+    for (what, swap) in swaps {
+        let directory = tempfile::tempdir().unwrap();
+        cut_off(directory.path());
+        let part = hidden(directory.path()).into_iter().find(|name| name.ends_with(".part")).unwrap();
+        swap(&directory.path().join(part));
+        let tree = begin(directory.path());
+        write(&fresh(&tree, &offer("f")), &[0]);
+        assert_eq!(hidden(directory.path()).len(), 2, "{what}");
+    }
+}
+
+#[test]
+fn part_file_that_somebody_holds_is_not_taken_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let one = begin(directory.path());
+    let part = fresh(&one, &offer("f"));
+    write(&part, &[0]);
+    let name = part.entry.part.name.clone();
+    part.leave();
+    drop(part);
+    one.finish(false);
+    let left = Dir::open_ambient(directory.path()).unwrap().open_existing(&name).unwrap();
+    left.set_len(BLOCK as u64).unwrap();
+    assert!(file::try_lock(&left).unwrap());
+    let again = fresh(&begin(directory.path()), &offer("f"));
+    assert_ne!(again.entry.part.name, name);
+    assert_eq!(left.metadata().unwrap().len(), BLOCK as u64, "what another holds has been changed");
+}
