@@ -35,7 +35,7 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a part file counts as it was left once, though more was written to it",
-        "crates/carrack-core/src/transfer/marker.rs",
+        "crates/carrack-core/src/transfer/marker/replay.rs",
         ["                left.identity = None;\n", ""],
         "-p carrack-core --lib transfer::marker",
     ),
@@ -68,7 +68,7 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "the marker's checksums are not looked at",
-        "crates/carrack-core/src/transfer/marker.rs",
+        "crates/carrack-core/src/transfer/marker/replay.rs",
         ["if sum.to_le_bytes() == crc { decode(", "if sum.to_le_bytes().len() == crc.len() { decode("],
         CORE,
     ),

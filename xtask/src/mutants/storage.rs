@@ -17,13 +17,13 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "what a hung sync delays gets its name when its session has long failed",
-        "crates/carrack-engine/src/storage/posix/part.rs",
+        "crates/carrack-engine/src/storage/posix/part/entry.rs",
         ["        shared.check_open()?;\n", ""],
         ENGINE,
     ),
     mutation(
         "a part file is taken up though somebody else holds it",
-        "crates/carrack-engine/src/storage/posix/tree.rs",
+        "crates/carrack-engine/src/storage/posix/tree/resume.rs",
         [
             "        if !lock_patiently(&opened) {\n            return None;\n        }\n",
             "        lock_patiently(&opened);\n",
@@ -32,7 +32,7 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a part file is believed whatever was done to it",
-        "crates/carrack-engine/src/storage/posix/tree.rs",
+        "crates/carrack-engine/src/storage/posix/tree/resume.rs",
         ["if claim.sure && comparable && untouched && !damaged {", "if claim.sure && comparable && !damaged {"],
         "-p carrack-engine --lib storage::posix::tree",
     ),
@@ -110,7 +110,7 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "small files that came during a slow sync get their names without one",
-        "crates/carrack-engine/src/storage/posix/tree.rs",
+        "crates/carrack-engine/src/storage/posix/tree/growing.rs",
         ["entry.awaits_sync = !alone && shared.durability == Durability::Group;", "entry.awaits_sync = false;"],
         "-p carrack --test system durability::",
     ),
@@ -197,7 +197,7 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "what stands at a name is not looked at again before it is replaced",
-        "crates/carrack-engine/src/storage/posix/part.rs",
+        "crates/carrack-engine/src/storage/posix/part/entry.rs",
         [
             "if !may_replace(there, self.source.mtime, self.existing)? {",
             "if there.is_some_and(|stat| stat.kind == Kind::Dir) {",

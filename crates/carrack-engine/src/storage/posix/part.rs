@@ -1,6 +1,8 @@
 //! What is being written and has not got its name yet: [`PartFile`] grows block by block and may outlive its session,
 //! [`PartEntry`] is a small file or link that is whole.
 
+mod entry;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -8,31 +10,33 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use carrack_core::attributes::{OtherAttributes, Time};
+use carrack_core::attributes::Time;
 use carrack_core::digest::{BlockDigest, block_count, block_length};
-use carrack_core::path::join;
-use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Reason, Side};
-use carrack_core::request::{Digests, Durability, Existing};
+use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
+use carrack_core::request::{Digests, Durability};
 use carrack_core::transfer::Fingerprint;
-use carrack_core::transfer::marker::{Published, PublishedItem, TAKEN_BACK, published_key};
+use carrack_core::transfer::marker::TAKEN_BACK;
 use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_sys::bulk::Pipe;
-use carrack_sys::dir::{Dir, Kind, Links};
 use carrack_sys::{dir, file};
 
-use super::descriptors::patiently;
-use super::directories::{Directories, Names, OpenDir, twin};
+pub use self::entry::PartEntry;
+pub(super) use self::entry::{Source, check_twin, may_replace, stat_entry};
+use super::directories::{Directories, Names};
 use super::identity::Ground;
 use super::marker::SharedJournal;
-use super::names::PartName;
 use super::past_cache::WriteBehind;
 use super::times::system_time;
-use super::unkept::{ToKeep, Unkept, if_it_can};
+use super::unkept::{Unkept, if_it_can};
 use super::watch::Watch;
 
 use crate::data::hasher::BlockHasher;
 use crate::error::{failure, io_failure};
 use crate::sync::lock;
+
+/// What a part file that is left bears: long ago, so that whoever writes to it gives it another, and even, for file
+/// systems that keep no odd seconds.
+const SEALED: dir::Time = dir::Time { seconds: 1_000_000_000, nanos: 0 };
 
 /// What everything of one session that is being written shares.
 pub(super) struct Shared {
@@ -81,248 +85,6 @@ impl Shared {
         }
         let message = "storage took too long: the session had ended before the file could get its name";
         Err(failure(ErrorCode::InputOutput, Side::Destination, message))
-    }
-}
-
-/// The name that something written will get.
-pub struct PartEntry {
-    pub(super) shared: Arc<Shared>,
-    pub(super) parent: Vec<u8>,
-    pub(super) part: PartName,
-    pub(super) name: Vec<u8>,
-    pub(super) source: Source,
-    /// What it is at the destination, once it is whole.
-    pub(super) stored: Mutex<Option<dir::Stat>>,
-    /// What the receiver computed over what it wrote.
-    pub(super) digests: FileDigests,
-    /// A small file is to be read back before it gets its name.
-    pub(super) read_back: bool,
-    /// Its group has to be synced before it gets its name: it was not synced by itself.
-    pub(super) awaits_sync: bool,
-    /// What is to become of an item that stands there when it gets its name.
-    pub(super) existing: Existing,
-}
-
-/// What the source of an item is.
-#[derive(Clone)]
-pub(super) struct Source {
-    pub kind: ItemKind,
-    pub size: u64,
-    pub mtime: Option<Time>,
-    /// Permission bits, where they are to be set and are known.
-    pub mode: Option<u32>,
-    /// Attributes of further kinds.
-    pub others: OtherAttributes,
-    /// What a later session knows it by.
-    pub fingerprint: Option<Fingerprint>,
-}
-
-impl PartEntry {
-    /// Whether its group has to be synced before it may get its name.
-    pub fn awaits_sync(&self) -> bool {
-        self.awaits_sync
-    }
-
-    fn path(&self) -> Vec<u8> {
-        join(&self.parent, &self.name)
-    }
-
-    /// Looks at what has been written: what it will be known by.
-    pub(super) fn look(&self, stat: dir::Stat) {
-        *lock(&self.stored) = Some(stat);
-    }
-
-    /// Reads back what storage holds of a small file, past the cache, and compares. A link holds nothing to compare.
-    ///
-    /// # Errors
-    /// With [`ErrorCode::DigestMismatch`] when storage gives back something else.
-    pub fn verify(&self) -> Result<(), Failure> {
-        if !self.read_back {
-            return Ok(());
-        }
-        let open = |directory: &OpenDir| patiently(|| directory.dir.open_read(&self.part.name, Links::Refuse));
-        let stored = self.shared.directories.within(&self.parent, "open to read back", open)?;
-        verify_stored(&stored, self.source.size, self.digests)
-    }
-
-    /// Gives it its name; `false` when what has come to stand there is to be kept.
-    ///
-    /// # Errors
-    /// Those of the system, something that is not replaced, and a name that is another item's of this copy. Without its
-    /// name the part is removed.
-    pub fn publish(&self) -> Result<bool, Failure> {
-        self.publish_as(self.digests)
-    }
-
-    fn publish_as(&self, digests: FileDigests) -> Result<bool, Failure> {
-        let stored = *lock(&self.stored);
-        let named = self.rename(stored.as_ref());
-        if !matches!(named, Ok(true)) {
-            self.remove();
-            return named;
-        }
-        if let Some(stored) = &stored {
-            let Source { mode, mtime, others, .. } = &self.source;
-            self.shared.unkept.look(|| self.path(), &ToKeep { mode: *mode, mtime: *mtime, others }, stored);
-        }
-        if let Some(directory) = self.shared.directories.find(&self.parent) {
-            self.shared.count_in_memory(self.source.kind, &directory.file_system.ground);
-            self.write_down(&directory, stored, digests);
-        }
-        let each = self.shared.durability == Durability::Each;
-        let group = self.shared.durability == Durability::Group;
-        self.shared.directories.within(&self.parent, "sync the directory", |directory| {
-            if each || (group && directory.file_system.syncs_alone()) { directory.dir.sync() } else { Ok(()) }
-        })?;
-        Ok(true)
-    }
-
-    /// Has the marker tell of what has got its name: it need not be sent again for as long as its source and what
-    /// stands there are what they are now.
-    fn write_down(&self, directory: &OpenDir, written: Option<dir::Stat>, digests: FileDigests) {
-        let Source { kind, fingerprint, .. } = self.source;
-        let (Some(journal), Some(source), Some(written)) = (&self.shared.journal, fingerprint, written) else { return };
-        if kind == ItemKind::File && digests.main().is_none() {
-            return;
-        }
-        // Looked at once more: a rename moves the time of the last change. Somebody may have put
-        // something else there by now.
-        let Ok(Some(stat)) = stat_entry(&directory.dir, &self.name) else { return };
-        let known_by = |stat: &dir::Stat| (stat.device, stat.inode, stat.size, stat.mtime);
-        if let Some(stored) =
-            directory.file_system.ground.identity(&stat).filter(|_| known_by(&stat) == known_by(&written))
-        {
-            let item = PublishedItem { kind, path: &self.path(), source, stored };
-            journal.published(Published { key: published_key(&item), digests });
-        }
-    }
-
-    /// What stands at the name is looked at again here: what was there when the copy of it began may
-    /// have been a long time ago.
-    fn rename(&self, stored: Option<&dir::Stat>) -> Result<bool, Failure> {
-        let shared = &self.shared;
-        shared.check_open()?;
-        // From looking at the name to having it: no other item of this copy may get it in between.
-        let folds = shared.directories.get(&self.parent)?.folds();
-        let mut published = folds.then(|| lock(&shared.published));
-        if let Some(published) = &published {
-            let there =
-                shared.directories.within(&self.parent, "stat", |directory| stat_entry(&directory.dir, &self.name))?;
-            check_twin(published, &self.path(), there)?;
-        }
-        let is_named = shared.directories.within(&self.parent, RENAME, |directory| {
-            rename_if_free(&directory.dir, &self.part.name, &self.name, self.existing)
-        })?;
-        if !is_named && !self.replace()? {
-            return Ok(false);
-        }
-        if let (Some(published), Some(stored)) = (&mut published, stored) {
-            published.insert((stored.device, stored.inode), self.path());
-        }
-        Ok(true)
-    }
-
-    /// Takes the place of what stands at the name, where that was asked for.
-    fn replace(&self) -> Result<bool, Failure> {
-        let directories = &self.shared.directories;
-        let there = directories.within(&self.parent, "stat", |directory| stat_entry(&directory.dir, &self.name))?;
-        if !may_replace(there, self.source.mtime, self.existing)? {
-            return Ok(false);
-        }
-        let renamed = directories
-            .within(&self.parent, RENAME, |directory| rename_over(&directory.dir, &self.part.name, &self.name));
-        match renamed {
-            Err(refused) if refused.code == ErrorCode::AlreadyExists => {
-                let why = "the file system cannot replace a file by renaming another, so the old one stays as it is";
-                let refused = failure(ErrorCode::Unsupported, Side::Destination, why).during(RENAME);
-                Err(refused.for_reason(Reason::InTheWay))
-            }
-            other => other.map(|()| true),
-        }
-    }
-
-    /// Removes what was written.
-    pub fn remove(&self) {
-        // It may be gone already; there is nothing else to do about it.
-        let _ = self.shared.directories.find(&self.parent).map(|directory| directory.dir.unlink(&self.part.name));
-    }
-}
-
-/// Whether what stands at a name was put there under another one by this copy.
-pub(super) fn check_twin(published: &Names, path: &[u8], there: Option<dir::Stat>) -> Result<(), Failure> {
-    let first = there.and_then(|there| published.get(&(there.device, there.inode)));
-    first.filter(|first| *first != path).map_or(Ok(()), |first| Err(twin(path, first)))
-}
-
-/// An entry, if there is one.
-pub(super) fn stat_entry(dir: &Dir, name: &[u8]) -> io::Result<Option<dir::Stat>> {
-    match dir.stat_at(name) {
-        Ok(stat) => Ok(Some(stat)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-const RENAME: &str = "rename to its name";
-/// What a part file that is left bears: long ago, so that whoever writes to it gives it another, and even, for file
-/// systems that keep no odd seconds.
-const SEALED: dir::Time = dir::Time { seconds: 1_000_000_000, nanos: 0 };
-
-/// Whether an item may take the place of what stands at its name: `false` when that is to be kept.
-///
-/// # Errors
-/// What is there is nothing that is replaced.
-pub(super) fn may_replace(there: Option<dir::Stat>, mtime: Option<Time>, existing: Existing) -> Result<bool, Failure> {
-    match there.map(|stat| stat.kind) {
-        Some(Kind::Dir) => {
-            let refused = failure(ErrorCode::IsADirectory, Side::Destination, "a directory stands there");
-            return Err(refused.for_reason(Reason::InTheWay));
-        }
-        Some(Kind::File | Kind::Symlink) | None => {}
-        Some(_) => {
-            return Err(failure(
-                ErrorCode::SpecialFile,
-                Side::Destination,
-                "a FIFO, socket or device stands there, and is not replaced",
-            ));
-        }
-    }
-    Ok(match (existing, there) {
-        (Existing::Keep, Some(_)) | (Existing::Only, None) => false,
-        (Existing::Older, Some(stat)) => mtime.is_none_or(|mtime| system_time(mtime) > stat.mtime),
-        _ => true,
-    })
-}
-
-/// Renames to a name that nothing bears, in one step; `false` when something bears it, when nothing may come to be
-/// where nothing is, or where the system has no such step.
-fn rename_if_free(dir: &Dir, part: &[u8], name: &[u8], existing: Existing) -> io::Result<bool> {
-    let renamed = match existing {
-        Existing::Only => return Ok(false),
-        // Whatever stands there is replaced but for what never is: a link first would only cost time.
-        Existing::Replace => dir.rename_if_free(part, dir, name),
-        Existing::Keep | Existing::Older => dir.rename_noreplace(part, dir, name),
-    };
-    match renamed {
-        Ok(()) => Ok(true),
-        // The last is what file systems without hard links answer, and those that refuse this very file a second name.
-        Err(error) => match error.kind() {
-            io::ErrorKind::AlreadyExists | io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied => Ok(false),
-            _ => Err(error),
-        },
-    }
-}
-
-/// Renames over what is there. Where the file system refuses that, the two are exchanged in one step, and the old one
-/// goes; if it cannot do that either, nothing has happened: in no moment is the name without a whole file.
-fn rename_over(dir: &Dir, part: &[u8], name: &[u8]) -> io::Result<()> {
-    match dir.rename(part, dir, name) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.exchange(part, name).is_ok() => {
-            // What the old file is called now is collected later, if it cannot be removed.
-            let _ = dir.unlink(part);
-            Ok(())
-        }
-        other => other,
     }
 }
 

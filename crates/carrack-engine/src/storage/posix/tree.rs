@@ -8,7 +8,9 @@
 //! all have their names, [`Tree::apply_directories`] and [`Tree::sync_all`]. At the end every part file that is still
 //! open gets [`PartFile::leave`], and then [`Tree::finish`] says whether all is done.
 
+mod growing;
 mod known;
+mod resume;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,22 +18,20 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use carrack_core::attributes::Time;
-use carrack_core::digest::{BlockDigest, block_count, block_length};
+use carrack_core::digest::BlockDigest;
 use carrack_core::path::split_name;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
-use carrack_core::request::{Digests, Durability, Existing};
-use carrack_core::transfer::marker::{self, Left};
+use carrack_core::request::{Durability, Existing};
+use carrack_core::transfer::marker;
 use carrack_core::tuning::Tuning;
-use carrack_sys::dir::{Dir, Kind, Stat, stat_file, stat_file_uncached};
-use carrack_sys::{file, host};
+use carrack_sys::dir::{Dir, Stat};
+use carrack_sys::file;
 
 use super::descriptors::patiently;
 use super::directories::{AskShown, Directories, OpenDir, let_owner_write};
 use super::marker::Journal;
 use super::names::{PartName, PartNames, Shown, new_tag};
-use super::part::{
-    PartEntry, PartFile, Shared, Source, Touched, check_twin, finish_attributes, may_replace, stat_entry,
-};
+use super::part::{PartEntry, PartFile, Shared, Source, Touched, check_twin, may_replace, stat_entry};
 use super::past_cache::WriteBehind;
 use super::times::system_time;
 use super::unkept::{MODE_MASK, Unkept};
@@ -40,12 +40,8 @@ use crate::error::{failure, io_failure};
 use crate::storage::properties::{MarkerRequest, WriteOptions};
 use crate::storage::write::{NewDirectory, NewFile, SmallFile, UnkeptSoFar};
 use crate::sync::lock;
+pub use growing::GrowingFile;
 pub use known::Standing;
-
-/// Whoever collects leftovers holds a part file while looking at it, and a program that is being started holds what
-/// this process has open until it runs.
-const PART_LOCK_PATIENCE: Duration = Duration::from_millis(500);
-const PART_LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// Files below a directory.
 pub struct Tree {
@@ -58,69 +54,6 @@ pub struct Tree {
 }
 
 type Look = Box<dyn Fn() -> io::Result<Stat> + Send + Sync>;
-
-/// A small file that is written in pieces under its hidden name. It is removed if it is dropped before
-/// [`GrowingFile::finish`].
-pub struct GrowingFile {
-    /// Until it is finished.
-    made: Option<(std::fs::File, PartEntry)>,
-    device: u64,
-    path: Arc<[u8]>,
-    end: u64,
-    /// Why a write failed; what comes after it is not written.
-    failed: Option<io::Error>,
-}
-
-impl GrowingFile {
-    /// Writes what comes next. An error is told by [`GrowingFile::finish`].
-    pub fn write(&mut self, bytes: &[u8]) {
-        let Some((file, entry)) = self.made.as_ref().filter(|_| self.failed.is_none() && !bytes.is_empty()) else {
-            return;
-        };
-        let _entered = entry.shared.watch.enter("write", &self.path);
-        self.failed = file::write_all_at(file, bytes, self.end).err();
-        self.end += bytes.len() as u64;
-    }
-
-    /// What was written of a small file is all of it.
-    ///
-    /// # Errors
-    /// Those of the file system, of the writes before as well; nothing is left behind.
-    pub fn finish(mut self, small: &SmallFile<'_>) -> Result<PartEntry, Failure> {
-        let Some((part_file, mut entry)) = self.made.take() else {
-            return Err(failure(ErrorCode::Internal, Side::Destination, "a file was finished twice"));
-        };
-        let shared = Arc::clone(&entry.shared);
-        let _entered = shared.watch.enter("write", &self.path);
-        (entry.digests, entry.read_back) = (small.digests, small.read_back);
-        let failed = self.failed.take();
-        let written = (|| {
-            failed.map_or(Ok(()), Err)?;
-            finish_attributes(&part_file, small.attributes.mode & MODE_MASK, small.attributes.mtime)?;
-            // Asked once: which it is may change while others are being synced.
-            let alone = shared.syncs_now(self.device, small.read_back);
-            if alone {
-                file::sync_data(&part_file)?;
-            }
-            entry.awaits_sync = !alone && shared.durability == Durability::Group;
-            entry.look(stat_file(&part_file)?);
-            file::close(part_file)
-        })();
-        match written {
-            Ok(()) => Ok(entry),
-            Err(error) => {
-                entry.remove();
-                Err(io_failure(Side::Destination, "write", &error))
-            }
-        }
-    }
-}
-
-impl Drop for GrowingFile {
-    fn drop(&mut self) {
-        self.made.iter().for_each(|(_, entry)| entry.remove());
-    }
-}
 
 /// What opening a part file came to.
 pub enum OpenedPart {
@@ -354,77 +287,6 @@ impl Tree {
         Ok(made)
     }
 
-    /// The part file that an earlier session left, if it is of a source of the same size in the same blocks. Whether
-    /// that source has changed since does not matter: the sender compares each block with what it has now. Whether
-    /// the part file has, does.
-    fn resume(
-        &self,
-        journal: &Journal,
-        left: &Left,
-        offer: &NewFile<'_>,
-        options: &WriteOptions,
-    ) -> Option<OpenedPart> {
-        let part = &left.part;
-        // Without digests nothing can be compared.
-        if offer.size != Some(part.size) || part.block_bytes != options.block_bytes || options.digests.main.is_none() {
-            return None;
-        }
-        let (parent, _) = split_name(offer.path);
-        let directory = self.shared.directories.find(parent)?;
-        let opened = patiently(|| directory.dir.open_existing(&part.part_name)).ok()?;
-        // Tells whoever collects leftovers that somebody is here. What another holds may change or go: the file
-        // starts over under a new number.
-        if !lock_patiently(&opened) {
-            return None;
-        }
-        let stat = stat_file_uncached(&opened).ok()?;
-        let ours = stat.kind == Kind::File && stat.links == 1 && stat.uid == journal.uid();
-        if !ours || stat.size > part.size {
-            return None;
-        }
-        let untouched = left.identity.is_some() && left.identity == directory.file_system.ground.identity(&stat);
-        let (held, doubtful) = believed((journal.damaged(), untouched), left, &opened, &stat, options.digests);
-        if held.is_empty() && doubtful.is_empty() {
-            return None;
-        }
-        if stat.size < part.size {
-            opened.set_len(part.size).ok()?;
-        }
-        if offer.attributes.mtime.is_none() {
-            // It gets no other, and that of a part file that was left is no file's time.
-            file::set_times(&opened, system_time(Time::new(host::clock_seconds(), 0))).ok()?;
-        }
-        let mut number = part.number;
-        if part.digests != options.digests {
-            number = journal.next_part();
-            journal.retaken(part.number, marker::PartRecord { number, digests: options.digests, ..part.clone() });
-        }
-        let size = part.size;
-        let source = Source {
-            kind: ItemKind::File,
-            size,
-            mtime: offer.attributes.mtime,
-            mode: Some(offer.attributes.mode & MODE_MASK),
-            others: offer.attributes.others.clone(),
-            fingerprint: offer.fingerprint,
-        };
-        let name = PartName::taken_up(part.part_name.clone());
-        let part = PartFile {
-            file: opened,
-            entry: self.entry(offer.path, name, source, options.existing),
-            number: Some(number),
-            mode: offer.attributes.mode & MODE_MASK,
-            path: Arc::from(offer.path),
-            block_bytes: options.block_bytes,
-            wanted: options.digests,
-            claimed: AtomicU64::new((held.len() + doubtful.len()) as u64),
-            void: AtomicBool::new(false),
-            cache: WriteBehind::new(&self.shared.tuning, size),
-            touched: Touched::Any,
-        };
-        Some(OpenedPart::Resumed { part, held, doubtful })
-    }
-
     /// Writes a small file under a hidden name; `None` when what is there is to be kept.
     ///
     /// # Errors
@@ -583,61 +445,6 @@ impl Tree {
         let set = |one: &NewDirectory| directories.set_attributes(one, unkept).err();
         list.iter().filter_map(|one| Some((one.path.clone(), set(one)?))).collect()
     }
-}
-
-/// Takes the lock of a part file that was left; `false` if somebody else has it and keeps it. Where there are no locks,
-/// whoever owns the marker is alone.
-fn lock_patiently(part: &std::fs::File) -> bool {
-    let deadline = Instant::now() + PART_LOCK_PATIENCE;
-    while matches!(file::try_lock(part), Ok(false)) {
-        if Instant::now() >= deadline {
-            return false;
-        }
-        std::thread::sleep(PART_LOCK_PAUSE);
-    }
-    true
-}
-
-/// What a part file holds by its marker: blocks that are there, and those that have to be looked at. `untouched`: it is
-/// the very file that the last session left, and nothing has been written to it since.
-fn believed(
-    (damaged, untouched): (bool, bool),
-    left: &Left,
-    opened: &std::fs::File,
-    stat: &Stat,
-    wanted: Digests,
-) -> (Vec<(u64, BlockDigest)>, Vec<u64>) {
-    let (size, block_bytes) = (left.part.size, left.part.block_bytes);
-    let end = |index: u64| index * u64::from(block_bytes) + block_length(index, size, block_bytes);
-    let comparable = left.part.digests == wanted;
-    let (mut held, mut doubtful) = (Vec::new(), Vec::new());
-    for claim in left.claims().into_iter().filter(|claim| end(claim.index) <= stat.size) {
-        // Behind the damage a claim may have been taken back.
-        if claim.sure && comparable && untouched && !damaged {
-            held.push((claim.index, claim.digest));
-        } else {
-            doubtful.push(claim.index);
-        }
-    }
-    if damaged {
-        // Claims were lost: whatever has data may be a block.
-        let mut offset = 0;
-        while let Ok(Some(data)) = file::next_data(opened, offset)
-            && data < stat.size.min(size)
-        {
-            let index = data / u64::from(block_bytes);
-            if index < block_count(size, block_bytes) && end(index) <= stat.size {
-                let is_held = held.binary_search_by_key(&index, |block: &(u64, BlockDigest)| block.0).is_ok();
-                if !is_held {
-                    doubtful.push(index);
-                }
-            }
-            offset = (index + 1) * u64::from(block_bytes);
-        }
-        doubtful.sort_unstable();
-        doubtful.dedup();
-    }
-    (held, doubtful)
 }
 
 fn check_space(dir: &Dir, size: u64) -> Result<(), Failure> {

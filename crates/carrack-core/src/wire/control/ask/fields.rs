@@ -1,0 +1,335 @@
+//! Requests as fields of a message, and from there back, every value checked.
+
+use std::time::Duration;
+
+use super::{
+    Ask, Begin, Collect, Dial, Hello, List, Listen, MakeDirectory, Origin, Ports, ReceiveRole, Remove, Rename, Role,
+    SendRole, Sink, SourceSpec, Sum, Tunnel,
+};
+use crate::limits;
+use crate::path::{PathError, check_relative};
+use crate::request::MainDigest;
+use crate::wire::control::options::{SessionKey, TransferOptions, digests};
+use crate::wire::control::raw;
+use crate::wire::mux::Channel;
+use crate::wire::{ProtocolError, peer_text};
+
+impl Ask {
+    /// As bytes, with the request's number.
+    pub fn encode(self, request: u64) -> Vec<u8> {
+        raw::ToAgent { request, ask: Some(self.into()) }.to_bytes()
+    }
+
+    /// From bytes: the request's number, and what it asks. One that asks for what may not be asked for is the inner
+    /// error: it is refused, and the session goes on.
+    ///
+    /// # Errors
+    /// When the bytes cannot be read, or ask nothing that is known.
+    pub fn decode(bytes: &[u8]) -> Result<(u64, Result<Self, ProtocolError>), ProtocolError> {
+        let (request, ask) = raw::ToAgent::from_bytes(bytes)?;
+        Ok((request, Self::check(ask)))
+    }
+
+    /// Every length, count and number of a request. What its paths lead to is the storage's part: as
+    /// typed, they may be anything.
+    fn check(ask: raw::Ask) -> Result<Self, ProtocolError> {
+        Ok(match ask {
+            raw::Ask::Hello(hello) => {
+                let raw::Hello { oldest, newest, program, token } = hello;
+                Self::Hello(Hello { oldest, newest, program: peer_text(&program), token })
+            }
+            raw::Ask::Inspect(paths) if paths.paths.len() > limits::INSPECTED_PATHS => {
+                let what = format!("the peer asked about {} paths at once", paths.paths.len());
+                return Err(ProtocolError::violation(what));
+            }
+            raw::Ask::Inspect(paths) => Self::Inspect(all(paths.paths, bounded)?),
+            raw::Ask::Listen(listen) => Self::Listen(listen.try_into()?),
+            raw::Ask::Dial(dial) => Self::Dial(dial.try_into()?),
+            raw::Ask::Tunnel(tunnel) => Self::Tunnel(tunnel.try_into()?),
+            raw::Ask::Begin(begin) => Self::Begin(begin.try_into()?),
+            raw::Ask::Cancel(_) => Self::Cancel,
+            raw::Ask::List(list) => Self::List(list.try_into()?),
+            raw::Ask::MakeDirectory(make) => {
+                Self::MakeDirectory(MakeDirectory { path: bounded(make.path)?, parents: make.parents })
+            }
+            raw::Ask::Rename(rename) => Self::Rename(Rename { from: bounded(rename.from)?, to: bounded(rename.to)? }),
+            raw::Ask::Remove(remove) => {
+                let raw::Remove { path, recursive, go_on } = remove;
+                Self::Remove(Remove { path: bounded(path)?, recursive, go_on })
+            }
+            raw::Ask::Sum(sum) => {
+                let digests = digests(sum.blake3, sum.xxh128, sum.adler32, sum.crc32c)?;
+                Self::Sum(Sum { path: bounded(sum.path)?, digests })
+            }
+            raw::Ask::Bye(_) => Self::Bye,
+            raw::Ask::Select(paths) => Self::Select(all(paths.paths, relative)?),
+            raw::Ask::Collect(collect) => Self::Collect(Collect {
+                path: bounded(collect.path)?,
+                older: Duration::from_secs(collect.older_seconds),
+                dry_run: collect.dry_run,
+            }),
+            raw::Ask::Retire(retire) => Self::Retire(retire.count),
+        })
+    }
+}
+
+impl From<Ask> for raw::Ask {
+    fn from(ask: Ask) -> Self {
+        let paths = |paths| raw::Paths { paths };
+        match ask {
+            Ask::Hello(Hello { oldest, newest, program, token }) => {
+                Self::Hello(raw::Hello { oldest, newest, program, token })
+            }
+            Ask::Inspect(inspected) => Self::Inspect(paths(inspected)),
+            Ask::Listen(listen) => Self::Listen(listen.into()),
+            Ask::Dial(dial) => Self::Dial(dial.into()),
+            Ask::Tunnel(Tunnel { session, channel, dials }) => {
+                Self::Tunnel(raw::Tunnel { session: Some(session.into()), channel: channel.0.into(), dial: dials })
+            }
+            Ask::Begin(begin) => Self::Begin(begin.into()),
+            Ask::Cancel => Self::Cancel(raw::Empty {}),
+            Ask::List(List { path, recursive, itself, sources }) => {
+                let sources = sources.into_iter().map(Into::into).collect();
+                Self::List(raw::List { path, recursive, itself, sources })
+            }
+            Ask::MakeDirectory(MakeDirectory { path, parents }) => {
+                Self::MakeDirectory(raw::MakeDirectory { path, parents })
+            }
+            Ask::Rename(Rename { from, to }) => Self::Rename(raw::Rename { from, to }),
+            Ask::Remove(Remove { path, recursive, go_on }) => Self::Remove(raw::Remove { path, recursive, go_on }),
+            Ask::Sum(Sum { path, digests }) => {
+                let is = |main| digests.main == Some(main);
+                let (blake3, xxh128) = (is(MainDigest::Blake3), is(MainDigest::Xxh128));
+                Self::Sum(raw::Sum { path, blake3, adler32: digests.adler32, crc32c: digests.crc32c, xxh128 })
+            }
+            Ask::Bye => Self::Bye(raw::Empty {}),
+            Ask::Select(selected) => Self::Select(paths(selected)),
+            Ask::Collect(Collect { path, older, dry_run }) => {
+                Self::Collect(raw::Collect { path, older_seconds: older.as_secs(), dry_run })
+            }
+            Ask::Retire(count) => Self::Retire(raw::Retire { count }),
+        }
+    }
+}
+
+impl TryFrom<raw::Listen> for Listen {
+    type Error = ProtocolError;
+
+    fn try_from(listen: raw::Listen) -> Result<Self, ProtocolError> {
+        let session = SessionKey::try_from(listen.session)?;
+        let (low, high) = (listen.port_low, listen.port_high);
+        let wrong = |_| ProtocolError::violation(format!("the peer asked to listen on ports {low} to {high}"));
+        let (low, high) = (u16::try_from(low).map_err(wrong)?, u16::try_from(high).map_err(wrong)?);
+        let is_any = low == 0 || high == 0;
+        Ok(Self { session, ports: (!is_any).then_some(Ports { low, high }) })
+    }
+}
+
+impl From<Listen> for raw::Listen {
+    fn from(listen: Listen) -> Self {
+        let (low, high) = listen.ports.map_or((0, 0), |ports| (ports.low, ports.high));
+        Self { session: Some(listen.session.into()), port_low: low.into(), port_high: high.into() }
+    }
+}
+
+impl TryFrom<raw::Dial> for Dial {
+    type Error = ProtocolError;
+
+    fn try_from(dial: raw::Dial) -> Result<Self, ProtocolError> {
+        let raw::Dial { session, addresses, pin, count, first, timeout_ms, segment, tell_connected } = dial;
+        if addresses.len() > limits::DIAL_ADDRESSES {
+            let what = format!("the peer asked to connect to one of {} addresses", addresses.len());
+            return Err(ProtocolError::violation(what));
+        }
+        let session = SessionKey::try_from(session)?;
+        let pin = pin.try_into().map_err(|_| ProtocolError::violation("a pin of the wrong length"))?;
+        let fits = first.checked_add(count).is_some_and(|end| end <= 1 << u16::BITS);
+        let numbers = u16::try_from(first).ok().zip(u16::try_from(count).ok());
+        let numbers = numbers.filter(|&(_, count)| fits && count <= limits::STREAMS);
+        let (first, count) =
+            numbers.ok_or_else(|| ProtocolError::violation(format!("{count} data connections were asked for")))?;
+        let timeout = Duration::from_millis(timeout_ms.into());
+        let timeout = timeout.clamp(Duration::from_millis(1), limits::DIAL_TIMEOUT);
+        Ok(Self { session, addresses, pin, first, count, timeout, segment, tell_connected })
+    }
+}
+
+impl From<Dial> for raw::Dial {
+    fn from(dial: Dial) -> Self {
+        let Dial { session, addresses, pin, first, count, timeout, segment, tell_connected } = dial;
+        Self {
+            session: Some(session.into()),
+            addresses,
+            pin: pin.to_vec(),
+            count: count.into(),
+            first: first.into(),
+            timeout_ms: u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX),
+            segment,
+            tell_connected,
+        }
+    }
+}
+
+impl TryFrom<raw::Tunnel> for Tunnel {
+    type Error = ProtocolError;
+
+    fn try_from(tunnel: raw::Tunnel) -> Result<Self, ProtocolError> {
+        let session = SessionKey::try_from(tunnel.session)?;
+        let channel = u16::try_from(tunnel.channel).ok().filter(|&channel| channel >= Channel::FIRST_TUNNEL.0);
+        let wrong = || ProtocolError::violation(format!("the peer asked for channel {} as a tunnel", tunnel.channel));
+        Ok(Self { session, channel: Channel(channel.ok_or_else(wrong)?), dials: tunnel.dial })
+    }
+}
+
+impl TryFrom<raw::Begin> for Begin {
+    type Error = ProtocolError;
+
+    fn try_from(begin: raw::Begin) -> Result<Self, ProtocolError> {
+        let without = |what| move || ProtocolError::violation(format!("the peer began a transfer without {what}"));
+        let options = TransferOptions::try_from(begin.options.ok_or_else(without("options"))?)?;
+        let role = match begin.role.ok_or_else(without("a role"))? {
+            raw::Role::Send(role) => {
+                if role.sources.len() > limits::SOURCES {
+                    return Err(refused_sources());
+                }
+                Role::Send(SendRole { sources: all(role.sources, SourceSpec::try_from)?, known: role.known })
+            }
+            raw::Role::Receive(role) => Role::Receive(role.try_into()?),
+        };
+        Ok(Self { options, role })
+    }
+}
+
+impl From<Begin> for raw::Begin {
+    fn from(begin: Begin) -> Self {
+        let role = match begin.role {
+            Role::Send(SendRole { sources, known }) => {
+                raw::Role::Send(raw::SendRole { sources: sources.into_iter().map(Into::into).collect(), known })
+            }
+            Role::Receive(role) => raw::Role::Receive(raw::ReceiveRole {
+                directory: role.directory,
+                sink: role.sink.number(),
+                targets: role.targets,
+                marker: role.marker.map(|key| key.to_vec()).unwrap_or_default(),
+                anew: role.anew,
+                source_clock: role.source_clock,
+            }),
+        };
+        Self { options: Some(begin.options.into()), role: Some(role) }
+    }
+}
+
+impl Role {
+    /// Refuses what only an end in the command's own process may be asked for: its standard streams,
+    /// and bytes that are made up.
+    ///
+    /// # Errors
+    /// When it is asked for.
+    pub fn check_remote(&self) -> Result<(), ProtocolError> {
+        match self {
+            Self::Send(role) if role.sources.iter().any(|source| !matches!(source.origin, Origin::Path(_))) => {
+                Err(refused_sources())
+            }
+            Self::Receive(role) if role.sink == Sink::Stdout => Err(refused_sink(role.sink.number())),
+            Self::Send(_) | Self::Receive(_) => Ok(()),
+        }
+    }
+}
+
+pub(super) fn refused_sources() -> ProtocolError {
+    ProtocolError::violation("the peer asked for sources that it may not ask for")
+}
+
+fn refused_sink(number: u32) -> ProtocolError {
+    ProtocolError::violation(format!("the peer asked for a destination of unknown kind {number}"))
+}
+
+impl TryFrom<raw::ReceiveRole> for ReceiveRole {
+    type Error = ProtocolError;
+
+    fn try_from(role: raw::ReceiveRole) -> Result<Self, ProtocolError> {
+        let wrong =
+            |key: Vec<u8>| ProtocolError::violation(format!("the peer sent a marker's key of {} bytes", key.len()));
+        let marker = Some(role.marker).filter(|key| !key.is_empty());
+        Ok(Self {
+            sink: Sink::from_number(role.sink).ok_or_else(|| refused_sink(role.sink))?,
+            targets: all(role.targets, target)?,
+            directory: bounded(role.directory)?,
+            marker: marker.map(|key| key.try_into().map_err(wrong)).transpose()?,
+            anew: role.anew,
+            source_clock: role.source_clock,
+        })
+    }
+}
+
+impl SourceSpec {
+    /// What is at a path, which goes into the destination directory itself.
+    pub fn at(path: &[u8]) -> Self {
+        Self { origin: Origin::Path(path.to_vec()), target: Vec::new() }
+    }
+}
+
+impl TryFrom<raw::Source> for SourceSpec {
+    type Error = ProtocolError;
+
+    fn try_from(source: raw::Source) -> Result<Self, ProtocolError> {
+        let origin = match source.synthetic {
+            0 => Origin::Path(bounded(source.path)?),
+            1 => Origin::Stdin,
+            2 => Origin::Zeros(source.size),
+            3 => Origin::Random(source.size),
+            _ => return Err(refused_sources()),
+        };
+        let target = if source.target.is_empty() { source.target } else { target(source.target)? };
+        Ok(Self { origin, target })
+    }
+}
+
+impl From<SourceSpec> for raw::Source {
+    fn from(source: SourceSpec) -> Self {
+        let (synthetic, path, size) = match source.origin {
+            Origin::Path(path) => (0, path, 0),
+            Origin::Stdin => (1, Vec::new(), 0),
+            Origin::Zeros(size) => (2, Vec::new(), size),
+            Origin::Random(size) => (3, Vec::new(), size),
+        };
+        Self { path, target: source.target, synthetic, size }
+    }
+}
+
+impl TryFrom<raw::List> for List {
+    type Error = ProtocolError;
+
+    fn try_from(list: raw::List) -> Result<Self, ProtocolError> {
+        let raw::List { path, recursive, itself, sources } = list;
+        if sources.len() > limits::LISTED_SOURCES {
+            let what = format!("the peer asked about {} sources at once", sources.len());
+            return Err(ProtocolError::violation(what));
+        }
+        Ok(Self { path: bounded(path)?, recursive, itself, sources: all(sources, SourceSpec::try_from)? })
+    }
+}
+
+fn all<A, B>(list: Vec<A>, check: impl Fn(A) -> Result<B, ProtocolError>) -> Result<Vec<B>, ProtocolError> {
+    list.into_iter().map(check).collect()
+}
+
+/// A path as typed.
+fn bounded(path: Vec<u8>) -> Result<Vec<u8>, ProtocolError> {
+    if path.len() > limits::PATH_BYTES { Err(ProtocolError::path(&path, PathError::TooLong)) } else { Ok(path) }
+}
+
+/// A path below a destination.
+fn relative(path: Vec<u8>) -> Result<Vec<u8>, ProtocolError> {
+    let path = bounded(path)?;
+    check_relative(&path).map_err(|error| ProtocolError::path(&path, error))?;
+    Ok(path)
+}
+
+/// A target is one name's length at most, so that with what is below it it is still a path.
+fn target(path: Vec<u8>) -> Result<Vec<u8>, ProtocolError> {
+    if path.len() > limits::NAME_BYTES {
+        return Err(ProtocolError::path(&path, PathError::TooLong));
+    }
+    relative(path)
+}

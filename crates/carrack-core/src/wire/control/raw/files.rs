@@ -1,0 +1,178 @@
+//! The verbs of a file manager and what they answer, and the facts of a path.
+
+use super::{Item, Source};
+use crate::wire::values::RawFailure;
+
+/// Paths to inspect.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Paths {
+    /// The paths as the user typed them, not yet resolved.
+    #[prost(bytes = "vec", repeated, tag = "1")]
+    pub paths: Vec<Vec<u8>>,
+}
+
+/// What paths are, in the order asked.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Inspected {
+    /// One for each.
+    #[prost(message, repeated, tag = "1")]
+    pub facts: Vec<PathFacts>,
+}
+
+/// What a path is, links followed.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct PathFacts {
+    /// `kind` numbers, 0 where nothing is.
+    #[prost(uint32, tag = "1")]
+    pub kind: u32,
+    /// Size in bytes.
+    #[prost(uint64, tag = "2")]
+    pub size: u64,
+    /// The device it is on.
+    #[prost(uint64, tag = "3")]
+    pub device: u64,
+    /// Its inode there.
+    #[prost(uint64, tag = "4")]
+    pub inode: u64,
+    /// The path with links resolved; of something that is not there, that of its nearest existing directory and the
+    /// rest. Of a node (4) it begins at the root: where that is stays unsaid.
+    #[prost(bytes = "vec", tag = "5")]
+    pub resolved: Vec<u8>,
+    /// Why it could not be looked at.
+    #[prost(message, optional, tag = "6")]
+    pub failure: Option<RawFailure>,
+}
+
+/// List a directory, or describe a file.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct List {
+    /// The path as the user typed it, not yet resolved.
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: Vec<u8>,
+    /// And everything below.
+    #[prost(bool, tag = "2")]
+    pub recursive: bool,
+    /// Describe the path itself, even when it is a directory.
+    #[prost(bool, tag = "3")]
+    pub itself: bool,
+    /// The sources of a copy, up to the one of this path: what an earlier one has under the same name is told
+    /// as a failure (version 4).
+    #[prost(message, repeated, tag = "4")]
+    pub sources: Vec<Source>,
+}
+
+/// A page of a listing.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Page {
+    /// At most [`crate::limits::PAGE_ENTRIES`].
+    #[prost(message, repeated, tag = "1")]
+    pub entries: Vec<Entry>,
+}
+
+/// One entry of a listing.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Entry {
+    /// Relative to the listed directory.
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: Vec<u8>,
+    /// `kind` numbers.
+    #[prost(uint32, tag = "2")]
+    pub kind: u32,
+    /// Size in bytes.
+    #[prost(uint64, tag = "3")]
+    pub size: u64,
+    /// Permission bits of the mode.
+    #[prost(uint32, tag = "4")]
+    pub mode: u32,
+    /// When the content was last modified.
+    #[prost(sint64, tag = "5")]
+    pub mtime_seconds: i64,
+    /// Nanoseconds of the modification time.
+    #[prost(uint32, tag = "6")]
+    pub mtime_nanos: u32,
+    /// Of a symbolic link.
+    #[prost(bytes = "vec", tag = "7")]
+    pub link_target: Vec<u8>,
+    /// Why it could not be read: then nothing else is known.
+    #[prost(message, optional, tag = "8")]
+    pub failure: Option<RawFailure>,
+}
+
+/// Make a directory.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct MakeDirectory {
+    /// The path as the user typed it, not yet resolved.
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: Vec<u8>,
+    /// And those above it; then one that exists is fine.
+    #[prost(bool, tag = "2")]
+    pub parents: bool,
+}
+
+/// Which path gets which name.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Rename {
+    /// The path that is renamed, as the user typed it.
+    #[prost(bytes = "vec", tag = "1")]
+    pub from: Vec<u8>,
+    /// The new path, as the user typed it.
+    #[prost(bytes = "vec", tag = "2")]
+    pub to: Vec<u8>,
+}
+
+/// Which path is removed, and how.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Remove {
+    /// The path as the user typed it, not yet resolved.
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: Vec<u8>,
+    /// A directory with everything below it.
+    #[prost(bool, tag = "2")]
+    pub recursive: bool,
+    /// What cannot be removed below it is told in pages (4), as entries with a failure, and the answer is how many
+    /// were. Without that the first such failure is the answer; either way all is removed that can be.
+    #[prost(bool, tag = "3")]
+    pub go_on: bool,
+}
+
+/// Digests of files.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Sum {
+    /// As typed; a directory stands for all files below it.
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: Vec<u8>,
+    /// Compute BLAKE3.
+    #[prost(bool, tag = "2")]
+    pub blake3: bool,
+    /// Compute Adler-32.
+    #[prost(bool, tag = "3")]
+    pub adler32: bool,
+    /// Compute CRC-32C.
+    #[prost(bool, tag = "4")]
+    pub crc32c: bool,
+    /// Compute XXH3-128 (version 3); not together with BLAKE3.
+    #[prost(bool, tag = "5")]
+    pub xxh128: bool,
+}
+
+/// Digests of some files.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Sums {
+    /// In the order of the walk.
+    #[prost(message, repeated, tag = "1")]
+    pub list: Vec<Item>,
+}
+
+/// Collect what transfers have left that will not be taken up again.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Collect {
+    /// As typed: a directory, searched with everything below.
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: Vec<u8>,
+    /// Only what nothing has been written to for so many seconds.
+    #[prost(uint64, tag = "2")]
+    pub older_seconds: u64,
+    /// Report what would be removed, and remove nothing.
+    #[prost(bool, tag = "3")]
+    pub dry_run: bool,
+}

@@ -1,0 +1,355 @@
+//! What an agent says as fields of a message, and from there back. What is only shown is made fit to be shown.
+
+use std::time::Duration;
+
+use super::{Dialed, Ended, Entry, Listening, PathFacts, Stages, StreamLost, Tell, Welcome};
+use crate::attributes::{AttributeKind, Time};
+use crate::failure::{ErrorCode, Failure, Side};
+use crate::limits;
+use crate::pace::limit::StageTimes;
+use crate::path::check_relative;
+use crate::report::{ItemKind, ItemReport, Outcome, Progress, Unkept, UnkeptAttributes};
+use crate::wire::control::raw;
+use crate::wire::{ProtocolError, Version, peer_text};
+
+/// The longest name of a cipher suite.
+const CIPHER_CHARS: usize = 64;
+
+impl Tell {
+    /// As bytes, with the number of the request that it answers; 0 for what comes unasked.
+    pub fn encode(self, request: u64) -> Vec<u8> {
+        raw::FromAgent { request, tell: Some(self.into()) }.to_bytes()
+    }
+
+    /// From bytes, with the number of the request that it answers.
+    ///
+    /// # Errors
+    /// When the bytes cannot be read, or say what no agent may say.
+    pub fn decode(bytes: &[u8]) -> Result<(u64, Self), ProtocolError> {
+        let (request, tell) = raw::FromAgent::from_bytes(bytes)?;
+        Ok((request, tell.try_into()?))
+    }
+}
+
+impl TryFrom<raw::Tell> for Tell {
+    type Error = ProtocolError;
+
+    fn try_from(tell: raw::Tell) -> Result<Self, ProtocolError> {
+        Ok(match tell {
+            raw::Tell::Welcome(welcome) => Self::Welcome(welcome.try_into()?),
+            raw::Tell::Failed(failure) => Self::Failed(failure.into()),
+            raw::Tell::Done(counted) => Self::Done(counted.count),
+            raw::Tell::Inspected(inspected) => Self::Inspected(all(inspected.facts)),
+            raw::Tell::Listening(listening) => Self::Listening(listening.try_into()?),
+            raw::Tell::Dialed(dialed) => Self::Dialed(dialed.into()),
+            raw::Tell::Page(page) => Self::Page(all(page.entries)),
+            raw::Tell::Sums(sums) => Self::Sums(all(sums.list)),
+            raw::Tell::Progress(progress) => Self::Progress(progress.into()),
+            raw::Tell::Items(items) => Self::Items(all(items.list)),
+            raw::Tell::Ended(ended) => Self::Ended(Box::new(ended.into())),
+            raw::Tell::Note(text) => Self::Note(peer_text(&text)),
+            raw::Tell::StreamLost(raw::StreamLost { failure, stuck, retired }) => {
+                Self::StreamLost(StreamLost { failure: failure.map(Into::into), stuck, retired })
+            }
+            raw::Tell::Stages(stages) => Self::Stages(stages.into()),
+            raw::Tell::Connected(connected) => Self::Connected(Duration::from_micros(connected.round_trip_us)),
+        })
+    }
+}
+
+impl From<Tell> for raw::Tell {
+    fn from(tell: Tell) -> Self {
+        match tell {
+            Tell::Welcome(welcome) => Self::Welcome(welcome.into()),
+            Tell::Failed(failure) => Self::Failed(failure.into()),
+            Tell::Done(count) => Self::Done(raw::Counted { count }),
+            Tell::Inspected(facts) => Self::Inspected(raw::Inspected { facts: all(facts) }),
+            Tell::Listening(Listening { port, pin }) => {
+                Self::Listening(raw::Listening { port: port.into(), pin: pin.to_vec() })
+            }
+            Tell::Dialed(Dialed { address, cipher, round_trip }) => {
+                Self::Dialed(raw::Dialed { address, cipher, round_trip_us: micros(round_trip) })
+            }
+            Tell::Page(entries) => Self::Page(raw::Page { entries: all(entries) }),
+            Tell::Sums(list) => Self::Sums(raw::Sums { list: all(list) }),
+            Tell::Progress(progress) => Self::Progress(progress.into()),
+            Tell::Items(list) => Self::Items(raw::Items { list: all(list) }),
+            Tell::Ended(ended) => Self::Ended((*ended).into()),
+            Tell::Note(text) => Self::Note(text),
+            Tell::StreamLost(StreamLost { failure, stuck, retired }) => {
+                Self::StreamLost(raw::StreamLost { failure: failure.map(Into::into), stuck, retired })
+            }
+            Tell::Stages(stages) => Self::Stages(stages.into()),
+            Tell::Connected(round_trip) => Self::Connected(raw::Connected { round_trip_us: micros(round_trip) }),
+        }
+    }
+}
+
+fn all<A, B: From<A>>(list: Vec<A>) -> Vec<B> {
+    list.into_iter().map(B::from).collect()
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Nanoseconds that are less than a second.
+fn below_second(nanos: u32) -> u32 {
+    nanos.min(999_999_999)
+}
+
+impl TryFrom<raw::Welcome> for Welcome {
+    type Error = ProtocolError;
+
+    fn try_from(welcome: raw::Welcome) -> Result<Self, ProtocolError> {
+        let unknown = || ProtocolError::violation(format!("the peer chose version {}", welcome.version));
+        let machine = match welcome.machine.len() {
+            0 => None,
+            length => Some(
+                welcome
+                    .machine
+                    .try_into()
+                    .map_err(|_| ProtocolError::violation(format!("the peer named its machine in {length} bytes")))?,
+            ),
+        };
+        Ok(Self {
+            version: Version::from_number(welcome.version).ok_or_else(unknown)?,
+            program: peer_text(&welcome.program),
+            host_id: welcome.host_id,
+            processors: welcome.processors,
+            local_address: welcome.local_address,
+            peer_address: welcome.peer_address,
+            clock_seconds: welcome.clock_seconds,
+            congestion: welcome.congestion,
+            machine,
+        })
+    }
+}
+
+impl From<Welcome> for raw::Welcome {
+    fn from(welcome: Welcome) -> Self {
+        Self {
+            version: welcome.version.number(),
+            program: welcome.program,
+            host_id: welcome.host_id,
+            processors: welcome.processors,
+            local_address: welcome.local_address,
+            peer_address: welcome.peer_address,
+            clock_seconds: welcome.clock_seconds,
+            congestion: welcome.congestion,
+            machine: welcome.machine.map(|machine| machine.to_vec()).unwrap_or_default(),
+        }
+    }
+}
+
+impl From<raw::PathFacts> for PathFacts {
+    fn from(facts: raw::PathFacts) -> Self {
+        let raw::PathFacts { kind, size, device, inode, resolved, failure } = facts;
+        let (kind, failure) = (ItemKind::from_number(kind), failure.map(Into::into));
+        Self { kind, size, device, inode, resolved, failure }
+    }
+}
+
+impl From<PathFacts> for raw::PathFacts {
+    fn from(facts: PathFacts) -> Self {
+        let PathFacts { kind, size, device, inode, resolved, failure } = facts;
+        let (kind, failure) = (kind.map_or(0, ItemKind::number), failure.map(Into::into));
+        Self { kind, size, device, inode, resolved, failure }
+    }
+}
+
+impl TryFrom<raw::Listening> for Listening {
+    type Error = ProtocolError;
+
+    fn try_from(listening: raw::Listening) -> Result<Self, ProtocolError> {
+        let raw::Listening { port, pin } = listening;
+        let wrong = |_| ProtocolError::violation(format!("the peer listens on port {port}"));
+        let pin = pin.try_into().map_err(|_| ProtocolError::violation("a pin of the wrong length"))?;
+        Ok(Self { port: u16::try_from(port).map_err(wrong)?, pin })
+    }
+}
+
+impl From<raw::Dialed> for Dialed {
+    fn from(dialed: raw::Dialed) -> Self {
+        // Another host may say anything: a cipher is a word.
+        let cipher = dialed.cipher.chars().filter(char::is_ascii_graphic).take(CIPHER_CHARS).collect();
+        Self { address: dialed.address, cipher, round_trip: Duration::from_micros(dialed.round_trip_us) }
+    }
+}
+
+impl From<raw::Entry> for Entry {
+    fn from(entry: raw::Entry) -> Self {
+        Self {
+            path: entry.path,
+            kind: ItemKind::from_number(entry.kind),
+            size: entry.size,
+            mode: entry.mode & 0o7777,
+            mtime: Time::new(entry.mtime_seconds, below_second(entry.mtime_nanos)),
+            link_target: entry.link_target,
+            failure: entry.failure.map(Into::into),
+        }
+    }
+}
+
+impl From<Entry> for raw::Entry {
+    fn from(entry: Entry) -> Self {
+        Self {
+            path: entry.path,
+            kind: entry.kind.map_or(0, ItemKind::number),
+            size: entry.size,
+            mode: entry.mode,
+            mtime_seconds: entry.mtime.seconds,
+            mtime_nanos: entry.mtime.nanos,
+            link_target: entry.link_target,
+            failure: entry.failure.map(Into::into),
+        }
+    }
+}
+
+impl From<ItemReport> for raw::Item {
+    fn from(item: ItemReport) -> Self {
+        let (outcome, failure) = match item.outcome {
+            Outcome::Published => (0, None),
+            Outcome::Kept => (1, None),
+            Outcome::Failed(failure) => (2, Some(failure.into())),
+        };
+        let digests = Some(item.digests.into());
+        Self { path: item.path, kind: item.kind.number(), size: item.size, digests, outcome, failure }
+    }
+}
+
+impl From<raw::Item> for ItemReport {
+    fn from(item: raw::Item) -> Self {
+        let unexplained = Failure::new(ErrorCode::Other, Side::Link, "no reason was given");
+        Self {
+            path: item.path,
+            kind: ItemKind::from_number(item.kind).unwrap_or(ItemKind::File),
+            size: item.size,
+            digests: item.digests.unwrap_or_default().into(),
+            outcome: match item.outcome {
+                0 => Outcome::Published,
+                1 => Outcome::Kept,
+                _ => Outcome::Failed(item.failure.map_or(unexplained, Failure::from)),
+            },
+        }
+    }
+}
+
+/// Both ways between a message and what it says, where the fields of both have the same names: those behind the
+/// semicolon are optional and are converted.
+macro_rules! alike {
+    ($name:ident { $($same:ident),+ $(; $($converted:ident),+)? }) => {
+        impl From<raw::$name> for $name {
+            fn from(raw: raw::$name) -> Self {
+                Self { $($same: raw.$same,)+ $($($converted: raw.$converted.map(Into::into),)+)? }
+            }
+        }
+
+        impl From<$name> for raw::$name {
+            fn from(said: $name) -> Self {
+                Self { $($same: said.$same,)+ $($($converted: said.$converted.map(Into::into),)+)? }
+            }
+        }
+    };
+}
+
+alike!(Progress { files_done, bytes_done, files_found, bytes_found, scan_complete, files_failed });
+alike!(Ended {
+    files, symlinks, directories, bytes, kept, failed, vanished, specials, mismatches, resent, stragglers, streams_lost, durable,
+    resumed_files, resumed_bytes, streams_altered, blocks_rotten, items_again, leftovers, parts_reread, bytes_reread,
+    files_not_read_back; failure, unkept_permissions, unkept_times, unkept_attributes
+});
+
+impl From<Unkept<Time>> for raw::RawUnkept {
+    fn from(unkept: Unkept<Time>) -> Self {
+        let (wanted, kept) = (unkept.wanted, unkept.kept);
+        Self {
+            count: unkept.count,
+            path: unkept.path,
+            wanted: wanted.seconds,
+            wanted_nanos: wanted.nanos,
+            kept: kept.seconds,
+            kept_nanos: kept.nanos,
+        }
+    }
+}
+
+impl From<UnkeptAttributes> for Box<raw::RawUnkeptAttributes> {
+    fn from(unkept: UnkeptAttributes) -> Self {
+        let kinds = unkept.kinds.into_iter().map(|kind| kind.0.into()).collect();
+        Self::new(raw::RawUnkeptAttributes { count: unkept.count, path: unkept.path, kinds })
+    }
+}
+
+impl From<Box<raw::RawUnkeptAttributes>> for UnkeptAttributes {
+    fn from(raw: Box<raw::RawUnkeptAttributes>) -> Self {
+        // Another host may say anything: what is no number of a kind is none.
+        let kinds = raw.kinds.into_iter().filter_map(|kind| u16::try_from(kind).ok().map(AttributeKind));
+        Self { count: raw.count, path: shown(raw.path), kinds: kinds.take(limits::ATTRIBUTES).collect() }
+    }
+}
+
+impl From<Unkept<u32>> for raw::RawUnkept {
+    fn from(unkept: Unkept<u32>) -> Self {
+        let (wanted, kept) = (i64::from(unkept.wanted), i64::from(unkept.kept));
+        Self { count: unkept.count, path: unkept.path, wanted, kept, ..Self::default() }
+    }
+}
+
+impl From<raw::RawUnkept> for Unkept<Time> {
+    fn from(raw: raw::RawUnkept) -> Self {
+        let wanted = Time::new(raw.wanted, below_second(raw.wanted_nanos));
+        let kept = Time::new(raw.kept, below_second(raw.kept_nanos));
+        Self { count: raw.count, path: shown(raw.path), wanted, kept }
+    }
+}
+
+impl From<raw::RawUnkept> for Unkept<u32> {
+    fn from(raw: raw::RawUnkept) -> Self {
+        let mode = |bits: i64| (bits & 0o7777) as u32;
+        Self { count: raw.count, path: shown(raw.path), wanted: mode(raw.wanted), kept: mode(raw.kept) }
+    }
+}
+
+/// A path that is only shown; none instead of one that cannot be.
+fn shown(path: Vec<u8>) -> Vec<u8> {
+    if check_relative(&path).is_ok() { path } else { Vec::new() }
+}
+
+impl From<raw::Stages> for Stages {
+    fn from(stages: raw::Stages) -> Self {
+        let time = Duration::from_nanos;
+        Self {
+            times: StageTimes {
+                busy: time(stages.busy_ns),
+                storage: time(stages.storage_ns),
+                network: time(stages.network_ns),
+                pacing: time(stages.pacing_ns),
+            },
+            at: time(stages.at_ns),
+            delivered: stages.delivered,
+            segments: stages.segments,
+            repeated: stages.repeated,
+        }
+    }
+}
+
+impl From<Stages> for raw::Stages {
+    fn from(stages: Stages) -> Self {
+        let times = stages.times;
+        Self {
+            busy_ns: nanos(times.busy),
+            storage_ns: nanos(times.storage),
+            network_ns: nanos(times.network),
+            pacing_ns: nanos(times.pacing),
+            at_ns: nanos(stages.at),
+            delivered: stages.delivered,
+            segments: stages.segments,
+            repeated: stages.repeated,
+        }
+    }
+}

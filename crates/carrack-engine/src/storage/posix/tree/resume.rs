@@ -1,0 +1,159 @@
+//! Taking up the part file of an earlier session: whose it is, and which of its blocks are believed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::{Duration, Instant};
+
+use carrack_core::attributes::Time;
+use carrack_core::digest::{BlockDigest, block_count, block_length};
+use carrack_core::path::split_name;
+use carrack_core::report::ItemKind;
+use carrack_core::request::Digests;
+use carrack_core::transfer::marker;
+use carrack_core::transfer::marker::Left;
+use carrack_sys::dir::{Kind, Stat, stat_file_uncached};
+use carrack_sys::{file, host};
+
+use super::{OpenedPart, Tree};
+use crate::storage::posix::descriptors::patiently;
+use crate::storage::posix::marker::Journal;
+use crate::storage::posix::names::PartName;
+use crate::storage::posix::part::{PartFile, Source, Touched};
+use crate::storage::posix::past_cache::WriteBehind;
+use crate::storage::posix::times::system_time;
+use crate::storage::posix::unkept::MODE_MASK;
+use crate::storage::properties::WriteOptions;
+use crate::storage::write::NewFile;
+
+impl Tree {
+    /// The part file that an earlier session left, if it is of a source of the same size in the same blocks. Whether
+    /// that source has changed since does not matter: the sender compares each block with what it has now. Whether
+    /// the part file has, does.
+    pub(super) fn resume(
+        &self,
+        journal: &Journal,
+        left: &Left,
+        offer: &NewFile<'_>,
+        options: &WriteOptions,
+    ) -> Option<OpenedPart> {
+        let part = &left.part;
+        // Without digests nothing can be compared.
+        if offer.size != Some(part.size) || part.block_bytes != options.block_bytes || options.digests.main.is_none() {
+            return None;
+        }
+        let (parent, _) = split_name(offer.path);
+        let directory = self.shared.directories.find(parent)?;
+        let opened = patiently(|| directory.dir.open_existing(&part.part_name)).ok()?;
+        // Tells whoever collects leftovers that somebody is here. What another holds may change or go: the file
+        // starts over under a new number.
+        if !lock_patiently(&opened) {
+            return None;
+        }
+        let stat = stat_file_uncached(&opened).ok()?;
+        let ours = stat.kind == Kind::File && stat.links == 1 && stat.uid == journal.uid();
+        if !ours || stat.size > part.size {
+            return None;
+        }
+        let untouched = left.identity.is_some() && left.identity == directory.file_system.ground.identity(&stat);
+        let (held, doubtful) = believed((journal.damaged(), untouched), left, &opened, &stat, options.digests);
+        if held.is_empty() && doubtful.is_empty() {
+            return None;
+        }
+        if stat.size < part.size {
+            opened.set_len(part.size).ok()?;
+        }
+        if offer.attributes.mtime.is_none() {
+            // It gets no other, and that of a part file that was left is no file's time.
+            file::set_times(&opened, system_time(Time::new(host::clock_seconds(), 0))).ok()?;
+        }
+        let mut number = part.number;
+        if part.digests != options.digests {
+            number = journal.next_part();
+            journal.retaken(part.number, marker::PartRecord { number, digests: options.digests, ..part.clone() });
+        }
+        let size = part.size;
+        let source = Source {
+            kind: ItemKind::File,
+            size,
+            mtime: offer.attributes.mtime,
+            mode: Some(offer.attributes.mode & MODE_MASK),
+            others: offer.attributes.others.clone(),
+            fingerprint: offer.fingerprint,
+        };
+        let name = PartName::taken_up(part.part_name.clone());
+        let part = PartFile {
+            file: opened,
+            entry: self.entry(offer.path, name, source, options.existing),
+            number: Some(number),
+            mode: offer.attributes.mode & MODE_MASK,
+            path: Arc::from(offer.path),
+            block_bytes: options.block_bytes,
+            wanted: options.digests,
+            claimed: AtomicU64::new((held.len() + doubtful.len()) as u64),
+            void: AtomicBool::new(false),
+            cache: WriteBehind::new(&self.shared.tuning, size),
+            touched: Touched::Any,
+        };
+        Some(OpenedPart::Resumed { part, held, doubtful })
+    }
+}
+
+/// Whoever collects leftovers holds a part file while looking at it, and a program that is being started holds what
+/// this process has open until it runs.
+const PART_LOCK_PATIENCE: Duration = Duration::from_millis(500);
+const PART_LOCK_PAUSE: Duration = Duration::from_millis(5);
+
+/// Takes the lock of a part file that was left; `false` if somebody else has it and keeps it. Where there are no locks,
+/// whoever owns the marker is alone.
+fn lock_patiently(part: &std::fs::File) -> bool {
+    let deadline = Instant::now() + PART_LOCK_PATIENCE;
+    while matches!(file::try_lock(part), Ok(false)) {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(PART_LOCK_PAUSE);
+    }
+    true
+}
+
+/// What a part file holds by its marker: blocks that are there, and those that have to be looked at. `untouched`: it is
+/// the very file that the last session left, and nothing has been written to it since.
+fn believed(
+    (damaged, untouched): (bool, bool),
+    left: &Left,
+    opened: &std::fs::File,
+    stat: &Stat,
+    wanted: Digests,
+) -> (Vec<(u64, BlockDigest)>, Vec<u64>) {
+    let (size, block_bytes) = (left.part.size, left.part.block_bytes);
+    let end = |index: u64| index * u64::from(block_bytes) + block_length(index, size, block_bytes);
+    let comparable = left.part.digests == wanted;
+    let (mut held, mut doubtful) = (Vec::new(), Vec::new());
+    for claim in left.claims().into_iter().filter(|claim| end(claim.index) <= stat.size) {
+        // Behind the damage a claim may have been taken back.
+        if claim.sure && comparable && untouched && !damaged {
+            held.push((claim.index, claim.digest));
+        } else {
+            doubtful.push(claim.index);
+        }
+    }
+    if damaged {
+        // Claims were lost: whatever has data may be a block.
+        let mut offset = 0;
+        while let Ok(Some(data)) = file::next_data(opened, offset)
+            && data < stat.size.min(size)
+        {
+            let index = data / u64::from(block_bytes);
+            if index < block_count(size, block_bytes) && end(index) <= stat.size {
+                let is_held = held.binary_search_by_key(&index, |block: &(u64, BlockDigest)| block.0).is_ok();
+                if !is_held {
+                    doubtful.push(index);
+                }
+            }
+            offset = (index + 1) * u64::from(block_bytes);
+        }
+        doubtful.sort_unstable();
+        doubtful.dedup();
+    }
+    (held, doubtful)
+}
