@@ -64,9 +64,9 @@ impl fmt::Display for AttributeKind {
 /// One attribute of an item: its kind and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attribute {
-    /// Of which kind.
+    /// The kind, which says what the bytes mean.
     pub kind: AttributeKind,
-    /// In the form that the kind prescribes.
+    /// The value, in the form that the kind prescribes.
     pub value: Box<[u8]>,
 }
 

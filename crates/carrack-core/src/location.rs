@@ -19,7 +19,7 @@ pub enum Location {
     },
     /// A path below the root of a `carrack serve`.
     Node {
-        /// Where it listens.
+        /// The address that the node listens on.
         node: NodeAddress,
         /// Below its root.
         path: Vec<u8>,

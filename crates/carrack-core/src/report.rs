@@ -41,12 +41,12 @@ pub enum Event {
         failure: Failure,
         /// Which attempt in a row comes next, the first being 1.
         attempt: u32,
-        /// Until it begins.
+        /// The pause before the attempt begins.
         pause: Duration,
     },
 }
 
-/// Counts so far.
+/// What a copy has done so far, as counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Items published at the destination: files and links.
@@ -106,7 +106,7 @@ words! {
 pub struct ItemReport {
     /// Relative to the destination directory.
     pub path: Vec<u8>,
-    /// What it is.
+    /// Whether it is a file, a link or a directory.
     pub kind: ItemKind,
     /// Bytes of content.
     pub size: u64,
@@ -136,7 +136,7 @@ pub struct Unkept<T> {
     pub path: Vec<u8>,
     /// What it was to be.
     pub wanted: T,
-    /// What it is.
+    /// What the destination has kept instead.
     pub kept: T,
 }
 

@@ -14,7 +14,7 @@ use crate::words::words;
 pub struct CopyRequest {
     /// At least one.
     pub sources: Vec<Location>,
-    /// Where they go.
+    /// The place that the sources are copied to.
     pub destination: Location,
     /// Everything that flags decide.
     pub options: CopyOptions,

@@ -27,7 +27,7 @@ pub struct Files {
 pub struct ListEntry {
     /// Relative to the listed directory; the name itself for a file.
     pub path: Vec<u8>,
-    /// What it is.
+    /// Whether it is a file, a link or a directory.
     pub kind: ItemKind,
     /// Size in bytes.
     pub size: u64,

@@ -69,7 +69,7 @@ impl Default for Setup {
 /// Two hosts and the link between them; all of it is gone when dropped.
 pub struct Link {
     hosts: [Namespace; 2],
-    /// There, and back.
+    /// The way there and the way back.
     ways: [Way; 2],
     stop: Arc<OwnedFd>,
 }

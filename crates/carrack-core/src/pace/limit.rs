@@ -32,7 +32,7 @@ impl StageTimes {
         }
     }
 
-    /// With another's added.
+    /// The sum of these times and another's.
     pub fn plus(&self, other: &Self) -> Self {
         Self {
             busy: self.busy.saturating_add(other.busy),

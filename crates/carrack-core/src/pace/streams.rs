@@ -97,9 +97,9 @@ pub struct Sample {
 /// Another number of streams.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// So many from now on.
+    /// The number of streams from now on.
     pub streams: u16,
-    /// So many until now.
+    /// The number of streams until now.
     pub before: u16,
     /// Bytes a second that those brought.
     pub rate: f64,
@@ -178,7 +178,7 @@ enum Phase {
 /// Finds the number of streams of one transfer.
 #[derive(Clone, Debug)]
 pub struct StreamControl {
-    /// So many are wanted.
+    /// The number of streams that is wanted.
     streams: u16,
     fewest: u16,
     most: u16,
@@ -239,7 +239,7 @@ impl StreamControl {
         self.streams
     }
 
-    /// So many are the best that is known.
+    /// The best number of streams that is known.
     pub fn best(&self) -> u16 {
         match self.phase {
             Phase::Ramping { base, .. } | Phase::Trial { base, .. } | Phase::Losing { base } => base.streams,

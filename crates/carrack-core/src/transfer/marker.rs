@@ -291,7 +291,7 @@ impl<'a> Payload<'a> {
         Some(BlockDigest { main: self.array()?, adler32: self.u32()?, crc32c: self.u32()? })
     }
 
-    fn ended<T>(self, value: T) -> Option<T> {
+    fn at_end<T>(self, value: T) -> Option<T> {
         self.0.is_empty().then_some(value)
     }
 }
@@ -302,27 +302,27 @@ fn decode(kind: u8, payload: &[u8]) -> Option<Record> {
         KIND_SESSION => {
             let boot = payload.array()?;
             let durability = Durability::from_number(payload.byte()?.into())?;
-            payload.ended(Record::Session(SessionRecord { boot, durability }))
+            payload.at_end(Record::Session(SessionRecord { boot, durability }))
         }
         KIND_PART => decode_part(payload).map(Record::Part),
         KIND_BLOCKS => {
             let (part, first) = (payload.u64()?, payload.u64()?);
             let count = payload.0.len() / BLOCK_DIGEST_BYTES;
             let digests = (0..count).map(|_| payload.digest()).collect::<Option<_>>()?;
-            payload.ended(Record::Blocks { part, first, digests })
+            payload.at_end(Record::Blocks { part, first, digests })
         }
         KIND_PUBLISHED => {
             let count = payload.0.len() / PUBLISHED_BYTES;
             let items = (0..count).map(|_| decode_published(&mut payload)).collect::<Option<_>>()?;
-            payload.ended(Record::Published(items))
+            payload.at_end(Record::Published(items))
         }
         KIND_DROPPED => {
             let part = payload.u64()?;
-            payload.ended(Record::Dropped { part })
+            payload.at_end(Record::Dropped { part })
         }
         KIND_LEFT => {
             let (part, identity) = (payload.u64()?, payload.array()?);
-            payload.ended(Record::Left { part, identity })
+            payload.at_end(Record::Left { part, identity })
         }
         _ => None,
     }

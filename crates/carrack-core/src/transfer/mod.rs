@@ -62,7 +62,7 @@ pub struct ScannedItem {
     pub root: u32,
     /// Relative to that source; empty for the source itself.
     pub path: Vec<u8>,
-    /// What it is.
+    /// Whether it is a file, a link or a directory.
     pub kind: ItemKind,
     /// Bytes; `None` for a source that ends when it ends (a pipe, a file of `/proc`).
     pub size: Option<u64>,

@@ -56,7 +56,7 @@ enum Bug {
     None,
     /// Two blocks change places.
     Swap,
-    /// One never comes.
+    /// A block never comes.
     Drop,
     /// One comes again where another belongs.
     WrongOffset,

@@ -45,7 +45,7 @@ pub enum ReceiverAction {
     Publish {
         /// Number of the item.
         item: u64,
-        /// What it must be.
+        /// The digests that the file must have.
         digests: FileDigests,
         /// Its size in bytes.
         size: u64,

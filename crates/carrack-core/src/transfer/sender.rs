@@ -108,7 +108,7 @@ pub enum SenderAction {
     Rescan {
         /// As it was found before.
         scanned: ScannedItem,
-        /// To be given back.
+        /// The number of this attempt, which the answer gives back.
         attempt: u32,
     },
 }
@@ -176,7 +176,7 @@ pub struct SenderTotals {
     pub kept: u64,
     /// Items that failed.
     pub failed: u64,
-    /// Of those, vanished.
+    /// Failed items that had vanished from the source.
     pub vanished: u64,
     /// Of those, neither file, directory nor link.
     pub specials: u64,
@@ -230,7 +230,7 @@ impl Sender {
         }
     }
 
-    /// Counts so far.
+    /// What the transfer has done so far.
     pub fn progress(&self) -> Progress {
         Progress { files_failed: self.totals.failed, ..self.progress }
     }
@@ -334,12 +334,12 @@ impl Sender {
     }
 
     /// An item's attributes, as far as the receiver's version has words for them.
-    fn told(&self, attributes: &Attributes) -> Attributes {
+    fn tellable(&self, attributes: &Attributes) -> Attributes {
         let has_words = self.config.options.version.has_attributes();
         Attributes { others: if has_words { attributes.others.clone() } else { Default::default() }, ..*attributes }
     }
 
-    /// Counts what [`Self::told`] has left out of an item that is at the destination.
+    /// Counts what [`Self::tellable`] has left out of an item that is at the destination.
     fn note_untold(&mut self, path: impl FnOnce() -> Vec<u8>, attributes: &Attributes) {
         if !self.config.options.version.has_attributes() {
             UnkeptAttributes::note(&mut self.unkept_attributes, path, &attributes.others);
@@ -356,7 +356,7 @@ impl Sender {
     /// its permissions, may pass.
     fn tell_directory(&mut self, mut directory: DirectoryAttributes) -> DirectoryAttributes {
         self.note_untold(|| directory.path.clone(), &directory.attributes);
-        directory.attributes = self.told(&directory.attributes);
+        directory.attributes = self.tellable(&directory.attributes);
         let unlisted = self.directories_unlisted.contains(&directory.path);
         directory.attributes.mode |= if unlisted { 0o700 } else { 0 };
         directory
@@ -405,7 +405,7 @@ impl Sender {
                 item: number,
                 path: self.target(&scanned),
                 size: scanned.size,
-                attributes: self.told(&scanned.attributes),
+                attributes: self.tellable(&scanned.attributes),
                 sparse: scanned.sparse,
                 fingerprint: self.fingerprint(&scanned),
             })));

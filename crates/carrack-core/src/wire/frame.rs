@@ -139,7 +139,7 @@ pub enum EntryKind {
 /// Announces one entry of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryHeader {
-    /// What it is.
+    /// Whether the entry is a file, a link or a directory.
     pub kind: EntryKind,
     /// The source's fingerprint follows, before the path. Of version 4 on, and never for a directory.
     pub fingerprinted: bool,

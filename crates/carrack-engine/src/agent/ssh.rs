@@ -18,7 +18,7 @@ pub struct FarSide {
     pub nonce: String,
     /// From the command.
     pub input: Box<dyn Read + Send>,
-    /// To the command.
+    /// What is written here reaches the command.
     pub output: Box<dyn Write + Send>,
     /// Where a leading `~/` leads.
     pub home: Option<PathBuf>,

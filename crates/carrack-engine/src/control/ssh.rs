@@ -40,7 +40,7 @@ const PIPE_PORTION_BYTES: usize = 512;
 
 /// A session whose agent has announced itself.
 pub struct SshSession {
-    /// To the agent.
+    /// What is written here reaches the agent.
     pub input: ChildStdin,
     /// From the agent, its announcement taken.
     pub output: BufReader<ChildStdout>,

@@ -68,7 +68,7 @@ impl Copying<'_> {
     pub(super) fn begin_receiving(&mut self, plan: &Plan, ends: &mut Ends) -> Result<u64, Failure> {
         if plan.in_order {
             // Whoever reads a FIFO meets its end when this session ends, whether or not anything came.
-            self.spent = plan.once();
+            self.used_up = plan.single_use();
         }
         let options = &self.request.options;
         // Of the second reading of a source the receiver knows nothing, whatever its version.
@@ -97,7 +97,7 @@ impl Copying<'_> {
     ) -> Result<(), Failure> {
         self.select(selection, ends)?;
         // From here on bytes may be taken, and written, that there are only once.
-        self.spent = plan.once();
+        self.used_up = plan.single_use();
         let began = ends.destination.answer(&mut self.inbox, &self.note, begun)?;
         let known = ends.version().can_resume() && matches!(began, Tell::Done(count) if count > 0);
         let role = Role::Send(SendRole { sources: plan.sources.clone(), known });

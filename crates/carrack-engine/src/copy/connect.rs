@@ -40,7 +40,7 @@ pub struct Link {
     /// What ties connections to this transfer.
     pub key: SessionKey,
     /// Who makes further connections, and where to.
-    pub more: Option<More>,
+    pub more: Option<MoreConnections>,
     /// Requests for connections beside the first that are under way.
     pub dials: Vec<u64>,
     /// The same of the ways that were not chosen.
@@ -48,7 +48,7 @@ pub struct Link {
 }
 
 /// How further connections are made.
-pub struct More {
+pub struct MoreConnections {
     /// The end that dials; the other one listens.
     pub dialer: EndId,
     /// The addresses that the dialer tries.
@@ -234,7 +234,7 @@ impl<'a> Connecting<'a> {
         self.offers.iter().flat_map(of).collect()
     }
 
-    fn connect(&mut self, ends: &mut Ends, inbox: &mut Inbox) -> Result<Option<Unsized>, Failure> {
+    fn connect(&mut self, ends: &mut Ends, inbox: &mut Inbox) -> Result<Option<UncountedLink>, Failure> {
         let links = self.request.options.links;
         let (stagger, timeout) = (self.tuning.link_stagger, self.tuning.link_timeout);
         if !links.allows(LinkKind::Direct) || !links.allows(LinkKind::Reverse) {
@@ -311,7 +311,12 @@ impl<'a> Connecting<'a> {
     }
 
     /// Waits until one of the dials has worked, or all have failed, or time is up.
-    fn wait(&mut self, ends: &mut Ends, inbox: &mut Inbox, deadline: Instant) -> Result<Option<Unsized>, Failure> {
+    fn wait(
+        &mut self,
+        ends: &mut Ends,
+        inbox: &mut Inbox,
+        deadline: Instant,
+    ) -> Result<Option<UncountedLink>, Failure> {
         while !self.offers.is_empty() {
             let offers = &self.offers;
             let of = |end: EndId, request: u64| {
@@ -343,7 +348,7 @@ impl<'a> Connecting<'a> {
             match tell {
                 Tell::Dialed(dialed) => {
                     let offer = self.offers.swap_remove(index);
-                    return Ok(Some(Unsized { key: self.key.clone(), offer, dialed, late: self.under_way() }));
+                    return Ok(Some(UncountedLink { key: self.key.clone(), offer, dialed, late: self.under_way() }));
                 }
                 Tell::Failed(why) => self.last = Some(why),
                 _ => {}
@@ -392,14 +397,14 @@ fn dials_at_once(dialer: &End) -> usize {
 }
 
 /// A link whose number of streams has not been settled.
-struct Unsized {
+struct UncountedLink {
     key: SessionKey,
     offer: DialOffer,
     dialed: Dialed,
     late: Vec<(EndId, u64)>,
 }
 
-impl Unsized {
+impl UncountedLink {
     fn with_streams(self, request: &CopyRequest, plan: &Plan, found: Option<u16>, ends: &mut Ends) -> Link {
         let round_trip = self.dialed.round_trip;
         let under_way = u16::try_from(self.offer.requests.len()).unwrap_or(u16::MAX);
@@ -416,7 +421,13 @@ impl Unsized {
         Link {
             report,
             key: self.key,
-            more: Some(More { dialer, addresses, pin: self.offer.pin, numbers: self.offer.numbers, at_once }),
+            more: Some(MoreConnections {
+                dialer,
+                addresses,
+                pin: self.offer.pin,
+                numbers: self.offer.numbers,
+                at_once,
+            }),
             dials: self.offer.requests,
             late: self.late,
         }

@@ -13,7 +13,7 @@ use crate::error::failure;
 pub struct Ends {
     /// Where the bytes come from.
     pub source: End,
-    /// Where they go.
+    /// The end that receives.
     pub destination: End,
     /// The knobs of their copy.
     pub tuning: Arc<Tuning>,

@@ -93,9 +93,9 @@ fn run(request: &CopyRequest, context: &Context, events: &Arc<Events>, start: In
         attempts: Attempts::new(options, Arc::clone(&context.tuning), start),
         until,
         session: 0,
-        spent: None,
+        used_up: None,
         last: None,
-        furthest: (0, 0),
+        most_landed: (0, 0),
         held_back: HeldBack::new(context.tuning.stretch, Instant::now()),
         tune: None,
         found: None,
@@ -125,11 +125,11 @@ struct Copying<'a> {
     /// Sessions before this one.
     session: u32,
     /// What has been used up, so that there can be no other session.
-    spent: Option<&'static str>,
+    used_up: Option<&'static str>,
     /// Why the last session was lost.
     last: Option<Failure>,
     /// The most items and bytes that any session had at the destination.
-    furthest: (u64, u64),
+    most_landed: (u64, u64),
     held_back: HeldBack,
     /// Finds out how many streams are best, where that is not settled.
     tune: Option<Tune>,
@@ -160,8 +160,8 @@ impl Copying<'_> {
             let last = self.last.as_ref().filter(|_| self.attempts.in_a_row() > 0);
             return Err(last.map_or(why.clone(), |last| after(why, last)));
         }
-        if let (Some(spent), true) = (self.spent, why.code.may_pass()) {
-            return Err(failure(why.code, why.side, format!("{spent}, so nothing is tried again")).caused_by(why));
+        if let (Some(used_up), true) = (self.used_up, why.code.may_pass()) {
+            return Err(failure(why.code, why.side, format!("{used_up}, so nothing is tried again")).caused_by(why));
         }
         let Some((attempt, longest)) = self.attempts.next(&why, Instant::now()) else {
             return Err(match self.attempts.in_a_row() {
@@ -243,7 +243,7 @@ impl Copying<'_> {
         let link = Connecting::start(request, &plan, key, &self.note, ends, &mut self.inbox)?;
         // While connections are made, the sender looks at its files and offers them. What can be read only once is not
         // touched before there is a way for it.
-        let early = plan.once().is_none();
+        let early = plan.single_use().is_none();
         if early {
             self.begin_sending(&plan, selection.as_ref(), begun, ends)?;
         }

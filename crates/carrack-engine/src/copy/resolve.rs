@@ -47,7 +47,7 @@ pub struct Plan {
 
 impl Plan {
     /// What there is only once: a session that may have used it up cannot be followed by another.
-    pub fn once(&self) -> Option<&'static str> {
+    pub fn single_use(&self) -> Option<&'static str> {
         if self.sources.iter().any(|source| source.origin == Origin::Stdin) {
             return Some("standard input cannot be read twice");
         }
@@ -114,7 +114,7 @@ pub fn resolve(request: &CopyRequest, ends: &mut Ends, inbox: &mut Inbox, note: 
 /// Names what is copied, and where from: the same command gives the same again. Where it goes to is left out but for
 /// the targets, because a marker lies there, and is looked for nowhere else.
 fn marker(request: &CopyRequest, source: &End, facts: &[Option<PathFacts>], plan: &Plan) -> Option<MarkerKey> {
-    if plan.once().is_some() {
+    if plan.single_use().is_some() {
         return None;
     }
     if request.options.marker_key.is_some() {

@@ -11,7 +11,7 @@ use carrack_core::wire::Version;
 use carrack_core::wire::control::{Ask, Dial, SessionKey, StreamLost, Tell};
 
 use super::attempts::{jittered, longest_pause};
-use super::connect::{Link, More};
+use super::connect::{Link, MoreConnections};
 use super::ends::Ends;
 use crate::end::{EndId, Incoming, Note};
 use crate::error::failure;
@@ -24,7 +24,7 @@ const SEGMENTS: [u32; 2] = [1200, 536];
 /// The data connections of a session.
 pub struct Streams {
     /// Who makes more of them, and where to; `None` where no more can be made.
-    more: Option<More>,
+    more: Option<MoreConnections>,
     key: SessionKey,
     /// Whether a lost one is told of and replaced (version 2).
     replaced: bool,
@@ -93,7 +93,7 @@ impl Streams {
         self.alive
     }
 
-    /// So many are wanted from now on.
+    /// Sets the number of streams that is wanted from now on.
     pub fn want(&mut self, streams: u16) {
         self.wanted = streams.max(1);
         let staying = self.staying() + self.dials.len() as u16;
@@ -293,8 +293,8 @@ mod tests {
 
     use super::*;
 
-    fn more() -> More {
-        More { dialer: EndId::Source, addresses: Vec::new(), pin: [0; 32], numbers: 1..=19, at_once: 4 }
+    fn more() -> MoreConnections {
+        MoreConnections { dialer: EndId::Source, addresses: Vec::new(), pin: [0; 32], numbers: 1..=19, at_once: 4 }
     }
 
     fn streams(wanted: u16, version: Version, now: Instant) -> Streams {

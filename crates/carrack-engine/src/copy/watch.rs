@@ -110,7 +110,7 @@ impl Copying<'_> {
             Tell::Stages(stages) => {
                 let change = self.tune.as_mut().and_then(|tune| tune.handle_stages(end, stages, streams));
                 change.into_iter().for_each(|change| self.streams_change(change));
-                let note = self.held_back.handle_stages(end, stages.times, self.furthest.1, Instant::now());
+                let note = self.held_back.handle_stages(end, stages.times, self.most_landed.1, Instant::now());
                 note.into_iter().for_each(|note| self.events.tell(Event::Note(note)));
                 // Within a process there is none: each side then waits for the other's turn on the processors.
                 let memory = self.report.link.as_ref().is_some_and(|link| link.kind == LinkKind::Memory);
@@ -140,9 +140,9 @@ impl Copying<'_> {
         self.tune.iter_mut().for_each(|tune| tune.handle_progress(progress));
         let (files, bytes) = (progress.files_done, progress.bytes_done);
         streams.handle_landed((files, bytes));
-        let further = (self.furthest.0.max(files), self.furthest.1.max(bytes));
-        if further != self.furthest {
-            self.furthest = further;
+        let further = (self.most_landed.0.max(files), self.most_landed.1.max(bytes));
+        if further != self.most_landed {
+            self.most_landed = further;
             self.attempts.handle_gain();
         }
     }

@@ -21,7 +21,7 @@ struct Held {
     ended: bool,
 }
 
-/// So many bytes are held until this is dropped.
+/// Holds a number of bytes of the backlog until it is dropped.
 #[derive(Debug)]
 pub struct Permit {
     backlog: Arc<Backlog>,

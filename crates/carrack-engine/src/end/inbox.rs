@@ -25,7 +25,7 @@ pub type Note = Arc<dyn Fn(String) + Send + Sync>;
 pub enum EndId {
     /// Where the bytes come from.
     Source,
-    /// Where they go.
+    /// The end that receives.
     Destination,
 }
 
@@ -60,7 +60,7 @@ pub struct Incoming {
 /// What both ends say, in order of arrival.
 pub struct Inbox {
     receiver: mpsc::Receiver<(Incoming, Option<Permit>)>,
-    sender: Words,
+    sender: InboxSender,
     /// With the bytes that each takes.
     kept: VecDeque<(Incoming, usize)>,
     kept_bytes: usize,
@@ -68,13 +68,13 @@ pub struct Inbox {
 
 /// Where the threads that read connections put what they read.
 #[derive(Clone)]
-pub struct Words {
+pub struct InboxSender {
     pub(super) sender: mpsc::Sender<(Incoming, Option<Permit>)>,
     /// Ends every wait.
     pub(super) until: Until,
 }
 
-impl Words {
+impl InboxSender {
     /// Puts in what is not counted, as one's own words.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ impl Inbox {
     /// Nothing is waited for any longer than this.
     pub fn until(until: Until) -> Self {
         let (sender, receiver) = mpsc::channel();
-        Self { receiver, sender: Words { sender, until }, kept: VecDeque::new(), kept_bytes: 0 }
+        Self { receiver, sender: InboxSender { sender, until }, kept: VecDeque::new(), kept_bytes: 0 }
     }
 
     /// Whether nothing is to be waited for any more: the command is told to stop, or its time is over.
@@ -123,7 +123,7 @@ impl Inbox {
     }
 
     /// For another end to put its words into.
-    pub fn share(&self) -> Words {
+    pub fn share(&self) -> InboxSender {
         self.sender.clone()
     }
 

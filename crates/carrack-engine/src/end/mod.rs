@@ -34,7 +34,7 @@ use crate::sync::lock;
 
 use backlog::Backlog;
 use inbox::weight;
-pub use inbox::{EndId, Inbox, Incoming, Note, Waited, Words};
+pub use inbox::{EndId, Inbox, InboxSender, Incoming, Note, Waited};
 use watchdog::Watchdog;
 
 /// How long the look-up of a host's addresses may take longer than everything before the first
@@ -52,7 +52,7 @@ pub enum Reached {
 }
 
 /// What the thread is given that reads an end's words: who takes them, how many may wait, and the knobs.
-type Listening = (Words, Arc<Backlog>, Arc<Tuning>);
+type Listening = (InboxSender, Arc<Backlog>, Arc<Tuning>);
 
 /// Where what an end says to the other is sent: its name, and the connection to it.
 type Forward = Arc<Mutex<Option<(String, MuxWriter)>>>;
@@ -95,7 +95,7 @@ impl End {
         location: &Location,
         options: &EndOptions,
         context: &Context,
-        words: Words,
+        words: InboxSender,
         note: &Note,
     ) -> Result<Self, Failure> {
         let forward = Arc::new(Mutex::new(None));

@@ -42,7 +42,7 @@ impl Network {
 /// What a node dials.
 #[derive(Clone, Debug)]
 pub struct DialRule {
-    /// Where it listens.
+    /// The address that the node listens on.
     pub listens: SocketAddr,
     /// Only the host that asks, because anybody may ask (`--anonymous`), or because nothing is to
     /// change by it (`--read-only`).

@@ -86,7 +86,7 @@ pub struct NodeHandle {
 }
 
 impl NodeHandle {
-    /// Where it listens.
+    /// The address that the node listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -54,9 +54,9 @@ pub enum Writes {
 /// Whether names that differ by case are two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Case {
-    /// They are two.
+    /// Two names that differ so are two entries.
     Differs,
-    /// They are one.
+    /// Two names that differ so are one entry.
     Folds,
     /// Each directory may be different, and is asked.
     PerDirectory,

@@ -16,7 +16,7 @@ use crate::error::failure;
 
 /// One source of a transfer, opened: where its items come from and where they go.
 pub struct Root {
-    /// What is read.
+    /// The source that is read.
     pub source: Box<dyn Source>,
     /// Where it goes, relative to the destination; empty for the destination itself.
     pub target: Vec<u8>,
@@ -143,7 +143,7 @@ pub enum There {
     Other(Vec<u8>),
 }
 
-/// What is read.
+/// A place that items are read from.
 pub trait Source: Send + Sync {
     /// Whether it is a directory, and its items have paths; else it is one item, and its path is empty.
     fn is_directory(&self) -> bool {

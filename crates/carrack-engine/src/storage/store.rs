@@ -56,7 +56,7 @@ pub trait Store: Send + Sync + fmt::Debug {
 /// What a path is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// What it is.
+    /// Whether it is a file, a link or a directory.
     pub kind: ItemKind,
     /// Bytes of a file.
     pub size: u64,

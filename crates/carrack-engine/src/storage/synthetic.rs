@@ -12,9 +12,9 @@ use super::read::{Found, OpenOptions, Reader, Source, There, Walk, no_link};
 
 /// Bytes that are made up as they are read: the same ones each time.
 pub enum Synthetic {
-    /// So many zeros.
+    /// This many bytes of zeros.
     Zeros(u64),
-    /// So many random bytes.
+    /// This many random bytes.
     Random(u64),
 }
 

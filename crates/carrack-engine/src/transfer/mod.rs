@@ -41,9 +41,9 @@ type Say = dyn Fn(&PeerMessage) -> io::Result<()> + Send + Sync;
 /// How a running transfer speaks to the outside.
 #[derive(Clone)]
 pub struct Voice {
-    /// To the peer.
+    /// Sends a message to the other end.
     pub peer: Arc<Say>,
-    /// To the command.
+    /// Reports to the command.
     pub command: Arc<dyn Fn(Tell) + Send + Sync>,
 }
 

@@ -31,7 +31,7 @@ use carrack_core::wire::peer::{DirectoryAttributes, ItemResult, Offer, PeerMessa
 use carrack_sys::bulk::Pipe;
 
 use self::at_work::AtWork;
-use self::slow::{Checkpoint, Hands, Look};
+use self::slow::{Checkpoint, Look, Workers};
 use super::{StageReports, Voice, keep_thread, stream_failure, write_options};
 use crate::data::hasher::BlockHasher;
 use crate::data::stages::{Stages, Waits};
@@ -156,9 +156,9 @@ impl ReceiveRun {
             at_work: Arc::default(),
             threads: Mutex::default(),
         });
-        let hands = Hands::start(&run);
+        let workers = Workers::start(&run);
         let pumped = Arc::clone(&run);
-        lock(&run.threads).push(std::thread::spawn(move || pumped.pump_to_the_end(hands)));
+        lock(&run.threads).push(std::thread::spawn(move || pumped.pump_to_the_end(workers)));
         run
     }
 
@@ -289,8 +289,8 @@ impl ReceiveRun {
     }
 
     /// Pumps. After a panic nobody carries out any more what the machine decides: both sides are told here.
-    fn pump_to_the_end(self: &Arc<Self>, hands: Hands) {
-        let pumped = contain(Side::Destination, "the pump", || self.pump(&hands));
+    fn pump_to_the_end(self: &Arc<Self>, workers: Workers) {
+        let pumped = contain(Side::Destination, "the pump", || self.pump(&workers));
         let outcome = pumped.unwrap_or_else(|why| {
             self.cancel(why.clone());
             let say = || (self.voice.peer)(&PeerMessage::Fail(why.clone()));
@@ -298,14 +298,14 @@ impl ReceiveRun {
             Err(why)
         });
         let is_told = Cell::new(false);
-        let ended = contain(Side::Destination, "the end of the transfer", || self.end(&outcome, hands, &is_told));
+        let ended = contain(Side::Destination, "the end of the transfer", || self.end(&outcome, workers, &is_told));
         if let (Err(why), false) = (ended, is_told.get()) {
             self.tell_ended(Err(why));
         }
     }
 
     /// Carries out what the machine decides, until the transfer has ended; tells how.
-    fn pump(self: &Arc<Self>, hands: &Hands) -> Result<(), Failure> {
+    fn pump(self: &Arc<Self>, workers: &Workers) -> Result<(), Failure> {
         let mut offers = VecDeque::new();
         let mut reports = StageReports::new(&self.options, &self.tuning);
         loop {
@@ -337,7 +337,7 @@ impl ReceiveRun {
             // Without the lock: an action may wait for a file or for the connection, and the streams need the machine.
             drop(machine);
             for action in actions {
-                self.carry_out(action, &mut offers, hands);
+                self.carry_out(action, &mut offers, workers);
             }
         }
     }
@@ -379,7 +379,7 @@ impl ReceiveRun {
         }
     }
 
-    fn carry_out(&self, action: ReceiverAction, offers: &mut VecDeque<Offer>, hands: &Hands) {
+    fn carry_out(&self, action: ReceiverAction, offers: &mut VecDeque<Offer>, workers: &Workers) {
         let commit = match action {
             ReceiverAction::Send(message) => {
                 // A control connection that is gone ends the whole session; its reader notices. What cannot be said
@@ -407,11 +407,11 @@ impl ReceiveRun {
             }
             // The other sides leave only after this one.
             ReceiverAction::Checkpoint { item, blocks } => {
-                let _ = hands.checkpoints.send(Checkpoint { item, blocks });
+                let _ = workers.checkpoints.send(Checkpoint { item, blocks });
                 return;
             }
             ReceiverAction::Look { bundle, items } => {
-                let _ = hands.looks.send(Look { bundle, items });
+                let _ = workers.looks.send(Look { bundle, items });
                 return;
             }
             ReceiverAction::Publish { item, digests, size } => Commit::Publish { item, digests, size },
@@ -420,7 +420,7 @@ impl ReceiveRun {
             ReceiverAction::Sync => Commit::Sync,
         };
         // Waits when many commits wait: what is written must not run ahead of what is synced without bound.
-        let _ = hands.commits.send(commit);
+        let _ = workers.commits.send(commit);
     }
 
     /// Leaves nothing behind but what has its name and what the next session can use, and tells the command how the
@@ -430,7 +430,7 @@ impl ReceiveRun {
     /// writes or removes one after the marker is free would destroy that of the next session. So the marker stays
     /// locked until the last of them has left. If storage holds one for long, the command is told earlier: its next
     /// session uses another marker.
-    fn end(&self, outcome: &Result<(), Failure>, hands: Hands, is_told: &Cell<bool>) {
+    fn end(&self, outcome: &Result<(), Failure>, workers: Workers, is_told: &Cell<bool>) {
         if outcome.is_err() {
             for socket in lock(&self.sockets).values() {
                 socket.abort();
@@ -441,7 +441,7 @@ impl ReceiveRun {
         }
         self.changed.notify_all();
         // What they have begun is done before the marker is left.
-        hands.finish();
+        workers.finish();
         if outcome.is_err() && self.properties.atomic_publish && !self.at_work.all_left(self.tuning.leave_patience) {
             self.tell_ended(outcome.clone());
             is_told.set(true);

@@ -68,7 +68,7 @@ pub(crate) fn only_mtime(mtime: Time) -> io::Result<rustix::fs::Timestamps> {
 /// The parts of `struct stat` that a copy needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stat {
-    /// What it is.
+    /// Whether it is a file, a directory, a link or something else.
     pub kind: Kind,
     /// Length in bytes.
     pub size: u64,

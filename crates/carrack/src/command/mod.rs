@@ -31,7 +31,7 @@ use crate::{cli, exit, output};
 
 /// A verb.
 struct Verb {
-    /// What it is called.
+    /// The name of the verb.
     name: &'static str,
     /// What clap knows of it: its flags and their help.
     command: fn() -> Command,
@@ -71,7 +71,7 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
                 return u8::try_from(refusal.exit_code()).unwrap_or(exit::USAGE);
             }
             // Help and version come this way, too.
-            return told(output::stream::print(text.as_bytes()).map(|()| exit::DONE), false);
+            return exit_code_of(output::stream::print(text.as_bytes()).map(|()| exit::DONE), false);
         }
     };
     // clap has refused a line without a verb.
@@ -80,7 +80,7 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
     };
     let unknown = match cli::environment::check(&tree, name, std::env::vars_os()) {
         Ok(unknown) => unknown,
-        Err(error) => return told(Err(error), false),
+        Err(error) => return exit_code_of(Err(error), false),
     };
     unknown.iter().for_each(|note| output::say(note));
     let environment = |name: &str| std::env::var_os(name);
@@ -89,10 +89,10 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
         Some(verb) => (verb.run)(&flags),
         None => Err(CommandError::usage(format!("{name} is not a verb"))),
     };
-    told(ended, flags.has_if_known(&reach::JSON))
+    exit_code_of(ended, flags.has_if_known(&reach::JSON))
 }
 
-fn told(ended: Result<u8, CommandError>, as_json: bool) -> u8 {
+fn exit_code_of(ended: Result<u8, CommandError>, as_json: bool) -> u8 {
     ended.unwrap_or_else(|error| {
         output::error(&error, as_json);
         error.exit_code()

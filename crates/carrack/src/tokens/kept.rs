@@ -23,7 +23,7 @@ pub struct KeptToken {
     pub refused: Option<String>,
 }
 
-/// Where they are.
+/// The directory of the tokens that are kept.
 pub fn directory() -> PathBuf {
     config_directory().join("tokens")
 }

@@ -232,7 +232,7 @@ impl KnownItem {
 /// What a marker says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replayed {
-    /// Of its part files.
+    /// The tag that its part files have in their names.
     pub tag: Tag,
     /// Where writing goes on,
     pub chain: Chain,

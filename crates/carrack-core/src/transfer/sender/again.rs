@@ -48,7 +48,7 @@ impl Sender {
 
     /// Sends an offered item anew, or ends it when that cannot help.
     pub(super) fn renew_offered(&mut self, number: u64, failure: Failure) {
-        let renewed = self.items.get(&number).is_some_and(|item| !item.once() && self.may_renew(item.attempt));
+        let renewed = self.items.get(&number).is_some_and(|item| !item.is_single_use() && self.may_renew(item.attempt));
         if !renewed {
             return self.end_offered(number, Outcome::Failed(failure));
         }

@@ -37,7 +37,7 @@ pub struct Bundle {
 #[derive(Debug, Default)]
 pub(super) struct Bundles {
     filling: Filling,
-    /// To be asked about.
+    /// Items that the receiver is to be asked about.
     to_ask: VecDeque<Vec<ScannedItem>>,
     /// Asked about and not answered for, by the question's number.
     asked: BTreeMap<u64, Asked>,

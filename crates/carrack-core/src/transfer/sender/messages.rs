@@ -142,7 +142,7 @@ impl Sender {
             self.totals.faults.digest_mismatches += 1;
             (item.count_altered(offset), "arrived altered")
         };
-        let goes_again = goes_again && !item.once();
+        let goes_again = goes_again && !item.is_single_use();
         let unit = Unit::Block(number, offset);
         self.streams.forget(|other| other == unit);
         if goes_again {

@@ -94,7 +94,7 @@ impl Offered {
     }
 
     /// What was read cannot be read again.
-    pub fn once(&self) -> bool {
+    pub fn is_single_use(&self) -> bool {
         self.scanned.size.is_none()
     }
 
@@ -118,7 +118,7 @@ impl Offered {
         let within = self
             .blocks()
             .is_some_and(|blocks| first.checked_add(digests.len() as u64).is_some_and(|end| end <= blocks));
-        let fits = !self.accepted && !self.once() && after_the_last && within;
+        let fits = !self.accepted && !self.is_single_use() && after_the_last && within;
         // What is given up is not compared.
         if fits && self.abandoned.is_none() {
             self.held.extend((first..).zip(digests.iter().copied()));

@@ -53,7 +53,7 @@ impl Sender {
             ItemKind::Directory | ItemKind::Special => return None,
         };
         let (mtime, fingerprint) = (item.attributes.mtime?, Some(self.fingerprint(item)?));
-        let others = self.told(&item.attributes).others;
+        let others = self.tellable(&item.attributes).others;
         Some(QueryItem { index, path: self.target(item), kind: item.kind, size, mtime, others, fingerprint })
     }
 

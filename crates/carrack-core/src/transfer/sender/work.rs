@@ -112,7 +112,7 @@ impl Sender {
                 continue;
             };
             let unit = Unit::Block(number, job.offset);
-            self.streams.take(stream, Carried { unit, since: now, sent: false, landed, once: item.once() });
+            self.streams.take(stream, Carried { unit, since: now, sent: false, landed, once: item.is_single_use() });
             if item.is_all_taken() {
                 self.sendable.remove(index);
             }
@@ -305,7 +305,7 @@ impl Sender {
                 let Some(item) = self.items.get_mut(&number) else {
                     return;
                 };
-                if item.once() {
+                if item.is_single_use() {
                     let message = "the data connection was lost, and this source cannot be read again".to_string();
                     self.abandon(number, Failure::new(ErrorCode::ConnectionLost, Side::Link, message));
                 } else if item.requeue(offset) {

@@ -126,7 +126,7 @@ pub struct Tunnel {
 pub struct Begin {
     /// Options of the transfer.
     pub options: TransferOptions,
-    /// What this end does.
+    /// Whether this end sends or receives, and what.
     pub role: Role,
 }
 
@@ -164,9 +164,9 @@ pub enum Origin {
     Path(Vec<u8>),
     /// The program's standard input.
     Stdin,
-    /// So many zeros.
+    /// This many bytes of zeros.
     Zeros(u64),
-    /// So many random bytes.
+    /// This many random bytes.
     Random(u64),
 }
 
@@ -206,7 +206,7 @@ pub type MarkerKey = [u8; limits::MARKER_KEY_BYTES];
 pub struct List {
     /// The path as the user typed it, not yet resolved.
     pub path: Vec<u8>,
-    /// And everything below.
+    /// Lists everything below as well.
     pub recursive: bool,
     /// Describe the path itself, even when it is a directory.
     pub itself: bool,

@@ -11,7 +11,7 @@ use crate::wire::{ProtocolError, Version};
 pub struct TransferOptions {
     /// A power of two within bounds.
     pub block_bytes: u32,
-    /// What is computed.
+    /// The digests that both ends compute.
     pub digests: Digests,
     /// How files are proved.
     pub verify: Verify,

@@ -25,7 +25,7 @@ pub struct ToAgent {
     /// The request's number.
     #[prost(uint64, tag = "1")]
     pub request: u64,
-    /// What is asked.
+    /// The request.
     #[prost(oneof = "Ask", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17")]
     pub ask: Option<Ask>,
 }
@@ -89,7 +89,7 @@ pub struct FromAgent {
     /// The request answered; 0 for what comes unasked.
     #[prost(uint64, tag = "1")]
     pub request: u64,
-    /// What is said.
+    /// The answer, or the report.
     #[prost(oneof = "Tell", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16")]
     pub tell: Option<Tell>,
 }

@@ -80,7 +80,7 @@ pub struct PathFacts {
     pub size: u64,
     /// The device it is on.
     pub device: u64,
-    /// Its inode there.
+    /// Its inode on that device.
     pub inode: u64,
     /// The path with links resolved; of something that is not there, that of its nearest existing directory and the
     /// rest. Of a node it begins at the root: where that is stays unsaid.
@@ -170,7 +170,7 @@ pub struct Ended {
     pub kept: u64,
     /// Items that failed.
     pub failed: u64,
-    /// Of those, vanished.
+    /// Failed items that had vanished from the source.
     pub vanished: u64,
     /// Of those, neither file nor directory nor link.
     pub specials: u64,

@@ -166,7 +166,7 @@ pub enum Answer {
 /// How an item ended at the receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ItemResult {
-    /// Under its name.
+    /// The item is there under its name.
     Published,
     /// Left as it was, as was asked for.
     Kept,

@@ -33,7 +33,7 @@ const HELD_MAX: usize = 128;
 pub struct Collected {
     /// Relative to where the walk began.
     pub path: Vec<u8>,
-    /// What it was.
+    /// What it was before it was removed.
     pub stat: Stat,
     /// Why it could not be removed, or looked at.
     pub result: io::Result<()>,

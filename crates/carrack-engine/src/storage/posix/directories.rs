@@ -111,7 +111,7 @@ impl FileSystem {
 pub struct OpenDir {
     /// The open directory.
     pub dir: Dir,
-    /// That it is on.
+    /// The file system that it is on.
     pub file_system: Arc<FileSystem>,
     /// Made by this transfer: nothing can stand in the way there.
     pub fresh: bool,
@@ -135,7 +135,7 @@ impl OpenDir {
 /// A directory and those below it. Whoever needs one asks for it by its path each time: held by what waits to be
 /// published, open directories would have no bound.
 pub struct Directories {
-    /// The topmost one.
+    /// The directory at the top of the destination.
     pub root: Arc<OpenDir>,
     open: Mutex<HashMap<Vec<u8>, Arc<OpenDir>>>,
     open_max: usize,

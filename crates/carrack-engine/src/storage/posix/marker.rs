@@ -238,7 +238,7 @@ impl Journal {
         lock(&self.state)
     }
 
-    /// Of its part files.
+    /// The tag that its part files have in their names.
     pub fn tag(&self) -> Tag {
         self.tag
     }

@@ -25,7 +25,7 @@ use crate::storage::read::{Reader, grew_to};
 
 /// A source on a file system, opened.
 pub struct PosixSource {
-    /// What it is.
+    /// Whether it is a directory or one entry, and how it is opened.
     pub kind: RootKind,
     /// The file systems that have been met below it.
     pub grounds: Grounds,
@@ -105,7 +105,7 @@ pub struct OpenSource {
     file: File,
     /// What it was when it was opened, or when it had settled.
     stat: Stat,
-    /// What it is on.
+    /// The file system that it is on.
     ground: Ground,
     /// When it was opened, in seconds.
     opened: i64,

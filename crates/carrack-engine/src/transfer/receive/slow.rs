@@ -33,14 +33,14 @@ pub(super) struct Look {
 }
 
 /// Where the pump hands in what others carry out. Dropped, it ends them.
-pub(super) struct Hands {
+pub(super) struct Workers {
     pub commits: mpsc::SyncSender<Commit>,
     pub checkpoints: mpsc::SyncSender<Checkpoint>,
     pub looks: mpsc::SyncSender<Look>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Hands {
+impl Workers {
     /// Starts those who carry it out.
     pub fn start(run: &Arc<ReceiveRun>) -> Self {
         let (commits, to_commit) = mpsc::sync_channel(COMMITS_WAITING);

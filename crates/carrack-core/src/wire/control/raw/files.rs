@@ -14,7 +14,7 @@ pub struct Paths {
 /// What paths are, in the order asked.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Inspected {
-    /// One for each.
+    /// The facts of each path, in the order of the request.
     #[prost(message, repeated, tag = "1")]
     pub facts: Vec<PathFacts>,
 }
@@ -31,7 +31,7 @@ pub struct PathFacts {
     /// The device it is on.
     #[prost(uint64, tag = "3")]
     pub device: u64,
-    /// Its inode there.
+    /// Its inode on that device.
     #[prost(uint64, tag = "4")]
     pub inode: u64,
     /// The path with links resolved; of something that is not there, that of its nearest existing directory and the
@@ -49,7 +49,7 @@ pub struct List {
     /// The path as the user typed it, not yet resolved.
     #[prost(bytes = "vec", tag = "1")]
     pub path: Vec<u8>,
-    /// And everything below.
+    /// Lists everything below as well.
     #[prost(bool, tag = "2")]
     pub recursive: bool,
     /// Describe the path itself, even when it is a directory.

@@ -8,7 +8,7 @@ pub struct Begin {
     /// Options of the transfer.
     #[prost(message, optional, tag = "1")]
     pub options: Option<Options>,
-    /// What this end does.
+    /// Whether this end sends or receives, and what.
     #[prost(oneof = "Role", tags = "2, 3")]
     pub role: Option<Role>,
 }
@@ -75,7 +75,7 @@ pub struct Options {
 /// The sending role.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct SendRole {
-    /// What is sent.
+    /// The sources that are sent.
     #[prost(message, repeated, tag = "1")]
     pub sources: Vec<Source>,
     /// The receiver knows items of an earlier attempt: ask before sending (version 2).
@@ -208,7 +208,7 @@ pub struct Ended {
     /// Items that failed.
     #[prost(uint64, tag = "6")]
     pub failed: u64,
-    /// Of those, vanished.
+    /// Failed items that had vanished from the source.
     #[prost(uint64, tag = "7")]
     pub vanished: u64,
     /// Of those, neither file nor directory nor link.
