@@ -343,7 +343,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a local end that is confined may go anywhere",
         "crates/carrack-engine/src/end/mod.rs",
-        ["place: context.local.clone(),", "place: crate::storage::place::Place::anywhere(),"],
+        ["unwrap_or_else(|| context.local.clone())", "unwrap_or_else(crate::storage::place::Place::anywhere)"],
         "-p carrack-engine --test hostile confined::",
     ),
     mutation(
