@@ -8,8 +8,9 @@ use carrack_core::path::{check_relative, display_bytes, drives_terminal, join, s
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
 use carrack_core::request::{Digests, Durability, Existing, Verify};
 use carrack_core::transfer::ScannedItem;
+use carrack_core::transfer::machine::Machine;
 use carrack_core::transfer::marker::{Chain, PartRecord, replay};
-use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
+use carrack_core::transfer::receiver::{ArrivedBlock, Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use carrack_core::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig, SentItem};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{Ask, Role, Tell, TransferOptions};
@@ -248,8 +249,8 @@ impl Both {
             Sender::new(SenderConfig { options, targets: vec![Vec::new()], known: true, tuning: Tuning::DEFAULT });
         let now = Instant::now();
         for stream in 0..STREAMS {
-            receiver.handle_stream(stream);
-            sender.handle_stream(stream);
+            receiver.handle_stream(now, stream);
+            sender.handle_stream(now, stream);
         }
         let items = [
             scanned("d", ItemKind::Directory, None),
@@ -269,7 +270,7 @@ impl Both {
     fn hear(&mut self, bytes: &[u8]) {
         let Ok(message) = PeerMessage::decode(bytes) else { return };
         // As the drivers do: whoever breaks the protocol has ended the transfer.
-        if self.receiver.handle_message(message.clone()).is_err() && bytes.len().is_multiple_of(8) {
+        if self.receiver.handle_message(self.now, message.clone()).is_err() && bytes.len().is_multiple_of(8) {
             self.receiver.fail(failure());
         }
         if self.sender.handle_message(self.now, message).is_err() && bytes.len() % 8 == 1 {
@@ -300,12 +301,12 @@ impl Both {
             3 => self.finishes(stream, b),
             4 => {
                 self.writing[usize::from(stream)] = None;
-                self.receiver.handle_stream_closed(stream);
-                self.receiver.handle_stream(stream);
+                self.receiver.handle_stream_closed(self.now, stream);
+                self.receiver.handle_stream(self.now, stream);
             }
             5 => self.sends(stream, b),
             6 => self.loses(stream),
-            _ if b == 0xff => self.sender.handle_scan_complete(),
+            _ if b == 0xff => self.sender.handle_scan_complete(self.now),
             _ => {
                 self.now += Duration::from_millis(u64::from(b) * 10);
                 self.receiver.handle_time(self.now);
@@ -328,16 +329,16 @@ impl Both {
         let digest = BlockDigest { main: [how & 3; 32], ..BlockDigest::default() };
         match self.writing[usize::from(stream)].take() {
             Some(Unit::Block(item, ..)) if how & 0x10 != 0 => {
-                self.receiver.handle_write_failed(stream, item, failure());
+                self.receiver.handle_write_failed(self.now, stream, item, failure());
             }
             Some(Unit::Block(item, offset, length)) => {
                 let ours = BlockDigest { main: [(how >> 2) & 3; 32], ..digest };
                 let trailer = Trailer { whole: how & 0x20 == 0, digest };
-                self.receiver.handle_block(stream, item, offset, length, ours, &trailer);
+                self.receiver.handle_block(self.now, stream, ArrivedBlock { item, offset, length }, ours, &trailer);
             }
             Some(Unit::Bundle(bundle)) => {
                 // What it does not want is removed by the driver.
-                let _ = self.receiver.handle_bundle(stream, bundle, 5);
+                let _ = self.receiver.handle_bundle(self.now, stream, bundle, 5);
             }
             None => {}
         }
@@ -354,29 +355,29 @@ impl Both {
             }
             Some(Job::Bundle(bundle)) => {
                 let sent = SentItem { size: 5, digest: BlockDigest::default(), failure: (how & 1 == 1).then(failure) };
-                self.sender.handle_bundle_sent(bundle.id, vec![sent; bundle.items.len()]);
+                self.sender.handle_bundle_sent(self.now, bundle.id, vec![sent; bundle.items.len()]);
             }
             Some(Job::Check(block)) => {
                 let digest = BlockDigest { main: [how >> 1 & 1; 32], ..BlockDigest::default() };
                 let result = if how & 1 == 1 { Err(failure()) } else { Ok(digest) };
-                self.sender.handle_block_checked(stream, block.item, block.offset, result);
+                self.sender.handle_block_checked(self.now, stream, block.item, block.offset, result);
             }
             Some(Job::Block(block)) => {
                 let (mut length, digest) = (block.length, BlockDigest::default());
                 if block.unsized_source {
                     let end = how & 2 == 0;
                     length = if end { u32::from(how) } else { length };
-                    self.sender.handle_read(block.item, block.offset, length, end);
+                    self.sender.handle_read(self.now, block.item, block.offset, length, end);
                 }
                 let result = if how & 1 == 1 { Err(failure()) } else { Ok((length, digest)) };
-                self.sender.handle_block_sent(stream, block.item, block.offset, result);
+                self.sender.handle_block_sent(self.now, stream, block.item, block.offset, result);
             }
         }
     }
 
     fn loses(&mut self, stream: u16) {
         if self.sending[usize::from(stream)].take().is_some() {
-            self.sender.handle_stream_lost(stream, &failure());
+            self.sender.handle_stream_lost(self.now, stream, &failure());
         }
     }
 
@@ -397,36 +398,40 @@ impl Both {
         while let Some(action) = self.receiver.poll_action() {
             match action {
                 ReceiverAction::Open(offer) if offer.path.len().is_multiple_of(5) => {
-                    self.receiver.handle_opened(offer.item, Opened::Refused(failure()));
+                    self.receiver.handle_opened(self.now, offer.item, Opened::Refused(failure()));
                 }
-                ReceiverAction::Open(offer) => self.receiver.handle_opened(offer.item, self.opened(&offer.path)),
+                ReceiverAction::Open(offer) => {
+                    self.receiver.handle_opened(self.now, offer.item, self.opened(&offer.path))
+                }
                 ReceiverAction::CloseStream(stream) => {
                     self.writing[usize::from(stream)] = None;
-                    self.receiver.handle_stream_closed(stream);
+                    self.receiver.handle_stream_closed(self.now, stream);
                 }
-                ReceiverAction::Publish { item, .. } => self.receiver.handle_published(item, ItemResult::Published),
-                ReceiverAction::Commit(bundle) => self.receiver.handle_committed(bundle, Vec::new()),
-                ReceiverAction::ApplyDirectories(_) => self.receiver.handle_directories_applied(Vec::new()),
-                ReceiverAction::Sync => self.receiver.handle_synced(true),
+                ReceiverAction::Publish { item, .. } => {
+                    self.receiver.handle_published(self.now, item, ItemResult::Published)
+                }
+                ReceiverAction::Commit(bundle) => self.receiver.handle_committed(self.now, bundle, Vec::new()),
+                ReceiverAction::ApplyDirectories(_) => self.receiver.handle_directories_applied(self.now, Vec::new()),
+                ReceiverAction::Sync => self.receiver.handle_synced(self.now, true),
                 ReceiverAction::Checkpoint { item, blocks } => {
                     let result = match self.storage {
                         Storage::Good => Ok(Vec::new()),
                         Storage::Rotten => Ok(blocks.into_iter().map(|(index, _)| index).collect()),
                         Storage::Failing => Err(failure()),
                     };
-                    self.receiver.handle_checkpointed(item, result);
+                    self.receiver.handle_checkpointed(self.now, item, result);
                 }
                 ReceiverAction::Look { bundle, items } => {
                     let there = items.iter().filter(|item| item.path.len().is_multiple_of(2));
                     let known = there.map(|item| (item.index, self.present())).collect();
-                    self.receiver.handle_looked(bundle, known);
+                    self.receiver.handle_looked(self.now, bundle, known);
                 }
                 ReceiverAction::Send(_) | ReceiverAction::Discard(_) => {}
             }
         }
         while let Some(action) = self.sender.poll_action() {
             match action {
-                SenderAction::CheckSource(item) => self.sender.handle_source_checked(item, Ok(None)),
+                SenderAction::CheckSource(item) => self.sender.handle_source_checked(self.now, item, Ok(None)),
                 SenderAction::AbortStream(stream) => self.loses(stream),
                 SenderAction::Rescan { scanned, attempt } => {
                     self.sender.handle_rescanned(self.now, &scanned, attempt, Ok(scanned.clone()));

@@ -56,7 +56,7 @@ const HOUSE: &[Folder] = &[
     Folder {
         name: "carrack-core",
         module: "transfer",
-        floors: &[&["receiver", "sender"], &["directories", "marker", "ranges"], &[OWN]],
+        floors: &[&["receiver", "sender"], &["directories", "machine", "marker", "ranges"], &[OWN]],
     },
     Folder {
         name: "carrack-engine",

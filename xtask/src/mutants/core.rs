@@ -41,7 +41,7 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a block's digest is not compared",
-        "crates/carrack-core/src/transfer/receiver.rs",
+        "crates/carrack-core/src/transfer/receiver/blocks.rs",
         ["if self.options.digests.main.is_some() && ours.main != trailer.digest.main {", "if ours.main.is_empty() {"],
         CORE,
     ),

@@ -10,6 +10,9 @@ mod receiver;
 mod retired;
 mod sender;
 
+use std::sync::LazyLock;
+use std::time::Instant;
+
 use super::simulation::plan::Rng;
 use crate::attributes::{Attributes, OtherAttributes, Time};
 use crate::digest::{BlockDigest, FileDigests};
@@ -20,6 +23,12 @@ use crate::wire::ProtocolError;
 use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, PeerMessage, QueryItem};
 
 const BLOCK: u32 = 1024;
+
+/// The moment at which a test begins, as long as it does not say that time passes.
+fn start() -> Instant {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    *START
+}
 
 fn failure() -> Failure {
     Failure::new(ErrorCode::Other, Side::Link, "hostile")

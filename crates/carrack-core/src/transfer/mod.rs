@@ -1,11 +1,8 @@
 //! One transfer, as two machines: [`sender::Sender`] and [`receiver::Receiver`].
 //!
-//! Both follow one contract. Inputs are `handle_*` and `begin_*` calls; what is to be done comes out of `poll_action`,
-//! to be called until it returns `None` after each input. The only timers are those of idle streams, which ask again at
-//! the moment that [`sender::Next::Wait`] names, and after every input; and the receiver's next checkpoint
-//! ([`receiver::Receiver::next_deadline`]). Nothing blocks, nothing calls back, no payload comes near. The disk is a
-//! peer like the network: opening, publishing and syncing are actions, and how they ended comes back as an input. So
-//! any interleaving of two peers, their disks and the network can be driven by a test from one seed (`simulation`).
+//! Both follow one contract, [`machine::Machine`], which has a table of their methods. The disk is a peer like the
+//! network: opening, publishing and syncing are actions, and how they ended comes back as an input. So any interleaving
+//! of two peers, their disks and the network can be driven by a test from one seed (`simulation`).
 //!
 //! # How an item travels
 //!
@@ -38,6 +35,7 @@
 //! all be lost; others take their place. (All of this from version 2 of the protocol on.)
 
 pub mod directories;
+pub mod machine;
 pub mod marker;
 pub mod ranges;
 pub mod receiver;

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Instant;
 
 use blake3::hazmat::HasherExt;
 use proptest::prelude::*;
@@ -12,6 +13,8 @@ use super::simulation::plan::Rng;
 use crate::attributes::Attributes;
 use crate::digest::{BlockDigest, FileDigests, block_count, block_length, from_xxh128};
 use crate::request::{Digests, Durability, Existing, MainDigest, Verify};
+use crate::transfer::machine::Machine;
+use crate::transfer::receiver::ArrivedBlock;
 use crate::tuning::Tuning;
 use crate::wire::Version;
 use crate::wire::control::TransferOptions;
@@ -85,10 +88,10 @@ impl Case {
         let digests = Digests { main: Some(main), ..options(block_bytes).digests };
         let options = TransferOptions { digests, ..options(block_bytes) };
         let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: false, tuning: Tuning::DEFAULT });
-        (0..streams).for_each(|stream| receiver.handle_stream(stream));
+        (0..streams).for_each(|stream| receiver.handle_stream(Instant::now(), stream));
         let told = seed.is_multiple_of(2).then_some(size as u64);
-        receiver.handle_message(offer(1, told)).expect("an offer is welcome");
-        receiver.handle_opened(1, Opened::Ready);
+        receiver.handle_message(Instant::now(), offer(1, told)).expect("an offer is welcome");
+        receiver.handle_opened(Instant::now(), 1, Opened::Ready);
         let queues = (0..streams).map(|stream| (stream, VecDeque::new())).collect();
         let (writing, written) = (BTreeMap::new(), BTreeMap::new());
         let next_stream = streams;
@@ -193,7 +196,7 @@ impl Case {
         }
         assert_eq!(self.published, None, "nobody has said that the file is complete");
         let complete = PeerMessage::Complete { item: 1, size, digest: Some(self.whole()) };
-        self.receiver.handle_message(complete).expect("every block has been sent");
+        self.receiver.handle_message(Instant::now(), complete).expect("every block has been sent");
         self.act();
     }
 
@@ -203,7 +206,13 @@ impl Case {
             let digest = self.digest(index);
             let (offset, length) = (index * u64::from(self.block_bytes), bytes.len() as u32);
             self.written.insert(index, bytes);
-            self.receiver.handle_block(stream, 1, offset, length, digest, &Trailer { whole: true, digest });
+            self.receiver.handle_block(
+                Instant::now(),
+                stream,
+                ArrivedBlock { item: 1, offset, length },
+                digest,
+                &Trailer { whole: true, digest },
+            );
             return;
         }
         let Some(index) = self.queues.get_mut(&stream).and_then(VecDeque::pop_front) else {
@@ -242,10 +251,10 @@ impl Case {
 
     /// Cut off: what it was writing is lost, what it had still to bring comes by another.
     fn replace(&mut self, stream: u16) {
-        self.receiver.handle_stream_closed(stream);
+        self.receiver.handle_stream_closed(Instant::now(), stream);
         self.writing.remove(&stream);
         let rest = self.queues.remove(&stream).unwrap_or_default();
-        self.receiver.handle_stream(self.next_stream);
+        self.receiver.handle_stream(Instant::now(), self.next_stream);
         self.queues.insert(self.next_stream, rest);
         self.next_stream += 1;
     }

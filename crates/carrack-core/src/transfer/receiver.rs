@@ -13,14 +13,18 @@
 //! When the transfer fails, part files that are open are left to the driver, who knows what it has checkpointed and
 //! asks for the rest by [`Receiver::unsaved`].
 
+mod answers;
+mod blocks;
 mod checkpoints;
 mod incoming;
+mod machine;
 mod resume;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
-use self::incoming::{Incoming, ItemState, Written};
+use self::answers::shorten_failures;
+use self::incoming::{Incoming, ItemState};
 use super::Unit;
 use crate::digest::{BlockDigest, FileDigests, is_main_of};
 use crate::failure::{ErrorCode, Failure, Side};
@@ -29,9 +33,8 @@ use crate::report::ItemKind;
 use crate::request::Verify;
 use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
-use crate::wire::frame::Trailer;
 use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage, QueryItem};
-use crate::wire::{ProtocolError, failure_bytes, peer_text};
+use crate::wire::{ProtocolError, failure_bytes};
 
 /// What has to be done outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,6 +103,17 @@ pub enum Begin {
     Discard,
     /// Another stream is still writing the same. Ask again when something has changed: it lands, or is cut off.
     WaitFor(u16),
+}
+
+/// A block that a stream has brought and written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArrivedBlock {
+    /// The item's number.
+    pub item: u64,
+    /// Where the block starts, in bytes.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u32,
 }
 
 /// How opening a part file went.
@@ -227,70 +241,8 @@ impl Receiver {
         (self.bytes_landed, self.files_published)
     }
 
-    /// Whether everything has ended, and how.
-    pub fn outcome(&self) -> Option<Result<(), Failure>> {
-        match &self.phase {
-            Phase::Finished => Some(Ok(())),
-            Phase::Failed(failure) => Some(Err(failure.clone())),
-            _ => None,
-        }
-    }
-
     fn has_ended(&self) -> bool {
         matches!(self.phase, Phase::Finished | Phase::Failed(_))
-    }
-
-    /// The sender says something.
-    ///
-    /// # Errors
-    /// When no sender may say that now.
-    pub fn handle_message(&mut self, message: PeerMessage) -> Result<(), ProtocolError> {
-        if self.has_ended() {
-            return Ok(());
-        }
-        if self.actions.len() - self.held_waiting >= Self::ACTIONS_WAITING {
-            return Err(ProtocolError::violation("the sender goes on and does not take the answers"));
-        }
-        match message {
-            PeerMessage::Fail(failure) => self.phase = Phase::Failed(failure),
-            _ if self.phase != Phase::Receiving => {
-                return Err(ProtocolError::violation("the sender went on after its last word"));
-            }
-            PeerMessage::Offer(offer) => self.handle_offer(offer)?,
-            PeerMessage::Complete { item, size, digest } => self.handle_complete(item, size, digest)?,
-            PeerMessage::Abandon { item } => self.handle_abandon(item)?,
-            PeerMessage::StreamLost { stream } => self.handle_stream_lost(stream),
-            PeerMessage::Directories(list) => {
-                self.directories_pending += 1;
-                self.actions.push_back(ReceiverAction::ApplyDirectories(list));
-            }
-            PeerMessage::Finish => self.handle_finish()?,
-            PeerMessage::FinishContents(contents) => {
-                self.handle_finish()?;
-                self.directories_pending += 1;
-                self.actions.push_back(ReceiverAction::ApplyDirectories(vec![contents]));
-            }
-            PeerMessage::Confirm { item, first, count } if self.recovers() => {
-                self.handle_confirm(item, first, count)?
-            }
-            PeerMessage::Query { bundle, items } if self.recovers() => self.handle_query(bundle, items)?,
-            PeerMessage::Confirm { .. } | PeerMessage::Query { .. } => {
-                return Err(ProtocolError::violation("the sender asked about an earlier attempt that there is not"));
-            }
-            PeerMessage::Answer { .. }
-            | PeerMessage::Held { .. }
-            | PeerMessage::Known { .. }
-            | PeerMessage::Landed { .. }
-            | PeerMessage::SendAgain { .. }
-            | PeerMessage::Done { .. }
-            | PeerMessage::BundleDone { .. }
-            | PeerMessage::DirectoriesFailed(_)
-            | PeerMessage::Finished { .. } => {
-                return Err(ProtocolError::violation("the sender sent what only a receiver sends"));
-            }
-        }
-        self.advance();
-        Ok(())
     }
 
     fn handle_finish(&mut self) -> Result<(), ProtocolError> {
@@ -348,20 +300,6 @@ impl Receiver {
         Ok(())
     }
 
-    fn send(&mut self, message: PeerMessage) {
-        let is_last =
-            matches!(message, PeerMessage::Done { .. } | PeerMessage::BundleDone { .. } | PeerMessage::Finished { .. });
-        // What landed of it is told before, or nobody would count it any more.
-        if is_last {
-            self.tell_landed();
-        }
-        self.actions.push_back(ReceiverAction::Send(message));
-    }
-
-    fn send_done(&mut self, item: u64, result: ItemResult) {
-        self.send(PeerMessage::Done { item, result });
-    }
-
     /// Ends an item whose part file is there and is not to be published.
     fn drop_open(&mut self, number: u64, result: ItemResult) {
         if let Some(item) = self.items.remove(&number) {
@@ -373,7 +311,8 @@ impl Receiver {
     }
 
     /// The answer to [`ReceiverAction::Open`].
-    pub fn handle_opened(&mut self, number: u64, opened: Opened) {
+    pub fn handle_opened(&mut self, now: Instant, number: u64, opened: Opened) {
+        self.note_time(now);
         if self.has_ended() {
             if opened == Opened::Ready {
                 self.actions.push_back(ReceiverAction::Discard(number));
@@ -408,125 +347,6 @@ impl Receiver {
             self.send(PeerMessage::Answer { item: number, answer });
         }
         self.open_more();
-    }
-
-    /// A stream is there.
-    pub fn handle_stream(&mut self, stream: u16) {
-        self.streams.insert(stream, None);
-        if self.lost.contains(&stream) {
-            self.actions.push_back(ReceiverAction::CloseStream(stream));
-        }
-    }
-
-    fn handle_stream_lost(&mut self, stream: u16) {
-        if self.lost.insert(stream) && self.streams.contains_key(&stream) {
-            self.actions.push_back(ReceiverAction::CloseStream(stream));
-        }
-    }
-
-    /// A stream has ended or failed; what it was bringing has not landed. Said by the stream
-    /// itself, when it writes no more.
-    pub fn handle_stream_closed(&mut self, stream: u16) {
-        self.streams.remove(&stream);
-    }
-
-    /// Lets a stream write a unit unless another is writing it. The sender has given one of the two up, and says which:
-    /// its word may come later than the data.
-    fn begin(&mut self, stream: u16, unit: Unit) -> Begin {
-        let mut others = self.streams.iter().filter(|(other, current)| **other != stream && **current == Some(unit));
-        match others.next() {
-            Some(_) if self.lost.contains(&stream) => Begin::Discard,
-            Some((&other, _)) => Begin::WaitFor(other),
-            None => {
-                self.streams.insert(stream, Some(unit));
-                Begin::Write
-            }
-        }
-    }
-
-    /// A block begins on a stream.
-    ///
-    /// # Errors
-    /// When no sender may send that block now.
-    pub fn begin_block(
-        &mut self,
-        stream: u16,
-        number: u64,
-        offset: u64,
-        length: u32,
-        whole: bool,
-    ) -> Result<Begin, ProtocolError> {
-        if number > self.last_offer {
-            return Err(ProtocolError::violation(format!(
-                "the sender sent a block of item {number}, which it has not offered"
-            )));
-        }
-        if self.waiting.iter().any(|offer| offer.item == number) {
-            return Err(ProtocolError::violation(format!(
-                "the sender sent a block of item {number} before its offer was accepted"
-            )));
-        }
-        let Some(item) = self.items.get(&number).filter(|_| !self.has_ended()) else {
-            // It ended while the block was under way.
-            return Ok(Begin::Discard);
-        };
-        item.check_block(number, offset, length, whole)?;
-        if item.has_landed(offset) || item.state == ItemState::Publishing {
-            return Ok(Begin::Discard);
-        }
-        let begin = self.begin(stream, Unit::Block(number, offset));
-        if let Some(item) = self.items.get_mut(&number).filter(|_| begin == Begin::Write) {
-            item.begin(offset, whole);
-        }
-        Ok(begin)
-    }
-
-    /// A block has been written by a stream that was told [`Begin::Write`].
-    pub fn handle_block(
-        &mut self,
-        stream: u16,
-        number: u64,
-        offset: u64,
-        length: u32,
-        ours: BlockDigest,
-        trailer: &Trailer,
-    ) {
-        self.release(stream);
-        let Some(item) = self.items.get_mut(&number) else {
-            return;
-        };
-        if !trailer.whole || matches!(self.phase, Phase::Finished | Phase::Failed(_)) {
-            // The sender could not read it, and abandons the item.
-            return;
-        }
-        if self.options.digests.main.is_some() && ours.main != trailer.digest.main {
-            return self.send(PeerMessage::SendAgain { item: number, offset });
-        }
-        if !item.is_same_again(offset, ours) {
-            let message = format!("the block at {offset} came again as another: its source has changed");
-            let changed = Failure::new(ErrorCode::SourceChanged, Side::Source, message);
-            return self.lose(number, changed);
-        }
-        let index = item.land(offset, length, ours);
-        self.bytes_landed += u64::from(length);
-        self.landed_blocks.push((number, offset));
-        self.save_later(number, [(index, Written { length, digest: ours })]);
-        self.publish_if_whole(number);
-    }
-
-    /// The stream writes nothing any more.
-    fn release(&mut self, stream: u16) {
-        if let Some(current) = self.streams.get_mut(&stream) {
-            *current = None;
-        }
-    }
-
-    /// A block could not be written: the item has failed here.
-    pub fn handle_write_failed(&mut self, stream: u16, number: u64, failure: Failure) {
-        self.release(stream);
-        if !self.has_ended() && self.items.get(&number).is_some_and(|item| item.state == ItemState::Open) {
-            self.drop_open(number, ItemResult::Failed(failure));
-        }
     }
 
     fn handle_complete(&mut self, number: u64, size: u64, digest: Option<[u8; 32]>) -> Result<(), ProtocolError> {
@@ -582,16 +402,9 @@ impl Receiver {
         self.drop_open(number, ItemResult::Again(failure));
     }
 
-    /// As the sender's version understands it.
-    fn said(&self, result: ItemResult) -> ItemResult {
-        match result {
-            ItemResult::Again(failure) if !self.recovers() => ItemResult::Failed(failure),
-            result => result,
-        }
-    }
-
     /// The answer to [`ReceiverAction::Publish`].
-    pub fn handle_published(&mut self, number: u64, result: ItemResult) {
+    pub fn handle_published(&mut self, now: Instant, number: u64, result: ItemResult) {
+        self.note_time(now);
         let item = self.items.remove(&number).filter(|item| item.state == ItemState::Publishing);
         let item = item.expect("only what was to be published is");
         let result = self.said(result);
@@ -605,40 +418,9 @@ impl Receiver {
         }
     }
 
-    /// A bundle begins on a stream: whether its items are to be written, or read and dropped.
-    pub fn begin_bundle(&mut self, stream: u16, bundle: u64) -> Begin {
-        if self.phase != Phase::Receiving || self.bundles_landed.contains(&bundle) {
-            return Begin::Discard;
-        }
-        self.begin(stream, Unit::Bundle(bundle))
-    }
-
-    /// All items of a bundle have been written under hidden names, or have failed. False when the bundle came too late:
-    /// then its part files are to be removed.
-    #[must_use]
-    pub fn handle_bundle(&mut self, stream: u16, bundle: u64, bytes: u64) -> bool {
-        self.release(stream);
-        if self.phase != Phase::Receiving || self.bundles_landed.contains(&bundle) {
-            return false;
-        }
-        if self.bundles_to_commit >= limits::UNACKNOWLEDGED_BUNDLES {
-            let message = "the sender has sent more bundles than the protocol allows at once";
-            self.fail(Failure::new(ErrorCode::ProtocolViolation, Side::Source, message));
-            return false;
-        }
-        self.bundles_landed.insert(bundle);
-        while self.bundles_landed.len() > Self::BUNDLES_REMEMBERED {
-            self.bundles_landed.pop_first();
-        }
-        self.bundles_to_commit += 1;
-        self.bytes_landed += bytes;
-        self.landed_bundles.push(bundle);
-        self.actions.push_back(ReceiverAction::Commit(bundle));
-        true
-    }
-
     /// The answer to [`ReceiverAction::Commit`].
-    pub fn handle_committed(&mut self, bundle: u64, exceptions: Vec<(u32, ItemResult)>) {
+    pub fn handle_committed(&mut self, now: Instant, bundle: u64, exceptions: Vec<(u32, ItemResult)>) {
+        self.note_time(now);
         assert!(self.bundles_to_commit > 0, "only what was to be committed is");
         self.bundles_to_commit -= 1;
         if !self.has_ended() {
@@ -650,7 +432,8 @@ impl Receiver {
     }
 
     /// The answer to [`ReceiverAction::ApplyDirectories`].
-    pub fn handle_directories_applied(&mut self, failures: Vec<(Vec<u8>, Failure)>) {
+    pub fn handle_directories_applied(&mut self, now: Instant, failures: Vec<(Vec<u8>, Failure)>) {
+        self.note_time(now);
         assert!(self.directories_pending > 0, "only attributes that were to be set are");
         self.directories_pending -= 1;
         for (path, failure) in failures {
@@ -689,7 +472,8 @@ impl Receiver {
     }
 
     /// The answer to [`ReceiverAction::Sync`].
-    pub fn handle_synced(&mut self, durable: bool) {
+    pub fn handle_synced(&mut self, now: Instant, durable: bool) {
+        self.note_time(now);
         if self.phase == Phase::Syncing {
             let mut failures = std::mem::take(&mut self.directory_failures);
             if let (1.., Some((_, last))) = (self.directory_failures_untold, failures.last_mut()) {
@@ -704,86 +488,4 @@ impl Receiver {
             self.phase = Phase::Finished;
         }
     }
-
-    /// Ends the transfer for a reason of this side, and tells the sender.
-    pub fn fail(&mut self, failure: Failure) {
-        if !self.has_ended() {
-            self.send(PeerMessage::Fail(failure.clone()));
-            self.phase = Phase::Failed(failure);
-        }
-    }
-
-    /// What has to be done outside; `None` when nothing. What has landed is told when there is nothing more urgent, so
-    /// that one message tells of many.
-    pub fn poll_action(&mut self) -> Option<ReceiverAction> {
-        if let Some(action) = self.actions.pop_front() {
-            self.held_waiting -= usize::from(matches!(action, ReceiverAction::Send(PeerMessage::Held { .. })));
-            return Some(action);
-        }
-        if self.has_ended() || self.now < self.landed_due() {
-            return None;
-        }
-        self.landed().map(ReceiverAction::Send)
-    }
-
-    /// When what has landed and has not been told is to be told.
-    fn landed_due(&self) -> Option<Instant> {
-        let waits = !self.landed_blocks.is_empty() || !self.landed_bundles.is_empty();
-        self.landed_at.filter(|_| waits && !self.has_ended())
-    }
-
-    /// Tells all that has landed, before something else is told.
-    fn tell_landed(&mut self) {
-        while let Some(landed) = self.landed() {
-            self.actions.push_back(ReceiverAction::Send(landed));
-        }
-    }
-
-    /// What has landed and has not been told, as much as one message holds.
-    fn landed(&mut self) -> Option<PeerMessage> {
-        let blocks = first_of(&mut self.landed_blocks, limits::LANDED_TOLD);
-        let bundles = first_of(&mut self.landed_bundles, limits::LANDED_TOLD);
-        if blocks.is_empty() && bundles.is_empty() {
-            return None;
-        }
-        // Where more waits than one message holds, the next one follows at once.
-        if self.landed_blocks.is_empty() && self.landed_bundles.is_empty() {
-            self.landed_at = self.now.map(|now| now + self.tuning.landed_interval);
-        }
-        Some(PeerMessage::Landed { blocks, bundles })
-    }
-}
-
-/// Texts of a bundle's failures in its answer, in bytes. The rest of a message is for their numbers and codes.
-const BUNDLE_TEXT_BYTES: usize = limits::MESSAGE_BYTES / 2;
-/// Of each failure: its code, side, and the lengths of its texts.
-const FAILURE_NUMBERS_BYTES: usize = 16;
-
-/// Shortens a bundle's failures until they fit into one message: a bundle has one answer. None is
-/// shorter than its fair share.
-fn shorten_failures(exceptions: &mut [(u32, ItemResult)]) {
-    let failures = exceptions.iter_mut().filter_map(|(_, result)| match result {
-        ItemResult::Failed(failure) | ItemResult::Again(failure) => Some(failure),
-        _ => None,
-    });
-    // As they will be encoded: that can make a text longer.
-    let weighed = failures.map(|failure| (failure_bytes(failure).saturating_sub(FAILURE_NUMBERS_BYTES), failure));
-    let mut weighed: Vec<(usize, &mut Failure)> = weighed.collect();
-    weighed.sort_unstable_by_key(|(bytes, _)| *bytes);
-    let mut room = BUNDLE_TEXT_BYTES;
-    let mut left = weighed.len();
-    for (bytes, failure) in weighed {
-        let share = room / left;
-        if bytes > share {
-            *failure = Failure { why: peer_text(&failure.message()), ..failure.flat(0) }.flat(share);
-        }
-        room = room.saturating_sub(bytes.min(share));
-        left -= 1;
-    }
-}
-
-/// Takes so many at most from the front.
-fn first_of<T>(waiting: &mut Vec<T>, most: usize) -> Vec<T> {
-    let rest = waiting.split_off(most.min(waiting.len()));
-    std::mem::replace(waiting, rest)
 }

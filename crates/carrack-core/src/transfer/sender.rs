@@ -14,6 +14,8 @@
 
 mod again;
 mod bundles;
+mod ends;
+mod machine;
 mod messages;
 mod offered;
 mod queries;
@@ -26,7 +28,7 @@ use std::time::Instant;
 
 use self::again::Renewals;
 pub use self::bundles::Bundle;
-use self::bundles::{BundleOut, Bundles};
+use self::bundles::Bundles;
 use self::offered::Offered;
 use self::streams::Streams;
 use super::directories::DirectoryLog;
@@ -35,9 +37,10 @@ use crate::attributes::Attributes;
 use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Reason, Side};
 use crate::report::{Faults, ItemKind, ItemReport, Outcome, Progress, UnkeptAttributes};
+use crate::transfer::machine::Machine;
 use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
-use crate::wire::peer::{DirectoryAttributes, ItemResult, Offer, PeerMessage};
+use crate::wire::peer::{DirectoryAttributes, Offer, PeerMessage};
 use crate::{limits, path};
 
 /// Work for a stream.
@@ -240,15 +243,6 @@ impl Sender {
         self.totals
     }
 
-    /// Whether everything has ended, and how.
-    pub fn outcome(&self) -> Option<Result<(), Failure>> {
-        match &self.phase {
-            Phase::Finished => Some(Ok(())),
-            Phase::Failed(failure) => Some(Err(failure.clone())),
-            _ => None,
-        }
-    }
-
     fn has_ended(&self) -> bool {
         matches!(self.phase, Phase::Finished | Phase::Failed(_))
     }
@@ -324,7 +318,7 @@ impl Sender {
     }
 
     /// Something could not be scanned. `item` bears its root and path.
-    pub fn handle_scan_failure(&mut self, item: &ScannedItem, failure: Failure) {
+    pub fn handle_scan_failure(&mut self, _now: Instant, item: &ScannedItem, failure: Failure) {
         if !self.has_ended() {
             if item.kind == ItemKind::Directory {
                 self.directories_unlisted.insert(self.target(item));
@@ -363,7 +357,7 @@ impl Sender {
     }
 
     /// The scan has ended.
-    pub fn handle_scan_complete(&mut self) {
+    pub fn handle_scan_complete(&mut self, _now: Instant) {
         self.progress.scan_complete = true;
         self.close_filling();
         if self.phase == Phase::Scanning {
@@ -425,7 +419,7 @@ impl Sender {
     ///
     /// The receiver is told the digests that are compared here, and publishes nothing else: a block that goes again,
     /// and is read again for that, while the second reading goes on or after it, must be what both readings have seen.
-    pub fn handle_source_checked(&mut self, number: u64, result: Result<Option<FileDigests>, Failure>) {
+    pub fn handle_source_checked(&mut self, _now: Instant, number: u64, result: Result<Option<FileDigests>, Failure>) {
         let Some(item) = self.active(number) else {
             return;
         };
@@ -471,101 +465,6 @@ impl Sender {
         self.items.remove(&number)
     }
 
-    fn end_offered(&mut self, number: u64, outcome: Outcome) {
-        let Some(item) = self.take_out(number) else {
-            return;
-        };
-        self.end_item(&item.scanned, item.size.unwrap_or(0), item.digests, outcome);
-        self.make_offers();
-    }
-
-    /// Ends a bundle once both are known: what was sent, and what the receiver made of it.
-    fn settle_bundle(&mut self, id: u64) {
-        // A stream that is still reading it may be the one whose copy the receiver took.
-        if self.streams.carries(Unit::Bundle(id)) {
-            return;
-        }
-        let Some(out) = self.bundles.take_settled(id) else {
-            return;
-        };
-        let BundleOut { bundle, sent: Some(sent), doubtful, done: Some(mut exceptions) } = out else {
-            return;
-        };
-        let mut again = Vec::new();
-        for (index, (item, sent)) in bundle.items.iter().zip(sent).enumerate() {
-            // A bundle has at most `limits::BUNDLE_ITEMS` items.
-            let result = exceptions.remove(&(index as u32)).unwrap_or(ItemResult::Published);
-            self.totals.faults.digest_mismatches += u64::from(result == ItemResult::Mismatch);
-            let outcome = match bundled_end(&sent.failure, result, doubtful.contains(&index)) {
-                BundledEnd::Ended(outcome) => outcome,
-                BundledEnd::Again if bundle.attempt + 1 < limits::SENDS_PER_BLOCK => {
-                    again.push(item.clone());
-                    continue;
-                }
-                BundledEnd::Again => Outcome::Failed(mismatch()),
-                BundledEnd::Unread(failure) if !again::may_pass(&failure) => Outcome::Failed(failure),
-                BundledEnd::Unread(_) | BundledEnd::Lost(_) if self.may_renew(bundle.again) => {
-                    self.renew(item.clone(), bundle.again);
-                    continue;
-                }
-                BundledEnd::Unread(failure) | BundledEnd::Lost(failure) => Outcome::Failed(failure),
-            };
-            self.end_bundled(item, &sent, outcome);
-        }
-        if !again.is_empty() {
-            self.queue_bundle(again, bundle.attempt + 1, bundle.again);
-        }
-    }
-
-    fn end_bundled(&mut self, item: &ScannedItem, sent: &SentItem, outcome: Outcome) {
-        let is_file = item.kind == ItemKind::File;
-        let digests = if is_file { sent.digest.as_file(self.config.options.digests) } else { FileDigests::default() };
-        if outcome == Outcome::Published && is_file {
-            // What is sent may be longer than what was found: then that has been found.
-            self.progress.bytes_found += sent.size.saturating_sub(item.size.unwrap_or(0));
-            self.progress.bytes_done += sent.size;
-        }
-        if outcome != Outcome::Published && item.kind == ItemKind::Directory {
-            self.directories_failed.insert(self.target(item));
-        }
-        self.end_item(item, sent.size, digests, outcome);
-    }
-
-    fn end_item(&mut self, item: &ScannedItem, size: u64, digests: FileDigests, outcome: Outcome) {
-        let target = self.target(item);
-        match &outcome {
-            Outcome::Published => match item.kind {
-                ItemKind::Directory => {
-                    self.totals.directories += 1;
-                    // Its attributes are still to come, and may fail.
-                    return;
-                }
-                ItemKind::Symlink => {
-                    self.totals.symlinks += 1;
-                    self.progress.files_done += 1;
-                    self.note_untold(|| target.clone(), &item.attributes);
-                }
-                ItemKind::File | ItemKind::Special => {
-                    self.totals.files += 1;
-                    self.totals.bytes += size;
-                    self.progress.files_done += 1;
-                    self.note_untold(|| target.clone(), &item.attributes);
-                }
-            },
-            Outcome::Kept => self.totals.kept += 1,
-            Outcome::Failed(failure) => {
-                self.totals.failed += 1;
-                self.totals.vanished += u64::from(failure.code == ErrorCode::SourceVanished);
-            }
-        }
-        if self.config.options.item_events || outcome != Outcome::Published {
-            // The sum of its blocks' is no digest of the file.
-            let digests = FileDigests { xxh128: None, ..digests };
-            let report = ItemReport { path: target, kind: item.kind, size, digests, outcome };
-            self.report(report);
-        }
-    }
-
     /// Once everything has ended, tells the directories' attributes, and that this was all.
     fn advance(&mut self) {
         if self.has_ended() {
@@ -606,57 +505,12 @@ impl Sender {
         let items = || self.items.values().any(|item| item.abandoned.is_none() && !item.is_all_landed());
         self.phase == Phase::Scanning || self.bundles.queued() > 0 || !self.offers_waiting.is_empty() || items()
     }
-
-    /// Ends the transfer for a reason of this side, and tells the receiver.
-    pub fn fail(&mut self, failure: Failure) {
-        if !self.has_ended() {
-            self.actions.push_back(SenderAction::Send(PeerMessage::Fail(failure.clone())));
-            self.phase = Phase::Failed(failure);
-        }
-    }
-
-    /// What has to be done outside; `None` when nothing. Held blocks are confirmed when there is nothing more urgent,
-    /// so that one message tells of many.
-    pub fn poll_action(&mut self) -> Option<SenderAction> {
-        let action = self.actions.pop_front();
-        if let Some(SenderAction::Report(report)) = &action {
-            self.report_bytes -= bytes_of(report);
-        }
-        action.or_else(|| {
-            let (item, first, count) = self.confirms.pop_front().filter(|_| !self.has_ended())?;
-            Some(SenderAction::Send(PeerMessage::Confirm { item, first, count }))
-        })
-    }
 }
 
 /// What a report takes in memory, roughly.
 fn bytes_of(report: &ItemReport) -> usize {
     let words = if let Outcome::Failed(failure) = &report.outcome { failure.held_bytes() } else { 0 };
     size_of::<ItemReport>() + report.path.len() + words
-}
-
-/// What became of an item of a bundle.
-enum BundledEnd {
-    Ended(Outcome),
-    /// What was read goes again.
-    Again,
-    /// The source could not be read.
-    Unread(Failure),
-    /// What the receiver had written is lost.
-    Lost(Failure),
-}
-
-fn bundled_end(unread: &Option<Failure>, result: ItemResult, doubtful: bool) -> BundledEnd {
-    match (result, unread.clone()) {
-        (ItemResult::Kept, _) => BundledEnd::Ended(Outcome::Kept),
-        (ItemResult::Failed(failure), None) => BundledEnd::Ended(Outcome::Failed(failure)),
-        (ItemResult::Failed(_) | ItemResult::Again(_), Some(failure)) => BundledEnd::Unread(failure),
-        (ItemResult::Again(failure), None) => BundledEnd::Lost(failure),
-        _ if doubtful => BundledEnd::Again,
-        (_, Some(failure)) => BundledEnd::Unread(failure),
-        (ItemResult::Published, None) => BundledEnd::Ended(Outcome::Published),
-        (ItemResult::Mismatch | ItemResult::Dropped, None) => BundledEnd::Again,
-    }
 }
 
 /// Two readings differ, and no time has moved.

@@ -18,7 +18,8 @@ use carrack_core::attributes::{Attributes, OtherAttributes};
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, Side};
 use carrack_core::request::Verify;
-use carrack_core::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
+use carrack_core::transfer::machine::Machine;
+use carrack_core::transfer::receiver::{ArrivedBlock, Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_core::wire::ProtocolError;
 use carrack_core::wire::attributes;
@@ -206,7 +207,7 @@ impl ReceiveRun {
         self.tell(|machine| {
             let handled = PeerMessage::decode(bytes).and_then(|message| {
                 self.check_expected(&message)?;
-                machine.handle_message(message)
+                machine.handle_message(Instant::now(), message)
             });
             if let Err(error) = handled {
                 machine.fail(protocol_failure(Side::Source, &error));
@@ -250,7 +251,7 @@ impl ReceiveRun {
             }
         };
         let failed = self.tell(|machine| {
-            machine.handle_stream(number);
+            machine.handle_stream(Instant::now(), number);
             matches!(machine.outcome(), Some(Err(_)))
         });
         if failed {
@@ -264,7 +265,7 @@ impl ReceiveRun {
             let mut stream = StreamWork { run, number, input, scratch: Vec::new(), pipe };
             let ended = stream.work();
             run.tell(|machine| {
-                machine.handle_stream_closed(number);
+                machine.handle_stream_closed(Instant::now(), number);
                 match ended {
                     Ok(()) => {}
                     Err(StreamError::Protocol(error)) => machine.fail(protocol_failure(Side::Source, &error)),
@@ -375,7 +376,7 @@ impl ReceiveRun {
                 Ok(Opening::Keep) => Opened::Keep,
                 Err(failure) => Opened::Refused(failure),
             };
-            self.tell(|machine| machine.handle_opened(offer.item, told));
+            self.tell(|machine| machine.handle_opened(Instant::now(), offer.item, told));
         }
     }
 
@@ -513,7 +514,7 @@ impl ReceiveRun {
                     Ok(false) => ItemResult::Kept,
                     Err(why) => self.lost(why),
                 };
-                self.tell(|machine| machine.handle_published(item, result));
+                self.tell(|machine| machine.handle_published(Instant::now(), item, result));
             }
             Commit::Bundle(bundle) => {
                 let Staged { entries, mut exceptions, .. } = lock(&self.staged).remove(&bundle).unwrap_or_default();
@@ -527,7 +528,7 @@ impl ReceiveRun {
                         Err(why) => exceptions.push((index, self.lost(why))),
                     }
                 }
-                self.tell(|machine| machine.handle_committed(bundle, exceptions));
+                self.tell(|machine| machine.handle_committed(Instant::now(), bundle, exceptions));
             }
             Commit::Directories(list) => {
                 // Last of all, when nothing is made below any more: each new entry would change its directory's time,
@@ -535,12 +536,12 @@ impl ReceiveRun {
                 let list =
                     list.into_iter().map(|DirectoryAttributes { path, attributes }| NewDirectory { path, attributes });
                 let failures = self.destination.apply_directories(&list.collect::<Vec<_>>());
-                self.tell(|machine| machine.handle_directories_applied(failures));
+                self.tell(|machine| machine.handle_directories_applied(Instant::now(), failures));
             }
             Commit::Sync => {
                 let synced = self.destination.sync_all();
                 self.tell(|machine| match synced {
-                    Ok(durable) => machine.handle_synced(durable),
+                    Ok(durable) => machine.handle_synced(Instant::now(), durable),
                     Err(why) => machine.fail(why),
                 });
             }
@@ -662,8 +663,14 @@ impl StreamWork<'_> {
         if begin == Begin::Write {
             let ours = hasher.finish(whole);
             self.run.tell(|machine| match written {
-                Ok(()) => machine.handle_block(self.number, item, offset, length, ours, &trailer),
-                Err(why) => machine.handle_write_failed(self.number, item, why),
+                Ok(()) => machine.handle_block(
+                    Instant::now(),
+                    self.number,
+                    ArrivedBlock { item, offset, length },
+                    ours,
+                    &trailer,
+                ),
+                Err(why) => machine.handle_write_failed(Instant::now(), self.number, item, why),
             });
         }
         Ok(())
@@ -732,7 +739,7 @@ impl StreamWork<'_> {
         }
         // Before the machine hears of it: its order to commit may come at once.
         lock(&self.run.staged).insert(bundle, staged);
-        let wanted = self.run.tell(|machine| machine.handle_bundle(self.number, bundle, bytes));
+        let wanted = self.run.tell(|machine| machine.handle_bundle(Instant::now(), self.number, bundle, bytes));
         if !wanted && let Some(staged) = lock(&self.run.staged).remove(&bundle) {
             staged.entries.iter().for_each(|(_, entry)| entry.remove());
         }

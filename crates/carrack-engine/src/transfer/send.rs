@@ -15,6 +15,7 @@ use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport
 use carrack_core::request::Verify;
 use carrack_core::selection::Selection;
 use carrack_core::transfer::ScannedItem;
+use carrack_core::transfer::machine::Machine;
 use carrack_core::transfer::sender::{
     BlockJob, Bundle, Job, Next, Sender, SenderAction, SenderConfig, SenderTotals, SentItem, changed_unseen,
 };
@@ -200,9 +201,9 @@ impl SendRun {
         let within_process = matches!(connection.protection, Protection::Memory);
         self.tell(|machine| {
             if within_process {
-                machine.handle_within_process();
+                machine.handle_within_process(Instant::now());
             }
-            machine.handle_stream(number);
+            machine.handle_stream(Instant::now(), number);
         });
         self.spawn("a data stream", move |run| {
             let mut stream = StreamWork {
@@ -232,7 +233,7 @@ impl SendRun {
         let why = worked.err().map(|error| stream_failure(number, &error));
         // What it carried is sent again on another stream; nothing else knows of it.
         if let Some(why) = &why {
-            self.tell(|machine| machine.handle_stream_lost(number, why));
+            self.tell(|machine| machine.handle_stream_lost(Instant::now(), number, why));
         }
         if self.lock().outcome().is_some() {
             // The receiver had all it wanted, and has closed its side.
@@ -308,7 +309,7 @@ impl SendRun {
                 return;
             }
         }
-        self.tell(Sender::handle_scan_complete);
+        self.tell(|machine| machine.handle_scan_complete(Instant::now()));
     }
 
     /// Hands in what the scan found, once there is room; before there is a data connection, `ahead` counts how much
@@ -331,7 +332,7 @@ impl SendRun {
         for found in batch.drain(..) {
             match found {
                 Found::Item(item) => machine.handle_item(now, item),
-                Found::Failure(item, why) => machine.handle_scan_failure(&item, why),
+                Found::Failure(item, why) => machine.handle_scan_failure(now, &item, why),
                 Found::Own => {
                     self.own.fetch_add(1, Ordering::Relaxed);
                 }
@@ -426,7 +427,7 @@ impl SendRun {
                 // The times tell more of what has happened, if they tell.
                 source.check_unchanged().and(second)
             });
-            self.tell(|machine| machine.handle_source_checked(item, result));
+            self.tell(|machine| machine.handle_source_checked(Instant::now(), item, result));
         }
     }
 
@@ -524,7 +525,7 @@ impl SendRun {
                 let source = lock(&self.sources).get(&item).cloned();
                 // Size and times as they were when it was opened: a file that changed while it was sent is a mixture.
                 let result = source.map_or(Ok(()), |source| source.check_unchanged()).map(|()| None);
-                self.tell(|machine| machine.handle_source_checked(item, result));
+                self.tell(|machine| machine.handle_source_checked(Instant::now(), item, result));
             }
             SenderAction::CloseSource(item) => {
                 lock(&self.sources).remove(&item);
@@ -607,7 +608,7 @@ impl SendRun {
         let until = Instant::now() + time;
         let mut machine = self.lock();
         // The machine is told, so that the stream is not taken for one that is late.
-        machine.handle_source_rests(stream, until);
+        machine.handle_source_rests(Instant::now(), stream, until);
         loop {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() || machine.outcome().is_some() {
@@ -785,7 +786,8 @@ impl StreamWork<'_> {
     fn check_block(&mut self, job: BlockJob) {
         let source = self.run.source_of(job.item, self.number);
         let result = source.and_then(|source| self.run.digest(&*source, job, &mut self.slice));
-        self.run.tell(|machine| machine.handle_block_checked(self.number, job.item, job.offset, result));
+        self.run
+            .tell(|machine| machine.handle_block_checked(Instant::now(), self.number, job.item, job.offset, result));
     }
 
     /// The next block of a source whose size is not known: read whole before its header can be written.
@@ -802,7 +804,7 @@ impl StreamWork<'_> {
             }
         };
         // Before the block is sent: the next one can be read by another stream meanwhile.
-        self.run.tell(|machine| machine.handle_read(job.item, job.offset, length as u32, end));
+        self.run.tell(|machine| machine.handle_read(Instant::now(), job.item, job.offset, length as u32, end));
         let whole = end && job.offset == 0;
         let header = Header::Block { item: job.item, offset: job.offset, length: length as u32, hole: false, whole };
         self.out.meta(&[&header.encode()])?;
@@ -820,7 +822,7 @@ impl StreamWork<'_> {
     }
 
     fn block_done(&self, job: BlockJob, result: Result<(u32, BlockDigest), Failure>) {
-        self.run.tell(|machine| machine.handle_block_sent(self.number, job.item, job.offset, result));
+        self.run.tell(|machine| machine.handle_block_sent(Instant::now(), self.number, job.item, job.offset, result));
     }
 
     fn send_bundle(&mut self, bundle: &Bundle) -> io::Result<()> {
@@ -839,7 +841,7 @@ impl StreamWork<'_> {
             });
         }
         self.out.flush()?;
-        self.run.tell(|machine| machine.handle_bundle_sent(bundle.id, sent));
+        self.run.tell(|machine| machine.handle_bundle_sent(Instant::now(), bundle.id, sent));
         Ok(())
     }
 

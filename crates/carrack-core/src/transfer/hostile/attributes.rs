@@ -8,6 +8,7 @@ use super::sender::{file, finish};
 use super::*;
 use crate::attributes::{Attribute, AttributeKind};
 use crate::transfer::ScannedItem;
+use crate::transfer::machine::Machine;
 use crate::transfer::orders::options;
 use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig};
 use crate::tuning::Tuning;
@@ -25,7 +26,7 @@ fn others() -> OtherAttributes {
 fn sender(now: Instant, version: Version, known: bool) -> Sender {
     let options = TransferOptions { version, ..options(BLOCK) };
     let mut sender = Sender::new(SenderConfig { options, targets: vec![Vec::new()], known, tuning: Tuning::DEFAULT });
-    sender.handle_stream(0);
+    sender.handle_stream(Instant::now(), 0);
     let kinds =
         [("", ItemKind::Directory), ("d", ItemKind::Directory), ("a", ItemKind::File), ("l", ItemKind::Symlink)];
     for (name, kind) in kinds {
@@ -35,7 +36,7 @@ fn sender(now: Instant, version: Version, known: bool) -> Sender {
     }
     sender.handle_item(now, attributed(file("large", Some(LARGE))));
     sender.handle_item(now, ScannedItem { kind: ItemKind::Directory, ..file("plain", None) });
-    sender.handle_scan_complete();
+    sender.handle_scan_complete(Instant::now());
     sender
 }
 

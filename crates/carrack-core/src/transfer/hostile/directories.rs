@@ -9,6 +9,7 @@ use crate::attributes::{Attributes, Time};
 use crate::limits;
 use crate::report::Outcome;
 use crate::transfer::ScannedItem;
+use crate::transfer::machine::Machine;
 use crate::transfer::orders::options;
 use crate::transfer::receiver::{Receiver, ReceiverAction, ReceiverConfig};
 use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig};
@@ -24,12 +25,12 @@ fn of_version(version: Version) -> TransferOptions {
 fn said(version: Version, count: usize) -> Vec<PeerMessage> {
     let mut receiver =
         Receiver::new(ReceiverConfig { options: of_version(version), checkpoints: false, tuning: Tuning::DEFAULT });
-    receiver.handle_message(PeerMessage::Directories(Vec::new())).unwrap();
-    receiver.handle_message(PeerMessage::Finish).unwrap();
+    receiver.handle_message(Instant::now(), PeerMessage::Directories(Vec::new())).unwrap();
+    receiver.handle_message(Instant::now(), PeerMessage::Finish).unwrap();
     let message = "w".repeat(limits::ERROR_TEXT_BYTES);
     let failed = |number: usize| (format!("d/{number}").into_bytes(), Failure { why: message.clone(), ..failure() });
-    receiver.handle_directories_applied((0..count).map(failed).collect());
-    receiver.handle_synced(true);
+    receiver.handle_directories_applied(Instant::now(), (0..count).map(failed).collect());
+    receiver.handle_synced(Instant::now(), true);
     let actions = std::iter::from_fn(|| receiver.poll_action());
     actions.filter_map(|action| if let ReceiverAction::Send(message) = action { Some(message) } else { None }).collect()
 }
@@ -44,7 +45,7 @@ fn told(count: usize) -> Sender {
         tuning: Tuning::DEFAULT,
     };
     let mut sender = Sender::new(config);
-    sender.handle_stream(0);
+    sender.handle_stream(Instant::now(), 0);
     let work = |sender: &mut Sender| {
         while let Next::Job(job) = sender.next_job(now, 0) {
             finish(sender, 0, &job);
@@ -69,7 +70,7 @@ fn told(count: usize) -> Sender {
         sender.handle_item(now, item);
         work(&mut sender);
     }
-    sender.handle_scan_complete();
+    sender.handle_scan_complete(Instant::now());
     work(&mut sender);
     while sender.poll_action().is_some() {}
     sender

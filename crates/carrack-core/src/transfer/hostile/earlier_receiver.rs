@@ -1,13 +1,13 @@
 //! Senders that say of an earlier attempt what cannot be, or honest ones; and what a receiver does with a marker.
 #![cfg(test)]
 
-use std::time::Instant;
-
 use super::receiver::{actions, recovering};
 use super::*;
 use crate::limits;
 use crate::request::Verify;
+use crate::transfer::machine::Machine;
 use crate::transfer::orders::offer;
+use crate::transfer::receiver::ArrivedBlock;
 use crate::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction};
 use crate::tuning::Tuning;
 use crate::wire::frame::Trailer;
@@ -25,9 +25,9 @@ fn confirm(first: u64, count: u64) -> PeerMessage {
 /// Item 1 is open, with these blocks from an earlier attempt.
 fn resumed(verify: Verify, blocks: &[u64]) -> Receiver {
     let mut receiver = recovering(verify);
-    receiver.handle_message(offer(1, Some(SIZE))).unwrap();
+    receiver.handle_message(start(), offer(1, Some(SIZE))).unwrap();
     let blocks = blocks.iter().map(|&index| (index, digest(index as u8))).collect();
-    receiver.handle_opened(1, Opened::Resumed(blocks));
+    receiver.handle_opened(start(), 1, Opened::Resumed(blocks));
     receiver
 }
 
@@ -35,7 +35,13 @@ fn deliver(receiver: &mut Receiver, index: u64, digest: BlockDigest) {
     let offset = index * u64::from(BLOCK);
     let length = (SIZE - offset).min(u64::from(BLOCK)) as u32;
     assert_eq!(receiver.begin_block(0, 1, offset, length, false), Ok(Begin::Write), "block {index}");
-    receiver.handle_block(0, 1, offset, length, digest, &Trailer { whole: true, digest });
+    receiver.handle_block(
+        start(),
+        0,
+        ArrivedBlock { item: 1, offset, length },
+        digest,
+        &Trailer { whole: true, digest },
+    );
 }
 
 /// Tells what the file must be, by what the blocks would make it.
@@ -45,7 +51,7 @@ fn complete(receiver: &mut Receiver) {
         tree.insert(index, (SIZE - index * 1024).min(1024), digest(index as u8));
     }
     let blake3 = tree.finish(SIZE).unwrap().blake3;
-    receiver.handle_message(PeerMessage::Complete { item: 1, size: SIZE, digest: blake3 }).unwrap();
+    receiver.handle_message(start(), PeerMessage::Complete { item: 1, size: SIZE, digest: blake3 }).unwrap();
 }
 
 fn publishes(actions: &[ReceiverAction]) -> bool {
@@ -76,22 +82,22 @@ fn held_blocks_are_told_before_the_answer() {
 fn held_blocks_alone_are_confirmed() {
     let mut receiver = resumed(Verify::Wire, &[0, 1, 3]);
     for (first, count) in [(0, 3), (2, 1), (3, 2), (0, u64::MAX), (u64::MAX, 1), (4, 1)] {
-        is_violation(receiver.handle_message(confirm(first, count)));
+        is_violation(receiver.handle_message(start(), confirm(first, count)));
     }
-    is_violation(receiver.handle_message(PeerMessage::Confirm { item: 2, first: 0, count: 1 }));
-    receiver.handle_message(confirm(0, 2)).unwrap();
-    is_violation(receiver.handle_message(confirm(0, 1)));
+    is_violation(receiver.handle_message(start(), PeerMessage::Confirm { item: 2, first: 0, count: 1 }));
+    receiver.handle_message(start(), confirm(0, 2)).unwrap();
+    is_violation(receiver.handle_message(start(), confirm(0, 1)));
     // It landed so: what comes of it is dropped.
     assert_eq!(receiver.begin_block(0, 1, 0, BLOCK, false), Ok(Begin::Discard));
     // What is sent all the same is not held any more.
     deliver(&mut receiver, 3, digest(9));
-    is_violation(receiver.handle_message(confirm(3, 1)));
+    is_violation(receiver.handle_message(start(), confirm(3, 1)));
     let mut opening = recovering(Verify::Wire);
-    opening.handle_message(offer(1, Some(SIZE))).unwrap();
-    is_violation(opening.handle_message(confirm(0, 1)));
+    opening.handle_message(start(), offer(1, Some(SIZE))).unwrap();
+    is_violation(opening.handle_message(start(), confirm(0, 1)));
     // What has ended may still be named.
-    opening.handle_opened(1, Opened::Keep);
-    opening.handle_message(confirm(0, 1)).unwrap();
+    opening.handle_opened(start(), 1, Opened::Keep);
+    opening.handle_message(start(), confirm(0, 1)).unwrap();
 }
 
 #[test]
@@ -99,9 +105,9 @@ fn held_and_sent_blocks_make_the_file() {
     let mut receiver = resumed(Verify::Wire, &[0, 1, 4]);
     [2, 3].into_iter().for_each(|index| deliver(&mut receiver, index, digest(index as u8)));
     complete(&mut receiver);
-    receiver.handle_message(confirm(4, 1)).unwrap();
+    receiver.handle_message(start(), confirm(4, 1)).unwrap();
     assert!(!publishes(&actions(&mut receiver)));
-    receiver.handle_message(confirm(0, 2)).unwrap();
+    receiver.handle_message(start(), confirm(0, 2)).unwrap();
     assert!(publishes(&actions(&mut receiver)));
 }
 
@@ -109,8 +115,8 @@ fn held_and_sent_blocks_make_the_file() {
 fn file_that_is_not_what_it_must_be_comes_again() {
     let mut receiver = resumed(Verify::Wire, &[0, 1, 2, 3, 4]);
     let wrong = PeerMessage::Complete { item: 1, size: SIZE, digest: Some([1; 32]) };
-    receiver.handle_message(wrong).unwrap();
-    receiver.handle_message(confirm(0, 5)).unwrap();
+    receiver.handle_message(start(), wrong).unwrap();
+    receiver.handle_message(start(), confirm(0, 5)).unwrap();
     let ended = actions(&mut receiver);
     assert!(ended.contains(&ReceiverAction::Discard(1)));
     let again = |action: &ReceiverAction| {
@@ -126,20 +132,20 @@ fn questions_are_bounded() {
     let mut receiver = recovering(Verify::Wire);
     let many = (0..=limits::BUNDLE_ITEMS).map(question).collect();
     for items in [Vec::new(), vec![question(1), question(1)], vec![question(limits::BUNDLE_ITEMS)], many] {
-        is_violation(receiver.handle_message(ask(1, items)));
+        is_violation(receiver.handle_message(start(), ask(1, items)));
     }
     for bundle in 1..=limits::QUERIES as u64 {
-        receiver.handle_message(ask(bundle, vec![question(0)])).unwrap();
+        receiver.handle_message(start(), ask(bundle, vec![question(0)])).unwrap();
     }
     for bundle in [1, 99] {
-        is_violation(receiver.handle_message(ask(bundle, vec![question(0)])));
+        is_violation(receiver.handle_message(start(), ask(bundle, vec![question(0)])));
     }
-    is_violation(receiver.handle_message(PeerMessage::Finish));
+    is_violation(receiver.handle_message(start(), PeerMessage::Finish));
     // Of what is there without the digests agreed, and of what was not asked about, nothing is said.
     let all = digest(7).as_file(Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 });
-    receiver.handle_looked(1, vec![(0, all), (1, all)]);
-    receiver.handle_looked(2, vec![(0, FileDigests::default())]);
-    receiver.handle_looked(2, vec![(0, all)]);
+    receiver.handle_looked(start(), 1, vec![(0, all), (1, all)]);
+    receiver.handle_looked(start(), 2, vec![(0, FileDigests::default())]);
+    receiver.handle_looked(start(), 2, vec![(0, all)]);
     let told: Vec<_> = actions(&mut receiver)
         .into_iter()
         .filter_map(|action| match action {
@@ -152,7 +158,7 @@ fn questions_are_bounded() {
 
 #[test]
 fn landed_blocks_are_checkpointed_now_and_then() {
-    let now = Instant::now();
+    let now = start();
     let mut receiver = resumed(Verify::Wire, &[]);
     receiver.handle_time(now);
     assert_eq!(receiver.next_deadline(), None);
@@ -168,10 +174,10 @@ fn landed_blocks_are_checkpointed_now_and_then() {
     receiver.handle_time(due + 2 * Tuning::DEFAULT.marker_interval);
     assert_eq!(checkpoint(&actions(&mut receiver)), None);
     assert_eq!(receiver.unsaved(), [(1, vec![(1, digest(1))])]);
-    receiver.handle_checkpointed(1, Ok(Vec::new()));
+    receiver.handle_checkpointed(start(), 1, Ok(Vec::new()));
     receiver.handle_time(due + 4 * Tuning::DEFAULT.marker_interval);
     assert_eq!(checkpoint(&actions(&mut receiver)), Some(vec![1]));
-    receiver.handle_checkpointed(1, Ok(Vec::new()));
+    receiver.handle_checkpointed(start(), 1, Ok(Vec::new()));
     assert_eq!((receiver.next_deadline(), receiver.unsaved()), (None, Vec::new()));
 }
 
@@ -183,17 +189,16 @@ fn checkpoint_comes_at_once_after_many_bytes() {
         checkpoints: true,
         tuning: Tuning::DEFAULT,
     });
-    receiver.handle_stream(0);
-    receiver.handle_message(offer(1, Some(1 << 40))).unwrap();
-    receiver.handle_opened(1, Opened::Ready);
+    receiver.handle_stream(start(), 0);
+    receiver.handle_message(start(), offer(1, Some(1 << 40))).unwrap();
+    receiver.handle_opened(start(), 1, Opened::Ready);
     for index in 0..4 {
         assert_eq!(checkpoint(&actions(&mut receiver)), None);
         assert_eq!(receiver.begin_block(0, 1, index * u64::from(block), block, false), Ok(Begin::Write));
         receiver.handle_block(
+            start(),
             0,
-            1,
-            index * u64::from(block),
-            block,
+            ArrivedBlock { item: 1, offset: index * u64::from(block), length: block },
             digest(1),
             &Trailer { whole: true, digest: digest(1) },
         );
@@ -205,26 +210,26 @@ fn checkpoint_comes_at_once_after_many_bytes() {
 #[test]
 fn verify_disk_checkpoints_every_block_first() {
     let mut receiver = resumed(Verify::Disk, &[0, 1, 2]);
-    receiver.handle_message(confirm(0, 3)).unwrap();
+    receiver.handle_message(start(), confirm(0, 3)).unwrap();
     [3, 4].into_iter().for_each(|index| deliver(&mut receiver, index, digest(index as u8)));
     complete(&mut receiver);
     let told = actions(&mut receiver);
     assert_eq!((publishes(&told), checkpoint(&told)), (false, Some(vec![0, 1, 2, 3, 4])));
     // Landed is said before the block is asked for again: else the sender would take the one for the end of the other.
-    receiver.handle_checkpointed(1, Ok(vec![3]));
+    receiver.handle_checkpointed(start(), 1, Ok(vec![3]));
     let told = actions(&mut receiver);
     assert!(!publishes(&told));
     assert_eq!(told, [ReceiverAction::Send(PeerMessage::SendAgain { item: 1, offset: 3 * u64::from(BLOCK) })]);
     assert_eq!(receiver.blocks_rotten(), 1);
     deliver(&mut receiver, 3, digest(3));
     assert_eq!(checkpoint(&actions(&mut receiver)), Some(vec![3]));
-    receiver.handle_checkpointed(1, Ok(Vec::new()));
+    receiver.handle_checkpointed(start(), 1, Ok(Vec::new()));
     assert!(publishes(&actions(&mut receiver)));
 }
 
 #[test]
 fn landed_block_is_told_before_it_is_taken_back() {
-    let now = Instant::now();
+    let now = start();
     let mut receiver = resumed(Verify::Disk, &[]);
     receiver.handle_time(now);
     actions(&mut receiver);
@@ -232,7 +237,7 @@ fn landed_block_is_told_before_it_is_taken_back() {
     receiver.handle_time(now + Tuning::DEFAULT.marker_interval);
     assert!(matches!(receiver.poll_action(), Some(ReceiverAction::Checkpoint { .. })));
     deliver(&mut receiver, 1, digest(1));
-    receiver.handle_checkpointed(1, Ok(vec![0]));
+    receiver.handle_checkpointed(start(), 1, Ok(vec![0]));
     let landed = PeerMessage::Landed { blocks: vec![(1, 0), (1, u64::from(BLOCK))], bundles: Vec::new() };
     let again = PeerMessage::SendAgain { item: 1, offset: 0 };
     assert_eq!(actions(&mut receiver), [landed, again].map(ReceiverAction::Send));
@@ -245,39 +250,39 @@ fn landed_block_is_told_before_it_is_taken_back() {
 /// own, would not hear of it.
 #[test]
 fn publishing_waits_for_a_sync_under_way() {
-    let now = Instant::now();
+    let now = start();
     let mut receiver = resumed(Verify::Wire, &[1, 2, 3, 4]);
     receiver.handle_time(now);
-    receiver.handle_message(confirm(1, 4)).unwrap();
+    receiver.handle_message(start(), confirm(1, 4)).unwrap();
     deliver(&mut receiver, 0, digest(0));
     receiver.handle_time(now + Tuning::DEFAULT.marker_interval);
     assert_eq!(checkpoint(&actions(&mut receiver)), Some(vec![0]));
     complete(&mut receiver);
     assert!(!publishes(&actions(&mut receiver)));
-    receiver.handle_checkpointed(1, Err(failure()));
+    receiver.handle_checkpointed(start(), 1, Err(failure()));
     let done = PeerMessage::Done { item: 1, result: ItemResult::Again(failure()) };
     assert_eq!(actions(&mut receiver), [ReceiverAction::Discard(1), ReceiverAction::Send(done)]);
     // A word that comes late is about nothing.
-    receiver.handle_checkpointed(1, Ok(vec![0]));
+    receiver.handle_checkpointed(start(), 1, Ok(vec![0]));
     assert_eq!(actions(&mut receiver), []);
 }
 
 #[test]
 fn part_file_with_blocks_outlives_a_transfer_that_failed() {
     let mut receiver = recovering(Verify::Wire);
-    receiver.handle_message(offer(1, Some(SIZE))).unwrap();
-    receiver.handle_message(offer(2, Some(SIZE))).unwrap();
+    receiver.handle_message(start(), offer(1, Some(SIZE))).unwrap();
+    receiver.handle_message(start(), offer(2, Some(SIZE))).unwrap();
     receiver.fail(failure());
     actions(&mut receiver);
-    receiver.handle_opened(1, Opened::Resumed(vec![(0, digest(0))]));
-    receiver.handle_opened(2, Opened::Ready);
+    receiver.handle_opened(start(), 1, Opened::Resumed(vec![(0, digest(0))]));
+    receiver.handle_opened(start(), 2, Opened::Ready);
     assert_eq!(actions(&mut receiver), [ReceiverAction::Discard(2)]);
 }
 
 /// What a failed sync has voided is not made good by a later one, which would succeed.
 #[test]
 fn sync_that_fails_after_the_end_leaves_nothing_to_take_up() {
-    let now = Instant::now();
+    let now = start();
     let mut receiver = resumed(Verify::Wire, &[]);
     receiver.handle_time(now);
     deliver(&mut receiver, 0, digest(0));
@@ -287,7 +292,7 @@ fn sync_that_fails_after_the_end_leaves_nothing_to_take_up() {
     receiver.fail(failure());
     actions(&mut receiver);
     assert_eq!(receiver.unsaved(), [(1, vec![(1, digest(1))])]);
-    receiver.handle_checkpointed(1, Err(failure()));
+    receiver.handle_checkpointed(start(), 1, Err(failure()));
     assert_eq!((receiver.unsaved(), actions(&mut receiver)), (Vec::new(), vec![ReceiverAction::Discard(1)]));
 }
 
@@ -299,13 +304,13 @@ fn version_1_hears_of_failures_only() {
         checkpoints: true,
         tuning: Tuning::DEFAULT,
     });
-    receiver.handle_stream(0);
+    receiver.handle_stream(start(), 0);
     for message in [confirm(0, 1), PeerMessage::Query { bundle: 1, items: vec![question(0)] }] {
-        is_violation(receiver.handle_message(message));
+        is_violation(receiver.handle_message(start(), message));
     }
     assert_eq!(receiver.begin_bundle(0, 5), Begin::Write);
-    assert!(receiver.handle_bundle(0, 5, 1));
-    receiver.handle_committed(5, vec![(0, ItemResult::Again(failure()))]);
+    assert!(receiver.handle_bundle(start(), 0, 5, 1));
+    receiver.handle_committed(start(), 5, vec![(0, ItemResult::Again(failure()))]);
     let done = PeerMessage::BundleDone { bundle: 5, exceptions: vec![(0, ItemResult::Failed(failure()))] };
     assert!(actions(&mut receiver).contains(&ReceiverAction::Send(done)));
 }

@@ -11,6 +11,7 @@ use crate::digest::from_xxh128;
 use crate::limits;
 use crate::report::Outcome;
 use crate::transfer::ScannedItem;
+use crate::transfer::machine::Machine;
 use crate::transfer::orders::{options, options_v2};
 use crate::transfer::sender::{Job, Next, Sender, SenderAction};
 use crate::wire::Version;
@@ -91,17 +92,17 @@ fn held_blocks_are_compared_and_the_others_sent() {
         assert_eq!(check(&mut sender, now, 1), index * block);
     }
     said(&mut sender);
-    sender.handle_block_checked(1, 1, 0, Ok(digest(1)));
-    sender.handle_block_checked(1, 1, block, Ok(digest(2)));
-    sender.handle_block_checked(1, 1, 2 * block, Ok(digest(9)));
+    sender.handle_block_checked(Instant::now(), 1, 1, 0, Ok(digest(1)));
+    sender.handle_block_checked(Instant::now(), 1, 1, block, Ok(digest(2)));
+    sender.handle_block_checked(Instant::now(), 1, 1, 2 * block, Ok(digest(9)));
     assert_eq!(said(&mut sender), [PeerMessage::Confirm { item: 1, first: 0, count: 2 }]);
     assert_eq!((sender.progress().bytes_done, sender.totals().bytes_resumed), (2 * block, 2 * block));
     // What is not the same is sent, before what comes after.
     assert_eq!(next_block(&mut sender, now, 0), 2 * block);
     assert_eq!(next_block(&mut sender, now, 1), 4 * block);
     // Said twice, or of what was never to be compared: nothing.
-    sender.handle_block_checked(1, 1, 0, Ok(digest(1)));
-    sender.handle_block_checked(1, 7, 0, Ok(digest(1)));
+    sender.handle_block_checked(Instant::now(), 1, 1, 0, Ok(digest(1)));
+    sender.handle_block_checked(Instant::now(), 1, 7, 0, Ok(digest(1)));
     assert_eq!(said(&mut sender), []);
 }
 
@@ -112,13 +113,13 @@ fn lost_stream_leaves_its_held_block_to_another() {
     sender.handle_message(now, held(0, vec![digest(1)])).unwrap();
     accept(&mut sender, now);
     assert_eq!(check(&mut sender, now, 1), 0);
-    sender.handle_stream_lost(1, &failure());
+    sender.handle_stream_lost(Instant::now(), 1, &failure());
     assert_eq!(sender.totals().faults.resent_after_loss, 0);
-    sender.handle_stream(3);
+    sender.handle_stream(Instant::now(), 3);
     assert_eq!(check(&mut sender, now, 3), 0);
     // The first reads on, and is quicker: its word counts, once.
-    sender.handle_block_checked(1, 1, 0, Ok(digest(1)));
-    sender.handle_block_checked(3, 1, 0, Ok(digest(1)));
+    sender.handle_block_checked(Instant::now(), 1, 1, 0, Ok(digest(1)));
+    sender.handle_block_checked(Instant::now(), 3, 1, 0, Ok(digest(1)));
     let confirmed = said(&mut sender).into_iter().filter(|message| matches!(message, PeerMessage::Confirm { .. }));
     assert_eq!(confirmed.count(), 1);
 }
@@ -142,7 +143,7 @@ fn block_that_storage_lost_is_taken_back() {
     accept(&mut sender, now);
     for times in 1..=u64::from(limits::SENDS_PER_BLOCK) {
         assert_eq!(next_block(&mut sender, now, 0), 0);
-        sender.handle_block_sent(0, 1, 0, Ok((BLOCK, digest(1))));
+        sender.handle_block_sent(Instant::now(), 0, 1, 0, Ok((BLOCK, digest(1))));
         sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
         assert_eq!(sender.progress().bytes_done, u64::from(BLOCK));
         sender.handle_message(now, again.clone()).unwrap();
@@ -251,7 +252,7 @@ fn bundled_item_comes_again_a_few_times_only() {
         let Next::Job(Job::Bundle(job)) = sender.next_job(now, 0) else { panic!("no bundle in round {round}") };
         assert_eq!(job.id >= bundle, round > 0 || job.id == bundle);
         bundle = job.id;
-        sender.handle_bundle_sent(bundle, sent()[..job.items.len()].to_vec());
+        sender.handle_bundle_sent(Instant::now(), bundle, sent()[..job.items.len()].to_vec());
         let lost = vec![(job.items.len() as u32 - 1, ItemResult::Again(failure()))];
         sender.handle_message(now, bundle_done(bundle, lost)).unwrap();
         let ended = if round == 0 { 1 } else { 0 };
@@ -276,7 +277,7 @@ fn changed_source_is_looked_at_again() {
     let mut sender = sender_with(options_v2(BLOCK), now, Some(LARGE));
     accept(&mut sender, now);
     assert_eq!(next_block(&mut sender, now, 0), 0);
-    sender.handle_block_sent(0, 1, 0, Ok((BLOCK, digest(1))));
+    sender.handle_block_sent(Instant::now(), 0, 1, 0, Ok((BLOCK, digest(1))));
     sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
     sender.abandon(1, changed);
     let found = sender.progress().bytes_found;
@@ -304,13 +305,13 @@ fn sender_without_streams_waits_for_others() {
     let mut sender = recovering(now, Some(LARGE));
     accept(&mut sender, now);
     assert_eq!(next_block(&mut sender, now, 0), 0);
-    sender.handle_stream_lost(0, &failure());
-    sender.handle_stream_lost(1, &failure());
+    sender.handle_stream_lost(Instant::now(), 0, &failure());
+    sender.handle_stream_lost(Instant::now(), 1, &failure());
     assert_eq!(sender.outcome(), None);
-    sender.handle_stream(2);
+    sender.handle_stream(Instant::now(), 2);
     assert_eq!(next_block(&mut sender, now, 2), 0);
     let mut old = sender_with(options(BLOCK), now, Some(LARGE));
-    old.handle_stream_lost(0, &failure());
-    old.handle_stream_lost(1, &failure());
+    old.handle_stream_lost(Instant::now(), 0, &failure());
+    old.handle_stream_lost(Instant::now(), 1, &failure());
     assert_eq!(old.outcome(), Some(Err(failure())));
 }

@@ -1,14 +1,14 @@
 //! Hostile senders.
 #![cfg(test)]
 
-use std::time::Instant;
-
 use super::*;
 use crate::digest::from_xxh128;
 use crate::limits;
 use crate::request::Verify;
 use crate::transfer::BLOCKS_AHEAD;
+use crate::transfer::machine::Machine;
 use crate::transfer::orders::{offer, options, options_v2};
+use crate::transfer::receiver::ArrivedBlock;
 use crate::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use crate::tuning::Tuning;
 use crate::wire::Version;
@@ -18,15 +18,15 @@ use crate::wire::frame::Trailer;
 fn receiver() -> Receiver {
     let mut receiver =
         Receiver::new(ReceiverConfig { options: options(BLOCK), checkpoints: false, tuning: Tuning::DEFAULT });
-    (0..3).for_each(|stream| receiver.handle_stream(stream));
+    (0..3).for_each(|stream| receiver.handle_stream(start(), stream));
     receiver
 }
 
 /// A receiver that has accepted item 1.
 fn open(size: Option<u64>) -> Receiver {
     let mut receiver = receiver();
-    receiver.handle_message(offer(1, size)).unwrap();
-    receiver.handle_opened(1, Opened::Ready);
+    receiver.handle_message(start(), offer(1, size)).unwrap();
+    receiver.handle_opened(start(), 1, Opened::Ready);
     while receiver.poll_action().is_some() {}
     receiver
 }
@@ -35,7 +35,7 @@ fn open(size: Option<u64>) -> Receiver {
 pub(super) fn recovering(verify: Verify) -> Receiver {
     let options = TransferOptions { verify, ..options_v2(BLOCK) };
     let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: true, tuning: Tuning::DEFAULT });
-    (0..3).for_each(|stream| receiver.handle_stream(stream));
+    (0..3).for_each(|stream| receiver.handle_stream(start(), stream));
     receiver
 }
 
@@ -46,7 +46,13 @@ fn complete(size: u64) -> PeerMessage {
 fn deliver(receiver: &mut Receiver, offset: u64, length: u32, whole: bool) {
     assert_eq!(receiver.begin_block(0, 1, offset, length, whole), Ok(Begin::Write));
     let digest = BlockDigest::default();
-    receiver.handle_block(0, 1, offset, length, digest, &Trailer { whole: true, digest });
+    receiver.handle_block(
+        start(),
+        0,
+        ArrivedBlock { item: 1, offset, length },
+        digest,
+        &Trailer { whole: true, digest },
+    );
 }
 
 pub(super) fn actions(receiver: &mut Receiver) -> Vec<ReceiverAction> {
@@ -56,7 +62,7 @@ pub(super) fn actions(receiver: &mut Receiver) -> Vec<ReceiverAction> {
 /// Not a hostile one: a fast one must not be answered block by block.
 #[test]
 fn blocks_that_land_in_a_short_while_are_told_together() {
-    let now = Instant::now();
+    let now = start();
     let mut receiver = open(Some(8 * u64::from(BLOCK)));
     let landed = |offsets: &[u64]| {
         let blocks = offsets.iter().map(|block| (1, block * u64::from(BLOCK))).collect();
@@ -75,7 +81,7 @@ fn blocks_that_land_in_a_short_while_are_told_together() {
     assert_eq!((actions(&mut receiver), receiver.next_deadline()), (landed(&[1, 2, 3, 4]), None));
     // The last word of an item does not come before what it is about.
     deliver(&mut receiver, 5 * u64::from(BLOCK), BLOCK, false);
-    receiver.handle_message(PeerMessage::Abandon { item: 1 }).unwrap();
+    receiver.handle_message(start(), PeerMessage::Abandon { item: 1 }).unwrap();
     let told = actions(&mut receiver);
     let place = |wanted: &dyn Fn(&ReceiverAction) -> bool| told.iter().position(wanted).unwrap();
     let is_done = |action: &ReceiverAction| matches!(action, ReceiverAction::Send(PeerMessage::Done { .. }));
@@ -91,7 +97,7 @@ fn blocks_that_land_while_nobody_can_speak_take_several_messages() {
         let mut receiver = open(Some(count * u64::from(BLOCK)));
         (0..count).for_each(|block| deliver(&mut receiver, block * u64::from(BLOCK), BLOCK, false));
         if abandoned {
-            receiver.handle_message(PeerMessage::Abandon { item: 1 }).unwrap();
+            receiver.handle_message(start(), PeerMessage::Abandon { item: 1 }).unwrap();
         }
         let told = actions(&mut receiver).into_iter().filter_map(|action| match action {
             ReceiverAction::Send(PeerMessage::Landed { blocks, .. }) => Some(blocks.len()),
@@ -108,15 +114,15 @@ fn blocks_that_land_while_nobody_can_speak_take_several_messages() {
 fn offers_are_bounded_and_in_order() {
     let mut receiver = receiver();
     for item in 1..=limits::OFFERED_ITEMS as u64 {
-        receiver.handle_message(offer(item, Some(1))).unwrap();
+        receiver.handle_message(start(), offer(item, Some(1))).unwrap();
     }
     let next = limits::OFFERED_ITEMS as u64 + 1;
-    (0..5000).for_each(|more| is_violation(receiver.handle_message(offer(next + more, Some(1)))));
+    (0..5000).for_each(|more| is_violation(receiver.handle_message(start(), offer(next + more, Some(1)))));
     let opens = actions(&mut receiver).len();
     assert_eq!(opens, limits::OPEN_ITEMS);
     let mut receiver = open(Some(5000));
     for item in [0, 1] {
-        is_violation(receiver.handle_message(offer(item, Some(1))));
+        is_violation(receiver.handle_message(start(), offer(item, Some(1))));
     }
 }
 
@@ -124,14 +130,14 @@ fn offers_are_bounded_and_in_order() {
 fn opening_that_is_given_up_makes_no_room() {
     let mut receiver = receiver();
     for item in 1..=limits::OPEN_ITEMS as u64 * 3 {
-        receiver.handle_message(offer(item, None)).unwrap();
-        receiver.handle_message(PeerMessage::Abandon { item }).unwrap();
-        receiver.handle_message(PeerMessage::Abandon { item }).unwrap();
+        receiver.handle_message(start(), offer(item, None)).unwrap();
+        receiver.handle_message(start(), PeerMessage::Abandon { item }).unwrap();
+        receiver.handle_message(start(), PeerMessage::Abandon { item }).unwrap();
     }
     let opens = actions(&mut receiver).into_iter().filter(|action| matches!(action, ReceiverAction::Open(_)));
     assert_eq!(opens.count(), limits::OPEN_ITEMS);
-    is_violation(receiver.handle_message(PeerMessage::Abandon { item: 1000 }));
-    receiver.handle_opened(1, Opened::Ready);
+    is_violation(receiver.handle_message(start(), PeerMessage::Abandon { item: 1000 }));
+    receiver.handle_opened(start(), 1, Opened::Ready);
     let done = ReceiverAction::Send(PeerMessage::Done { item: 1, result: ItemResult::Dropped });
     assert_eq!(actions(&mut receiver), [ReceiverAction::Discard(1), done]);
 }
@@ -139,13 +145,15 @@ fn opening_that_is_given_up_makes_no_room() {
 #[test]
 fn blocks_come_only_where_they_belong() {
     let mut opening = receiver();
-    opening.handle_message(offer(1, Some(5000))).unwrap();
+    opening.handle_message(start(), offer(1, Some(5000))).unwrap();
     is_violation(opening.begin_block(0, 1, 0, BLOCK, false));
     let mut waiting = receiver();
     let last = limits::OPEN_ITEMS as u64 + 1;
-    (1..=last).for_each(|item| waiting.handle_message(offer(item, Some(5000))).unwrap());
+    (1..=last).for_each(|item| waiting.handle_message(start(), offer(item, Some(5000))).unwrap());
     is_violation(waiting.begin_block(0, last, 0, BLOCK, false));
-    is_violation(waiting.handle_message(PeerMessage::Complete { item: last, size: 5000, digest: Some([0; 32]) }));
+    is_violation(
+        waiting.handle_message(start(), PeerMessage::Complete { item: last, size: 5000, digest: Some([0; 32]) }),
+    );
 
     let mut receiver = open(Some(5000));
     let wrong = [
@@ -188,24 +196,24 @@ fn source_without_a_size_cannot_take_its_blocks_back() {
     is_violation(receiver.begin_block(0, 1, 0, BLOCK + 1, false));
     deliver(&mut receiver, 0, BLOCK, true);
     is_violation(receiver.begin_block(0, 1, 1024, BLOCK, false));
-    is_violation(receiver.handle_message(complete(2048)));
+    is_violation(receiver.handle_message(start(), complete(2048)));
     // Complete with fewer bytes than came, or with a block still being written that lies beyond.
     let mut receiver = open(None);
     deliver(&mut receiver, 0, BLOCK, false);
     assert_eq!(receiver.begin_block(1, 1, 2048, BLOCK, false), Ok(Begin::Write));
-    is_violation(receiver.handle_message(complete(2048)));
-    receiver.handle_message(complete(3072)).unwrap();
+    is_violation(receiver.handle_message(start(), complete(2048)));
+    receiver.handle_message(start(), complete(3072)).unwrap();
     is_violation(receiver.begin_block(0, 1, 3072, BLOCK, false));
-    is_violation(receiver.handle_message(complete(3072)));
+    is_violation(receiver.handle_message(start(), complete(3072)));
 }
 
 #[test]
 fn xxh128_is_as_short_as_it_is() {
     let options = TransferOptions { digests: Digests::XXH128, version: Version::V3, ..options(BLOCK) };
     let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: false, tuning: Tuning::DEFAULT });
-    receiver.handle_stream(0);
-    receiver.handle_message(offer(1, Some(1500))).unwrap();
-    receiver.handle_opened(1, Opened::Ready);
+    receiver.handle_stream(start(), 0);
+    receiver.handle_message(start(), offer(1, Some(1500))).unwrap();
+    receiver.handle_opened(start(), 1, Opened::Ready);
     let short = |of| BlockDigest { main: from_xxh128([of; 16]), ..BlockDigest::default() };
     let is_asked_again = |actions: Vec<ReceiverAction>| {
         actions.contains(&ReceiverAction::Send(PeerMessage::SendAgain { item: 1, offset: 0 }))
@@ -213,16 +221,16 @@ fn xxh128_is_as_short_as_it_is() {
     let mut deliver = |offset, length, ours, theirs| {
         assert_eq!(receiver.begin_block(0, 1, offset, length, false), Ok(Begin::Write));
         let trailer = Trailer { whole: true, digest: theirs };
-        receiver.handle_block(0, 1, offset, length, ours, &trailer);
+        receiver.handle_block(start(), 0, ArrivedBlock { item: 1, offset, length }, ours, &trailer);
         is_asked_again(actions(&mut receiver))
     };
     assert!(deliver(0, BLOCK, short(2), short(1)), "a block that arrived altered");
     assert!(!deliver(0, BLOCK, short(1), short(1)));
     deliver(1024, 476, short(3), short(3));
     let complete = |digest| PeerMessage::Complete { item: 1, size: 1500, digest };
-    is_violation(receiver.handle_message(complete(Some([4; 32]))));
-    is_violation(receiver.handle_message(complete(None)));
-    receiver.handle_message(complete(Some(short(4).main))).unwrap();
+    is_violation(receiver.handle_message(start(), complete(Some([4; 32]))));
+    is_violation(receiver.handle_message(start(), complete(None)));
+    receiver.handle_message(start(), complete(Some(short(4).main))).unwrap();
     let published = actions(&mut receiver).into_iter().find_map(|action| match action {
         ReceiverAction::Publish { digests, .. } => Some(digests),
         _ => None,
@@ -233,38 +241,40 @@ fn xxh128_is_as_short_as_it_is() {
 #[test]
 fn completion_comes_once_and_as_agreed() {
     let mut receiver = open(Some(5000));
-    is_violation(receiver.handle_message(complete(5001)));
-    is_violation(receiver.handle_message(PeerMessage::Complete { item: 1, size: 5000, digest: None }));
-    is_violation(receiver.handle_message(PeerMessage::Complete { item: 2, size: 5000, digest: Some([0; 32]) }));
-    receiver.handle_message(complete(5000)).unwrap();
-    is_violation(receiver.handle_message(complete(5000)));
+    is_violation(receiver.handle_message(start(), complete(5001)));
+    is_violation(receiver.handle_message(start(), PeerMessage::Complete { item: 1, size: 5000, digest: None }));
+    is_violation(
+        receiver.handle_message(start(), PeerMessage::Complete { item: 2, size: 5000, digest: Some([0; 32]) }),
+    );
+    receiver.handle_message(start(), complete(5000)).unwrap();
+    is_violation(receiver.handle_message(start(), complete(5000)));
     for index in 0..5 {
         deliver(&mut receiver, index * 1024, if index == 4 { 904 } else { BLOCK }, false);
     }
     // The digest is not what came: refused, and what is late about it is no offence.
     let done = ReceiverAction::Send(PeerMessage::Done { item: 1, result: ItemResult::Mismatch });
     assert!(actions(&mut receiver).contains(&done));
-    receiver.handle_message(complete(5000)).unwrap();
+    receiver.handle_message(start(), complete(5000)).unwrap();
     assert_eq!(receiver.begin_block(0, 1, 0, BLOCK, false), Ok(Begin::Discard));
 }
 
 #[test]
 fn last_word_is_the_last() {
     let mut receiver = open(Some(5000));
-    is_violation(receiver.handle_message(PeerMessage::Finish));
-    receiver.handle_message(PeerMessage::Abandon { item: 1 }).unwrap();
-    receiver.handle_message(PeerMessage::Finish).unwrap();
+    is_violation(receiver.handle_message(start(), PeerMessage::Finish));
+    receiver.handle_message(start(), PeerMessage::Abandon { item: 1 }).unwrap();
+    receiver.handle_message(start(), PeerMessage::Finish).unwrap();
     let late = [
         PeerMessage::Finish,
         offer(2, Some(1)),
         PeerMessage::Directories(Vec::new()),
         PeerMessage::Abandon { item: 1 },
     ];
-    late.into_iter().for_each(|message| is_violation(receiver.handle_message(message)));
+    late.into_iter().for_each(|message| is_violation(receiver.handle_message(start(), message)));
     assert_eq!(receiver.begin_bundle(0, 9), Begin::Discard);
-    assert!(!receiver.handle_bundle(0, 9, 1));
+    assert!(!receiver.handle_bundle(start(), 0, 9, 1));
     receiver.fail(failure());
-    receiver.handle_synced(true);
+    receiver.handle_synced(start(), true);
     assert_eq!(receiver.outcome(), Some(Err(failure())));
 }
 
@@ -272,17 +282,18 @@ fn last_word_is_the_last() {
 fn finishing_with_a_bundle_uncommitted_is_refused() {
     let mut receiver = receiver();
     assert_eq!(receiver.begin_bundle(0, 1), Begin::Write);
-    assert!(receiver.handle_bundle(0, 1, 10));
-    is_violation(receiver.handle_message(PeerMessage::Finish));
-    receiver.handle_committed(1, Vec::new());
-    receiver.handle_message(PeerMessage::Finish).unwrap();
+    assert!(receiver.handle_bundle(start(), 0, 1, 10));
+    is_violation(receiver.handle_message(start(), PeerMessage::Finish));
+    receiver.handle_committed(start(), 1, Vec::new());
+    receiver.handle_message(start(), PeerMessage::Finish).unwrap();
 }
 
 #[test]
 fn bundles_are_bounded() {
     let mut receiver = receiver();
-    let taken = (0..5000)
-        .filter(|&bundle| receiver.begin_bundle(0, bundle) == Begin::Write && receiver.handle_bundle(0, bundle, 1));
+    let taken = (0..5000).filter(|&bundle| {
+        receiver.begin_bundle(0, bundle) == Begin::Write && receiver.handle_bundle(start(), 0, bundle, 1)
+    });
     assert_eq!(taken.count(), limits::UNACKNOWLEDGED_BUNDLES);
     assert!(matches!(receiver.outcome(), Some(Err(failure)) if failure.code == ErrorCode::ProtocolViolation));
 }
@@ -294,13 +305,13 @@ fn failures_of_a_whole_bundle_fit_into_one_message() {
     for texts in [[&*long, &*long], ["short", &*long]] {
         let mut receiver = receiver();
         assert_eq!(receiver.begin_bundle(0, 1), Begin::Write);
-        assert!(receiver.handle_bundle(0, 1, 10));
+        assert!(receiver.handle_bundle(start(), 0, 1, 10));
         let fail = |index: u32| {
             let message = texts[usize::from(index > limits::BUNDLE_ITEMS / 2)].to_owned();
             let failure = Failure::new(ErrorCode::NoSpace, Side::Destination, message);
             (index, if index.is_multiple_of(2) { ItemResult::Failed(failure) } else { ItemResult::Again(failure) })
         };
-        receiver.handle_committed(1, (0..limits::BUNDLE_ITEMS).map(fail).collect());
+        receiver.handle_committed(start(), 1, (0..limits::BUNDLE_ITEMS).map(fail).collect());
         let said = actions(&mut receiver).into_iter().find_map(|action| match action {
             ReceiverAction::Send(done @ PeerMessage::BundleDone { .. }) => Some(done.encode()),
             _ => None,
@@ -329,7 +340,7 @@ fn messages_of_receivers_are_refused_by_receivers() {
         PeerMessage::BundleDone { bundle: 1, exceptions: Vec::new() },
         PeerMessage::Finished { durable: true, failures: Vec::new() },
     ];
-    messages.into_iter().for_each(|message| is_violation(receiver.handle_message(message)));
+    messages.into_iter().for_each(|message| is_violation(receiver.handle_message(start(), message)));
 }
 
 /// Whatever a sender says and sends, a driver that keeps its contract sees no panic, and no
@@ -354,12 +365,12 @@ fn receiver_survives_whatever_a_sender_says_or_sends() {
                 None if rng.chance(200) => {
                     let bundle = rng.below(6);
                     if receiver.begin_bundle(stream as u16, bundle) == Begin::Write
-                        && receiver.handle_bundle(stream as u16, bundle, 5)
+                        && receiver.handle_bundle(start(), stream as u16, bundle, 5)
                     {
-                        receiver.handle_committed(bundle, Vec::new());
+                        receiver.handle_committed(start(), bundle, Vec::new());
                     }
                 }
-                None => _ = receiver.handle_message(any_message(&mut rng)),
+                None => _ = receiver.handle_message(start(), any_message(&mut rng)),
             }
             drive(&mut receiver, &mut rng, &mut writing);
         }
@@ -368,44 +379,50 @@ fn receiver_survives_whatever_a_sender_says_or_sends() {
 
 fn finish(receiver: &mut Receiver, rng: &mut Rng, stream: u16, item: u64, offset: u64, length: u32) {
     if rng.chance(30) {
-        return receiver.handle_write_failed(stream, item, failure());
+        return receiver.handle_write_failed(start(), stream, item, failure());
     }
     let digest = BlockDigest { main: [7; 32], ..BlockDigest::default() };
     let theirs = if rng.chance(100) { BlockDigest { main: [9; 32], ..digest } } else { digest };
-    receiver.handle_block(stream, item, offset, length, digest, &Trailer { whole: !rng.chance(100), digest: theirs });
+    receiver.handle_block(
+        start(),
+        stream,
+        ArrivedBlock { item, offset, length },
+        digest,
+        &Trailer { whole: !rng.chance(100), digest: theirs },
+    );
 }
 
 fn drive(receiver: &mut Receiver, rng: &mut Rng, writing: &mut [Option<(u64, u64, u32)>; 3]) {
     while let Some(action) = receiver.poll_action() {
         match action {
             ReceiverAction::Open(offer) if rng.chance(100) => {
-                receiver.handle_opened(offer.item, Opened::Refused(failure()))
+                receiver.handle_opened(start(), offer.item, Opened::Refused(failure()))
             }
             ReceiverAction::Open(offer) if rng.chance(300) => {
                 let blocks =
                     (0..rng.below(9)).map(|index| (index, BlockDigest { main: [7; 32], ..Default::default() }));
-                receiver.handle_opened(offer.item, Opened::Resumed(blocks.collect()));
+                receiver.handle_opened(start(), offer.item, Opened::Resumed(blocks.collect()));
             }
-            ReceiverAction::Open(offer) => receiver.handle_opened(offer.item, Opened::Ready),
+            ReceiverAction::Open(offer) => receiver.handle_opened(start(), offer.item, Opened::Ready),
             ReceiverAction::CloseStream(stream) => {
                 writing[usize::from(stream)] = None;
-                receiver.handle_stream_closed(stream);
-                receiver.handle_stream(stream);
+                receiver.handle_stream_closed(start(), stream);
+                receiver.handle_stream(start(), stream);
             }
             ReceiverAction::Publish { item, digests, .. } => {
                 assert_eq!(digests.blake3, Some([7; 32]), "not what was said that it must be");
-                receiver.handle_published(item, ItemResult::Published);
+                receiver.handle_published(start(), item, ItemResult::Published);
             }
-            ReceiverAction::ApplyDirectories(_) => receiver.handle_directories_applied(Vec::new()),
-            ReceiverAction::Sync => receiver.handle_synced(true),
+            ReceiverAction::ApplyDirectories(_) => receiver.handle_directories_applied(start(), Vec::new()),
+            ReceiverAction::Sync => receiver.handle_synced(start(), true),
             ReceiverAction::Checkpoint { item, .. } if rng.chance(100) => {
-                receiver.handle_checkpointed(item, Err(failure()));
+                receiver.handle_checkpointed(start(), item, Err(failure()));
             }
             ReceiverAction::Checkpoint { item, blocks } => {
                 let rotten = blocks.into_iter().filter(|_| rng.chance(100)).map(|(index, _)| index).collect();
-                receiver.handle_checkpointed(item, Ok(rotten));
+                receiver.handle_checkpointed(start(), item, Ok(rotten));
             }
-            ReceiverAction::Look { bundle, .. } => receiver.handle_looked(bundle, Vec::new()),
+            ReceiverAction::Look { bundle, .. } => receiver.handle_looked(start(), bundle, Vec::new()),
             ReceiverAction::Send(_) | ReceiverAction::Discard(_) | ReceiverAction::Commit(_) => {}
         }
     }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::sender::{LARGE, accept, file, landed, next_block};
 use super::*;
+use crate::transfer::machine::Machine;
 use crate::transfer::orders::options_v2;
 use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig};
 use crate::tuning::Tuning;
@@ -14,16 +15,16 @@ fn both_carry(now: Instant) -> (Sender, [u64; 2]) {
     let config =
         SenderConfig { options: options_v2(BLOCK), targets: vec![Vec::new()], known: false, tuning: Tuning::DEFAULT };
     let mut sender = Sender::new(config);
-    (0..2).for_each(|stream| sender.handle_stream(stream));
+    (0..2).for_each(|stream| sender.handle_stream(Instant::now(), stream));
     sender.handle_item(now, file("large", Some(LARGE)));
-    sender.handle_scan_complete();
+    sender.handle_scan_complete(Instant::now());
     accept(&mut sender, now);
     let carried = [0, 1].map(|stream| next_block(&mut sender, now, stream));
     (sender, carried)
 }
 
 fn sent(sender: &mut Sender, stream: u16, offset: u64) {
-    sender.handle_block_sent(stream, 1, offset, Ok((BLOCK, BlockDigest::default())));
+    sender.handle_block_sent(Instant::now(), stream, 1, offset, Ok((BLOCK, BlockDigest::default())));
 }
 
 fn lost_streams(sender: &mut Sender) -> Vec<u16> {
@@ -52,7 +53,7 @@ fn retired_stream_ends_when_what_it_carried_was_sent_and_has_landed_and_not_befo
     assert_eq!(sender.next_job(now, 1), Next::End);
     assert!(matches!(sender.next_job(now, 0), Next::Job(Job::Block(_))));
     // That its connection then ends is no loss.
-    sender.handle_stream_lost(1, &failure());
+    sender.handle_stream_lost(Instant::now(), 1, &failure());
     assert_eq!(lost_streams(&mut sender), []);
     assert_eq!(sender.totals().faults.streams_lost, 0);
 }
@@ -74,7 +75,7 @@ fn retired_stream_that_is_lost_leaves_its_blocks_to_another() {
     let (mut sender, [_, offset]) = both_carry(now);
     sender.retire(1);
     sent(&mut sender, 1, offset);
-    sender.handle_stream_lost(1, &failure());
+    sender.handle_stream_lost(Instant::now(), 1, &failure());
     assert_eq!(lost_streams(&mut sender), [1]);
     assert_eq!(sender.totals().faults.resent_after_loss, 1);
     assert_eq!(next_block(&mut sender, now, 0), offset);
@@ -96,8 +97,8 @@ fn retired_stream_does_not_wait_for_a_block_that_is_asked_for_again() {
 fn retired_streams_are_idle_ones_first_and_never_the_last() {
     let now = Instant::now();
     let (mut sender, _) = both_carry(now);
-    sender.handle_stream(2);
-    sender.handle_stream(3);
+    sender.handle_stream(Instant::now(), 2);
+    sender.handle_stream(Instant::now(), 3);
     next_block(&mut sender, now, 3);
     assert_eq!(sender.retire(1), 1);
     assert!(sender.is_retiring(2));
@@ -105,10 +106,10 @@ fn retired_streams_are_idle_ones_first_and_never_the_last() {
     assert_eq!((sender.retire(usize::MAX), sender.retire(1)), (2, 0));
     assert!(!sender.is_retiring(0) && sender.is_retiring(1) && sender.is_retiring(3));
     // Another comes in the place of the last: then that may go.
-    sender.handle_stream(4);
+    sender.handle_stream(Instant::now(), 4);
     assert_eq!((sender.retire(9), sender.retire(9)), (1, 0));
     sender.fail(failure());
-    sender.handle_stream(5);
+    sender.handle_stream(Instant::now(), 5);
     assert_eq!(sender.retire(9), 0);
 }
 
@@ -127,10 +128,10 @@ fn retired_streams_that_have_ended_are_forgotten() {
     sender.forget_stream(1);
     assert!(!sender.is_retiring(1));
     assert_eq!(sender.next_job(now, 1), Next::End);
-    sender.handle_stream_lost(0, &failure());
+    sender.handle_stream_lost(Instant::now(), 0, &failure());
     sender.forget_stream(0);
     assert_eq!(sender.outcome(), None, "another may come");
-    sender.handle_stream(2);
+    sender.handle_stream(Instant::now(), 2);
     assert!(matches!(sender.next_job(now, 2), Next::Job(Job::Block(_))));
 }
 
@@ -140,9 +141,9 @@ fn retired_stream_is_no_refuge() {
     let now = Instant::now();
     let (mut sender, [offset, _]) = both_carry(now);
     sender.retire(1);
-    sender.handle_stream_lost(0, &failure());
+    sender.handle_stream_lost(Instant::now(), 0, &failure());
     assert_eq!(sender.next_job(now, 1), Next::Wait(None));
     assert_eq!(sender.outcome(), None);
-    sender.handle_stream(2);
+    sender.handle_stream(Instant::now(), 2);
     assert_eq!(next_block(&mut sender, now, 2), offset);
 }

@@ -7,6 +7,7 @@ use super::*;
 use crate::attributes::{Attributes, Time};
 use crate::limits;
 use crate::report::Outcome;
+use crate::transfer::machine::Machine;
 use crate::transfer::orders::{offer, options, options_v2};
 use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig, SentItem};
 use crate::transfer::{BLOCKS_AHEAD, ScannedItem};
@@ -38,12 +39,12 @@ fn sender(now: Instant, size: Option<u64>) -> Sender {
 pub(super) fn sender_with(options: TransferOptions, now: Instant, size: Option<u64>) -> Sender {
     let mut sender =
         Sender::new(SenderConfig { options, targets: vec![Vec::new()], known: false, tuning: Tuning::DEFAULT });
-    sender.handle_stream(0);
-    sender.handle_stream(1);
+    sender.handle_stream(Instant::now(), 0);
+    sender.handle_stream(Instant::now(), 1);
     sender.handle_item(now, file("large", size));
     sender.handle_item(now, file("a", Some(3)));
     sender.handle_item(now, file("b", Some(4)));
-    sender.handle_scan_complete();
+    sender.handle_scan_complete(Instant::now());
     sender
 }
 
@@ -55,13 +56,13 @@ pub(super) fn recovering(now: Instant, size: Option<u64>) -> Sender {
         known: true,
         tuning: Tuning::DEFAULT,
     });
-    sender.handle_stream(0);
-    sender.handle_stream(1);
+    sender.handle_stream(Instant::now(), 0);
+    sender.handle_stream(Instant::now(), 1);
     let fingerprint = Some([1; 16]);
     sender.handle_item(now, ScannedItem { fingerprint, ..file("large", size) });
     sender.handle_item(now, ScannedItem { fingerprint, ..file("a", Some(3)) });
     sender.handle_item(now, ScannedItem { fingerprint, ..file("b", Some(4)) });
-    sender.handle_scan_complete();
+    sender.handle_scan_complete(Instant::now());
     sender
 }
 
@@ -146,7 +147,7 @@ fn block_is_not_sent_for_ever() {
     accept(&mut sender, now);
     for _ in 0..limits::SENDS_PER_BLOCK {
         assert_eq!(next_block(&mut sender, now, 0), 0);
-        sender.handle_block_sent(0, 1, 0, Ok((BLOCK, BlockDigest::default())));
+        sender.handle_block_sent(Instant::now(), 0, 1, 0, Ok((BLOCK, BlockDigest::default())));
         sender.handle_message(now, PeerMessage::SendAgain { item: 1, offset: 0 }).unwrap();
     }
     assert_eq!(sender.totals().faults.digest_mismatches, u64::from(limits::SENDS_PER_BLOCK));
@@ -202,7 +203,7 @@ fn bundles_end_once_with_items_that_they_have() {
     sender.handle_message(now, bundle_done(2, vec![(1, ItemResult::Kept)])).unwrap();
     is_violation(sender.handle_message(now, bundle_done(2, Vec::new())));
     assert_eq!(reports(&mut sender), []);
-    sender.handle_bundle_sent(2, sent());
+    sender.handle_bundle_sent(Instant::now(), 2, sent());
     assert_eq!(reports(&mut sender), [(b"a".to_vec(), Outcome::Published), (b"b".to_vec(), Outcome::Kept)]);
     is_violation(sender.handle_message(now, bundle_done(2, Vec::new())));
 }
@@ -229,11 +230,11 @@ fn stream_within_one_process_is_never_cut_off() {
     for within_process in [false, true] {
         let mut sender = sender(now, Some(LARGE));
         if within_process {
-            sender.handle_within_process();
+            sender.handle_within_process(Instant::now());
         }
         accept(&mut sender, now);
         assert_eq!(next_block(&mut sender, now, 0), 0);
-        sender.handle_block_sent(0, 1, 0, Ok((BLOCK, BlockDigest::default())));
+        sender.handle_block_sent(Instant::now(), 0, 1, 0, Ok((BLOCK, BlockDigest::default())));
         sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
         assert_eq!(next_block(&mut sender, now, 0), u64::from(BLOCK));
         let later = now + Duration::from_secs(3600);
@@ -250,11 +251,11 @@ fn idle_stream_waits_for_the_scan_before_it_cuts_off_a_straggler() {
     let options = options(BLOCK);
     let mut sender =
         Sender::new(SenderConfig { options, targets: vec![Vec::new()], known: false, tuning: Tuning::DEFAULT });
-    (0..2).for_each(|stream| sender.handle_stream(stream));
+    (0..2).for_each(|stream| sender.handle_stream(Instant::now(), stream));
     sender.handle_item(now, file("large", Some(LARGE)));
     accept(&mut sender, now);
     assert_eq!(next_block(&mut sender, now, 0), 0);
-    sender.handle_block_sent(0, 1, 0, Ok((BLOCK, BlockDigest::default())));
+    sender.handle_block_sent(Instant::now(), 0, 1, 0, Ok((BLOCK, BlockDigest::default())));
     sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
     let later = now + Duration::from_secs(3600);
     let mut taken = 0;
@@ -264,7 +265,7 @@ fn idle_stream_waits_for_the_scan_before_it_cuts_off_a_straggler() {
     assert!(taken > 0, "stream 0 carries something");
     let much_later = later + Duration::from_secs(3600);
     assert_eq!(sender.next_job(much_later, 1), Next::Wait(None), "while the scan goes on");
-    sender.handle_scan_complete();
+    sender.handle_scan_complete(Instant::now());
     assert!(matches!(sender.next_job(much_later, 1), Next::Job(_)), "stream 1 takes what stream 0 held too long");
     assert!(sender.totals().faults.stragglers > 0);
 }
@@ -278,7 +279,7 @@ fn stream_that_waits_for_the_rate_limit_is_not_cut_off() {
         let mut sender = sender_with(TransferOptions { rate_limit: limit, ..options(BLOCK) }, now, Some(LARGE));
         accept(&mut sender, now);
         assert_eq!(next_block(&mut sender, now, 0), 0);
-        sender.handle_block_sent(0, 1, 0, Ok((BLOCK, BlockDigest::default())));
+        sender.handle_block_sent(Instant::now(), 0, 1, 0, Ok((BLOCK, BlockDigest::default())));
         sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
         assert_eq!(next_block(&mut sender, now, 0), u64::from(BLOCK));
         // Two streams share the limit, so a block may take 20 s.
@@ -298,8 +299,8 @@ fn stream_that_reads_a_pipe_is_never_cut_off() {
     let mut sender = sender(now, None);
     accept(&mut sender, now);
     assert_eq!(next_block(&mut sender, now, 0), 0);
-    sender.handle_read(1, 0, BLOCK, false);
-    sender.handle_block_sent(0, 1, 0, Ok((BLOCK, BlockDigest::default())));
+    sender.handle_read(Instant::now(), 1, 0, BLOCK, false);
+    sender.handle_block_sent(Instant::now(), 0, 1, 0, Ok((BLOCK, BlockDigest::default())));
     sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
     assert_eq!(next_block(&mut sender, now, 0), u64::from(BLOCK));
     assert!(matches!(sender.next_job(now, 1), Next::Job(Job::Bundle(_))));
@@ -314,8 +315,8 @@ fn bundle_that_ended_is_not_sent_again() {
     let now = Instant::now();
     let mut sender = sender(now, Some(LARGE));
     assert!(matches!(sender.next_job(now, 0), Next::Job(Job::Bundle(_))));
-    sender.handle_bundle_sent(2, sent());
-    sender.handle_stream_lost(0, &failure());
+    sender.handle_bundle_sent(Instant::now(), 2, sent());
+    sender.handle_stream_lost(Instant::now(), 0, &failure());
     sender.handle_message(now, bundle_done(2, Vec::new())).unwrap();
     assert_eq!(reports(&mut sender).len(), 2);
     assert_eq!(sender.next_job(now, 1), Next::Wait(None));
@@ -328,14 +329,14 @@ fn copies_that_differ_are_sent_again() {
     let now = Instant::now();
     let mut sender = sender(now, Some(LARGE));
     assert!(matches!(sender.next_job(now, 0), Next::Job(Job::Bundle(_))));
-    sender.handle_bundle_sent(2, sent());
-    sender.handle_stream_lost(0, &failure());
+    sender.handle_bundle_sent(Instant::now(), 2, sent());
+    sender.handle_stream_lost(Instant::now(), 0, &failure());
     assert!(matches!(sender.next_job(now, 1), Next::Job(Job::Bundle(bundle)) if bundle.id == 2));
     sender.handle_message(now, bundle_done(2, Vec::new())).unwrap();
     assert_eq!(reports(&mut sender), []);
     let mut second = sent();
     second[1].size = 99;
-    sender.handle_bundle_sent(2, second);
+    sender.handle_bundle_sent(Instant::now(), 2, second);
     assert_eq!(reports(&mut sender), [(b"a".to_vec(), Outcome::Published)]);
     let Next::Job(Job::Bundle(again)) = sender.next_job(now, 1) else { panic!("nothing is sent again") };
     assert_eq!((again.items.len(), &again.items[0].path[..], again.attempt), (1, &b"b"[..], 1));
@@ -349,7 +350,7 @@ fn streams_of_even_number_take_blocks_first_and_odd_ones_bundles() {
     let now = Instant::now();
     let mut sender = sender(now, Some(LARGE));
     accept(&mut sender, now);
-    sender.handle_scan_complete();
+    sender.handle_scan_complete(Instant::now());
     assert!(matches!(sender.next_job(now, 1), Next::Job(Job::Bundle(_))));
     assert_eq!(next_block(&mut sender, now, 0), 0);
     assert_eq!(next_block(&mut sender, now, 1), u64::from(BLOCK));
@@ -362,8 +363,8 @@ fn block_that_landed_unread_is_read_again() {
     accept(&mut sender, now);
     assert_eq!(next_block(&mut sender, now, 0), 0);
     sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
-    sender.handle_stream(2);
-    sender.handle_stream_lost(0, &failure());
+    sender.handle_stream(Instant::now(), 2);
+    sender.handle_stream_lost(Instant::now(), 0, &failure());
     assert_eq!(next_block(&mut sender, now, 2), 0);
     assert_eq!(next_block(&mut sender, now, 2), u64::from(BLOCK));
 }
@@ -378,9 +379,9 @@ fn streams_may_go_when_there_is_nothing_left_to_send() {
         known: false,
         tuning: Tuning::DEFAULT,
     });
-    sender.handle_stream(0);
-    sender.handle_scan_complete();
-    sender.handle_stream_lost(0, &failure());
+    sender.handle_stream(Instant::now(), 0);
+    sender.handle_scan_complete(Instant::now());
+    sender.handle_stream_lost(Instant::now(), 0, &failure());
     assert_eq!(sender.outcome(), None);
     sender.handle_message(now, PeerMessage::Finished { durable: true, failures: Vec::new() }).unwrap();
     assert_eq!(sender.outcome(), Some(Ok(())));
@@ -413,7 +414,7 @@ fn sender_survives_whatever_a_receiver_says() {
             }
             while let Some(action) = sender.poll_action() {
                 match action {
-                    SenderAction::CheckSource(item) => sender.handle_source_checked(item, Ok(None)),
+                    SenderAction::CheckSource(item) => sender.handle_source_checked(Instant::now(), item, Ok(None)),
                     SenderAction::Rescan { scanned, attempt } => {
                         sender.handle_rescanned(now, &scanned, attempt, Ok(scanned.clone()));
                     }
@@ -427,18 +428,24 @@ fn sender_survives_whatever_a_receiver_says() {
 pub(super) fn finish(sender: &mut Sender, stream: u16, job: &Job) {
     match job {
         Job::Check(block) => {
-            sender.handle_block_checked(stream, block.item, block.offset, Ok(BlockDigest::default()));
+            sender.handle_block_checked(Instant::now(), stream, block.item, block.offset, Ok(BlockDigest::default()));
         }
         Job::Bundle(bundle) => {
             let sent = SentItem { size: 1, digest: BlockDigest::default(), failure: None };
-            sender.handle_bundle_sent(bundle.id, vec![sent; bundle.items.len()]);
+            sender.handle_bundle_sent(Instant::now(), bundle.id, vec![sent; bundle.items.len()]);
         }
         Job::Block(block) => {
             let end = block.offset >= 3 * u64::from(BLOCK);
             if block.unsized_source {
-                sender.handle_read(block.item, block.offset, BLOCK, end);
+                sender.handle_read(Instant::now(), block.item, block.offset, BLOCK, end);
             }
-            sender.handle_block_sent(stream, block.item, block.offset, Ok((block.length, BlockDigest::default())));
+            sender.handle_block_sent(
+                Instant::now(),
+                stream,
+                block.item,
+                block.offset,
+                Ok((block.length, BlockDigest::default())),
+            );
         }
     }
 }
@@ -454,7 +461,7 @@ fn scan_waits_until_what_was_told_is_taken() {
     let mut found = 0;
     while sender.wants_items() {
         let failure = Failure::new(ErrorCode::NotFound, Side::Source, "gone");
-        sender.handle_scan_failure(&file(&format!("{found:0>path_bytes$}"), None), failure);
+        sender.handle_scan_failure(Instant::now(), &file(&format!("{found:0>path_bytes$}"), None), failure);
         found += 1;
         assert!(found * path_bytes <= limits::REPORT_BYTES_WAITING, "the scan goes on");
     }

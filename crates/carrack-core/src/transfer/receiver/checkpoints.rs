@@ -12,25 +12,16 @@ use crate::digest::BlockDigest;
 use crate::failure::Failure;
 use crate::limits;
 use crate::request::Verify;
+use crate::transfer::machine::Machine;
 use crate::wire::peer::PeerMessage;
 
 impl Receiver {
-    /// It is `now`. To be said before `poll_action`, and when [`Self::next_deadline`] has come.
-    pub fn handle_time(&mut self, now: Instant) {
-        self.now = Some(now);
-        match self.next_checkpoint() {
-            Some(at) if at <= now => self.checkpoint_all(),
-            None if self.unsaved_bytes > 0 => self.checkpoint_at = Some(now + self.tuning.marker_interval),
-            _ => {}
-        }
+    /// Threads that tell of something may be late: time does not go back.
+    pub(super) fn note_time(&mut self, now: Instant) {
+        self.now = self.now.max(Some(now));
     }
 
-    /// When [`Self::handle_time`] is to be called, though nothing has happened.
-    pub fn next_deadline(&self) -> Option<Instant> {
-        [self.next_checkpoint(), self.landed_due()].into_iter().flatten().min()
-    }
-
-    fn next_checkpoint(&self) -> Option<Instant> {
+    pub(super) fn next_checkpoint(&self) -> Option<Instant> {
         self.checkpoint_at.filter(|_| self.unsaved_bytes > 0 && !self.has_ended())
     }
 
@@ -71,7 +62,7 @@ impl Receiver {
         }
     }
 
-    fn checkpoint_all(&mut self) {
+    pub(super) fn checkpoint_all(&mut self) {
         let numbers: Vec<u64> = self.items.keys().copied().collect();
         numbers.into_iter().for_each(|number| self.checkpoint(number));
         self.checkpoint_at = self.now.map(|now| now + self.tuning.marker_interval);
@@ -95,7 +86,8 @@ impl Receiver {
 
     /// The answer to [`ReceiverAction::Checkpoint`]: indexes of blocks that storage gave back otherwise than they were
     /// written; or why nothing that was written to the part file can be relied on any more.
-    pub fn handle_checkpointed(&mut self, number: u64, result: Result<Vec<u64>, Failure>) {
+    pub fn handle_checkpointed(&mut self, now: Instant, number: u64, result: Result<Vec<u64>, Failure>) {
+        self.note_time(now);
         let Some(mut saving) = self.items.get_mut(&number).and_then(|item| item.saving.take()) else {
             return;
         };

@@ -1,10 +1,10 @@
 //! What an earlier attempt has left: blocks in part files, and items under their names.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
-use super::Receiver;
-use super::ReceiverAction;
 use super::incoming::Incoming;
+use super::{Receiver, ReceiverAction};
 use crate::digest::{BlockDigest, FileDigests};
 use crate::limits;
 use crate::report::ItemKind;
@@ -79,7 +79,8 @@ impl Receiver {
 
     /// The answer to [`ReceiverAction::Look`]: index within the bundle, and digests, of those that are there. Without
     /// the digests that the options ask for, a file is sent again.
-    pub fn handle_looked(&mut self, bundle: u64, known: Vec<(u32, FileDigests)>) {
+    pub fn handle_looked(&mut self, now: Instant, bundle: u64, known: Vec<(u32, FileDigests)>) {
+        self.note_time(now);
         let Some(asked) = self.looks.remove(&bundle).filter(|_| !self.has_ended()) else {
             return;
         };

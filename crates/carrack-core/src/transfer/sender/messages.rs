@@ -10,68 +10,18 @@ use crate::limits;
 use crate::report::{ItemKind, ItemReport, Outcome};
 use crate::transfer::Unit;
 use crate::wire::ProtocolError;
-use crate::wire::peer::{Answer, ItemResult, PeerMessage};
+use crate::wire::peer::{Answer, ItemResult};
 
 impl Sender {
-    /// The receiver says something.
-    ///
-    /// # Errors
-    /// When no receiver may say that now.
-    pub fn handle_message(&mut self, now: Instant, message: PeerMessage) -> Result<(), ProtocolError> {
-        if self.has_ended() {
-            return Ok(());
-        }
-        match message {
-            PeerMessage::Answer { item, answer } => self.handle_answer(item, answer)?,
-            PeerMessage::Landed { blocks, bundles } => {
-                for (item, offset) in blocks {
-                    self.handle_landed(now, item, offset)?;
-                }
-                for bundle in bundles {
-                    self.check_known(bundle)?;
-                    self.streams.landed(now, Unit::Bundle(bundle));
-                }
-            }
-            PeerMessage::SendAgain { item, offset } => self.handle_send_again(item, offset)?,
-            PeerMessage::Done { item, result } => self.handle_done(item, result)?,
-            PeerMessage::BundleDone { bundle, exceptions } => {
-                self.bundles.record_done(bundle, exceptions)?;
-                self.streams.landed(now, Unit::Bundle(bundle));
-                self.settle_bundle(bundle);
-            }
-            PeerMessage::Finished { durable, failures } => self.handle_finished(durable, failures)?,
-            PeerMessage::DirectoriesFailed(failures) => self.handle_directories_failed(failures)?,
-            PeerMessage::Fail(failure) => self.phase = Phase::Failed(failure),
-            PeerMessage::Held { item, first, digests } if self.recovers() => self.handle_held(item, first, &digests)?,
-            PeerMessage::Known { bundle, items } if self.recovers() => self.handle_known(bundle, items)?,
-            PeerMessage::Held { .. } | PeerMessage::Known { .. } => {
-                return Err(ProtocolError::violation("the receiver told of an earlier attempt and was not asked"));
-            }
-            PeerMessage::Offer(_)
-            | PeerMessage::Confirm { .. }
-            | PeerMessage::Query { .. }
-            | PeerMessage::Complete { .. }
-            | PeerMessage::Abandon { .. }
-            | PeerMessage::Directories(_)
-            | PeerMessage::StreamLost { .. }
-            | PeerMessage::Finish
-            | PeerMessage::FinishContents(_) => {
-                return Err(ProtocolError::violation("the receiver sent what only a sender sends"));
-            }
-        }
-        self.advance();
-        Ok(())
-    }
-
     /// What has ended may still be named by a message that was late; what never was may not.
-    fn check_known(&self, number: u64) -> Result<(), ProtocolError> {
+    pub(super) fn check_known(&self, number: u64) -> Result<(), ProtocolError> {
         let known = (1..self.next_number).contains(&number);
         known.then_some(()).ok_or_else(|| {
             ProtocolError::violation(format!("the receiver named number {number}, which was never sent"))
         })
     }
 
-    fn handle_answer(&mut self, number: u64, answer: Answer) -> Result<(), ProtocolError> {
+    pub(super) fn handle_answer(&mut self, number: u64, answer: Answer) -> Result<(), ProtocolError> {
         let takes_up = self.recovers();
         let item = self.items.get_mut(&number).filter(|item| !item.accepted);
         let item =
@@ -99,7 +49,7 @@ impl Sender {
         Ok(())
     }
 
-    fn handle_landed(&mut self, now: Instant, number: u64, offset: u64) -> Result<(), ProtocolError> {
+    pub(super) fn handle_landed(&mut self, now: Instant, number: u64, offset: u64) -> Result<(), ProtocolError> {
         let Some(item) = self.items.get_mut(&number) else {
             return self.check_known(number);
         };
@@ -111,7 +61,12 @@ impl Sender {
         Ok(())
     }
 
-    fn handle_held(&mut self, number: u64, first: u64, digests: &[BlockDigest]) -> Result<(), ProtocolError> {
+    pub(super) fn handle_held(
+        &mut self,
+        number: u64,
+        first: u64,
+        digests: &[BlockDigest],
+    ) -> Result<(), ProtocolError> {
         let open: usize = self.items.values().map(Offered::held_open).sum();
         let few = open + digests.len() <= limits::HELD_BLOCKS_OPEN;
         let wanted = self.config.options.digests;
@@ -123,7 +78,7 @@ impl Sender {
         })
     }
 
-    fn handle_send_again(&mut self, number: u64, offset: u64) -> Result<(), ProtocolError> {
+    pub(super) fn handle_send_again(&mut self, number: u64, offset: u64) -> Result<(), ProtocolError> {
         let takes_back = self.recovers();
         let item = self.items.get_mut(&number);
         let item = item.filter(|item| item.may_be_lost(offset) && (takes_back || !item.has_landed(offset)));
@@ -154,7 +109,7 @@ impl Sender {
         Ok(())
     }
 
-    fn handle_done(&mut self, number: u64, result: ItemResult) -> Result<(), ProtocolError> {
+    pub(super) fn handle_done(&mut self, number: u64, result: ItemResult) -> Result<(), ProtocolError> {
         let item = self.items.get(&number);
         let item = item.ok_or_else(|| ProtocolError::violation("the receiver ended an item that was not under way"))?;
         let outcome = match (result, &item.abandoned) {
@@ -185,7 +140,11 @@ impl Sender {
         Ok(())
     }
 
-    fn handle_finished(&mut self, durable: bool, failures: Vec<(Vec<u8>, Failure)>) -> Result<(), ProtocolError> {
+    pub(super) fn handle_finished(
+        &mut self,
+        durable: bool,
+        failures: Vec<(Vec<u8>, Failure)>,
+    ) -> Result<(), ProtocolError> {
         if self.phase != Phase::Finishing {
             return Err(ProtocolError::violation("the receiver finished before the sender"));
         }
@@ -195,7 +154,7 @@ impl Sender {
         Ok(())
     }
 
-    fn handle_directories_failed(&mut self, failures: Vec<(Vec<u8>, Failure)>) -> Result<(), ProtocolError> {
+    pub(super) fn handle_directories_failed(&mut self, failures: Vec<(Vec<u8>, Failure)>) -> Result<(), ProtocolError> {
         let left = self.directories_told.checked_sub(failures.len() as u64);
         self.directories_told = left
             .ok_or_else(|| ProtocolError::violation("more directories failed at the receiver than it was told of"))?;

@@ -13,12 +13,12 @@ use crate::wire::peer::PeerMessage;
 
 impl Sender {
     /// A stream is there and wants work.
-    pub fn handle_stream(&mut self, stream: u16) {
+    pub fn handle_stream(&mut self, _now: Instant, stream: u16) {
         self.streams.add(stream);
     }
 
     /// The streams are within one process: none of them is ever cut off for being slow.
-    pub fn handle_within_process(&mut self) {
+    pub fn handle_within_process(&mut self, _now: Instant) {
         self.streams.keep_all();
     }
 
@@ -153,7 +153,7 @@ impl Sender {
     ///
     /// Every block but the last is full. Whether a block is the last is known by looking at least one byte further
     /// before it is sent: only an empty source has an empty block.
-    pub fn handle_read(&mut self, number: u64, offset: u64, length: u32, end: bool) {
+    pub fn handle_read(&mut self, _now: Instant, number: u64, offset: u64, length: u32, end: bool) {
         let Some(item) = self.items.get_mut(&number).filter(|item| item.size.is_none()) else {
             return;
         };
@@ -170,6 +170,7 @@ impl Sender {
     /// A stream has sent a block, or could not read it. May be said of a block that was read when the stream was lost.
     pub fn handle_block_sent(
         &mut self,
+        _now: Instant,
         stream: u16,
         number: u64,
         offset: u64,
@@ -205,7 +206,7 @@ impl Sender {
     }
 
     /// A stream waits until this moment for a source that has just changed. It is not slow.
-    pub fn handle_source_rests(&mut self, stream: u16, until: Instant) {
+    pub fn handle_source_rests(&mut self, _now: Instant, stream: u16, until: Instant) {
         self.streams.rest(stream, until);
     }
 
@@ -213,6 +214,7 @@ impl Sender {
     /// after the stream was lost.
     pub fn handle_block_checked(
         &mut self,
+        _now: Instant,
         stream: u16,
         number: u64,
         offset: u64,
@@ -262,7 +264,7 @@ impl Sender {
 
     /// A stream has sent a bundle. To be said whenever all of it was handed to the stream, even if that has been lost
     /// meanwhile: the receiver may have it.
-    pub fn handle_bundle_sent(&mut self, bundle: u64, sent: Vec<SentItem>) {
+    pub fn handle_bundle_sent(&mut self, _now: Instant, bundle: u64, sent: Vec<SentItem>) {
         if self.has_ended() {
             return;
         }
@@ -274,7 +276,7 @@ impl Sender {
 
     /// A stream has failed. Before version 2 the last one to do so ends the transfer, unless there is nothing left to
     /// send; from then on others are waited for.
-    pub fn handle_stream_lost(&mut self, stream: u16, why: &Failure) {
+    pub fn handle_stream_lost(&mut self, _now: Instant, stream: u16, why: &Failure) {
         if self.has_ended() || !self.streams.is_alive(stream) {
             return;
         }

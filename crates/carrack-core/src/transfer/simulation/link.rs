@@ -14,6 +14,7 @@ use crate::digest::BlockDigest;
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::report::ItemKind;
 use crate::transfer::ScannedItem;
+use crate::transfer::machine::Machine;
 use crate::transfer::sender::{BlockJob, Job, Next, SentItem};
 
 /// Both ends of a data connection.
@@ -122,8 +123,8 @@ impl World {
             ended: false,
             shut: false,
         });
-        self.receiver.handle_stream(number);
-        self.sender.handle_stream(number);
+        self.receiver.handle_stream(self.now(), number);
+        self.sender.handle_stream(self.now(), number);
     }
 
     /// So many streams are to end in good order.
@@ -162,7 +163,7 @@ impl World {
                 };
                 if !rest.is_zero() {
                     let until = self.now() + rest;
-                    self.sender.handle_source_rests(stream, until);
+                    self.sender.handle_source_rests(self.now(), stream, until);
                 }
                 let delay = rest + self.disk_delay();
                 self.enter(stream, Sending::Reading(job), delay);
@@ -182,7 +183,7 @@ impl World {
                     self.verdict.retired += 1;
                     // What the network does to it from now on is nobody's loss any more.
                     let before = format!("{:?}", self.sender);
-                    self.sender.handle_stream_lost(stream, &lost());
+                    self.sender.handle_stream_lost(self.now(), stream, &lost());
                     assert_eq!(before, format!("{:?}", self.sender));
                 }
                 self.enter(stream, Sending::Over, Duration::ZERO);
@@ -231,7 +232,7 @@ impl World {
         {
             let read = self.sender.scanned(block.item).map(|scanned| self.source.number(scanned));
             let end = read.is_some_and(|item| block.offset + u64::from(*length) == self.source.items[item].size);
-            self.sender.handle_read(block.item, block.offset, *length, end);
+            self.sender.handle_read(self.now(), block.item, block.offset, *length, end);
         }
         if self.stream(stream).broken {
             return self.cut_short(stream, &job, &content);
@@ -269,7 +270,7 @@ impl World {
         };
         // Compared by the model too: what is held and is right must not be sent.
         self.verdict.compared += 1;
-        self.sender.handle_block_checked(stream, block.item, block.offset, result);
+        self.sender.handle_block_checked(self.now(), stream, block.item, block.offset, result);
         if !late {
             self.stream(stream).sending = Sending::Waiting;
             if broken {
@@ -313,7 +314,7 @@ impl World {
     }
 
     fn lose(&mut self, stream: u16) {
-        self.sender.handle_stream_lost(stream, &lost());
+        self.sender.handle_stream_lost(self.now(), stream, &lost());
         self.stream(stream).sending = Sending::Over;
         self.stream(stream).token += 1;
         if self.plan.resumes {
@@ -407,7 +408,7 @@ impl World {
             (Job::Block(block), Content::Block { length, content, .. }) => {
                 let result = content.map(|content| (*length, digest_of(content)));
                 let result = result.ok_or_else(|| self.unread(block.item));
-                self.sender.handle_block_sent(stream, block.item, block.offset, result);
+                self.sender.handle_block_sent(self.now(), stream, block.item, block.offset, result);
             }
             (Job::Bundle(bundle), Content::Bundle { entries, .. }) => {
                 let sent = |entry: &Entry| SentItem {
@@ -415,7 +416,7 @@ impl World {
                     digest: entry.content.map_or(BlockDigest::default(), digest_of),
                     failure: entry.content.is_none().then(if entry.changing { changing } else { unread }),
                 };
-                self.sender.handle_bundle_sent(bundle.id, entries.iter().map(sent).collect());
+                self.sender.handle_bundle_sent(self.now(), bundle.id, entries.iter().map(sent).collect());
             }
             _ => panic!("a job gives content of its kind"),
         }

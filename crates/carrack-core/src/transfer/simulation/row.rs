@@ -11,6 +11,7 @@ use super::world::World;
 use crate::attributes::Time;
 use crate::report::ItemKind;
 use crate::request::Verify;
+use crate::transfer::machine::Machine;
 
 /// What stands between two sessions.
 struct Row {

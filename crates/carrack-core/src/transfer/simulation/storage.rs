@@ -13,6 +13,7 @@ use crate::failure::ErrorCode;
 use crate::report::ItemKind;
 use crate::request::{Durability, Verify};
 use crate::transfer::Fingerprint;
+use crate::transfer::machine::Machine;
 use crate::transfer::receiver::Opened;
 use crate::wire::peer::{DirectoryAttributes, ItemResult, Offer, QueryItem};
 
@@ -29,7 +30,7 @@ impl World {
             () if self.rng.chance(self.plan.keep) => Opened::Keep,
             () => self.open_part(offer),
         };
-        self.receiver.handle_opened(number, opened);
+        self.receiver.handle_opened(self.now(), number, opened);
     }
 
     fn open_part(&mut self, offer: Offer) -> Opened {
@@ -108,12 +109,12 @@ impl World {
                 self.verdict.known += 1;
             }
         }
-        self.receiver.handle_looked(bundle, known);
+        self.receiver.handle_looked(self.now(), bundle, known);
     }
 
     pub fn checkpoint(&mut self, number: u64, blocks: Vec<(u64, BlockDigest)>) {
         let Some(part) = self.disk.parts.get_mut(&number) else {
-            return self.receiver.handle_checkpointed(number, Ok(Vec::new()));
+            return self.receiver.handle_checkpointed(self.now(), number, Ok(Vec::new()));
         };
         part.checkpointing = false;
         let file = part.file;
@@ -130,7 +131,7 @@ impl World {
             self.verdict.sync_failures += 1;
             self.store.sync_in_vain(file, &mut self.rng);
             if self.plan.mutant != Some(Mutant::SyncAgain) {
-                return self.receiver.handle_checkpointed(number, Err(failure(ErrorCode::InputOutput)));
+                return self.receiver.handle_checkpointed(self.now(), number, Err(failure(ErrorCode::InputOutput)));
             }
         }
         if self.durable() {
@@ -153,7 +154,7 @@ impl World {
             self.held_right.remove(&(item, index));
             self.verdict.rotten += 1;
         }
-        self.receiver.handle_checkpointed(number, Ok(rotten.into_iter().collect()));
+        self.receiver.handle_checkpointed(self.now(), number, Ok(rotten.into_iter().collect()));
     }
 
     /// Some blocks rot, and are found when they are read back.
@@ -198,7 +199,7 @@ impl World {
         if result != ItemResult::Published {
             self.held_right.retain(|&(other, _)| other != self.source.find(&part.path));
             self.store.remove(file);
-            return self.receiver.handle_published(number, result);
+            return self.receiver.handle_published(self.now(), number, result);
         }
         if self.durable() {
             self.store.sync(file);
@@ -224,7 +225,7 @@ impl World {
             return;
         }
         self.write_down(part.path, ItemKind::File, part.fingerprint, digests);
-        self.receiver.handle_published(number, result);
+        self.receiver.handle_published(self.now(), number, result);
     }
 
     fn rename(&mut self, path: Vec<u8>, standing: Standing) {
@@ -282,7 +283,7 @@ impl World {
             }
             self.write_down(path, kind, source, digests);
         }
-        self.receiver.handle_committed(bundle, exceptions);
+        self.receiver.handle_committed(self.now(), bundle, exceptions);
     }
 
     fn publish_entry(
@@ -326,14 +327,14 @@ impl World {
                 failures.push((directory.path, failure(ErrorCode::PermissionDenied)));
             }
         }
-        self.receiver.handle_directories_applied(failures);
+        self.receiver.handle_directories_applied(self.now(), failures);
     }
 
     pub fn sync_all(&mut self) {
         if self.durable() {
             self.store.sync_names();
         }
-        self.receiver.handle_synced(self.durable());
+        self.receiver.handle_synced(self.now(), self.durable());
     }
 
     /// The receiver's end has ended, and not by a crash: what is durable stays, the rest goes.

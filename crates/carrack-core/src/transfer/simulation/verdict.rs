@@ -7,6 +7,7 @@ use super::world::World;
 use crate::failure::ErrorCode;
 use crate::report::{ItemKind, ItemReport, Outcome};
 use crate::request::{Durability, MainDigest};
+use crate::transfer::machine::Machine;
 
 /// Counts of what happened in one run, or in many.
 #[derive(Clone, Debug, Default)]

@@ -19,6 +19,7 @@ use crate::limits;
 use crate::report::{ItemKind, ItemReport};
 use crate::request::{Durability, Verify};
 use crate::transfer::ScannedItem;
+use crate::transfer::machine::Machine;
 use crate::transfer::receiver::{Receiver, ReceiverAction, ReceiverConfig};
 use crate::transfer::sender::{Sender, SenderAction, SenderConfig};
 use crate::wire::peer::{Answer, DirectoryAttributes, Offer, PeerMessage, QueryItem};
@@ -290,7 +291,7 @@ impl World {
             Event::Noticed(stream) => self.notice(stream),
             Event::ToSender(message) => self.tell_sender(message),
             Event::ToReceiver(message) => {
-                self.receiver.handle_message(message).expect("the sender keeps to the protocol")
+                self.receiver.handle_message(self.now(), message).expect("the sender keeps to the protocol")
             }
             Event::SourceChanged(item) => self.change_source(item),
             Event::Checked(number) => self.check_source(number, None),

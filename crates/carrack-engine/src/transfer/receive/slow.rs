@@ -10,6 +10,7 @@ use carrack_core::digest::{BlockDigest, block_length};
 use carrack_core::limits;
 use carrack_core::report::{Failure, FileDigests, ItemKind};
 use carrack_core::request::Verify;
+use carrack_core::transfer::machine::Machine;
 use carrack_core::transfer::receiver::Opened;
 use carrack_core::wire::control::Tell;
 use carrack_core::wire::peer::{Offer, QueryItem};
@@ -73,7 +74,7 @@ impl ReceiveRun {
         let part = lock(&self.parts).get(&checkpoint.item).cloned();
         let read_back = self.options.verify == Verify::Disk;
         let saved = part.map_or(Ok(Vec::new()), |part| part.checkpoint(&checkpoint.blocks, read_back));
-        self.tell(|machine| machine.handle_checkpointed(checkpoint.item, saved));
+        self.tell(|machine| machine.handle_checkpointed(Instant::now(), checkpoint.item, saved));
     }
 
     fn look(&self, look: &Look) {
@@ -85,7 +86,7 @@ impl ReceiveRun {
             Some((*index, self.destination.known(&earlier, &self.writing, &over)?))
         };
         let known: Vec<(u32, FileDigests)> = look.items.iter().filter_map(found).collect();
-        self.tell(|machine| machine.handle_looked(look.bundle, known));
+        self.tell(|machine| machine.handle_looked(Instant::now(), look.bundle, known));
     }
 
     /// A part file that an earlier session left: accepted at once where the marker can be believed, else once its
@@ -134,7 +135,7 @@ impl ReceiveRun {
                 block_bytes: Some(run.options.block_bytes),
             };
             if let Some(digests) = run.destination.known(&earlier, &run.writing, &over) {
-                return run.tell(|machine| machine.handle_opened(offer.item, Opened::Present(digests)));
+                return run.tell(|machine| machine.handle_opened(Instant::now(), offer.item, Opened::Present(digests)));
             }
             {
                 let (offers, numbers) = &mut *lock(&run.disbelieved);
@@ -149,7 +150,7 @@ impl ReceiveRun {
     fn taken_up(&self, item: u64, held: Vec<(u64, BlockDigest)>) {
         // Before the machine hears of them: it may have one of them written again at once.
         lock(&self.claimed).extend(held.iter().map(|(index, _)| (item, *index)));
-        self.tell(|machine| machine.handle_opened(item, Opened::Resumed(held)));
+        self.tell(|machine| machine.handle_opened(Instant::now(), item, Opened::Resumed(held)));
     }
 
     /// A block is about to be written: what the marker claims of it from an earlier session is no longer so.

@@ -6,6 +6,8 @@ use super::{Content, Frame, Receiving};
 use crate::digest::BlockDigest;
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::report::ItemKind;
+use crate::transfer::machine::Machine;
+use crate::transfer::receiver::ArrivedBlock;
 use crate::transfer::receiver::Begin;
 use crate::transfer::simulation::disk::Entry;
 use crate::transfer::simulation::plan::Mutant;
@@ -54,7 +56,7 @@ impl World {
         state.receiving = Receiving::Over;
         let (was_broken, latency) = (std::mem::replace(&mut state.broken, true), self.plan.latency);
         self.disk.end(stream);
-        self.receiver.handle_stream_closed(stream);
+        self.receiver.handle_stream_closed(self.now(), stream);
         if !was_broken {
             self.after(latency, Event::Noticed(stream));
         }
@@ -146,7 +148,7 @@ impl World {
         }
         let again = entries.iter().find(|entry| self.known.contains(&entry.path));
         assert!(again.is_none(), "{again:?} is known, and comes again");
-        if self.receiver.handle_bundle(stream, id, entries.iter().map(|entry| entry.size).sum()) {
+        if self.receiver.handle_bundle(self.now(), stream, id, entries.iter().map(|entry| entry.size).sum()) {
             self.disk.bundles.insert(id, entries);
         }
     }
@@ -163,7 +165,7 @@ impl World {
         if self.rng.chance(self.plan.write_failure) && self.rng.chance(300) {
             let failure = Failure::new(ErrorCode::NoSpace, Side::Destination, "full");
             self.forget_right(item);
-            return self.receiver.handle_write_failed(stream, item, failure);
+            return self.receiver.handle_write_failed(self.now(), stream, item, failure);
         }
         let altered = self.rng.chance(self.plan.corruption) && !hole;
         let (index, swapped) = (offset / u64::from(self.plan.options.block_bytes), content.map(|content| content ^ 1));
@@ -172,7 +174,7 @@ impl World {
         let theirs = arrived.map_or(BlockDigest::default(), digest_of);
         let ours = if altered { digest_of(!0) } else { theirs };
         let trailer = Trailer { whole: arrived.is_some(), digest: theirs };
-        self.receiver.handle_block(stream, item, offset, length, ours, &trailer);
+        self.receiver.handle_block(self.now(), stream, ArrivedBlock { item, offset, length }, ours, &trailer);
         let stopped = self.receiver.outcome().is_some();
         let Some(part) = self.disk.parts.get_mut(&item) else {
             return;

@@ -8,6 +8,7 @@ use crate::failure::{ErrorCode, Failure, Side};
 use crate::report::ItemKind;
 use crate::request::Verify;
 use crate::transfer::ScannedItem;
+use crate::transfer::machine::Machine;
 use crate::transfer::simulation::plan::Mutant;
 use crate::transfer::simulation::source::{GRAIN, digest_of};
 
@@ -44,11 +45,11 @@ impl World {
             }
             let now = self.now();
             let Some(item) = self.source.items.get(self.scanned) else {
-                return self.sender.handle_scan_complete();
+                return self.sender.handle_scan_complete(self.now());
             };
             self.scanned += 1;
             if item.twin && self.plan.mutant != Some(Mutant::TwinsSent) {
-                self.sender.handle_scan_failure(&item.scanned, failure(ErrorCode::AlreadyExists));
+                self.sender.handle_scan_failure(self.now(), &item.scanned, failure(ErrorCode::AlreadyExists));
                 continue;
             }
             if self.plan.resumes && item.gone && item.scanned.kind != ItemKind::Directory {
@@ -57,7 +58,7 @@ impl World {
             }
             if self.rng.chance(self.plan.read_failure) && item.scanned.kind != ItemKind::Special {
                 let vanished = Failure::new(ErrorCode::SourceVanished, Side::Source, "gone");
-                self.sender.handle_scan_failure(&item.scanned, vanished);
+                self.sender.handle_scan_failure(self.now(), &item.scanned, vanished);
             } else {
                 let found = self.source.scanned(self.scanned - 1, self.second());
                 self.sender.handle_item(now, found);
@@ -107,7 +108,7 @@ impl World {
         let opened = self.opened.remove(&number);
         let changed = opened.map_or(now.version != version, |(_, stat)| now.stat() != stat);
         let failure = Failure::new(ErrorCode::SourceChanged, Side::Source, "changed");
-        self.sender.handle_source_checked(number, if changed { Err(failure) } else { Ok(second) });
+        self.sender.handle_source_checked(self.now(), number, if changed { Err(failure) } else { Ok(second) });
     }
 
     /// The source of an offered item is opened with the first of its blocks; false when it is not what was

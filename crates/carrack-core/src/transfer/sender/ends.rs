@@ -1,0 +1,131 @@
+//! How items end: what was sent and what the receiver made of it, together.
+
+use super::bundles::BundleOut;
+use super::{Sender, SentItem, again, mismatch};
+use crate::digest::FileDigests;
+use crate::failure::{ErrorCode, Failure};
+use crate::limits;
+use crate::report::{ItemKind, ItemReport, Outcome};
+use crate::transfer::{ScannedItem, Unit};
+use crate::wire::peer::ItemResult;
+
+impl Sender {
+    pub(super) fn end_offered(&mut self, number: u64, outcome: Outcome) {
+        let Some(item) = self.take_out(number) else {
+            return;
+        };
+        self.end_item(&item.scanned, item.size.unwrap_or(0), item.digests, outcome);
+        self.make_offers();
+    }
+
+    /// Ends a bundle once both are known: what was sent, and what the receiver made of it.
+    pub(super) fn settle_bundle(&mut self, id: u64) {
+        // A stream that is still reading it may be the one whose copy the receiver took.
+        if self.streams.carries(Unit::Bundle(id)) {
+            return;
+        }
+        let Some(out) = self.bundles.take_settled(id) else {
+            return;
+        };
+        let BundleOut { bundle, sent: Some(sent), doubtful, done: Some(mut exceptions) } = out else {
+            return;
+        };
+        let mut again = Vec::new();
+        for (index, (item, sent)) in bundle.items.iter().zip(sent).enumerate() {
+            // A bundle has at most `limits::BUNDLE_ITEMS` items.
+            let result = exceptions.remove(&(index as u32)).unwrap_or(ItemResult::Published);
+            self.totals.faults.digest_mismatches += u64::from(result == ItemResult::Mismatch);
+            let outcome = match bundled_end(&sent.failure, result, doubtful.contains(&index)) {
+                BundledEnd::Ended(outcome) => outcome,
+                BundledEnd::Again if bundle.attempt + 1 < limits::SENDS_PER_BLOCK => {
+                    again.push(item.clone());
+                    continue;
+                }
+                BundledEnd::Again => Outcome::Failed(mismatch()),
+                BundledEnd::Unread(failure) if !again::may_pass(&failure) => Outcome::Failed(failure),
+                BundledEnd::Unread(_) | BundledEnd::Lost(_) if self.may_renew(bundle.again) => {
+                    self.renew(item.clone(), bundle.again);
+                    continue;
+                }
+                BundledEnd::Unread(failure) | BundledEnd::Lost(failure) => Outcome::Failed(failure),
+            };
+            self.end_bundled(item, &sent, outcome);
+        }
+        if !again.is_empty() {
+            self.queue_bundle(again, bundle.attempt + 1, bundle.again);
+        }
+    }
+
+    pub(super) fn end_bundled(&mut self, item: &ScannedItem, sent: &SentItem, outcome: Outcome) {
+        let is_file = item.kind == ItemKind::File;
+        let digests = if is_file { sent.digest.as_file(self.config.options.digests) } else { FileDigests::default() };
+        if outcome == Outcome::Published && is_file {
+            // What is sent may be longer than what was found: then that has been found.
+            self.progress.bytes_found += sent.size.saturating_sub(item.size.unwrap_or(0));
+            self.progress.bytes_done += sent.size;
+        }
+        if outcome != Outcome::Published && item.kind == ItemKind::Directory {
+            self.directories_failed.insert(self.target(item));
+        }
+        self.end_item(item, sent.size, digests, outcome);
+    }
+
+    pub(super) fn end_item(&mut self, item: &ScannedItem, size: u64, digests: FileDigests, outcome: Outcome) {
+        let target = self.target(item);
+        match &outcome {
+            Outcome::Published => match item.kind {
+                ItemKind::Directory => {
+                    self.totals.directories += 1;
+                    // Its attributes are still to come, and may fail.
+                    return;
+                }
+                ItemKind::Symlink => {
+                    self.totals.symlinks += 1;
+                    self.progress.files_done += 1;
+                    self.note_untold(|| target.clone(), &item.attributes);
+                }
+                ItemKind::File | ItemKind::Special => {
+                    self.totals.files += 1;
+                    self.totals.bytes += size;
+                    self.progress.files_done += 1;
+                    self.note_untold(|| target.clone(), &item.attributes);
+                }
+            },
+            Outcome::Kept => self.totals.kept += 1,
+            Outcome::Failed(failure) => {
+                self.totals.failed += 1;
+                self.totals.vanished += u64::from(failure.code == ErrorCode::SourceVanished);
+            }
+        }
+        if self.config.options.item_events || outcome != Outcome::Published {
+            // The sum of its blocks' is no digest of the file.
+            let digests = FileDigests { xxh128: None, ..digests };
+            let report = ItemReport { path: target, kind: item.kind, size, digests, outcome };
+            self.report(report);
+        }
+    }
+}
+
+/// What became of an item of a bundle.
+enum BundledEnd {
+    Ended(Outcome),
+    /// What was read goes again.
+    Again,
+    /// The source could not be read.
+    Unread(Failure),
+    /// What the receiver had written is lost.
+    Lost(Failure),
+}
+
+fn bundled_end(unread: &Option<Failure>, result: ItemResult, doubtful: bool) -> BundledEnd {
+    match (result, unread.clone()) {
+        (ItemResult::Kept, _) => BundledEnd::Ended(Outcome::Kept),
+        (ItemResult::Failed(failure), None) => BundledEnd::Ended(Outcome::Failed(failure)),
+        (ItemResult::Failed(_) | ItemResult::Again(_), Some(failure)) => BundledEnd::Unread(failure),
+        (ItemResult::Again(failure), None) => BundledEnd::Lost(failure),
+        _ if doubtful => BundledEnd::Again,
+        (_, Some(failure)) => BundledEnd::Unread(failure),
+        (ItemResult::Published, None) => BundledEnd::Ended(Outcome::Published),
+        (ItemResult::Mismatch | ItemResult::Dropped, None) => BundledEnd::Again,
+    }
+}

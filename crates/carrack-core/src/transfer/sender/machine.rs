@@ -1,0 +1,104 @@
+//! A sender keeps the contract of machines.
+
+use std::time::Instant;
+
+use super::{Phase, Sender, SenderAction, bytes_of};
+use crate::failure::{Failure, Side};
+use crate::transfer::Unit;
+use crate::transfer::machine::Machine;
+use crate::wire::ProtocolError;
+use crate::wire::peer::PeerMessage;
+
+impl Machine for Sender {
+    type Action = SenderAction;
+
+    const SIDE: Side = Side::Source;
+
+    /// The receiver says something.
+    ///
+    /// # Errors
+    /// When no receiver may say that now.
+    fn handle_message(&mut self, now: Instant, message: PeerMessage) -> Result<(), ProtocolError> {
+        if self.has_ended() {
+            return Ok(());
+        }
+        match message {
+            PeerMessage::Answer { item, answer } => self.handle_answer(item, answer)?,
+            PeerMessage::Landed { blocks, bundles } => {
+                for (item, offset) in blocks {
+                    self.handle_landed(now, item, offset)?;
+                }
+                for bundle in bundles {
+                    self.check_known(bundle)?;
+                    self.streams.landed(now, Unit::Bundle(bundle));
+                }
+            }
+            PeerMessage::SendAgain { item, offset } => self.handle_send_again(item, offset)?,
+            PeerMessage::Done { item, result } => self.handle_done(item, result)?,
+            PeerMessage::BundleDone { bundle, exceptions } => {
+                self.bundles.record_done(bundle, exceptions)?;
+                self.streams.landed(now, Unit::Bundle(bundle));
+                self.settle_bundle(bundle);
+            }
+            PeerMessage::Finished { durable, failures } => self.handle_finished(durable, failures)?,
+            PeerMessage::DirectoriesFailed(failures) => self.handle_directories_failed(failures)?,
+            PeerMessage::Fail(failure) => self.phase = Phase::Failed(failure),
+            PeerMessage::Held { item, first, digests } if self.recovers() => self.handle_held(item, first, &digests)?,
+            PeerMessage::Known { bundle, items } if self.recovers() => self.handle_known(bundle, items)?,
+            PeerMessage::Held { .. } | PeerMessage::Known { .. } => {
+                return Err(ProtocolError::violation("the receiver told of an earlier attempt and was not asked"));
+            }
+            PeerMessage::Offer(_)
+            | PeerMessage::Confirm { .. }
+            | PeerMessage::Query { .. }
+            | PeerMessage::Complete { .. }
+            | PeerMessage::Abandon { .. }
+            | PeerMessage::Directories(_)
+            | PeerMessage::StreamLost { .. }
+            | PeerMessage::Finish
+            | PeerMessage::FinishContents(_) => {
+                return Err(ProtocolError::violation("the receiver sent what only a sender sends"));
+            }
+        }
+        self.advance();
+        Ok(())
+    }
+
+    fn handle_time(&mut self, _now: Instant) {
+        // What is late, a stream finds when it asks.
+    }
+
+    /// Ends the transfer for a reason of this side, and tells the receiver.
+    fn fail(&mut self, failure: Failure) {
+        if !self.has_ended() {
+            self.actions.push_back(SenderAction::Send(PeerMessage::Fail(failure.clone())));
+            self.phase = Phase::Failed(failure);
+        }
+    }
+
+    /// What has to be done outside; `None` when nothing. Held blocks are confirmed when there is nothing more urgent,
+    /// so that one message tells of many.
+    fn poll_action(&mut self) -> Option<SenderAction> {
+        let action = self.actions.pop_front();
+        if let Some(SenderAction::Report(report)) = &action {
+            self.report_bytes -= bytes_of(report);
+        }
+        action.or_else(|| {
+            let (item, first, count) = self.confirms.pop_front().filter(|_| !self.has_ended())?;
+            Some(SenderAction::Send(PeerMessage::Confirm { item, first, count }))
+        })
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Whether everything has ended, and how.
+    fn outcome(&self) -> Option<Result<(), Failure>> {
+        match &self.phase {
+            Phase::Finished => Some(Ok(())),
+            Phase::Failed(failure) => Some(Err(failure.clone())),
+            _ => None,
+        }
+    }
+}
