@@ -23,6 +23,7 @@ test: ## everything that must hold before a change goes in; the tests come last
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy -p carrack --all-targets --no-default-features --locked -- -D warnings
+	cargo clippy -p carrack-core -p carrack-engine --locked -- -D warnings
 	cargo clippy -p carrack-face --all-targets --locked -- -D warnings
 	cargo xtask layers
 	cargo xtask tidy

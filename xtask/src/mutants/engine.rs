@@ -104,7 +104,7 @@ pub const MUTATIONS: &[Mutation] = &[
         "crates/carrack-engine/src/transfer/send.rs",
         [
             "if source.size().is_none() {\n            return Ok(None);",
-            "if source.stat().is_some() {\n            return Ok(None);",
+            "if source.size().is_some() {\n            return Ok(None);",
         ],
         "-p carrack --test system torn::change",
     ),

@@ -16,7 +16,9 @@ use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus};
 use rustls::{CipherSuite, ConnectionTrafficSecrets, ServerConfig};
 
-pub use self::config::{Key, client_config, nameless, server_config};
+#[cfg(any(test, feature = "testing"))]
+pub use self::config::client_config;
+pub use self::config::{Key, nameless, server_config};
 use self::config::{PinnedKey, pinning};
 pub use super::records::RECORD_BYTES_MAX;
 use super::records::{Kernel, Record, Records};

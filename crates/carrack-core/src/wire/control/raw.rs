@@ -14,7 +14,7 @@ pub use self::transfer::{
     Begin, Counted, Ended, Item, Items, Options, Progress, RawUnkept, RawUnkeptAttributes, ReceiveRole, Role, SendRole,
     Source, Stages, StreamLost,
 };
-pub use crate::wire::values::{RawDigests, RawFailure};
+pub use crate::wire::values::RawFailure;
 
 use crate::wire::codec::decode;
 use crate::wire::{ProtocolError, fields};
