@@ -62,7 +62,7 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a session that is lost gives up its marker while its threads still write",
-        "crates/carrack-engine/src/transfer/receive.rs",
+        "crates/carrack-engine/src/transfer/receive/pump.rs",
         ["            self.at_work.wait_for_all();\n", ""],
         "-p carrack-engine --lib transfer::receive::tests",
     ),
@@ -74,9 +74,9 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a bundled file's digest is not compared",
-        "crates/carrack-engine/src/transfer/receive.rs",
+        "crates/carrack-engine/src/transfer/receive/bundle.rs",
         [
-            "if self.run.options.digests.main.is_some() && ours.main != trailer.digest.main {",
+            "if self.run.driver.options.digests.main.is_some() && ours.main != trailer.digest.main {",
             "if ours.main.is_empty() {",
         ],
         HOSTILE,
@@ -101,7 +101,7 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a source is not read a second time",
-        "crates/carrack-engine/src/transfer/send.rs",
+        "crates/carrack-engine/src/transfer/send/sources.rs",
         [
             "if source.size().is_none() {\n            return Ok(None);",
             "if source.size().is_some() {\n            return Ok(None);",
@@ -110,7 +110,7 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "what this system remembers of a source shows that it is known",
-        "crates/carrack-engine/src/transfer/send.rs",
+        "crates/carrack-engine/src/transfer/send/mod.rs",
         ["if known { Freshness::Stored }", "if known { Freshness::Cached }"],
         "-p carrack --test system identity::source",
     ),
@@ -131,16 +131,16 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "small files get their names before they are synced",
-        "crates/carrack-engine/src/transfer/receive.rs",
+        "crates/carrack-engine/src/transfer/receive/commit.rs",
         ["if needed { self.destination.sync_group() } else { Ok(()) }", "if needed { Ok(()) } else { Ok(()) }"],
         DISK,
     ),
     mutation(
         "a thread that panics is waited for",
-        "crates/carrack-engine/src/transfer/receive.rs",
+        "crates/carrack-engine/src/transfer/driver.rs",
         [
-            "contain(Side::Destination, what, || work(&run)) {\n                run.cancel(why);",
-            "contain(Side::Destination, what, || work(&run)) {\n                drop(why);",
+            "contain(M::SIDE, what, work) {\n                driver.cancel(why);",
+            "contain(M::SIDE, what, work) {\n                drop(why);",
         ],
         ENGINE,
     ),
@@ -324,7 +324,7 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "attributes of a bundle are not bounded together",
-        "crates/carrack-engine/src/transfer/receive.rs",
+        "crates/carrack-engine/src/transfer/receive/bundle.rs",
         ["if *bytes + staged.attribute_bytes > limits::BUNDLE_BYTES {", "if *bytes > limits::BUNDLE_BYTES {"],
         "-p carrack-engine --test hostile attributes::",
     ),

@@ -5,29 +5,23 @@
 //! have one each. The thread that reads the control connection only hands messages in: it never waits for anything
 //! that needs the connection.
 
+mod driver;
 pub mod receive;
 pub mod send;
 #[cfg(test)]
 mod tests;
 
 use std::io;
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use carrack_core::report::{ErrorCode, Failure, Side};
-use carrack_core::tuning::Tuning;
-use carrack_core::wire::Version;
-use carrack_core::wire::control::{self as told, Tell, TransferOptions};
+use carrack_core::wire::control::{Tell, TransferOptions};
 use carrack_core::wire::peer::PeerMessage;
 
-use crate::data::stages::Stages;
 use crate::data::stream::Connection;
-use crate::data::traffic::Traffic;
 use crate::error::{describe, failure};
 use crate::panics::contain;
 use crate::storage::properties::WriteOptions;
-use crate::sync::lock;
 
 /// What a store is told of a transfer's options.
 pub fn write_options(options: &TransferOptions) -> WriteOptions {
@@ -47,45 +41,6 @@ pub struct Voice {
     pub command: Arc<dyn Fn(Tell) + Send + Sync>,
 }
 
-/// Tells the command now and then where the time of this end's streams goes, and what they carry.
-struct StageReports {
-    version: Version,
-    interval: Duration,
-    start: Instant,
-    told: Instant,
-}
-
-impl StageReports {
-    fn new(options: &TransferOptions, tuning: &Tuning) -> Self {
-        let (version, now) = (options.version, Instant::now());
-        let interval = if version.tells_traffic() { tuning.stages_interval } else { tuning.stretch };
-        Self { version, interval, start: now, told: now }
-    }
-
-    /// If it is time to, or if this is the last time.
-    fn tell(&mut self, voice: &Voice, stages: &Stages, traffic: impl FnOnce() -> Traffic, last: bool) {
-        if !self.version.tells_stages() || (!last && self.told.elapsed() < self.interval) {
-            return;
-        }
-        self.told = Instant::now();
-        let mut stages_told = told::Stages { times: stages.times(), ..told::Stages::default() };
-        if self.version.tells_traffic() {
-            let Traffic { delivered, segments, repeated } = traffic();
-            stages_told.at = self.start.elapsed();
-            (stages_told.delivered, stages_told.segments, stages_told.repeated) = (delivered, segments, repeated);
-        }
-        (voice.command)(Tell::Stages(stages_told));
-    }
-}
-
-/// Keeps a thread to be waited for at the end, and lets go of those that have ended: a long transfer sees
-/// many streams come and go.
-fn keep_thread(threads: &Mutex<Vec<JoinHandle<()>>>, thread: JoinHandle<()>) {
-    let mut threads = lock(threads);
-    threads.retain(|thread| !thread.is_finished());
-    threads.push(thread);
-}
-
 /// A transfer that runs at this end.
 #[derive(Clone)]
 pub enum Running {
@@ -99,8 +54,8 @@ impl Running {
     /// The peer said something.
     pub fn handle_peer(&self, bytes: &[u8]) {
         self.contain("a message of the peer", || match self {
-            Self::Send(run) => run.handle_peer(bytes),
-            Self::Receive(run) => run.handle_peer(bytes),
+            Self::Send(run) => run.driver.handle_peer(bytes, |_| Ok(())),
+            Self::Receive(run) => run.driver.handle_peer(bytes, |message| run.check_expected(message)),
         });
     }
 
@@ -139,16 +94,16 @@ impl Running {
     /// Ends the transfer early and removes what is unfinished.
     pub fn cancel(&self, why: Failure) {
         match self {
-            Self::Send(run) => run.cancel(why),
-            Self::Receive(run) => run.cancel(why),
+            Self::Send(run) => run.driver.cancel(why),
+            Self::Receive(run) => run.driver.cancel(why),
         }
     }
 
     /// Cuts off data connections that are still there, and waits until every thread has left.
     pub fn join(&self) {
         match self {
-            Self::Send(run) => run.join(),
-            Self::Receive(run) => run.join(),
+            Self::Send(run) => run.driver.join(),
+            Self::Receive(run) => run.driver.join(),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use carrack_core::request::{Digests, Durability, Existing, Verify};
+use carrack_core::tuning::Tuning;
 use carrack_core::wire::Version;
 use carrack_core::wire::control::Ended;
 use carrack_core::wire::expected::Expected;

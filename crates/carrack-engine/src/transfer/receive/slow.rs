@@ -10,14 +10,17 @@ use carrack_core::digest::{BlockDigest, block_length};
 use carrack_core::limits;
 use carrack_core::report::{Failure, FileDigests, ItemKind};
 use carrack_core::request::Verify;
-use carrack_core::transfer::machine::Machine;
 use carrack_core::transfer::receiver::Opened;
 use carrack_core::wire::control::Tell;
 use carrack_core::wire::peer::{Offer, QueryItem};
 
-use super::{COMMITS_WAITING, Commit, ReceiveRun, lock};
+use super::ReceiveRun;
+use super::commit::Commit;
 use crate::storage::write::{EarlierItem, Part};
+use crate::sync::lock;
 
+/// Commits that wait while one group is being published: beyond, streams wait too.
+const COMMITS_WAITING: usize = 256;
 /// Blocks that are read again before it is looked whether anybody still wants to know.
 const REHASHED_AT_ONCE: usize = 16;
 
@@ -72,13 +75,13 @@ impl ReceiveRun {
         // Not there any more: the item was published or given up while the checkpoint waited, and there is nothing to
         // save.
         let part = lock(&self.parts).get(&checkpoint.item).cloned();
-        let read_back = self.options.verify == Verify::Disk;
+        let read_back = self.driver.options.verify == Verify::Disk;
         let saved = part.map_or(Ok(Vec::new()), |part| part.checkpoint(&checkpoint.blocks, read_back));
-        self.tell(|machine| machine.handle_checkpointed(Instant::now(), checkpoint.item, saved));
+        self.driver.tell(|machine| machine.handle_checkpointed(Instant::now(), checkpoint.item, saved));
     }
 
     fn look(&self, look: &Look) {
-        let over = || lock(&self.machine).outcome().is_some();
+        let over = || self.driver.is_over();
         let found = |item: &QueryItem| {
             let QueryItem { index, path, kind, size: _, mtime, others, fingerprint } = item;
             let (kind, mtime, fingerprint) = (*kind, Some(*mtime), *fingerprint);
@@ -86,7 +89,7 @@ impl ReceiveRun {
             Some((*index, self.destination.known(&earlier, &self.writing, &over)?))
         };
         let known: Vec<(u32, FileDigests)> = look.items.iter().filter_map(found).collect();
-        self.tell(|machine| machine.handle_looked(Instant::now(), look.bundle, known));
+        self.driver.tell(|machine| machine.handle_looked(Instant::now(), look.bundle, known));
     }
 
     /// A part file that an earlier session left: accepted at once where the marker can be believed, else once its
@@ -105,11 +108,11 @@ impl ReceiveRun {
         }
         self.spawn("reading again what was left", move |run| {
             run.reread.0.fetch_add(1, Ordering::Relaxed);
-            let length = |index: u64| block_length(index, size, run.options.block_bytes);
+            let length = |index: u64| block_length(index, size, run.driver.options.block_bytes);
             // What this session did not write itself may have been altered since: only what is read and digested
             // counts.
             for some in doubtful.chunks(REHASHED_AT_ONCE) {
-                if lock(&run.machine).outcome().is_some() {
+                if run.driver.is_over() {
                     return;
                 }
                 let read = part.rehash(some);
@@ -124,7 +127,7 @@ impl ReceiveRun {
     /// again, like one that nobody ever published.
     pub(super) fn look_at_published(self: &Arc<Self>, offer: Offer) {
         self.spawn("reading back what was published", move |run| {
-            let over = || lock(&run.machine).outcome().is_some();
+            let over = || run.driver.is_over();
             let earlier = EarlierItem {
                 path: &offer.path,
                 kind: ItemKind::File,
@@ -132,10 +135,12 @@ impl ReceiveRun {
                 mode: Some(offer.attributes.mode),
                 mtime: offer.attributes.mtime,
                 others: &offer.attributes.others,
-                block_bytes: Some(run.options.block_bytes),
+                block_bytes: Some(run.driver.options.block_bytes),
             };
             if let Some(digests) = run.destination.known(&earlier, &run.writing, &over) {
-                return run.tell(|machine| machine.handle_opened(Instant::now(), offer.item, Opened::Present(digests)));
+                return run
+                    .driver
+                    .tell(|machine| machine.handle_opened(Instant::now(), offer.item, Opened::Present(digests)));
             }
             {
                 let (offers, numbers) = &mut *lock(&run.disbelieved);
@@ -143,19 +148,19 @@ impl ReceiveRun {
                 offers.push_back(offer);
             }
             // The pump opens it.
-            run.tell(|_| ());
+            run.driver.tell(|_| ());
         });
     }
 
     fn taken_up(&self, item: u64, held: Vec<(u64, BlockDigest)>) {
         // Before the machine hears of them: it may have one of them written again at once.
         lock(&self.claimed).extend(held.iter().map(|(index, _)| (item, *index)));
-        self.tell(|machine| machine.handle_opened(Instant::now(), item, Opened::Resumed(held)));
+        self.driver.tell(|machine| machine.handle_opened(Instant::now(), item, Opened::Resumed(held)));
     }
 
     /// A block is about to be written: what the marker claims of it from an earlier session is no longer so.
     pub(super) fn take_claim_back(&self, item: u64, offset: u64, part: &dyn Part) {
-        let index = offset / u64::from(self.options.block_bytes);
+        let index = offset / u64::from(self.driver.options.block_bytes);
         if lock(&self.claimed).remove(&(item, index)) {
             part.unclaim(index);
         }
@@ -164,14 +169,14 @@ impl ReceiveRun {
     /// Tells the command of calls to the file system that do not return.
     pub(super) fn tell_stalled(&self) {
         for text in self.destination.stalled(Instant::now()) {
-            (self.voice.command)(Tell::Note(text));
+            (self.driver.voice.command)(Tell::Note(text));
         }
     }
 
     /// What is left of the transfer's part files stays for the next session, as far as it is of use, or goes.
     pub(super) fn leave_parts(&self, outcome: &Result<(), Failure>) {
-        let unsaved = lock(&self.machine).unsaved();
-        let read_back = self.options.verify == Verify::Disk;
+        let unsaved = self.driver.lock().unsaved();
+        let read_back = self.driver.options.verify == Verify::Disk;
         for (item, part) in lock(&self.parts).drain() {
             if outcome.is_ok() {
                 part.remove();

@@ -1,13 +1,20 @@
 //! How a receiving end is left.
 
 use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use carrack_core::attributes::{Attributes, Time};
 use carrack_core::digest::BlockDigest;
+use carrack_core::limits;
+use carrack_core::report::ErrorCode;
 use carrack_core::request::Durability;
+use carrack_core::wire::peer::Offer;
 use carrack_sys::dir::Dir;
 
 use super::*;
+use crate::data::hasher::BlockHasher;
+use crate::error::failure;
 use crate::storage::posix::tree::{OpenedPart, Tree};
 use crate::storage::properties::MarkerRequest;
 use crate::transfer::tests::options;
@@ -79,7 +86,7 @@ fn marker_stays_locked_until_the_last_thread_has_left_storage() {
     run.spawn("a test", move |_| {
         let _ = held.recv();
     });
-    run.cancel(failure(ErrorCode::ConnectionLost, Side::Link, "the control connection is gone"));
+    run.driver.cancel(failure(ErrorCode::ConnectionLost, Side::Link, "the control connection is gone"));
     // The command does not wait for it.
     assert!(hear.recv_timeout(PATIENCE).unwrap().failure.is_some());
     // Nor does the next session, which has a marker and a tag of its own.
@@ -92,7 +99,7 @@ fn marker_stays_locked_until_the_last_thread_has_left_storage() {
     next.finish(false);
     drop(next);
     drop(let_go);
-    run.join();
+    run.driver.join();
     assert!(hear.try_recv().is_err(), "the end was told twice");
     let last = session(directory.path());
     assert_eq!(markers(directory.path()), 1);

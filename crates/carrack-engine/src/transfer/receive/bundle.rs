@@ -1,0 +1,172 @@
+//! Writing the items of a bundle under hidden names.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use carrack_core::attributes::{Attributes, OtherAttributes};
+use carrack_core::limits;
+use carrack_core::report::{Failure, FileDigests};
+use carrack_core::request::Verify;
+use carrack_core::transfer::receiver::Begin;
+use carrack_core::wire::ProtocolError;
+use carrack_core::wire::attributes;
+use carrack_core::wire::frame::{
+    self, ENTRY_HEADER_BYTES, EntryHeader, EntryKind, FINGERPRINT_BYTES, TRAILER_BYTES, Trailer,
+};
+use carrack_core::wire::peer::ItemResult;
+
+use super::Staged;
+use super::stream::{StreamError, StreamWork};
+use crate::data::hasher::BlockHasher;
+use crate::data::stages::Waits;
+use crate::storage::write::{Begun, SmallFile, Stored};
+use crate::sync::lock;
+
+impl StreamWork<'_> {
+    pub(super) fn bundle(&mut self, bundle: u64, entries: u32) -> Result<(), StreamError> {
+        let begin = self.begin(|machine| Ok(machine.begin_bundle(self.number, bundle)))?;
+        let mut staged = Staged::default();
+        let mut bytes = 0;
+        let result =
+            (0..entries).try_for_each(|index| self.entry(index, begin == Begin::Write, &mut bytes, &mut staged));
+        if begin != Begin::Write {
+            return result;
+        }
+        if let Err(error) = result {
+            // The stream broke in the midst of it: the whole bundle comes again, under the same hidden names.
+            staged.entries.iter().for_each(|(_, entry)| entry.remove());
+            return Err(error);
+        }
+        // Before the machine hears of it: its order to commit may come at once.
+        lock(&self.run.staged).insert(bundle, staged);
+        let wanted = self.run.driver.tell(|machine| machine.handle_bundle(Instant::now(), self.number, bundle, bytes));
+        if !wanted && let Some(staged) = lock(&self.run.staged).remove(&bundle) {
+            staged.entries.iter().for_each(|(_, entry)| entry.remove());
+        }
+        Ok(())
+    }
+
+    pub(super) fn entry(
+        &mut self,
+        index: u32,
+        keep: bool,
+        bytes: &mut u64,
+        staged: &mut Staged,
+    ) -> Result<(), StreamError> {
+        let mut header = [0; ENTRY_HEADER_BYTES];
+        self.input.peek(&mut header)?;
+        let entry = EntryHeader::decode(&header)?;
+        *bytes += if entry.kind == EntryKind::File { entry.size.into() } else { 0 };
+        staged.attribute_bytes += u64::from(entry.attribute_bytes);
+        if *bytes + staged.attribute_bytes > limits::BUNDLE_BYTES {
+            let message = "the sender sent a bundle of more bytes than the protocol allows";
+            return Err(ProtocolError::violation(message).into());
+        }
+        let target_bytes = if entry.kind == EntryKind::Symlink { entry.size as usize } else { 0 };
+        let fingerprint_bytes = if entry.fingerprinted { FINGERPRINT_BYTES } else { 0 };
+        let (attribute_bytes, path_bytes) = (usize::from(entry.attribute_bytes), usize::from(entry.path_bytes));
+        let mut named = vec![0; fingerprint_bytes + attribute_bytes + path_bytes + target_bytes];
+        self.input.meta_after(&header, &mut named)?;
+        let (fingerprint, named) = named.split_at(fingerprint_bytes);
+        let (block, named) = named.split_at(attribute_bytes);
+        let (path, target) = named.split_at(path_bytes);
+        // Checked before it reaches any call: a name such as `..` or one that begins with a slash would lead out.
+        frame::check_entry_path(path)?;
+        self.run.expected.check(path)?;
+        let others = if block.is_empty() { OtherAttributes::default() } else { attributes::decode(block)? };
+        let attributes = Attributes { mode: entry.mode, mtime: Some(entry.mtime), others };
+        let fingerprint = fingerprint.try_into().ok();
+        let digests = FileDigests::default();
+        let small = SmallFile { path, attributes, fingerprint, digests, read_back: false };
+        let (destination, writing) = (&self.run.destination, &self.run.writing);
+        let written = match entry.kind {
+            EntryKind::File => {
+                return self.small_file(index, entry.size, small, keep, staged);
+            }
+            EntryKind::Directory => {
+                // Counted also where it is not made: the attributes come for each that was sent.
+                self.run.directories_unset.fetch_add(1, Ordering::Relaxed);
+                let made = if keep { destination.make_directory(path) } else { Ok(()) };
+                made.map(|()| Stored::Done)
+            }
+            EntryKind::Symlink if keep => destination.write_link(&small, writing, target),
+            EntryKind::Symlink => Ok(Stored::Done),
+        };
+        note_written(index, written, staged);
+        Ok(())
+    }
+
+    /// Content of more than a slice is written as it comes, and removed again if it is not what it should be: a file of
+    /// a bundle may have megabytes, and there may be a thousand streams.
+    pub(super) fn small_file(
+        &mut self,
+        index: u32,
+        size: u32,
+        mut small: SmallFile<'_>,
+        keep: bool,
+        staged: &mut Staged,
+    ) -> Result<(), StreamError> {
+        let run = self.run;
+        // Of a store that keeps nothing no byte is handed over.
+        let keeps = keep && run.properties.keeps;
+        let mut begun = Ok(Begun::AtOnce);
+        if keeps && size as usize > self.input.slice_bytes() {
+            let begin = || run.destination.begin_small(&small, &run.writing, u64::from(size));
+            begun = run.driver.stages.wait_briefly(Waits::Storage, begin);
+        }
+        let in_memory = keeps && matches!(begun, Ok(Begun::AtOnce));
+        let mut hasher = BlockHasher::new(run.driver.options.digests, 0);
+        let content = &mut self.scratch;
+        content.clear();
+        self.input.payload(u64::from(size), &mut |slice| {
+            if keep {
+                hasher.update(slice);
+            }
+            if let Ok(Begun::Growing(growing)) = &mut begun {
+                run.driver.stages.wait(Waits::Storage, || growing.write(slice));
+            } else if in_memory {
+                content.extend_from_slice(slice);
+            }
+            Ok::<(), StreamError>(())
+        })?;
+        let mut trailer = [0; TRAILER_BYTES];
+        self.input.meta(&mut trailer)?;
+        let trailer = Trailer::decode(&trailer, run.driver.options.digests)?;
+        if !keep {
+            return Ok(());
+        }
+        // The sender could not read it, says why by itself, and may send it once more.
+        if !trailer.whole {
+            staged.exceptions.push((index, ItemResult::Dropped));
+            return Ok(());
+        }
+        let ours = hasher.finish(true);
+        if self.run.driver.options.digests.main.is_some() && ours.main != trailer.digest.main {
+            staged.exceptions.push((index, ItemResult::Mismatch));
+            return Ok(());
+        }
+        small.digests = ours.as_file(run.driver.options.digests);
+        small.read_back = run.driver.options.verify == Verify::Disk;
+        let written = begun.and_then(|begun| match begun {
+            Begun::Kept => Ok(Stored::Kept),
+            Begun::Growing(growing) => run.driver.stages.wait_briefly(Waits::Storage, || growing.finish(&small)),
+            Begun::AtOnce if !keeps => Ok(Stored::Done),
+            Begun::AtOnce => {
+                let write = || run.destination.write_small(&small, &run.writing, content);
+                run.driver.stages.wait_briefly(Waits::Storage, write)
+            }
+        });
+        note_written(index, written, staged);
+        Ok(())
+    }
+}
+
+/// Notes what became of an item, where there is something left to do or to say.
+fn note_written(index: u32, written: Result<Stored, Failure>, staged: &mut Staged) {
+    match written {
+        Ok(Stored::Hidden(entry)) => staged.entries.push((index, entry)),
+        Ok(Stored::Done) => {}
+        Ok(Stored::Kept) => staged.exceptions.push((index, ItemResult::Kept)),
+        Err(why) => staged.exceptions.push((index, ItemResult::Failed(why))),
+    }
+}

@@ -1,0 +1,108 @@
+//! Giving files their names, in groups.
+
+use std::sync::mpsc;
+use std::time::Instant;
+
+use carrack_core::report::{ErrorCode, Failure, FileDigests};
+use carrack_core::request::Verify;
+use carrack_core::transfer::machine::Machine;
+use carrack_core::wire::peer::{DirectoryAttributes, ItemResult};
+
+use super::{ReceiveRun, Staged};
+use crate::storage::write::{NewDirectory, Part};
+use crate::sync::lock;
+
+/// What the thread of the commits does, in the order in which the machine decides it.
+pub(super) enum Commit {
+    Publish { item: u64, digests: FileDigests, size: u64 },
+    Bundle(u64),
+    Directories(Vec<DirectoryAttributes>),
+    Sync,
+}
+
+impl ReceiveRun {
+    /// Publishes in groups: whatever has come meanwhile is synced together, then renamed.
+    pub(super) fn commit_all(&self, work: &mpsc::Receiver<Commit>) {
+        while let Ok(first) = work.recv() {
+            // A sync costs the same for one file as for hundreds: whatever waits by now shares one.
+            let group: Vec<Commit> =
+                std::iter::once(first).chain(std::iter::from_fn(|| work.try_recv().ok())).collect();
+            let synced = self.sync_group(&group);
+            for commit in group {
+                self.commit(commit, &synced);
+            }
+            // After the renames: the marker may call published only what has its name.
+            self.destination.written_down();
+        }
+    }
+
+    pub(super) fn sync_group(&self, group: &[Commit]) -> Result<(), Failure> {
+        let staged = lock(&self.staged);
+        let needed = group.iter().any(|commit| {
+            let Commit::Bundle(bundle) = commit else { return false };
+            staged.get(bundle).is_some_and(|staged| staged.entries.iter().any(|(_, entry)| entry.awaits_sync()))
+        });
+        // The sync may take seconds, and the streams hand in bundles meanwhile.
+        drop(staged);
+        if needed { self.destination.sync_group() } else { Ok(()) }
+    }
+
+    pub(super) fn commit(&self, commit: Commit, synced: &Result<(), Failure>) {
+        match commit {
+            Commit::Publish { item, digests, size } => {
+                let part = lock(&self.parts).remove(&item);
+                let result = match part.map_or(Ok(true), |part| self.publish(&*part, digests, size)) {
+                    Ok(true) => ItemResult::Published,
+                    Ok(false) => ItemResult::Kept,
+                    Err(why) => self.lost(why),
+                };
+                self.driver.tell(|machine| machine.handle_published(Instant::now(), item, result));
+            }
+            Commit::Bundle(bundle) => {
+                let Staged { entries, mut exceptions, .. } = lock(&self.staged).remove(&bundle).unwrap_or_default();
+                for (index, entry) in entries {
+                    // What is not synced cannot be read back from storage, nor published.
+                    let checked = synced.clone().and_then(|()| entry.verify());
+                    let published = checked.inspect_err(|_| entry.remove()).and_then(|()| entry.publish());
+                    match published {
+                        Ok(true) => {}
+                        Ok(false) => exceptions.push((index, ItemResult::Kept)),
+                        Err(why) => exceptions.push((index, self.lost(why))),
+                    }
+                }
+                self.driver.tell(|machine| machine.handle_committed(Instant::now(), bundle, exceptions));
+            }
+            Commit::Directories(list) => {
+                // Last of all, when nothing is made below any more: each new entry would change its directory's time,
+                // and permissions without writing would refuse it.
+                let list =
+                    list.into_iter().map(|DirectoryAttributes { path, attributes }| NewDirectory { path, attributes });
+                let failures = self.destination.apply_directories(&list.collect::<Vec<_>>());
+                self.driver.tell(|machine| machine.handle_directories_applied(Instant::now(), failures));
+            }
+            Commit::Sync => {
+                let synced = self.destination.sync_all();
+                self.driver.tell(|machine| match synced {
+                    Ok(durable) => machine.handle_synced(Instant::now(), durable),
+                    Err(why) => machine.fail(why),
+                });
+            }
+        }
+    }
+
+    /// `false` when what has come to stand there is to be kept.
+    pub(super) fn publish(&self, part: &dyn Part, digests: FileDigests, size: u64) -> Result<bool, Failure> {
+        // Where there are checkpoints every block has been read back.
+        let read_back = self.driver.options.verify == Verify::Disk && !self.driver.options.version.can_resume();
+        let verify = || if read_back { part.verify(size, digests) } else { Ok(()) };
+        // Synced first, read back then, renamed last: the name is never on anything that is less than that.
+        part.finish(size).and_then(|()| verify()).inspect_err(|_| part.remove())?;
+        part.publish(digests)
+    }
+
+    /// What was written is of no use. Where storage has lost it, writing it again to another place may help.
+    pub(super) fn lost(&self, why: Failure) -> ItemResult {
+        let again = matches!(why.code, ErrorCode::InputOutput | ErrorCode::DigestMismatch);
+        if again && self.driver.options.version.can_resume() { ItemResult::Again(why) } else { ItemResult::Failed(why) }
+    }
+}

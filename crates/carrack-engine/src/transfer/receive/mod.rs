@@ -1,0 +1,211 @@
+//! The receiving end: streams, commits, pump.
+
+mod at_work;
+mod bundle;
+mod commit;
+mod pump;
+mod slow;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::collections::hash_map;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::io;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use carrack_core::report::Side;
+use carrack_core::request::Verify;
+use carrack_core::transfer::machine::Machine;
+use carrack_core::transfer::receiver::{Receiver, ReceiverConfig};
+use carrack_core::tuning::Tuning;
+use carrack_core::wire::ProtocolError;
+use carrack_core::wire::control::{Tell, TransferOptions};
+use carrack_core::wire::expected::Expected;
+use carrack_core::wire::peer::{ItemResult, Offer, PeerMessage};
+use carrack_sys::bulk::Pipe;
+
+use self::at_work::AtWork;
+use self::slow::Workers;
+use self::stream::{StreamError, StreamWork};
+use super::driver::Driver;
+use super::{Voice, stream_failure, write_options};
+use crate::data::stream::{Connection, InStream};
+use crate::error::protocol_failure;
+use crate::storage::descriptors::open_parts_max;
+use crate::storage::properties::{Properties, WriteOptions};
+use crate::storage::write::{Destination, Entry, NewFile, Part};
+use crate::sync::lock;
+
+/// The receiving end of a transfer.
+pub struct ReceiveRun {
+    pub(super) driver: Arc<Driver<Receiver>>,
+    destination: Box<dyn Destination>,
+    /// What can be done there.
+    properties: Properties,
+    /// How files are written there.
+    writing: WriteOptions,
+    /// What the command has asked for.
+    expected: Expected,
+    /// Directories that came, and whose attributes have not come.
+    directories_unset: AtomicUsize,
+    /// Open part files by item: several streams write blocks of one.
+    parts: Mutex<HashMap<u64, Arc<dyn Part>>>,
+    /// Item and index of blocks that the marker claims from an earlier session.
+    claimed: Mutex<HashSet<(u64, u64)>>,
+    /// As many as there are descriptors for; the other offers wait.
+    parts_max: usize,
+    /// Bundles that have come whole and wait to be committed.
+    staged: Mutex<HashMap<u64, Staged>>,
+    /// Streams that ended because what came over them had been altered.
+    streams_altered: AtomicU64,
+    /// Part files of earlier sessions that were read again before they were believed, and how many bytes of them.
+    reread: (AtomicU64, AtomicU64),
+    /// Items that an earlier session published, read back and found to be something else: offers to be opened
+    /// again, and their numbers.
+    disbelieved: Mutex<(VecDeque<Offer>, HashSet<u64>)>,
+    /// Threads that may touch files: those of the streams, and those that read again.
+    at_work: Arc<AtWork>,
+}
+
+/// A bundle's items, written under hidden names.
+#[derive(Default)]
+struct Staged {
+    entries: Vec<(u32, Box<dyn Entry>)>,
+    exceptions: Vec<(u32, ItemResult)>,
+    /// Of the blocks of attributes that have come with the entries.
+    attribute_bytes: u64,
+}
+
+impl ReceiveRun {
+    /// Starts the pump and the commits; data is written as streams are added.
+    pub fn start(
+        options: TransferOptions,
+        destination: Box<dyn Destination>,
+        expected: Expected,
+        voice: Voice,
+        tuning: Arc<Tuning>,
+    ) -> Arc<Self> {
+        // Blocks are checkpointed to be found again after a crash, or to be read back one by one.
+        let properties = destination.properties();
+        let marked = properties.atomic_publish && (properties.resumes || options.verify == Verify::Disk);
+        let config = ReceiverConfig { options, checkpoints: marked, tuning: *tuning };
+        let run = Arc::new(Self {
+            driver: Driver::new(Receiver::new(config), options, voice, tuning),
+            destination,
+            properties,
+            writing: write_options(&options),
+            expected,
+            directories_unset: AtomicUsize::new(0),
+            parts: Mutex::default(),
+            claimed: Mutex::default(),
+            parts_max: open_parts_max(),
+            staged: Mutex::default(),
+            streams_altered: AtomicU64::new(0),
+            reread: Default::default(),
+            disbelieved: Mutex::default(),
+            at_work: Arc::default(),
+        });
+        let workers = Workers::start(&run);
+        let pumped = Arc::clone(&run);
+        run.driver.spawn("the pump", move || pumped.pump(workers));
+        run
+    }
+
+    /// Starts a thread that ends with the transfer. Part files are left to the next session only when it has ended.
+    fn spawn(self: &Arc<Self>, what: &'static str, work: impl FnOnce(&Self) + Send + 'static) {
+        let (run, at_work) = (Arc::clone(self), self.at_work.enter());
+        self.driver.spawn(what, move || {
+            // Also when the work panics, and after everything that it held.
+            let _at_work = at_work;
+            work(&run);
+        });
+    }
+
+    /// Starts a thread that is waited for where the transfer ends.
+    fn start_thread(self: &Arc<Self>, what: &'static str, work: impl FnOnce(&Self) + Send + 'static) -> JoinHandle<()> {
+        let run = Arc::clone(self);
+        self.driver.start_thread(what, move || work(&run))
+    }
+
+    pub(super) fn check_expected(&self, message: &PeerMessage) -> Result<(), ProtocolError> {
+        match message {
+            // A source that names files which the command did not ask for would write over others of the destination.
+            PeerMessage::Offer(offer) => self.expected.check(&offer.path),
+            PeerMessage::FinishContents(_) => self.expected.check(b""),
+            PeerMessage::Query { items, .. } => items.iter().try_for_each(|item| self.expected.check(&item.path)),
+            PeerMessage::Directories(list) => {
+                list.iter().try_for_each(|one| self.expected.check(&one.path))?;
+                // They wait until they are set, so there may be no more of them than were made.
+                let made = &self.directories_unset;
+                let rest = made.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |made| made.checked_sub(list.len()));
+                rest.map(|_| ()).map_err(|_| {
+                    ProtocolError::violation("the sender sent attributes of more directories than it sent")
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// See [`super::Running::add_stream`].
+    pub fn add_stream(self: &Arc<Self>, connection: Connection) {
+        let number = connection.number;
+        match lock(&self.driver.sockets).entry(number) {
+            hash_map::Entry::Vacant(free) => free.insert(Arc::clone(&connection.socket)),
+            hash_map::Entry::Occupied(_) => {
+                // A number twice would make two streams one: whoever did that does not follow the protocol.
+                let what = ProtocolError::violation(format!("the peer made data connection {number} twice"));
+                return self.driver.cancel(protocol_failure(Side::Source, &what));
+            }
+        };
+        let failed = self.driver.tell(|machine| {
+            machine.handle_stream(Instant::now(), number);
+            matches!(machine.outcome(), Some(Err(_)))
+        });
+        if failed {
+            // Those that came before have been cut off: this one would read until the peer hangs up.
+            connection.socket.abort();
+        }
+        self.spawn("a data stream", move |run| {
+            let input = InStream::new(connection, Arc::clone(&run.driver.stages));
+            // Only where nobody looks at the bytes they can go from the socket to the file inside the kernel.
+            let pipe = if run.driver.options.digests.any() || !input.is_clear() { None } else { Pipe::new().ok() };
+            let mut stream = StreamWork { run, number, input, scratch: Vec::new(), pipe };
+            let ended = stream.work();
+            run.driver.tell(|machine| {
+                machine.handle_stream_closed(Instant::now(), number);
+                match ended {
+                    Ok(()) => {}
+                    Err(StreamError::Protocol(error)) => machine.fail(protocol_failure(Side::Source, &error)),
+                    // The sender sees it too, and sends what was lost on another stream.
+                    Err(StreamError::Connection(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                        let why = stream_failure(number, &error);
+                        if !run.driver.options.version.remakes_streams() {
+                            return machine.fail(why);
+                        }
+                        // Counted and told: a network that alters bytes is worth knowing of, though the copy comes out
+                        // right.
+                        run.streams_altered.fetch_add(1, Ordering::Relaxed);
+                        (run.driver.voice.command)(Tell::Note(format!(
+                            "{}; what it carried is sent again",
+                            why.message()
+                        )));
+                    }
+                    Err(StreamError::Connection(_)) => {}
+                }
+            });
+            // Closed, not only shut down: a sender whose window is full learns of it by the reset that only closing
+            // sends. Not earlier, so that the reason that is told is ours.
+            lock(&run.driver.sockets).remove(&number);
+        });
+    }
+}
+
+/// An offer, as stores take it.
+fn new_file(offer: &Offer) -> NewFile<'_> {
+    let Offer { item: _, path, size, attributes, sparse, fingerprint } = offer;
+    NewFile { path, size: *size, attributes: attributes.clone(), sparse: *sparse, fingerprint: *fingerprint }
+}

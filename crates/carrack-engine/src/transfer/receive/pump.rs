@@ -1,0 +1,195 @@
+//! Carrying out what the receiver decides, and how a receiving end is left.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::request::Verify;
+use carrack_core::transfer::receiver::{Opened, Receiver, ReceiverAction};
+use carrack_core::wire::control::{Ended, Tell};
+use carrack_core::wire::peer::Offer;
+
+use super::super::driver::Pump;
+use super::commit::Commit;
+use super::slow::{Checkpoint, Look, Workers};
+use super::{ReceiveRun, new_file};
+use crate::error::failure;
+use crate::panics::contain;
+use crate::storage::write::Opening;
+use crate::sync::lock;
+
+/// What the receiving end's pump keeps from one round to the next.
+struct ReceivePump<'a> {
+    run: &'a Arc<ReceiveRun>,
+    workers: &'a Workers,
+    /// Offers that wait for a descriptor.
+    offers: VecDeque<Offer>,
+}
+
+impl Pump<Receiver> for ReceivePump<'_> {
+    fn prepare(&mut self) {
+        // Each time round, because any action may have closed a part file and made room.
+        self.run.open_waiting(&mut self.offers);
+        self.run.tell_stalled();
+    }
+
+    fn rest(&self) -> Duration {
+        self.run.driver.tuning.stages_interval
+    }
+
+    fn carry_out(&mut self, action: ReceiverAction) {
+        self.run.carry_out(action, &mut self.offers, self.workers);
+    }
+}
+
+impl ReceiveRun {
+    /// Pumps, cleans up, and tells the command how the transfer ended.
+    pub(super) fn pump(self: &Arc<Self>, workers: Workers) {
+        let mut pump = ReceivePump { run: self, workers: &workers, offers: VecDeque::new() };
+        let outcome = self.driver.pump_to_the_end(&mut pump);
+        let is_told = Cell::new(false);
+        let ended = contain(Side::Destination, "the end of the transfer", || self.end(&outcome, workers, &is_told));
+        if let (Err(why), false) = (ended, is_told.get()) {
+            self.tell_ended(Err(why));
+        }
+    }
+
+    /// Makes the part files that there are descriptors for. The rest waits until one of those that are open is
+    /// published or discarded: the sender sends no block before its offer is answered.
+    pub(super) fn open_waiting(self: &Arc<Self>, offers: &mut VecDeque<Offer>) {
+        offers.extend(lock(&self.disbelieved).0.drain(..));
+        while lock(&self.parts).len() < self.parts_max
+            && let Some(offer) = offers.pop_front()
+        {
+            // Read back once and found to be something else: believed again, it would be read back for ever.
+            let believe = !lock(&self.disbelieved).1.contains(&offer.item);
+            let opened = self.destination.begin(&new_file(&offer), &self.writing, believe);
+            let ran_out = matches!(&opened, Err(failure) if failure.code == ErrorCode::ResourceLimit);
+            // Others may have taken the descriptors. While a part file is open, one will be free; with none open,
+            // waiting would never end, and the item fails.
+            if ran_out && !lock(&self.parts).is_empty() {
+                return offers.push_front(offer);
+            }
+            let told = match opened {
+                Ok(Opening::Resumed { part, held, doubtful }) => {
+                    self.take_up(&offer, part, held, doubtful);
+                    continue;
+                }
+                Ok(Opening::Fresh(part)) => {
+                    lock(&self.parts).insert(offer.item, part);
+                    Opened::Ready
+                }
+                Ok(Opening::MayBePresent) => {
+                    self.look_at_published(offer);
+                    continue;
+                }
+                Ok(Opening::Present(digests)) => Opened::Present(digests),
+                Ok(Opening::Keep) => Opened::Keep,
+                Err(failure) => Opened::Refused(failure),
+            };
+            self.driver.tell(|machine| machine.handle_opened(Instant::now(), offer.item, told));
+        }
+    }
+
+    pub(super) fn carry_out(&self, action: ReceiverAction, offers: &mut VecDeque<Offer>, workers: &Workers) {
+        let commit = match action {
+            ReceiverAction::Send(message) => {
+                // A control connection that is gone ends the whole session; its reader notices. What cannot be said
+                // at all would be waited for.
+                if let Err(error) = (self.driver.voice.peer)(&message)
+                    && error.kind() == io::ErrorKind::InvalidInput
+                {
+                    self.driver.cancel(failure(ErrorCode::Internal, Side::Destination, error.to_string()));
+                }
+                return;
+            }
+            ReceiverAction::Open(offer) => return offers.push_back(offer),
+            ReceiverAction::Discard(item) => {
+                // Its name goes here; streams that still write to it write to a file without one.
+                if let Some(part) = lock(&self.parts).remove(&item) {
+                    part.remove();
+                }
+                return;
+            }
+            ReceiverAction::CloseStream(number) => {
+                self.driver.abort(number);
+                return;
+            }
+            // The other sides leave only after this one.
+            ReceiverAction::Checkpoint { item, blocks } => {
+                let _ = workers.checkpoints.send(Checkpoint { item, blocks });
+                return;
+            }
+            ReceiverAction::Look { bundle, items } => {
+                let _ = workers.looks.send(Look { bundle, items });
+                return;
+            }
+            ReceiverAction::Publish { item, digests, size } => Commit::Publish { item, digests, size },
+            ReceiverAction::Commit(bundle) => Commit::Bundle(bundle),
+            ReceiverAction::ApplyDirectories(list) => Commit::Directories(list),
+            ReceiverAction::Sync => Commit::Sync,
+        };
+        // Waits when many commits wait: what is written must not run ahead of what is synced without bound.
+        let _ = workers.commits.send(commit);
+    }
+
+    /// Leaves nothing behind but what has its name and what the next session can use, and tells the command how the
+    /// transfer ended: `is_told` then.
+    ///
+    /// Small files have the same hidden name in every session that owns the marker. A thread of this session that
+    /// writes or removes one after the marker is free would destroy that of the next session. So the marker stays
+    /// locked until the last of them has left. If storage holds one for long, the command is told earlier: its next
+    /// session uses another marker.
+    pub(super) fn end(&self, outcome: &Result<(), Failure>, workers: Workers, is_told: &Cell<bool>) {
+        if outcome.is_err() {
+            self.driver.abort_all();
+            // What is about to get its name still may, for a while, and nothing after that: a call that hangs may
+            // return long after the next session has given a newer file that name.
+            self.destination.close_in(self.driver.tuning.leave_patience);
+        }
+        self.driver.wake();
+        // What they have begun is done before the marker is left.
+        workers.finish();
+        if outcome.is_err()
+            && self.properties.atomic_publish
+            && !self.at_work.all_left(self.driver.tuning.leave_patience)
+        {
+            self.tell_ended(outcome.clone());
+            is_told.set(true);
+            self.at_work.wait_for_all();
+        }
+        // The transfer was ended early: what nobody will commit goes.
+        for (_, staged) in lock(&self.staged).drain() {
+            staged.entries.iter().for_each(|(_, entry)| entry.remove());
+        }
+        self.leave_parts(outcome);
+        if !is_told.get() {
+            self.tell_ended(outcome.clone());
+            is_told.set(true);
+        }
+    }
+
+    /// The last word to the command.
+    pub(super) fn tell_ended(&self, outcome: Result<(), Failure>) {
+        let blocks_rotten = self.driver.lock().blocks_rotten();
+        let unkept = self.destination.unkept();
+        // What lies in memory was not read back from storage, and the report must not say that it was.
+        let in_memory = if self.driver.options.verify == Verify::Disk { self.destination.files_in_memory() } else { 0 };
+        (self.driver.voice.command)(Tell::Ended(Box::new(Ended {
+            blocks_rotten,
+            parts_reread: self.reread.0.load(Ordering::Relaxed),
+            bytes_reread: self.reread.1.load(Ordering::Relaxed),
+            files_not_read_back: in_memory,
+            streams_altered: self.streams_altered.load(Ordering::Relaxed),
+            failure: outcome.err(),
+            unkept_permissions: unkept.permissions,
+            unkept_times: unkept.times,
+            unkept_attributes: unkept.attributes,
+            ..Ended::default()
+        })));
+    }
+}

@@ -1,0 +1,202 @@
+//! The sending end: scan, streams, pump.
+
+mod bundle;
+mod pump;
+mod scan;
+mod sources;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use carrack_core::pace::RateLimit;
+use carrack_core::report::{ErrorCode, Failure, Reason, Side};
+use carrack_core::request::Verify;
+use carrack_core::selection::Selection;
+use carrack_core::transfer::sender::{Sender, SenderConfig};
+use carrack_core::tuning::Tuning;
+use carrack_core::wire::control::{StreamLost, Tell, TransferOptions};
+
+use self::stream::StreamWork;
+use super::driver::Driver;
+use super::{Voice, stream_failure};
+use crate::data::stream::{Connection, OutStream, Protection};
+use crate::data::traffic::TrafficCount;
+use crate::error::{describe, failure};
+use crate::net::socket::Socket;
+use crate::storage::read::{Freshness, Reader, Root};
+use crate::sync::lock;
+
+/// Large files that are read once more at the same time.
+const SECOND_READERS: usize = 2;
+
+/// The sending end of a transfer.
+pub struct SendRun {
+    pub(super) driver: Arc<Driver<Sender>>,
+    roots: Vec<Root>,
+    /// Of the roots, only this; taken by the scan.
+    selection: Mutex<Option<Selection>>,
+    freshness: Freshness,
+    /// Open files of items that are sent in blocks: one for all streams, until the item has ended.
+    sources: Mutex<HashMap<u64, Arc<dyn Reader>>>,
+    /// Streams cut off because they were slow.
+    cut: Mutex<HashSet<u16>>,
+    /// Streams cut off because their paths take no large packets.
+    stuck: Mutex<HashSet<u16>>,
+    limit: Option<Mutex<RateLimit>>,
+    /// Whether there has been a data connection.
+    linked: AtomicBool,
+    /// Sources to be read once more, where that was asked for.
+    again: Mutex<VecDeque<u64>>,
+    /// Markers and part files of Carrack's own that the scan has left out.
+    own: AtomicU64,
+    traffic: TrafficCount,
+}
+
+impl SendRun {
+    /// Starts the pump; data flows as streams are added.
+    /// With `known` the receiver is asked what it has from an earlier session before anything small is sent.
+    pub fn start(
+        options: TransferOptions,
+        roots: Vec<Root>,
+        selection: Option<Selection>,
+        known: bool,
+        voice: Voice,
+        tuning: Arc<Tuning>,
+    ) -> Arc<Self> {
+        let config = SenderConfig {
+            options,
+            targets: roots.iter().map(|root| root.target.clone()).collect(),
+            known,
+            tuning: *tuning,
+        };
+        let run = Arc::new(Self {
+            driver: Driver::new(Sender::new(config), options, voice, tuning),
+            roots,
+            selection: Mutex::new(selection),
+            // What the receiver has already is told by them alone.
+            freshness: if known { Freshness::Stored } else { Freshness::Cached },
+            sources: Mutex::default(),
+            cut: Mutex::default(),
+            stuck: Mutex::default(),
+            limit: options.rate_limit.map(|rate| Mutex::new(RateLimit::new(rate))),
+            linked: AtomicBool::new(false),
+            again: Mutex::default(),
+            own: AtomicU64::new(0),
+            traffic: TrafficCount::default(),
+        });
+        run.spawn("the pump", Self::pump);
+        if options.verify == Verify::Source {
+            // Threads of their own: a stream that reads sources again would send nothing meanwhile.
+            (0..SECOND_READERS).for_each(|_| run.spawn("reading sources once more", Self::read_once_more));
+        }
+        run
+    }
+
+    /// Starts the scan. The answer to the first offer may come at once, and must find a run that
+    /// its owner knows of already.
+    pub fn look_for_sources(self: &Arc<Self>) {
+        self.spawn("the scan", Self::scan);
+    }
+
+    /// Starts a thread. Should it panic, the transfer has failed: nobody is to wait for what it would have done.
+    fn spawn(self: &Arc<Self>, what: &'static str, work: impl FnOnce(&Self) + Send + 'static) {
+        let run = Arc::clone(self);
+        self.driver.spawn(what, move || work(&run));
+    }
+
+    /// See [`super::Running::add_stream`].
+    pub fn add_stream(self: &Arc<Self>, connection: Connection) {
+        // Before anything else: the scan waits for it.
+        self.linked.store(true, Ordering::Relaxed);
+        // What was asked of connections must hold for every one, so one that refuses it ends the copy: it would be
+        // slower or ruder than was asked for, and nobody would know.
+        if let Err(why) = self.shape(&connection.socket) {
+            return self.driver.cancel(why);
+        }
+        let number = connection.number;
+        lock(&self.driver.sockets).insert(number, Arc::clone(&connection.socket));
+        // Between two ends of one process nothing can be late on a network: no stream is cut off there.
+        let within_process = matches!(connection.protection, Protection::Memory);
+        self.driver.tell(|machine| {
+            if within_process {
+                machine.handle_within_process(Instant::now());
+            }
+            machine.handle_stream(Instant::now(), number);
+        });
+        self.spawn("a data stream", move |run| {
+            let mut stream = StreamWork::new(
+                run,
+                number,
+                OutStream::new(connection, Arc::clone(&run.driver.stages), &run.driver.tuning),
+            );
+            let worked = stream.work();
+            // What the connection has carried goes on counting after its socket has gone.
+            run.traffic.leave(&mut lock(&run.driver.sockets), number);
+            drop(stream);
+            run.stream_over(number, worked);
+        });
+    }
+
+    /// A stream's thread has ended: tells why, if it was not with the transfer.
+    fn stream_over(&self, number: u16, worked: io::Result<()>) {
+        // A stream that was asked to end is told to the command, too, though nothing failed: the command counts how
+        // many it has.
+        let retired = self.driver.lock().is_retiring(number);
+        if worked.is_ok() && !retired {
+            return;
+        }
+        let why = worked.err().map(|error| stream_failure(number, &error));
+        // What it carried is sent again on another stream; nothing else knows of it.
+        if let Some(why) = &why {
+            self.driver.tell(|machine| machine.handle_stream_lost(Instant::now(), number, why));
+        }
+        if self.driver.is_over() {
+            // The receiver had all it wanted, and has closed its side.
+            return;
+        }
+        if let Some(why) = &why {
+            // A connection that this side has cut off fails as if the network had: the user is told the reason, not the
+            // symptom.
+            let cut = lock(&self.cut).contains(&number);
+            let slow = || format!("data connection {number} was slow and was cut off; what it carried goes on another");
+            (self.driver.voice.command)(Tell::Note(if cut { slow() } else { why.message() }));
+        }
+        if self.driver.options.version.remakes_streams() {
+            // The command may make another.
+            let stuck = lock(&self.stuck).contains(&number);
+            (self.driver.voice.command)(Tell::StreamLost(StreamLost { failure: why, stuck, retired }));
+        }
+        // Last: until here it was asked whether the stream was to end.
+        self.driver.lock().forget_stream(number);
+    }
+
+    /// See [`super::Running::retire`].
+    pub fn retire(&self, count: u32) -> u64 {
+        self.driver.tell(|machine| machine.retire(count as usize)) as u64
+    }
+
+    /// What was asked of the connection itself.
+    fn shape(&self, socket: &Socket) -> Result<(), Failure> {
+        if let Some(rate) = self.driver.options.rate_limit {
+            // The bucket lets slices through one by one; between two of them the kernel spreads
+            // the packets, where it can.
+            socket.pace(rate);
+        }
+        let Some(wanted) = self.driver.options.congestion else { return Ok(()) };
+        socket.set_congestion_control(wanted.name()).map_err(|error| {
+            let why = format!(
+                "the system refuses the congestion control {} ({}); it lets everybody use: {}",
+                wanted.name(),
+                describe(&error),
+                carrack_sys::host::allowed_congestion_controls()
+            );
+            failure(ErrorCode::Usage, Side::Source, why).for_reason(Reason::CongestionRefused)
+        })
+    }
+}

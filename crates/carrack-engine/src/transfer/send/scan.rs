@@ -1,0 +1,82 @@
+//! Finding what there is to send.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use carrack_core::transfer::machine::Machine;
+
+use super::SendRun;
+use crate::storage::overlap::Overlaps;
+use crate::storage::read::{Found, missing};
+use crate::sync::lock;
+
+/// Found items handed to the machine at once.
+const SCAN_BATCH: usize = 64;
+/// Found items handed to the machine before there is a data connection: what is told of them waits at the command.
+const SCAN_AHEAD: usize = 4096;
+
+impl SendRun {
+    /// Walks the sources and hands in what it finds; at the end what was selected and is not there.
+    pub(super) fn scan(&self) {
+        let selection = lock(&self.selection).take();
+        let mut ahead = 0;
+        let overlaps = Overlaps::new(&self.roots, selection.as_ref());
+        for (number, root) in self.roots.iter().enumerate() {
+            let mut batch = Vec::with_capacity(SCAN_BATCH);
+            let mut since = Instant::now();
+            root.walk(number as u32, selection.as_ref(), self.freshness, &mut |found| {
+                batch.push(overlaps.check(found));
+                // A slow listing must not keep back what it has found.
+                let full = batch.len() >= SCAN_BATCH || since.elapsed() > Duration::from_millis(2);
+                if !full {
+                    return true;
+                }
+                since = Instant::now();
+                self.take_found(&mut batch, &mut ahead)
+            });
+            if !self.take_found(&mut batch, &mut ahead) {
+                return;
+            }
+        }
+        // A selected path that no source has is a failure of its own: a list of files would be shortened without a
+        // word.
+        let mut absent = selection.iter().flat_map(|selection| missing(&self.roots, selection)).peekable();
+        while absent.peek().is_some() {
+            if !self.take_found(&mut absent.by_ref().take(SCAN_BATCH).collect(), &mut ahead) {
+                return;
+            }
+        }
+        self.driver.tell(|machine| machine.handle_scan_complete(Instant::now()));
+    }
+
+    /// Hands in what the scan found, once there is room; before there is a data connection, `ahead` counts how much
+    /// there is. False when the transfer has ended.
+    pub(super) fn take_found(&self, batch: &mut Vec<Found>, ahead: &mut usize) -> bool {
+        *ahead += batch.len();
+        let mut machine = self.driver.lock();
+        loop {
+            if machine.outcome().is_some() {
+                return false;
+            }
+            // The scan is far quicker than any network. Without a bound the machine would hold every name of a tree,
+            // and the command every report of it.
+            if machine.wants_items() && (*ahead <= SCAN_AHEAD || self.linked.load(Ordering::Relaxed)) {
+                break;
+            }
+            machine = self.driver.wait(machine);
+        }
+        let now = Instant::now();
+        for found in batch.drain(..) {
+            match found {
+                Found::Item(item) => machine.handle_item(now, item),
+                Found::Failure(item, why) => machine.handle_scan_failure(now, &item, why),
+                Found::Own => {
+                    self.own.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+        drop(machine);
+        self.driver.wake();
+        true
+    }
+}

@@ -1,0 +1,201 @@
+//! What a data stream's thread does: it takes jobs, and sends blocks.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use carrack_core::digest::BlockDigest;
+use carrack_core::report::Failure;
+use carrack_core::transfer::sender::{BlockJob, Job, Next};
+use carrack_core::tuning::SLICE_BYTES;
+use carrack_core::wire::frame::{Header, Trailer};
+
+use super::SendRun;
+use crate::data::hasher::BlockHasher;
+use crate::data::stages::Waits;
+use crate::data::stream::OutStream;
+use crate::storage::read::{Reader, Reading};
+
+/// How often a stream that waits looks whether its connection is still there.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+
+/// One stream's thread.
+pub(super) struct StreamWork<'a> {
+    pub(super) run: &'a SendRun,
+    pub(super) number: u16,
+    pub(super) out: OutStream,
+    pub(super) slice: Vec<u8>,
+    pub(super) content: Vec<u8>,
+    /// When it was last seen that the connection is still there.
+    pub(super) looked: Instant,
+}
+
+impl<'a> StreamWork<'a> {
+    pub(super) fn new(run: &'a SendRun, number: u16, out: OutStream) -> Self {
+        Self { run, number, out, slice: vec![0; SLICE_BYTES], content: Vec::new(), looked: Instant::now() }
+    }
+
+    pub(super) fn work(&mut self) -> io::Result<()> {
+        loop {
+            let mut machine = self.run.driver.lock();
+            let next = machine.next_job(Instant::now(), self.number);
+            match next {
+                Next::Job(job) => {
+                    drop(machine);
+                    // Taking a job may have made room for the scan, or have cut off a straggler.
+                    self.run.driver.wake();
+                    let stages = Arc::clone(&self.run.driver.stages);
+                    match job {
+                        Job::Block(block) => stages.carry(|| self.send_block(block))?,
+                        Job::Bundle(bundle) => stages.carry(|| self.send_bundle(&bundle))?,
+                        Job::Check(block) => {
+                            self.check_block(block);
+                            // Nothing is written, so nothing else would notice that the connection has gone.
+                            self.look_for_end()?;
+                        }
+                    }
+                }
+                Next::Wait(until) => {
+                    let now = Instant::now();
+                    let left = until.map_or(LOOK_INTERVAL, |until| until.saturating_duration_since(now));
+                    drop(self.run.driver.wait_timeout(machine, left.min(LOOK_INTERVAL)));
+                    self.look_for_end()?;
+                }
+                // The end is said, so that the receiver can tell it from a connection that broke.
+                Next::End => {
+                    drop(machine);
+                    self.out.meta(&[&Header::End.encode()])?;
+                    return self.out.finish();
+                }
+            }
+        }
+    }
+
+    /// Who only writes does not hear that the connection has ended after the last write: everything may lie in a buffer
+    /// of the system that nobody will ever empty. A receiver says nothing here, so whatever could be read is an end.
+    fn look_for_end(&mut self) -> io::Result<()> {
+        if self.looked.elapsed() < LOOK_INTERVAL {
+            return Ok(());
+        }
+        self.looked = Instant::now();
+        let ready = carrack_sys::socket::wait(&*self.out.socket(), true, false, Some(Duration::ZERO))?;
+        if ready.read {
+            return Err(io::Error::new(io::ErrorKind::ConnectionReset, "the other side has closed it"));
+        }
+        if self.out.socket().is_silent() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        Ok(())
+    }
+
+    fn send_block(&mut self, job: BlockJob) -> io::Result<()> {
+        // A source that fails is the item's failure, not the stream's: the others go on over it.
+        let source = match self.run.source_of(job.item, self.number) {
+            Ok(source) => source,
+            Err(why) => {
+                self.block_done(job, Err(why));
+                return Ok(());
+            }
+        };
+        let source = &*source;
+        if job.unsized_source {
+            return self.send_next(job, source);
+        }
+        let hole = job.sparse && source.is_hole(job.offset, u64::from(job.length));
+        let header = Header::Block { item: job.item, offset: job.offset, length: job.length, hole, whole: job.whole };
+        self.out.meta(&[&header.encode()])?;
+        let _reading = (!hole).then(|| Reading::begin(source, job.offset, job.length.into()));
+        let mut hasher = BlockHasher::new(self.run.driver.options.digests, job.offset);
+        let mut read = Ok(());
+        let mut sent = if hole { 0 } else { self.send_unseen(job, source)? };
+        let zeros = hole || source.is_zeros();
+        if zeros {
+            self.slice.fill(0);
+        }
+        // The header has promised a length. Where reading fails the rest is sent as it comes and the trailer calls the
+        // block void: the connection stays good for other items.
+        while sent < job.length as usize {
+            let slice = &mut self.slice[..(job.length as usize - sent).min(SLICE_BYTES)];
+            if !zeros && read.is_ok() {
+                read = self.run.driver.stages.wait(Waits::Storage, || source.read_at(job.offset + sent as u64, slice));
+            }
+            hasher.update(slice);
+            let length = slice.len();
+            if !hole {
+                self.run.pace(length);
+                self.out.payload(&self.slice[..length])?;
+            }
+            sent += length;
+        }
+        let digest = hasher.finish(job.whole);
+        self.out.meta(&[&Trailer { whole: read.is_ok(), digest }.encode()])?;
+        self.out.flush()?;
+        self.block_done(job, read.map(|()| (job.length, digest)));
+        Ok(())
+    }
+
+    /// Where nobody asked for a digest the kernel sends the file by itself. Says how many bytes
+    /// of the block it has sent.
+    fn send_unseen(&mut self, job: BlockJob, source: &dyn Reader) -> io::Result<usize> {
+        let Some(file) = source.file().filter(|_| !self.run.driver.options.digests.any()) else { return Ok(0) };
+        let mut sent = 0;
+        while sent < job.length as usize {
+            let slice = (job.length as usize - sent).min(SLICE_BYTES);
+            let count = self.out.file(file, job.offset + sent as u64, slice)?;
+            self.run.pace(count);
+            sent += count;
+            // The file is shorter than it was, or the kernel does not send it: the caller reads the rest, and finds out
+            // which.
+            if count < slice {
+                break;
+            }
+        }
+        Ok(sent)
+    }
+
+    /// Reads a block that the receiver holds from an earlier attempt, and tells its digest.
+    fn check_block(&mut self, job: BlockJob) {
+        let source = self.run.source_of(job.item, self.number);
+        let result = source.and_then(|source| self.run.digest(&*source, job, &mut self.slice));
+        self.run
+            .driver
+            .tell(|machine| machine.handle_block_checked(Instant::now(), self.number, job.item, job.offset, result));
+    }
+
+    /// The next block of a source whose size is not known: read whole before its header can be written.
+    fn send_next(&mut self, job: BlockJob, source: &dyn Reader) -> io::Result<()> {
+        self.content.resize(job.length as usize, 0);
+        let (run, content) = (&self.run, &mut self.content);
+        let is_over = || run.driver.is_over();
+        let read = run.driver.stages.wait(Waits::Storage, || source.read_next(job.offset, content, &is_over));
+        let (length, end) = match read {
+            Ok(read) => read,
+            Err(why) => {
+                self.block_done(job, Err(why));
+                return Ok(());
+            }
+        };
+        // Before the block is sent: the next one can be read by another stream meanwhile.
+        self.run.driver.tell(|machine| machine.handle_read(Instant::now(), job.item, job.offset, length as u32, end));
+        let whole = end && job.offset == 0;
+        let header = Header::Block { item: job.item, offset: job.offset, length: length as u32, hole: false, whole };
+        self.out.meta(&[&header.encode()])?;
+        let mut hasher = BlockHasher::new(self.run.driver.options.digests, job.offset);
+        for slice in self.content[..length].chunks(SLICE_BYTES) {
+            hasher.update(slice);
+            self.run.pace(slice.len());
+            self.out.payload(slice)?;
+        }
+        let digest = hasher.finish(whole);
+        self.out.meta(&[&Trailer { whole: true, digest }.encode()])?;
+        self.out.flush()?;
+        self.block_done(job, Ok((length as u32, digest)));
+        Ok(())
+    }
+
+    fn block_done(&self, job: BlockJob, result: Result<(u32, BlockDigest), Failure>) {
+        self.run
+            .driver
+            .tell(|machine| machine.handle_block_sent(Instant::now(), self.number, job.item, job.offset, result));
+    }
+}
