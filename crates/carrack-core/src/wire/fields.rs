@@ -81,6 +81,7 @@ mod tests {
     use crate::failure::{ErrorCode, Failure, Side};
     use crate::wire::control::raw::*;
     use crate::wire::peer::{PeerMessage, QueryItem};
+    use crate::wire::values::RawDigests;
 
     /// Length-delimited field `tag` with this content.
     fn field(tag: u8, content: &[u8]) -> Vec<u8> {
