@@ -10,7 +10,7 @@ use carrack_core::report::{Event, Report};
 use carrack_core::request::CopyRequest;
 
 use super::events::Events;
-use super::{new_report, run};
+use super::run::{new_report, run};
 use crate::context::Context;
 use crate::error::{describe, failure};
 use crate::panics::contain;

@@ -1,0 +1,142 @@
+//! One session of a run: the ends are opened, agree on what goes where, are connected, and work.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use carrack_core::report::{Event, Failure};
+use carrack_core::request::{CopyRequest, Encrypt, LinkKind, LinkSet, MainDigest, Verify};
+use carrack_core::wire::control::{Ask, Sink};
+use carrack_core::wire::expected::Expected;
+
+use super::Copying;
+use super::connect::Connecting;
+use super::ends::Ends;
+use super::open::check_overlaps;
+use super::resolve::resolve;
+use super::streams::Streams;
+use super::tune::Tune;
+use crate::end::{End, EndId, Inbox};
+use crate::storage::place::Place;
+
+/// What is said where a source may grow, unless it is read twice.
+const GROWING: &str = "a source that is overwritten in place, not appended to, is not noticed where sources may grow; to verify by \
+                       reading the source once more notices it";
+
+/// What is said before the first byte where the data goes in the clear, and nothing that cannot be forged covers its
+/// content. Both were asked for; that one takes away what the other counts on may not be known.
+fn forgeable(request: &CopyRequest) -> Option<String> {
+    let options = &request.options;
+    let why = match options.digest.main {
+        Some(MainDigest::Blake3) => return None,
+        Some(MainDigest::Xxh128) => "xxh128 finds accidents only",
+        None => "there is no digest of it",
+    };
+    let clear = options.encrypt == Encrypt::None && options.links != LinkSet::only(LinkKind::Tunnel);
+    clear.then(|| {
+        format!(
+            "the data goes in the clear, and {why}: whoever is on the path could alter content and nobody would notice; \
+             encryption or BLAKE3 would show it"
+        )
+    })
+}
+
+impl Copying<'_> {
+    pub(super) fn session(&mut self) -> Result<(), Failure> {
+        // What the ends of the session before may still say goes nowhere.
+        self.inbox = Inbox::until(self.until.clone());
+        self.start_over();
+        let mut ends = self.open_ends()?;
+        let result = self.run_with(&mut ends);
+        if result.is_err() {
+            self.cancel(&mut ends);
+        }
+        ends.close();
+        result
+    }
+
+    /// A session tells everything itself.
+    fn start_over(&mut self) {
+        self.report.failures.clear();
+        (self.report.unkept_permissions, self.report.unkept_times) = (None, None);
+        self.report.unkept_attributes = None;
+        if self.request.options.dry_run {
+            let report = &mut *self.report;
+            (report.files, report.symlinks, report.directories, report.bytes) = (0, 0, 0, 0);
+            (report.files_failed, report.specials_skipped, report.leftovers_skipped) = (0, 0, 0);
+        }
+    }
+
+    fn run_with(&mut self, ends: &mut Ends) -> Result<(), Failure> {
+        let plan = match self.plan.take() {
+            Some(plan) => plan,
+            None => {
+                let mut plan = resolve(self.request, ends, &mut self.inbox, &self.note)?;
+                if let Some(Place::Stored(_, store)) = self.context.stores.of(&self.request.destination)?
+                    && let Some(bytes) = store.properties().block_bytes
+                {
+                    plan.block_bytes = plan.block_bytes.clamp(bytes.smallest, bytes.largest);
+                }
+                let sources = self.request.sources.iter().map(ToString::to_string).collect();
+                self.events.tell(Event::Resolved { sources, targets: plan.shown.clone() });
+                plan
+            }
+        };
+        let plan = self.plan.insert(plan).clone();
+        self.expected = Expected::new(plan.targets());
+        let selection = self.selection(&plan)?;
+        if self.request.options.dry_run {
+            self.select_overlapping(&plan, selection.as_ref(), ends)?;
+            return self.count(&plan, selection, &mut ends.source);
+        }
+        self.check_versions(ends)?;
+        check_overlaps(&plan, &ends.source)?;
+        let told = forgeable(self.request).filter(|_| self.session == 0 && !ends.are_here());
+        told.into_iter().for_each(|note| self.events.tell(Event::Note(note)));
+        self.report.durable = (plan.sink == Sink::Files).then_some(false);
+        ends.source.introduce(&ends.destination);
+        let begun = self.begin_receiving(&plan, ends)?;
+        let (request, key) = (self.request, self.key.clone());
+        let link = Connecting::start(request, &plan, key, &self.note, ends, &mut self.inbox)?;
+        // While connections are made, the sender looks at its files and offers them. What can be read only once is not
+        // touched before there is a way for it.
+        let early = plan.single_use().is_none();
+        if early {
+            self.begin_sending(&plan, selection.as_ref(), begun, ends)?;
+        }
+        let link = link.finish(self.found, ends, &mut self.inbox)?;
+        self.attempts.handle_link();
+        self.events.tell(Event::Linked(link.report.clone()));
+        if self.request.options.allow_growing && self.request.options.verify != Verify::Source && self.session == 0 {
+            self.events.tell(Event::Note(GROWING.to_owned()));
+        }
+        self.report.link = Some(link.report.clone());
+        let moving = Instant::now();
+        self.held_back.session(u64::from(plan.block_bytes) * u64::from(link.report.streams), moving);
+        self.tune = Tune::new(self.request, plan.in_order, &link, ends);
+        let mut streams = Streams::new(link, ends.version(), Arc::clone(&ends.tuning), moving);
+        streams.work(ends, moving)?;
+        if !early {
+            self.begin_sending(&plan, selection.as_ref(), begun, ends)?;
+        }
+        let result = self.watch(ends, &mut streams);
+        self.report.moving += moving.elapsed();
+        self.report.limit = self.held_back.reader(self.report.moving).or(self.report.limit);
+        result
+    }
+
+    /// Tells both ends to stop and clean up, and gives them a moment for it.
+    fn cancel(&mut self, ends: &mut Ends) {
+        [&ends.source, &ends.destination].into_iter().for_each(End::leave_soon);
+        let told = [ends.source.ask(Ask::Cancel), ends.destination.ask(Ask::Cancel)];
+        let deadline = Instant::now() + ends.tuning.last_words;
+        for (end, request) in [EndId::Source, EndId::Destination].into_iter().zip(told) {
+            let Ok(request) = request else { continue };
+            // After a signal, waiting would end at once: the answers are not needed, only time to give them.
+            if self.context.stop.requested().is_none() {
+                let _ = self
+                    .inbox
+                    .wait(Some(deadline), &self.note, &|incoming| incoming.end == end && incoming.request == request);
+            }
+        }
+    }
+}
