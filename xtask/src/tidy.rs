@@ -9,7 +9,7 @@ use crate::Finding;
 use crate::faults;
 use crate::source::{self, Source, words};
 
-const FILE_LINES_MAX: usize = 1000;
+const FILE_LINES_MAX: usize = 600;
 /// A map longer than this is not read.
 const ARCHITECTURE_LINES_MAX: usize = 300;
 
@@ -160,8 +160,8 @@ mod tests {
 
     #[test]
     fn files_have_a_limit() {
-        let text = format!("//! A.\n{}", "\n".repeat(1000));
-        assert_eq!(whats("crates/x/src/a.rs", &text), ["1001: 1001 lines of at most 1000"]);
+        let text = format!("//! A.\n{}", "\n".repeat(600));
+        assert_eq!(whats("crates/x/src/a.rs", &text), ["601: 601 lines of at most 600"]);
     }
 
     #[test]
