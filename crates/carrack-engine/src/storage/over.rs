@@ -103,8 +103,8 @@ pub enum Act {
     Pretend,
     /// Half of it is carried out, and all of it claimed: of calls with bytes or lists. Others are pretended.
     Half,
-    /// It is carried out when the session ends, and claimed now: of [`Part::publish`] and [`Entry::publish`]. Others
-    /// are pretended.
+    /// It is carried out when the session ends, and claimed now: of the `publish` of parts and entries. Others are
+    /// pretended.
     Late,
     /// It is carried out without the attributes that it should set. Others are pretended.
     Bare,

@@ -14,7 +14,7 @@ pub struct Properties {
     pub writes: Writes,
     /// A name shows what it showed before or all of the new content, and nothing in between.
     pub atomic_publish: bool,
-    /// [`Destination::sync_all`] proves that what has its name outlives a loss of power.
+    /// [`sync_all`](super::write::Destination::sync_all) proves that what has its name outlives a loss of power.
     pub sync: bool,
     /// The unit in which modification times are kept; `None` where they are not.
     pub times: Option<Duration>,

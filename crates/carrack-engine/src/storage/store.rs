@@ -15,6 +15,15 @@
 //!   [`ErrorCode::InputOutput`] and [`ErrorCode::DigestMismatch`] of publishing (the item is sent again).
 //! - **Retry.** A store repeats what the system tells it to repeat (an interrupted call, a busy descriptor table) and
 //!   nothing else. Each method says whether the caller may repeat it.
+//!
+//! [`Reader`]: super::read::Reader
+//! [`Part`]: super::write::Part
+//! [`Entry`]: super::write::Entry
+//! [`ErrorCode::SourceChanged`]: carrack_core::failure::ErrorCode::SourceChanged
+//! [`ErrorCode::SourceVanished`]: carrack_core::failure::ErrorCode::SourceVanished
+//! [`ErrorCode::ResourceLimit`]: carrack_core::failure::ErrorCode::ResourceLimit
+//! [`ErrorCode::InputOutput`]: carrack_core::failure::ErrorCode::InputOutput
+//! [`ErrorCode::DigestMismatch`]: carrack_core::failure::ErrorCode::DigestMismatch
 
 use std::fmt;
 use std::sync::Arc;
