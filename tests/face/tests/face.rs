@@ -69,7 +69,7 @@ fn program() -> &'static OsStr {
 }
 
 /// What a newcomer has to read: the names at the root of the engine, in order.
-const ROOT: [&str; 13] = [
+const ROOT: [&str; 15] = [
     "Context",
     "Copy",
     "FarSide",
@@ -78,11 +78,13 @@ const ROOT: [&str; 13] = [
     "Standard",
     "Stop",
     "StopReason",
+    "Stores",
     "files",
     "io_failure",
     "keys",
     "node",
     "secrets",
+    "stores",
 ];
 
 #[test]
