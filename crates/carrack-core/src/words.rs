@@ -35,10 +35,10 @@ pub fn list<W: Word>(words: &[W]) -> String {
     }
 }
 
-/// Words with their meanings, as a help text lists them: `tls: TLS 1.3 on every stream; none: …`.
+/// Words with their meanings, as a help text lists them, one a line: `tls: TLS 1.3 on every stream;`, `none: …`.
 pub fn meanings<W: Word>(words: &[W]) -> String {
     let each = words.iter().map(|word| format!("{}: {}", word.name(), word.meaning()));
-    each.collect::<Vec<_>>().join("; ")
+    each.collect::<Vec<_>>().join(";\n")
 }
 
 /// Defines an enum, its words and, where each line begins with one, its numbers in messages.
@@ -180,6 +180,6 @@ mod tests {
         assert_eq!(list(&[Encrypt::Tls]), "tls");
         let ways = [LinkKind::Direct, LinkKind::Tunnel];
         assert_eq!(parse_among("memory", &ways), Err("\"memory\": use direct or tunnel".to_owned()));
-        assert!(meanings(Encrypt::ALL).starts_with("tls: TLS 1.3 on every stream; none: "));
+        assert!(meanings(Encrypt::ALL).starts_with("tls: TLS 1.3 on every stream;\nnone: "));
     }
 }

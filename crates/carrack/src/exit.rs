@@ -35,14 +35,14 @@ Exit codes:
    0  everything is done and verified
    1  another error
    2  usage: the command cannot be carried out as given
-  10  network, or the way to a host
+  10  no connection to a host or node, or it was lost
   11  file or file system
-  12  protocol, or its version
+  12  the versions of the two sides do not fit, or one broke the protocol
   20  stopped by SIGINT; files that were copied stay
   23  some items failed, all others are there
   24  some items had vanished from the source, all others are there
   26  a digest did not match
-  30  timeout: nothing was heard for too long, or --deadline is over
+  30  timeout: the other side was silent too long, or --deadline passed
   75  stopped by SIGTERM; files that were copied stay
   77  authentication or authorization";
 

@@ -308,15 +308,19 @@ impl Starting<'_> {
         };
         self.check_machine(machine)?;
         let bytes = program.bytes(compressed.is_some())?;
-        let packed = compressed.map(|size| format!(", {size} compressed")).unwrap_or_default();
-        let which = if program.is_slim() { "this one's slim build" } else { "this one" };
-        let size = program.size;
-        note(format!("{}: {}; sending {which} ({size} bytes{packed}), to be kept there", self.host, self.looked));
+        let which = if program.is_slim() { "a small one" } else { "this one" };
+        let megabytes = bytes.len() as f64 / 1e6;
+        // The far side chooses the directory: the first of several that is fit.
+        note(format!(
+            "{} has {}: sending {which} ({megabytes:.1} MB), kept in ~/.cache/carrack there, or in another cache \
+             directory",
+            self.host, self.looked
+        ));
         Ok(ProgramSent {
             host: self.host.to_string(),
             slim: program.is_slim(),
             bytes: self.push(&bytes)?,
-            size,
+            size: program.size,
             compressed: compressed.is_some(),
         })
     }

@@ -86,7 +86,7 @@ impl<T> Value<T> {
             Read::Text(_) | Read::Bytes(_) => arg.help(self.help).value_parser(clap::value_parser!(OsString)),
             Read::Word { among, named, help, .. } => {
                 let words = Named(named(among));
-                arg.help(format!("{} {}", help(among), self.help)).value_parser(words).hide_possible_values(true)
+                arg.help(format!("{}\n{}", help(among), self.help)).value_parser(words).hide_possible_values(true)
             }
         };
         with_letter(arg, self.letter)

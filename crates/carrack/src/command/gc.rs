@@ -23,7 +23,7 @@ const LOCATIONS: Positional = Positional::several("locations", "LOCATION");
 /// What clap knows of it.
 pub fn command() -> Command {
     let verb = Command::new("gc")
-        .about("Remove leftovers of copies that nobody will resume")
+        .about("Remove leftovers of interrupted copies, older than 7 days")
         .args([OLDER_THAN.arg(), DRY_RUN.arg()])
         .arg(LOCATIONS.arg().required(true));
     with_reach(verb)

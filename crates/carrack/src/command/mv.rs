@@ -18,7 +18,7 @@ const DESTINATION: Positional = Positional::one("destination", "DST");
 /// What clap knows of it.
 pub fn command() -> Command {
     let verb = Command::new("mv")
-        .about("Rename within one place: both here, both on one host, or both at one node")
+        .about("Rename; both names must be in one place: here, one host, or one node")
         .args([SOURCE, DESTINATION].map(|place| place.arg().required(true)));
     with_reach(verb)
 }

@@ -19,7 +19,8 @@ use crate::error::CommandError;
 use crate::tokens;
 
 const RSH: Value<Vec<String>> =
-    Value::new("rsh", "COMMAND", split_words, "The ssh command and its arguments [default: ssh]").letter('e');
+    Value::new("rsh", "COMMAND", split_words, "Replaces the ssh command, like 'ssh -p 2222' [default: ssh]")
+        .letter('e');
 const REMOTE_PATH: Value<String> =
     Value::new("remote-path", "PATH", parse_remote_path, "Path of the remote carrack, if it is not on the PATH there");
 const NO_PUSH: Switch = Switch::new("no-push", "Never install carrack on a host that lacks it");
@@ -40,7 +41,8 @@ pub const TOKEN_FILE: Value<Vec<u8>> = Value::path(
     "token-file",
     "FILE",
     "File with the bearer token for the node; only you may be able to read it [default: the one kept by `carrack \
-     token add`, else BEARER_TOKEN, BEARER_TOKEN_FILE, bt_uUID]",
+     token add`, else the token in the variable BEARER_TOKEN, in the file that the variable BEARER_TOKEN_FILE names, \
+     in $XDG_RUNTIME_DIR/bt_uUID or /tmp/bt_uUID, where UID is your user's number]",
 );
 /// Turns off everything on standard error except errors.
 pub const QUIET: Switch = Switch::short('q', "quiet", "Print only errors");

@@ -32,7 +32,8 @@ const LISTEN: Value<SocketAddr> =
 const TOKEN_FILE: Value<Vec<u8>> = Value::path(
     "token-file",
     "FILE",
-    "File with the bearer token that clients must show [default: one is made and kept]",
+    "File with the bearer token that clients must show [default: ~/.local/state/carrack/node.token, made if it does \
+     not exist]",
 );
 const ANONYMOUS: Switch =
     Switch::new("anonymous", "Accept clients without a token: anyone who can reach the port can read and write");
@@ -41,16 +42,25 @@ const DIAL_TO: Value<Network> = Value::new(
     "dial-to",
     "CIDR",
     Network::parse,
-    "Allow data connections to this network even if it is loopback or this host's own [repeatable]",
+    "Network, like 10.20.0.0/16, that the node may always connect to for data; without it, the node does not connect \
+     to loopback, link-local or its own addresses, and with --anonymous or --read-only only to the host that asks \
+     [repeatable]",
 );
-const KEY_FILE: Value<Vec<u8>> =
-    Value::path("key-file", "FILE", "File with the node's private key [default: one is made and kept]");
-const JSON: Switch = Switch::new("json", "Print where it listens as JSON");
+const KEY_FILE: Value<Vec<u8>> = Value::path(
+    "key-file",
+    "FILE",
+    "File with the node's private key [default: ~/.local/state/carrack/node.key, made if it does not exist]",
+);
+const JSON: Switch = Switch::new("json", "Print the start-up lines as JSON");
 
 /// What clap knows of it.
 pub fn command() -> Command {
     Command::new("serve")
         .about("Serve a directory of this host as a node, on one port")
+        .after_help(
+            "It prints the command to copy from here, and serves until Ctrl-C stops it. Where XDG_STATE_HOME is set, \
+             it stands for ~/.local/state.",
+        )
         .args([ROOT.arg(), LISTEN.arg()])
         .arg(TOKEN_FILE.arg().conflicts_with(ANONYMOUS.name))
         .args([ANONYMOUS.arg(), READ_ONLY.arg()])

@@ -32,7 +32,10 @@ const LOCATIONS: Positional = Positional::several("locations", "LOCATION");
 /// What clap knows of it.
 pub fn command() -> Command {
     let verb = Command::new("sum")
-        .about("Print digests computed where the files are: one kind as b3sum or xxhsum prints it, several with their names")
+        .about("Print digests of files, computed on the host that has them")
+        .after_help(
+            "With one digest, the lines are those of b3sum or xxhsum; with several, each line names its digest.",
+        )
         .arg(DIGEST.arg())
         .arg(LOCATIONS.arg().required(true));
     with_reach(verb)

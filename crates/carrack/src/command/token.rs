@@ -39,7 +39,8 @@ pub fn command() -> Command {
     let list =
         Command::new("list").visible_alias("ls").about("List the nodes for which tokens are kept; no token is shown");
     Command::new("token")
-        .about("Keep bearer tokens, one for each node; only that node is shown it")
+        .about("Keep the tokens of nodes")
+        .after_help("One token is kept for each node. It is shown to this node only.")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .arg(JSON.arg().global(true))

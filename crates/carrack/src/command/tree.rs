@@ -8,13 +8,22 @@ use clap::Command;
 use super::VERBS;
 use crate::exit;
 
-const ABOUT: &str = "Moves research data between machines: parallel, encrypted, verified";
+const ABOUT: &str = "Copies research data between machines: parallel, encrypted, verified";
+
+/// clap's own order, and where the flags of a line without a verb are found.
+const TEMPLATE: &str = "\
+{before-help}{about-with-newline}
+{usage-heading} {usage}
+
+All flags for copying are in `carrack help copy`.
+
+{all-args}{after-help}";
 
 const NOTES: &str = "\
-`carrack SRC... DST` is `carrack copy SRC... DST`: its flags are in `carrack help copy`.
+`carrack SRC... DST` is `carrack copy SRC... DST`.
 
 Locations:
-  PATH                        here (./a:b if it has a colon)
+  PATH                        a path on this machine; write ./a:b if its name has a colon
   [USER@]HOST:PATH            over ssh; an IPv6 address in brackets
   carrack://NODE[:PORT]/PATH[#sha256:FINGERPRINT]
                               a `carrack serve`, by default on port 7420
@@ -57,6 +66,7 @@ fn with_verbs(wanted: impl Fn(&Command) -> bool) -> Command {
         .version(version())
         .about(ABOUT)
         .override_usage("carrack [OPTIONS] SRC... DST\n       carrack VERB [OPTIONS] ...")
+        .help_template(TEMPLATE)
         .after_help(format!("{NOTES}{}", exit::HELP))
         .subcommand_help_heading("Verbs")
         .subcommand_value_name("VERB")

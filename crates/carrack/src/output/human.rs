@@ -131,20 +131,39 @@ fn moved(report: &Report, dry_run: bool) -> String {
         what = format!("{what}, {}", counted(report.directories, "directory", "directories"));
     }
     let mut line = format!("{done} {what}, {}", format::size_exact(report.bytes));
-    if dry_run {
-        return line;
+    if !dry_run {
+        line = format!("{line} in {}", format::duration(report.elapsed));
+        line.extend(rate(report).map(|rate| format!("{}: {rate}", moving_time(report))));
     }
-    line = format!("{line} in {}", format::duration(report.elapsed));
-    let files = format::per_second(report.files, report.moving);
-    let bytes = format::per_second(report.bytes, report.moving);
-    match files.zip(bytes) {
+    if report.files_failed > 0 {
+        line = format!("{line}; {} failed", counted(report.files_failed, "item", "items"));
+    }
+    line
+}
+
+/// Files and bytes a second, over the time in which data moved.
+fn rate(report: &Report) -> Option<String> {
+    // What an earlier command had brought did not move now. After a lost session it cannot be told from what this
+    // command had brought before: all of it is counted then.
+    let resumed = (report.files_resumed > 0 || report.bytes_resumed > 0) && report.faults.sessions_lost == 0;
+    let sent = if resumed { report.bytes.saturating_sub(report.bytes_resumed) } else { report.bytes };
+    let files = format::per_second(report.files, report.moving)?;
+    let bytes = format::rate(format::per_second(sent, report.moving)?);
+    match resumed {
+        true => (sent > 0).then(|| format!("{bytes} for the bytes sent now")),
         // One file's "files a second" says nothing.
-        Some((files, bytes)) if report.files > 1 => {
-            format!("{line}: {} files/s, {}", files_rate(files), format::rate(bytes))
-        }
-        Some((_, bytes)) if report.bytes > 0 => format!("{line}: {}", format::rate(bytes)),
-        _ => line,
+        false if report.files > 1 => Some(format!("{} files/s, {bytes}", files_rate(files))),
+        false => (sent > 0).then_some(bytes),
     }
+}
+
+/// How much of its time a copy moved data, where its rate would else look wrong: by more than a twentieth.
+fn moving_time(report: &Report) -> String {
+    let [moving, elapsed] = [report.moving, report.elapsed].map(format::duration);
+    if moving == elapsed || report.moving * 20 >= report.elapsed * 19 {
+        return String::new();
+    }
+    format!(", {moving} of it moving data")
 }
 
 fn files_rate(files_per_second: f64) -> String {

@@ -123,6 +123,32 @@ fn summary_of_a_copy_with_everything() {
 }
 
 #[test]
+fn rate_is_of_the_time_and_the_bytes_that_moved() {
+    let line = |report: Report| self::report(&report, false).remove(0);
+    let slow_start = Report { files: 1, elapsed: Duration::from_secs(1), ..finished() };
+    assert_eq!(
+        line(slow_start.clone()),
+        "copied 1 file, 78.1 MiB (81,920,000 bytes) in 1.00 s, 0.61 s of it moving data: 0.13 GB/s (1.07 Gb/s)"
+    );
+    let resumed = Report { bytes_resumed: 61_440_000, elapsed: Duration::from_millis(610), ..slow_start };
+    assert_eq!(
+        line(resumed.clone()),
+        "copied 1 file, 78.1 MiB (81,920,000 bytes) in 0.61 s: 0.034 GB/s (0.27 Gb/s) for the bytes sent now"
+    );
+    let nothing_sent = Report { files: 2, files_resumed: 2, bytes_resumed: 81_920_000, ..resumed.clone() };
+    assert_eq!(line(nothing_sent), "copied 2 files, 78.1 MiB (81,920,000 bytes) in 0.61 s");
+    let faults = Faults { sessions_lost: 1, ..Faults::default() };
+    assert!(line(Report { faults, ..resumed }).ends_with("in 0.61 s: 0.13 GB/s (1.07 Gb/s)"));
+}
+
+#[test]
+fn first_line_counts_failed_items() {
+    let line = |files_failed, dry_run| report(&Report { files_failed, ..finished() }, dry_run).remove(0);
+    assert!(line(1, false).ends_with("(1.07 Gb/s); 1 item failed"), "{}", line(1, false));
+    assert_eq!(line(2, true), "would copy 20,000 files, 78.1 MiB (81,920,000 bytes); 2 items failed");
+}
+
+#[test]
 fn plan_claims_nothing() {
     assert_eq!(report(&finished(), true), ["would copy 20,000 files, 78.1 MiB (81,920,000 bytes)"]);
 }

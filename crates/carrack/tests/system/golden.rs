@@ -107,8 +107,9 @@ impl Words {
 
 /// A line for people, its figures, times and ports replaced.
 fn words(line: &str) -> String {
-    if let Some((what, _)) = line.split_once(" in ").filter(|(what, _)| what.starts_with("copied ")) {
-        return format!("{what} in TIME");
+    if let Some((what, figures)) = line.split_once(" in ").filter(|(what, _)| what.starts_with("copied ")) {
+        let failed = figures.find("; ").map_or("", |at| &figures[at..]);
+        return format!("{what} in TIME{failed}");
     }
     let word = |word: &str| {
         let bare = word.trim_end_matches([',', ':', ';']);

@@ -11,7 +11,7 @@ use crate::support::sshd::{Setup, Sshd};
 use crate::support::{Ran, Sandbox, b3sum, is_root, mode, program, same_tree, sent_program, tool, tree, wait_until};
 
 /// The words that go with the note that the program is being sent.
-const SENDING: &str = "sending this one";
+const SENDING: &str = "PATH: sending ";
 
 /// How the report says that the bytes travelled, and to what address.
 fn link(ran: &Ran) -> (String, String) {

@@ -38,8 +38,8 @@ const UPDATE: Switch = Switch::short('u', "update", "Replace what exists only if
 const FILES_FROM: Value<Vec<u8>> = Value::path(
     "files-from",
     "FILE",
-    "Copy only the paths in FILE and what is below them: one a line, relative to the destination, as \
-     --failed-list writes them; - is standard input",
+    "Copy only the paths in FILE and what is below them; SRC must still be named. One path a line, as the item is \
+     called below DST and as --failed-list writes it, like run42/a.dat; - is standard input",
 );
 const VERIFY: Value<Verify> = Value::word("verify", "HOW", Verify::ALL, "[default: wire]");
 const DIGEST: Value<Digests> = Value::new(
