@@ -45,6 +45,12 @@ pub struct Variant {
 /// Bytes that a message may take beside what fills it: the fields around it.
 const ROOM: usize = 4096;
 
+/// The path of the module that a file belongs to, without an ending: a file in the folder of a module is a part of it.
+fn module_of(file: &Path) -> PathBuf {
+    let parent = file.parent().unwrap_or(file);
+    if parent.with_extension("rs").is_file() { parent.to_owned() } else { file.with_extension("") }
+}
+
 impl Schema {
     /// Reads the definitions. A trap is a port that nobody may be made to connect to: numbers and texts name it, too.
     pub fn read(trap: u16) -> Self {
@@ -74,6 +80,13 @@ impl Schema {
             let here = (file.to_owned(), name.to_owned());
             if names.contains(&here) {
                 return here;
+            }
+            // A module in several files uses its own.
+            let module = module_of(file);
+            let is_own = |other: &Path| other.with_extension("").starts_with(&module);
+            let own = names.iter().find(|(other, there)| there == name && is_own(other));
+            if let Some(own) = own {
+                return own.clone();
             }
             let mut everywhere = names.iter().filter(|(_, other)| other == name);
             let first = everywhere.next().unwrap_or_else(|| panic!("no message {name}, used in {}", file.display()));
