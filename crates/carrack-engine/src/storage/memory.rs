@@ -15,7 +15,7 @@ use carrack_core::report::ItemKind;
 use carrack_core::request::Digests;
 use carrack_core::transfer::Fingerprint;
 
-use super::properties::{Case, Properties, Writes};
+use super::properties::{Case, Properties};
 use super::read::Source;
 use super::store::{Facts, Store, Wanted};
 use super::write::Destination;
@@ -83,24 +83,9 @@ struct Left {
     blocks: BTreeMap<u64, (Vec<u8>, BlockDigest)>,
 }
 
-/// All that the contract knows.
-const PROPERTIES: Properties = Properties {
-    keeps: true,
-    writes: Writes::Anywhere,
-    atomic_publish: true,
-    sync: true,
-    times: Some(Duration::from_nanos(1)),
-    permissions: true,
-    links: true,
-    directories: true,
-    owner: false,
-    xattrs: false,
-    sparse: false,
-    case: Case::Differs,
-    own_digests: false,
-    block_bytes: None,
-    resumes: true,
-};
+/// All that the contract has methods for, and names as they are written.
+const PROPERTIES: Properties =
+    Properties { owner: false, xattrs: false, sparse: false, case: Case::Differs, ..Properties::FILES };
 
 impl Default for Memory {
     fn default() -> Self {

@@ -72,6 +72,25 @@ pub struct BlockBytes {
 }
 
 impl Properties {
+    /// What a file system usually can. What one cannot is found when it has been tried, and told.
+    pub const FILES: Self = Self {
+        keeps: true,
+        writes: Writes::Anywhere,
+        atomic_publish: true,
+        sync: true,
+        times: Some(Duration::from_nanos(1)),
+        permissions: true,
+        links: true,
+        directories: true,
+        owner: true,
+        xattrs: true,
+        sparse: true,
+        case: Case::PerDirectory,
+        own_digests: false,
+        block_bytes: None,
+        resumes: true,
+    };
+
     /// Of what forgets: everything is taken, nothing is kept.
     pub const NOTHING: Self = Self {
         keeps: false,

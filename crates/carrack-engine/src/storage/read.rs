@@ -143,6 +143,23 @@ pub enum There {
     Other(Vec<u8>),
 }
 
+impl There {
+    /// What an item that a walk has found says of what is under a path; `None` where it says nothing. Where directories
+    /// are no items, a path that others are below is one.
+    fn of(path: &[u8], item: &ScannedItem) -> Option<Self> {
+        let is_below = |path: &[u8], top: &[u8]| {
+            let rest = path.strip_prefix(top);
+            top.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+        };
+        match item.kind {
+            ItemKind::Special => None,
+            ItemKind::Directory if item.path == path => Some(Self::Directory(item.attributes.clone())),
+            ItemKind::File | ItemKind::Symlink if is_below(path, &item.path) => Some(Self::Other(item.path.clone())),
+            _ => is_below(&item.path, path).then(|| Self::Directory(Attributes::default())),
+        }
+    }
+}
+
 /// A place that items are read from.
 pub trait Source: Send + Sync {
     /// Whether it is a directory, and its items have paths; else it is one item, and its path is empty.
@@ -156,18 +173,51 @@ pub trait Source: Send + Sync {
     /// then find something else.
     fn walk(&self, walk: &Walk<'_>, each: &mut dyn FnMut(Found) -> bool);
 
-    /// What stands now where an item was found that changed while it was read. May be repeated.
+    /// What stands now where an item was found that changed while it was read. May be repeated. Unless the source has
+    /// a way of its own, it is walked: a source of many items should have one.
     ///
     /// # Errors
     /// With [`ErrorCode::SourceVanished`] when nothing does, and [`ErrorCode::SourceChanged`] when it is something of
     /// another kind.
-    fn look_again(&self, item: &ScannedItem) -> Result<ScannedItem, Failure>;
+    fn look_again(&self, item: &ScannedItem) -> Result<ScannedItem, Failure> {
+        let mut now = Err(failure(ErrorCode::SourceVanished, Side::Source, "vanished after it was listed"));
+        let walk = Walk { freshness: Freshness::Stored, ..Walk::plain(item.root) };
+        self.walk(&walk, &mut |found| {
+            match found {
+                Found::Item(found) if found.path == item.path => now = Ok(found),
+                Found::Failure(found, why) if found.path == item.path => now = Err(why),
+                _ => return true,
+            }
+            false
+        });
+        let is_same = |now: &ScannedItem| now.kind == item.kind;
+        if now.as_ref().is_ok_and(|now| !is_same(now)) {
+            return Err(failure(ErrorCode::SourceChanged, Side::Source, "is of another kind than when it was listed"));
+        }
+        now
+    }
 
-    /// What there is under a path, without a walk. May be repeated.
+    /// What there is under a path. May be repeated. As [`Source::look_again`], it walks unless the source has a way of
+    /// its own.
     ///
     /// # Errors
     /// When it cannot be told.
-    fn find(&self, path: &[u8]) -> io::Result<There>;
+    fn find(&self, path: &[u8]) -> io::Result<There> {
+        let mut there = Ok(There::Nothing);
+        self.walk(&Walk::plain(0), &mut |found| {
+            let now = match found {
+                Found::Item(item) => There::of(path, &item).map(Ok),
+                Found::Failure(item, why) if item.path == path => Some(Err(io::Error::other(why.message()))),
+                Found::Failure(..) | Found::Own => None,
+            };
+            match now {
+                Some(now) => there = now,
+                None => return true,
+            }
+            false
+        });
+        there
+    }
 
     /// What a link says, and what the link is known by that says it: one that is exchanged has another. A source
     /// without links leaves it out. May be repeated.
@@ -248,12 +298,13 @@ pub trait Reader: Send + Sync {
         false
     }
 
-    /// A range is about to be read. Where this says `true`, [`Reader::was_read`] is told when it has been.
+    /// A range is about to be read. Where this says `true`, [`Reader::was_read`] is told when it has been. Both are
+    /// hints: they save time or memory, and change nothing of what is read, before or after, in this range or another.
     fn will_read(&self, _offset: u64, _length: u64) -> bool {
         false
     }
 
-    /// The range has been read and is not wanted any more.
+    /// The range has been read and is not wanted any more. Read again all the same, it is what it was.
     fn was_read(&self, _offset: u64, _length: u64) {}
 
     /// Reads exactly `out.len()` bytes at `offset`. May be repeated, in any order.

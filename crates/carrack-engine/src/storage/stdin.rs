@@ -5,10 +5,10 @@ use std::io::{self, Read};
 use std::sync::Mutex;
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
-use carrack_core::transfer::{Fingerprint, ScannedItem};
+use carrack_core::transfer::ScannedItem;
 use carrack_sys::standard::Patient;
 
-use super::read::{Found, OpenOptions, Reader, Source, There, Walk, no_link};
+use super::read::{Found, OpenOptions, Reader, Source, Walk};
 use super::synthetic::made_up;
 use crate::error::{failure, io_failure};
 use crate::standard::Standard;
@@ -20,18 +20,6 @@ pub struct Stdin(pub Standard);
 impl Source for Stdin {
     fn walk(&self, walk: &Walk<'_>, each: &mut dyn FnMut(Found) -> bool) {
         each(Found::Item(made_up(walk)));
-    }
-
-    fn look_again(&self, item: &ScannedItem) -> Result<ScannedItem, Failure> {
-        Ok(item.clone())
-    }
-
-    fn find(&self, _path: &[u8]) -> io::Result<There> {
-        Ok(There::Other(Vec::new()))
-    }
-
-    fn link_target(&self, _path: &[u8]) -> Result<(Vec<u8>, Option<Fingerprint>), Failure> {
-        Err(no_link())
     }
 
     fn open(&self, _item: &ScannedItem, _options: &mut OpenOptions<'_>) -> Result<Box<dyn Reader>, Failure> {

@@ -1,14 +1,12 @@
 //! Sources without files: zeros, and bytes that nothing on the way can compress.
 
-use std::io;
-
 use carrack_core::attributes::Attributes;
 use carrack_core::failure::Failure;
 use carrack_core::report::ItemKind;
-use carrack_core::transfer::{Fingerprint, ScannedItem};
+use carrack_core::transfer::ScannedItem;
 
 use super::posix::identity::of_synthetic;
-use super::read::{Found, OpenOptions, Reader, Source, There, Walk, no_link};
+use super::read::{Found, OpenOptions, Reader, Source, Walk};
 
 /// Bytes that are made up as they are read: the same ones each time.
 pub enum Synthetic {
@@ -31,18 +29,6 @@ impl Source for Synthetic {
         };
         let fingerprint = Some(of_synthetic(name, size));
         each(Found::Item(ScannedItem { size: Some(size), fingerprint, ..made_up(walk) }));
-    }
-
-    fn look_again(&self, item: &ScannedItem) -> Result<ScannedItem, Failure> {
-        Ok(item.clone())
-    }
-
-    fn find(&self, _path: &[u8]) -> io::Result<There> {
-        Ok(There::Other(Vec::new()))
-    }
-
-    fn link_target(&self, _path: &[u8]) -> Result<(Vec<u8>, Option<Fingerprint>), Failure> {
-        Err(no_link())
     }
 
     fn open(&self, _item: &ScannedItem, _options: &mut OpenOptions<'_>) -> Result<Box<dyn Reader>, Failure> {

@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Instant;
+use std::sync::{Arc, Mutex};
 
 use carrack_core::attributes::Time;
 use carrack_core::digest::{BlockDigest, block_count, block_length};
@@ -32,6 +31,7 @@ use super::watch::Watch;
 
 use crate::data::hasher::BlockHasher;
 use crate::error::{failure, io_failure};
+use crate::storage::write::Closing;
 use crate::sync::lock;
 
 /// What a part file that is left bears: long ago, so that whoever writes to it gives it another, and even, for file
@@ -52,8 +52,7 @@ pub(super) struct Shared {
     pub published: Mutex<Names>,
     /// Files that have got their names, or kept them, where nothing can be read back past the cache.
     pub in_memory: AtomicU64,
-    /// From this moment on nothing gets its name any more.
-    pub closes: OnceLock<Instant>,
+    pub closing: Closing,
 }
 
 impl Shared {
@@ -75,16 +74,6 @@ impl Shared {
                 self.sync_each.load(Ordering::Relaxed) || device != self.directories.root.file_system.device
             }
         }
-    }
-
-    /// # Errors
-    /// When the session has ended so long ago that the next one may have given newer files these names.
-    fn check_open(&self) -> Result<(), Failure> {
-        if self.closes.get().is_none_or(|closes| Instant::now() < *closes) {
-            return Ok(());
-        }
-        let message = "storage took too long: the session had ended before the file could get its name";
-        Err(failure(ErrorCode::InputOutput, Side::Destination, message))
     }
 }
 

@@ -22,7 +22,7 @@ use super::source::PosixSource;
 use super::tree::{GrowingFile, OpenedPart, Tree};
 use super::unkept::ToKeep;
 use crate::error::system_failure;
-use crate::storage::properties::{Case, Properties, WriteOptions, Writes};
+use crate::storage::properties::{Properties, WriteOptions};
 use crate::storage::read::Source;
 use crate::storage::store::{Facts, Store, Wanted};
 use crate::storage::write::{
@@ -58,28 +58,9 @@ pub fn store_of(place: &Place) -> Arc<dyn Store> {
     }
 }
 
-/// What a file system of this kind usually keeps. What one does not keep is found when it has been set, and told.
-const PROPERTIES: Properties = Properties {
-    keeps: true,
-    writes: Writes::Anywhere,
-    atomic_publish: true,
-    sync: true,
-    times: Some(Duration::from_nanos(1)),
-    permissions: true,
-    links: true,
-    directories: true,
-    owner: true,
-    xattrs: true,
-    sparse: true,
-    case: Case::PerDirectory,
-    own_digests: false,
-    block_bytes: None,
-    resumes: true,
-};
-
 impl Store for Posix {
     fn properties(&self) -> Properties {
-        PROPERTIES
+        Properties::FILES
     }
 
     fn look(&self, path: &[u8]) -> Result<Option<Facts>, Failure> {
@@ -115,7 +96,7 @@ pub fn kind_of(kind: Kind) -> ItemKind {
 
 impl Destination for Tree {
     fn properties(&self) -> Properties {
-        Properties { resumes: self.keeps_marker(), ..PROPERTIES }
+        Properties { resumes: self.keeps_marker(), ..Properties::FILES }
     }
 
     fn known_count(&self, wanted: Digests) -> u64 {

@@ -12,9 +12,10 @@ mod growing;
 mod known;
 mod resume;
 
+use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use carrack_core::attributes::Time;
@@ -38,7 +39,7 @@ use super::unkept::{MODE_MASK, Unkept};
 use super::watch::Watch;
 use crate::error::{failure, io_failure};
 use crate::storage::properties::{MarkerRequest, WriteOptions};
-use crate::storage::write::{NewDirectory, NewFile, SmallFile, UnkeptSoFar};
+use crate::storage::write::{Closing, NewDirectory, NewFile, SmallFile, UnkeptSoFar};
 use crate::sync::lock;
 pub use growing::GrowingFile;
 pub use known::Standing;
@@ -126,7 +127,7 @@ impl Tree {
                 unkept,
                 published,
                 in_memory: AtomicU64::new(0),
-                closes: OnceLock::new(),
+                closing: Closing::default(),
             }),
             names: Arc::new(PartNames::new(tag)),
             next_part: AtomicU64::new(1),
@@ -241,27 +242,7 @@ impl Tree {
         let _ = file::set_mode(&created, 0o600);
         // Tells whoever collects leftovers that somebody is here; where there are no locks, its age has to tell.
         let _ = file::try_lock(&created);
-        let source = Source {
-            kind: ItemKind::File,
-            size,
-            mtime: offer.attributes.mtime,
-            mode: Some(offer.attributes.mode & MODE_MASK),
-            others: offer.attributes.others.clone(),
-            fingerprint: offer.fingerprint,
-        };
-        let mut made = PartFile {
-            file: created,
-            entry: self.entry(offer.path, part, source, options.existing),
-            number: None,
-            mode: offer.attributes.mode & MODE_MASK,
-            path: Arc::from(offer.path),
-            block_bytes: options.block_bytes,
-            wanted: options.digests,
-            claimed: AtomicU64::new(0),
-            void: AtomicBool::new(false),
-            cache: WriteBehind::new(&self.shared.tuning, size),
-            touched: Touched::none(),
-        };
+        let mut made = self.part_file(created, part, (offer, size), options, Touched::none());
         // In memory there is no order on a disk to win, only the time of the processors for large files; smaller
         // ones need not wait for it.
         let waits = size > self.shared.tuning.small_file_bytes || !file::is_in_memory(&made.file);
@@ -285,6 +266,30 @@ impl Tree {
             made.number = written.then_some(number);
         }
         Ok(made)
+    }
+
+    /// The part file of a large file of so many bytes, opened. The marker has no number of it yet, and claims nothing.
+    fn part_file(
+        &self,
+        file: File,
+        name: PartName,
+        (offer, size): (&NewFile<'_>, u64),
+        options: &WriteOptions,
+        touched: Touched,
+    ) -> PartFile {
+        PartFile {
+            file,
+            entry: self.entry(offer.path, name, Source::of_large(offer, size), options.existing),
+            number: None,
+            mode: offer.attributes.mode & MODE_MASK,
+            path: Arc::from(offer.path),
+            block_bytes: options.block_bytes,
+            wanted: options.digests,
+            claimed: AtomicU64::new(0),
+            void: AtomicBool::new(false),
+            cache: WriteBehind::new(&self.shared.tuning, size),
+            touched,
+        }
     }
 
     /// Writes a small file under a hidden name; `None` when what is there is to be kept.
@@ -422,7 +427,7 @@ impl Tree {
     /// The session has failed. What is about to get its name still may for so long, and nothing after that: a sync that
     /// hangs may return when the next session has long given a newer file that name.
     pub fn close_in(&self, patience: Duration) {
-        let _ = self.shared.closes.set(Instant::now() + patience);
+        self.shared.closing.close_in(patience);
     }
 
     /// The end of the session, when every part file has been published, removed or left, and nobody writes or removes

@@ -18,7 +18,8 @@ use crate::storage::posix::descriptors::patiently;
 use crate::storage::posix::directories::{Names, OpenDir, twin};
 use crate::storage::posix::names::PartName;
 use crate::storage::posix::times::system_time;
-use crate::storage::posix::unkept::ToKeep;
+use crate::storage::posix::unkept::{MODE_MASK, ToKeep};
+use crate::storage::write::NewFile;
 use crate::sync::lock;
 
 /// The name that something written will get.
@@ -52,6 +53,20 @@ pub(in crate::storage::posix) struct Source {
     pub others: OtherAttributes,
     /// What a later session knows it by.
     pub fingerprint: Option<Fingerprint>,
+}
+
+impl Source {
+    /// Of a large file of so many bytes.
+    pub fn of_large(file: &NewFile<'_>, size: u64) -> Self {
+        Self {
+            kind: ItemKind::File,
+            size,
+            mtime: file.attributes.mtime,
+            mode: Some(file.attributes.mode & MODE_MASK),
+            others: file.attributes.others.clone(),
+            fingerprint: file.fingerprint,
+        }
+    }
 }
 
 impl PartEntry {
@@ -138,7 +153,7 @@ impl PartEntry {
     /// have been a long time ago.
     fn rename(&self, stored: Option<&dir::Stat>) -> Result<bool, Failure> {
         let shared = &self.shared;
-        shared.check_open()?;
+        shared.closing.check_open()?;
         // From looking at the name to having it: no other item of this copy may get it in between.
         let folds = shared.directories.get(&self.parent)?.folds();
         let mut published = folds.then(|| lock(&shared.published));

@@ -1,13 +1,11 @@
 //! Taking up the part file of an earlier session: whose it is, and which of its blocks are believed.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use carrack_core::attributes::Time;
 use carrack_core::digest::{BlockDigest, block_count, block_length};
 use carrack_core::path::split_name;
-use carrack_core::report::ItemKind;
 use carrack_core::request::Digests;
 use carrack_core::transfer::marker;
 use carrack_core::transfer::marker::Left;
@@ -18,10 +16,8 @@ use super::{OpenedPart, Tree};
 use crate::storage::posix::descriptors::patiently;
 use crate::storage::posix::marker::Journal;
 use crate::storage::posix::names::PartName;
-use crate::storage::posix::part::{PartFile, Source, Touched};
-use crate::storage::posix::past_cache::WriteBehind;
+use crate::storage::posix::part::{PartFile, Touched};
 use crate::storage::posix::times::system_time;
-use crate::storage::posix::unkept::MODE_MASK;
 use crate::storage::properties::WriteOptions;
 use crate::storage::write::NewFile;
 
@@ -71,29 +67,10 @@ impl Tree {
             number = journal.next_part();
             journal.retaken(part.number, marker::PartRecord { number, digests: options.digests, ..part.clone() });
         }
-        let size = part.size;
-        let source = Source {
-            kind: ItemKind::File,
-            size,
-            mtime: offer.attributes.mtime,
-            mode: Some(offer.attributes.mode & MODE_MASK),
-            others: offer.attributes.others.clone(),
-            fingerprint: offer.fingerprint,
-        };
         let name = PartName::taken_up(part.part_name.clone());
-        let part = PartFile {
-            file: opened,
-            entry: self.entry(offer.path, name, source, options.existing),
-            number: Some(number),
-            mode: offer.attributes.mode & MODE_MASK,
-            path: Arc::from(offer.path),
-            block_bytes: options.block_bytes,
-            wanted: options.digests,
-            claimed: AtomicU64::new((held.len() + doubtful.len()) as u64),
-            void: AtomicBool::new(false),
-            cache: WriteBehind::new(&self.shared.tuning, size),
-            touched: Touched::Any,
-        };
+        let taken_up = self.part_file(opened, name, (offer, part.size), options, Touched::Any);
+        let claimed = AtomicU64::new((held.len() + doubtful.len()) as u64);
+        let part = PartFile { number: Some(number), claimed, ..taken_up };
         Some(OpenedPart::Resumed { part, held, doubtful })
     }
 }
