@@ -5,6 +5,7 @@
 mod destination;
 
 use std::fs::File;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::{fmt, io};
 
@@ -57,6 +58,8 @@ calls! {
     CheckUnchanged "Reader::check_unchanged"
     IsZeros "Reader::is_zeros"
     IsHole "Reader::is_hole"
+    WillRead "Reader::will_read"
+    WasRead "Reader::was_read"
     ReadAt "Reader::read_at"
     ReadWhole "Reader::read_whole"
     ReadNext "Reader::read_next"
@@ -242,7 +245,7 @@ impl Source for OverSource {
         match self.hook.before(Call::Open, 0) {
             Act::Go => {
                 let inner = self.inner.open(item, options)?;
-                Ok(Box::new(OverReader { inner, hook: Arc::clone(&self.hook) }))
+                Ok(Box::new(OverReader { inner, hook: Arc::clone(&self.hook), is_spoilt: AtomicBool::new(false) }))
             }
             Act::Fail(why) => Err(why),
             _ => Ok(Box::new(Nothing)),
@@ -267,9 +270,17 @@ impl Reader for Nothing {
 struct OverReader {
     inner: Box<dyn Reader>,
     hook: Shared,
+    /// A hint was pretended: nothing is read any more, and all of it claimed.
+    is_spoilt: AtomicBool,
 }
 
 impl OverReader {
+    fn take_hint(&self, call: Call) {
+        if !self.is_honest(call) {
+            self.is_spoilt.store(true, Ordering::Relaxed);
+        }
+    }
+
     fn is_honest(&self, call: Call) -> bool {
         matches!(self.hook.before(call, 0), Act::Go | Act::Fail(_))
     }
@@ -318,17 +329,21 @@ impl Reader for OverReader {
         if self.is_honest(Call::IsHole) { self.inner.is_hole(offset, length) } else { true }
     }
 
+    /// Pretended, it spoils what is read afterwards, as [`Reader::was_read`] does.
     fn will_read(&self, offset: u64, length: u64) -> bool {
+        self.take_hint(Call::WillRead);
         self.inner.will_read(offset, length)
     }
 
     fn was_read(&self, offset: u64, length: u64) {
+        self.take_hint(Call::WasRead);
         self.inner.was_read(offset, length);
     }
 
     /// By half, the rest is what was in `out`.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<(), Failure> {
         match self.hook.before(Call::ReadAt, out.len() as u64) {
+            Act::Go if self.is_spoilt.load(Ordering::Relaxed) => Ok(()),
             Act::Go => self.inner.read_at(offset, out),
             Act::Fail(why) => Err(why),
             Act::Half => {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use carrack_core::failure::ErrorCode;
 use carrack_core::report::ItemKind;
 use carrack_core::selection::Selection;
+use carrack_core::tuning::Tuning;
 
 use super::trial::{Trial, lossy};
 use super::{Broken, Rule, Verdict, ensure};
@@ -15,6 +16,7 @@ pub(super) const RULES: &[Rule] = &[
     ("a walk finds what is selected, and stops when it is told to", selected),
     ("what is under a path is found without a walk", find),
     ("any range of a file is read as it is", ranges),
+    ("a hint changes nothing that is read", hints),
     ("a file by itself is one item", one_file),
     ("a change after the listing is noticed", listed),
     ("a change while it is read is noticed", read),
@@ -139,6 +141,39 @@ fn ranges(trial: &Trial<'_>) -> Verdict {
         }
     }
     ensure(next == content, || format!("read in order it has {} bytes, or others", next.len()))?;
+    reader.check_unchanged()?;
+    Ok(())
+}
+
+fn hints(trial: &Trial<'_>) -> Verdict {
+    let to = trial.session()?;
+    let block = trial.block as usize;
+    let content = trial.content(21, 3 * block + 77);
+    trial.put_large(&*to, "f", &content)?;
+    let source = trial.source("")?;
+    let item = Trial::item(&*source, "f")?;
+    // Where large files are read in another way than small ones, this is a large one.
+    let tuning = Tuning { past_cache_file_bytes: u64::from(trial.block), ..Tuning::DEFAULT };
+    let reader = Trial::opened_with(&*source, &item, &tuning)?;
+    let known_by = (reader.size(), reader.fingerprint());
+    let same = |offset: usize, length: usize, when: &str| {
+        let mut out = vec![0; length];
+        reader.read_at(offset as u64, &mut out)?;
+        ensure(out == content[offset..offset + length], || format!("{length} bytes at {offset} are others {when}"))
+    };
+    // In order, back, one over others, and one that goes beyond the end.
+    for (offset, length) in [(0, block), (2 * block, block), (block, block), (5, 2 * block), (2 * block, 2 * block)] {
+        let wants_to_know = reader.will_read(offset as u64, length as u64);
+        let there = length.min(content.len() - offset);
+        same(offset, there, "after a hint that they will be read")?;
+        same(0, content.len(), "after a hint of some of them")?;
+        if wants_to_know {
+            reader.was_read(offset as u64, length as u64);
+            same(offset, there, "after a hint that they were read")?;
+            same(0, content.len(), "after some were said to be read")?;
+        }
+    }
+    ensure((reader.size(), reader.fingerprint()) == known_by, || "it has another size or fingerprint".into())?;
     reader.check_unchanged()?;
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_sys::dir::Dir;
 
 use super::*;
@@ -10,7 +11,11 @@ use crate::storage::memory::Memory;
 use crate::storage::over::{Act, Call, Hook, Over};
 use crate::storage::place;
 use crate::storage::posix::store::Posix;
+use crate::storage::properties::Properties;
 use crate::storage::rate::Rate;
+use crate::storage::read::{Found, OpenOptions, Reader, Source, Walk};
+use crate::storage::store::{Facts, Wanted};
+use crate::storage::write::Destination;
 
 /// A store in memory, and what stands over it.
 struct InMemory {
@@ -75,6 +80,48 @@ impl Place for OnDisk {
     }
 }
 
+/// A store of which the sources have only what they must have: what stands at a path is found by walking.
+#[derive(Debug)]
+struct Walked(Memory);
+
+impl Store for Walked {
+    fn properties(&self) -> Properties {
+        self.0.properties()
+    }
+
+    fn look(&self, path: &[u8]) -> Result<Option<Facts>, Failure> {
+        self.0.look(path)
+    }
+
+    fn source(&self, path: &[u8]) -> Result<Box<dyn Source>, Failure> {
+        Ok(Box::new(WalkedSource(self.0.source(path)?)))
+    }
+
+    fn destination(&self, wanted: &Wanted<'_>) -> Result<Box<dyn Destination>, Failure> {
+        self.0.destination(wanted)
+    }
+}
+
+struct WalkedSource(Box<dyn Source>);
+
+impl Source for WalkedSource {
+    fn is_directory(&self) -> bool {
+        self.0.is_directory()
+    }
+
+    fn walk(&self, walk: &Walk<'_>, each: &mut dyn FnMut(Found) -> bool) {
+        self.0.walk(walk, each);
+    }
+
+    fn link_target(&self, path: &[u8]) -> Result<(Vec<u8>, Option<Fingerprint>), Failure> {
+        self.0.link_target(path)
+    }
+
+    fn open(&self, item: &ScannedItem, options: &mut OpenOptions<'_>) -> Result<Box<dyn Reader>, Failure> {
+        self.0.open(item, options)
+    }
+}
+
 /// Tells one lie: of each of its calls the same.
 struct Liar {
     call: Call,
@@ -91,6 +138,15 @@ impl Hook for Liar {
 fn conformance_of_a_store_in_memory() {
     assert_eq!(check(&InMemory::plain), []);
     assert_eq!(check(&|| InMemory::over(Memory::coarse(Duration::from_secs(2)), Rate::new(None, Duration::ZERO))), []);
+}
+
+#[test]
+fn conformance_of_a_store_that_finds_by_walking() {
+    let place = || {
+        let memory = Memory::default();
+        Box::new(InMemory { store: Arc::new(Walked(memory.clone())), memory }) as Box<dyn Place>
+    };
+    assert_eq!(check(&place), []);
 }
 
 #[test]
@@ -120,7 +176,7 @@ type Lie = (&'static str, Call, fn() -> Act, &'static str);
 /// Lies by halves, and the rule that finds each.
 #[test]
 fn conformance_names_the_rule_that_a_liar_breaks() {
-    let cases: [Lie; 12] = [
+    let cases: [Lie; 14] = [
         ("writes short", Call::Write, || Act::Half, "a large file comes back"),
         ("writes small files short", Call::WriteSmall, || Act::Half, "a small file comes back"),
         ("writes pieces short", Call::WriteGrowing, || Act::Half, "a small file in pieces comes back"),
@@ -162,6 +218,13 @@ fn conformance_names_the_rule_that_a_liar_breaks() {
             "directories come back with their attributes",
         ),
         ("lists half", Call::Walk, || Act::Half, "a walk finds all, each once, directories first"),
+        (
+            "forgets what is said to be read soon",
+            Call::WillRead,
+            || Act::Pretend,
+            "a hint changes nothing that is read",
+        ),
+        ("forgets what was said to be read", Call::WasRead, || Act::Pretend, "a hint changes nothing that is read"),
         ("reads half", Call::ReadAt, || Act::Half, "any range of a file is read as it is"),
     ];
     for (what, call, act, rule) in cases {

@@ -209,11 +209,15 @@ impl<'a> Trial<'a> {
     }
 
     pub fn opened(source: &dyn Source, item: &ScannedItem) -> Result<Box<dyn Reader>, Failure> {
+        Self::opened_with(source, item, &Tuning::DEFAULT)
+    }
+
+    pub fn opened_with(source: &dyn Source, item: &ScannedItem, tuning: &Tuning) -> Result<Box<dyn Reader>, Failure> {
         let mut rest = |time| {
             std::thread::sleep(time);
             true
         };
-        source.open(item, &mut OpenOptions { tuning: &Tuning::DEFAULT, may_grow: false, rest: &mut rest })
+        source.open(item, &mut OpenOptions { tuning, may_grow: false, rest: &mut rest })
     }
 
     /// What a file has in it now; `None` where there is none.

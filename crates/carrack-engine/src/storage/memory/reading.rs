@@ -173,6 +173,11 @@ impl Reader for MemoryReader {
         if is_same { Ok(()) } else { Err(changed()) }
     }
 
+    /// Both hints are wanted, so that a test may see that they are told. Nothing is done about them.
+    fn will_read(&self, _offset: u64, _length: u64) -> bool {
+        true
+    }
+
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<(), Failure> {
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let bytes = self.node.content.get(start..start.saturating_add(out.len())).ok_or_else(changed)?;
