@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use carrack_core::attributes::Time;
 use carrack_core::credential::Credential;
+use carrack_core::limits;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Report, Side};
 use carrack_core::request::{CopyOptions, CopyRequest, EndOptions};
@@ -509,12 +510,23 @@ fn node_that_takes_nothing_more_holds_up_no_deadline() {
     std::fs::write(sandbox.root().join("f"), "a file, and no directory").unwrap();
     let node = FakeNode::start(|node| {
         let mut stream = node.begin();
-        let _deaf = node.stop_hearing();
-        let paths: Vec<Vec<u8>> = (0..500).map(|number| format!("f/{number:0>200}").into_bytes()).collect();
+        let deaf = node.stop_hearing();
+        let paths: Vec<Vec<u8>> = (0..limits::BUNDLE_ITEMS).map(|number| format!("f/{number}").into_bytes()).collect();
         let entries: Vec<Entry> = paths.iter().map(|path| Entry::File(path, b"")).collect();
-        // More is answered than all buffers on the way hold.
-        (1..1000).for_each(|number| bundle(&mut stream, number, &entries));
-        node.until_gone();
+        // As many as may wait for their answers: one more, and the copy ends because of that.
+        let sent = limits::UNACKNOWLEDGED_BUNDLES;
+        let socket = stream.socket();
+        std::thread::scope(|scope| {
+            scope.spawn(|| (1..=sent as u64).for_each(|number| bundle(&mut stream, number, &entries)));
+            node.until_gone();
+            // Whoever writes to a peer that has closed a full window may not learn of it for a minute.
+            socket.abort();
+        });
+        // More was to be answered than all buffers on the way hold.
+        drop(deaf);
+        let answers = std::iter::from_fn(|| node.heard());
+        let answered = answers.filter(|answer| matches!(answer, PeerMessage::BundleDone { .. })).count();
+        assert!(answered < sent, "{answered} answers fit into the buffers");
     });
     let deadline = Some(std::time::Duration::from_secs(10));
     let options = CopyOptions { retries: 0, deadline, ..CopyOptions::default() };
