@@ -5,6 +5,7 @@
 //! Nothing is allocated for a client before it has said something, and no more than [`limits::CLIENT_HELLO_BYTES`]
 //! until its hello is whole. How long all this may take is the caller's to bound.
 
+use std::collections::HashSet;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
@@ -17,6 +18,9 @@ use super::tls::{Key, Tls, server_config};
 
 /// A fatal `no_application_protocol` (RFC 7301 §3.2), as the record that goes out before anything is encrypted.
 const NO_APPLICATION_PROTOCOL: [u8; 7] = [21, 3, 3, 0, 2, 2, 120];
+
+/// The type of the record that a TLS client begins with.
+const TLS_HANDSHAKE: u8 = 22;
 
 /// What a client says first to be served one protocol.
 #[derive(Clone, Debug)]
@@ -36,6 +40,30 @@ impl Opening {
     /// When rustls refuses the configuration, which would be a bug.
     pub fn with_key(key: &Key, protocols: &[&[u8]]) -> io::Result<Self> {
         Ok(Self::Records(Arc::new(server_config(key, protocols)?)))
+    }
+
+    /// Why a client of one of these could not be told from those of another, or from anybody: two say the same first,
+    /// or one begins as another does, or as TLS does.
+    pub fn confusion(openings: &[&Self]) -> Option<&'static str> {
+        let mut protocols = HashSet::new();
+        for (index, opening) in openings.iter().enumerate() {
+            match opening {
+                Self::Clear(first) => {
+                    let is_like = |other: &&Self| matches!(other, Self::Clear(bytes) if bytes.starts_with(first));
+                    let others = openings.iter().enumerate().filter(|(other, _)| *other != index);
+                    if first.is_empty() || first[0] == TLS_HANDSHAKE || others.map(|(_, other)| other).any(is_like) {
+                        return Some("the bytes that its clients begin with are nobody's, those of TLS, or another's");
+                    }
+                }
+                Self::Tls(config) | Self::Records(config) => {
+                    let own = &config.alpn_protocols;
+                    if own.is_empty() || !own.iter().all(|protocol| protocols.insert(protocol)) {
+                        return Some("it names no protocol of TLS, or one that is taken");
+                    }
+                }
+            }
+        }
+        None
     }
 
     fn speaks(&self, offered: &[Vec<u8>]) -> bool {
@@ -225,6 +253,23 @@ mod tests {
                 Opened::Tls(connection) => assert_eq!((index, connection.alpn_protocol()), (3, Some(SECOND))),
                 Opened::Clear => panic!("that was TLS"),
             }
+        }
+    }
+
+    #[test]
+    fn openings_that_begin_alike_are_found() {
+        let key = Key::generate().unwrap();
+        let is_clear = |more: Opening| {
+            let mut all = openings(&key);
+            all.push(more);
+            Opening::confusion(&all.iter().collect::<Vec<_>>()).is_none()
+        };
+        assert!(is_clear(Opening::Clear(b"KNIT")) && is_clear(Opening::with_key(&key, &[b"third/1"]).unwrap()));
+        for first in [&b""[..], b"KNOCK", b"KN", b"KNOCK KNOCK", b"\x16\x03"] {
+            assert!(!is_clear(Opening::Clear(first)), "{first:?}");
+        }
+        for protocols in [&[][..], &[FIRST], &[b"third/1", SECOND], &[b"third/1", b"third/1"]] {
+            assert!(!is_clear(Opening::with_key(&key, protocols).unwrap()), "{protocols:?}");
         }
     }
 

@@ -28,7 +28,7 @@ pub struct Door {
 impl Door {
     /// A door for TLS clients that name one of `config.alpn_protocols`. rustls decides by `config` alone about
     /// versions and certificates. A client that names several protocols gets the door that comes first; the node's
-    /// own come before all others.
+    /// own come before all others. No two doors of a node may name the same protocol.
     ///
     /// `serve` gets each client once the TLS handshake is done, in a thread of its own, and the connection lasts until
     /// it returns. How many admitted clients there may be at once, and for how long, is its own to bound.
@@ -36,7 +36,8 @@ impl Door {
         Self::new(Opening::Tls(config), serve)
     }
 
-    /// A door for clients that begin with these bytes, which are not empty, in the clear. `serve` gets each, as with
+    /// A door for clients that begin with these bytes in the clear. No other door's bytes may begin with them, nor they
+    /// with another's or as TLS does. `serve` gets each, as with
     /// [`Door::tls`], once these bytes have been read.
     pub fn clear(first: &'static [u8], serve: impl Fn(&mut Visitor) + Send + Sync + 'static) -> Self {
         Self::new(Opening::Clear(first), serve)
@@ -55,14 +56,6 @@ impl Door {
             Ok(())
         };
         Self { opening, serves_guests: true, serve: Box::new(serve) }
-    }
-
-    /// Whether any client could be told from all others by it.
-    pub(super) fn is_told_apart(&self) -> bool {
-        match &self.opening {
-            Opening::Clear(first) => !first.is_empty(),
-            Opening::Tls(config) | Opening::Records(config) => !config.alpn_protocols.is_empty(),
-        }
     }
 }
 

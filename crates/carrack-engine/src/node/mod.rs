@@ -165,10 +165,6 @@ impl Node {
         let fail = |what: String, error: &io::Error| io_failure(Side::Command, what, error);
         let shown = |path: &Path| carrack_core::path::display_bytes(path.as_os_str().as_encoded_bytes()).to_string();
         check_tuning(&config.tuning)?;
-        if let Some(door) = config.doors.iter().find(|door| !door.is_told_apart()) {
-            let message = format!("{door:?} names neither a protocol nor bytes that its clients begin with");
-            return Err(failure(ErrorCode::Usage, Side::Command, message));
-        }
         let root =
             Dir::open_ambient(&config.root).map_err(|error| fail(format!("root {}", shown(&config.root)), &error))?;
         let key =
@@ -192,6 +188,9 @@ impl Node {
         });
         let mut doors = node.own_doors(&key).map_err(|error| fail("doors".into(), &error))?;
         doors.extend(config.doors);
+        if let Some(why) = Opening::confusion(&doors.iter().map(|door| &door.opening).collect::<Vec<_>>()) {
+            return Err(failure(ErrorCode::Usage, Side::Command, format!("a door's clients could not be told: {why}")));
+        }
         let stop = config.stop.child();
         let stopped = stop.clone();
         let serve = move || {

@@ -286,8 +286,14 @@ fn door_that_nobody_could_find_is_refused() {
     let (root, own) = (directory(), directory());
     let mut nameless = Certificate::make().config();
     nameless.alpn_protocols.clear();
-    for door in [Door::clear(b"", |_| {}), Door::tls(Arc::new(nameless), |_| {})] {
-        let config = NodeConfig { read_only: true, ..config(root.path(), own.path(), vec![door]) };
+    let mut takes_control = nameless.clone();
+    takes_control.alpn_protocols.push(b"carrack-control/1".to_vec());
+    let clear = |first| Door::clear(first, |_| {});
+    let tls = |config| Door::tls(Arc::new(config), |_| {});
+    // The node's own data connections in the clear begin with CRK, TLS clients with a handshake record.
+    let doors = [clear(b""), tls(nameless), tls(takes_control), clear(b"CR"), clear(b"\x16\x03\x01")];
+    for door in doors.map(|door| vec![door]).into_iter().chain([vec![clear(b"GET"), clear(b"GET /")]]) {
+        let config = NodeConfig { read_only: true, ..config(root.path(), own.path(), door) };
         assert_eq!(Node::start(config).map(|_| ()).map_err(|failure| failure.code), Err(ErrorCode::Usage));
     }
 }
