@@ -130,8 +130,16 @@ impl Failure {
         match self.path() {
             Some(own) if ends_alike(own) || path.is_empty() => self.message(),
             Some(_) => format!("{}: {self}", display_bytes(path)),
+            // An older program put the path into its text, maybe behind the name of its end.
+            None if self.is_text_of_older_peer() && self.begins_with(path) => self.message(),
             None => Composed { failure: self, path }.to_string(),
         }
+    }
+
+    fn begins_with(&self, path: &[u8]) -> bool {
+        let path = format!("{}: ", display_bytes(path));
+        let behind_end = self.why.split_once(": ").map(|(_, rest)| rest);
+        [Some(&*self.why), behind_end].into_iter().flatten().any(|text| text.starts_with(&path))
     }
 
     /// The same as one text, of at most so many bytes: its code, side and reason stay.
@@ -490,6 +498,10 @@ mod tests {
         assert_eq!(bare.message_of(b"other"), "other: bad sector");
         assert_eq!(bare.clone().at_end("host:d").message_of(b"other"), "host:d: other: bad sector");
         assert_eq!(bare.at_offset(7).message(), "at 7: bad sector");
+        let older = |text: &str| Failure::new(ErrorCode::NotFound, Side::Source, text).for_reason(Reason::OlderPeer);
+        assert_eq!(older("/d/x: remove: not found").message_of(b"/d/x"), "/d/x: remove: not found");
+        assert_eq!(older("node: /d/x: not found").message_of(b"/d/x"), "node: /d/x: not found");
+        assert_eq!(older("/d/xy: not found").message_of(b"/d/x"), "/d/x: /d/xy: not found");
     }
 
     #[test]
