@@ -85,6 +85,30 @@ pub struct End {
     tuning: Arc<Tuning>,
 }
 
+/// What an end's paths are paths of.
+#[derive(Debug, PartialEq, Eq)]
+enum Paths<'a> {
+    /// The whole host.
+    Host,
+    /// The root of the node with this key and port.
+    Node([u8; 32], u16),
+    /// The directory that ends of this process are confined to.
+    Directory,
+    /// A store that the program has given this name to.
+    Store(&'a str),
+}
+
+impl<'a> Paths<'a> {
+    /// Of an end in this process.
+    fn of(store: Option<&'a str>, confined: bool) -> Self {
+        match store {
+            Some(name) => Self::Store(name),
+            None if confined => Self::Directory,
+            None => Self::Host,
+        }
+    }
+}
+
 impl End {
     /// Brings up the agent of a location. `options` are of this location alone.
     ///
@@ -411,15 +435,14 @@ impl End {
     /// Whether one path is the same at both, of ends on one host: a node's begin at its root, and those of an end in
     /// this process may begin at a directory, too.
     pub fn has_paths_of(&self, other: &Self) -> bool {
-        match (&self.reached, &other.reached) {
-            (Reached::Node(address, pin), Reached::Node(other, its_pin)) => {
-                pin == its_pin && address.port() == other.port()
-            }
-            (Reached::Node(..), _) | (_, Reached::Node(..)) => false,
-            // Two ends in one process may reach the same.
-            (Reached::Here(one, _), Reached::Here(other, _)) => one.store_name() == other.store_name(),
-            (Reached::Here(agent, _), _) | (_, Reached::Here(agent, _)) => agent.root().is_none(),
-            _ => true,
+        self.paths() == other.paths()
+    }
+
+    fn paths(&self) -> Paths<'_> {
+        match &self.reached {
+            Reached::Node(address, pin) => Paths::Node(*pin, address.port()),
+            Reached::Here(agent, _) => Paths::of(agent.store_name(), agent.root().is_some()),
+            Reached::Ssh(_) => Paths::Host,
         }
     }
 
@@ -435,10 +458,11 @@ impl End {
         let _ = self.ask(Ask::Bye);
         match self.reached {
             Reached::Here(_, thread) => {
+                // First, so that a long answer that nobody takes any more is given up.
+                self.writer.close();
                 if let Some(thread) = thread {
                     let _ = thread.join();
                 }
-                self.writer.close();
             }
             Reached::Node(..) => self.writer.close(),
             // ssh leaves when the agent does, a round trip or two later: nobody has to wait for that.
@@ -542,6 +566,16 @@ fn spawn_reader(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_of_a_store_or_a_directory_are_not_the_host_s() {
+        assert_eq!(Paths::of(None, false), Paths::Host);
+        assert_eq!(Paths::of(None, true), Paths::Directory);
+        assert_eq!(Paths::of(Some("objects"), true), Paths::of(Some("objects"), false));
+        for store in [Paths::of(Some("objects"), false), Paths::of(None, true)] {
+            assert!(store != Paths::Host && store != Paths::Store("tapes"), "{store:?}");
+        }
+    }
 
     #[test]
     fn machine_is_told_by_its_key_or_by_itself_and_by_its_name_only_before_version_4() {
