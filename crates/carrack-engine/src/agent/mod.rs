@@ -81,6 +81,8 @@ pub struct Agent {
     state: Mutex<AgentState>,
     /// The connection has ended: nothing is to be started any more. Set while the state is locked.
     left: Latch,
+    /// Nothing more comes over the connection: nobody waits for the answer that is being made.
+    unread: Latch,
 }
 
 #[derive(Default)]
@@ -130,6 +132,7 @@ impl Agent {
             waiting_bytes: AtomicUsize::new(0),
             state: Mutex::default(),
             left: Latch::default(),
+            unread: Latch::default(),
         })
     }
 
@@ -171,6 +174,7 @@ impl Agent {
                 Ok(Ok(()) | Err(ReadError::Connection(_))) => None,
                 Err(why) => Some(why),
             };
+            reader.unread.set();
             // Only now do the requests end.
             drop(requests);
         });
@@ -308,8 +312,8 @@ impl Agent {
                     .map(done)
             }
             Ask::Sum(sum) => {
-                verbs::sum(place, &sum, &self.environment.tuning, &mut |sums| self.page(request, Tell::Sums(sums)))
-                    .map(done)
+                let work = verbs::Summing { tuning: &self.environment.tuning, unread: &self.unread };
+                verbs::sum(place, &sum, &work, &mut |sums| self.page(request, Tell::Sums(sums))).map(done)
             }
             Ask::MakeDirectory(make) => {
                 self.may_change().and_then(|()| verbs::make_directory(place, &make)).map(|()| done(1))

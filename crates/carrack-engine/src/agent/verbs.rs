@@ -29,6 +29,7 @@ use crate::storage::read::{OpenOptions, Source};
 use crate::storage::source::{PosixSource, RootKind};
 use crate::storage::times::time_of;
 use crate::storage::walk::Trail;
+use crate::sync::Latch;
 
 /// The failure of a call on `path`, on the side that is read.
 fn named(path: &[u8], what: &'static str, error: &io::Error) -> Failure {
@@ -356,11 +357,19 @@ pub fn collect(
     Ok(removed)
 }
 
+/// What [`sum`] works with.
+pub struct Summing<'a> {
+    /// The knobs.
+    pub tuning: &'a Tuning,
+    /// Set when nobody waits for digests any more: then it ends with a failure, within a file.
+    pub unread: &'a Latch,
+}
+
 /// Digests of a file, or of every file below a directory.
 pub fn sum(
     place: &Place,
     sum: &Sum,
-    tuning: &Tuning,
+    work: &Summing<'_>,
     send: &mut dyn FnMut(Vec<ItemReport>) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
     let digests = sum.digests;
@@ -371,7 +380,7 @@ pub fn sum(
         // Opened as a copy's source is, so that a digest has the same checks: a file that changes meanwhile has none.
         let root = PosixSource::open(place, &sum.path)?;
         let name = sum.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        let result = digest(&root, Vec::new(), digests, tuning);
+        let result = digest(&root, Vec::new(), digests, work);
         send(vec![summed(name.to_vec(), result)])?;
         return Ok(1);
     }
@@ -382,7 +391,7 @@ pub fn sum(
         for entry in page {
             let result = match entry.failure {
                 Some(failure) => Err(failure),
-                None if entry.kind == Some(ItemKind::File) => digest(&root, entry.path.clone(), digests, tuning),
+                None if entry.kind == Some(ItemKind::File) => digest(&root, entry.path.clone(), digests, work),
                 None => continue,
             };
             // One by one: digests of a large file take long, and the user is to see each when it is there.
@@ -403,7 +412,12 @@ fn summed(path: Vec<u8>, result: Result<(u64, FileDigests), Failure>) -> ItemRep
 }
 
 /// Digests an item of a source, which must be the same at the end as at the beginning.
-fn digest(root: &PosixSource, path: Vec<u8>, digests: Digests, tuning: &Tuning) -> Result<(u64, FileDigests), Failure> {
+fn digest(
+    root: &PosixSource,
+    path: Vec<u8>,
+    digests: Digests,
+    work: &Summing<'_>,
+) -> Result<(u64, FileDigests), Failure> {
     let item = ScannedItem {
         root: 0,
         path,
@@ -416,16 +430,16 @@ fn digest(root: &PosixSource, path: Vec<u8>, digests: Digests, tuning: &Tuning) 
         fingerprint: None,
     };
     // A file that has only just changed is waited for, as in a copy. No other work of this thread is held up by it.
-    let mut rest = |time| {
-        std::thread::sleep(time);
-        true
-    };
-    let source = root.open(&item, &mut OpenOptions { tuning, may_grow: false, rest: &mut rest })?;
+    let mut rest = |time| !work.unread.wait(time);
+    let source = root.open(&item, &mut OpenOptions { tuning: work.tuning, may_grow: false, rest: &mut rest })?;
     let mut hasher = BlockHasher::new(digests, 0);
     let mut slice = vec![0; SLICE_BYTES];
     let mut offset = 0;
     loop {
-        let (length, _) = source.read_next(offset, &mut slice, &|| false)?;
+        if work.unread.is_set() {
+            return Err(failure(ErrorCode::ConnectionLost, Side::Link, "the control connection has ended"));
+        }
+        let (length, _) = source.read_next(offset, &mut slice, &|| work.unread.is_set())?;
         // Only at the end, when all has been read: a change before that shows here.
         if length == 0 {
             source.check_unchanged()?;

@@ -206,8 +206,16 @@ fn next_message(lines: &mut impl BufRead) -> Option<String> {
     Some(display_bytes(line.trim_ascii_end()).to_string())
 }
 
+fn keep(messages: &Messages, text: String) {
+    let mut kept = lock(messages);
+    kept.push_back(text);
+    if kept.len() > STDERR_LINES_KEPT {
+        kept.pop_front();
+    }
+}
+
 /// Passes ssh's messages on as they come, and keeps the last ones for an error. The far side may write as much there as
-/// it likes: it is all read, so that nobody waits, and only so much of it is passed on.
+/// it likes: it is all read, and only so much of it is passed on. Where `note` waits for a slow reader, ssh waits too.
 fn pass_on(
     host: String,
     errors: impl Read + Send + 'static,
@@ -222,16 +230,13 @@ fn pass_on(
             if text.is_empty() {
                 continue;
             }
+            // Kept first: an error that is made meanwhile has the last ones, even if whoever reads notes is slow.
+            keep(&messages, text.clone());
             told += 1;
             match told {
                 ..=limits::SSH_MESSAGES => note(format!("{host}: {text}")),
                 LAST => note(format!("{host}: says more on its standard error, which is not shown")),
                 _ => {}
-            }
-            let mut kept = lock(&messages);
-            kept.push_back(text);
-            if kept.len() > STDERR_LINES_KEPT {
-                kept.pop_front();
             }
         }
     })

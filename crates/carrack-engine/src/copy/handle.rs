@@ -27,7 +27,7 @@ pub struct Handle {
     taken: VecDeque<Event>,
     stop: Stop,
     running: Option<JoinHandle<Report>>,
-    /// Of a copy that could not begin.
+    /// Of a copy that could not begin, or whose thread does not tell how it ended.
     report: Report,
 }
 
@@ -48,7 +48,10 @@ impl Copy {
             report.unwrap_or_else(|why| Report { error: Some(why), ..new_report(&request.options) })
         };
         let running = match std::thread::Builder::new().spawn(work) {
-            Ok(running) => Some(running),
+            Ok(running) => {
+                report.error = Some(failure(ErrorCode::Internal, Side::Command, "the copy's thread ended by a panic"));
+                Some(running)
+            }
             Err(error) => {
                 report.error = Some(no_thread(&error));
                 events.end();
@@ -92,7 +95,8 @@ impl Handle {
     pub fn wait(mut self) -> Report {
         self.events.leave();
         let report = std::mem::take(&mut self.report);
-        // A panic of the work is contained in it, and told in its report.
+        // A panic of the work is contained in it, and told in its report. What comes after the work may panic, too: it
+        // drops values that the caller has put into the context.
         self.running.take().and_then(|running| running.join().ok()).unwrap_or(report)
     }
 }

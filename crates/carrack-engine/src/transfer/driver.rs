@@ -19,7 +19,7 @@ use crate::data::traffic::Traffic;
 use crate::error::protocol_failure;
 use crate::net::socket::Socket;
 use crate::panics::contain;
-use crate::sync::{lock, wait, wait_timeout};
+use crate::sync::{Latch, lock, wait, wait_timeout};
 
 /// One end's machine, and what drives it.
 pub struct Driver<M: Machine> {
@@ -31,6 +31,8 @@ pub struct Driver<M: Machine> {
     /// Connections of the streams that are at work, to cut one off from another thread: its own may hang in a write.
     pub(super) sockets: Mutex<HashMap<u16, Arc<Socket>>>,
     pub(super) stages: Arc<Stages>,
+    /// The transfer has ended: for threads that wait for nothing that the machine decides.
+    pub(super) over: Latch,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -67,6 +69,7 @@ impl<M: Machine> Driver<M> {
             voice,
             sockets: Mutex::default(),
             stages: Arc::default(),
+            over: Latch::default(),
             threads: Mutex::default(),
         })
     }
@@ -175,6 +178,7 @@ impl<M: Machine> Driver<M> {
     pub(super) fn pump_to_the_end(&self, pump: &mut impl Pump<M>) -> Result<(), Failure> {
         contain(M::SIDE, "the pump", || self.pump(pump)).unwrap_or_else(|why| {
             self.cancel(why.clone());
+            self.over.set();
             let _ = contain(M::SIDE, "the last word", || (self.voice.peer)(&PeerMessage::Fail(why.clone())));
             Err(why)
         })
@@ -190,6 +194,9 @@ impl<M: Machine> Driver<M> {
             machine.handle_time(Instant::now());
             let actions: Vec<_> = std::iter::from_fn(|| machine.poll_action()).collect();
             let outcome = machine.outcome();
+            if outcome.is_some() {
+                self.over.set();
+            }
             pump.look(&machine, &actions);
             let idle = actions.is_empty();
             if idle && outcome.is_none() {

@@ -25,6 +25,7 @@ mod order;
 mod sandbox;
 mod server;
 mod session;
+mod stopping;
 mod tamper;
 mod unread;
 mod version1;

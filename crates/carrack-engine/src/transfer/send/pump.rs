@@ -129,8 +129,8 @@ impl SendRun {
                 let _ = (self.driver.voice.peer)(&message);
             }
             SenderAction::CheckSource(item) if self.driver.options.verify == Verify::Source => {
-                lock(&self.again).push_back(item);
-                self.driver.wake();
+                // Under the machine's lock: whoever finds nothing to read again waits under it.
+                self.driver.tell(|_| lock(&self.again).push_back(item));
             }
             SenderAction::CheckSource(item) => {
                 let source = lock(&self.sources).get(&item).cloned();

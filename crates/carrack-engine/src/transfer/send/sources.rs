@@ -66,13 +66,16 @@ impl SendRun {
             .ok_or_else(|| failure(ErrorCode::Internal, Side::Source, "an item without a source"))
     }
 
+    /// Waits until so many bytes may be sent, or the transfer has ended.
     pub(super) fn pace(&self, bytes: usize) {
         if let Some(limit) = &self.limit {
             let mut wait = lock(limit).reserve(Instant::now(), bytes as u64);
             // In parts: at a low rate a slice waits for longer than what holds the streams back may remain unknown.
             while !wait.is_zero() {
                 let part = wait.min(self.driver.tuning.stages_interval);
-                self.driver.stages.wait(Waits::Pacing, || std::thread::sleep(part));
+                if self.driver.stages.wait(Waits::Pacing, || self.driver.over.wait(part)) {
+                    return;
+                }
                 wait -= part;
             }
         }
