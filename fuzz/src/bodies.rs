@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::attributes::{Attributes, Time};
 use carrack_core::digest::{BlockDigest, block_count};
+use carrack_core::ids::{BundleId, ItemId, StreamId};
 use carrack_core::path::{check_relative, display_bytes, drives_terminal, join, split_name};
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
 use carrack_core::request::{Digests, Durability, Existing, Verify};
@@ -205,8 +206,8 @@ enum Storage {
 
 #[derive(Clone, Copy)]
 enum Unit {
-    Block(u64, u64, u32),
-    Bundle(u64),
+    Block(ItemId, u64, u32),
+    Bundle(BundleId),
 }
 
 fn failure() -> Failure {
@@ -248,7 +249,7 @@ impl Both {
         let mut sender =
             Sender::new(SenderConfig { options, targets: vec![Vec::new()], known: true, tuning: Tuning::DEFAULT });
         let now = Instant::now();
-        for stream in 0..STREAMS {
+        for stream in (0..STREAMS).map(StreamId) {
             receiver.handle_stream(now, stream);
             sender.handle_stream(now, stream);
         }
@@ -280,7 +281,7 @@ impl Both {
 
     /// Something outside: on a stream of the receiver, on one of the sender, or the clock.
     fn happens(&mut self, what: u8, a: u8, b: u8) {
-        let stream = u16::from(a) % STREAMS;
+        let stream = StreamId(u16::from(a) % STREAMS);
         match what {
             8 => self.storage = Storage::Good,
             9 => self.storage = Storage::Rotten,
@@ -289,18 +290,22 @@ impl Both {
         }
     }
 
-    fn happens_on_a_stream(&mut self, what: u8, stream: u16, a: u8, b: u8) {
+    fn happens_on_a_stream(&mut self, what: u8, stream: StreamId, a: u8, b: u8) {
         match what {
-            0 => {
-                self.begins(stream, Unit::Block(u64::from(a >> 4), u64::from(b) * u64::from(BLOCK), BLOCK), b & 1 == 1)
-            }
-            1 => {
-                self.begins(stream, Unit::Block(u64::from(a >> 4), u64::from(b >> 4) * u64::from(BLOCK), 5), b & 1 == 1)
-            }
-            2 => self.begins(stream, Unit::Bundle(u64::from(b)), false),
+            0 => self.begins(
+                stream,
+                Unit::Block(ItemId(u64::from(a >> 4)), u64::from(b) * u64::from(BLOCK), BLOCK),
+                b & 1 == 1,
+            ),
+            1 => self.begins(
+                stream,
+                Unit::Block(ItemId(u64::from(a >> 4)), u64::from(b >> 4) * u64::from(BLOCK), 5),
+                b & 1 == 1,
+            ),
+            2 => self.begins(stream, Unit::Bundle(BundleId(u64::from(b))), false),
             3 => self.finishes(stream, b),
             4 => {
-                self.writing[usize::from(stream)] = None;
+                self.writing[usize::from(stream.0)] = None;
                 self.receiver.handle_stream_closed(self.now, stream);
                 self.receiver.handle_stream(self.now, stream);
             }
@@ -314,20 +319,20 @@ impl Both {
         }
     }
 
-    fn begins(&mut self, stream: u16, unit: Unit, whole: bool) {
-        if self.writing[usize::from(stream)].is_some() {
+    fn begins(&mut self, stream: StreamId, unit: Unit, whole: bool) {
+        if self.writing[usize::from(stream.0)].is_some() {
             return;
         }
         let begin = match unit {
             Unit::Block(item, offset, length) => self.receiver.begin_block(stream, item, offset, length, whole),
             Unit::Bundle(bundle) => Ok(self.receiver.begin_bundle(stream, bundle)),
         };
-        self.writing[usize::from(stream)] = (begin == Ok(Begin::Write)).then_some(unit);
+        self.writing[usize::from(stream.0)] = (begin == Ok(Begin::Write)).then_some(unit);
     }
 
-    fn finishes(&mut self, stream: u16, how: u8) {
+    fn finishes(&mut self, stream: StreamId, how: u8) {
         let digest = BlockDigest { main: [how & 3; 32], ..BlockDigest::default() };
-        match self.writing[usize::from(stream)].take() {
+        match self.writing[usize::from(stream.0)].take() {
             Some(Unit::Block(item, ..)) if how & 0x10 != 0 => {
                 self.receiver.handle_write_failed(self.now, stream, item, failure());
             }
@@ -345,8 +350,8 @@ impl Both {
     }
 
     /// The sender's stream takes what there is, or ends what it has taken.
-    fn sends(&mut self, stream: u16, how: u8) {
-        let Some(carried) = &mut self.sending[usize::from(stream)] else { return };
+    fn sends(&mut self, stream: StreamId, how: u8) {
+        let Some(carried) = &mut self.sending[usize::from(stream.0)] else { return };
         match carried.take() {
             None => {
                 if let Next::Job(job) = self.sender.next_job(self.now, stream) {
@@ -375,8 +380,8 @@ impl Both {
         }
     }
 
-    fn loses(&mut self, stream: u16) {
-        if self.sending[usize::from(stream)].take().is_some() {
+    fn loses(&mut self, stream: StreamId) {
+        if self.sending[usize::from(stream.0)].take().is_some() {
             self.sender.handle_stream_lost(self.now, stream, &failure());
         }
     }
@@ -404,7 +409,7 @@ impl Both {
                     self.receiver.handle_opened(self.now, offer.item, self.opened(&offer.path))
                 }
                 ReceiverAction::CloseStream(stream) => {
-                    self.writing[usize::from(stream)] = None;
+                    self.writing[usize::from(stream.0)] = None;
                     self.receiver.handle_stream_closed(self.now, stream);
                 }
                 ReceiverAction::Publish { item, .. } => {

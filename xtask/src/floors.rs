@@ -38,7 +38,7 @@ const HOUSE: &[Folder] = &[
             &["location"],
             &["failure"],
             &["attributes", "path", "tuning"],
-            &["fingerprint", "limits", "pin", "unicode"],
+            &["fingerprint", "ids", "limits", "pin", "unicode"],
             &["words"],
         ],
     },

@@ -14,6 +14,7 @@ pub mod credential;
 pub mod digest;
 pub mod failure;
 pub mod fingerprint;
+pub mod ids;
 pub mod limits;
 pub mod location;
 pub mod pace;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use carrack_core::attributes::{Attributes, Time};
 use carrack_core::digest::{BlockDigest, FileDigests};
+use carrack_core::ids::{BundleId, ItemId, StreamId};
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, ItemKind, ItemReport, Outcome, Side};
 use carrack_core::request::{Digests, Durability, Encrypt, Existing, Verify};
@@ -86,9 +87,9 @@ fn failure() -> Failure {
 
 fn frame_seeds() {
     let digest = BlockDigest { main: [9; 32], adler32: 1, crc32c: 2 };
-    let block = Header::Block { item: 1, offset: 1 << 20, length: 1 << 16, hole: true, whole: false };
-    let whole = Header::Block { item: 2, offset: 0, length: 5, hole: false, whole: true };
-    let bundle = Header::Bundle { bundle: 3, entries: 2 };
+    let block = Header::Block { item: ItemId(1), offset: 1 << 20, length: 1 << 16, hole: true, whole: false };
+    let whole = Header::Block { item: ItemId(2), offset: 0, length: 5, hole: false, whole: true };
+    let bundle = Header::Bundle { bundle: BundleId(3), entries: 2 };
     for (name, header) in [("block", block), ("whole", whole), ("bundle", bundle), ("end", Header::End)] {
         keep("frame", name, &[&[0], &header.encode()[..], &header.encode()[..]].concat());
     }
@@ -142,7 +143,7 @@ fn control_seeds() {
         session: session.clone(),
         addresses: vec!["[::1]:4000".to_owned()],
         pin: [3; 32],
-        first: 0,
+        first: StreamId(0),
         count: 2,
         timeout: Duration::from_millis(1),
         segment: 0,
@@ -187,7 +188,7 @@ fn offer(item: u64, size: Option<u64>) -> PeerMessage {
 fn named_offer(item: u64, path: &[u8], size: Option<u64>) -> PeerMessage {
     let (path, fingerprint) = (path.to_vec(), Some([8; 16]));
     let attributes = Attributes::new(0o640, Time::new(-5, 9));
-    PeerMessage::Offer(Offer { item, path, size, attributes, sparse: true, fingerprint })
+    PeerMessage::Offer(Offer { item: ItemId(item), path, size, attributes, sparse: true, fingerprint })
 }
 
 /// What the bodies take for something that happens on a stream or a disk.
@@ -200,7 +201,7 @@ fn all_digests() -> carrack_core::report::FileDigests {
 }
 
 fn held(item: u64, first: u64, count: usize) -> PeerMessage {
-    PeerMessage::Held { item, first, digests: vec![BlockDigest::default(); count] }
+    PeerMessage::Held { item: ItemId(item), first, digests: vec![BlockDigest::default(); count] }
 }
 
 fn query(bundle: u64, path: &[u8]) -> PeerMessage {
@@ -214,17 +215,17 @@ fn query(bundle: u64, path: &[u8]) -> PeerMessage {
         others: Default::default(),
         fingerprint,
     };
-    PeerMessage::Query { bundle, items: vec![item] }
+    PeerMessage::Query { bundle: BundleId(bundle), items: vec![item] }
 }
 
 fn known(bundle: u64, index: u32) -> PeerMessage {
-    PeerMessage::Known { bundle, items: vec![(index, all_digests())] }
+    PeerMessage::Known { bundle: BundleId(bundle), items: vec![(index, all_digests())] }
 }
 
 /// An earlier attempt is gone on from, at the receiver and at the sender.
 fn resumed_seeds() {
     let block = 1u64 << 16;
-    let confirm = |first, count| PeerMessage::Confirm { item: 1, first, count }.encode();
+    let confirm = |first, count| PeerMessage::Confirm { item: ItemId(1), first, count }.encode();
     let received = [
         // Two characters: some of its blocks are there.
         named_offer(1, b"ab", Some(5 * block)).encode(),
@@ -238,7 +239,7 @@ fn resumed_seeds() {
         happens(0, 0x10, 0),
         happens(3, 0, 0),
         confirm(3, 1),
-        PeerMessage::Complete { item: 1, size: 5 * block, digest: Some([0; 32]) }.encode(),
+        PeerMessage::Complete { item: ItemId(1), size: 5 * block, digest: Some([0; 32]) }.encode(),
         happens(10, 0, 0),
         happens(7, 0, 200),
         named_offer(3, b"abcd", Some(block)).encode(),
@@ -247,20 +248,24 @@ fn resumed_seeds() {
     keep("peer", "resumed", &conversation(&received));
     // The large file is number 1, the pipe 2, and 3 the question about what is small.
     let mut sent = vec![happens(7, 0, 0xff), held(1, 0, 4).encode(), held(1, 6, 5).encode()];
-    sent.extend((1..3).map(|item| PeerMessage::Answer { item, answer: Answer::Accept }.encode()));
+    sent.extend((1..3).map(|item| PeerMessage::Answer { item: ItemId(item), answer: Answer::Accept }.encode()));
     sent.push(known(3, 3).encode());
     for round in 0..40u8 {
         sent.push(happens(5, round % 3, (round % 5) << 1));
-        sent.push(PeerMessage::Landed { blocks: vec![(1, u64::from(round) * block)], bundles: vec![4] }.encode());
-        sent.push(PeerMessage::SendAgain { item: 1, offset: u64::from(round / 2) * block }.encode());
+        sent.push(
+            PeerMessage::Landed { blocks: vec![(ItemId(1), u64::from(round) * block)], bundles: vec![BundleId(4)] }
+                .encode(),
+        );
+        sent.push(PeerMessage::SendAgain { item: ItemId(1), offset: u64::from(round / 2) * block }.encode());
     }
     sent.push(happens(6, 1, 0));
     for number in 1..8 {
-        sent.push(PeerMessage::Done { item: number, result: ItemResult::Again(failure()) }.encode());
+        sent.push(PeerMessage::Done { item: ItemId(number), result: ItemResult::Again(failure()) }.encode());
         sent.push(
-            PeerMessage::BundleDone { bundle: number, exceptions: vec![(0, ItemResult::Again(failure()))] }.encode(),
+            PeerMessage::BundleDone { bundle: BundleId(number), exceptions: vec![(0, ItemResult::Again(failure()))] }
+                .encode(),
         );
-        sent.push(PeerMessage::Answer { item: number, answer: Answer::Present(all_digests()) }.encode());
+        sent.push(PeerMessage::Answer { item: ItemId(number), answer: Answer::Present(all_digests()) }.encode());
     }
     keep("peer", "compared", &conversation(&sent));
 }
@@ -271,23 +276,26 @@ fn peer_seeds() {
     let exceptions = vec![(0, ItemResult::Failed(failure()))];
     let messages = [
         ("offer", offer(1, Some(5))),
-        ("accept", PeerMessage::Answer { item: 2, answer: Answer::Accept }),
-        ("refuse", PeerMessage::Answer { item: 2, answer: Answer::Refuse(failure()) }),
-        ("landed", PeerMessage::Landed { blocks: vec![(2, 0), (2, 65536)], bundles: vec![1] }),
-        ("again", PeerMessage::SendAgain { item: 2, offset: 65536 }),
-        ("complete", PeerMessage::Complete { item: 1, size: 5, digest: blake3 }),
-        ("done", PeerMessage::Done { item: 2, result: ItemResult::Published }),
-        ("bundle", PeerMessage::BundleDone { bundle: 1, exceptions }),
+        ("accept", PeerMessage::Answer { item: ItemId(2), answer: Answer::Accept }),
+        ("refuse", PeerMessage::Answer { item: ItemId(2), answer: Answer::Refuse(failure()) }),
+        (
+            "landed",
+            PeerMessage::Landed { blocks: vec![(ItemId(2), 0), (ItemId(2), 65536)], bundles: vec![BundleId(1)] },
+        ),
+        ("again", PeerMessage::SendAgain { item: ItemId(2), offset: 65536 }),
+        ("complete", PeerMessage::Complete { item: ItemId(1), size: 5, digest: blake3 }),
+        ("done", PeerMessage::Done { item: ItemId(2), result: ItemResult::Published }),
+        ("bundle", PeerMessage::BundleDone { bundle: BundleId(1), exceptions }),
         ("directories", PeerMessage::Directories(vec![directory])),
         ("finished", PeerMessage::Finished { durable: true, failures: vec![(b"d".to_vec(), failure())] }),
-        ("lost", PeerMessage::StreamLost { stream: 1 }),
+        ("lost", PeerMessage::StreamLost { stream: StreamId(1) }),
         ("fail", PeerMessage::Fail(failure())),
         ("held", held(1, 3, 2)),
-        ("confirm", PeerMessage::Confirm { item: 1, first: 3, count: 2 }),
+        ("confirm", PeerMessage::Confirm { item: ItemId(1), first: 3, count: 2 }),
         ("query", query(1, b"a/f")),
         ("known", known(1, 0)),
-        ("present", PeerMessage::Answer { item: 2, answer: Answer::Present(all_digests()) }),
-        ("anew", PeerMessage::Done { item: 2, result: ItemResult::Again(failure()) }),
+        ("present", PeerMessage::Answer { item: ItemId(2), answer: Answer::Present(all_digests()) }),
+        ("anew", PeerMessage::Done { item: ItemId(2), result: ItemResult::Again(failure()) }),
     ];
     for (name, message) in messages {
         keep("peer", name, &message.encode());
@@ -297,7 +305,7 @@ fn peer_seeds() {
         offer(1, Some(5)).encode(),
         happens(1, 0x10, 1),
         happens(3, 0, 0),
-        PeerMessage::Complete { item: 1, size: 5, digest: blake3 }.encode(),
+        PeerMessage::Complete { item: ItemId(1), size: 5, digest: blake3 }.encode(),
         happens(2, 1, 9),
         happens(3, 1, 0),
         PeerMessage::Finish.encode(),
@@ -306,16 +314,16 @@ fn peer_seeds() {
     resumed_seeds();
     // Offers are accepted, blocks go, a stream is lost, all is settled.
     let mut sent = vec![happens(7, 0, 0xff)];
-    sent.extend((1..4).map(|item| PeerMessage::Answer { item, answer: Answer::Accept }.encode()));
+    sent.extend((1..4).map(|item| PeerMessage::Answer { item: ItemId(item), answer: Answer::Accept }.encode()));
     for round in 0..60 {
         sent.push(happens(5, round % 3, 0));
-        let blocks = vec![(1, u64::from(round) * 32768)];
-        sent.push(PeerMessage::Landed { blocks, bundles: vec![3] }.encode());
+        let blocks = vec![(ItemId(1), u64::from(round) * 32768)];
+        sent.push(PeerMessage::Landed { blocks, bundles: vec![BundleId(3)] }.encode());
     }
     sent.push(happens(6, 1, 0));
     for number in 1..4 {
-        sent.push(PeerMessage::Done { item: number, result: ItemResult::Published }.encode());
-        sent.push(PeerMessage::BundleDone { bundle: number, exceptions: Vec::new() }.encode());
+        sent.push(PeerMessage::Done { item: ItemId(number), result: ItemResult::Published }.encode());
+        sent.push(PeerMessage::BundleDone { bundle: BundleId(number), exceptions: Vec::new() }.encode());
     }
     sent.push(PeerMessage::Finished { durable: true, failures: Vec::new() }.encode());
     keep("peer", "sent", &conversation(&sent));

@@ -14,6 +14,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+use carrack_core::ids::{ItemId, StreamId};
 use carrack_core::request::Digests;
 use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_core::wire::frame::{HEADER_BYTES, Header, TRAILER_BYTES, Trailer};
@@ -65,7 +66,7 @@ fn connection(socket: UnixStream, tls: Option<io::Result<Tls>>) -> io::Result<Co
         }
         None => Protection::Mac(Mac::new([7; 32])),
     };
-    Ok(Connection { socket: Arc::new(Socket::Unix(socket)), protection, early: Vec::new(), number: 0 })
+    Ok(Connection { socket: Arc::new(Socket::Unix(socket)), protection, early: Vec::new(), number: StreamId(0) })
 }
 
 fn send(connection: Connection, source: &File, blocks: u64, digests: Digests) -> io::Result<()> {
@@ -73,7 +74,8 @@ fn send(connection: Connection, source: &File, blocks: u64, digests: Digests) ->
     let mut slice = vec![0; SLICE_BYTES];
     for block in 0..blocks {
         let offset = block * u64::from(Tuning::DEFAULT.block_bytes);
-        let header = Header::Block { item: 0, offset, length: Tuning::DEFAULT.block_bytes, hole: false, whole: false };
+        let header =
+            Header::Block { item: ItemId(0), offset, length: Tuning::DEFAULT.block_bytes, hole: false, whole: false };
         out.meta(&[&header.encode()])?;
         let mut hasher = BlockHasher::new(digests, offset);
         for place in (0..u64::from(Tuning::DEFAULT.block_bytes)).step_by(SLICE_BYTES) {

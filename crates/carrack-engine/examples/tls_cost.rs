@@ -13,6 +13,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Instant;
 
+use carrack_core::ids::StreamId;
 use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_engine::testing::data::stream::{Connection, InStream, OutStream, Protection};
 use carrack_engine::testing::net::socket::Socket;
@@ -75,7 +76,7 @@ fn measure(way: Way, slices: usize) -> io::Result<(f64, f64)> {
 }
 
 fn connection(socket: TcpStream, protection: Protection) -> Connection {
-    Connection { socket: Arc::new(Socket::Tcp(socket)), protection, early: Vec::new(), number: 0 }
+    Connection { socket: Arc::new(Socket::Tcp(socket)), protection, early: Vec::new(), number: StreamId(0) }
 }
 
 fn send(way: Way, socket: TcpStream, pin: [u8; 32], slices: usize) -> io::Result<()> {

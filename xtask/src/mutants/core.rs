@@ -48,7 +48,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "the second reading of a source is not compared",
         "crates/carrack-core/src/transfer/sender.rs",
-        ["if second != first => self.abandon", "if second != first && number == 0 => self.abandon"],
+        ["if second != first => self.abandon", "if second != first && id.0 == 0 => self.abandon"],
         "-p carrack-core --lib transfer::hostile::read_twice",
     ),
     mutation(

@@ -17,6 +17,7 @@ use super::simulation::plan::Rng;
 use crate::attributes::{Attributes, OtherAttributes, Time};
 use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Side};
+use crate::ids::{BundleId, ItemId};
 use crate::report::ItemKind;
 use crate::request::{Digests, MainDigest};
 use crate::wire::ProtocolError;
@@ -74,7 +75,7 @@ fn any_message(rng: &mut Rng) -> PeerMessage {
     let item = rng.below(12);
     let offset = rng.below(6) * u64::from(BLOCK) + u64::from(rng.chance(100));
     match rng.below(16) {
-        0 => super::orders::offer(rng.below(400), (!rng.chance(300)).then(|| rng.below(8000))),
+        0 => super::orders::offer(ItemId(rng.below(400)), (!rng.chance(300)).then(|| rng.below(8000))),
         1 => {
             let answer = match rng.below(4) {
                 3 => Answer::Present(digests(rng)),
@@ -82,16 +83,20 @@ fn any_message(rng: &mut Rng) -> PeerMessage {
                 1 => Answer::Refuse(failure()),
                 _ => Answer::Accept,
             };
-            PeerMessage::Answer { item, answer }
+            PeerMessage::Answer { item: ItemId(item), answer }
         }
-        2 => PeerMessage::Landed { blocks: vec![(item, offset)], bundles: vec![rng.below(12)] },
-        3 => PeerMessage::SendAgain { item, offset },
-        4 => PeerMessage::Complete { item, size: rng.below(8000), digest: (!rng.chance(100)).then_some([7; 32]) },
-        5 => PeerMessage::Abandon { item },
-        6 => PeerMessage::Done { item, result: result(rng) },
+        2 => PeerMessage::Landed { blocks: vec![(ItemId(item), offset)], bundles: vec![BundleId(rng.below(12))] },
+        3 => PeerMessage::SendAgain { item: ItemId(item), offset },
+        4 => PeerMessage::Complete {
+            item: ItemId(item),
+            size: rng.below(8000),
+            digest: (!rng.chance(100)).then_some([7; 32]),
+        },
+        5 => PeerMessage::Abandon { item: ItemId(item) },
+        6 => PeerMessage::Done { item: ItemId(item), result: result(rng) },
         7 => {
             let exceptions = (0..rng.below(3)).map(|_| (rng.below(4) as u32, result(rng))).collect();
-            PeerMessage::BundleDone { bundle: item, exceptions }
+            PeerMessage::BundleDone { bundle: BundleId(item), exceptions }
         }
         8 => PeerMessage::Directories(vec![DirectoryAttributes {
             path: b"d".to_vec(),
@@ -105,19 +110,26 @@ fn any_message(rng: &mut Rng) -> PeerMessage {
         10 => PeerMessage::DirectoriesFailed(vec![(b"d".to_vec(), failure())]),
         11 if rng.chance(20) => PeerMessage::Fail(failure()),
         12 => PeerMessage::Held {
-            item,
+            item: ItemId(item),
             first: rng.below(9),
             digests: vec![BlockDigest::default(); rng.below(4) as usize],
         },
-        13 => PeerMessage::Confirm { item, first: rng.below(9), count: [1, 2, 5, u64::MAX][rng.below(4) as usize] },
+        13 => PeerMessage::Confirm {
+            item: ItemId(item),
+            first: rng.below(9),
+            count: [1, 2, 5, u64::MAX][rng.below(4) as usize],
+        },
         14 => {
             let items = (0..rng.below(4)).map(|_| question(rng.below(5) as u32)).collect();
-            PeerMessage::Query { bundle: item, items }
+            PeerMessage::Query { bundle: BundleId(item), items }
         }
         15 => {
             let items = (0..rng.below(3)).map(|_| (rng.below(4) as u32, digests(rng))).collect();
-            PeerMessage::Known { bundle: item, items }
+            PeerMessage::Known { bundle: BundleId(item), items }
         }
-        _ => PeerMessage::Landed { blocks: vec![(u64::MAX - item, u64::MAX - offset)], bundles: vec![u64::MAX] },
+        _ => PeerMessage::Landed {
+            blocks: vec![(ItemId(u64::MAX - item), u64::MAX - offset)],
+            bundles: vec![BundleId(u64::MAX)],
+        },
     }
 }

@@ -47,6 +47,7 @@ mod simulation;
 
 use crate::attributes::{Attributes, Time};
 pub use crate::fingerprint::Fingerprint;
+use crate::ids::{BundleId, ItemId};
 use crate::report::ItemKind;
 
 /// Blocks of one file that may be under way, beyond those that have landed: what each side's ledger of a file, and the
@@ -80,9 +81,9 @@ pub struct ScannedItem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unit {
     /// A block: item, and offset in bytes.
-    Block(u64, u64),
+    Block(ItemId, u64),
     /// A bundle.
-    Bundle(u64),
+    Bundle(BundleId),
     /// A block that the receiver holds, read by the sender to be compared: item, and offset in bytes.
-    Check(u64, u64),
+    Check(ItemId, u64),
 }

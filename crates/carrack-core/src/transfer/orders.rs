@@ -12,6 +12,7 @@ use super::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use super::simulation::plan::Rng;
 use crate::attributes::Attributes;
 use crate::digest::{BlockDigest, FileDigests, block_count, block_length, from_xxh128};
+use crate::ids::{ItemId, StreamId};
 use crate::request::{Digests, Durability, Existing, MainDigest, Verify};
 use crate::transfer::machine::Machine;
 use crate::transfer::receiver::ArrivedBlock;
@@ -41,7 +42,7 @@ pub(super) fn options_v2(block_bytes: u32) -> TransferOptions {
     TransferOptions { version: Version::V2, ..options(block_bytes) }
 }
 
-pub(super) fn offer(item: u64, size: Option<u64>) -> PeerMessage {
+pub(super) fn offer(item: ItemId, size: Option<u64>) -> PeerMessage {
     let path = format!("file{item}").into_bytes();
     PeerMessage::Offer(Offer {
         item,
@@ -73,8 +74,8 @@ struct Case {
     block_bytes: u32,
     bug: Bug,
     /// Blocks to be delivered, for each stream.
-    queues: BTreeMap<u16, VecDeque<u64>>,
-    writing: BTreeMap<u16, u64>,
+    queues: BTreeMap<StreamId, VecDeque<u64>>,
+    writing: BTreeMap<StreamId, u64>,
     next_stream: u16,
     written: BTreeMap<u64, Vec<u8>>,
     published: Option<(FileDigests, u64)>,
@@ -88,11 +89,11 @@ impl Case {
         let digests = Digests { main: Some(main), ..options(block_bytes).digests };
         let options = TransferOptions { digests, ..options(block_bytes) };
         let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: false, tuning: Tuning::DEFAULT });
-        (0..streams).for_each(|stream| receiver.handle_stream(Instant::now(), stream));
+        (0..streams).for_each(|stream| receiver.handle_stream(Instant::now(), StreamId(stream)));
         let told = seed.is_multiple_of(2).then_some(size as u64);
-        receiver.handle_message(Instant::now(), offer(1, told)).expect("an offer is welcome");
-        receiver.handle_opened(Instant::now(), 1, Opened::Ready);
-        let queues = (0..streams).map(|stream| (stream, VecDeque::new())).collect();
+        receiver.handle_message(Instant::now(), offer(ItemId(1), told)).expect("an offer is welcome");
+        receiver.handle_opened(Instant::now(), ItemId(1), Opened::Ready);
+        let queues = (0..streams).map(|stream| (StreamId(stream), VecDeque::new())).collect();
         let (writing, written) = (BTreeMap::new(), BTreeMap::new());
         let next_stream = streams;
         Self {
@@ -195,12 +196,12 @@ impl Case {
             self.act();
         }
         assert_eq!(self.published, None, "nobody has said that the file is complete");
-        let complete = PeerMessage::Complete { item: 1, size, digest: Some(self.whole()) };
+        let complete = PeerMessage::Complete { item: ItemId(1), size, digest: Some(self.whole()) };
         self.receiver.handle_message(Instant::now(), complete).expect("every block has been sent");
         self.act();
     }
 
-    fn step(&mut self, stream: u16) {
+    fn step(&mut self, stream: StreamId) {
         if let Some(index) = self.writing.remove(&stream) {
             let bytes = self.bytes(index).to_vec();
             let digest = self.digest(index);
@@ -209,7 +210,7 @@ impl Case {
             self.receiver.handle_block(
                 Instant::now(),
                 stream,
-                ArrivedBlock { item: 1, offset, length },
+                ArrivedBlock { item: ItemId(1), offset, length },
                 digest,
                 &Trailer { whole: true, digest },
             );
@@ -220,7 +221,11 @@ impl Case {
         };
         let (offset, length) = (index * u64::from(self.block_bytes), self.bytes(index).len() as u32);
         let whole = self.blocks() == 1;
-        match self.receiver.begin_block(stream, 1, offset, length, whole).expect("the block is one of the file's") {
+        match self
+            .receiver
+            .begin_block(stream, ItemId(1), offset, length, whole)
+            .expect("the block is one of the file's")
+        {
             Begin::Write => {
                 assert!(!self.written.contains_key(&index), "block {index} is written again");
                 self.writing.insert(stream, index);
@@ -250,12 +255,13 @@ impl Case {
     }
 
     /// Cut off: what it was writing is lost, what it had still to bring comes by another.
-    fn replace(&mut self, stream: u16) {
+    fn replace(&mut self, stream: StreamId) {
         self.receiver.handle_stream_closed(Instant::now(), stream);
         self.writing.remove(&stream);
         let rest = self.queues.remove(&stream).unwrap_or_default();
-        self.receiver.handle_stream(Instant::now(), self.next_stream);
-        self.queues.insert(self.next_stream, rest);
+        let other = StreamId(self.next_stream);
+        self.receiver.handle_stream(Instant::now(), other);
+        self.queues.insert(other, rest);
         self.next_stream += 1;
     }
 }

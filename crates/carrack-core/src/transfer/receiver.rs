@@ -28,6 +28,7 @@ use self::incoming::{Incoming, ItemState};
 use super::Unit;
 use crate::digest::{BlockDigest, FileDigests, is_main_of};
 use crate::failure::{ErrorCode, Failure, Side};
+use crate::ids::{BundleId, ItemId, StreamId};
 use crate::limits;
 use crate::report::ItemKind;
 use crate::request::Verify;
@@ -47,18 +48,18 @@ pub enum ReceiverAction {
     /// [`Receiver::handle_published`].
     Publish {
         /// Number of the item.
-        item: u64,
+        item: ItemId,
         /// The digests that the file must have.
         digests: FileDigests,
         /// Its size in bytes.
         size: u64,
     },
     /// Remove the part file.
-    Discard(u64),
+    Discard(ItemId),
     /// Publish the bundle's items together with others, and say so by [`Receiver::handle_committed`].
-    Commit(u64),
+    Commit(BundleId),
     /// Cut this stream off, and say so by [`Receiver::handle_stream_closed`]: the sender has given it up.
-    CloseStream(u16),
+    CloseStream(StreamId),
     /// Set permissions and times, in this order, and say so by [`Receiver::handle_directories_applied`].
     ApplyDirectories(Vec<DirectoryAttributes>),
     /// Bring everything published to stable storage, and say so by [`Receiver::handle_synced`].
@@ -67,7 +68,7 @@ pub enum ReceiverAction {
     /// write them down in the marker, and say so by [`Receiver::handle_checkpointed`]. One at a time for each item.
     Checkpoint {
         /// Number of the item.
-        item: u64,
+        item: ItemId,
         /// Index and digest of each block.
         blocks: Vec<(u64, BlockDigest)>,
     },
@@ -75,7 +76,7 @@ pub enum ReceiverAction {
     /// [`Receiver::handle_looked`].
     Look {
         /// The bundle that they are to travel in.
-        bundle: u64,
+        bundle: BundleId,
         /// Its files and links.
         items: Vec<QueryItem>,
     },
@@ -102,14 +103,14 @@ pub enum Begin {
     /// Read and drop them.
     Discard,
     /// Another stream is still writing the same. Ask again when something has changed: it lands, or is cut off.
-    WaitFor(u16),
+    WaitFor(StreamId),
 }
 
 /// A block that a stream has brought and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArrivedBlock {
     /// The item's number.
-    pub item: u64,
+    pub item: ItemId,
     /// Where the block starts, in bytes.
     pub offset: u64,
     /// Bytes.
@@ -137,19 +138,19 @@ pub enum Opened {
 pub struct Receiver {
     options: TransferOptions,
     tuning: Tuning,
-    items: BTreeMap<u64, Incoming>,
+    items: BTreeMap<ItemId, Incoming>,
     waiting: VecDeque<Offer>,
-    last_offer: u64,
+    last_offer: ItemId,
     /// Bundles that have landed, as far back as the sender may send one again.
-    bundles_landed: BTreeSet<u64>,
+    bundles_landed: BTreeSet<BundleId>,
     bundles_to_commit: usize,
     /// What each stream is writing.
-    streams: BTreeMap<u16, Option<Unit>>,
+    streams: BTreeMap<StreamId, Option<Unit>>,
     /// Streams that the sender has given up: what they bring is old.
-    lost: BTreeSet<u16>,
+    lost: BTreeSet<StreamId>,
     actions: VecDeque<ReceiverAction>,
-    landed_blocks: Vec<(u64, u64)>,
-    landed_bundles: Vec<u64>,
+    landed_blocks: Vec<(ItemId, u64)>,
+    landed_bundles: Vec<BundleId>,
     /// Before this, what has landed since the last time is not told.
     landed_at: Option<Instant>,
     directories_pending: u64,
@@ -161,7 +162,7 @@ pub struct Receiver {
     bytes_landed: u64,
     files_published: u64,
     /// Questions being looked into: kind of each item by its index.
-    looks: BTreeMap<u64, BTreeMap<u32, ItemKind>>,
+    looks: BTreeMap<BundleId, BTreeMap<u32, ItemKind>>,
     /// Of the actions, those that tell of held blocks.
     held_waiting: usize,
     checkpoints: bool,
@@ -200,7 +201,7 @@ impl Receiver {
             tuning: config.tuning,
             items: BTreeMap::new(),
             waiting: VecDeque::new(),
-            last_offer: 0,
+            last_offer: ItemId(0),
             bundles_landed: BTreeSet::new(),
             bundles_to_commit: 0,
             streams: BTreeMap::new(),
@@ -277,23 +278,21 @@ impl Receiver {
         }
     }
 
-    fn handle_abandon(&mut self, number: u64) -> Result<(), ProtocolError> {
-        if number > self.last_offer {
-            return Err(ProtocolError::violation(format!(
-                "the sender gave up item {number}, which it has not offered"
-            )));
+    fn handle_abandon(&mut self, id: ItemId) -> Result<(), ProtocolError> {
+        if id > self.last_offer {
+            return Err(ProtocolError::violation(format!("the sender gave up item {id}, which it has not offered")));
         }
         let waiting = self.waiting.len();
-        self.waiting.retain(|offer| offer.item != number);
+        self.waiting.retain(|offer| offer.item != id);
         if self.waiting.len() < waiting {
-            self.send_done(number, ItemResult::Dropped);
+            self.send_done(id, ItemResult::Dropped);
         }
-        let Some(item) = self.items.get_mut(&number) else {
+        let Some(item) = self.items.get_mut(&id) else {
             return Ok(());
         };
         match item.state {
             ItemState::Opening | ItemState::Dropped => item.state = ItemState::Dropped,
-            ItemState::Open => self.drop_open(number, ItemResult::Dropped),
+            ItemState::Open => self.drop_open(id, ItemResult::Dropped),
             // Too late: it is published, and the sender learns so.
             ItemState::Publishing => {}
         }
@@ -301,37 +300,37 @@ impl Receiver {
     }
 
     /// Ends an item whose part file is there and is not to be published.
-    fn drop_open(&mut self, number: u64, result: ItemResult) {
-        if let Some(item) = self.items.remove(&number) {
+    fn drop_open(&mut self, id: ItemId, result: ItemResult) {
+        if let Some(item) = self.items.remove(&id) {
             self.unsaved_bytes -= item.unsaved_bytes();
         }
-        self.actions.push_back(ReceiverAction::Discard(number));
-        self.send_done(number, result);
+        self.actions.push_back(ReceiverAction::Discard(id));
+        self.send_done(id, result);
         self.open_more();
     }
 
     /// The answer to [`ReceiverAction::Open`].
-    pub fn handle_opened(&mut self, now: Instant, number: u64, opened: Opened) {
+    pub fn handle_opened(&mut self, now: Instant, id: ItemId, opened: Opened) {
         self.note_time(now);
         if self.has_ended() {
             if opened == Opened::Ready {
-                self.actions.push_back(ReceiverAction::Discard(number));
+                self.actions.push_back(ReceiverAction::Discard(id));
             }
             return;
         }
-        let Some(item) = self.items.get_mut(&number) else {
+        let Some(item) = self.items.get_mut(&id) else {
             return;
         };
         let dropped = item.state == ItemState::Dropped;
         let answer = match opened {
-            Opened::Ready | Opened::Resumed(_) if dropped => return self.drop_open(number, ItemResult::Dropped),
+            Opened::Ready | Opened::Resumed(_) if dropped => return self.drop_open(id, ItemResult::Dropped),
             Opened::Ready => {
                 item.state = ItemState::Open;
                 Answer::Accept
             }
             Opened::Resumed(blocks) => {
                 item.state = ItemState::Open;
-                self.hold(number, blocks);
+                self.hold(id, blocks);
                 Answer::Accept
             }
             Opened::Present(digests) => Answer::Present(digests),
@@ -339,19 +338,19 @@ impl Receiver {
             Opened::Refused(failure) => Answer::Refuse(failure),
         };
         if answer != Answer::Accept {
-            self.items.remove(&number);
+            self.items.remove(&id);
         }
         if dropped {
-            self.send_done(number, ItemResult::Dropped);
+            self.send_done(id, ItemResult::Dropped);
         } else {
-            self.send(PeerMessage::Answer { item: number, answer });
+            self.send(PeerMessage::Answer { item: id, answer });
         }
         self.open_more();
     }
 
-    fn handle_complete(&mut self, number: u64, size: u64, digest: Option<[u8; 32]>) -> Result<(), ProtocolError> {
-        let wrong = |what: &str| Err(ProtocolError::violation(format!("the sender completed item {number}, {what}")));
-        if number > self.last_offer || self.waiting.iter().any(|offer| offer.item == number) {
+    fn handle_complete(&mut self, id: ItemId, size: u64, digest: Option<[u8; 32]>) -> Result<(), ProtocolError> {
+        let wrong = |what: &str| Err(ProtocolError::violation(format!("the sender completed item {id}, {what}")));
+        if id > self.last_offer || self.waiting.iter().any(|offer| offer.item == id) {
             return wrong("whose offer has not been answered");
         }
         let wanted = self.options.digests;
@@ -359,18 +358,18 @@ impl Receiver {
             return wrong("with another digest than agreed");
         }
         // It may have ended while this was under way.
-        let Some(item) = self.items.get_mut(&number) else {
+        let Some(item) = self.items.get_mut(&id) else {
             return Ok(());
         };
         if !item.complete(size, digest) {
             return wrong("which was not open, twice, or with a size that its offer or its blocks do not allow");
         }
-        self.publish_if_whole(number);
+        self.publish_if_whole(id);
         Ok(())
     }
 
-    fn publish_if_whole(&mut self, number: u64) {
-        let Some(item) = self.items.get_mut(&number) else {
+    fn publish_if_whole(&mut self, id: ItemId) {
+        let Some(item) = self.items.get_mut(&id) else {
             return;
         };
         match item.finish() {
@@ -379,33 +378,33 @@ impl Receiver {
             Some((_, Some(_)))
                 if self.checkpoints && self.options.verify == Verify::Disk && !item.unsaved.is_empty() =>
             {
-                self.checkpoint(number);
+                self.checkpoint(id);
             }
             Some((size, Some(digests))) => {
                 self.unsaved_bytes -= item.unsaved_bytes();
                 item.unsaved.clear();
                 item.state = ItemState::Publishing;
-                self.actions.push_back(ReceiverAction::Publish { item: number, digests, size });
+                self.actions.push_back(ReceiverAction::Publish { item: id, digests, size });
             }
             Some((_, None)) if self.recovers() => {
                 let message = "what was written is not what was read, though every block of it was".to_string();
-                self.lose(number, Failure::new(ErrorCode::DigestMismatch, Side::Link, message));
+                self.lose(id, Failure::new(ErrorCode::DigestMismatch, Side::Link, message));
             }
-            Some((_, None)) => self.drop_open(number, ItemResult::Mismatch),
+            Some((_, None)) => self.drop_open(id, ItemResult::Mismatch),
             None => {}
         }
     }
 
     /// What was written of an open item is of no use.
-    fn lose(&mut self, number: u64, failure: Failure) {
-        self.bytes_landed -= self.items.get(&number).map_or(0, |item| item.bytes);
-        self.drop_open(number, ItemResult::Again(failure));
+    fn lose(&mut self, id: ItemId, failure: Failure) {
+        self.bytes_landed -= self.items.get(&id).map_or(0, |item| item.bytes);
+        self.drop_open(id, ItemResult::Again(failure));
     }
 
     /// The answer to [`ReceiverAction::Publish`].
-    pub fn handle_published(&mut self, now: Instant, number: u64, result: ItemResult) {
+    pub fn handle_published(&mut self, now: Instant, id: ItemId, result: ItemResult) {
         self.note_time(now);
-        let item = self.items.remove(&number).filter(|item| item.state == ItemState::Publishing);
+        let item = self.items.remove(&id).filter(|item| item.state == ItemState::Publishing);
         let item = item.expect("only what was to be published is");
         let result = self.said(result);
         if matches!(result, ItemResult::Again(_)) {
@@ -413,13 +412,13 @@ impl Receiver {
         }
         self.files_published += u64::from(result == ItemResult::Published);
         if !self.has_ended() {
-            self.send_done(number, result);
+            self.send_done(id, result);
             self.open_more();
         }
     }
 
     /// The answer to [`ReceiverAction::Commit`].
-    pub fn handle_committed(&mut self, now: Instant, bundle: u64, exceptions: Vec<(u32, ItemResult)>) {
+    pub fn handle_committed(&mut self, now: Instant, bundle: BundleId, exceptions: Vec<(u32, ItemResult)>) {
         self.note_time(now);
         assert!(self.bundles_to_commit > 0, "only what was to be committed is");
         self.bundles_to_commit -= 1;

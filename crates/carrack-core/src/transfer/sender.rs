@@ -36,6 +36,7 @@ use super::{ScannedItem, Unit};
 use crate::attributes::Attributes;
 use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Reason, Side};
+use crate::ids::{BundleId, ItemId, StreamId};
 use crate::report::{Faults, ItemKind, ItemReport, Outcome, Progress, UnkeptAttributes};
 use crate::transfer::machine::Machine;
 use crate::tuning::Tuning;
@@ -58,7 +59,7 @@ pub enum Job {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockJob {
     /// The item's number.
-    pub item: u64,
+    pub item: ItemId,
     /// Where the block starts, in bytes.
     pub offset: u64,
     /// Bytes; of a source without a size, the most that may be read.
@@ -100,11 +101,11 @@ pub enum SenderAction {
     Send(PeerMessage),
     /// See whether the item's source is still what it was when it was opened, with [`crate::request::Verify::Source`]
     /// by reading it a second time, and say so by [`Sender::handle_source_checked`].
-    CheckSource(u64),
+    CheckSource(ItemId),
     /// The item's source is not needed any more.
-    CloseSource(u64),
+    CloseSource(ItemId),
     /// Cut this stream off: it is too slow, and what it carries goes elsewhere.
-    AbortStream(u16),
+    AbortStream(StreamId),
     /// An item has ended.
     Report(Box<ItemReport>),
     /// Look at a source again that changed while it was read, and say what it is now by [`Sender::handle_rescanned`].
@@ -137,9 +138,9 @@ pub struct Sender {
     bundles: Bundles,
     /// To be offered, and how often each has been before.
     offers_waiting: VecDeque<(ScannedItem, u32)>,
-    items: BTreeMap<u64, Offered>,
+    items: BTreeMap<ItemId, Offered>,
     /// Items with blocks to send, in order.
-    sendable: VecDeque<u64>,
+    sendable: VecDeque<ItemId>,
     streams: Streams,
     /// Why the last stream was lost that was.
     last_loss: Option<Failure>,
@@ -157,7 +158,7 @@ pub struct Sender {
     /// What the reports among them take in memory, roughly.
     report_bytes: usize,
     /// Held blocks that are right and have not been confirmed: item, first, how many.
-    confirms: VecDeque<(u64, u64, u64)>,
+    confirms: VecDeque<(ItemId, u64, u64)>,
     phase: Phase,
     progress: Progress,
     totals: SenderTotals,
@@ -265,7 +266,7 @@ impl Sender {
     }
 
     /// What was scanned of an offered item, for the one who opens its source.
-    pub fn scanned(&self, item: u64) -> Option<&ScannedItem> {
+    pub fn scanned(&self, item: ItemId) -> Option<&ScannedItem> {
         self.items.get(&item).map(|item| &item.scanned)
     }
 
@@ -380,7 +381,7 @@ impl Sender {
     }
 
     fn queue_bundle(&mut self, items: Vec<ScannedItem>, attempt: u32, again: u32) {
-        let id = self.number();
+        let id = BundleId(self.number());
         self.bundles.queue(Bundle { id, items, attempt, again });
     }
 
@@ -394,23 +395,23 @@ impl Sender {
             let Some((scanned, attempt)) = self.offers_waiting.pop_front() else {
                 return;
             };
-            let number = self.number();
+            let id = ItemId(self.number());
             self.actions.push_back(SenderAction::Send(PeerMessage::Offer(Offer {
-                item: number,
+                item: id,
                 path: self.target(&scanned),
                 size: scanned.size,
                 attributes: self.tellable(&scanned.attributes),
                 sparse: scanned.sparse,
                 fingerprint: self.fingerprint(&scanned),
             })));
-            self.items.insert(number, Offered::new(scanned, attempt, &self.config.options));
+            self.items.insert(id, Offered::new(scanned, attempt, &self.config.options));
         }
     }
 
     /// An offered item that may still be published.
-    fn active(&mut self, number: u64) -> Option<&mut Offered> {
+    fn active(&mut self, id: ItemId) -> Option<&mut Offered> {
         let ended = self.has_ended();
-        let item = self.items.get_mut(&number);
+        let item = self.items.get_mut(&id);
         item.filter(|item| !ended && item.abandoned.is_none())
     }
 
@@ -419,50 +420,50 @@ impl Sender {
     ///
     /// The receiver is told the digests that are compared here, and publishes nothing else: a block that goes again,
     /// and is read again for that, while the second reading goes on or after it, must be what both readings have seen.
-    pub fn handle_source_checked(&mut self, _now: Instant, number: u64, result: Result<Option<FileDigests>, Failure>) {
-        let Some(item) = self.active(number) else {
+    pub fn handle_source_checked(&mut self, _now: Instant, id: ItemId, result: Result<Option<FileDigests>, Failure>) {
+        let Some(item) = self.active(id) else {
             return;
         };
         match (result, item.finish()) {
-            (Err(failure), _) => self.abandon(number, failure),
-            (Ok(Some(second)), Some((_, first))) if second != first => self.abandon(number, changed_unseen()),
+            (Err(failure), _) => self.abandon(id, failure),
+            (Ok(Some(second)), Some((_, first))) if second != first => self.abandon(id, changed_unseen()),
             (Ok(_), Some((size, digests))) => {
                 (item.completed, item.digests) = (true, digests);
-                let message = PeerMessage::Complete { item: number, size, digest: digests.main() };
+                let message = PeerMessage::Complete { item: id, size, digest: digests.main() };
                 self.actions.push_back(SenderAction::Send(message));
             }
             (Ok(_), None) => {
                 let message = "what was read is not as long as the source".to_string();
-                self.abandon(number, Failure::new(ErrorCode::SourceChanged, Side::Source, message));
+                self.abandon(id, Failure::new(ErrorCode::SourceChanged, Side::Source, message));
             }
         }
     }
 
     /// Gives an offered item up because of its source, and tells the receiver. How the item ends is the receiver's to
     /// say: it may have been published before it heard of this.
-    pub(crate) fn abandon(&mut self, number: u64, failure: Failure) {
-        let Some(item) = self.active(number) else {
+    pub(crate) fn abandon(&mut self, id: ItemId, failure: Failure) {
+        let Some(item) = self.active(id) else {
             return;
         };
         item.abandoned = Some(failure);
         item.forget_held();
-        self.actions.push_back(SenderAction::Send(PeerMessage::Abandon { item: number }));
-        self.release(number);
+        self.actions.push_back(SenderAction::Send(PeerMessage::Abandon { item: id }));
+        self.release(id);
     }
 
     /// No stream has anything to do with the item any more.
-    fn release(&mut self, number: u64) {
-        self.sendable.retain(|&other| other != number);
-        self.confirms.retain(|&(other, ..)| other != number);
-        self.streams.forget(|unit| matches!(unit, Unit::Block(other, _) | Unit::Check(other, _) if other == number));
-        self.actions.push_back(SenderAction::CloseSource(number));
+    fn release(&mut self, id: ItemId) {
+        self.sendable.retain(|&other| other != id);
+        self.confirms.retain(|&(other, ..)| other != id);
+        self.streams.forget(|unit| matches!(unit, Unit::Block(other, _) | Unit::Check(other, _) if other == id));
+        self.actions.push_back(SenderAction::CloseSource(id));
     }
 
-    fn take_out(&mut self, number: u64) -> Option<Offered> {
-        if self.items.get(&number)?.abandoned.is_none() {
-            self.release(number);
+    fn take_out(&mut self, id: ItemId) -> Option<Offered> {
+        if self.items.get(&id)?.abandoned.is_none() {
+            self.release(id);
         }
-        self.items.remove(&number)
+        self.items.remove(&id)
     }
 
     /// Once everything has ended, tells the directories' attributes, and that this was all.

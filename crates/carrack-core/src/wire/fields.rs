@@ -79,6 +79,7 @@ fn varint(rest: &mut &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::failure::{ErrorCode, Failure, Side};
+    use crate::ids::BundleId;
     use crate::wire::control::raw::*;
     use crate::wire::peer::{PeerMessage, QueryItem};
     use crate::wire::values::RawDigests;
@@ -167,7 +168,7 @@ mod tests {
             fingerprint: Some([1; 16]),
         };
         let items = (0..limits::BUNDLE_ITEMS).map(asked).collect();
-        assert!(PeerMessage::decode(&PeerMessage::Query { bundle: 1, items }.encode()).is_ok());
+        assert!(PeerMessage::decode(&PeerMessage::Query { bundle: BundleId(1), items }.encode()).is_ok());
     }
 
     /// Every byte of these names looks like a field, and a directory may be full of them.

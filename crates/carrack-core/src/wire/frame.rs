@@ -17,6 +17,7 @@ use super::ProtocolError;
 use crate::attributes::Time;
 use crate::digest::{BlockDigest, is_main_of};
 use crate::fingerprint::Fingerprint;
+use crate::ids::{BundleId, ItemId};
 use crate::request::Digests;
 use crate::{limits, path};
 
@@ -46,7 +47,7 @@ pub enum Header {
     /// A block of an offered item.
     Block {
         /// The item's number, from its offer.
-        item: u64,
+        item: ItemId,
         /// Where the block starts in the file, in bytes; a multiple of the transfer's block size.
         offset: u64,
         /// Bytes of it, at most the block size.
@@ -59,7 +60,7 @@ pub enum Header {
     /// Small items together.
     Bundle {
         /// The bundle's number.
-        bundle: u64,
+        bundle: BundleId,
         /// Entries that follow.
         entries: u32,
     },
@@ -72,9 +73,9 @@ impl Header {
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let (kind, flags, length, id, offset) = match *self {
             Self::Block { item, offset, length, hole, whole } => {
-                (1, flag(hole, FLAG_HOLE) | flag(whole, FLAG_WHOLE), length, item, offset)
+                (1, flag(hole, FLAG_HOLE) | flag(whole, FLAG_WHOLE), length, item.0, offset)
             }
-            Self::Bundle { bundle, entries } => (2, 0, entries, bundle, 0),
+            Self::Bundle { bundle, entries } => (2, 0, entries, bundle.0, 0),
             Self::End => (3, 0, 0, 0, 0),
         };
         let mut bytes = [0; HEADER_BYTES];
@@ -113,12 +114,12 @@ impl Header {
                         "the peer sent a block of {length} bytes at offset {offset}"
                     )));
                 }
-                Ok(Self::Block { item: id, offset, length, hole: bytes[1] & FLAG_HOLE != 0, whole })
+                Ok(Self::Block { item: ItemId(id), offset, length, hole: bytes[1] & FLAG_HOLE != 0, whole })
             }
             2 if length == 0 || length > limits::BUNDLE_ITEMS => {
                 Err(ProtocolError::violation(format!("the peer sent a bundle of {length} items")))
             }
-            2 => Ok(Self::Bundle { bundle: id, entries: length }),
+            2 => Ok(Self::Bundle { bundle: BundleId(id), entries: length }),
             3 => Ok(Self::End),
             kind => Err(ProtocolError::violation(format!("the peer sent a frame of unknown kind {kind}"))),
         }
@@ -324,21 +325,22 @@ mod tests {
 
     #[test]
     fn frame_that_no_sender_sends_is_refused() {
-        let good = Header::Block { item: 1, offset: u64::from(BLOCK), length: BLOCK, hole: false, whole: false };
+        let good =
+            Header::Block { item: ItemId(1), offset: u64::from(BLOCK), length: BLOCK, hole: false, whole: false };
         assert_eq!(Header::decode(&good.encode(), BLOCK), Ok(good));
         let bad = [
-            Header::Block { item: 1, offset: 0, length: BLOCK + 1, hole: false, whole: false },
-            Header::Block { item: 1, offset: 0, length: u32::MAX, hole: true, whole: false },
-            Header::Block { item: 1, offset: 5, length: 1, hole: false, whole: false },
+            Header::Block { item: ItemId(1), offset: 0, length: BLOCK + 1, hole: false, whole: false },
+            Header::Block { item: ItemId(1), offset: 0, length: u32::MAX, hole: true, whole: false },
+            Header::Block { item: ItemId(1), offset: 5, length: 1, hole: false, whole: false },
             Header::Block {
-                item: 1,
+                item: ItemId(1),
                 offset: u64::MAX - u64::from(BLOCK) + 1,
                 length: BLOCK,
                 hole: false,
                 whole: false,
             },
-            Header::Bundle { bundle: 1, entries: 0 },
-            Header::Bundle { bundle: 1, entries: u32::MAX },
+            Header::Bundle { bundle: BundleId(1), entries: 0 },
+            Header::Bundle { bundle: BundleId(1), entries: u32::MAX },
         ];
         for header in bad {
             assert!(Header::decode(&header.encode(), BLOCK).is_err(), "{header:?}");

@@ -14,6 +14,7 @@ use super::{Version, attributes, mux::Channel};
 use crate::attributes::{Attribute, AttributeKind, Attributes, OtherAttributes, Time};
 use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Reason, Side};
+use crate::ids::{BundleId, ItemId, StreamId};
 use crate::pace::limit::StageTimes;
 use crate::report::{ItemKind, ItemReport, Outcome, Progress, Unkept, UnkeptAttributes};
 use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
@@ -102,7 +103,7 @@ fn asks() -> Vec<Line> {
         session: session(),
         addresses: vec!["192.0.2.1:4001".to_owned(), "[2001:db8::1]:4002".to_owned()],
         pin: counting(50),
-        first: 32_768,
+        first: StreamId(32_768),
         count: 3,
         timeout: Duration::from_millis(6200),
         segment: 0,
@@ -345,11 +346,11 @@ fn peer(version: u32, name: &'static str, message: PeerMessage) -> Line {
 }
 
 fn done(result: ItemResult) -> PeerMessage {
-    PeerMessage::Done { item: 9, result }
+    PeerMessage::Done { item: ItemId(9), result }
 }
 
 fn answer(answer: Answer) -> PeerMessage {
-    PeerMessage::Answer { item: 9, answer }
+    PeerMessage::Answer { item: ItemId(9), answer }
 }
 
 fn digests() -> FileDigests {
@@ -366,7 +367,8 @@ fn peer_messages() -> Vec<Line> {
         ..offer.clone()
     };
     let printed = Offer { fingerprint: Some([11; 16]), ..offer.clone() };
-    let known = |digests| PeerMessage::Known { bundle: 3, items: vec![(4, digests), (5, FileDigests::default())] };
+    let known =
+        |digests| PeerMessage::Known { bundle: BundleId(3), items: vec![(4, digests), (5, FileDigests::default())] };
     let xxh128 = FileDigests { xxh128: Some([8; 16]), ..FileDigests::default() };
     let block = BlockDigest { main: [9; 32], adler32: 0x0102_0304, crc32c: u32::MAX };
     let exceptions = vec![(1, ItemResult::Kept), (2, ItemResult::Mismatch), (3, ItemResult::Failed(why()))];
@@ -379,27 +381,38 @@ fn peer_messages() -> Vec<Line> {
         peer(1, "peer Answer-keep", answer(Answer::Keep)),
         peer(1, "peer Answer-refuse", answer(Answer::Refuse(why()))),
         peer(2, "peer Answer-present", answer(Answer::Present(digests()))),
-        peer(1, "peer Landed", PeerMessage::Landed { blocks: vec![(9, 0), (9, 1 << 20)], bundles: vec![1, 300] }),
-        peer(1, "peer SendAgain", PeerMessage::SendAgain { item: 9, offset: 1 << 20 }),
-        peer(1, "peer Complete", PeerMessage::Complete { item: 9, size: 5000, digest: Some([10; 32]) }),
-        peer(1, "peer Complete-unverified", PeerMessage::Complete { item: 9, size: 5000, digest: None }),
-        peer(1, "peer Abandon", PeerMessage::Abandon { item: 9 }),
+        peer(
+            1,
+            "peer Landed",
+            PeerMessage::Landed {
+                blocks: vec![(ItemId(9), 0), (ItemId(9), 1 << 20)],
+                bundles: vec![BundleId(1), BundleId(300)],
+            },
+        ),
+        peer(1, "peer SendAgain", PeerMessage::SendAgain { item: ItemId(9), offset: 1 << 20 }),
+        peer(1, "peer Complete", PeerMessage::Complete { item: ItemId(9), size: 5000, digest: Some([10; 32]) }),
+        peer(1, "peer Complete-unverified", PeerMessage::Complete { item: ItemId(9), size: 5000, digest: None }),
+        peer(1, "peer Abandon", PeerMessage::Abandon { item: ItemId(9) }),
         peer(1, "peer Done", done(ItemResult::Published)),
         peer(1, "peer Done-kept", done(ItemResult::Kept)),
         peer(1, "peer Done-mismatch", done(ItemResult::Mismatch)),
         peer(1, "peer Done-failed", done(ItemResult::Failed(why()))),
         peer(1, "peer Done-dropped", done(ItemResult::Dropped)),
         peer(2, "peer Done-again", done(ItemResult::Again(why()))),
-        peer(1, "peer BundleDone", PeerMessage::BundleDone { bundle: 3, exceptions }),
+        peer(1, "peer BundleDone", PeerMessage::BundleDone { bundle: BundleId(3), exceptions }),
         peer(1, "peer Directories", PeerMessage::Directories(vec![directory(b"d/e"), directory(b"d")])),
         peer(1, "peer Finish", PeerMessage::Finish),
         peer(4, "peer FinishContents", PeerMessage::FinishContents(directory(b""))),
         peer(1, "peer Finished", PeerMessage::Finished { durable: true, failures: failures.clone() }),
         peer(4, "peer DirectoriesFailed", PeerMessage::DirectoriesFailed(failures)),
         peer(1, "peer Fail", PeerMessage::Fail(why())),
-        peer(1, "peer StreamLost", PeerMessage::StreamLost { stream: 258 }),
-        peer(2, "peer Held", PeerMessage::Held { item: 9, first: 3, digests: vec![block, BlockDigest::default()] }),
-        peer(2, "peer Confirm", PeerMessage::Confirm { item: 9, first: 3, count: 2 }),
+        peer(1, "peer StreamLost", PeerMessage::StreamLost { stream: StreamId(258) }),
+        peer(
+            2,
+            "peer Held",
+            PeerMessage::Held { item: ItemId(9), first: 3, digests: vec![block, BlockDigest::default()] },
+        ),
+        peer(2, "peer Confirm", PeerMessage::Confirm { item: ItemId(9), first: 3, count: 2 }),
         peer(2, "peer Query", query(None, OtherAttributes::default())),
         peer(4, "peer Query-fingerprint", query(Some([12; 16]), OtherAttributes::default())),
         peer(2, "peer Known", known(digests())),
@@ -409,7 +422,7 @@ fn peer_messages() -> Vec<Line> {
 
 fn offer() -> Offer {
     let attributes = Attributes::new(0o4640, Time::new(-5, 999_999_999));
-    Offer { item: 9, path: b"a/\xff".to_vec(), size: Some(1 << 40), attributes, ..no_offer() }
+    Offer { item: ItemId(9), path: b"a/\xff".to_vec(), size: Some(1 << 40), attributes, ..no_offer() }
 }
 
 fn directory(path: &[u8]) -> DirectoryAttributes {
@@ -420,7 +433,7 @@ fn query(fingerprint: Option<[u8; 16]>, others: OtherAttributes) -> PeerMessage 
     let (path, mtime) = (b"q".to_vec(), Time::new(6, 7));
     let file = QueryItem { index: 4, path, kind: ItemKind::File, size: 5, mtime, others, fingerprint };
     let link = QueryItem { index: 5, kind: ItemKind::Symlink, size: 0, mtime: Time::new(-6, 8), ..file.clone() };
-    PeerMessage::Query { bundle: 3, items: vec![file, link] }
+    PeerMessage::Query { bundle: BundleId(3), items: vec![file, link] }
 }
 
 /// Messages with attributes beside permissions and times.
@@ -475,5 +488,12 @@ fn entries() -> Vec<Line> {
 }
 
 fn no_offer() -> Offer {
-    Offer { item: 1, path: Vec::new(), size: None, attributes: Attributes::default(), sparse: false, fingerprint: None }
+    Offer {
+        item: ItemId(1),
+        path: Vec::new(),
+        size: None,
+        attributes: Attributes::default(),
+        sparse: false,
+        fingerprint: None,
+    }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use carrack_core::ids::StreamId;
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::wire::control::{Dial, Dialed, Listen, Listening, Tell};
@@ -77,7 +78,7 @@ impl Agent {
         std::thread::spawn(move || {
             let dialed = contain(Side::Link, "making data connections", || {
                 let mut answer = Err(failure(ErrorCode::ConnectFailed, Side::Link, "no data connection was asked for"));
-                for number in (ask.first..=u16::MAX).take(ask.count.into()) {
+                for number in (ask.first.0..=u16::MAX).take(ask.count.into()).map(StreamId) {
                     answer = agent.dial_one(request, &ask, number);
                     // The first that fails ends the request: the others would go the same way, each with a timeout of
                     // its own.
@@ -94,7 +95,7 @@ impl Agent {
     }
 
     /// Makes one data connection and hands it to the transfer.
-    fn dial_one(&self, request: u64, ask: &Dial, number: u16) -> Result<Tell, Failure> {
+    fn dial_one(&self, request: u64, ask: &Dial, number: StreamId) -> Result<Tell, Failure> {
         let deadline = Instant::now() + ask.timeout;
         // A node's client chooses what the node dials. It is told nothing of what is there except that it is the copy's
         // other end: whoever can reach a node could otherwise look through it at hosts that only the node reaches.

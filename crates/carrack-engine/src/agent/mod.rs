@@ -16,6 +16,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak, mpsc};
 
+use carrack_core::ids::StreamId;
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::selection::Selection;
@@ -100,7 +101,7 @@ struct AgentState {
     dials: usize,
     /// Data connections, and the numbers that they have had.
     connections: Vec<Weak<Socket>>,
-    numbers: HashSet<u16>,
+    numbers: HashSet<StreamId>,
     /// Why the connection is read no more, if it is more than its end: how the peer broke the protocol.
     broken: Option<Failure>,
 }

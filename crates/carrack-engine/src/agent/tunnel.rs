@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+use carrack_core::ids::StreamId;
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::wire::control::{Dialed, SessionKey, Tell, Tunnel};
@@ -16,7 +17,7 @@ use crate::net::socket::Socket;
 use crate::panics::contain;
 
 /// The number of the data connection inside a tunnel: a direct one of the same session, made after all, has another.
-const TUNNEL_NUMBER: u16 = 512;
+const TUNNEL_NUMBER: StreamId = StreamId(512);
 
 impl Agent {
     /// Makes a data stream of a channel of the control connection.

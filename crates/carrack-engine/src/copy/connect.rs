@@ -11,6 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use carrack_core::ids::StreamId;
 use carrack_core::report::{ErrorCode, Failure, LinkReport, Reason, Side};
 use carrack_core::request::{CongestionControl, CopyRequest, Encrypt, LinkKind, LinkSet, Reach};
 use carrack_core::tuning::Tuning;
@@ -150,7 +151,7 @@ impl DialOffer {
             session,
             addresses: self.addresses.clone(),
             pin: self.pin,
-            first,
+            first: StreamId(first),
             count: 1,
             timeout,
             segment: 0,
@@ -372,7 +373,7 @@ fn connect_here(request: &CopyRequest, plan: &Plan, ends: &Ends) -> Result<Link,
             socket: Arc::new(Socket::Unix(socket)),
             protection: Protection::Memory,
             early: Vec::new(),
-            number,
+            number: StreamId(number),
         };
         source.handle_connection(connection(out));
         destination.handle_connection(connection(input));

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use carrack_core::ids::StreamId;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::Version;
@@ -135,7 +136,7 @@ impl Streams {
                 session: self.key.clone(),
                 addresses: more.addresses.clone(),
                 pin: more.pin,
-                first,
+                first: StreamId(first),
                 count: 1,
                 timeout: self.tuning.link_timeout,
                 tell_connected: false,

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use carrack_core::ids::StreamId;
 use carrack_core::wire::control::SessionKey;
 
 use super::hello;
@@ -37,7 +38,7 @@ pub fn dial(
     (local, addresses, allow): (Option<IpAddr>, &[String], &Allow),
     key: &SessionKey,
     pin: [u8; 32],
-    number: u16,
+    number: StreamId,
     segment: u32,
     timeout: Duration,
     connected: &dyn Fn(Duration),
@@ -85,7 +86,8 @@ mod tests {
             let key = SessionKey { id: [1; 16], secret: [2; 32], encrypt };
             let timeout = Duration::from_millis(300);
             let anywhere: Allow = Arc::new(|_| Ok(()));
-            let dialed = dial((None, &[address.to_string()], &anywhere), &key, [0; 32], 0, 0, timeout, &|_| {});
+            let dialed =
+                dial((None, &[address.to_string()], &anywhere), &key, [0; 32], StreamId(0), 0, timeout, &|_| {});
             assert_eq!(dialed.err().map(|error| error.kind()), Some(io::ErrorKind::TimedOut), "{encrypt:?}");
         }
         trickle.join().unwrap();

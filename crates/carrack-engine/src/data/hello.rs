@@ -18,6 +18,7 @@
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
+use carrack_core::ids::StreamId;
 use carrack_core::request::Encrypt;
 use carrack_core::wire::control::SessionKey;
 
@@ -127,7 +128,7 @@ impl Wire {
         tls.binding().copied()
     }
 
-    fn into_connection(self, number: u16, mac_key: [u8; 32]) -> Connection {
+    fn into_connection(self, number: StreamId, mac_key: [u8; 32]) -> Connection {
         let protection = match self.tls {
             Some(tls) => Protection::Tls(tls),
             None => Protection::Mac(Mac::new(mac_key)),
@@ -156,8 +157,8 @@ impl Transcript {
         hasher.finalize()
     }
 
-    fn number(&self) -> u16 {
-        u16::from_be_bytes([self.hello[16], self.hello[17]])
+    fn number(&self) -> StreamId {
+        StreamId(u16::from_be_bytes([self.hello[16], self.hello[17]]))
     }
 }
 
@@ -172,7 +173,12 @@ fn bound_mac(key: &SessionKey, hello: &[u8; HELLO_BYTES], binding: &[u8; 32]) ->
 ///
 /// # Errors
 /// Those of the socket; `PermissionDenied` when the listener does not prove who it is.
-pub fn dial(socket: Arc<Socket>, key: &SessionKey, pin: [u8; 32], number: u16) -> io::Result<(Connection, String)> {
+pub fn dial(
+    socket: Arc<Socket>,
+    key: &SessionKey,
+    pin: [u8; 32],
+    number: StreamId,
+) -> io::Result<(Connection, String)> {
     let wire = match key.encrypt {
         Encrypt::Tls => {
             let mut tls = Tls::client(Some(pin), &[ALPN_DATA, ALPN_DATA_ASKED])?;
@@ -192,16 +198,16 @@ pub fn dial(socket: Arc<Socket>, key: &SessionKey, pin: [u8; 32], number: u16) -
 ///
 /// # Errors
 /// As [`dial`].
-pub fn dial_inside(socket: Arc<Socket>, key: &SessionKey, number: u16) -> io::Result<Connection> {
+pub fn dial_inside(socket: Arc<Socket>, key: &SessionKey, number: StreamId) -> io::Result<Connection> {
     (&*socket).write_all(&CLEAR_MAGIC_PLAIN)?;
     introduce(Wire::new(socket, None), key, number)
 }
 
 /// Says what the connection belongs to, and proves it.
-fn introduce(mut wire: Wire, key: &SessionKey, number: u16) -> io::Result<Connection> {
+fn introduce(mut wire: Wire, key: &SessionKey, number: StreamId) -> io::Result<Connection> {
     let mut transcript = Transcript { hello: [0; HELLO_BYTES], listener_nonce: [0; 32] };
     transcript.hello[..16].copy_from_slice(&key.id);
-    transcript.hello[16..18].copy_from_slice(&number.to_be_bytes());
+    transcript.hello[16..18].copy_from_slice(&number.0.to_be_bytes());
     carrack_sys::host::random_bytes(&mut transcript.hello[18..])?;
     if let Some(binding) = wire.binding() {
         let mac = bound_mac(key, &transcript.hello, &binding);
@@ -301,7 +307,7 @@ mod tests {
     type Met = (io::Result<(Connection, String)>, io::Result<(Connection, [u8; 16])>);
 
     fn meet(ours: SessionKey, theirs: SessionKey) -> Met {
-        meet_with(|socket, pin| dial(socket, &ours, pin, 3), theirs)
+        meet_with(|socket, pin| dial(socket, &ours, pin, StreamId(3)), theirs)
     }
 
     fn meet_with(
@@ -323,9 +329,9 @@ mod tests {
     fn hello_proves_both_sides() {
         for encrypt in [Encrypt::Tls, Encrypt::None] {
             let (dialed, accepted) = meet(key(encrypt), key(encrypt));
-            assert_eq!(dialed.unwrap().0.number, 3);
+            assert_eq!(dialed.unwrap().0.number, StreamId(3));
             let (connection, id) = accepted.unwrap();
-            assert_eq!((connection.number, id), (3, [1; 16]));
+            assert_eq!((connection.number, id), (StreamId(3), [1; 16]));
         }
     }
 
@@ -339,7 +345,8 @@ mod tests {
             .map(|_| {
                 let (near, mut far) = UnixStream::pair().unwrap();
                 let key = key.clone();
-                let dialer = std::thread::spawn(move || dial(Arc::new(Socket::Unix(near)), &key, [0; 32], number));
+                let dialer =
+                    std::thread::spawn(move || dial(Arc::new(Socket::Unix(near)), &key, [0; 32], StreamId(number)));
                 let mut said = vec![0; CLEAR_MAGIC.len() + HELLO_BYTES];
                 far.read_exact(&mut said).unwrap();
                 // Whatever is answered by who does not know the secret, nothing more is said.
@@ -361,9 +368,9 @@ mod tests {
     #[test]
     fn plain_hello_is_understood() {
         let ours = key(Encrypt::None);
-        let plain = |socket: Arc<Socket>, _| Ok((dial_inside(socket, &ours, 3)?, String::new()));
+        let plain = |socket: Arc<Socket>, _| Ok((dial_inside(socket, &ours, StreamId(3))?, String::new()));
         let (dialed, accepted) = meet_with(plain, key(Encrypt::None));
-        assert_eq!((dialed.unwrap().0.number, accepted.unwrap().0.number), (3, 3));
+        assert_eq!((dialed.unwrap().0.number, accepted.unwrap().0.number), (StreamId(3), StreamId(3)));
     }
 
     #[test]
@@ -393,7 +400,7 @@ mod tests {
             let mut wire = Wire::new(socket, Some(tls));
             assert!(wire.binding().is_some_and(|binding| binding != [7; 32]));
             wire.write_all(&[&hello[..], other.as_bytes()].concat())?;
-            Ok((wire.into_connection(0, [0; 32]), String::new()))
+            Ok((wire.into_connection(StreamId(0), [0; 32]), String::new()))
         };
         let (_, accepted) = meet_with(replayed, key(Encrypt::Tls));
         assert_eq!(accepted.err().map(|error| error.kind()), Some(io::ErrorKind::PermissionDenied));
@@ -406,9 +413,9 @@ mod tests {
         let asked = |socket: Arc<Socket>, pin| {
             let mut tls = Tls::client(Some(pin), &[ALPN_DATA_ASKED])?;
             tls.handshake(&*socket)?;
-            introduce(Wire::new(socket, Some(tls)), &ours, 3).map(|connection| (connection, String::new()))
+            introduce(Wire::new(socket, Some(tls)), &ours, StreamId(3)).map(|connection| (connection, String::new()))
         };
         let (dialed, accepted) = meet_with(asked, key(Encrypt::Tls));
-        assert_eq!((dialed.unwrap().0.number, accepted.unwrap().0.number), (3, 3));
+        assert_eq!((dialed.unwrap().0.number, accepted.unwrap().0.number), (StreamId(3), StreamId(3)));
     }
 }

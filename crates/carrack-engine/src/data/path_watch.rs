@@ -4,6 +4,7 @@
 //! A router that drops a packet that is too large for its next link, and whose word of that is dropped by a firewall,
 //! makes a connection hang for ever. TCP only helps itself where `net.ipv4.tcp_mtu_probing` is on.
 
+use carrack_core::ids::StreamId;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -25,7 +26,7 @@ const PROVEN_BYTES: u64 = 16 << 10;
 #[derive(Default)]
 pub struct PathWatch {
     looked: Option<Instant>,
-    seen: HashMap<u16, Seen>,
+    seen: HashMap<StreamId, Seen>,
 }
 
 #[derive(Clone, Copy)]
@@ -60,7 +61,7 @@ impl Seen {
 impl PathWatch {
     /// The connections that are stuck; with them those on which nothing large has ever got through. They have the same
     /// path, and each would hold up what it is given next for as long again.
-    pub fn look(&mut self, now: Instant, sockets: &Mutex<HashMap<u16, Arc<Socket>>>) -> Vec<u16> {
+    pub fn look(&mut self, now: Instant, sockets: &Mutex<HashMap<StreamId, Arc<Socket>>>) -> Vec<StreamId> {
         if self.looked.is_some_and(|looked| now.saturating_duration_since(looked) < INTERVAL) {
             return Vec::new();
         }
@@ -80,7 +81,7 @@ impl PathWatch {
         if is_any_stuck { self.unproven() } else { Vec::new() }
     }
 
-    fn unproven(&self) -> Vec<u16> {
+    fn unproven(&self) -> Vec<StreamId> {
         self.seen.iter().filter(|(_, seen)| !seen.is_proven()).map(|(number, _)| *number).collect()
     }
 }
@@ -116,11 +117,11 @@ mod tests {
         for (number, acknowledged) in [(0, 3000), (1, 90_000), (2, 3000)] {
             let mut seen = Seen::new(facts(3000, 0, 0), now);
             assert!(!seen.look(facts(acknowledged, 0, 0), now));
-            watch.seen.insert(number, seen);
+            watch.seen.insert(StreamId(number), seen);
         }
         let mut suspects = watch.unproven();
         suspects.sort_unstable();
-        assert_eq!(suspects, [0, 2]);
+        assert_eq!(suspects, [StreamId(0), StreamId(2)]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use carrack_core::ids::StreamId;
 use carrack_core::limits;
 use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_core::wire::frame::MAC_BYTES;
@@ -34,7 +35,7 @@ pub struct Connection {
     /// Decrypted bytes that came with the handshake.
     pub early: Vec<u8>,
     /// The stream's number in its session.
-    pub number: u16,
+    pub number: StreamId,
 }
 
 /// The sending end of a data stream.
@@ -431,7 +432,7 @@ mod tests {
             socket: Arc::new(Socket::Unix(far)),
             protection: Protection::Memory,
             early: Vec::new(),
-            number: 0,
+            number: StreamId(0),
         };
         (near, InStream::new(connection, Arc::default()))
     }

@@ -1,6 +1,7 @@
 //! What all data connections of one end have carried so far, as TCP counts it: finer than blocks that land, and with
 //! what was lost on the way. Connections come and go; the sums only grow.
 
+use carrack_core::ids::StreamId;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -43,7 +44,7 @@ pub struct TrafficCount {
 
 impl TrafficCount {
     /// Takes a connection out of the table, and keeps its counts.
-    pub fn leave(&self, sockets: &mut HashMap<u16, Arc<Socket>>, number: u16) {
+    pub fn leave(&self, sockets: &mut HashMap<StreamId, Arc<Socket>>, number: StreamId) {
         if let Some(facts) = sockets.remove(&number).and_then(|socket| facts(&socket)) {
             let mut gone = lock(&self.gone);
             *gone = gone.plus(Traffic::of(&facts));
@@ -51,7 +52,7 @@ impl TrafficCount {
     }
 
     /// So far. Nothing for connections that are not TCP.
-    pub fn so_far(&self, sockets: &Mutex<HashMap<u16, Arc<Socket>>>) -> Traffic {
+    pub fn so_far(&self, sockets: &Mutex<HashMap<StreamId, Arc<Socket>>>) -> Traffic {
         // The table is held: no connection leaves between the two sums.
         let sockets = lock(sockets);
         let gone = *lock(&self.gone);
@@ -75,13 +76,13 @@ mod tests {
     fn traffic_of_streams_that_have_gone_still_counts() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
         let count = TrafficCount::default();
-        let sockets: Mutex<HashMap<u16, Arc<Socket>>> = Mutex::default();
+        let sockets: Mutex<HashMap<StreamId, Arc<Socket>>> = Mutex::default();
         for number in 0..3 {
             let mut near = TcpStream::connect(listener.local_addr().expect("bound")).expect("connects");
             let (mut far, _) = listener.accept().expect("accepts");
             near.write_all(&[1; 1000]).expect("written");
             far.read_exact(&mut [0; 1000]).expect("read");
-            sockets.lock().expect("no panic").insert(number, Arc::new(Socket::Tcp(near)));
+            sockets.lock().expect("no panic").insert(StreamId(number), Arc::new(Socket::Tcp(near)));
             // The acknowledgement may be a moment behind.
             let deadline = Instant::now() + Duration::from_secs(10);
             while count.so_far(&sockets).delivered < 1000 * (u64::from(number) + 1) {
@@ -89,12 +90,12 @@ mod tests {
                 std::thread::yield_now();
             }
             if number < 2 {
-                count.leave(&mut sockets.lock().expect("no panic"), number);
+                count.leave(&mut sockets.lock().expect("no panic"), StreamId(number));
             }
         }
         let sum = count.so_far(&sockets);
         assert!(sum.delivered >= 3000 && sum.segments >= 3, "{sum:?}");
-        count.leave(&mut sockets.lock().expect("no panic"), 9);
+        count.leave(&mut sockets.lock().expect("no panic"), StreamId(9));
         assert_eq!(count.so_far(&sockets), sum);
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use carrack_core::ids::StreamId;
 use carrack_core::report::{Failure, Side};
 use carrack_core::transfer::machine::Machine;
 use carrack_core::tuning::Tuning;
@@ -29,7 +30,7 @@ pub struct Driver<M: Machine> {
     pub(super) tuning: Arc<Tuning>,
     pub(super) voice: Voice,
     /// Connections of the streams that are at work, to cut one off from another thread: its own may hang in a write.
-    pub(super) sockets: Mutex<HashMap<u16, Arc<Socket>>>,
+    pub(super) sockets: Mutex<HashMap<StreamId, Arc<Socket>>>,
     pub(super) stages: Arc<Stages>,
     /// The transfer has ended: for threads that wait for nothing that the machine decides.
     pub(super) over: Latch,
@@ -150,7 +151,7 @@ impl<M: Machine> Driver<M> {
     }
 
     /// Cuts a data connection off, if it is still there.
-    pub(super) fn abort(&self, number: u16) {
+    pub(super) fn abort(&self, number: StreamId) {
         if let Some(socket) = lock(&self.sockets).get(&number) {
             socket.abort();
         }

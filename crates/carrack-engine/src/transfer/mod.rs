@@ -14,6 +14,7 @@ mod tests;
 use std::io;
 use std::sync::Arc;
 
+use carrack_core::ids::StreamId;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::wire::control::{Tell, TransferOptions};
 use carrack_core::wire::peer::PeerMessage;
@@ -109,7 +110,7 @@ impl Running {
 }
 
 /// A data connection that failed.
-fn stream_failure(number: u16, error: &io::Error) -> Failure {
+fn stream_failure(number: StreamId, error: &io::Error) -> Failure {
     let (code, what) = match error.kind() {
         io::ErrorKind::InvalidData => {
             (ErrorCode::ProtocolViolation, "was altered on the way, or the peer broke the protocol")

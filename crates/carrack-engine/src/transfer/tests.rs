@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use carrack_core::ids::StreamId;
 use carrack_core::request::{Digests, Durability, Existing, Verify};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::Version;
@@ -141,7 +142,12 @@ fn run_tuned(
         let (near, far) = UnixStream::pair().unwrap();
         for (running, socket) in [(&receiver, near), (&sender, far)] {
             let socket = Arc::new(Socket::Unix(socket));
-            running.add_stream(Connection { socket, protection: Protection::Memory, early: Vec::new(), number });
+            running.add_stream(Connection {
+                socket,
+                protection: Protection::Memory,
+                early: Vec::new(),
+                number: StreamId(number),
+            });
         }
     }
     let mut ends = [None, None];

@@ -4,6 +4,7 @@
 use std::os::unix::fs::symlink;
 
 use carrack_core::attributes::Time;
+use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::limits::{BUNDLE_ITEMS, MARKER_KEY_BYTES};
 use carrack_core::report::{ErrorCode, Failure, ItemKind};
 use carrack_core::wire::control::raw::*;
@@ -66,15 +67,15 @@ fn confirmations_of_what_is_not_held() {
     let _watch = Watch::memory();
     let sandbox = Sandbox::new();
     let confirm = |item, first, count| PeerMessage::Confirm { item, first, count };
-    for message in [confirm(1, 0, 1), confirm(u64::MAX, 0, 1), confirm(7, 1 << 40, 1)] {
+    for message in [confirm(ItemId(1), 0, 1), confirm(ItemId(u64::MAX), 0, 1), confirm(ItemId(7), 1 << 40, 1)] {
         let failure = refused(&sandbox, |session| session.say(&message));
         assert_violation(&failure, "which are not held");
     }
     for (first, count) in [(0, 1), (1, 1), (0, 2), (1 << 40, 1 << 20)] {
         let failure = refused(&sandbox, |session| {
             session.say(&offer(1, b"f", Some(2 * u64::from(BLOCK))));
-            assert_eq!(session.heard(), PeerMessage::Answer { item: 1, answer: Answer::Accept });
-            session.say(&confirm(1, first, count));
+            assert_eq!(session.heard(), PeerMessage::Answer { item: ItemId(1), answer: Answer::Accept });
+            session.say(&confirm(ItemId(1), first, count));
         });
         assert_violation(&failure, "which are not held");
     }
@@ -85,7 +86,7 @@ fn confirmations_of_what_is_not_held() {
 fn questions_that_make_no_sense() {
     let _watch = Watch::memory();
     let sandbox = Sandbox::new();
-    let query = |items| PeerMessage::Query { bundle: 1, items };
+    let query = |items| PeerMessage::Query { bundle: BundleId(1), items };
     for items in [vec![question(BUNDLE_ITEMS, b"f")], vec![question(u32::MAX, b"f")], vec![question(3, b"f"); 2]] {
         let failure = refused(&sandbox, |session| session.say(&query(items)));
         assert_violation(&failure, "about too many items or none");
@@ -99,7 +100,7 @@ fn questions_that_make_no_sense() {
     let mut session = Session::start(&sandbox.root());
     session.request(begin_with(&KEY)).unwrap();
     session.say(&query(vec![question(0, b"mine"), question(1, b"absent")]));
-    assert_eq!(session.heard(), PeerMessage::Known { bundle: 1, items: Vec::new() });
+    assert_eq!(session.heard(), PeerMessage::Known { bundle: BundleId(1), items: Vec::new() });
     session.leave().unwrap();
     sandbox.assert_untouched();
     assert_eq!(sandbox.names(), ["mine"]);
@@ -127,15 +128,15 @@ fn traps_in_place_of_the_marker() {
         session.request(begin_with(&KEY)).unwrap_or_else(|failure| panic!("{kind}: {failure:?}"));
         let mut stream = session.stream(0);
         session.say(&offer(1, b"large", Some(5)));
-        assert_eq!(session.heard(), PeerMessage::Answer { item: 1, answer: Answer::Accept }, "{kind}");
+        assert_eq!(session.heard(), PeerMessage::Answer { item: ItemId(1), answer: Answer::Accept }, "{kind}");
         block(&mut stream, 1, 0, b"bytes", true);
         bundle(&mut stream, 2, &[Entry::File(b"small", b"bytes")]);
         let blake3 = Some(*blake3::hash(b"bytes").as_bytes());
-        session.say(&PeerMessage::Complete { item: 1, size: 5, digest: blake3 });
+        session.say(&PeerMessage::Complete { item: ItemId(1), size: 5, digest: blake3 });
         let mut ends = [session.heard(), session.heard()];
         ends.sort_by_key(|end| matches!(end, PeerMessage::BundleDone { .. }));
-        let bundled = PeerMessage::BundleDone { bundle: 2, exceptions: Vec::new() };
-        assert_eq!(ends, [PeerMessage::Done { item: 1, result: ItemResult::Published }, bundled], "{kind}");
+        let bundled = PeerMessage::BundleDone { bundle: BundleId(2), exceptions: Vec::new() };
+        assert_eq!(ends, [PeerMessage::Done { item: ItemId(1), result: ItemResult::Published }, bundled], "{kind}");
         session.say(&PeerMessage::Finish);
         session.ended().unwrap();
         session.leave().unwrap();

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use carrack_core::attributes::{Attribute, AttributeKind, OtherAttributes, Time};
+use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::report::{ErrorCode, ItemKind, Report};
 use carrack_core::request::{CopyOptions, Digests};
 use carrack_core::tuning::Tuning;
@@ -48,7 +49,7 @@ fn header(kind: EntryKind, path: &[u8], size: usize, block: &[u8]) -> EntryHeade
 
 /// A bundle of one file with this block of attributes, and a link with another.
 fn send_bundle(stream: &mut OutStream, number: u64, file: &[u8], link: &[u8]) {
-    let _ = stream.meta(&[&Header::Bundle { bundle: number, entries: 2 }.encode()]);
+    let _ = stream.meta(&[&Header::Bundle { bundle: BundleId(number), entries: 2 }.encode()]);
     let entry = header(EntryKind::File, b"d/small", CONTENT.len(), file);
     let _ = stream.meta(&[&entry.encode(), file, b"d/small"]);
     let _ = stream.payload(CONTENT);
@@ -72,15 +73,15 @@ fn offer_with(number: u64, path: &[u8], attributes: &OtherAttributes) -> PeerMes
 fn send_unknown(node: &mut Conversation) {
     let mut stream = node.begin();
     bundle(&mut stream, 1, &[Entry::Directory(b"d"), Entry::File(b"d/plain", CONTENT)]);
-    assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: 1, exceptions: Vec::new() }));
+    assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: BundleId(1), exceptions: Vec::new() }));
     send_bundle(&mut stream, 2, &encode(&others(&[700])), &encode(&others(&[700, 701])));
-    assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: 2, exceptions: Vec::new() }));
+    assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: BundleId(2), exceptions: Vec::new() }));
     node.say(&offer_with(3, b"d/large", &others(&[702])));
-    assert_eq!(node.heard(), Some(PeerMessage::Answer { item: 3, answer: Answer::Accept }));
+    assert_eq!(node.heard(), Some(PeerMessage::Answer { item: ItemId(3), answer: Answer::Accept }));
     block(&mut stream, 3, 0, CONTENT, true);
     let digest = Some(*blake3::hash(CONTENT).as_bytes());
-    node.say(&PeerMessage::Complete { item: 3, size: CONTENT.len() as u64, digest });
-    assert_eq!(node.heard(), Some(PeerMessage::Done { item: 3, result: ItemResult::Published }));
+    node.say(&PeerMessage::Complete { item: ItemId(3), size: CONTENT.len() as u64, digest });
+    assert_eq!(node.heard(), Some(PeerMessage::Done { item: ItemId(3), result: ItemResult::Published }));
     let PeerMessage::Directories(mut list) = directories(&[b"d"]) else { unreachable!() };
     list[0].attributes.others = others(&[u16::MAX]);
     let contents = DirectoryAttributes { path: Vec::new(), ..list[0].clone() };
@@ -156,7 +157,7 @@ fn version_3_and_version_4_copy_to_each_other() {
             node.version = version;
             let mut stream = node.begin();
             bundle(&mut stream, 1, &[Entry::File(b"f", CONTENT)]);
-            assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: 1, exceptions: Vec::new() }));
+            assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: BundleId(1), exceptions: Vec::new() }));
             node.say(&PeerMessage::Finish);
             assert!(matches!(node.heard(), Some(PeerMessage::Finished { durable: true, .. })));
             let ended = Ended { files: 1, bytes: CONTENT.len() as u64, durable: true, ..Ended::default() };
@@ -216,7 +217,7 @@ fn flag_without_attributes_and_attributes_of_a_directory_end_the_transfer() {
         bytes[1] |= FLAG_ATTRIBUTES;
         let failure = refused(&sandbox, |session| {
             let mut stream = session.stream(0);
-            let _ = stream.meta(&[&Header::Bundle { bundle: 1, entries: 1 }.encode()]);
+            let _ = stream.meta(&[&Header::Bundle { bundle: BundleId(1), entries: 1 }.encode()]);
             let _ = stream.meta(&[&bytes, b"f"]);
             let _ = stream.flush();
         });
@@ -251,7 +252,7 @@ fn attributes_of_a_bundle_are_bounded_in_all() {
     let block = encode(&OtherAttributes::new(vec![Attribute { kind: AttributeKind(1), value: value.into() }]).unwrap());
     let failure = refused(&sandbox, |session: &mut Session| {
         let mut stream = session.stream(0);
-        let _ = stream.meta(&[&Header::Bundle { bundle: 1, entries: 300 }.encode()]);
+        let _ = stream.meta(&[&Header::Bundle { bundle: BundleId(1), entries: 300 }.encode()]);
         for number in 0..300 {
             let path = format!("f{number}").into_bytes();
             let sent = stream

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use carrack_core::ids::ItemId;
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure};
 use carrack_core::wire::control::raw::*;
@@ -252,7 +253,7 @@ fn flood_of_offers(sandbox: &Sandbox) -> Failure {
     // The first 64 are opened; of the others each offer and its end is a word more that waits to be sent.
     for item in 1..=60_000 {
         let gone = session.writer.send(Channel::PEER, &offer(item, b"n", None).encode()).is_err();
-        session.say(&PeerMessage::Abandon { item });
+        session.say(&PeerMessage::Abandon { item: ItemId(item) });
         if gone {
             break;
         }

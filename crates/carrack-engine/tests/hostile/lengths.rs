@@ -1,6 +1,7 @@
 //! 0xff in every field of every header. What is announced is not allocated, and the peer hears what it did.
 
 use carrack_core::attributes::Time;
+use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::report::{ErrorCode, Failure};
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
 use carrack_core::wire::mux::Channel;
@@ -31,8 +32,8 @@ fn first_bytes(sandbox: &Sandbox, bytes: &[&[u8]]) -> Failure {
 fn frame_lengths() {
     let _watch = Watch::memory();
     let sandbox = Sandbox::new();
-    let block = Header::Block { item: 1, offset: 0, length: 1, hole: false, whole: false }.encode();
-    let bundle = Header::Bundle { bundle: 1, entries: 1 }.encode();
+    let block = Header::Block { item: ItemId(1), offset: 0, length: 1, hole: false, whole: false }.encode();
+    let bundle = Header::Bundle { bundle: BundleId(1), entries: 1 }.encode();
     let cases: [(&[u8; 24], std::ops::Range<usize>, &str); 7] = [
         (&block, 0..1, "a frame of unknown kind 255"),
         (&block, 1..2, "a frame with unknown flags"),
@@ -54,7 +55,7 @@ fn frame_lengths() {
 fn entry_and_trailer_lengths() {
     let _watch = Watch::memory();
     let sandbox = Sandbox::new();
-    let bundle = Header::Bundle { bundle: 1, entries: 1 }.encode();
+    let bundle = Header::Bundle { bundle: BundleId(1), entries: 1 }.encode();
     let entry = |kind| {
         EntryHeader {
             kind,
@@ -112,7 +113,7 @@ fn path_length_without_its_path() {
     let mut session = Session::start(&sandbox.root());
     session.begin();
     let mut stream = session.stream(0);
-    stream.meta(&[&Header::Bundle { bundle: 1, entries: 1 }.encode()]).unwrap();
+    stream.meta(&[&Header::Bundle { bundle: BundleId(1), entries: 1 }.encode()]).unwrap();
     let (kind, path_bytes) = (EntryKind::Symlink, u16::MAX);
     let entry = EntryHeader {
         kind,
@@ -139,7 +140,7 @@ fn file_lengths() {
     let failure = refused(&sandbox, |session| session.say(&offer(1, b"f", Some(u64::MAX))));
     assert_violation(&failure, "the peer offered a file of Some(18446744073709551615) bytes");
     let failure = refused(&sandbox, |session| {
-        session.say(&PeerMessage::Complete { item: 1, size: u64::MAX, digest: None });
+        session.say(&PeerMessage::Complete { item: ItemId(1), size: u64::MAX, digest: None });
     });
     assert_violation(&failure, "the peer sent a file of 18446744073709551615 bytes");
     // The largest that could be: there is no room for it, and that is said at once.
@@ -207,7 +208,7 @@ fn block_lengths_beyond_the_agreed() {
     let _watch = Watch::memory();
     let sandbox = Sandbox::new();
     for (offset, length, hole) in [(0, BLOCK + 1, false), (0, BLOCK + 1, true), (1, 1, false), (1 << 63, BLOCK, true)] {
-        let header = Header::Block { item: 1, offset, length, hole, whole: false };
+        let header = Header::Block { item: ItemId(1), offset, length, hole, whole: false };
         let failure = first_bytes(&sandbox, &[&header.encode(), &Trailer::encode(&trailer_of(b""))]);
         assert_violation(&failure, &format!("a block of {length} bytes at offset {offset}"));
     }

@@ -2,6 +2,7 @@
 //! that the peer made before.
 
 use carrack_core::attributes::Time;
+use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::path::display_bytes;
 use carrack_core::report::ErrorCode;
 use carrack_core::wire::peer::{Answer, ItemResult, PeerMessage};
@@ -62,7 +63,7 @@ fn bundled_links_with_hostile_names() {
 /// What the receiver says became of the bundle's entries that were not published.
 fn exceptions(session: &Session, number: u64) -> Vec<(u32, ItemResult)> {
     match session.heard() {
-        PeerMessage::BundleDone { bundle, exceptions } if bundle == number => exceptions,
+        PeerMessage::BundleDone { bundle, exceptions } if bundle == BundleId(number) => exceptions,
         other => panic!("instead of the end of bundle {number}: {other:?}"),
     }
 }
@@ -98,7 +99,7 @@ fn link_made_before_is_not_followed() {
         assert_eq!(results.len(), through.len(), "{results:?}");
         results.iter().for_each(|(_, result)| assert_link_refused(result));
         session.say(&offer(3, b"x/big", Some(3)));
-        let PeerMessage::Answer { item: 3, answer: Answer::Refuse(why) } = session.heard() else { panic!() };
+        let PeerMessage::Answer { item: ItemId(3), answer: Answer::Refuse(why) } = session.heard() else { panic!() };
         assert_link_refused(&ItemResult::Failed(why));
         session.say(&directories(&[b"x/private", b"x"]));
         session.say(&PeerMessage::Finish);
@@ -147,14 +148,14 @@ fn link_put_there_meanwhile_is_not_followed() {
     session.begin();
     let mut stream = session.stream(0);
     session.say(&offer(1, b"d/canary", Some(5)));
-    assert_eq!(session.heard(), PeerMessage::Answer { item: 1, answer: Answer::Accept });
+    assert_eq!(session.heard(), PeerMessage::Answer { item: ItemId(1), answer: Answer::Accept });
     // Somebody else on the host, who may write there, does it.
     std::fs::rename(sandbox.root().join("d"), sandbox.root().join("was d")).unwrap();
     std::os::unix::fs::symlink(sandbox.outside(), sandbox.root().join("d")).unwrap();
     block(&mut stream, 1, 0, b"bytes", true);
     let blake3 = Some(*blake3::hash(b"bytes").as_bytes());
-    session.say(&PeerMessage::Complete { item: 1, size: 5, digest: blake3 });
-    assert_eq!(session.heard(), PeerMessage::Done { item: 1, result: ItemResult::Published });
+    session.say(&PeerMessage::Complete { item: ItemId(1), size: 5, digest: blake3 });
+    assert_eq!(session.heard(), PeerMessage::Done { item: ItemId(1), result: ItemResult::Published });
     session.leave().unwrap();
     sandbox.assert_untouched();
     assert_eq!(std::fs::read(sandbox.root().join("was d/canary")).unwrap(), b"bytes");
@@ -208,10 +209,14 @@ fn times_at_the_ends_of_what_can_be_counted() {
             offer.attributes.mtime = Some(mtime);
         }
         session.say(&offered);
-        assert_eq!(session.heard(), PeerMessage::Answer { item: 2, answer: Answer::Accept });
+        assert_eq!(session.heard(), PeerMessage::Answer { item: ItemId(2), answer: Answer::Accept });
         block(&mut stream, 2, 0, b"bytes", true);
-        session.say(&PeerMessage::Complete { item: 2, size: 5, digest: Some(*blake3::hash(b"bytes").as_bytes()) });
-        let PeerMessage::Done { item: 2, result } = session.heard() else { panic!() };
+        session.say(&PeerMessage::Complete {
+            item: ItemId(2),
+            size: 5,
+            digest: Some(*blake3::hash(b"bytes").as_bytes()),
+        });
+        let PeerMessage::Done { item: ItemId(2), result } = session.heard() else { panic!() };
         assert!(matches!(result, ItemResult::Published | ItemResult::Failed(_)), "{result:?}");
         let mut attributes = directories(&[directory]);
         if let PeerMessage::Directories(list) = &mut attributes {

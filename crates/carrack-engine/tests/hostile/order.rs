@@ -3,6 +3,7 @@
 
 use carrack_core::attributes::Time;
 use carrack_core::digest::BlockDigest;
+use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::limits::HELD_BLOCKS;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
 use carrack_core::wire::mux::Channel;
@@ -32,11 +33,11 @@ fn unknown_types() {
     session.leave().unwrap();
     // What only the other role says.
     let wrong_role = [
-        PeerMessage::Answer { item: 1, answer: Answer::Accept },
-        PeerMessage::Landed { blocks: vec![(1, 0)], bundles: vec![1] },
-        PeerMessage::SendAgain { item: 1, offset: 0 },
-        PeerMessage::Done { item: 1, result: ItemResult::Published },
-        PeerMessage::BundleDone { bundle: 1, exceptions: Vec::new() },
+        PeerMessage::Answer { item: ItemId(1), answer: Answer::Accept },
+        PeerMessage::Landed { blocks: vec![(ItemId(1), 0)], bundles: vec![BundleId(1)] },
+        PeerMessage::SendAgain { item: ItemId(1), offset: 0 },
+        PeerMessage::Done { item: ItemId(1), result: ItemResult::Published },
+        PeerMessage::BundleDone { bundle: BundleId(1), exceptions: Vec::new() },
         PeerMessage::Finished { durable: true, failures: Vec::new() },
     ];
     for message in wrong_role {
@@ -57,16 +58,16 @@ fn earlier_attempts_that_there_are_not() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     for message in [
-        PeerMessage::Confirm { item: 1, first: 0, count: 1 },
-        PeerMessage::Query { bundle: 1, items: vec![question(0, b"f")] },
+        PeerMessage::Confirm { item: ItemId(1), first: 0, count: 1 },
+        PeerMessage::Query { bundle: BundleId(1), items: vec![question(0, b"f")] },
     ] {
         let failure = refused(&sandbox, |session| session.say(&message));
         assert_violation(&failure, "an earlier attempt that there is not");
     }
     for message in [
-        PeerMessage::Held { item: 1, first: 0, digests: vec![BlockDigest::default()] },
-        PeerMessage::Known { bundle: 1, items: Vec::new() },
-        PeerMessage::Answer { item: 1, answer: Answer::Present(FileDigests::default()) },
+        PeerMessage::Held { item: ItemId(1), first: 0, digests: vec![BlockDigest::default()] },
+        PeerMessage::Known { bundle: BundleId(1), items: Vec::new() },
+        PeerMessage::Answer { item: ItemId(1), answer: Answer::Present(FileDigests::default()) },
     ] {
         let failure = refused(&sandbox, |session| session.say(&message));
         assert_violation(&failure, "what only a receiver sends");
@@ -74,13 +75,13 @@ fn earlier_attempts_that_there_are_not() {
     // Numbers that no file has, and digests that are none: refused where they are decoded.
     let past = u64::MAX / 2;
     for message in [
-        PeerMessage::Confirm { item: 1, first: past, count: past },
-        PeerMessage::Confirm { item: 1, first: u64::MAX, count: u64::MAX },
-        PeerMessage::Confirm { item: 1, first: 0, count: 0 },
-        PeerMessage::Held { item: 1, first: u64::MAX, digests: vec![BlockDigest::default()] },
-        PeerMessage::Held { item: 1, first: 0, digests: vec![BlockDigest::default(); HELD_BLOCKS + 1] },
-        PeerMessage::Held { item: 1, first: 0, digests: Vec::new() },
-        PeerMessage::Query { bundle: 1, items: vec![question(0, b"../outside/canary")] },
+        PeerMessage::Confirm { item: ItemId(1), first: past, count: past },
+        PeerMessage::Confirm { item: ItemId(1), first: u64::MAX, count: u64::MAX },
+        PeerMessage::Confirm { item: ItemId(1), first: 0, count: 0 },
+        PeerMessage::Held { item: ItemId(1), first: u64::MAX, digests: vec![BlockDigest::default()] },
+        PeerMessage::Held { item: ItemId(1), first: 0, digests: vec![BlockDigest::default(); HELD_BLOCKS + 1] },
+        PeerMessage::Held { item: ItemId(1), first: 0, digests: Vec::new() },
+        PeerMessage::Query { bundle: BundleId(1), items: vec![question(0, b"../outside/canary")] },
     ] {
         let failure = refused(&sandbox, |session| session.say(&message));
         assert!(failure.message().starts_with("the peer "), "{message:?}: {failure:?}");
@@ -98,7 +99,7 @@ fn blocks_out_of_place() {
     assert_violation(&failure, "a block of item 7, which it has not offered");
     let accepted = |session: &mut Session| {
         session.say(&offer(1, b"f", Some(2 * u64::from(BLOCK))));
-        assert_eq!(session.heard(), PeerMessage::Answer { item: 1, answer: Answer::Accept });
+        assert_eq!(session.heard(), PeerMessage::Answer { item: ItemId(1), answer: Answer::Accept });
         session.stream(0)
     };
     let beyond = [(2 * u64::from(BLOCK), BLOCK), (1 << 40, BLOCK), (0, 5), (u64::from(BLOCK), 0)];
@@ -111,7 +112,7 @@ fn blocks_out_of_place() {
     }
     let failure = refused(&sandbox, |session| {
         session.say(&offer(1, b"endless", None));
-        assert_eq!(session.heard(), PeerMessage::Answer { item: 1, answer: Answer::Accept });
+        assert_eq!(session.heard(), PeerMessage::Answer { item: ItemId(1), answer: Answer::Accept });
         let mut stream = session.stream(0);
         block(&mut stream, 1, 4096 * u64::from(BLOCK), &content, false);
     });
@@ -129,17 +130,17 @@ fn doubles_change_nothing() {
     let mut stream = session.stream(0);
     let content = vec![7; BLOCK as usize];
     session.say(&offer(1, b"f", Some(u64::from(BLOCK))));
-    assert_eq!(session.heard(), PeerMessage::Answer { item: 1, answer: Answer::Accept });
+    assert_eq!(session.heard(), PeerMessage::Answer { item: ItemId(1), answer: Answer::Accept });
     block(&mut stream, 1, 0, &content, true);
     block(&mut stream, 1, 0, &vec![8; BLOCK as usize], true);
     bundle(&mut stream, 2, &[Entry::File(b"small", b"first")]);
-    assert_eq!(session.heard(), PeerMessage::BundleDone { bundle: 2, exceptions: Vec::new() });
+    assert_eq!(session.heard(), PeerMessage::BundleDone { bundle: BundleId(2), exceptions: Vec::new() });
     bundle(&mut stream, 2, &[Entry::File(b"small", b"second"), Entry::File(b"other", b"new")]);
     let blake3 = Some(*blake3::hash(&content).as_bytes());
-    session.say(&PeerMessage::Complete { item: 1, size: u64::from(BLOCK), digest: blake3 });
-    assert_eq!(session.heard(), PeerMessage::Done { item: 1, result: ItemResult::Published });
+    session.say(&PeerMessage::Complete { item: ItemId(1), size: u64::from(BLOCK), digest: blake3 });
+    assert_eq!(session.heard(), PeerMessage::Done { item: ItemId(1), result: ItemResult::Published });
     bundle(&mut stream, 3, &[Entry::File(b"last", b"")]);
-    assert_eq!(session.heard(), PeerMessage::BundleDone { bundle: 3, exceptions: Vec::new() });
+    assert_eq!(session.heard(), PeerMessage::BundleDone { bundle: BundleId(3), exceptions: Vec::new() });
     session.say(&PeerMessage::Finish);
     session.ended().unwrap();
     session.leave().unwrap();
@@ -158,18 +159,18 @@ fn wrong_digests_get_no_name() {
     session.begin();
     let mut stream = session.stream(0);
     session.say(&offer(1, b"f", Some(5)));
-    assert_eq!(session.heard(), PeerMessage::Answer { item: 1, answer: Answer::Accept });
+    assert_eq!(session.heard(), PeerMessage::Answer { item: ItemId(1), answer: Answer::Accept });
     use carrack_core::wire::frame::{EntryHeader, EntryKind, Header};
-    let header = Header::Block { item: 1, offset: 0, length: 5, hole: false, whole: true };
+    let header = Header::Block { item: ItemId(1), offset: 0, length: 5, hole: false, whole: true };
     stream.meta(&[&header.encode()]).unwrap();
     stream.payload(b"bytes").unwrap();
     stream.meta(&[&crate::wire::trailer_of(b"other").encode()]).unwrap();
     stream.flush().unwrap();
-    assert_eq!(session.heard(), PeerMessage::SendAgain { item: 1, offset: 0 });
+    assert_eq!(session.heard(), PeerMessage::SendAgain { item: ItemId(1), offset: 0 });
     block(&mut stream, 1, 0, b"bytes", true);
-    session.say(&PeerMessage::Complete { item: 1, size: 5, digest: Some([9; 32]) });
-    assert_eq!(session.heard(), PeerMessage::Done { item: 1, result: ItemResult::Mismatch });
-    stream.meta(&[&Header::Bundle { bundle: 2, entries: 1 }.encode()]).unwrap();
+    session.say(&PeerMessage::Complete { item: ItemId(1), size: 5, digest: Some([9; 32]) });
+    assert_eq!(session.heard(), PeerMessage::Done { item: ItemId(1), result: ItemResult::Mismatch });
+    stream.meta(&[&Header::Bundle { bundle: BundleId(2), entries: 1 }.encode()]).unwrap();
     let (kind, path_bytes) = (EntryKind::File, 1);
     let entry = EntryHeader {
         kind,
@@ -185,7 +186,7 @@ fn wrong_digests_get_no_name() {
     stream.meta(&[&crate::wire::trailer_of(b"other").encode()]).unwrap();
     stream.flush().unwrap();
     let exceptions = vec![(0, ItemResult::Mismatch)];
-    assert_eq!(session.heard(), PeerMessage::BundleDone { bundle: 2, exceptions });
+    assert_eq!(session.heard(), PeerMessage::BundleDone { bundle: BundleId(2), exceptions });
     session.say(&PeerMessage::Finish);
     session.ended().unwrap();
     session.leave().unwrap();

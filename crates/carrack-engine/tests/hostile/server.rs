@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use carrack_core::attributes::Time;
 use carrack_core::credential::Credential;
+use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::limits;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Report, Side};
@@ -66,7 +67,7 @@ fn honest_fake_is_believed() {
     let node = FakeNode::start(|node| {
         let mut stream = node.begin();
         bundle(&mut stream, 1, &[Entry::File(b"f", b"bytes")]);
-        assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: 1, exceptions: Vec::new() }));
+        assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: BundleId(1), exceptions: Vec::new() }));
         node.say(&PeerMessage::Finish);
         assert!(matches!(node.heard(), Some(PeerMessage::Finished { .. })));
         node.tell(0, Tell::Ended(Ended { files: 1, bytes: 5, ..Ended::default() }));
@@ -270,7 +271,7 @@ fn hostile_names() {
 fn question(path: &[u8]) -> PeerMessage {
     let (kind, size, mtime, fingerprint) = (ItemKind::File, 5, Time::new(1, 0), Some([1; 16]));
     let item = QueryItem { index: 0, path: path.to_vec(), kind, size, mtime, others: Default::default(), fingerprint };
-    PeerMessage::Query { bundle: 1, items: vec![item] }
+    PeerMessage::Query { bundle: BundleId(1), items: vec![item] }
 }
 
 /// Well-formed names, beside the one that was asked for: what scp once took.
@@ -308,7 +309,7 @@ fn link_made_before_is_not_followed() {
     let node = FakeNode::start(move |node| {
         let mut stream = node.begin();
         bundle(&mut stream, 1, &[Entry::Link(b"f", &outside)]);
-        assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: 1, exceptions: Vec::new() }));
+        assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: BundleId(1), exceptions: Vec::new() }));
         bundle(
             &mut stream,
             2,
@@ -336,8 +337,8 @@ fn link_made_before_is_not_followed() {
 fn lengths_and_noise_on_data() {
     let _watch = Watch::memory();
     let sandbox = Sandbox::new();
-    let block = Header::Block { item: 1, offset: 0, length: u32::MAX, hole: true, whole: true }.encode();
-    let bundled = Header::Bundle { bundle: 1, entries: u32::MAX }.encode();
+    let block = Header::Block { item: ItemId(1), offset: 0, length: u32::MAX, hole: true, whole: true }.encode();
+    let bundled = Header::Bundle { bundle: BundleId(1), entries: u32::MAX }.encode();
     let cases = [
         (block, "the peer sent a block of 4294967295 bytes"),
         (bundled, "the peer sent a bundle of 4294967295 items"),
@@ -488,7 +489,7 @@ fn receiver_may_end_long_after_its_sender() {
         let mut stream = InStream::new(node.begun(), Default::default());
         let before_content = HEADER_BYTES + ENTRY_HEADER_BYTES + "there".len();
         stream.meta(&mut vec![0; before_content + b"bytes".len() + TRAILER_BYTES]).unwrap();
-        node.say(&PeerMessage::BundleDone { bundle: 1, exceptions: Vec::new() });
+        node.say(&PeerMessage::BundleDone { bundle: BundleId(1), exceptions: Vec::new() });
         assert_eq!(node.heard(), Some(PeerMessage::Finish));
         node.say(&PeerMessage::Finished { durable: true, failures: Vec::new() });
         let (request, ask) = node.next().expect("a word");

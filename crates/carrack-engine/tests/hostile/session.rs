@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use carrack_core::ids::StreamId;
 use carrack_core::report::Failure;
 use carrack_core::request::Encrypt;
 use carrack_core::tuning::Tuning;
@@ -285,7 +286,7 @@ impl Session {
         let (port, pin) = self.listen();
         let (address, pin) = (format!("127.0.0.1:{port}"), pin.try_into().unwrap());
         let to = (None, &[address][..], &anywhere());
-        dial::dial(to, &self.key, pin, number, 0, PATIENCE, &|_| {}).map(|dialed| dialed.connection)
+        dial::dial(to, &self.key, pin, StreamId(number), 0, PATIENCE, &|_| {}).map(|dialed| dialed.connection)
     }
 
     pub fn stream(&mut self, number: u16) -> OutStream {

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use carrack_core::ids::StreamId;
 use carrack_core::report::{ErrorCode, Failure};
 use carrack_core::request::Encrypt;
 use carrack_core::wire::control::raw::*;
@@ -408,7 +409,7 @@ fn connections_without_the_secret_are_refused() {
                 (None, std::slice::from_ref(&address), &anywhere()),
                 &key,
                 pin,
-                0,
+                StreamId(0),
                 0,
                 Duration::from_secs(5),
                 &|_| {},

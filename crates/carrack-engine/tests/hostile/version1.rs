@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use carrack_core::ids::BundleId;
 use carrack_core::report::{ErrorCode, ItemKind, Reason, Side};
 use carrack_core::request::{CopyOptions, Digests, Durability, EndOptions, Verify};
 use carrack_core::tuning::Tuning;
@@ -25,7 +26,7 @@ use crate::wire::{Entry, bundle};
 fn send_file(node: &mut Conversation) {
     let mut stream = node.begin();
     bundle(&mut stream, 1, &[Entry::File(b"f", b"bytes")]);
-    assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: 1, exceptions: Vec::new() }));
+    assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: BundleId(1), exceptions: Vec::new() }));
     node.say(&PeerMessage::Finish);
     assert!(matches!(node.heard(), Some(PeerMessage::Finished { .. })));
     node.tell(0, Tell::Ended(Ended { files: 1, bytes: 5, ..Ended::default() }));

@@ -2,6 +2,7 @@
 
 use carrack_core::attributes::{Attributes, Time};
 use carrack_core::digest::BlockDigest;
+use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
 use carrack_core::wire::peer::{DirectoryAttributes, Offer, PeerMessage};
 use carrack_engine::testing::data::stream::OutStream;
@@ -36,7 +37,7 @@ pub fn bundle_at(stream: &mut OutStream, number: u64, entries: &[Entry<'_>], mti
 }
 
 fn try_bundle(stream: &mut OutStream, number: u64, entries: &[Entry<'_>], mtime: Time) -> std::io::Result<()> {
-    stream.meta(&[&Header::Bundle { bundle: number, entries: entries.len() as u32 }.encode()])?;
+    stream.meta(&[&Header::Bundle { bundle: BundleId(number), entries: entries.len() as u32 }.encode()])?;
     for entry in entries {
         match *entry {
             Entry::File(path, content) => {
@@ -55,7 +56,7 @@ fn try_bundle(stream: &mut OutStream, number: u64, entries: &[Entry<'_>], mtime:
 
 /// Sends a block with its right digest.
 pub fn block(stream: &mut OutStream, item: u64, offset: u64, content: &[u8], whole: bool) {
-    let header = Header::Block { item, offset, length: content.len() as u32, hole: false, whole };
+    let header = Header::Block { item: ItemId(item), offset, length: content.len() as u32, hole: false, whole };
     let _ = stream.meta(&[&header.encode()]);
     let _ = stream.payload(content);
     let _ = stream.meta(&[&trailer_of(content).encode()]);
@@ -64,7 +65,7 @@ pub fn block(stream: &mut OutStream, item: u64, offset: u64, content: &[u8], who
 
 pub fn offer(item: u64, path: &[u8], size: Option<u64>) -> PeerMessage {
     PeerMessage::Offer(Offer {
-        item,
+        item: ItemId(item),
         path: path.to_vec(),
         size,
         attributes: Attributes::new(0o777, Time::new(1, 0)),

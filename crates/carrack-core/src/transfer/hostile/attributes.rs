@@ -7,6 +7,7 @@ use std::time::Instant;
 use super::sender::{file, finish};
 use super::*;
 use crate::attributes::{Attribute, AttributeKind};
+use crate::ids::StreamId;
 use crate::transfer::ScannedItem;
 use crate::transfer::machine::Machine;
 use crate::transfer::orders::options;
@@ -26,7 +27,7 @@ fn others() -> OtherAttributes {
 fn sender(now: Instant, version: Version, known: bool) -> Sender {
     let options = TransferOptions { version, ..options(BLOCK) };
     let mut sender = Sender::new(SenderConfig { options, targets: vec![Vec::new()], known, tuning: Tuning::DEFAULT });
-    sender.handle_stream(Instant::now(), 0);
+    sender.handle_stream(Instant::now(), StreamId(0));
     let kinds =
         [("", ItemKind::Directory), ("d", ItemKind::Directory), ("a", ItemKind::File), ("l", ItemKind::Symlink)];
     for (name, kind) in kinds {
@@ -68,8 +69,8 @@ fn told(now: Instant, sender: &mut Sender) -> Vec<(Vec<u8>, OtherAttributes)> {
                 other => panic!("{other:?}"),
             }
         }
-        let Next::Job(job) = sender.next_job(now, 0) else { return told };
-        finish(sender, 0, &job);
+        let Next::Job(job) = sender.next_job(now, StreamId(0)) else { return told };
+        finish(sender, StreamId(0), &job);
         let Job::Bundle(bundle) = job else { panic!("{job:?}") };
         let done = PeerMessage::BundleDone { bundle: bundle.id, exceptions: Vec::new() };
         sender.handle_message(now, done).unwrap();

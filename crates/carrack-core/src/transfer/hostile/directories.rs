@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::sender::finish;
 use super::*;
 use crate::attributes::{Attributes, Time};
+use crate::ids::StreamId;
 use crate::limits;
 use crate::report::Outcome;
 use crate::transfer::ScannedItem;
@@ -45,10 +46,10 @@ fn told(count: usize) -> Sender {
         tuning: Tuning::DEFAULT,
     };
     let mut sender = Sender::new(config);
-    sender.handle_stream(Instant::now(), 0);
+    sender.handle_stream(Instant::now(), StreamId(0));
     let work = |sender: &mut Sender| {
-        while let Next::Job(job) = sender.next_job(now, 0) {
-            finish(sender, 0, &job);
+        while let Next::Job(job) = sender.next_job(now, StreamId(0)) {
+            finish(sender, StreamId(0), &job);
             let Job::Bundle(bundle) = job else { panic!("{job:?}") };
             let done = PeerMessage::BundleDone { bundle: bundle.id, exceptions: Vec::new() };
             sender.handle_message(now, done).unwrap();

@@ -3,6 +3,7 @@
 
 use super::receiver::{actions, recovering};
 use super::*;
+use crate::ids::{BundleId, ItemId, StreamId};
 use crate::limits;
 use crate::request::Verify;
 use crate::transfer::machine::Machine;
@@ -19,26 +20,26 @@ fn digest(of: u8) -> BlockDigest {
 }
 
 fn confirm(first: u64, count: u64) -> PeerMessage {
-    PeerMessage::Confirm { item: 1, first, count }
+    PeerMessage::Confirm { item: ItemId(1), first, count }
 }
 
 /// Item 1 is open, with these blocks from an earlier attempt.
 fn resumed(verify: Verify, blocks: &[u64]) -> Receiver {
     let mut receiver = recovering(verify);
-    receiver.handle_message(start(), offer(1, Some(SIZE))).unwrap();
+    receiver.handle_message(start(), offer(ItemId(1), Some(SIZE))).unwrap();
     let blocks = blocks.iter().map(|&index| (index, digest(index as u8))).collect();
-    receiver.handle_opened(start(), 1, Opened::Resumed(blocks));
+    receiver.handle_opened(start(), ItemId(1), Opened::Resumed(blocks));
     receiver
 }
 
 fn deliver(receiver: &mut Receiver, index: u64, digest: BlockDigest) {
     let offset = index * u64::from(BLOCK);
     let length = (SIZE - offset).min(u64::from(BLOCK)) as u32;
-    assert_eq!(receiver.begin_block(0, 1, offset, length, false), Ok(Begin::Write), "block {index}");
+    assert_eq!(receiver.begin_block(StreamId(0), ItemId(1), offset, length, false), Ok(Begin::Write), "block {index}");
     receiver.handle_block(
         start(),
-        0,
-        ArrivedBlock { item: 1, offset, length },
+        StreamId(0),
+        ArrivedBlock { item: ItemId(1), offset, length },
         digest,
         &Trailer { whole: true, digest },
     );
@@ -51,16 +52,18 @@ fn complete(receiver: &mut Receiver) {
         tree.insert(index, (SIZE - index * 1024).min(1024), digest(index as u8));
     }
     let blake3 = tree.finish(SIZE).unwrap().blake3;
-    receiver.handle_message(start(), PeerMessage::Complete { item: 1, size: SIZE, digest: blake3 }).unwrap();
+    receiver.handle_message(start(), PeerMessage::Complete { item: ItemId(1), size: SIZE, digest: blake3 }).unwrap();
 }
 
 fn publishes(actions: &[ReceiverAction]) -> bool {
-    actions.iter().any(|action| matches!(action, ReceiverAction::Publish { item: 1, .. }))
+    actions.iter().any(|action| matches!(action, ReceiverAction::Publish { item: ItemId(1), .. }))
 }
 
 fn checkpoint(actions: &[ReceiverAction]) -> Option<Vec<u64>> {
     actions.iter().find_map(|action| match action {
-        ReceiverAction::Checkpoint { item: 1, blocks } => Some(blocks.iter().map(|(index, _)| *index).collect()),
+        ReceiverAction::Checkpoint { item: ItemId(1), blocks } => {
+            Some(blocks.iter().map(|(index, _)| *index).collect())
+        }
         _ => None,
     })
 }
@@ -70,11 +73,11 @@ fn held_blocks_are_told_before_the_answer() {
     // Of what cannot be part of the file nothing is said.
     let told = actions(&mut resumed(Verify::Wire, &[0, 1, 3, 5, 99, u64::MAX]));
     let held = |first: u64, count| PeerMessage::Held {
-        item: 1,
+        item: ItemId(1),
         first,
         digests: (first..first + count).map(|index| digest(index as u8)).collect(),
     };
-    let accept = PeerMessage::Answer { item: 1, answer: Answer::Accept };
+    let accept = PeerMessage::Answer { item: ItemId(1), answer: Answer::Accept };
     assert_eq!(told[1..], [held(0, 2), held(3, 1), accept].map(ReceiverAction::Send));
 }
 
@@ -84,19 +87,19 @@ fn held_blocks_alone_are_confirmed() {
     for (first, count) in [(0, 3), (2, 1), (3, 2), (0, u64::MAX), (u64::MAX, 1), (4, 1)] {
         is_violation(receiver.handle_message(start(), confirm(first, count)));
     }
-    is_violation(receiver.handle_message(start(), PeerMessage::Confirm { item: 2, first: 0, count: 1 }));
+    is_violation(receiver.handle_message(start(), PeerMessage::Confirm { item: ItemId(2), first: 0, count: 1 }));
     receiver.handle_message(start(), confirm(0, 2)).unwrap();
     is_violation(receiver.handle_message(start(), confirm(0, 1)));
     // It landed so: what comes of it is dropped.
-    assert_eq!(receiver.begin_block(0, 1, 0, BLOCK, false), Ok(Begin::Discard));
+    assert_eq!(receiver.begin_block(StreamId(0), ItemId(1), 0, BLOCK, false), Ok(Begin::Discard));
     // What is sent all the same is not held any more.
     deliver(&mut receiver, 3, digest(9));
     is_violation(receiver.handle_message(start(), confirm(3, 1)));
     let mut opening = recovering(Verify::Wire);
-    opening.handle_message(start(), offer(1, Some(SIZE))).unwrap();
+    opening.handle_message(start(), offer(ItemId(1), Some(SIZE))).unwrap();
     is_violation(opening.handle_message(start(), confirm(0, 1)));
     // What has ended may still be named.
-    opening.handle_opened(start(), 1, Opened::Keep);
+    opening.handle_opened(start(), ItemId(1), Opened::Keep);
     opening.handle_message(start(), confirm(0, 1)).unwrap();
 }
 
@@ -114,13 +117,13 @@ fn held_and_sent_blocks_make_the_file() {
 #[test]
 fn file_that_is_not_what_it_must_be_comes_again() {
     let mut receiver = resumed(Verify::Wire, &[0, 1, 2, 3, 4]);
-    let wrong = PeerMessage::Complete { item: 1, size: SIZE, digest: Some([1; 32]) };
+    let wrong = PeerMessage::Complete { item: ItemId(1), size: SIZE, digest: Some([1; 32]) };
     receiver.handle_message(start(), wrong).unwrap();
     receiver.handle_message(start(), confirm(0, 5)).unwrap();
     let ended = actions(&mut receiver);
-    assert!(ended.contains(&ReceiverAction::Discard(1)));
+    assert!(ended.contains(&ReceiverAction::Discard(ItemId(1))));
     let again = |action: &ReceiverAction| {
-        matches!(action, ReceiverAction::Send(PeerMessage::Done { item: 1, result: ItemResult::Again(_) }))
+        matches!(action, ReceiverAction::Send(PeerMessage::Done { item: ItemId(1), result: ItemResult::Again(_) }))
     };
     assert!(ended.iter().any(again), "{ended:?}");
     assert_eq!(receiver.progress(), (0, 0));
@@ -132,20 +135,20 @@ fn questions_are_bounded() {
     let mut receiver = recovering(Verify::Wire);
     let many = (0..=limits::BUNDLE_ITEMS).map(question).collect();
     for items in [Vec::new(), vec![question(1), question(1)], vec![question(limits::BUNDLE_ITEMS)], many] {
-        is_violation(receiver.handle_message(start(), ask(1, items)));
+        is_violation(receiver.handle_message(start(), ask(BundleId(1), items)));
     }
     for bundle in 1..=limits::QUERIES as u64 {
-        receiver.handle_message(start(), ask(bundle, vec![question(0)])).unwrap();
+        receiver.handle_message(start(), ask(BundleId(bundle), vec![question(0)])).unwrap();
     }
     for bundle in [1, 99] {
-        is_violation(receiver.handle_message(start(), ask(bundle, vec![question(0)])));
+        is_violation(receiver.handle_message(start(), ask(BundleId(bundle), vec![question(0)])));
     }
     is_violation(receiver.handle_message(start(), PeerMessage::Finish));
     // Of what is there without the digests agreed, and of what was not asked about, nothing is said.
     let all = digest(7).as_file(Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 });
-    receiver.handle_looked(start(), 1, vec![(0, all), (1, all)]);
-    receiver.handle_looked(start(), 2, vec![(0, FileDigests::default())]);
-    receiver.handle_looked(start(), 2, vec![(0, all)]);
+    receiver.handle_looked(start(), BundleId(1), vec![(0, all), (1, all)]);
+    receiver.handle_looked(start(), BundleId(2), vec![(0, FileDigests::default())]);
+    receiver.handle_looked(start(), BundleId(2), vec![(0, all)]);
     let told: Vec<_> = actions(&mut receiver)
         .into_iter()
         .filter_map(|action| match action {
@@ -153,7 +156,7 @@ fn questions_are_bounded() {
             _ => None,
         })
         .collect();
-    assert_eq!(told, [(1, 1), (2, 0)]);
+    assert_eq!(told, [(BundleId(1), 1), (BundleId(2), 0)]);
 }
 
 #[test]
@@ -173,11 +176,11 @@ fn landed_blocks_are_checkpointed_now_and_then() {
     deliver(&mut receiver, 1, digest(1));
     receiver.handle_time(due + 2 * Tuning::DEFAULT.marker_interval);
     assert_eq!(checkpoint(&actions(&mut receiver)), None);
-    assert_eq!(receiver.unsaved(), [(1, vec![(1, digest(1))])]);
-    receiver.handle_checkpointed(start(), 1, Ok(Vec::new()));
+    assert_eq!(receiver.unsaved(), [(ItemId(1), vec![(1, digest(1))])]);
+    receiver.handle_checkpointed(start(), ItemId(1), Ok(Vec::new()));
     receiver.handle_time(due + 4 * Tuning::DEFAULT.marker_interval);
     assert_eq!(checkpoint(&actions(&mut receiver)), Some(vec![1]));
-    receiver.handle_checkpointed(start(), 1, Ok(Vec::new()));
+    receiver.handle_checkpointed(start(), ItemId(1), Ok(Vec::new()));
     assert_eq!((receiver.next_deadline(), receiver.unsaved()), (None, Vec::new()));
 }
 
@@ -189,16 +192,19 @@ fn checkpoint_comes_at_once_after_many_bytes() {
         checkpoints: true,
         tuning: Tuning::DEFAULT,
     });
-    receiver.handle_stream(start(), 0);
-    receiver.handle_message(start(), offer(1, Some(1 << 40))).unwrap();
-    receiver.handle_opened(start(), 1, Opened::Ready);
+    receiver.handle_stream(start(), StreamId(0));
+    receiver.handle_message(start(), offer(ItemId(1), Some(1 << 40))).unwrap();
+    receiver.handle_opened(start(), ItemId(1), Opened::Ready);
     for index in 0..4 {
         assert_eq!(checkpoint(&actions(&mut receiver)), None);
-        assert_eq!(receiver.begin_block(0, 1, index * u64::from(block), block, false), Ok(Begin::Write));
+        assert_eq!(
+            receiver.begin_block(StreamId(0), ItemId(1), index * u64::from(block), block, false),
+            Ok(Begin::Write)
+        );
         receiver.handle_block(
             start(),
-            0,
-            ArrivedBlock { item: 1, offset: index * u64::from(block), length: block },
+            StreamId(0),
+            ArrivedBlock { item: ItemId(1), offset: index * u64::from(block), length: block },
             digest(1),
             &Trailer { whole: true, digest: digest(1) },
         );
@@ -216,14 +222,14 @@ fn verify_disk_checkpoints_every_block_first() {
     let told = actions(&mut receiver);
     assert_eq!((publishes(&told), checkpoint(&told)), (false, Some(vec![0, 1, 2, 3, 4])));
     // Landed is said before the block is asked for again: else the sender would take the one for the end of the other.
-    receiver.handle_checkpointed(start(), 1, Ok(vec![3]));
+    receiver.handle_checkpointed(start(), ItemId(1), Ok(vec![3]));
     let told = actions(&mut receiver);
     assert!(!publishes(&told));
-    assert_eq!(told, [ReceiverAction::Send(PeerMessage::SendAgain { item: 1, offset: 3 * u64::from(BLOCK) })]);
+    assert_eq!(told, [ReceiverAction::Send(PeerMessage::SendAgain { item: ItemId(1), offset: 3 * u64::from(BLOCK) })]);
     assert_eq!(receiver.blocks_rotten(), 1);
     deliver(&mut receiver, 3, digest(3));
     assert_eq!(checkpoint(&actions(&mut receiver)), Some(vec![3]));
-    receiver.handle_checkpointed(start(), 1, Ok(Vec::new()));
+    receiver.handle_checkpointed(start(), ItemId(1), Ok(Vec::new()));
     assert!(publishes(&actions(&mut receiver)));
 }
 
@@ -237,13 +243,14 @@ fn landed_block_is_told_before_it_is_taken_back() {
     receiver.handle_time(now + Tuning::DEFAULT.marker_interval);
     assert!(matches!(receiver.poll_action(), Some(ReceiverAction::Checkpoint { .. })));
     deliver(&mut receiver, 1, digest(1));
-    receiver.handle_checkpointed(start(), 1, Ok(vec![0]));
-    let landed = PeerMessage::Landed { blocks: vec![(1, 0), (1, u64::from(BLOCK))], bundles: Vec::new() };
-    let again = PeerMessage::SendAgain { item: 1, offset: 0 };
+    receiver.handle_checkpointed(start(), ItemId(1), Ok(vec![0]));
+    let landed =
+        PeerMessage::Landed { blocks: vec![(ItemId(1), 0), (ItemId(1), u64::from(BLOCK))], bundles: Vec::new() };
+    let again = PeerMessage::SendAgain { item: ItemId(1), offset: 0 };
     assert_eq!(actions(&mut receiver), [landed, again].map(ReceiverAction::Send));
     // Another content in its place is another file.
     deliver(&mut receiver, 0, digest(8));
-    assert!(actions(&mut receiver).contains(&ReceiverAction::Discard(1)));
+    assert!(actions(&mut receiver).contains(&ReceiverAction::Discard(ItemId(1))));
 }
 
 /// The system tells once that a sync has failed. Whoever published meanwhile, with a sync of their
@@ -259,24 +266,24 @@ fn publishing_waits_for_a_sync_under_way() {
     assert_eq!(checkpoint(&actions(&mut receiver)), Some(vec![0]));
     complete(&mut receiver);
     assert!(!publishes(&actions(&mut receiver)));
-    receiver.handle_checkpointed(start(), 1, Err(failure()));
-    let done = PeerMessage::Done { item: 1, result: ItemResult::Again(failure()) };
-    assert_eq!(actions(&mut receiver), [ReceiverAction::Discard(1), ReceiverAction::Send(done)]);
+    receiver.handle_checkpointed(start(), ItemId(1), Err(failure()));
+    let done = PeerMessage::Done { item: ItemId(1), result: ItemResult::Again(failure()) };
+    assert_eq!(actions(&mut receiver), [ReceiverAction::Discard(ItemId(1)), ReceiverAction::Send(done)]);
     // A word that comes late is about nothing.
-    receiver.handle_checkpointed(start(), 1, Ok(vec![0]));
+    receiver.handle_checkpointed(start(), ItemId(1), Ok(vec![0]));
     assert_eq!(actions(&mut receiver), []);
 }
 
 #[test]
 fn part_file_with_blocks_outlives_a_transfer_that_failed() {
     let mut receiver = recovering(Verify::Wire);
-    receiver.handle_message(start(), offer(1, Some(SIZE))).unwrap();
-    receiver.handle_message(start(), offer(2, Some(SIZE))).unwrap();
+    receiver.handle_message(start(), offer(ItemId(1), Some(SIZE))).unwrap();
+    receiver.handle_message(start(), offer(ItemId(2), Some(SIZE))).unwrap();
     receiver.fail(failure());
     actions(&mut receiver);
-    receiver.handle_opened(start(), 1, Opened::Resumed(vec![(0, digest(0))]));
-    receiver.handle_opened(start(), 2, Opened::Ready);
-    assert_eq!(actions(&mut receiver), [ReceiverAction::Discard(2)]);
+    receiver.handle_opened(start(), ItemId(1), Opened::Resumed(vec![(0, digest(0))]));
+    receiver.handle_opened(start(), ItemId(2), Opened::Ready);
+    assert_eq!(actions(&mut receiver), [ReceiverAction::Discard(ItemId(2))]);
 }
 
 /// What a failed sync has voided is not made good by a later one, which would succeed.
@@ -291,9 +298,9 @@ fn sync_that_fails_after_the_end_leaves_nothing_to_take_up() {
     deliver(&mut receiver, 1, digest(1));
     receiver.fail(failure());
     actions(&mut receiver);
-    assert_eq!(receiver.unsaved(), [(1, vec![(1, digest(1))])]);
-    receiver.handle_checkpointed(start(), 1, Err(failure()));
-    assert_eq!((receiver.unsaved(), actions(&mut receiver)), (Vec::new(), vec![ReceiverAction::Discard(1)]));
+    assert_eq!(receiver.unsaved(), [(ItemId(1), vec![(1, digest(1))])]);
+    receiver.handle_checkpointed(start(), ItemId(1), Err(failure()));
+    assert_eq!((receiver.unsaved(), actions(&mut receiver)), (Vec::new(), vec![ReceiverAction::Discard(ItemId(1))]));
 }
 
 /// The peer of version 1 hears nothing that it does not know.
@@ -304,13 +311,13 @@ fn version_1_hears_of_failures_only() {
         checkpoints: true,
         tuning: Tuning::DEFAULT,
     });
-    receiver.handle_stream(start(), 0);
-    for message in [confirm(0, 1), PeerMessage::Query { bundle: 1, items: vec![question(0)] }] {
+    receiver.handle_stream(start(), StreamId(0));
+    for message in [confirm(0, 1), PeerMessage::Query { bundle: BundleId(1), items: vec![question(0)] }] {
         is_violation(receiver.handle_message(start(), message));
     }
-    assert_eq!(receiver.begin_bundle(0, 5), Begin::Write);
-    assert!(receiver.handle_bundle(start(), 0, 5, 1));
-    receiver.handle_committed(start(), 5, vec![(0, ItemResult::Again(failure()))]);
-    let done = PeerMessage::BundleDone { bundle: 5, exceptions: vec![(0, ItemResult::Failed(failure()))] };
+    assert_eq!(receiver.begin_bundle(StreamId(0), BundleId(5)), Begin::Write);
+    assert!(receiver.handle_bundle(start(), StreamId(0), BundleId(5), 1));
+    receiver.handle_committed(start(), BundleId(5), vec![(0, ItemResult::Again(failure()))]);
+    let done = PeerMessage::BundleDone { bundle: BundleId(5), exceptions: vec![(0, ItemResult::Failed(failure()))] };
     assert!(actions(&mut receiver).contains(&ReceiverAction::Send(done)));
 }

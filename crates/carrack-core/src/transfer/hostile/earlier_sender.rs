@@ -8,6 +8,7 @@ use super::sender::{
 };
 use super::*;
 use crate::digest::from_xxh128;
+use crate::ids::{BundleId, ItemId, StreamId};
 use crate::limits;
 use crate::report::Outcome;
 use crate::transfer::ScannedItem;
@@ -22,10 +23,10 @@ fn digest(of: u8) -> BlockDigest {
 }
 
 fn held(first: u64, digests: Vec<BlockDigest>) -> PeerMessage {
-    PeerMessage::Held { item: 1, first, digests }
+    PeerMessage::Held { item: ItemId(1), first, digests }
 }
 
-fn check(sender: &mut Sender, now: Instant, stream: u16) -> u64 {
+fn check(sender: &mut Sender, now: Instant, stream: StreamId) -> u64 {
     match sender.next_job(now, stream) {
         Next::Job(Job::Check(block)) => block.offset,
         other => panic!("{other:?} instead of a held block"),
@@ -60,7 +61,9 @@ fn blocks_are_held_only_where_they_can_be() {
     is_violation(pipe.handle_message(now, held(0, vec![digest(1)])));
     let mut sender = recovering(now, Some(LARGE));
     for item in [0, 2, 99] {
-        is_violation(sender.handle_message(now, PeerMessage::Held { item, first: 0, digests: vec![digest(1)] }));
+        is_violation(
+            sender.handle_message(now, PeerMessage::Held { item: ItemId(item), first: 0, digests: vec![digest(1)] }),
+        );
     }
     is_violation(sender.handle_message(now, held(blocks, vec![digest(1)])));
     is_violation(sender.handle_message(now, held(blocks - 1, vec![digest(1); 2])));
@@ -74,8 +77,8 @@ fn blocks_are_held_only_where_they_can_be() {
     let offset = 5 * u64::from(BLOCK);
     for _ in 0..2 {
         is_violation(sender.handle_message(now, landed(vec![(1, offset)], Vec::new())));
-        is_violation(sender.handle_message(now, PeerMessage::SendAgain { item: 1, offset }));
-        check(&mut sender, now, 1);
+        is_violation(sender.handle_message(now, PeerMessage::SendAgain { item: ItemId(1), offset }));
+        check(&mut sender, now, StreamId(1));
     }
 }
 
@@ -87,22 +90,22 @@ fn held_blocks_are_compared_and_the_others_sent() {
     let mut sender = recovering(now, Some(LARGE));
     sender.handle_message(now, held(0, vec![digest(1), digest(2), digest(3)])).unwrap();
     accept(&mut sender, now);
-    assert_eq!(next_block(&mut sender, now, 0), 3 * block);
+    assert_eq!(next_block(&mut sender, now, StreamId(0)), 3 * block);
     for index in 0..3 {
-        assert_eq!(check(&mut sender, now, 1), index * block);
+        assert_eq!(check(&mut sender, now, StreamId(1)), index * block);
     }
     said(&mut sender);
-    sender.handle_block_checked(Instant::now(), 1, 1, 0, Ok(digest(1)));
-    sender.handle_block_checked(Instant::now(), 1, 1, block, Ok(digest(2)));
-    sender.handle_block_checked(Instant::now(), 1, 1, 2 * block, Ok(digest(9)));
-    assert_eq!(said(&mut sender), [PeerMessage::Confirm { item: 1, first: 0, count: 2 }]);
+    sender.handle_block_checked(Instant::now(), StreamId(1), ItemId(1), 0, Ok(digest(1)));
+    sender.handle_block_checked(Instant::now(), StreamId(1), ItemId(1), block, Ok(digest(2)));
+    sender.handle_block_checked(Instant::now(), StreamId(1), ItemId(1), 2 * block, Ok(digest(9)));
+    assert_eq!(said(&mut sender), [PeerMessage::Confirm { item: ItemId(1), first: 0, count: 2 }]);
     assert_eq!((sender.progress().bytes_done, sender.totals().bytes_resumed), (2 * block, 2 * block));
     // What is not the same is sent, before what comes after.
-    assert_eq!(next_block(&mut sender, now, 0), 2 * block);
-    assert_eq!(next_block(&mut sender, now, 1), 4 * block);
+    assert_eq!(next_block(&mut sender, now, StreamId(0)), 2 * block);
+    assert_eq!(next_block(&mut sender, now, StreamId(1)), 4 * block);
     // Said twice, or of what was never to be compared: nothing.
-    sender.handle_block_checked(Instant::now(), 1, 1, 0, Ok(digest(1)));
-    sender.handle_block_checked(Instant::now(), 1, 7, 0, Ok(digest(1)));
+    sender.handle_block_checked(Instant::now(), StreamId(1), ItemId(1), 0, Ok(digest(1)));
+    sender.handle_block_checked(Instant::now(), StreamId(1), ItemId(7), 0, Ok(digest(1)));
     assert_eq!(said(&mut sender), []);
 }
 
@@ -112,14 +115,14 @@ fn lost_stream_leaves_its_held_block_to_another() {
     let mut sender = recovering(now, Some(LARGE));
     sender.handle_message(now, held(0, vec![digest(1)])).unwrap();
     accept(&mut sender, now);
-    assert_eq!(check(&mut sender, now, 1), 0);
-    sender.handle_stream_lost(Instant::now(), 1, &failure());
+    assert_eq!(check(&mut sender, now, StreamId(1)), 0);
+    sender.handle_stream_lost(Instant::now(), StreamId(1), &failure());
     assert_eq!(sender.totals().faults.resent_after_loss, 0);
-    sender.handle_stream(Instant::now(), 3);
-    assert_eq!(check(&mut sender, now, 3), 0);
+    sender.handle_stream(Instant::now(), StreamId(3));
+    assert_eq!(check(&mut sender, now, StreamId(3)), 0);
     // The first reads on, and is quicker: its word counts, once.
-    sender.handle_block_checked(Instant::now(), 1, 1, 0, Ok(digest(1)));
-    sender.handle_block_checked(Instant::now(), 3, 1, 0, Ok(digest(1)));
+    sender.handle_block_checked(Instant::now(), StreamId(1), ItemId(1), 0, Ok(digest(1)));
+    sender.handle_block_checked(Instant::now(), StreamId(3), ItemId(1), 0, Ok(digest(1)));
     let confirmed = said(&mut sender).into_iter().filter(|message| matches!(message, PeerMessage::Confirm { .. }));
     assert_eq!(confirmed.count(), 1);
 }
@@ -138,19 +141,19 @@ fn held_blocks_have_digests_of_the_kind_agreed() {
 #[test]
 fn block_that_storage_lost_is_taken_back() {
     let now = Instant::now();
-    let again = PeerMessage::SendAgain { item: 1, offset: 0 };
+    let again = PeerMessage::SendAgain { item: ItemId(1), offset: 0 };
     let mut sender = recovering(now, Some(LARGE));
     accept(&mut sender, now);
     for times in 1..=u64::from(limits::SENDS_PER_BLOCK) {
-        assert_eq!(next_block(&mut sender, now, 0), 0);
-        sender.handle_block_sent(Instant::now(), 0, 1, 0, Ok((BLOCK, digest(1))));
+        assert_eq!(next_block(&mut sender, now, StreamId(0)), 0);
+        sender.handle_block_sent(Instant::now(), StreamId(0), ItemId(1), 0, Ok((BLOCK, digest(1))));
         sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
         assert_eq!(sender.progress().bytes_done, u64::from(BLOCK));
         sender.handle_message(now, again.clone()).unwrap();
         assert_eq!(sender.progress().bytes_done, 0);
         assert_eq!(sender.totals().faults.blocks_rotten, times);
     }
-    assert!(said(&mut sender).contains(&PeerMessage::Abandon { item: 1 }), "not for ever");
+    assert!(said(&mut sender).contains(&PeerMessage::Abandon { item: ItemId(1) }), "not for ever");
 }
 
 /// What an earlier attempt has published ends at once; a receiver that has it without having been
@@ -158,7 +161,7 @@ fn block_that_storage_lost_is_taken_back() {
 #[test]
 fn items_that_are_there_already_are_not_sent() {
     let now = Instant::now();
-    let present = |wanted| PeerMessage::Answer { item: 1, answer: Answer::Present(digest(7).as_file(wanted)) };
+    let present = |wanted| PeerMessage::Answer { item: ItemId(1), answer: Answer::Present(digest(7).as_file(wanted)) };
     let blake3 = Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 };
     let none = Digests::NONE;
     is_violation(sender_with(options(BLOCK), now, Some(LARGE)).handle_message(now, present(blake3)));
@@ -184,21 +187,23 @@ fn questions_are_answered_once_and_as_they_were_asked() {
     let mut sender = recovering(now, Some(LARGE));
     let asked = said(&mut sender);
     assert!(
-        asked.iter().any(|message| matches!(message, PeerMessage::Query { bundle: 2, items } if items.len() == 2)),
+        asked
+            .iter()
+            .any(|message| matches!(message, PeerMessage::Query { bundle: BundleId(2), items } if items.len() == 2)),
         "{asked:?}"
     );
-    assert_eq!(sender.next_job(now, 0), Next::Wait(None), "nothing goes before the answer");
+    assert_eq!(sender.next_job(now, StreamId(0)), Next::Wait(None), "nothing goes before the answer");
     for bundle in [0, 1, 3, u64::MAX] {
-        is_violation(sender.handle_message(now, known(bundle, Vec::new())));
+        is_violation(sender.handle_message(now, known(BundleId(bundle), Vec::new())));
     }
     for items in [vec![(2, all)], vec![(0, all), (0, all)], vec![(0, FileDigests::default())]] {
-        is_violation(recovering(now, Some(LARGE)).handle_message(now, known(2, items)));
+        is_violation(recovering(now, Some(LARGE)).handle_message(now, known(BundleId(2), items)));
     }
-    sender.handle_message(now, known(2, vec![(1, all)])).unwrap();
+    sender.handle_message(now, known(BundleId(2), vec![(1, all)])).unwrap();
     assert_eq!(reports(&mut sender), [(b"b".to_vec(), Outcome::Published)]);
     assert_eq!((sender.totals().files_resumed, sender.totals().bytes_resumed), (1, 4));
-    is_violation(sender.handle_message(now, known(2, Vec::new())));
-    let Next::Job(Job::Bundle(rest)) = sender.next_job(now, 0) else { panic!("the rest is not sent") };
+    is_violation(sender.handle_message(now, known(BundleId(2), Vec::new())));
+    let Next::Job(Job::Bundle(rest)) = sender.next_job(now, StreamId(0)) else { panic!("the rest is not sent") };
     assert_eq!((rest.items.len(), &rest.items[0].path[..]), (1, &b"a"[..]));
 }
 
@@ -216,9 +221,9 @@ fn questions_are_few_and_only_what_is_asked_about_waits() {
     }
     assert_eq!(asked, limits::QUERIES);
     assert!(!sender.wants_items(), "the scan waits, but for the answers");
-    sender.handle_message(now, PeerMessage::Known { bundle: 2, items: Vec::new() }).unwrap();
+    sender.handle_message(now, PeerMessage::Known { bundle: BundleId(2), items: Vec::new() }).unwrap();
     assert!(said(&mut sender).iter().any(|message| matches!(message, PeerMessage::Query { .. })));
-    assert!(matches!(sender.next_job(now, 0), Next::Job(Job::Bundle(_))));
+    assert!(matches!(sender.next_job(now, StreamId(0)), Next::Job(Job::Bundle(_))));
 }
 
 #[test]
@@ -226,7 +231,7 @@ fn item_comes_again_a_few_times_only() {
     let now = Instant::now();
     let mut sender = sender_with(options_v2(BLOCK), now, Some(LARGE));
     said(&mut sender);
-    let mut number = 1;
+    let mut number = ItemId(1);
     for _ in 0..limits::ITEM_ATTEMPTS {
         sender.handle_message(now, PeerMessage::Answer { item: number, answer: Answer::Accept }).unwrap();
         let lost = PeerMessage::Done { item: number, result: ItemResult::Again(failure()) };
@@ -247,9 +252,11 @@ fn item_comes_again_a_few_times_only() {
 fn bundled_item_comes_again_a_few_times_only() {
     let now = Instant::now();
     let mut sender = sender_with(options_v2(BLOCK), now, Some(LARGE));
-    let mut bundle = 2;
+    let mut bundle = BundleId(2);
     for round in 0..=limits::ITEM_ATTEMPTS {
-        let Next::Job(Job::Bundle(job)) = sender.next_job(now, 0) else { panic!("no bundle in round {round}") };
+        let Next::Job(Job::Bundle(job)) = sender.next_job(now, StreamId(0)) else {
+            panic!("no bundle in round {round}")
+        };
         assert_eq!(job.id >= bundle, round > 0 || job.id == bundle);
         bundle = job.id;
         sender.handle_bundle_sent(Instant::now(), bundle, sent()[..job.items.len()].to_vec());
@@ -276,10 +283,10 @@ fn changed_source_is_looked_at_again() {
     let changed = Failure::new(ErrorCode::SourceChanged, Side::Source, "changed");
     let mut sender = sender_with(options_v2(BLOCK), now, Some(LARGE));
     accept(&mut sender, now);
-    assert_eq!(next_block(&mut sender, now, 0), 0);
-    sender.handle_block_sent(Instant::now(), 0, 1, 0, Ok((BLOCK, digest(1))));
+    assert_eq!(next_block(&mut sender, now, StreamId(0)), 0);
+    sender.handle_block_sent(Instant::now(), StreamId(0), ItemId(1), 0, Ok((BLOCK, digest(1))));
     sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
-    sender.abandon(1, changed);
+    sender.abandon(ItemId(1), changed);
     let found = sender.progress().bytes_found;
     sender.handle_message(now, done(ItemResult::Dropped)).unwrap();
     assert_eq!(sender.progress().bytes_done, 0);
@@ -304,14 +311,14 @@ fn sender_without_streams_waits_for_others() {
     let now = Instant::now();
     let mut sender = recovering(now, Some(LARGE));
     accept(&mut sender, now);
-    assert_eq!(next_block(&mut sender, now, 0), 0);
-    sender.handle_stream_lost(Instant::now(), 0, &failure());
-    sender.handle_stream_lost(Instant::now(), 1, &failure());
+    assert_eq!(next_block(&mut sender, now, StreamId(0)), 0);
+    sender.handle_stream_lost(Instant::now(), StreamId(0), &failure());
+    sender.handle_stream_lost(Instant::now(), StreamId(1), &failure());
     assert_eq!(sender.outcome(), None);
-    sender.handle_stream(Instant::now(), 2);
-    assert_eq!(next_block(&mut sender, now, 2), 0);
+    sender.handle_stream(Instant::now(), StreamId(2));
+    assert_eq!(next_block(&mut sender, now, StreamId(2)), 0);
     let mut old = sender_with(options(BLOCK), now, Some(LARGE));
-    old.handle_stream_lost(Instant::now(), 0, &failure());
-    old.handle_stream_lost(Instant::now(), 1, &failure());
+    old.handle_stream_lost(Instant::now(), StreamId(0), &failure());
+    old.handle_stream_lost(Instant::now(), StreamId(1), &failure());
     assert_eq!(old.outcome(), Some(Err(failure())));
 }

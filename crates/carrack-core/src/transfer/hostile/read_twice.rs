@@ -7,6 +7,7 @@ use std::time::Instant;
 use super::sender::{accept, file, next_block};
 use super::*;
 use crate::digest::FileTree;
+use crate::ids::{ItemId, StreamId};
 use crate::request::Verify;
 use crate::transfer::machine::Machine;
 use crate::transfer::orders::{offer, options_v2};
@@ -46,13 +47,13 @@ fn sent(contents: [u8; 4]) -> (Sender, Vec<SenderAction>) {
         known: false,
         tuning: Tuning::DEFAULT,
     });
-    (0..2).for_each(|stream| sender.handle_stream(Instant::now(), stream));
+    (0..2).for_each(|stream| sender.handle_stream(Instant::now(), StreamId(stream)));
     sender.handle_item(now, file("large", Some(SIZE)));
     sender.handle_scan_complete(Instant::now());
     accept(&mut sender, now);
     for content in contents {
-        let offset = next_block(&mut sender, now, 0);
-        sender.handle_block_sent(Instant::now(), 0, 1, offset, Ok((BLOCK_BYTES, block(content))));
+        let offset = next_block(&mut sender, now, StreamId(0));
+        sender.handle_block_sent(Instant::now(), StreamId(0), ItemId(1), offset, Ok((BLOCK_BYTES, block(content))));
     }
     let actions = actions(&mut sender);
     (sender, actions)
@@ -65,20 +66,20 @@ fn actions(sender: &mut Sender) -> Vec<SenderAction> {
 /// A receiver with the file's part.
 fn receiver() -> Receiver {
     let mut receiver = Receiver::new(ReceiverConfig { options: options(), checkpoints: true, tuning: Tuning::DEFAULT });
-    (0..2).for_each(|stream| receiver.handle_stream(Instant::now(), stream));
-    receiver.handle_message(Instant::now(), offer(1, Some(SIZE))).unwrap();
-    receiver.handle_opened(Instant::now(), 1, Opened::Ready);
+    (0..2).for_each(|stream| receiver.handle_stream(Instant::now(), StreamId(stream)));
+    receiver.handle_message(Instant::now(), offer(ItemId(1), Some(SIZE))).unwrap();
+    receiver.handle_opened(Instant::now(), ItemId(1), Opened::Ready);
     receiver
 }
 
-fn receive(receiver: &mut Receiver, stream: u16, index: u64, content: u8) {
+fn receive(receiver: &mut Receiver, stream: StreamId, index: u64, content: u8) {
     let offset = index * u64::from(BLOCK_BYTES);
-    assert_eq!(receiver.begin_block(stream, 1, offset, BLOCK_BYTES, false), Ok(Begin::Write));
+    assert_eq!(receiver.begin_block(stream, ItemId(1), offset, BLOCK_BYTES, false), Ok(Begin::Write));
     let trailer = Trailer { whole: true, digest: block(content) };
     receiver.handle_block(
         Instant::now(),
         stream,
-        ArrivedBlock { item: 1, offset, length: BLOCK_BYTES },
+        ArrivedBlock { item: ItemId(1), offset, length: BLOCK_BYTES },
         block(content),
         &trailer,
     );
@@ -95,10 +96,11 @@ fn complete(sender: &mut Sender) -> PeerMessage {
 #[test]
 fn second_reading_that_differs_completes_nothing() {
     let (mut sender, asked) = sent([1, 2, 3, 4]);
-    assert!(asked.iter().any(|action| matches!(action, SenderAction::CheckSource(1))), "{asked:?}");
-    sender.handle_source_checked(Instant::now(), 1, Ok(Some(digests([1, 2, 3, 9]))));
+    assert!(asked.iter().any(|action| matches!(action, SenderAction::CheckSource(ItemId(1)))), "{asked:?}");
+    sender.handle_source_checked(Instant::now(), ItemId(1), Ok(Some(digests([1, 2, 3, 9]))));
     let told = actions(&mut sender);
-    let abandons = |action: &SenderAction| matches!(action, SenderAction::Send(PeerMessage::Abandon { item: 1 }));
+    let abandons =
+        |action: &SenderAction| matches!(action, SenderAction::Send(PeerMessage::Abandon { item: ItemId(1) }));
     assert!(told.iter().any(abandons), "{told:?}");
     assert!(!told.iter().any(|action| matches!(action, SenderAction::Send(PeerMessage::Complete { .. }))), "{told:?}");
 }
@@ -111,20 +113,26 @@ fn block_read_again_after_the_second_reading_gets_no_name_unless_it_is_the_same(
         let now = Instant::now();
         let (mut sender, _) = sent([1, 2, 3, 4]);
         let mut receiver = receiver();
-        (0..).zip([1, 2, 3]).for_each(|(index, content)| receive(&mut receiver, 0, index, content));
+        (0..).zip([1, 2, 3]).for_each(|(index, content)| receive(&mut receiver, StreamId(0), index, content));
         let landed = (0..3).map(|index| (1, index * u64::from(BLOCK_BYTES))).collect();
         sender.handle_message(now, super::sender::landed(landed, Vec::new())).unwrap();
-        sender.handle_stream_lost(Instant::now(), 0, &failure());
-        sender.handle_source_checked(Instant::now(), 1, Ok(Some(digests([1, 2, 3, 4]))));
-        assert_eq!(next_block(&mut sender, now, 1), 3 * u64::from(BLOCK_BYTES));
-        sender.handle_block_sent(Instant::now(), 1, 1, 3 * u64::from(BLOCK_BYTES), Ok((BLOCK_BYTES, block(again))));
-        receive(&mut receiver, 1, 3, again);
+        sender.handle_stream_lost(Instant::now(), StreamId(0), &failure());
+        sender.handle_source_checked(Instant::now(), ItemId(1), Ok(Some(digests([1, 2, 3, 4]))));
+        assert_eq!(next_block(&mut sender, now, StreamId(1)), 3 * u64::from(BLOCK_BYTES));
+        sender.handle_block_sent(
+            Instant::now(),
+            StreamId(1),
+            ItemId(1),
+            3 * u64::from(BLOCK_BYTES),
+            Ok((BLOCK_BYTES, block(again))),
+        );
+        receive(&mut receiver, StreamId(1), 3, again);
         receiver.handle_message(Instant::now(), complete(&mut sender)).unwrap();
         let done: Vec<ReceiverAction> = std::iter::from_fn(|| receiver.poll_action()).collect();
         let publishes = |action: &ReceiverAction| matches!(action, ReceiverAction::Publish { .. });
         assert_eq!(done.iter().any(publishes), is_published, "{done:?}");
         let goes_again = |action: &ReceiverAction| {
-            matches!(action, ReceiverAction::Send(PeerMessage::Done { item: 1, result: ItemResult::Again(_) }))
+            matches!(action, ReceiverAction::Send(PeerMessage::Done { item: ItemId(1), result: ItemResult::Again(_) }))
         };
         assert_eq!(done.iter().any(goes_again), !is_published, "{done:?}");
     }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::sender::{LARGE, accept, file, landed, next_block};
 use super::*;
+use crate::ids::{ItemId, StreamId};
 use crate::transfer::machine::Machine;
 use crate::transfer::orders::options_v2;
 use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig};
@@ -15,19 +16,19 @@ fn both_carry(now: Instant) -> (Sender, [u64; 2]) {
     let config =
         SenderConfig { options: options_v2(BLOCK), targets: vec![Vec::new()], known: false, tuning: Tuning::DEFAULT };
     let mut sender = Sender::new(config);
-    (0..2).for_each(|stream| sender.handle_stream(Instant::now(), stream));
+    (0..2).for_each(|stream| sender.handle_stream(Instant::now(), StreamId(stream)));
     sender.handle_item(now, file("large", Some(LARGE)));
     sender.handle_scan_complete(Instant::now());
     accept(&mut sender, now);
-    let carried = [0, 1].map(|stream| next_block(&mut sender, now, stream));
+    let carried = [0, 1].map(|stream| next_block(&mut sender, now, StreamId(stream)));
     (sender, carried)
 }
 
-fn sent(sender: &mut Sender, stream: u16, offset: u64) {
-    sender.handle_block_sent(Instant::now(), stream, 1, offset, Ok((BLOCK, BlockDigest::default())));
+fn sent(sender: &mut Sender, stream: StreamId, offset: u64) {
+    sender.handle_block_sent(Instant::now(), stream, ItemId(1), offset, Ok((BLOCK, BlockDigest::default())));
 }
 
-fn lost_streams(sender: &mut Sender) -> Vec<u16> {
+fn lost_streams(sender: &mut Sender) -> Vec<StreamId> {
     let actions = std::iter::from_fn(|| sender.poll_action());
     let lost = actions.filter_map(|action| match action {
         SenderAction::Send(PeerMessage::StreamLost { stream }) => Some(stream),
@@ -41,19 +42,19 @@ fn retired_stream_ends_when_what_it_carried_was_sent_and_has_landed_and_not_befo
     let now = Instant::now();
     let (mut sender, [_, offset]) = both_carry(now);
     assert_eq!(sender.retire(1), 1);
-    assert!(sender.is_retiring(1) && !sender.is_retiring(0), "the newest goes");
-    assert_eq!(sender.next_job(now, 1), Next::Wait(None));
-    sent(&mut sender, 1, offset);
-    assert_eq!(sender.next_job(now, 1), Next::Wait(None));
+    assert!(sender.is_retiring(StreamId(1)) && !sender.is_retiring(StreamId(0)), "the newest goes");
+    assert_eq!(sender.next_job(now, StreamId(1)), Next::Wait(None));
+    sent(&mut sender, StreamId(1), offset);
+    assert_eq!(sender.next_job(now, StreamId(1)), Next::Wait(None));
     // The block of another says nothing of this one's.
     sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
-    assert_eq!(sender.next_job(now, 1), Next::Wait(None));
+    assert_eq!(sender.next_job(now, StreamId(1)), Next::Wait(None));
     sender.handle_message(now, landed(vec![(1, offset)], Vec::new())).unwrap();
-    assert_eq!(sender.next_job(now, 1), Next::End);
-    assert_eq!(sender.next_job(now, 1), Next::End);
-    assert!(matches!(sender.next_job(now, 0), Next::Job(Job::Block(_))));
+    assert_eq!(sender.next_job(now, StreamId(1)), Next::End);
+    assert_eq!(sender.next_job(now, StreamId(1)), Next::End);
+    assert!(matches!(sender.next_job(now, StreamId(0)), Next::Job(Job::Block(_))));
     // That its connection then ends is no loss.
-    sender.handle_stream_lost(Instant::now(), 1, &failure());
+    sender.handle_stream_lost(Instant::now(), StreamId(1), &failure());
     assert_eq!(lost_streams(&mut sender), []);
     assert_eq!(sender.totals().faults.streams_lost, 0);
 }
@@ -64,9 +65,9 @@ fn retired_stream_is_not_ended_early_by_a_word_before_the_data() {
     let (mut sender, [_, offset]) = both_carry(now);
     sender.retire(1);
     sender.handle_message(now, landed(vec![(1, offset)], Vec::new())).unwrap();
-    assert_eq!(sender.next_job(now, 1), Next::Wait(None), "it is still being sent");
-    sent(&mut sender, 1, offset);
-    assert_eq!(sender.next_job(now, 1), Next::End);
+    assert_eq!(sender.next_job(now, StreamId(1)), Next::Wait(None), "it is still being sent");
+    sent(&mut sender, StreamId(1), offset);
+    assert_eq!(sender.next_job(now, StreamId(1)), Next::End);
 }
 
 #[test]
@@ -74,12 +75,12 @@ fn retired_stream_that_is_lost_leaves_its_blocks_to_another() {
     let now = Instant::now();
     let (mut sender, [_, offset]) = both_carry(now);
     sender.retire(1);
-    sent(&mut sender, 1, offset);
-    sender.handle_stream_lost(Instant::now(), 1, &failure());
-    assert_eq!(lost_streams(&mut sender), [1]);
+    sent(&mut sender, StreamId(1), offset);
+    sender.handle_stream_lost(Instant::now(), StreamId(1), &failure());
+    assert_eq!(lost_streams(&mut sender), [StreamId(1)]);
     assert_eq!(sender.totals().faults.resent_after_loss, 1);
-    assert_eq!(next_block(&mut sender, now, 0), offset);
-    assert_eq!(sender.next_job(now, 1), Next::End);
+    assert_eq!(next_block(&mut sender, now, StreamId(0)), offset);
+    assert_eq!(sender.next_job(now, StreamId(1)), Next::End);
 }
 
 #[test]
@@ -87,29 +88,29 @@ fn retired_stream_does_not_wait_for_a_block_that_is_asked_for_again() {
     let now = Instant::now();
     let (mut sender, [_, offset]) = both_carry(now);
     sender.retire(1);
-    sent(&mut sender, 1, offset);
-    sender.handle_message(now, PeerMessage::SendAgain { item: 1, offset }).unwrap();
-    assert_eq!(sender.next_job(now, 1), Next::End);
-    assert_eq!(next_block(&mut sender, now, 0), offset);
+    sent(&mut sender, StreamId(1), offset);
+    sender.handle_message(now, PeerMessage::SendAgain { item: ItemId(1), offset }).unwrap();
+    assert_eq!(sender.next_job(now, StreamId(1)), Next::End);
+    assert_eq!(next_block(&mut sender, now, StreamId(0)), offset);
 }
 
 #[test]
 fn retired_streams_are_idle_ones_first_and_never_the_last() {
     let now = Instant::now();
     let (mut sender, _) = both_carry(now);
-    sender.handle_stream(Instant::now(), 2);
-    sender.handle_stream(Instant::now(), 3);
-    next_block(&mut sender, now, 3);
+    sender.handle_stream(Instant::now(), StreamId(2));
+    sender.handle_stream(Instant::now(), StreamId(3));
+    next_block(&mut sender, now, StreamId(3));
     assert_eq!(sender.retire(1), 1);
-    assert!(sender.is_retiring(2));
-    assert_eq!(sender.next_job(now, 2), Next::End);
+    assert!(sender.is_retiring(StreamId(2)));
+    assert_eq!(sender.next_job(now, StreamId(2)), Next::End);
     assert_eq!((sender.retire(usize::MAX), sender.retire(1)), (2, 0));
-    assert!(!sender.is_retiring(0) && sender.is_retiring(1) && sender.is_retiring(3));
+    assert!(!sender.is_retiring(StreamId(0)) && sender.is_retiring(StreamId(1)) && sender.is_retiring(StreamId(3)));
     // Another comes in the place of the last: then that may go.
-    sender.handle_stream(Instant::now(), 4);
+    sender.handle_stream(Instant::now(), StreamId(4));
     assert_eq!((sender.retire(9), sender.retire(9)), (1, 0));
     sender.fail(failure());
-    sender.handle_stream(Instant::now(), 5);
+    sender.handle_stream(Instant::now(), StreamId(5));
     assert_eq!(sender.retire(9), 0);
 }
 
@@ -120,19 +121,19 @@ fn retired_streams_that_have_ended_are_forgotten() {
     let (mut sender, [_, offset]) = both_carry(now);
     sender.retire(1);
     // Not while something may still be asked about it.
-    sender.forget_stream(1);
-    assert!(sender.is_retiring(1));
-    sent(&mut sender, 1, offset);
+    sender.forget_stream(StreamId(1));
+    assert!(sender.is_retiring(StreamId(1)));
+    sent(&mut sender, StreamId(1), offset);
     sender.handle_message(now, landed(vec![(1, offset)], Vec::new())).unwrap();
-    assert_eq!(sender.next_job(now, 1), Next::End);
-    sender.forget_stream(1);
-    assert!(!sender.is_retiring(1));
-    assert_eq!(sender.next_job(now, 1), Next::End);
-    sender.handle_stream_lost(Instant::now(), 0, &failure());
-    sender.forget_stream(0);
+    assert_eq!(sender.next_job(now, StreamId(1)), Next::End);
+    sender.forget_stream(StreamId(1));
+    assert!(!sender.is_retiring(StreamId(1)));
+    assert_eq!(sender.next_job(now, StreamId(1)), Next::End);
+    sender.handle_stream_lost(Instant::now(), StreamId(0), &failure());
+    sender.forget_stream(StreamId(0));
     assert_eq!(sender.outcome(), None, "another may come");
-    sender.handle_stream(Instant::now(), 2);
-    assert!(matches!(sender.next_job(now, 2), Next::Job(Job::Block(_))));
+    sender.handle_stream(Instant::now(), StreamId(2));
+    assert!(matches!(sender.next_job(now, StreamId(2)), Next::Job(Job::Block(_))));
 }
 
 /// All that stay are lost while one still ends: the transfer waits for another, and gives the one that ends nothing.
@@ -141,9 +142,9 @@ fn retired_stream_is_no_refuge() {
     let now = Instant::now();
     let (mut sender, [offset, _]) = both_carry(now);
     sender.retire(1);
-    sender.handle_stream_lost(Instant::now(), 0, &failure());
-    assert_eq!(sender.next_job(now, 1), Next::Wait(None));
+    sender.handle_stream_lost(Instant::now(), StreamId(0), &failure());
+    assert_eq!(sender.next_job(now, StreamId(1)), Next::Wait(None));
     assert_eq!(sender.outcome(), None);
-    sender.handle_stream(Instant::now(), 2);
-    assert_eq!(next_block(&mut sender, now, 2), offset);
+    sender.handle_stream(Instant::now(), StreamId(2));
+    assert_eq!(next_block(&mut sender, now, StreamId(2)), offset);
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::attributes::{Attributes, Time};
+use crate::ids::{BundleId, ItemId, StreamId};
 use crate::limits;
 use crate::report::Outcome;
 use crate::transfer::machine::Machine;
@@ -39,8 +40,8 @@ fn sender(now: Instant, size: Option<u64>) -> Sender {
 pub(super) fn sender_with(options: TransferOptions, now: Instant, size: Option<u64>) -> Sender {
     let mut sender =
         Sender::new(SenderConfig { options, targets: vec![Vec::new()], known: false, tuning: Tuning::DEFAULT });
-    sender.handle_stream(Instant::now(), 0);
-    sender.handle_stream(Instant::now(), 1);
+    sender.handle_stream(Instant::now(), StreamId(0));
+    sender.handle_stream(Instant::now(), StreamId(1));
     sender.handle_item(now, file("large", size));
     sender.handle_item(now, file("a", Some(3)));
     sender.handle_item(now, file("b", Some(4)));
@@ -56,8 +57,8 @@ pub(super) fn recovering(now: Instant, size: Option<u64>) -> Sender {
         known: true,
         tuning: Tuning::DEFAULT,
     });
-    sender.handle_stream(Instant::now(), 0);
-    sender.handle_stream(Instant::now(), 1);
+    sender.handle_stream(Instant::now(), StreamId(0));
+    sender.handle_stream(Instant::now(), StreamId(1));
     let fingerprint = Some([1; 16]);
     sender.handle_item(now, ScannedItem { fingerprint, ..file("large", size) });
     sender.handle_item(now, ScannedItem { fingerprint, ..file("a", Some(3)) });
@@ -67,18 +68,20 @@ pub(super) fn recovering(now: Instant, size: Option<u64>) -> Sender {
 }
 
 pub(super) fn accept(sender: &mut Sender, now: Instant) {
-    sender.handle_message(now, PeerMessage::Answer { item: 1, answer: Answer::Accept }).unwrap();
+    sender.handle_message(now, PeerMessage::Answer { item: ItemId(1), answer: Answer::Accept }).unwrap();
 }
 
 pub(super) fn done(result: ItemResult) -> PeerMessage {
-    PeerMessage::Done { item: 1, result }
+    PeerMessage::Done { item: ItemId(1), result }
 }
 
 pub(super) fn landed(blocks: Vec<(u64, u64)>, bundles: Vec<u64>) -> PeerMessage {
+    let blocks = blocks.into_iter().map(|(item, offset)| (ItemId(item), offset)).collect();
+    let bundles = bundles.into_iter().map(BundleId).collect();
     PeerMessage::Landed { blocks, bundles }
 }
 
-pub(super) fn bundle_done(bundle: u64, exceptions: Vec<(u32, ItemResult)>) -> PeerMessage {
+pub(super) fn bundle_done(bundle: BundleId, exceptions: Vec<(u32, ItemResult)>) -> PeerMessage {
     PeerMessage::BundleDone { bundle, exceptions }
 }
 
@@ -86,7 +89,7 @@ pub(super) fn sent() -> Vec<SentItem> {
     vec![SentItem { size: 1, digest: BlockDigest::default(), failure: None }; 2]
 }
 
-pub(super) fn next_block(sender: &mut Sender, now: Instant, stream: u16) -> u64 {
+pub(super) fn next_block(sender: &mut Sender, now: Instant, stream: StreamId) -> u64 {
     match sender.next_job(now, stream) {
         Next::Job(Job::Block(block)) => block.offset,
         other => panic!("{other:?} instead of a block"),
@@ -109,13 +112,13 @@ fn answers_and_ends_come_once_and_in_turn() {
     let now = Instant::now();
     let mut sender = sender(now, Some(LARGE));
     for item in [0, 2, 3, u64::MAX] {
-        is_violation(sender.handle_message(now, PeerMessage::Answer { item, answer: Answer::Accept }));
-        is_violation(sender.handle_message(now, PeerMessage::Done { item, result: ItemResult::Kept }));
+        is_violation(sender.handle_message(now, PeerMessage::Answer { item: ItemId(item), answer: Answer::Accept }));
+        is_violation(sender.handle_message(now, PeerMessage::Done { item: ItemId(item), result: ItemResult::Kept }));
     }
     is_violation(sender.handle_message(now, done(ItemResult::Kept)));
     is_violation(sender.handle_message(now, done(ItemResult::Published)));
     accept(&mut sender, now);
-    is_violation(sender.handle_message(now, PeerMessage::Answer { item: 1, answer: Answer::Accept }));
+    is_violation(sender.handle_message(now, PeerMessage::Answer { item: ItemId(1), answer: Answer::Accept }));
     is_violation(sender.handle_message(now, done(ItemResult::Published)));
     is_violation(sender.handle_message(now, PeerMessage::Finished { durable: true, failures: Vec::new() }));
     sender.handle_message(now, done(ItemResult::Failed(failure()))).unwrap();
@@ -128,16 +131,16 @@ fn blocks_land_only_after_they_were_sent() {
     let now = Instant::now();
     let mut sender = sender(now, Some(LARGE));
     accept(&mut sender, now);
-    let offset = next_block(&mut sender, now, 0);
+    let offset = next_block(&mut sender, now, StreamId(0));
     assert_eq!(offset, 0);
     for (item, offset) in [(1, 1024), (1, 1), (1, u64::MAX), (7, 0), (0, 0)] {
         is_violation(sender.handle_message(now, landed(vec![(item, offset)], Vec::new())));
-        is_violation(sender.handle_message(now, PeerMessage::SendAgain { item, offset }));
+        is_violation(sender.handle_message(now, PeerMessage::SendAgain { item: ItemId(item), offset }));
     }
     is_violation(sender.handle_message(now, landed(Vec::new(), vec![99])));
     sender.handle_message(now, landed(vec![(1, 0), (1, 0)], Vec::new())).unwrap();
     assert_eq!(sender.progress().bytes_done, u64::from(BLOCK));
-    is_violation(sender.handle_message(now, PeerMessage::SendAgain { item: 1, offset: 0 }));
+    is_violation(sender.handle_message(now, PeerMessage::SendAgain { item: ItemId(1), offset: 0 }));
 }
 
 #[test]
@@ -146,13 +149,13 @@ fn block_is_not_sent_for_ever() {
     let mut sender = sender(now, Some(LARGE));
     accept(&mut sender, now);
     for _ in 0..limits::SENDS_PER_BLOCK {
-        assert_eq!(next_block(&mut sender, now, 0), 0);
-        sender.handle_block_sent(Instant::now(), 0, 1, 0, Ok((BLOCK, BlockDigest::default())));
-        sender.handle_message(now, PeerMessage::SendAgain { item: 1, offset: 0 }).unwrap();
+        assert_eq!(next_block(&mut sender, now, StreamId(0)), 0);
+        sender.handle_block_sent(Instant::now(), StreamId(0), ItemId(1), 0, Ok((BLOCK, BlockDigest::default())));
+        sender.handle_message(now, PeerMessage::SendAgain { item: ItemId(1), offset: 0 }).unwrap();
     }
     assert_eq!(sender.totals().faults.digest_mismatches, u64::from(limits::SENDS_PER_BLOCK));
     let told = std::iter::from_fn(|| sender.poll_action())
-        .any(|action| matches!(action, SenderAction::Send(PeerMessage::Abandon { item: 1 })));
+        .any(|action| matches!(action, SenderAction::Send(PeerMessage::Abandon { item: ItemId(1) })));
     assert!(told);
 }
 
@@ -164,9 +167,9 @@ fn blocks_may_go_twice_and_be_many() {
     accept(&mut sender, now);
     for index in 0..100 {
         let offset = index * u64::from(BLOCK);
-        assert_eq!(next_block(&mut sender, now, 0), offset);
-        sender.handle_message(now, PeerMessage::SendAgain { item: 1, offset }).unwrap();
-        assert_eq!(next_block(&mut sender, now, 0), offset);
+        assert_eq!(next_block(&mut sender, now, StreamId(0)), offset);
+        sender.handle_message(now, PeerMessage::SendAgain { item: ItemId(1), offset }).unwrap();
+        assert_eq!(next_block(&mut sender, now, StreamId(0)), offset);
         sender.handle_message(now, landed(vec![(1, offset)], Vec::new())).unwrap();
     }
 }
@@ -176,36 +179,36 @@ fn blocks_under_way_are_bounded() {
     let now = Instant::now();
     let mut sender = sender(now, Some(u64::MAX >> 2));
     accept(&mut sender, now);
-    (0..BLOCKS_AHEAD).for_each(|index| assert_eq!(next_block(&mut sender, now, 0), index * u64::from(BLOCK)));
-    let next = sender.next_job(now, 0);
+    (0..BLOCKS_AHEAD).for_each(|index| assert_eq!(next_block(&mut sender, now, StreamId(0)), index * u64::from(BLOCK)));
+    let next = sender.next_job(now, StreamId(0));
     assert!(matches!(next, Next::Job(Job::Bundle(_))), "{next:?}");
     sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
-    assert_eq!(next_block(&mut sender, now, 0), BLOCKS_AHEAD * u64::from(BLOCK));
+    assert_eq!(next_block(&mut sender, now, StreamId(0)), BLOCKS_AHEAD * u64::from(BLOCK));
 }
 
 #[test]
 fn bundles_end_once_with_items_that_they_have() {
     let now = Instant::now();
     let mut sender = sender(now, Some(LARGE));
-    is_violation(sender.handle_message(now, bundle_done(2, Vec::new())));
+    is_violation(sender.handle_message(now, bundle_done(BundleId(2), Vec::new())));
     assert!(
-        matches!(sender.next_job(now, 0), Next::Job(Job::Bundle(bundle)) if bundle.id == 2 && bundle.items.len() == 2)
+        matches!(sender.next_job(now, StreamId(0)), Next::Job(Job::Bundle(bundle)) if bundle.id == BundleId(2) && bundle.items.len() == 2)
     );
     for exceptions in [
         vec![(2, ItemResult::Kept)],
         vec![(u32::MAX, ItemResult::Kept)],
         vec![(0, ItemResult::Kept), (0, ItemResult::Dropped)],
     ] {
-        is_violation(sender.handle_message(now, bundle_done(2, exceptions)));
+        is_violation(sender.handle_message(now, bundle_done(BundleId(2), exceptions)));
     }
-    is_violation(sender.handle_message(now, bundle_done(1, Vec::new())));
+    is_violation(sender.handle_message(now, bundle_done(BundleId(1), Vec::new())));
     // Before all of it was sent: odd, but an honest receiver may have it from a stream that was lost.
-    sender.handle_message(now, bundle_done(2, vec![(1, ItemResult::Kept)])).unwrap();
-    is_violation(sender.handle_message(now, bundle_done(2, Vec::new())));
+    sender.handle_message(now, bundle_done(BundleId(2), vec![(1, ItemResult::Kept)])).unwrap();
+    is_violation(sender.handle_message(now, bundle_done(BundleId(2), Vec::new())));
     assert_eq!(reports(&mut sender), []);
-    sender.handle_bundle_sent(Instant::now(), 2, sent());
+    sender.handle_bundle_sent(Instant::now(), BundleId(2), sent());
     assert_eq!(reports(&mut sender), [(b"a".to_vec(), Outcome::Published), (b"b".to_vec(), Outcome::Kept)]);
-    is_violation(sender.handle_message(now, bundle_done(2, Vec::new())));
+    is_violation(sender.handle_message(now, bundle_done(BundleId(2), Vec::new())));
 }
 
 #[test]
@@ -213,9 +216,9 @@ fn messages_of_senders_are_refused_by_senders() {
     let now = Instant::now();
     let mut sender = sender(now, None);
     let messages = [
-        offer(9, None),
-        PeerMessage::Complete { item: 1, size: 1, digest: None },
-        PeerMessage::Abandon { item: 1 },
+        offer(ItemId(9), None),
+        PeerMessage::Complete { item: ItemId(1), size: 1, digest: None },
+        PeerMessage::Abandon { item: ItemId(1) },
         PeerMessage::Directories(Vec::new()),
         PeerMessage::Finish,
     ];
@@ -233,12 +236,12 @@ fn stream_within_one_process_is_never_cut_off() {
             sender.handle_within_process(Instant::now());
         }
         accept(&mut sender, now);
-        assert_eq!(next_block(&mut sender, now, 0), 0);
-        sender.handle_block_sent(Instant::now(), 0, 1, 0, Ok((BLOCK, BlockDigest::default())));
+        assert_eq!(next_block(&mut sender, now, StreamId(0)), 0);
+        sender.handle_block_sent(Instant::now(), StreamId(0), ItemId(1), 0, Ok((BLOCK, BlockDigest::default())));
         sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
-        assert_eq!(next_block(&mut sender, now, 0), u64::from(BLOCK));
+        assert_eq!(next_block(&mut sender, now, StreamId(0)), u64::from(BLOCK));
         let later = now + Duration::from_secs(3600);
-        while matches!(sender.next_job(later, 1), Next::Job(_)) {}
+        while matches!(sender.next_job(later, StreamId(1)), Next::Job(_)) {}
         assert_eq!(sender.totals().faults.stragglers > 0, !within_process);
     }
 }
@@ -251,22 +254,25 @@ fn idle_stream_waits_for_the_scan_before_it_cuts_off_a_straggler() {
     let options = options(BLOCK);
     let mut sender =
         Sender::new(SenderConfig { options, targets: vec![Vec::new()], known: false, tuning: Tuning::DEFAULT });
-    (0..2).for_each(|stream| sender.handle_stream(Instant::now(), stream));
+    (0..2).for_each(|stream| sender.handle_stream(Instant::now(), StreamId(stream)));
     sender.handle_item(now, file("large", Some(LARGE)));
     accept(&mut sender, now);
-    assert_eq!(next_block(&mut sender, now, 0), 0);
-    sender.handle_block_sent(Instant::now(), 0, 1, 0, Ok((BLOCK, BlockDigest::default())));
+    assert_eq!(next_block(&mut sender, now, StreamId(0)), 0);
+    sender.handle_block_sent(Instant::now(), StreamId(0), ItemId(1), 0, Ok((BLOCK, BlockDigest::default())));
     sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
     let later = now + Duration::from_secs(3600);
     let mut taken = 0;
-    while let Next::Job(_) = sender.next_job(later, 0) {
+    while let Next::Job(_) = sender.next_job(later, StreamId(0)) {
         taken += 1;
     }
     assert!(taken > 0, "stream 0 carries something");
     let much_later = later + Duration::from_secs(3600);
-    assert_eq!(sender.next_job(much_later, 1), Next::Wait(None), "while the scan goes on");
+    assert_eq!(sender.next_job(much_later, StreamId(1)), Next::Wait(None), "while the scan goes on");
     sender.handle_scan_complete(Instant::now());
-    assert!(matches!(sender.next_job(much_later, 1), Next::Job(_)), "stream 1 takes what stream 0 held too long");
+    assert!(
+        matches!(sender.next_job(much_later, StreamId(1)), Next::Job(_)),
+        "stream 1 takes what stream 0 held too long"
+    );
     assert!(sender.totals().faults.stragglers > 0);
 }
 
@@ -278,16 +284,16 @@ fn stream_that_waits_for_the_rate_limit_is_not_cut_off() {
     for (limit, cut) in [(None, true), (Some(u64::from(BLOCK) / 10), false)] {
         let mut sender = sender_with(TransferOptions { rate_limit: limit, ..options(BLOCK) }, now, Some(LARGE));
         accept(&mut sender, now);
-        assert_eq!(next_block(&mut sender, now, 0), 0);
-        sender.handle_block_sent(Instant::now(), 0, 1, 0, Ok((BLOCK, BlockDigest::default())));
+        assert_eq!(next_block(&mut sender, now, StreamId(0)), 0);
+        sender.handle_block_sent(Instant::now(), StreamId(0), ItemId(1), 0, Ok((BLOCK, BlockDigest::default())));
         sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
-        assert_eq!(next_block(&mut sender, now, 0), u64::from(BLOCK));
+        assert_eq!(next_block(&mut sender, now, StreamId(0)), u64::from(BLOCK));
         // Two streams share the limit, so a block may take 20 s.
         let in_time = now + Duration::from_secs(20);
-        while matches!(sender.next_job(in_time, 1), Next::Job(_)) {}
+        while matches!(sender.next_job(in_time, StreamId(1)), Next::Job(_)) {}
         assert_eq!(sender.totals().faults.stragglers > 0, cut, "{limit:?}");
         let late = now + Duration::from_secs(3600);
-        while matches!(sender.next_job(late, 1), Next::Job(_)) {}
+        while matches!(sender.next_job(late, StreamId(1)), Next::Job(_)) {}
         assert!(sender.totals().faults.stragglers > 0, "{limit:?}: it is never cut off");
     }
 }
@@ -298,14 +304,14 @@ fn stream_that_reads_a_pipe_is_never_cut_off() {
     let now = Instant::now();
     let mut sender = sender(now, None);
     accept(&mut sender, now);
-    assert_eq!(next_block(&mut sender, now, 0), 0);
-    sender.handle_read(Instant::now(), 1, 0, BLOCK, false);
-    sender.handle_block_sent(Instant::now(), 0, 1, 0, Ok((BLOCK, BlockDigest::default())));
+    assert_eq!(next_block(&mut sender, now, StreamId(0)), 0);
+    sender.handle_read(Instant::now(), ItemId(1), 0, BLOCK, false);
+    sender.handle_block_sent(Instant::now(), StreamId(0), ItemId(1), 0, Ok((BLOCK, BlockDigest::default())));
     sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
-    assert_eq!(next_block(&mut sender, now, 0), u64::from(BLOCK));
-    assert!(matches!(sender.next_job(now, 1), Next::Job(Job::Bundle(_))));
+    assert_eq!(next_block(&mut sender, now, StreamId(0)), u64::from(BLOCK));
+    assert!(matches!(sender.next_job(now, StreamId(1)), Next::Job(Job::Bundle(_))));
     let later = now + Duration::from_secs(3600);
-    assert_eq!(sender.next_job(later, 1), Next::Wait(None));
+    assert_eq!(sender.next_job(later, StreamId(1)), Next::Wait(None));
     assert_eq!(sender.totals().faults.stragglers, 0);
 }
 
@@ -314,12 +320,12 @@ fn stream_that_reads_a_pipe_is_never_cut_off() {
 fn bundle_that_ended_is_not_sent_again() {
     let now = Instant::now();
     let mut sender = sender(now, Some(LARGE));
-    assert!(matches!(sender.next_job(now, 0), Next::Job(Job::Bundle(_))));
-    sender.handle_bundle_sent(Instant::now(), 2, sent());
-    sender.handle_stream_lost(Instant::now(), 0, &failure());
-    sender.handle_message(now, bundle_done(2, Vec::new())).unwrap();
+    assert!(matches!(sender.next_job(now, StreamId(0)), Next::Job(Job::Bundle(_))));
+    sender.handle_bundle_sent(Instant::now(), BundleId(2), sent());
+    sender.handle_stream_lost(Instant::now(), StreamId(0), &failure());
+    sender.handle_message(now, bundle_done(BundleId(2), Vec::new())).unwrap();
     assert_eq!(reports(&mut sender).len(), 2);
-    assert_eq!(sender.next_job(now, 1), Next::Wait(None));
+    assert_eq!(sender.next_job(now, StreamId(1)), Next::Wait(None));
 }
 
 /// While a second copy is being sent it is not known which the receiver took; where they differ,
@@ -328,19 +334,19 @@ fn bundle_that_ended_is_not_sent_again() {
 fn copies_that_differ_are_sent_again() {
     let now = Instant::now();
     let mut sender = sender(now, Some(LARGE));
-    assert!(matches!(sender.next_job(now, 0), Next::Job(Job::Bundle(_))));
-    sender.handle_bundle_sent(Instant::now(), 2, sent());
-    sender.handle_stream_lost(Instant::now(), 0, &failure());
-    assert!(matches!(sender.next_job(now, 1), Next::Job(Job::Bundle(bundle)) if bundle.id == 2));
-    sender.handle_message(now, bundle_done(2, Vec::new())).unwrap();
+    assert!(matches!(sender.next_job(now, StreamId(0)), Next::Job(Job::Bundle(_))));
+    sender.handle_bundle_sent(Instant::now(), BundleId(2), sent());
+    sender.handle_stream_lost(Instant::now(), StreamId(0), &failure());
+    assert!(matches!(sender.next_job(now, StreamId(1)), Next::Job(Job::Bundle(bundle)) if bundle.id == BundleId(2)));
+    sender.handle_message(now, bundle_done(BundleId(2), Vec::new())).unwrap();
     assert_eq!(reports(&mut sender), []);
     let mut second = sent();
     second[1].size = 99;
-    sender.handle_bundle_sent(Instant::now(), 2, second);
+    sender.handle_bundle_sent(Instant::now(), BundleId(2), second);
     assert_eq!(reports(&mut sender), [(b"a".to_vec(), Outcome::Published)]);
-    let Next::Job(Job::Bundle(again)) = sender.next_job(now, 1) else { panic!("nothing is sent again") };
+    let Next::Job(Job::Bundle(again)) = sender.next_job(now, StreamId(1)) else { panic!("nothing is sent again") };
     assert_eq!((again.items.len(), &again.items[0].path[..], again.attempt), (1, &b"b"[..], 1));
-    assert_ne!(again.id, 2);
+    assert_ne!(again.id, BundleId(2));
 }
 
 /// A stream that is lost before it said that it had read a block which landed: the block is read again, for its digest.
@@ -351,9 +357,9 @@ fn streams_of_even_number_take_blocks_first_and_odd_ones_bundles() {
     let mut sender = sender(now, Some(LARGE));
     accept(&mut sender, now);
     sender.handle_scan_complete(Instant::now());
-    assert!(matches!(sender.next_job(now, 1), Next::Job(Job::Bundle(_))));
-    assert_eq!(next_block(&mut sender, now, 0), 0);
-    assert_eq!(next_block(&mut sender, now, 1), u64::from(BLOCK));
+    assert!(matches!(sender.next_job(now, StreamId(1)), Next::Job(Job::Bundle(_))));
+    assert_eq!(next_block(&mut sender, now, StreamId(0)), 0);
+    assert_eq!(next_block(&mut sender, now, StreamId(1)), u64::from(BLOCK));
 }
 
 #[test]
@@ -361,12 +367,12 @@ fn block_that_landed_unread_is_read_again() {
     let now = Instant::now();
     let mut sender = sender(now, Some(LARGE));
     accept(&mut sender, now);
-    assert_eq!(next_block(&mut sender, now, 0), 0);
+    assert_eq!(next_block(&mut sender, now, StreamId(0)), 0);
     sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
-    sender.handle_stream(Instant::now(), 2);
-    sender.handle_stream_lost(Instant::now(), 0, &failure());
-    assert_eq!(next_block(&mut sender, now, 2), 0);
-    assert_eq!(next_block(&mut sender, now, 2), u64::from(BLOCK));
+    sender.handle_stream(Instant::now(), StreamId(2));
+    sender.handle_stream_lost(Instant::now(), StreamId(0), &failure());
+    assert_eq!(next_block(&mut sender, now, StreamId(2)), 0);
+    assert_eq!(next_block(&mut sender, now, StreamId(2)), u64::from(BLOCK));
 }
 
 /// Once everything has landed, streams are not needed: a long sync must not fail a transfer.
@@ -379,9 +385,9 @@ fn streams_may_go_when_there_is_nothing_left_to_send() {
         known: false,
         tuning: Tuning::DEFAULT,
     });
-    sender.handle_stream(Instant::now(), 0);
+    sender.handle_stream(Instant::now(), StreamId(0));
     sender.handle_scan_complete(Instant::now());
-    sender.handle_stream_lost(Instant::now(), 0, &failure());
+    sender.handle_stream_lost(Instant::now(), StreamId(0), &failure());
     assert_eq!(sender.outcome(), None);
     sender.handle_message(now, PeerMessage::Finished { durable: true, failures: Vec::new() }).unwrap();
     assert_eq!(sender.outcome(), Some(Ok(())));
@@ -402,13 +408,13 @@ fn sender_survives_whatever_a_receiver_says() {
             match rng.below(4) {
                 0 => {
                     let stream = rng.below(2) as u16;
-                    if let Next::Job(job) = sender.next_job(now, stream) {
+                    if let Next::Job(job) = sender.next_job(now, StreamId(stream)) {
                         jobs.push((stream, job));
                     }
                 }
                 1 if !jobs.is_empty() => {
                     let (stream, job) = jobs.swap_remove(rng.below(jobs.len() as u64) as usize);
-                    finish(&mut sender, stream, &job);
+                    finish(&mut sender, StreamId(stream), &job);
                 }
                 _ => _ = sender.handle_message(now, any_message(&mut rng)),
             }
@@ -425,7 +431,7 @@ fn sender_survives_whatever_a_receiver_says() {
     }
 }
 
-pub(super) fn finish(sender: &mut Sender, stream: u16, job: &Job) {
+pub(super) fn finish(sender: &mut Sender, stream: StreamId, job: &Job) {
     match job {
         Job::Check(block) => {
             sender.handle_block_checked(Instant::now(), stream, block.item, block.offset, Ok(BlockDigest::default()));

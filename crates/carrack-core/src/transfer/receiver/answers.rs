@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::{Receiver, ReceiverAction};
 use crate::failure::Failure;
+use crate::ids::ItemId;
 use crate::limits;
 use crate::wire::peer::{ItemResult, PeerMessage};
 use crate::wire::{failure_bytes, peer_text};
@@ -19,7 +20,7 @@ impl Receiver {
         self.actions.push_back(ReceiverAction::Send(message));
     }
 
-    pub(super) fn send_done(&mut self, item: u64, result: ItemResult) {
+    pub(super) fn send_done(&mut self, item: ItemId, result: ItemResult) {
         self.send(PeerMessage::Done { item, result });
     }
 

@@ -6,6 +6,7 @@ use super::incoming::{ItemState, Written};
 use super::{ArrivedBlock, Begin, Phase, Receiver, ReceiverAction};
 use crate::digest::BlockDigest;
 use crate::failure::{ErrorCode, Failure, Side};
+use crate::ids::{BundleId, ItemId, StreamId};
 use crate::limits;
 use crate::transfer::Unit;
 use crate::transfer::machine::Machine;
@@ -15,7 +16,7 @@ use crate::wire::peer::{ItemResult, PeerMessage};
 
 impl Receiver {
     /// A stream is there.
-    pub fn handle_stream(&mut self, now: Instant, stream: u16) {
+    pub fn handle_stream(&mut self, now: Instant, stream: StreamId) {
         self.note_time(now);
         self.streams.insert(stream, None);
         if self.lost.contains(&stream) {
@@ -23,7 +24,7 @@ impl Receiver {
         }
     }
 
-    pub(super) fn handle_stream_lost(&mut self, stream: u16) {
+    pub(super) fn handle_stream_lost(&mut self, stream: StreamId) {
         if self.lost.insert(stream) && self.streams.contains_key(&stream) {
             self.actions.push_back(ReceiverAction::CloseStream(stream));
         }
@@ -31,14 +32,14 @@ impl Receiver {
 
     /// A stream has ended or failed; what it was bringing has not landed. Said by the stream
     /// itself, when it writes no more.
-    pub fn handle_stream_closed(&mut self, now: Instant, stream: u16) {
+    pub fn handle_stream_closed(&mut self, now: Instant, stream: StreamId) {
         self.note_time(now);
         self.streams.remove(&stream);
     }
 
     /// Lets a stream write a unit unless another is writing it. The sender has given one of the two up, and says which:
     /// its word may come later than the data.
-    pub(super) fn begin(&mut self, stream: u16, unit: Unit) -> Begin {
+    pub(super) fn begin(&mut self, stream: StreamId, unit: Unit) -> Begin {
         let mut others = self.streams.iter().filter(|(other, current)| **other != stream && **current == Some(unit));
         match others.next() {
             Some(_) if self.lost.contains(&stream) => Begin::Discard,
@@ -56,32 +57,32 @@ impl Receiver {
     /// When no sender may send that block now.
     pub fn begin_block(
         &mut self,
-        stream: u16,
-        number: u64,
+        stream: StreamId,
+        id: ItemId,
         offset: u64,
         length: u32,
         whole: bool,
     ) -> Result<Begin, ProtocolError> {
-        if number > self.last_offer {
+        if id > self.last_offer {
             return Err(ProtocolError::violation(format!(
-                "the sender sent a block of item {number}, which it has not offered"
+                "the sender sent a block of item {id}, which it has not offered"
             )));
         }
-        if self.waiting.iter().any(|offer| offer.item == number) {
+        if self.waiting.iter().any(|offer| offer.item == id) {
             return Err(ProtocolError::violation(format!(
-                "the sender sent a block of item {number} before its offer was accepted"
+                "the sender sent a block of item {id} before its offer was accepted"
             )));
         }
-        let Some(item) = self.items.get(&number).filter(|_| !self.has_ended()) else {
+        let Some(item) = self.items.get(&id).filter(|_| !self.has_ended()) else {
             // It ended while the block was under way.
             return Ok(Begin::Discard);
         };
-        item.check_block(number, offset, length, whole)?;
+        item.check_block(id, offset, length, whole)?;
         if item.has_landed(offset) || item.state == ItemState::Publishing {
             return Ok(Begin::Discard);
         }
-        let begin = self.begin(stream, Unit::Block(number, offset));
-        if let Some(item) = self.items.get_mut(&number).filter(|_| begin == Begin::Write) {
+        let begin = self.begin(stream, Unit::Block(id, offset));
+        if let Some(item) = self.items.get_mut(&id).filter(|_| begin == Begin::Write) {
             item.begin(offset, whole);
         }
         Ok(begin)
@@ -91,15 +92,15 @@ impl Receiver {
     pub fn handle_block(
         &mut self,
         now: Instant,
-        stream: u16,
+        stream: StreamId,
         block: ArrivedBlock,
         ours: BlockDigest,
         trailer: &Trailer,
     ) {
-        let ArrivedBlock { item: number, offset, length } = block;
+        let ArrivedBlock { item: id, offset, length } = block;
         self.note_time(now);
         self.release(stream);
-        let Some(item) = self.items.get_mut(&number) else {
+        let Some(item) = self.items.get_mut(&id) else {
             return;
         };
         if !trailer.whole || matches!(self.phase, Phase::Finished | Phase::Failed(_)) {
@@ -107,38 +108,38 @@ impl Receiver {
             return;
         }
         if self.options.digests.main.is_some() && ours.main != trailer.digest.main {
-            return self.send(PeerMessage::SendAgain { item: number, offset });
+            return self.send(PeerMessage::SendAgain { item: id, offset });
         }
         if !item.is_same_again(offset, ours) {
             let message = format!("the block at {offset} came again as another: its source has changed");
             let changed = Failure::new(ErrorCode::SourceChanged, Side::Source, message);
-            return self.lose(number, changed);
+            return self.lose(id, changed);
         }
         let index = item.land(offset, length, ours);
         self.bytes_landed += u64::from(length);
-        self.landed_blocks.push((number, offset));
-        self.save_later(number, [(index, Written { length, digest: ours })]);
-        self.publish_if_whole(number);
+        self.landed_blocks.push((id, offset));
+        self.save_later(id, [(index, Written { length, digest: ours })]);
+        self.publish_if_whole(id);
     }
 
     /// The stream writes nothing any more.
-    pub(super) fn release(&mut self, stream: u16) {
+    pub(super) fn release(&mut self, stream: StreamId) {
         if let Some(current) = self.streams.get_mut(&stream) {
             *current = None;
         }
     }
 
     /// A block could not be written: the item has failed here.
-    pub fn handle_write_failed(&mut self, now: Instant, stream: u16, number: u64, failure: Failure) {
+    pub fn handle_write_failed(&mut self, now: Instant, stream: StreamId, id: ItemId, failure: Failure) {
         self.note_time(now);
         self.release(stream);
-        if !self.has_ended() && self.items.get(&number).is_some_and(|item| item.state == ItemState::Open) {
-            self.drop_open(number, ItemResult::Failed(failure));
+        if !self.has_ended() && self.items.get(&id).is_some_and(|item| item.state == ItemState::Open) {
+            self.drop_open(id, ItemResult::Failed(failure));
         }
     }
 
     /// A bundle begins on a stream: whether its items are to be written, or read and dropped.
-    pub fn begin_bundle(&mut self, stream: u16, bundle: u64) -> Begin {
+    pub fn begin_bundle(&mut self, stream: StreamId, bundle: BundleId) -> Begin {
         if self.phase != Phase::Receiving || self.bundles_landed.contains(&bundle) {
             return Begin::Discard;
         }
@@ -148,7 +149,7 @@ impl Receiver {
     /// All items of a bundle have been written under hidden names, or have failed. False when the bundle came too late:
     /// then its part files are to be removed.
     #[must_use]
-    pub fn handle_bundle(&mut self, now: Instant, stream: u16, bundle: u64, bytes: u64) -> bool {
+    pub fn handle_bundle(&mut self, now: Instant, stream: StreamId, bundle: BundleId, bytes: u64) -> bool {
         self.note_time(now);
         self.release(stream);
         if self.phase != Phase::Receiving || self.bundles_landed.contains(&bundle) {

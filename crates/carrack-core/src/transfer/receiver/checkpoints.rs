@@ -10,6 +10,7 @@ use super::incoming::{ItemState, Written};
 use super::{Receiver, ReceiverAction};
 use crate::digest::BlockDigest;
 use crate::failure::Failure;
+use crate::ids::ItemId;
 use crate::limits;
 use crate::request::Verify;
 use crate::transfer::machine::Machine;
@@ -27,12 +28,12 @@ impl Receiver {
 
     /// What has landed of items that are still open and has not been checkpointed, nor is about to be: for a last
     /// checkpoint when the transfer has failed.
-    pub fn unsaved(&self) -> Vec<(u64, Vec<(u64, BlockDigest)>)> {
+    pub fn unsaved(&self) -> Vec<(ItemId, Vec<(u64, BlockDigest)>)> {
         let open = self.items.iter().filter(|(_, item)| item.state == ItemState::Open && !item.unsaved.is_empty());
         let blocks = |blocks: &std::collections::BTreeMap<u64, Written>| {
             blocks.iter().map(|(&index, block)| (index, block.digest)).collect()
         };
-        open.map(|(&number, item)| (number, blocks(&item.unsaved))).collect()
+        open.map(|(&id, item)| (id, blocks(&item.unsaved))).collect()
     }
 
     fn reads_back(&self) -> bool {
@@ -40,9 +41,9 @@ impl Receiver {
     }
 
     /// These blocks of an item have landed.
-    pub(super) fn save_later(&mut self, number: u64, blocks: impl IntoIterator<Item = (u64, Written)>) {
+    pub(super) fn save_later(&mut self, id: ItemId, blocks: impl IntoIterator<Item = (u64, Written)>) {
         let reads_back = self.reads_back();
-        let Some(item) = self.items.get_mut(&number).filter(|item| reads_back || item.has_size()) else {
+        let Some(item) = self.items.get_mut(&id).filter(|item| reads_back || item.has_size()) else {
             return;
         };
         if !self.checkpoints {
@@ -63,13 +64,13 @@ impl Receiver {
     }
 
     pub(super) fn checkpoint_all(&mut self) {
-        let numbers: Vec<u64> = self.items.keys().copied().collect();
-        numbers.into_iter().for_each(|number| self.checkpoint(number));
+        let ids: Vec<ItemId> = self.items.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.checkpoint(id));
         self.checkpoint_at = self.now.map(|now| now + self.tuning.marker_interval);
     }
 
-    pub(super) fn checkpoint(&mut self, number: u64) {
-        let Some(item) = self.items.get_mut(&number).filter(|item| item.state == ItemState::Open) else {
+    pub(super) fn checkpoint(&mut self, id: ItemId) {
+        let Some(item) = self.items.get_mut(&id).filter(|item| item.state == ItemState::Open) else {
             return;
         };
         if item.saving.is_some() || item.unsaved.is_empty() {
@@ -81,46 +82,46 @@ impl Receiver {
         let saving = std::mem::replace(&mut item.unsaved, rest);
         let blocks = saving.iter().map(|(&index, block)| (index, block.digest)).collect();
         item.saving = Some(saving);
-        self.actions.push_back(ReceiverAction::Checkpoint { item: number, blocks });
+        self.actions.push_back(ReceiverAction::Checkpoint { item: id, blocks });
     }
 
     /// The answer to [`ReceiverAction::Checkpoint`]: indexes of blocks that storage gave back otherwise than they were
     /// written; or why nothing that was written to the part file can be relied on any more.
-    pub fn handle_checkpointed(&mut self, now: Instant, number: u64, result: Result<Vec<u64>, Failure>) {
+    pub fn handle_checkpointed(&mut self, now: Instant, id: ItemId, result: Result<Vec<u64>, Failure>) {
         self.note_time(now);
-        let Some(mut saving) = self.items.get_mut(&number).and_then(|item| item.saving.take()) else {
+        let Some(mut saving) = self.items.get_mut(&id).and_then(|item| item.saving.take()) else {
             return;
         };
         match result {
             // Nor may a last checkpoint rely on it.
             Err(_) if self.has_ended() => {
-                self.items.remove(&number);
-                self.actions.push_back(ReceiverAction::Discard(number));
+                self.items.remove(&id);
+                self.actions.push_back(ReceiverAction::Discard(id));
             }
             Ok(_) if self.has_ended() => {}
-            Err(failure) => self.lose(number, failure),
+            Err(failure) => self.lose(id, failure),
             Ok(rotten) => {
                 for index in rotten {
                     if let Some(block) = saving.remove(&index) {
-                        self.take_back(number, index, block);
+                        self.take_back(id, index, block);
                     }
                 }
-                self.publish_if_whole(number);
+                self.publish_if_whole(id);
             }
         }
     }
 
     /// Storage has lost a block.
-    fn take_back(&mut self, number: u64, index: u64, block: Written) {
+    fn take_back(&mut self, id: ItemId, index: u64, block: Written) {
         // The sender must have heard that it landed before it hears that it is lost.
         self.tell_landed();
-        let Some(item) = self.items.get_mut(&number) else {
+        let Some(item) = self.items.get_mut(&id) else {
             return;
         };
         item.take_back(index, block);
         let offset = item.offset(index);
         self.bytes_landed -= u64::from(block.length);
         self.blocks_rotten += 1;
-        self.send(PeerMessage::SendAgain { item: number, offset });
+        self.send(PeerMessage::SendAgain { item: id, offset });
     }
 }

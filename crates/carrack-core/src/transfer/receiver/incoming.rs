@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::digest::{BlockDigest, FileDigests, FileTree, block_count, block_length};
+use crate::ids::ItemId;
 use crate::transfer::BLOCKS_AHEAD;
 use crate::transfer::ranges::Ranges;
 use crate::wire::ProtocolError;
@@ -73,9 +74,9 @@ impl Incoming {
     }
 
     /// Whether a block may be part of this file.
-    pub fn check_block(&self, number: u64, offset: u64, length: u32, whole: bool) -> Result<(), ProtocolError> {
+    pub fn check_block(&self, id: ItemId, offset: u64, length: u32, whole: bool) -> Result<(), ProtocolError> {
         let wrong = |what: &str| {
-            Err(ProtocolError::violation(format!("the sender sent the block at {offset} of item {number} {what}")))
+            Err(ProtocolError::violation(format!("the sender sent the block at {offset} of item {id} {what}")))
         };
         if matches!(self.state, ItemState::Opening | ItemState::Dropped) {
             return wrong("before the offer was accepted");

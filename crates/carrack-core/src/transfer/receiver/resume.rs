@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::incoming::Incoming;
 use super::{Receiver, ReceiverAction};
 use crate::digest::{BlockDigest, FileDigests};
+use crate::ids::{BundleId, ItemId};
 use crate::limits;
 use crate::report::ItemKind;
 use crate::request::Verify;
@@ -15,10 +16,10 @@ use crate::wire::peer::{PeerMessage, QueryItem};
 impl Receiver {
     /// The part file of an item has blocks from an earlier attempt: tells the sender of them. What cannot be compared
     /// is not told of, and comes like any other.
-    pub(super) fn hold(&mut self, number: u64, blocks: Vec<(u64, BlockDigest)>) {
+    pub(super) fn hold(&mut self, id: ItemId, blocks: Vec<(u64, BlockDigest)>) {
         let open: usize = self.items.values().map(Incoming::held_open).sum();
         let comparable = self.recovers() && self.options.digests.main.is_some();
-        let Some(item) = self.items.get_mut(&number).filter(|_| comparable) else {
+        let Some(item) = self.items.get_mut(&id).filter(|_| comparable) else {
             return;
         };
         let mut runs: Vec<(u64, Vec<BlockDigest>)> = Vec::new();
@@ -37,32 +38,32 @@ impl Receiver {
         }
         for (first, digests) in runs {
             self.held_waiting += 1;
-            self.send(PeerMessage::Held { item: number, first, digests });
+            self.send(PeerMessage::Held { item: id, first, digests });
         }
     }
 
-    pub(super) fn handle_confirm(&mut self, number: u64, first: u64, count: u64) -> Result<(), ProtocolError> {
+    pub(super) fn handle_confirm(&mut self, id: ItemId, first: u64, count: u64) -> Result<(), ProtocolError> {
         let wrong = || {
             ProtocolError::violation(format!(
-                "the sender confirmed {count} blocks of item {number} from {first} on, which are not held"
+                "the sender confirmed {count} blocks of item {id} from {first} on, which are not held"
             ))
         };
-        let Some(item) = self.items.get_mut(&number) else {
+        let Some(item) = self.items.get_mut(&id) else {
             // It may have ended while this was under way.
-            let waits = self.waiting.iter().any(|offer| offer.item == number);
-            return if number > self.last_offer || waits { Err(wrong()) } else { Ok(()) };
+            let waits = self.waiting.iter().any(|offer| offer.item == id);
+            return if id > self.last_offer || waits { Err(wrong()) } else { Ok(()) };
         };
         let blocks = item.confirm(first, count).ok_or_else(wrong)?;
         self.bytes_landed += blocks.iter().map(|(_, block)| u64::from(block.length)).sum::<u64>();
         // They are in the marker already; whether storage still has them, only reading tells.
         if self.options.verify == Verify::Disk {
-            self.save_later(number, blocks);
+            self.save_later(id, blocks);
         }
-        self.publish_if_whole(number);
+        self.publish_if_whole(id);
         Ok(())
     }
 
-    pub(super) fn handle_query(&mut self, bundle: u64, items: Vec<QueryItem>) -> Result<(), ProtocolError> {
+    pub(super) fn handle_query(&mut self, bundle: BundleId, items: Vec<QueryItem>) -> Result<(), ProtocolError> {
         let kinds: BTreeMap<u32, ItemKind> = items.iter().map(|item| (item.index, item.kind)).collect();
         let last = kinds.last_key_value().map_or(limits::BUNDLE_ITEMS, |(&index, _)| index);
         let fits = kinds.len() == items.len() && last < limits::BUNDLE_ITEMS;
@@ -79,7 +80,7 @@ impl Receiver {
 
     /// The answer to [`ReceiverAction::Look`]: index within the bundle, and digests, of those that are there. Without
     /// the digests that the options ask for, a file is sent again.
-    pub fn handle_looked(&mut self, now: Instant, bundle: u64, known: Vec<(u32, FileDigests)>) {
+    pub fn handle_looked(&mut self, now: Instant, bundle: BundleId, known: Vec<(u32, FileDigests)>) {
         self.note_time(now);
         let Some(asked) = self.looks.remove(&bundle).filter(|_| !self.has_ended()) else {
             return;

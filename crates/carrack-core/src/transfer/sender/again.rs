@@ -11,6 +11,7 @@ use super::bundles::Filling;
 use super::{Sender, SenderAction};
 use crate::digest::FileDigests;
 use crate::failure::{ErrorCode, Failure, Side};
+use crate::ids::ItemId;
 use crate::limits;
 use crate::report::{ItemKind, Outcome};
 use crate::transfer::ScannedItem;
@@ -47,12 +48,12 @@ impl Sender {
     }
 
     /// Sends an offered item anew, or ends it when that cannot help.
-    pub(super) fn renew_offered(&mut self, number: u64, failure: Failure) {
-        let renewed = self.items.get(&number).is_some_and(|item| !item.is_single_use() && self.may_renew(item.attempt));
+    pub(super) fn renew_offered(&mut self, id: ItemId, failure: Failure) {
+        let renewed = self.items.get(&id).is_some_and(|item| !item.is_single_use() && self.may_renew(item.attempt));
         if !renewed {
-            return self.end_offered(number, Outcome::Failed(failure));
+            return self.end_offered(id, Outcome::Failed(failure));
         }
-        let Some(item) = self.take_out(number) else {
+        let Some(item) = self.take_out(id) else {
             return;
         };
         let (landed, resumed) = item.landed_bytes();

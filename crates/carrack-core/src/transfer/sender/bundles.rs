@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::SentItem;
+use crate::ids::BundleId;
 use crate::limits;
 use crate::report::ItemKind;
 use crate::transfer::ScannedItem;
@@ -25,7 +26,7 @@ use crate::wire::peer::ItemResult;
 #[derive(Debug, PartialEq, Eq)]
 pub struct Bundle {
     /// The sender's number for it.
-    pub id: u64,
+    pub id: BundleId,
     /// At least one, at most [`limits::BUNDLE_ITEMS`].
     pub items: Vec<ScannedItem>,
     /// How often these items have been sent before, as they were found.
@@ -40,10 +41,10 @@ pub(super) struct Bundles {
     /// Items that the receiver is to be asked about.
     to_ask: VecDeque<Vec<ScannedItem>>,
     /// Asked about and not answered for, by the question's number.
-    asked: BTreeMap<u64, Asked>,
+    asked: BTreeMap<BundleId, Asked>,
     ready: VecDeque<Arc<Bundle>>,
     /// Taken by a stream at least once, and not settled.
-    out: BTreeMap<u64, BundleOut>,
+    out: BTreeMap<BundleId, BundleOut>,
 }
 
 /// A bundle being filled.
@@ -117,11 +118,11 @@ impl Bundles {
         if self.asked.len() >= limits::QUERIES { None } else { self.to_ask.pop_front() }
     }
 
-    pub fn record_asked(&mut self, id: u64, asked: Asked) {
+    pub fn record_asked(&mut self, id: BundleId, asked: Asked) {
         self.asked.insert(id, asked);
     }
 
-    pub fn take_asked(&mut self, id: u64) -> Option<Asked> {
+    pub fn take_asked(&mut self, id: BundleId) -> Option<Asked> {
         self.asked.remove(&id)
     }
 
@@ -159,7 +160,7 @@ impl Bundles {
     }
 
     /// The stream that carried it was lost.
-    pub fn requeue(&mut self, id: u64) {
+    pub fn requeue(&mut self, id: BundleId) {
         let Some(out) = self.out.get(&id) else { return };
         let settled = out.sent.is_some() && out.done.is_some();
         if !settled && self.ready.iter().all(|bundle| bundle.id != id) {
@@ -168,7 +169,7 @@ impl Bundles {
     }
 
     /// A stream has sent all of it.
-    pub fn record_sent(&mut self, id: u64, sent: Vec<SentItem>) {
+    pub fn record_sent(&mut self, id: BundleId, sent: Vec<SentItem>) {
         let Some(out) = self.out.get_mut(&id) else {
             return;
         };
@@ -181,7 +182,7 @@ impl Bundles {
     }
 
     /// The receiver has ended it.
-    pub fn record_done(&mut self, id: u64, exceptions: Vec<(u32, ItemResult)>) -> Result<(), ProtocolError> {
+    pub fn record_done(&mut self, id: BundleId, exceptions: Vec<(u32, ItemResult)>) -> Result<(), ProtocolError> {
         let out = self.out.get_mut(&id).filter(|out| out.done.is_none());
         let out = out.ok_or_else(|| ProtocolError::violation("the receiver ended a bundle that was not under way"))?;
         let items = out.bundle.items.len();
@@ -195,7 +196,7 @@ impl Bundles {
     }
 
     /// Takes the bundle out once everything about it is known.
-    pub fn take_settled(&mut self, id: u64) -> Option<BundleOut> {
+    pub fn take_settled(&mut self, id: BundleId) -> Option<BundleOut> {
         let settled = self.out.get(&id).is_some_and(|out| out.sent.is_some() && out.done.is_some());
         if !settled {
             return None;

@@ -4,14 +4,15 @@ use super::bundles::BundleOut;
 use super::{Sender, SentItem, again, mismatch};
 use crate::digest::FileDigests;
 use crate::failure::{ErrorCode, Failure};
+use crate::ids::{BundleId, ItemId};
 use crate::limits;
 use crate::report::{ItemKind, ItemReport, Outcome};
 use crate::transfer::{ScannedItem, Unit};
 use crate::wire::peer::ItemResult;
 
 impl Sender {
-    pub(super) fn end_offered(&mut self, number: u64, outcome: Outcome) {
-        let Some(item) = self.take_out(number) else {
+    pub(super) fn end_offered(&mut self, id: ItemId, outcome: Outcome) {
+        let Some(item) = self.take_out(id) else {
             return;
         };
         self.end_item(&item.scanned, item.size.unwrap_or(0), item.digests, outcome);
@@ -19,7 +20,7 @@ impl Sender {
     }
 
     /// Ends a bundle once both are known: what was sent, and what the receiver made of it.
-    pub(super) fn settle_bundle(&mut self, id: u64) {
+    pub(super) fn settle_bundle(&mut self, id: BundleId) {
         // A stream that is still reading it may be the one whose copy the receiver took.
         if self.streams.carries(Unit::Bundle(id)) {
             return;

@@ -29,7 +29,7 @@ impl Machine for Sender {
                     self.handle_landed(now, item, offset)?;
                 }
                 for bundle in bundles {
-                    self.check_known(bundle)?;
+                    self.check_known(bundle.0)?;
                     self.streams.landed(now, Unit::Bundle(bundle));
                 }
             }

@@ -6,6 +6,7 @@ use super::offered::Offered;
 use super::{Phase, Sender, again, mismatch};
 use crate::digest::{BlockDigest, FileDigests, is_main_of};
 use crate::failure::{ErrorCode, Failure, Side};
+use crate::ids::ItemId;
 use crate::limits;
 use crate::report::{ItemKind, ItemReport, Outcome};
 use crate::transfer::Unit;
@@ -21,66 +22,61 @@ impl Sender {
         })
     }
 
-    pub(super) fn handle_answer(&mut self, number: u64, answer: Answer) -> Result<(), ProtocolError> {
+    pub(super) fn handle_answer(&mut self, id: ItemId, answer: Answer) -> Result<(), ProtocolError> {
         let takes_up = self.recovers();
-        let item = self.items.get_mut(&number).filter(|item| !item.accepted);
+        let item = self.items.get_mut(&id).filter(|item| !item.accepted);
         let item =
             item.ok_or_else(|| ProtocolError::violation("the receiver answered an offer that was not waiting for it"))?;
         match answer {
             Answer::Accept => {
                 item.accepted = true;
                 if item.abandoned.is_none() {
-                    self.sendable.push_back(number);
+                    self.sendable.push_back(id);
                 }
             }
-            Answer::Keep => self.end_offered(number, Outcome::Kept),
+            Answer::Keep => self.end_offered(id, Outcome::Kept),
             Answer::Present(digests) => {
                 let wanted = self.config.options.digests;
                 let digests = digests.covering(wanted).filter(|_| item.held_open() == 0);
                 let (Some(digests), Some(size), true) = (digests, item.scanned.size, takes_up) else {
-                    return Err(ProtocolError::violation(format!("the receiver has item {number}, which it cannot")));
+                    return Err(ProtocolError::violation(format!("the receiver has item {id}, which it cannot")));
                 };
                 item.digests = digests;
                 self.count_resumed(size);
-                self.end_offered(number, Outcome::Published);
+                self.end_offered(id, Outcome::Published);
             }
-            Answer::Refuse(failure) => self.end_offered(number, Outcome::Failed(failure)),
+            Answer::Refuse(failure) => self.end_offered(id, Outcome::Failed(failure)),
         }
         Ok(())
     }
 
-    pub(super) fn handle_landed(&mut self, now: Instant, number: u64, offset: u64) -> Result<(), ProtocolError> {
-        let Some(item) = self.items.get_mut(&number) else {
-            return self.check_known(number);
+    pub(super) fn handle_landed(&mut self, now: Instant, id: ItemId, offset: u64) -> Result<(), ProtocolError> {
+        let Some(item) = self.items.get_mut(&id) else {
+            return self.check_known(id.0);
         };
         if !item.was_taken(offset) {
             return Err(ProtocolError::violation("the receiver has got a block that was not sent"));
         }
         self.progress.bytes_done += item.land(offset).unwrap_or(0);
-        self.streams.landed(now, Unit::Block(number, offset));
+        self.streams.landed(now, Unit::Block(id, offset));
         Ok(())
     }
 
-    pub(super) fn handle_held(
-        &mut self,
-        number: u64,
-        first: u64,
-        digests: &[BlockDigest],
-    ) -> Result<(), ProtocolError> {
+    pub(super) fn handle_held(&mut self, id: ItemId, first: u64, digests: &[BlockDigest]) -> Result<(), ProtocolError> {
         let open: usize = self.items.values().map(Offered::held_open).sum();
         let few = open + digests.len() <= limits::HELD_BLOCKS_OPEN;
         let wanted = self.config.options.digests;
         let compared = wanted.main.is_some() && digests.iter().all(|digest| is_main_of(&digest.main, wanted));
-        let item = self.items.get_mut(&number).filter(|_| few && compared);
+        let item = self.items.get_mut(&id).filter(|_| few && compared);
         let fits = item.is_some_and(|item| item.hold(first, digests));
         fits.then_some(()).ok_or_else(|| {
-            ProtocolError::violation(format!("the receiver holds blocks of item {number} that it cannot hold"))
+            ProtocolError::violation(format!("the receiver holds blocks of item {id} that it cannot hold"))
         })
     }
 
-    pub(super) fn handle_send_again(&mut self, number: u64, offset: u64) -> Result<(), ProtocolError> {
+    pub(super) fn handle_send_again(&mut self, id: ItemId, offset: u64) -> Result<(), ProtocolError> {
         let takes_back = self.recovers();
-        let item = self.items.get_mut(&number);
+        let item = self.items.get_mut(&id);
         let item = item.filter(|item| item.may_be_lost(offset) && (takes_back || !item.has_landed(offset)));
         let item = item
             .ok_or_else(|| ProtocolError::violation("the receiver asked again for a block that was not under way"))?;
@@ -98,19 +94,19 @@ impl Sender {
             (item.count_altered(offset), "arrived altered")
         };
         let goes_again = goes_again && !item.is_single_use();
-        let unit = Unit::Block(number, offset);
+        let unit = Unit::Block(id, offset);
         self.streams.forget(|other| other == unit);
         if goes_again {
             self.requeue(unit);
         } else {
             let message = format!("the block at offset {offset} {why}, and cannot be sent again");
-            self.abandon(number, Failure::new(ErrorCode::DigestMismatch, Side::Link, message));
+            self.abandon(id, Failure::new(ErrorCode::DigestMismatch, Side::Link, message));
         }
         Ok(())
     }
 
-    pub(super) fn handle_done(&mut self, number: u64, result: ItemResult) -> Result<(), ProtocolError> {
-        let item = self.items.get(&number);
+    pub(super) fn handle_done(&mut self, id: ItemId, result: ItemResult) -> Result<(), ProtocolError> {
+        let item = self.items.get(&id);
         let item = item.ok_or_else(|| ProtocolError::violation("the receiver ended an item that was not under way"))?;
         let outcome = match (result, &item.abandoned) {
             (ItemResult::Published, _) if item.completed => Outcome::Published,
@@ -120,8 +116,8 @@ impl Sender {
             (_, Some(failure)) => {
                 let failure = failure.clone();
                 match again::may_pass(&failure) {
-                    true => self.renew_offered(number, failure),
-                    false => self.end_offered(number, Outcome::Failed(failure)),
+                    true => self.renew_offered(id, failure),
+                    false => self.end_offered(id, Outcome::Failed(failure)),
                 }
                 return Ok(());
             }
@@ -131,12 +127,12 @@ impl Sender {
             (ItemResult::Kept, None) => Outcome::Kept,
             (ItemResult::Failed(failure), None) => Outcome::Failed(failure),
             (ItemResult::Again(failure), None) => {
-                self.renew_offered(number, failure);
+                self.renew_offered(id, failure);
                 return Ok(());
             }
             (ItemResult::Mismatch | ItemResult::Dropped, None) => Outcome::Failed(mismatch()),
         };
-        self.end_offered(number, outcome);
+        self.end_offered(id, outcome);
         Ok(())
     }
 

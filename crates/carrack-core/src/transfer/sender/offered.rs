@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::BlockJob;
 use crate::digest::{BlockDigest, FileDigests, FileTree, block_count, block_length};
 use crate::failure::Failure;
+use crate::ids::ItemId;
 use crate::limits;
 use crate::request::Digests;
 use crate::transfer::ranges::Ranges;
@@ -165,7 +166,7 @@ impl Offered {
     }
 
     /// The next block to send, and whether the receiver has it already: then it is only read again.
-    pub fn take_block(&mut self, number: u64) -> Option<(BlockJob, bool)> {
+    pub fn take_block(&mut self, id: ItemId) -> Option<(BlockJob, bool)> {
         let index = match self.again.pop_first() {
             Some(index) => index,
             None if self.may_go_on() => {
@@ -175,12 +176,12 @@ impl Offered {
             None => return None,
         };
         self.reading = self.size.is_none();
-        Some((self.job(number, index), self.landed.contains(index)))
+        Some((self.job(id, index), self.landed.contains(index)))
     }
 
-    fn job(&self, number: u64, index: u64) -> BlockJob {
+    fn job(&self, id: ItemId, index: u64) -> BlockJob {
         BlockJob {
-            item: number,
+            item: id,
             offset: index * u64::from(self.block_bytes),
             // At most `block_bytes`, which is a `u32`.
             length: self.length(index) as u32,
@@ -198,10 +199,10 @@ impl Offered {
     }
 
     /// The next held block to compare.
-    pub fn take_check(&mut self, number: u64) -> Option<BlockJob> {
+    pub fn take_check(&mut self, id: ItemId) -> Option<BlockJob> {
         let (index, digest) = self.held.pop_first()?;
         self.checking.insert(index, digest);
-        Some(self.job(number, index))
+        Some(self.job(id, index))
     }
 
     /// The stream that was comparing a block is lost.

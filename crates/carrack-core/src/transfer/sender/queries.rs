@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::bundles::Asked;
 use super::{Sender, SenderAction};
 use crate::digest::FileDigests;
+use crate::ids::BundleId;
 use crate::limits;
 use crate::report::{ItemKind, Outcome};
 use crate::request::Verify;
@@ -38,10 +39,10 @@ impl Sender {
                 self.queue_bundle(items, 0, 0);
                 continue;
             }
-            let number = self.number();
+            let id = BundleId(self.number());
             let indexes = named.iter().map(|question| question.index).collect();
-            self.actions.push_back(SenderAction::Send(PeerMessage::Query { bundle: number, items: named }));
-            self.bundles.record_asked(number, Asked { items, named: indexes });
+            self.actions.push_back(SenderAction::Send(PeerMessage::Query { bundle: id, items: named }));
+            self.bundles.record_asked(id, Asked { items, named: indexes });
         }
     }
 
@@ -63,10 +64,10 @@ impl Sender {
     }
 
     /// The answer: what is known has ended, the rest is sent.
-    pub(super) fn handle_known(&mut self, number: u64, known: Vec<(u32, FileDigests)>) -> Result<(), ProtocolError> {
-        let wrong = |what: &str| ProtocolError::violation(format!("the receiver answered question {number} {what}"));
+    pub(super) fn handle_known(&mut self, id: BundleId, known: Vec<(u32, FileDigests)>) -> Result<(), ProtocolError> {
+        let wrong = |what: &str| ProtocolError::violation(format!("the receiver answered question {id} {what}"));
         let Asked { items, named } =
-            self.bundles.take_asked(number).ok_or_else(|| wrong("which was not asked, or has been answered"))?;
+            self.bundles.take_asked(id).ok_or_else(|| wrong("which was not asked, or has been answered"))?;
         let wanted = self.config.options.digests;
         let mut ended = BTreeSet::new();
         let mut digests = Vec::with_capacity(known.len());

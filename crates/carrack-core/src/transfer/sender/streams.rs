@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use crate::ids::StreamId;
 use crate::transfer::Unit;
 use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
@@ -16,7 +17,7 @@ use crate::wire::control::TransferOptions;
 pub(super) struct Streams {
     straggler_factor: u32,
     straggler_age_min: Duration,
-    table: BTreeMap<u16, Stream>,
+    table: BTreeMap<StreamId, Stream>,
     /// There has been one.
     begun: bool,
     /// Usual time from taking a block to its landing.
@@ -79,7 +80,7 @@ impl Streams {
         }
     }
 
-    pub fn add(&mut self, stream: u16) {
+    pub fn add(&mut self, stream: StreamId) {
         let carried = Vec::new();
         self.begun = true;
         self.table.insert(stream, Stream { alive: true, retiring: false, carried });
@@ -97,17 +98,17 @@ impl Streams {
     }
 
     /// Whether it has been chosen to end, or has ended so.
-    pub fn is_retiring(&self, stream: u16) -> bool {
+    pub fn is_retiring(&self, stream: StreamId) -> bool {
         self.table.get(&stream).is_some_and(|stream| stream.retiring)
     }
 
     /// Ends a chosen stream if all that it carried has landed, and says whether it has.
-    pub fn end_retired(&mut self, stream: u16) -> bool {
+    pub fn end_retired(&mut self, stream: StreamId) -> bool {
         let done = |stream: &&mut Stream| stream.retiring && stream.carried.is_empty();
         self.table.get_mut(&stream).filter(done).map(|stream| stream.alive = false).is_some()
     }
 
-    pub fn is_alive(&self, stream: u16) -> bool {
+    pub fn is_alive(&self, stream: StreamId) -> bool {
         self.table.get(&stream).is_some_and(|stream| stream.alive)
     }
 
@@ -117,13 +118,13 @@ impl Streams {
     }
 
     /// Nothing more will be asked about a stream that is not alive.
-    pub fn remove(&mut self, stream: u16) {
+    pub fn remove(&mut self, stream: StreamId) {
         if !self.is_alive(stream) {
             self.table.remove(&stream);
         }
     }
 
-    pub fn take(&mut self, stream: u16, carried: Carried) {
+    pub fn take(&mut self, stream: StreamId, carried: Carried) {
         if let Some(stream) = self.table.get_mut(&stream) {
             stream.carried.push(carried);
         }
@@ -134,7 +135,7 @@ impl Streams {
         self.carrier(unit).is_some()
     }
 
-    fn carrier(&self, unit: Unit) -> Option<(u16, usize)> {
+    fn carrier(&self, unit: Unit) -> Option<(StreamId, usize)> {
         self.table.iter().find_map(move |(&number, stream)| {
             let index = stream.carried.iter().position(|carried| carried.unit == unit);
             index.map(|index| (number, index))
@@ -142,7 +143,7 @@ impl Streams {
     }
 
     /// A stream has sent the unit; whether it still carried it.
-    pub fn sent(&mut self, stream: u16, unit: Unit) -> bool {
+    pub fn sent(&mut self, stream: StreamId, unit: Unit) -> bool {
         let Some(stream) = self.table.get_mut(&stream) else {
             return false;
         };
@@ -157,7 +158,7 @@ impl Streams {
     }
 
     /// A stream has read a block that was to be compared; whether it still carried it.
-    pub fn checked(&mut self, stream: u16, unit: Unit) -> bool {
+    pub fn checked(&mut self, stream: StreamId, unit: Unit) -> bool {
         let Some(stream) = self.table.get_mut(&stream) else {
             return false;
         };
@@ -200,7 +201,7 @@ impl Streams {
     }
 
     /// What a stream carries and has not sent is not late before this moment: its source is waited for.
-    pub fn rest(&mut self, stream: u16, until: Instant) {
+    pub fn rest(&mut self, stream: StreamId, until: Instant) {
         let carried = self.table.get_mut(&stream).into_iter().flat_map(|stream| &mut stream.carried);
         carried.filter(|carried| !carried.sent).for_each(|carried| carried.since = carried.since.max(until));
     }
@@ -213,7 +214,7 @@ impl Streams {
     }
 
     /// Marks a stream as lost and gives what it carried.
-    pub fn lose(&mut self, stream: u16) -> Vec<Carried> {
+    pub fn lose(&mut self, stream: StreamId) -> Vec<Carried> {
         let Some(stream) = self.table.get_mut(&stream) else {
             return Vec::new();
         };
@@ -230,7 +231,7 @@ impl Streams {
     /// The stream, other than `idle`, that is to be cut off first, and when.
     ///
     /// None before something of the kind has landed, and never one that carries what cannot be read again.
-    pub fn straggler(&self, idle: u16) -> Option<(Instant, u16)> {
+    pub fn straggler(&self, idle: StreamId) -> Option<(Instant, StreamId)> {
         if self.kept {
             return None;
         }
@@ -274,6 +275,7 @@ impl Streams {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::BundleId;
     use crate::transfer::orders::options;
     use crate::tuning::WHOLE_SECONDS;
 
@@ -286,18 +288,18 @@ mod tests {
             streams.add(stream);
             streams.take(stream, Carried { unit, since, sent: false, landed: false, once: false });
         };
-        take(1, 10);
-        take(2, 20);
-        streams.sent(1, Unit::Bundle(10));
-        streams.landed(start + Duration::from_millis(1), Unit::Bundle(10));
-        let late = |streams: &Streams| streams.straggler(1).unwrap().0;
+        take(StreamId(1), BundleId(10));
+        take(StreamId(2), BundleId(20));
+        streams.sent(StreamId(1), Unit::Bundle(BundleId(10)));
+        streams.landed(start + Duration::from_millis(1), Unit::Bundle(BundleId(10)));
+        let late = |streams: &Streams| streams.straggler(StreamId(1)).unwrap().0;
         assert_eq!(late(&streams), start + Tuning::DEFAULT.straggler_age_min);
         let until = start + WHOLE_SECONDS;
-        streams.rest(2, until);
+        streams.rest(StreamId(2), until);
         assert_eq!(late(&streams), until + Tuning::DEFAULT.straggler_age_min);
         // What has been sent is on its way, whatever its stream waits for.
-        streams.sent(2, Unit::Bundle(20));
-        streams.rest(2, until + WHOLE_SECONDS);
+        streams.sent(StreamId(2), Unit::Bundle(BundleId(20)));
+        streams.rest(StreamId(2), until + WHOLE_SECONDS);
         assert_eq!(late(&streams), until + Tuning::DEFAULT.straggler_age_min);
     }
 }

@@ -8,12 +8,13 @@ use super::streams::Carried;
 use super::{BlockJob, Bundle, Job, Next, Phase, Sender, SenderAction, SentItem};
 use crate::digest::BlockDigest;
 use crate::failure::{ErrorCode, Failure, Side};
+use crate::ids::{BundleId, ItemId, StreamId};
 use crate::transfer::Unit;
 use crate::wire::peer::PeerMessage;
 
 impl Sender {
     /// A stream is there and wants work.
-    pub fn handle_stream(&mut self, _now: Instant, stream: u16) {
+    pub fn handle_stream(&mut self, _now: Instant, stream: StreamId) {
         self.streams.add(stream);
     }
 
@@ -30,17 +31,17 @@ impl Sender {
     }
 
     /// Whether a stream has been asked to end: it is not to be replaced.
-    pub fn is_retiring(&self, stream: u16) -> bool {
+    pub fn is_retiring(&self, stream: StreamId) -> bool {
         self.streams.is_retiring(stream)
     }
 
     /// The thread of a stream has ended, and nothing more is asked about it.
-    pub fn forget_stream(&mut self, stream: u16) {
+    pub fn forget_stream(&mut self, stream: StreamId) {
         self.streams.remove(stream);
     }
 
     /// What a stream is to do next.
-    pub fn next_job(&mut self, now: Instant, stream: u16) -> Next {
+    pub fn next_job(&mut self, now: Instant, stream: StreamId) -> Next {
         while !self.has_ended() && self.streams.is_alive(stream) {
             if self.streams.is_retiring(stream) {
                 if !self.streams.end_retired(stream) {
@@ -64,25 +65,25 @@ impl Sender {
     /// bundles first, so that small files, which cost the storage at both ends more than the network, are made while
     /// large ones are on their way. Held blocks are compared by odd streams first and by even ones last, so that
     /// neither the source's disk nor the network is idle while there is work for both.
-    fn next_of_any(&mut self, now: Instant, stream: u16) -> Option<Job> {
+    fn next_of_any(&mut self, now: Instant, stream: StreamId) -> Option<Job> {
         let block = |sender: &mut Self| sender.next_block(now, stream).map(Job::Block);
         let bundle = |sender: &mut Self| sender.next_bundle(now, stream).map(Job::Bundle);
-        if stream % 2 == 1 {
+        if stream.0 % 2 == 1 {
             return self.next_check(now, stream).or_else(|| bundle(self)).or_else(|| block(self));
         }
         block(self).or_else(|| bundle(self)).or_else(|| self.next_check(now, stream))
     }
 
-    fn next_check(&mut self, now: Instant, stream: u16) -> Option<Job> {
+    fn next_check(&mut self, now: Instant, stream: StreamId) -> Option<Job> {
         for index in 0..self.sendable.len() {
-            let number = self.sendable[index];
-            let Some(item) = self.items.get_mut(&number) else {
+            let id = self.sendable[index];
+            let Some(item) = self.items.get_mut(&id) else {
                 continue;
             };
-            let Some(job) = item.take_check(number) else {
+            let Some(job) = item.take_check(id) else {
                 continue;
             };
-            let unit = Unit::Check(number, job.offset);
+            let unit = Unit::Check(id, job.offset);
             self.streams.take(stream, Carried { unit, since: now, sent: false, landed: false, once: false });
             if item.is_all_taken() {
                 self.sendable.remove(index);
@@ -92,7 +93,7 @@ impl Sender {
         None
     }
 
-    fn next_bundle(&mut self, now: Instant, stream: u16) -> Option<Arc<Bundle>> {
+    fn next_bundle(&mut self, now: Instant, stream: StreamId) -> Option<Arc<Bundle>> {
         if self.bundles.filling_until().is_some_and(|until| now >= until) {
             self.close_filling();
         }
@@ -102,16 +103,16 @@ impl Sender {
         Some(bundle)
     }
 
-    fn next_block(&mut self, now: Instant, stream: u16) -> Option<BlockJob> {
+    fn next_block(&mut self, now: Instant, stream: StreamId) -> Option<BlockJob> {
         for index in 0..self.sendable.len() {
-            let number = self.sendable[index];
-            let Some(item) = self.items.get_mut(&number) else {
+            let id = self.sendable[index];
+            let Some(item) = self.items.get_mut(&id) else {
                 continue;
             };
-            let Some((job, landed)) = item.take_block(number) else {
+            let Some((job, landed)) = item.take_block(id) else {
                 continue;
             };
-            let unit = Unit::Block(number, job.offset);
+            let unit = Unit::Block(id, job.offset);
             self.streams.take(stream, Carried { unit, since: now, sent: false, landed, once: item.is_single_use() });
             if item.is_all_taken() {
                 self.sendable.remove(index);
@@ -123,7 +124,7 @@ impl Sender {
 
     /// Near the end: when a stream has nothing to do while another holds something for far longer than usual, the other
     /// is cut off and what it holds goes back into the queue. Never the last one.
-    fn cut_off_straggler(&mut self, now: Instant, idle: u16) -> bool {
+    fn cut_off_straggler(&mut self, now: Instant, idle: StreamId) -> bool {
         // While the scan goes on a stream may be idle for want of work, and its neighbour's
         // pace is nobody's problem yet.
         if self.phase == Phase::Scanning {
@@ -141,7 +142,7 @@ impl Sender {
     }
 
     /// When an idle stream should ask again, though nothing has happened.
-    fn idle_until(&self, idle: u16) -> Option<Instant> {
+    fn idle_until(&self, idle: StreamId) -> Option<Instant> {
         // As in `cut_off_straggler`: one that is late now is no reason to ask again before the scan has ended.
         let straggler = self.streams.straggler(idle).filter(|_| self.phase != Phase::Scanning);
         let straggler = straggler.map(|(deadline, _)| deadline + Duration::from_millis(1));
@@ -153,16 +154,16 @@ impl Sender {
     ///
     /// Every block but the last is full. Whether a block is the last is known by looking at least one byte further
     /// before it is sent: only an empty source has an empty block.
-    pub fn handle_read(&mut self, _now: Instant, number: u64, offset: u64, length: u32, end: bool) {
-        let Some(item) = self.items.get_mut(&number).filter(|item| item.size.is_none()) else {
+    pub fn handle_read(&mut self, _now: Instant, id: ItemId, offset: u64, length: u32, end: bool) {
+        let Some(item) = self.items.get_mut(&id).filter(|item| item.size.is_none()) else {
             return;
         };
         if let Some(wrong) = item.read(offset, length, end) {
             let failure = Failure::new(ErrorCode::Internal, Side::Source, wrong);
-            return self.abandon(number, failure);
+            return self.abandon(id, failure);
         }
         if item.size.is_some() {
-            self.sendable.retain(|&other| other != number);
+            self.sendable.retain(|&other| other != id);
         }
         self.progress.bytes_found += u64::from(length);
     }
@@ -171,42 +172,42 @@ impl Sender {
     pub fn handle_block_sent(
         &mut self,
         _now: Instant,
-        stream: u16,
-        number: u64,
+        stream: StreamId,
+        id: ItemId,
         offset: u64,
         result: Result<(u32, BlockDigest), Failure>,
     ) {
         if self.has_ended() {
             return;
         }
-        let held = self.streams.sent(stream, Unit::Block(number, offset));
+        let held = self.streams.sent(stream, Unit::Block(id, offset));
         match result {
             // What was read is what was read, even if the stream has been given up meanwhile and the
             // block is back in the queue.
             Ok((length, digest)) => {
-                let Some(item) = self.items.get_mut(&number) else {
+                let Some(item) = self.items.get_mut(&id) else {
                     return;
                 };
                 item.hash(offset, length, digest);
                 if item.is_to_be_checked() {
-                    self.actions.push_back(SenderAction::CheckSource(number));
+                    self.actions.push_back(SenderAction::CheckSource(id));
                 }
             }
             // Another stream reads it, and will see for itself.
             Err(_) if !held => {}
-            Err(failure) => self.abandon(number, failure),
+            Err(failure) => self.abandon(id, failure),
         }
     }
 
     /// Size of an offered item that has been read to its end, for the one who reads it a second time;
     /// and whether it has holes.
-    pub fn was_read(&self, number: u64) -> Option<(u64, bool)> {
-        let item = self.items.get(&number)?;
+    pub fn was_read(&self, id: ItemId) -> Option<(u64, bool)> {
+        let item = self.items.get(&id)?;
         item.finish().map(|(size, _)| (size, item.scanned.sparse))
     }
 
     /// A stream waits until this moment for a source that has just changed. It is not slow.
-    pub fn handle_source_rests(&mut self, _now: Instant, stream: u16, until: Instant) {
+    pub fn handle_source_rests(&mut self, _now: Instant, stream: StreamId, until: Instant) {
         self.streams.rest(stream, until);
     }
 
@@ -215,22 +216,22 @@ impl Sender {
     pub fn handle_block_checked(
         &mut self,
         _now: Instant,
-        stream: u16,
-        number: u64,
+        stream: StreamId,
+        id: ItemId,
         offset: u64,
         result: Result<BlockDigest, Failure>,
     ) {
         if self.has_ended() {
             return;
         }
-        let carried = self.streams.checked(stream, Unit::Check(number, offset));
+        let carried = self.streams.checked(stream, Unit::Check(id, offset));
         let digest = match result {
             Ok(digest) => digest,
             // Another stream reads it, and will see for itself.
             Err(_) if !carried => return,
-            Err(failure) => return self.abandon(number, failure),
+            Err(failure) => return self.abandon(id, failure),
         };
-        let Some(item) = self.active(number) else {
+        let Some(item) = self.active(id) else {
             return;
         };
         match item.compare(offset, digest) {
@@ -239,32 +240,32 @@ impl Sender {
                 let to_be_checked = item.is_to_be_checked();
                 self.progress.bytes_done += bytes;
                 self.totals.bytes_resumed += bytes;
-                self.confirm(number, index);
+                self.confirm(id, index);
                 if to_be_checked {
-                    self.actions.push_back(SenderAction::CheckSource(number));
+                    self.actions.push_back(SenderAction::CheckSource(id));
                 }
             }
-            Compared::Different => self.make_sendable(number),
+            Compared::Different => self.make_sendable(id),
             Compared::Unasked => {}
         }
     }
 
-    fn confirm(&mut self, number: u64, index: u64) {
+    fn confirm(&mut self, id: ItemId, index: u64) {
         match self.confirms.back_mut() {
-            Some((item, first, count)) if *item == number && *first + *count == index => *count += 1,
-            _ => self.confirms.push_back((number, index, 1)),
+            Some((item, first, count)) if *item == id && *first + *count == index => *count += 1,
+            _ => self.confirms.push_back((id, index, 1)),
         }
     }
 
-    fn make_sendable(&mut self, number: u64) {
-        if !self.sendable.contains(&number) {
-            self.sendable.push_front(number);
+    fn make_sendable(&mut self, id: ItemId) {
+        if !self.sendable.contains(&id) {
+            self.sendable.push_front(id);
         }
     }
 
     /// A stream has sent a bundle. To be said whenever all of it was handed to the stream, even if that has been lost
     /// meanwhile: the receiver may have it.
-    pub fn handle_bundle_sent(&mut self, _now: Instant, bundle: u64, sent: Vec<SentItem>) {
+    pub fn handle_bundle_sent(&mut self, _now: Instant, bundle: BundleId, sent: Vec<SentItem>) {
         if self.has_ended() {
             return;
         }
@@ -276,7 +277,7 @@ impl Sender {
 
     /// A stream has failed. Before version 2 the last one to do so ends the transfer, unless there is nothing left to
     /// send; from then on others are waited for.
-    pub fn handle_stream_lost(&mut self, _now: Instant, stream: u16, why: &Failure) {
+    pub fn handle_stream_lost(&mut self, _now: Instant, stream: StreamId, why: &Failure) {
         if self.has_ended() || !self.streams.is_alive(stream) {
             return;
         }
@@ -287,7 +288,7 @@ impl Sender {
     }
 
     /// Takes a stream out and puts what it carried back into the queue. How much has not landed.
-    fn lose(&mut self, stream: u16) -> u64 {
+    fn lose(&mut self, stream: StreamId) -> u64 {
         let carried = self.streams.lose(stream);
         if matches!(self.phase, Phase::Scanning | Phase::Draining) {
             // Before anything of it goes down another stream: the receiver must know which of
@@ -303,21 +304,21 @@ impl Sender {
 
     pub(super) fn requeue(&mut self, unit: Unit) {
         match unit {
-            Unit::Block(number, offset) => {
-                let Some(item) = self.items.get_mut(&number) else {
+            Unit::Block(id, offset) => {
+                let Some(item) = self.items.get_mut(&id) else {
                     return;
                 };
                 if item.is_single_use() {
                     let message = "the data connection was lost, and this source cannot be read again".to_string();
-                    self.abandon(number, Failure::new(ErrorCode::ConnectionLost, Side::Link, message));
+                    self.abandon(id, Failure::new(ErrorCode::ConnectionLost, Side::Link, message));
                 } else if item.requeue(offset) {
-                    self.make_sendable(number);
+                    self.make_sendable(id);
                 }
             }
-            Unit::Check(number, offset) => {
-                if let Some(item) = self.items.get_mut(&number) {
+            Unit::Check(id, offset) => {
+                if let Some(item) = self.items.get_mut(&id) {
                     item.requeue_check(offset);
-                    self.make_sendable(number);
+                    self.make_sendable(id);
                 }
             }
             Unit::Bundle(id) => {

@@ -6,22 +6,23 @@ use super::source::whole_blake3;
 use super::store::Store;
 use crate::attributes::Time;
 use crate::digest::block_count;
+use crate::ids::{BundleId, ItemId, StreamId};
 use crate::limits;
 use crate::transfer::Fingerprint;
 use crate::wire::peer::Offer;
 
 #[derive(Debug, Default)]
 pub struct Disk {
-    pub opening: BTreeSet<u64>,
-    pub parts: BTreeMap<u64, DiskPart>,
+    pub opening: BTreeSet<ItemId>,
+    pub parts: BTreeMap<ItemId, DiskPart>,
     /// Bundles written under hidden names.
-    pub bundles: BTreeMap<u64, Vec<Entry>>,
+    pub bundles: BTreeMap<BundleId, Vec<Entry>>,
     /// How often each name was published.
     pub published: BTreeMap<Vec<u8>, u32>,
     pub directories: BTreeSet<Vec<u8>>,
     /// Item and offset of every block that has landed.
-    landed: BTreeSet<(u64, u64)>,
-    writing: BTreeMap<u16, (u64, u64)>,
+    landed: BTreeSet<(ItemId, u64)>,
+    writing: BTreeMap<StreamId, (ItemId, u64)>,
 }
 
 #[derive(Debug)]
@@ -61,7 +62,7 @@ impl DiskPart {
 
 impl Disk {
     /// A stream begins to write a block.
-    pub fn begin(&mut self, stream: u16, item: u64, offset: u64) {
+    pub fn begin(&mut self, stream: StreamId, item: ItemId, offset: u64) {
         assert!(
             !self.landed.contains(&(item, offset)),
             "block {offset} of item {item} has landed and is written again"
@@ -75,21 +76,21 @@ impl Disk {
         self.writing.insert(stream, (item, offset));
     }
 
-    pub fn end(&mut self, stream: u16) {
+    pub fn end(&mut self, stream: StreamId) {
         self.writing.remove(&stream);
     }
 
-    pub fn land(&mut self, item: u64, offset: u64) {
+    pub fn land(&mut self, item: ItemId, offset: u64) {
         assert!(self.landed.insert((item, offset)), "block {offset} of item {item} lands twice");
     }
 
     /// Storage has lost a block.
-    pub fn take_back(&mut self, item: u64, offset: u64) {
+    pub fn take_back(&mut self, item: ItemId, offset: u64) {
         self.landed.remove(&(item, offset));
     }
 
     /// Bytes as they stand in a part file, digested.
-    pub fn read_back(&self, store: &Store, item: u64, size: u64, block_bytes: u32) -> Option<[u8; 32]> {
+    pub fn read_back(&self, store: &Store, item: ItemId, size: u64, block_bytes: u32) -> Option<[u8; 32]> {
         let file = self.parts[&item].file;
         let blocks: Option<Vec<u64>> =
             (0..block_count(size, block_bytes)).map(|index| store.read(file, index)).collect();

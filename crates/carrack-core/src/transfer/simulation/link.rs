@@ -12,6 +12,7 @@ use super::store::ZEROS;
 use super::world::{Event, World};
 use crate::digest::BlockDigest;
 use crate::failure::{ErrorCode, Failure, Side};
+use crate::ids::{BundleId, ItemId, StreamId};
 use crate::report::ItemKind;
 use crate::transfer::ScannedItem;
 use crate::transfer::machine::Machine;
@@ -49,7 +50,7 @@ pub enum Sending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receiving {
     Idle,
-    WaitingFor(u16),
+    WaitingFor(StreamId),
     Taking { write: bool },
     Finishing { write: bool },
     Over,
@@ -67,7 +68,7 @@ struct Frame {
 pub enum Content {
     /// A hole carries no content.
     Block {
-        item: u64,
+        item: ItemId,
         offset: u64,
         length: u32,
         whole: bool,
@@ -75,7 +76,7 @@ pub enum Content {
         content: Option<u64>,
     },
     Bundle {
-        id: u64,
+        id: BundleId,
         entries: Vec<Entry>,
     },
 }
@@ -111,7 +112,7 @@ impl Stream {
 impl World {
     /// A new data connection.
     pub fn connect(&mut self) {
-        let number = self.streams.len() as u16;
+        let stream = StreamId(self.streams.len() as u16);
         self.streams.push(Stream {
             broken: false,
             sending: Sending::Waiting,
@@ -123,8 +124,8 @@ impl World {
             ended: false,
             shut: false,
         });
-        self.receiver.handle_stream(self.now(), number);
-        self.sender.handle_stream(self.now(), number);
+        self.receiver.handle_stream(self.now(), stream);
+        self.sender.handle_stream(self.now(), stream);
     }
 
     /// So many streams are to end in good order.
@@ -132,25 +133,30 @@ impl World {
         let ended = self.sender.outcome().is_some();
         let chosen = self.sender.retire(count.into());
         assert!(chosen <= count.into() && !(ended && chosen > 0));
-        let staying = (0..self.streams.len() as u16).filter(|&stream| !self.sender.is_retiring(stream)).count();
+        let staying = self.stream_ids().filter(|&stream| !self.sender.is_retiring(stream)).count();
         assert!(staying > 0, "all streams are to end");
     }
 
-    fn stream(&mut self, stream: u16) -> &mut Stream {
-        &mut self.streams[usize::from(stream)]
+    /// All that have ever been made.
+    pub fn stream_ids(&self) -> impl Iterator<Item = StreamId> + use<> {
+        (0..self.streams.len() as u16).map(StreamId)
+    }
+
+    fn stream(&mut self, stream: StreamId) -> &mut Stream {
+        &mut self.streams[usize::from(stream.0)]
     }
 
     /// Waiting streams ask for work, in any order.
     pub fn ask_all(&mut self) {
-        let mut waiting: Vec<u16> = (0..self.streams.len() as u16).collect();
-        waiting.retain(|&stream| matches!(self.streams[usize::from(stream)].sending, Sending::Waiting));
+        let mut waiting: Vec<StreamId> = self.stream_ids().collect();
+        waiting.retain(|&stream| matches!(self.streams[usize::from(stream.0)].sending, Sending::Waiting));
         while !waiting.is_empty() {
             let place = self.rng.below(waiting.len() as u64) as usize;
             self.ask(waiting.swap_remove(place));
         }
     }
 
-    fn ask(&mut self, stream: u16) {
+    fn ask(&mut self, stream: StreamId) {
         match self.sender.next_job(self.now(), stream) {
             Next::Job(job) => {
                 assert!(!self.sender.is_retiring(stream), "stream {stream} is to end, and is given {job:?}");
@@ -194,7 +200,7 @@ impl World {
     }
 
     /// Goes on to a state of the sender's thread, which ends after `delay`.
-    fn enter(&mut self, stream: u16, sending: Sending, delay: Duration) {
+    fn enter(&mut self, stream: StreamId, sending: Sending, delay: Duration) {
         let stream_state = self.stream(stream);
         stream_state.token += 1;
         stream_state.sending = sending;
@@ -203,7 +209,7 @@ impl World {
     }
 
     /// The sender's thread has come to the end of what it was doing.
-    pub fn step_sender(&mut self, stream: u16, token: u64) {
+    pub fn step_sender(&mut self, stream: StreamId, token: u64) {
         if self.stream(stream).token != token {
             return;
         }
@@ -222,7 +228,7 @@ impl World {
         }
     }
 
-    fn have_read(&mut self, stream: u16, job: Job) {
+    fn have_read(&mut self, stream: StreamId, job: Job) {
         if let Job::Check(block) = &job {
             return self.have_checked(stream, block);
         }
@@ -252,7 +258,7 @@ impl World {
         self.enter(stream, Sending::Writing(job, content), delay);
     }
 
-    fn have_checked(&mut self, stream: u16, block: &BlockJob) {
+    fn have_checked(&mut self, stream: StreamId, block: &BlockJob) {
         let broken = self.stream(stream).broken;
         let late = broken && self.rng.chance(300);
         if late {
@@ -280,14 +286,14 @@ impl World {
     }
 
     /// Why an offered item could not be read.
-    fn unread(&self, item: u64) -> Failure {
+    fn unread(&self, item: ItemId) -> Failure {
         let changed = self.opened_as.get(&item).is_some_and(|&(item, version)| {
             !self.source.items[item].gone && self.source.items[item].version != version
         });
         if changed && self.plan.resumes { changing() } else { unread() }
     }
 
-    fn have_written(&mut self, stream: u16, job: Job, content: Content) {
+    fn have_written(&mut self, stream: StreamId, job: Job, content: Content) {
         if self.stream(stream).broken {
             return self.cut_short(stream, &job, &content);
         }
@@ -301,7 +307,7 @@ impl World {
     }
 
     /// The stream broke before all was sent. What was read may be told all the same.
-    fn cut_short(&mut self, stream: u16, job: &Job, content: &Content) {
+    fn cut_short(&mut self, stream: StreamId, job: &Job, content: &Content) {
         let told = self.rng.below(3);
         let read = matches!(content, Content::Block { content: Some(_), .. });
         if told == 0 && read {
@@ -313,7 +319,7 @@ impl World {
         }
     }
 
-    fn lose(&mut self, stream: u16) {
+    fn lose(&mut self, stream: StreamId) {
         self.sender.handle_stream_lost(self.now(), stream, &lost());
         self.stream(stream).sending = Sending::Over;
         self.stream(stream).token += 1;
@@ -403,7 +409,7 @@ impl World {
         Content::Block { item: block.item, offset: block.offset, length, whole, hole, content }
     }
 
-    fn report(&mut self, stream: u16, job: &Job, content: &Content) {
+    fn report(&mut self, stream: StreamId, job: &Job, content: &Content) {
         match (job, content) {
             (Job::Block(block), Content::Block { length, content, .. }) => {
                 let result = content.map(|content| (*length, digest_of(content)));
@@ -423,7 +429,7 @@ impl World {
     }
 
     /// The connection is reset: what has not arrived by a moment soon after never does.
-    pub fn cut(&mut self, stream: u16) {
+    pub fn cut(&mut self, stream: StreamId) {
         if self.stream(stream).broken {
             return;
         }
@@ -442,7 +448,7 @@ impl World {
     }
 
     /// The sender's thread sees that its connection is gone, unless it is in the middle of reading.
-    pub fn notice(&mut self, stream: u16) {
+    pub fn notice(&mut self, stream: StreamId) {
         match std::mem::replace(&mut self.stream(stream).sending, Sending::Over) {
             Sending::Waiting => self.lose(stream),
             Sending::Writing(job, content) => self.cut_short(stream, &job, &content),

@@ -10,6 +10,7 @@ use super::store::{Record, Standing};
 use super::world::{World, failure};
 use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::ErrorCode;
+use crate::ids::{BundleId, ItemId};
 use crate::report::ItemKind;
 use crate::request::{Durability, Verify};
 use crate::transfer::Fingerprint;
@@ -84,7 +85,7 @@ impl World {
     }
 
     /// What is written of an item is void: all of it comes again.
-    pub fn forget_right(&mut self, number: u64) {
+    pub fn forget_right(&mut self, number: ItemId) {
         if let Some(part) = self.disk.parts.get(&number) {
             let item = self.source.find(&part.path);
             self.held_right.retain(|&(other, _)| other != item);
@@ -100,7 +101,7 @@ impl World {
         (same && there).then_some(found.digests)
     }
 
-    pub fn look(&mut self, bundle: u64, items: Vec<QueryItem>) {
+    pub fn look(&mut self, bundle: BundleId, items: Vec<QueryItem>) {
         let mut known = Vec::new();
         for item in items {
             if let Some(digests) = self.present(&item.path, item.kind, item.fingerprint) {
@@ -112,7 +113,7 @@ impl World {
         self.receiver.handle_looked(self.now(), bundle, known);
     }
 
-    pub fn checkpoint(&mut self, number: u64, blocks: Vec<(u64, BlockDigest)>) {
+    pub fn checkpoint(&mut self, number: ItemId, blocks: Vec<(u64, BlockDigest)>) {
         let Some(part) = self.disk.parts.get_mut(&number) else {
             return self.receiver.handle_checkpointed(self.now(), number, Ok(Vec::new()));
         };
@@ -174,7 +175,7 @@ impl World {
         rotten
     }
 
-    pub fn publish(&mut self, number: u64, digests: FileDigests, size: u64) {
+    pub fn publish(&mut self, number: ItemId, digests: FileDigests, size: u64) {
         let block_bytes = self.plan.options.block_bytes;
         let file = self.disk.parts[&number].file;
         let unchecked = self.plan.mutant == Some(Mutant::PublishUnchecked);
@@ -254,7 +255,7 @@ impl World {
         assert!(self.source.is_version(item, size, blake3), "{name} is not what its source ever was");
     }
 
-    pub fn commit(&mut self, bundle: u64) {
+    pub fn commit(&mut self, bundle: BundleId) {
         let entries = self.disk.bundles.remove(&bundle).expect("it was to be committed");
         let mut exceptions = Vec::new();
         let fails = self.plan.resumes && self.durable() && self.rng.chance(self.plan.sync_failure);

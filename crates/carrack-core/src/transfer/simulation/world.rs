@@ -15,6 +15,7 @@ use super::verdict::Verdict;
 use crate::attributes::OtherAttributes;
 use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Side};
+use crate::ids::{BundleId, ItemId, StreamId};
 use crate::limits;
 use crate::report::{ItemKind, ItemReport};
 use crate::request::{Durability, Verify};
@@ -29,24 +30,24 @@ use crate::wire::peer::{Answer, DirectoryAttributes, Offer, PeerMessage, QueryIt
 pub enum Event {
     Scan,
     Wake,
-    Sender(u16, u64),
-    Receiver(u16),
-    Written(u16, u64),
+    Sender(StreamId, u64),
+    Receiver(StreamId),
+    Written(StreamId, u64),
     /// The receiver's end has no more to read.
-    Ended(u16),
+    Ended(StreamId),
     /// The connection is reset.
-    Cut(u16),
+    Cut(StreamId),
     /// The sender's end sees that.
-    Noticed(u16),
+    Noticed(StreamId),
     ToSender(PeerMessage),
     ToReceiver(PeerMessage),
     SourceChanged(usize),
-    Checked(u64),
+    Checked(ItemId),
     /// The next block of a second reading, and what was read of it before.
-    ReadAgain(u64, Vec<BlockDigest>),
+    ReadAgain(ItemId, Vec<BlockDigest>),
     Opened(Offer),
-    Published(u64, FileDigests, u64),
-    Committed(u64),
+    Published(ItemId, FileDigests, u64),
+    Committed(BundleId),
     Directories(Vec<DirectoryAttributes>),
     Synced,
     Blackout,
@@ -56,8 +57,8 @@ pub enum Event {
     /// So many more streams, or fewer.
     Streams(i16),
     Rescanned(Box<ScannedItem>, u32),
-    Checkpointed(u64, Vec<(u64, BlockDigest)>),
-    Looked(u64, Vec<QueryItem>),
+    Checkpointed(ItemId, Vec<(u64, BlockDigest)>),
+    Looked(BundleId, Vec<QueryItem>),
 }
 
 struct Scheduled(Duration, u64, Event);
@@ -100,15 +101,15 @@ pub struct World {
     /// When the last message arrives, each way: they keep their order.
     to_sender_at: Duration,
     to_receiver_at: Duration,
-    pub bundles_out: BTreeSet<u64>,
-    offers_out: BTreeSet<u64>,
-    pub sources_closed: BTreeSet<u64>,
+    pub bundles_out: BTreeSet<BundleId>,
+    offers_out: BTreeSet<ItemId>,
+    pub sources_closed: BTreeSet<ItemId>,
     /// The version of each offered source when it was offered.
-    pub opened_as: BTreeMap<u64, (usize, u64)>,
+    pub opened_as: BTreeMap<ItemId, (usize, u64)>,
     /// Of each offered source that has been opened: its item, and what it looked like then.
-    pub opened: BTreeMap<u64, (usize, Stat)>,
+    pub opened: BTreeMap<ItemId, (usize, Stat)>,
     /// What second readings gave of offered sources.
-    pub read_twice: BTreeMap<u64, FileDigests>,
+    pub read_twice: BTreeMap<ItemId, FileDigests>,
     pub reports: Vec<ItemReport>,
     pub aborted: bool,
     pub verdict: Verdict,
@@ -121,7 +122,7 @@ pub struct World {
     /// The receiver, or its host, is no more.
     pub crashed: bool,
     /// What the receiver said that it holds.
-    pub told_held: BTreeMap<(u64, u64), BlockDigest>,
+    pub told_held: BTreeMap<(ItemId, u64), BlockDigest>,
     /// Item of the source and block: held, and right.
     pub held_right: BTreeSet<(usize, u64)>,
     /// Published by an earlier session, as the receiver said.
@@ -284,7 +285,7 @@ impl World {
             Event::Receiver(stream) => self.step_receiver(stream),
             Event::Written(stream, token) => self.have_received(stream, token),
             Event::Ended(stream) => {
-                self.streams[usize::from(stream)].mark_ended();
+                self.streams[usize::from(stream.0)].mark_ended();
                 self.step_receiver(stream);
             }
             Event::Cut(stream) => self.cut(stream),
@@ -307,7 +308,7 @@ impl World {
             Event::Rescanned(scanned, attempt) => self.rescan(&scanned, attempt),
             Event::Checkpointed(item, blocks) => self.checkpoint(item, blocks),
             Event::Looked(bundle, items) => self.look(bundle, items),
-            Event::Blackout => (0..self.streams.len() as u16).for_each(|stream| self.cut(stream)),
+            Event::Blackout => self.stream_ids().for_each(|stream| self.cut(stream)),
             Event::Abort => {
                 self.aborted = true;
                 match self.rng.chance(500) {
@@ -488,7 +489,7 @@ impl World {
             }
             ReceiverAction::CloseStream(stream) => {
                 self.verdict.closed += 1;
-                self.streams[usize::from(stream)].shut = true;
+                self.streams[usize::from(stream.0)].shut = true;
                 self.after(delay / 10, Event::Receiver(stream));
             }
             ReceiverAction::ApplyDirectories(list) => self.after(delay, Event::Directories(list)),

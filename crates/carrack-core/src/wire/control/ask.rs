@@ -6,6 +6,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::options::{SessionKey, TransferOptions};
+use crate::ids::StreamId;
 use crate::limits;
 use crate::request::Digests;
 use crate::wire::mux::Channel;
@@ -98,7 +99,7 @@ pub struct Dial {
     /// SHA-256 of the public key that the listener must show.
     pub pin: [u8; 32],
     /// The number of the first connection.
-    pub first: u16,
+    pub first: StreamId,
     /// How many, at most [`limits::STREAMS`]. Every number up to the last fits into 16 bits.
     pub count: u16,
     /// When to give up: 1 ms to [`limits::DIAL_TIMEOUT`].
@@ -338,7 +339,7 @@ mod tests {
             let dial =
                 raw::Dial { first, count, timeout_ms, pin: vec![3; 32], session: session(), ..Default::default() };
             match checked(raw::Ask::Dial(dial)) {
-                Ok(Ask::Dial(dial)) => Some((dial.first, dial.count, dial.timeout)),
+                Ok(Ask::Dial(dial)) => Some((dial.first.0, dial.count, dial.timeout)),
                 _ => None,
             }
         };

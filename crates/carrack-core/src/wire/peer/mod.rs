@@ -14,6 +14,7 @@ use crate::attributes::{Attributes, OtherAttributes, Time};
 use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::fingerprint::Fingerprint;
+use crate::ids::{BundleId, ItemId, StreamId};
 use crate::wire::codec::decode;
 use crate::wire::{ProtocolError, attributes, fields};
 use crate::{limits, path};
@@ -26,28 +27,28 @@ pub enum PeerMessage {
     /// Receiver: the answer to an offer.
     Answer {
         /// The item offered.
-        item: u64,
+        item: ItemId,
         /// What is to happen.
         answer: Answer,
     },
     /// Receiver: these have been written (not yet published); they need not be sent again.
     Landed {
         /// Item and offset of each block.
-        blocks: Vec<(u64, u64)>,
+        blocks: Vec<(ItemId, u64)>,
         /// Numbers of bundles.
-        bundles: Vec<u64>,
+        bundles: Vec<BundleId>,
     },
     /// Receiver: this block's digest did not match; send it again.
     SendAgain {
         /// Number of the item.
-        item: u64,
+        item: ItemId,
         /// Where the block starts.
         offset: u64,
     },
     /// Sender: all blocks have been sent, and this is what the file must be.
     Complete {
         /// Number of the item.
-        item: u64,
+        item: ItemId,
         /// The file's size in bytes.
         size: u64,
         /// The BLAKE3 of the file, or the sum of its blocks' XXH3-128 (version 3), where digests are on.
@@ -56,19 +57,19 @@ pub enum PeerMessage {
     /// Sender: the source failed; forget the item.
     Abandon {
         /// Number of the item.
-        item: u64,
+        item: ItemId,
     },
     /// Receiver: how an offered item ended.
     Done {
         /// Number of the item.
-        item: u64,
+        item: ItemId,
         /// How the item ended.
         result: ItemResult,
     },
     /// Receiver: how a bundle's items ended. Those not named were published.
     BundleDone {
         /// Number of the bundle.
-        bundle: u64,
+        bundle: BundleId,
         /// Index within the bundle and what happened instead.
         exceptions: Vec<(u32, ItemResult)>,
     },
@@ -95,13 +96,13 @@ pub enum PeerMessage {
     /// Sender: this data stream is given up; what it carried and has not landed comes on another.
     StreamLost {
         /// The stream's number.
-        stream: u16,
+        stream: StreamId,
     },
     /// Receiver, before it accepts an offer (version 2): these blocks of the item are there from an earlier attempt.
     /// They count as landed only once the sender has found the same in its source and has confirmed it.
     Held {
         /// Number of the item.
-        item: u64,
+        item: ItemId,
         /// Index of the first block.
         first: u64,
         /// Digests of the blocks from there on, one after the other; at most [`limits::HELD_BLOCKS`].
@@ -110,7 +111,7 @@ pub enum PeerMessage {
     /// Sender (version 2): held blocks that are what the source has.
     Confirm {
         /// Number of the item.
-        item: u64,
+        item: ItemId,
         /// Index of the first block.
         first: u64,
         /// How many from there on.
@@ -119,14 +120,14 @@ pub enum PeerMessage {
     /// Sender (version 2): which items of this bundle, not yet sent, are there from an earlier attempt?
     Query {
         /// Number of the bundle.
-        bundle: u64,
+        bundle: BundleId,
         /// Its files and links.
         items: Vec<QueryItem>,
     },
     /// Receiver (version 2): those. They need not be sent.
     Known {
         /// Number of the bundle.
-        bundle: u64,
+        bundle: BundleId,
         /// Index within the bundle, and the digests that the receiver computed when it wrote the item.
         items: Vec<(u32, FileDigests)>,
     },
@@ -136,7 +137,7 @@ pub enum PeerMessage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// The sender's number for it, counting up from 1.
-    pub item: u64,
+    pub item: ItemId,
     /// Relative to the destination.
     pub path: Vec<u8>,
     /// Bytes; `None` for a source that ends when it ends.
@@ -212,7 +213,7 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
     use raw::Body;
     match message.clone() {
         PeerMessage::Offer(offer) => Body::Offer(raw::Offer {
-            item: offer.item,
+            item: offer.item.0,
             path: offer.path,
             size: offer.size,
             mode: offer.attributes.mode,
@@ -224,7 +225,7 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
             attributes: others_to_raw(&offer.attributes.others),
         }),
         PeerMessage::Answer { item, answer } => Body::Answer(raw::ItemResult {
-            item,
+            item: item.0,
             kind: match answer {
                 Answer::Accept => raw::ACCEPTED,
                 Answer::Keep => raw::KEPT,
@@ -235,17 +236,18 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
             failure: if let Answer::Refuse(failure) = answer { Some(failure.into()) } else { None },
         }),
         PeerMessage::Landed { blocks, bundles } => {
-            let (items, offsets) = blocks.into_iter().unzip();
+            let (items, offsets) = blocks.into_iter().map(|(item, offset)| (item.0, offset)).unzip();
+            let bundles = bundles.into_iter().map(|bundle| bundle.0).collect();
             Body::Landed(raw::Landed { items, offsets, bundles })
         }
-        PeerMessage::SendAgain { item, offset } => Body::SendAgain(raw::SendAgain { item, offset }),
+        PeerMessage::SendAgain { item, offset } => Body::SendAgain(raw::SendAgain { item: item.0, offset }),
         PeerMessage::Complete { item, size, digest } => {
-            Body::Complete(raw::Complete { item, size, digest: digest.map(|digest| digest.to_vec()) })
+            Body::Complete(raw::Complete { item: item.0, size, digest: digest.map(|digest| digest.to_vec()) })
         }
-        PeerMessage::Abandon { item } => Body::Abandon(raw::Abandon { item }),
-        PeerMessage::Done { item, result } => Body::Done(result_to_raw(item, result)),
+        PeerMessage::Abandon { item } => Body::Abandon(raw::Abandon { item: item.0 }),
+        PeerMessage::Done { item, result } => Body::Done(result_to_raw(item.0, result)),
         PeerMessage::BundleDone { bundle, exceptions } => Body::BundleDone(raw::BundleDone {
-            bundle,
+            bundle: bundle.0,
             exceptions: exceptions.into_iter().map(|(index, result)| result_to_raw(u64::from(index), result)).collect(),
         }),
         PeerMessage::Directories(list) => {
@@ -262,9 +264,9 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
             Body::DirectoriesFailed(raw::DirectoriesFailed { failures: failures_to_raw(failures) })
         }
         PeerMessage::Fail(failure) => Body::Fail(failure.into()),
-        PeerMessage::StreamLost { stream } => Body::StreamLost(raw::StreamLost { stream: u32::from(stream) }),
+        PeerMessage::StreamLost { stream } => Body::StreamLost(raw::StreamLost { stream: u32::from(stream.0) }),
         PeerMessage::Held { item, first, digests } => Body::Held(resume::held(item, first, &digests)),
-        PeerMessage::Confirm { item, first, count } => Body::Confirm(raw::Confirm { item, first, count }),
+        PeerMessage::Confirm { item, first, count } => Body::Confirm(raw::Confirm { item: item.0, first, count }),
         PeerMessage::Query { bundle, items } => Body::Query(resume::query(bundle, items)),
         PeerMessage::Known { bundle, items } => Body::Known(resume::known(bundle, items)),
     }
@@ -306,7 +308,7 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
     Ok(match body {
         Body::Offer(offer) => PeerMessage::Offer(offer_from_raw(offer)?),
         Body::Answer(answer) => {
-            let item = answer.item;
+            let item = ItemId(answer.item);
             let answer = match (answer.kind, answer.failure) {
                 (raw::ACCEPTED, _) => Answer::Accept,
                 (raw::KEPT, _) => Answer::Keep,
@@ -323,16 +325,16 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
                 return Err(ProtocolError::violation("the peer sent a list of landed blocks with missing offsets"));
             }
             PeerMessage::Landed {
-                blocks: landed.items.into_iter().zip(landed.offsets).collect(),
-                bundles: landed.bundles,
+                blocks: landed.items.into_iter().map(ItemId).zip(landed.offsets).collect(),
+                bundles: landed.bundles.into_iter().map(BundleId).collect(),
             }
         }
-        Body::SendAgain(again) => PeerMessage::SendAgain { item: again.item, offset: again.offset },
+        Body::SendAgain(again) => PeerMessage::SendAgain { item: ItemId(again.item), offset: again.offset },
         Body::Complete(complete) => complete_from_raw(complete)?,
-        Body::Abandon(abandon) => PeerMessage::Abandon { item: abandon.item },
-        Body::Done(done) => PeerMessage::Done { item: done.item, result: result_from_raw(done)?.1 },
+        Body::Abandon(abandon) => PeerMessage::Abandon { item: ItemId(abandon.item) },
+        Body::Done(done) => PeerMessage::Done { item: ItemId(done.item), result: result_from_raw(done)?.1 },
         Body::BundleDone(done) => PeerMessage::BundleDone {
-            bundle: done.bundle,
+            bundle: BundleId(done.bundle),
             exceptions: done.exceptions.into_iter().map(result_from_raw).collect::<Result<_, _>>()?,
         },
         Body::Directories(directories) => {
@@ -350,17 +352,17 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
         Body::StreamLost(lost) => {
             let stream = u16::try_from(lost.stream);
             let unknown = |_| ProtocolError::violation(format!("the peer gave up data connection {}", lost.stream));
-            PeerMessage::StreamLost { stream: stream.map_err(unknown)? }
+            PeerMessage::StreamLost { stream: StreamId(stream.map_err(unknown)?) }
         }
         Body::Held(held) => {
-            PeerMessage::Held { item: held.item, first: held.first, digests: resume::held_digests(&held)? }
+            PeerMessage::Held { item: ItemId(held.item), first: held.first, digests: resume::held_digests(&held)? }
         }
         Body::Confirm(confirm) => {
             resume::check_confirm(&confirm)?;
-            PeerMessage::Confirm { item: confirm.item, first: confirm.first, count: confirm.count }
+            PeerMessage::Confirm { item: ItemId(confirm.item), first: confirm.first, count: confirm.count }
         }
-        Body::Query(query) => PeerMessage::Query { bundle: query.bundle, items: resume::asked_items(query)? },
-        Body::Known(known) => PeerMessage::Known { bundle: known.bundle, items: resume::known_items(known) },
+        Body::Query(query) => PeerMessage::Query { bundle: BundleId(query.bundle), items: resume::asked_items(query)? },
+        Body::Known(known) => PeerMessage::Known { bundle: BundleId(known.bundle), items: resume::known_items(known) },
     })
 }
 
@@ -373,7 +375,7 @@ fn complete_from_raw(complete: raw::Complete) -> Result<PeerMessage, ProtocolErr
     if complete.size > limits::FILE_BYTES {
         return Err(ProtocolError::violation(format!("the peer sent a file of {} bytes", complete.size)));
     }
-    Ok(PeerMessage::Complete { item: complete.item, size: complete.size, digest })
+    Ok(PeerMessage::Complete { item: ItemId(complete.item), size: complete.size, digest })
 }
 
 fn offer_from_raw(offer: raw::Offer) -> Result<Offer, ProtocolError> {
@@ -386,7 +388,7 @@ fn offer_from_raw(offer: raw::Offer) -> Result<Offer, ProtocolError> {
         )));
     }
     Ok(Offer {
-        item: offer.item,
+        item: ItemId(offer.item),
         path: offer.path,
         size: offer.size,
         attributes: Attributes {
@@ -475,22 +477,25 @@ mod tests {
         let all = Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 };
         let messages = [
             PeerMessage::Offer(Offer {
-                item: 7,
+                item: ItemId(7),
                 path: b"a/\xff".to_vec(),
                 size: Some(0),
                 attributes: Attributes { others: others(), ..Attributes::new(0o640, Time::new(-5, 999_999_999)) },
                 sparse: true,
                 fingerprint: Some([7; 16]),
             }),
-            PeerMessage::Answer { item: 7, answer: Answer::Refuse(failure.clone()) },
-            PeerMessage::Answer { item: 7, answer: Answer::Accept },
-            PeerMessage::Landed { blocks: vec![(7, 0), (7, 4096)], bundles: vec![1, 2] },
-            PeerMessage::SendAgain { item: 7, offset: 4096 },
-            PeerMessage::Complete { item: 7, size: 5000, digest: Some([9; 32]) },
-            PeerMessage::Abandon { item: 7 },
-            PeerMessage::Done { item: u64::MAX, result: ItemResult::Mismatch },
+            PeerMessage::Answer { item: ItemId(7), answer: Answer::Refuse(failure.clone()) },
+            PeerMessage::Answer { item: ItemId(7), answer: Answer::Accept },
+            PeerMessage::Landed {
+                blocks: vec![(ItemId(7), 0), (ItemId(7), 4096)],
+                bundles: vec![BundleId(1), BundleId(2)],
+            },
+            PeerMessage::SendAgain { item: ItemId(7), offset: 4096 },
+            PeerMessage::Complete { item: ItemId(7), size: 5000, digest: Some([9; 32]) },
+            PeerMessage::Abandon { item: ItemId(7) },
+            PeerMessage::Done { item: ItemId(u64::MAX), result: ItemResult::Mismatch },
             PeerMessage::BundleDone {
-                bundle: 3,
+                bundle: BundleId(3),
                 exceptions: vec![
                     (4, ItemResult::Failed(failure.clone())),
                     (5, ItemResult::Kept),
@@ -503,11 +508,11 @@ mod tests {
             PeerMessage::Finished { durable: true, failures: vec![(b"d".to_vec(), failure.clone())] },
             PeerMessage::DirectoriesFailed(vec![(b"d/e".to_vec(), failure.clone()), (Vec::new(), failure.clone())]),
             PeerMessage::Fail(failure),
-            PeerMessage::StreamLost { stream: 7 },
-            PeerMessage::Held { item: 7, first: 3, digests: vec![digest, BlockDigest::default()] },
-            PeerMessage::Confirm { item: 7, first: 3, count: 2 },
+            PeerMessage::StreamLost { stream: StreamId(7) },
+            PeerMessage::Held { item: ItemId(7), first: 3, digests: vec![digest, BlockDigest::default()] },
+            PeerMessage::Confirm { item: ItemId(7), first: 3, count: 2 },
             PeerMessage::Query {
-                bundle: 9,
+                bundle: BundleId(9),
                 items: vec![QueryItem {
                     index: 4,
                     path: b"a".to_vec(),
@@ -518,8 +523,8 @@ mod tests {
                     fingerprint: Some([1; 16]),
                 }],
             },
-            PeerMessage::Known { bundle: 9, items: vec![(4, digest.as_file(all))] },
-            PeerMessage::Answer { item: 7, answer: Answer::Present(digest.as_file(all)) },
+            PeerMessage::Known { bundle: BundleId(9), items: vec![(4, digest.as_file(all))] },
+            PeerMessage::Answer { item: ItemId(7), answer: Answer::Present(digest.as_file(all)) },
         ];
         for message in messages {
             assert_eq!(PeerMessage::decode(&message.encode()), Ok(message));
@@ -530,7 +535,7 @@ mod tests {
     fn hostile_paths_and_sizes_are_refused_at_the_door() {
         let offer = |path: &[u8], size| {
             let offer = Offer {
-                item: 1,
+                item: ItemId(1),
                 path: path.to_vec(),
                 size: Some(size),
                 attributes: Attributes::default(),

@@ -6,6 +6,7 @@ use super::{others_from_raw, others_to_raw};
 use crate::attributes::{OtherAttributes, Time};
 use crate::digest::{BlockDigest, FileDigests};
 use crate::fingerprint::Fingerprint;
+use crate::ids::{BundleId, ItemId};
 use crate::report::ItemKind;
 use crate::wire::ProtocolError;
 use crate::{limits, path};
@@ -30,19 +31,19 @@ pub struct QueryItem {
 }
 
 /// Blocks that are there, as a message.
-pub(super) fn held(item: u64, first: u64, digests: &[BlockDigest]) -> Held {
-    Held { item, first, digests: digests_to_bytes(digests) }
+pub(super) fn held(item: ItemId, first: u64, digests: &[BlockDigest]) -> Held {
+    Held { item: item.0, first, digests: digests_to_bytes(digests) }
 }
 
 /// A question, as a message.
-pub(super) fn query(bundle: u64, items: Vec<QueryItem>) -> Query {
-    Query { bundle, items: items.into_iter().map(item_to_raw).collect() }
+pub(super) fn query(bundle: BundleId, items: Vec<QueryItem>) -> Query {
+    Query { bundle: bundle.0, items: items.into_iter().map(item_to_raw).collect() }
 }
 
 /// Its answer, as a message.
-pub(super) fn known(bundle: u64, items: Vec<(u32, FileDigests)>) -> Known {
+pub(super) fn known(bundle: BundleId, items: Vec<(u32, FileDigests)>) -> Known {
     let known = |(index, digests): (u32, FileDigests)| KnownItem { index, digests: Some(digests.into()) };
-    Known { bundle, items: items.into_iter().map(known).collect() }
+    Known { bundle: bundle.0, items: items.into_iter().map(known).collect() }
 }
 
 /// The digests of blocks that are there.

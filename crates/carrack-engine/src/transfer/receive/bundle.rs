@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use carrack_core::attributes::{Attributes, OtherAttributes};
+use carrack_core::ids::BundleId;
 use carrack_core::limits;
 use carrack_core::report::{Failure, FileDigests};
 use carrack_core::request::Verify;
@@ -23,7 +24,7 @@ use crate::storage::write::{Begun, SmallFile, Stored};
 use crate::sync::lock;
 
 impl StreamWork<'_> {
-    pub(super) fn bundle(&mut self, bundle: u64, entries: u32) -> Result<(), StreamError> {
+    pub(super) fn bundle(&mut self, bundle: BundleId, entries: u32) -> Result<(), StreamError> {
         let begin = self.begin(|machine| Ok(machine.begin_bundle(self.number, bundle)))?;
         let mut staged = Staged::default();
         let mut bytes = 0;

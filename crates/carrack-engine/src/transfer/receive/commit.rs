@@ -3,6 +3,7 @@
 use std::sync::mpsc;
 use std::time::Instant;
 
+use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::report::{ErrorCode, Failure, FileDigests};
 use carrack_core::request::Verify;
 use carrack_core::transfer::machine::Machine;
@@ -14,8 +15,8 @@ use crate::sync::lock;
 
 /// What the thread of the commits does, in the order in which the machine decides it.
 pub(super) enum Commit {
-    Publish { item: u64, digests: FileDigests, size: u64 },
-    Bundle(u64),
+    Publish { item: ItemId, digests: FileDigests, size: u64 },
+    Bundle(BundleId),
     Directories(Vec<DirectoryAttributes>),
     Sync,
 }

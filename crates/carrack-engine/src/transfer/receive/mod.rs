@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::report::Side;
 use carrack_core::request::Verify;
 use carrack_core::transfer::machine::Machine;
@@ -53,20 +54,20 @@ pub struct ReceiveRun {
     /// Directories that came, and whose attributes have not come.
     directories_unset: AtomicUsize,
     /// Open part files by item: several streams write blocks of one.
-    parts: Mutex<HashMap<u64, Arc<dyn Part>>>,
+    parts: Mutex<HashMap<ItemId, Arc<dyn Part>>>,
     /// Item and index of blocks that the marker claims from an earlier session.
-    claimed: Mutex<HashSet<(u64, u64)>>,
+    claimed: Mutex<HashSet<(ItemId, u64)>>,
     /// As many as there are descriptors for; the other offers wait.
     parts_max: usize,
     /// Bundles that have come whole and wait to be committed.
-    staged: Mutex<HashMap<u64, Staged>>,
+    staged: Mutex<HashMap<BundleId, Staged>>,
     /// Streams that ended because what came over them had been altered.
     streams_altered: AtomicU64,
     /// Part files of earlier sessions that were read again before they were believed, and how many bytes of them.
     reread: (AtomicU64, AtomicU64),
     /// Items that an earlier session published, read back and found to be something else: offers to be opened
     /// again, and their numbers.
-    disbelieved: Mutex<(VecDeque<Offer>, HashSet<u64>)>,
+    disbelieved: Mutex<(VecDeque<Offer>, HashSet<ItemId>)>,
     /// Threads that may touch files: those of the streams, and those that read again.
     at_work: Arc<AtWork>,
 }

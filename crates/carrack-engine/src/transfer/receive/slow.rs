@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use carrack_core::digest::{BlockDigest, block_length};
+use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::limits;
 use carrack_core::report::{Failure, FileDigests, ItemKind};
 use carrack_core::request::Verify;
@@ -26,13 +27,13 @@ const REHASHED_AT_ONCE: usize = 16;
 
 /// Blocks of an open item to be made durable.
 pub(super) struct Checkpoint {
-    pub item: u64,
+    pub item: ItemId,
     pub blocks: Vec<(u64, BlockDigest)>,
 }
 
 /// Items of a bundle that may be there.
 pub(super) struct Look {
-    pub bundle: u64,
+    pub bundle: BundleId,
     pub items: Vec<QueryItem>,
 }
 
@@ -152,14 +153,14 @@ impl ReceiveRun {
         });
     }
 
-    fn taken_up(&self, item: u64, held: Vec<(u64, BlockDigest)>) {
+    fn taken_up(&self, item: ItemId, held: Vec<(u64, BlockDigest)>) {
         // Before the machine hears of them: it may have one of them written again at once.
         lock(&self.claimed).extend(held.iter().map(|(index, _)| (item, *index)));
         self.driver.tell(|machine| machine.handle_opened(Instant::now(), item, Opened::Resumed(held)));
     }
 
     /// A block is about to be written: what the marker claims of it from an earlier session is no longer so.
-    pub(super) fn take_claim_back(&self, item: u64, offset: u64, part: &dyn Part) {
+    pub(super) fn take_claim_back(&self, item: ItemId, offset: u64, part: &dyn Part) {
         let index = offset / u64::from(self.driver.options.block_bytes);
         if lock(&self.claimed).remove(&(item, index)) {
             part.unclaim(index);

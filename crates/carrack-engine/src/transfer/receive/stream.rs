@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use carrack_core::ids::{ItemId, StreamId};
 use carrack_core::report::Failure;
 use carrack_core::transfer::receiver::{ArrivedBlock, Begin, Receiver};
 use carrack_core::tuning::SLICE_BYTES;
@@ -39,7 +40,7 @@ impl From<ProtocolError> for StreamError {
 /// One stream's thread.
 pub(super) struct StreamWork<'a> {
     pub(super) run: &'a ReceiveRun,
-    pub(super) number: u16,
+    pub(super) number: StreamId,
     pub(super) input: InStream,
     pub(super) scratch: Vec<u8>,
     /// From the socket to files inside the kernel, where nobody looks at the bytes.
@@ -87,7 +88,7 @@ impl StreamWork<'_> {
         }
     }
 
-    fn block(&mut self, item: u64, offset: u64, length: u32, hole: bool, whole: bool) -> Result<(), StreamError> {
+    fn block(&mut self, item: ItemId, offset: u64, length: u32, hole: bool, whole: bool) -> Result<(), StreamError> {
         // The machine decides before a byte is written: a block of an item that ended is read and dropped, because the
         // stream goes on behind it.
         let begin = self.begin(|machine| machine.begin_block(self.number, item, offset, length, whole))?;

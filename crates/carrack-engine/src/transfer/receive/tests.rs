@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use carrack_core::attributes::{Attributes, Time};
 use carrack_core::digest::BlockDigest;
+use carrack_core::ids::ItemId;
 use carrack_core::limits;
 use carrack_core::report::ErrorCode;
 use carrack_core::request::Durability;
@@ -40,7 +41,7 @@ fn offer() -> Offer {
         size: Some(2 * BLOCK as u64),
         path: b"f".to_vec(),
         attributes: Attributes::new(0o644, Time::new(1, 2)),
-        item: 1,
+        item: ItemId(1),
         sparse: false,
         fingerprint: None,
     }

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use carrack_core::ids::{ItemId, StreamId};
 use carrack_core::pace::RateLimit;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::request::Verify;
@@ -43,16 +44,16 @@ pub struct SendRun {
     selection: Mutex<Option<Selection>>,
     freshness: Freshness,
     /// Open files of items that are sent in blocks: one for all streams, until the item has ended.
-    sources: Mutex<HashMap<u64, Arc<dyn Reader>>>,
+    sources: Mutex<HashMap<ItemId, Arc<dyn Reader>>>,
     /// Streams cut off because they were slow.
-    cut: Mutex<HashSet<u16>>,
+    cut: Mutex<HashSet<StreamId>>,
     /// Streams cut off because their paths take no large packets.
-    stuck: Mutex<HashSet<u16>>,
+    stuck: Mutex<HashSet<StreamId>>,
     limit: Option<Mutex<RateLimit>>,
     /// Whether there has been a data connection.
     linked: AtomicBool,
     /// Sources to be read once more, where that was asked for.
-    again: Mutex<VecDeque<u64>>,
+    again: Mutex<VecDeque<ItemId>>,
     /// Markers and part files of Carrack's own that the scan has left out.
     own: AtomicU64,
     traffic: TrafficCount,
@@ -144,7 +145,7 @@ impl SendRun {
     }
 
     /// A stream's thread has ended: tells why, if it was not with the transfer.
-    fn stream_over(&self, number: u16, worked: io::Result<()>) {
+    fn stream_over(&self, number: StreamId, worked: io::Result<()>) {
         // A stream that was asked to end is told to the command, too, though nothing failed: the command counts how
         // many it has.
         let retired = self.driver.lock().is_retiring(number);

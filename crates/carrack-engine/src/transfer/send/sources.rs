@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrack_core::digest::{BlockDigest, FileTree, block_count, block_length};
+use carrack_core::ids::{ItemId, StreamId};
 use carrack_core::report::{ErrorCode, Failure, FileDigests, Side};
 use carrack_core::transfer::ScannedItem;
 use carrack_core::transfer::machine::Machine;
@@ -18,7 +19,7 @@ use crate::storage::read::{OpenOptions, Reader, Reading, Root};
 use crate::sync::lock;
 
 impl SendRun {
-    pub(super) fn source_of(&self, item: u64, stream: u16) -> Result<Arc<dyn Reader>, Failure> {
+    pub(super) fn source_of(&self, item: ItemId, stream: StreamId) -> Result<Arc<dyn Reader>, Failure> {
         if let Some(source) = lock(&self.sources).get(&item) {
             return Ok(Arc::clone(source));
         }
@@ -33,7 +34,7 @@ impl SendRun {
         Ok(Arc::clone(sources.entry(item).or_insert_with(|| Arc::from(opened))))
     }
 
-    pub(super) fn open(&self, item: &ScannedItem, stream: u16) -> Result<Box<dyn Reader>, Failure> {
+    pub(super) fn open(&self, item: &ScannedItem, stream: StreamId) -> Result<Box<dyn Reader>, Failure> {
         let mut rest = |time| self.rest(stream, time);
         let may_grow = self.driver.options.allow_growing;
         let mut options = OpenOptions { tuning: &self.driver.tuning, may_grow, rest: &mut rest };
@@ -46,7 +47,7 @@ impl SendRun {
     }
 
     /// Lets so much time pass, for a source that a stream waits for; false when the transfer has ended.
-    pub(super) fn rest(&self, stream: u16, time: Duration) -> bool {
+    pub(super) fn rest(&self, stream: StreamId, time: Duration) -> bool {
         let until = Instant::now() + time;
         let mut machine = self.driver.lock();
         // The machine is told, so that the stream is not taken for one that is late.
@@ -126,8 +127,14 @@ impl SendRun {
         let blocks = block_count(size, block_bytes);
         for index in 0..blocks {
             let (offset, length) = (index * u64::from(block_bytes), block_length(index, size, block_bytes));
-            let job =
-                BlockJob { item: 0, offset, length: length as u32, whole: blocks == 1, unsized_source: false, sparse };
+            let job = BlockJob {
+                item: ItemId(0),
+                offset,
+                length: length as u32,
+                whole: blocks == 1,
+                unsized_source: false,
+                sparse,
+            };
             // In the blocks in which it was sent: the digest is made of theirs, and XXH3-128 of a block depends on its
             // place.
             tree.insert(index, length, self.digest(source, job, slice)?);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrack_core::digest::BlockDigest;
+use carrack_core::ids::StreamId;
 use carrack_core::report::Failure;
 use carrack_core::transfer::sender::{BlockJob, Job, Next};
 use carrack_core::tuning::SLICE_BYTES;
@@ -22,7 +23,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// One stream's thread.
 pub(super) struct StreamWork<'a> {
     pub(super) run: &'a SendRun,
-    pub(super) number: u16,
+    pub(super) number: StreamId,
     pub(super) out: OutStream,
     pub(super) slice: Vec<u8>,
     pub(super) content: Vec<u8>,
@@ -31,7 +32,7 @@ pub(super) struct StreamWork<'a> {
 }
 
 impl<'a> StreamWork<'a> {
-    pub(super) fn new(run: &'a SendRun, number: u16, out: OutStream) -> Self {
+    pub(super) fn new(run: &'a SendRun, number: StreamId, out: OutStream) -> Self {
         Self { run, number, out, slice: vec![0; SLICE_BYTES], content: Vec::new(), looked: Instant::now() }
     }
 

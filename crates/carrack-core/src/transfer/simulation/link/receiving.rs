@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Content, Frame, Receiving};
 use crate::digest::BlockDigest;
 use crate::failure::{ErrorCode, Failure, Side};
+use crate::ids::{BundleId, ItemId, StreamId};
 use crate::report::ItemKind;
 use crate::transfer::machine::Machine;
 use crate::transfer::receiver::ArrivedBlock;
@@ -19,7 +20,7 @@ use crate::wire::peer::ItemResult;
 
 impl World {
     /// The receiver's thread goes on as far as it can.
-    pub fn step_receiver(&mut self, stream: u16) {
+    pub fn step_receiver(&mut self, stream: StreamId) {
         loop {
             let state = self.stream(stream);
             let over = state.receiving == Receiving::Over;
@@ -51,7 +52,7 @@ impl World {
         }
     }
 
-    pub(super) fn close(&mut self, stream: u16) {
+    pub(super) fn close(&mut self, stream: StreamId) {
         let state = self.stream(stream);
         state.receiving = Receiving::Over;
         let (was_broken, latency) = (std::mem::replace(&mut state.broken, true), self.plan.latency);
@@ -60,7 +61,7 @@ impl World {
         if !was_broken {
             self.after(latency, Event::Noticed(stream));
         }
-        for other in 0..self.streams.len() as u16 {
+        for other in self.stream_ids() {
             if self.stream(other).receiving == Receiving::WaitingFor(stream) {
                 self.after(Duration::ZERO, Event::Receiver(other));
             }
@@ -68,7 +69,7 @@ impl World {
     }
 
     /// A frame begins; false when it has to wait.
-    pub(super) fn begin(&mut self, stream: u16) -> bool {
+    pub(super) fn begin(&mut self, stream: StreamId) -> bool {
         let Some(Frame { content, .. }) = self.stream(stream).frames.front() else {
             return false;
         };
@@ -96,7 +97,7 @@ impl World {
         !matches!(begin, Begin::WaitFor(_))
     }
 
-    pub(super) fn begin_in_store(&mut self, item: u64, offset: u64, hole: bool) {
+    pub(super) fn begin_in_store(&mut self, item: ItemId, offset: u64, hole: bool) {
         let index = offset / u64::from(self.plan.options.block_bytes);
         let part = &self.disk.parts[&item];
         if self.plan.resumes {
@@ -112,14 +113,14 @@ impl World {
     }
 
     /// A hole need not be written where nothing has been since this session made the file.
-    pub(super) fn is_hole_there(&self, item: u64, index: u64, hole: bool) -> bool {
+    pub(super) fn is_hole_there(&self, item: ItemId, index: u64, hole: bool) -> bool {
         let part = &self.disk.parts[&item];
         let untouched = part.fresh && !self.store.is_written(part.file, index);
         hole && (untouched || self.plan.mutant == Some(Mutant::HoleNotWritten))
     }
 
     /// The receiver's thread has written a frame.
-    pub fn have_received(&mut self, stream: u16, token: u64) {
+    pub fn have_received(&mut self, stream: StreamId, token: u64) {
         let state = self.stream(stream);
         let Receiving::Finishing { write } = state.receiving else {
             return;
@@ -140,7 +141,7 @@ impl World {
         self.after(Duration::ZERO, Event::Receiver(stream));
     }
 
-    pub(super) fn bundle_written(&mut self, stream: u16, id: u64, mut entries: Vec<Entry>) {
+    pub(super) fn bundle_written(&mut self, stream: StreamId, id: BundleId, mut entries: Vec<Entry>) {
         for entry in &mut entries {
             let has_digest = self.source.items[entry.item].scanned.kind == ItemKind::File;
             entry.altered = has_digest && self.rng.chance(self.plan.corruption);
@@ -155,8 +156,8 @@ impl World {
 
     pub(super) fn block_written(
         &mut self,
-        stream: u16,
-        item: u64,
+        stream: StreamId,
+        item: ItemId,
         offset: u64,
         length: u32,
         came: (Option<u64>, bool),

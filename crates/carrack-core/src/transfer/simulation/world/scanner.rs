@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Event, World, failure};
 use crate::digest::{BlockDigest, FileDigests, FileTree, block_count, block_length};
 use crate::failure::{ErrorCode, Failure, Side};
+use crate::ids::ItemId;
 use crate::report::ItemKind;
 use crate::request::Verify;
 use crate::transfer::ScannedItem;
@@ -79,7 +80,7 @@ impl World {
     }
 
     /// One block more of a second reading; at the end its digests are handed over, as the engine does.
-    pub(super) fn read_again(&mut self, number: u64, mut read: Vec<BlockDigest>) {
+    pub(super) fn read_again(&mut self, number: ItemId, mut read: Vec<BlockDigest>) {
         let (Some((size, _)), true) = (self.sender.was_read(number), self.opened.contains_key(&number)) else {
             return self.check_source(number, None);
         };
@@ -101,7 +102,7 @@ impl World {
         self.check_source(number, (!skipped).then_some(digests));
     }
 
-    pub(super) fn check_source(&mut self, number: u64, second: Option<FileDigests>) {
+    pub(super) fn check_source(&mut self, number: ItemId, second: Option<FileDigests>) {
         let (item, version) = self.opened_as[&number];
         let now = &self.source.items[item];
         // Where times tell, they alone do.
@@ -113,7 +114,7 @@ impl World {
 
     /// The source of an offered item is opened with the first of its blocks; false when it is not what was
     /// listed, or is being changed.
-    pub fn open_source(&mut self, number: u64) -> bool {
+    pub fn open_source(&mut self, number: ItemId) -> bool {
         let Some(scanned) = self.sender.scanned(number).filter(|scanned| self.plan.resumes && scanned.size.is_some())
         else {
             return true;
@@ -134,7 +135,7 @@ impl World {
     }
 
     /// How long a stream lets a source rest before it opens it: until a change would show.
-    pub fn rest(&mut self, number: u64) -> Duration {
+    pub fn rest(&mut self, number: ItemId) -> Duration {
         let Some(scanned) = self.sender.scanned(number).filter(|scanned| self.plan.resumes && scanned.size.is_some())
         else {
             return Duration::ZERO;

@@ -6,6 +6,7 @@ use super::{
     Ask, Begin, Collect, Dial, Hello, List, Listen, MakeDirectory, Origin, Ports, ReceiveRole, Remove, Rename, Role,
     SendRole, Sink, SourceSpec, Sum, Tunnel,
 };
+use crate::ids::StreamId;
 use crate::limits;
 use crate::path::{PathError, check_relative};
 use crate::request::MainDigest;
@@ -150,7 +151,7 @@ impl TryFrom<raw::Dial> for Dial {
             numbers.ok_or_else(|| ProtocolError::violation(format!("{count} data connections were asked for")))?;
         let timeout = Duration::from_millis(timeout_ms.into());
         let timeout = timeout.clamp(Duration::from_millis(1), limits::DIAL_TIMEOUT);
-        Ok(Self { session, addresses, pin, first, count, timeout, segment, tell_connected })
+        Ok(Self { session, addresses, pin, first: StreamId(first), count, timeout, segment, tell_connected })
     }
 }
 
@@ -162,7 +163,7 @@ impl From<Dial> for raw::Dial {
             addresses,
             pin: pin.to_vec(),
             count: count.into(),
-            first: first.into(),
+            first: first.0.into(),
             timeout_ms: u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX),
             segment,
             tell_connected,
