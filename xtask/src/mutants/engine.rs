@@ -323,6 +323,12 @@ pub const MUTATIONS: &[Mutation] = &[
         "-p carrack-engine --lib net::connect::",
     ),
     mutation(
+        "a sender does not tell which attributes a receiver of a version before was not told of",
+        "crates/carrack-engine/src/transfer/send/pump.rs",
+        ["            unkept_attributes,\n", ""],
+        "-p carrack-engine --test hostile attributes::",
+    ),
+    mutation(
         "attributes of a bundle are not bounded together",
         "crates/carrack-engine/src/transfer/receive/bundle.rs",
         ["if *bytes + staged.attribute_bytes > limits::BUNDLE_BYTES {", "if *bytes > limits::BUNDLE_BYTES {"],

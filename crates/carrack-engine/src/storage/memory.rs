@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use carrack_core::attributes::{Attributes, Time};
+use carrack_core::attributes::{Attributes, OtherAttributes, Time};
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::limits;
@@ -113,6 +113,18 @@ impl Memory {
         let node = state.nodes.get_mut(path).filter(|node| node.kind == ItemKind::File);
         node.is_some_and(|node| {
             (node.content, node.version) = (Arc::new(content.to_vec()), version);
+            true
+        })
+    }
+
+    /// Somebody else gives an item attributes beside permissions and time, instead of those that it has; `false` where
+    /// there is none. A destination of this store keeps none.
+    pub fn set_other_attributes(&self, path: &[u8], others: OtherAttributes) -> bool {
+        let mut state = self.lock();
+        state.version += 1;
+        let version = state.version;
+        state.nodes.get_mut(path).is_some_and(|node| {
+            (node.attributes.others, node.version) = (others, version);
             true
         })
     }

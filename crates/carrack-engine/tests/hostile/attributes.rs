@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use carrack_core::attributes::{Attribute, AttributeKind, OtherAttributes, Time};
 use carrack_core::ids::{BundleId, ItemId};
+use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, ItemKind, Report};
-use carrack_core::request::{CopyOptions, Digests};
+use carrack_core::request::{CopyOptions, CopyRequest, Digests};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::attributes::encode;
 use carrack_core::wire::control::raw::{Ended, Tell};
@@ -17,9 +18,11 @@ use carrack_core::wire::frame::{
 };
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::peer::{Answer, DirectoryAttributes, ItemResult, PeerMessage};
+use carrack_engine::stores::memory::Memory;
 use carrack_engine::testing::data::stream::{InStream, OutStream};
+use carrack_engine::{Context, Copy, Stores};
 
-use crate::fake_node::{Conversation, FakeNode, pull, push};
+use crate::fake_node::{Conversation, FakeNode, pull, push, push_from_store};
 use crate::sandbox::Sandbox;
 use crate::session::{Session, refused};
 use crate::watch::Watch;
@@ -112,8 +115,8 @@ fn attributes_of_kinds_that_nobody_knows_are_told_as_not_kept() {
     assert_eq!((report.unkept_permissions, report.unkept_times), (None, None));
 }
 
-/// A receiver of any version: takes one small file, and tells what stood before its path.
-fn receive_file(node: &mut Conversation) -> (EntryHeader, Vec<u8>) {
+/// A receiver of any version: takes one small file, and tells its header, its block of attributes and its content.
+fn receive_file(node: &mut Conversation) -> (EntryHeader, Vec<u8>, Vec<u8>) {
     let mut stream = InStream::new(node.begun(), Arc::default());
     let mut header = [0; HEADER_BYTES];
     stream.meta(&mut header).unwrap();
@@ -123,8 +126,9 @@ fn receive_file(node: &mut Conversation) -> (EntryHeader, Vec<u8>) {
     let mut bytes = [0; ENTRY_HEADER_BYTES];
     stream.peek(&mut bytes).unwrap();
     let entry = EntryHeader::decode(&bytes).unwrap();
-    let before = if entry.fingerprinted { FINGERPRINT_BYTES } else { 0 } + usize::from(entry.attribute_bytes);
-    let mut named = vec![0; before + usize::from(entry.path_bytes)];
+    let fingerprint_bytes = if entry.fingerprinted { FINGERPRINT_BYTES } else { 0 };
+    let attributes_end = fingerprint_bytes + usize::from(entry.attribute_bytes);
+    let mut named = vec![0; attributes_end + usize::from(entry.path_bytes)];
     stream.meta_after(&bytes, &mut named).unwrap();
     let mut content = Vec::new();
     let mut take = |slice: &[u8]| {
@@ -140,7 +144,7 @@ fn receive_file(node: &mut Conversation) -> (EntryHeader, Vec<u8>) {
     assert_eq!(node.heard(), Some(PeerMessage::Finish));
     node.say(&PeerMessage::Finished { durable: true, failures: Vec::new() });
     node.tell(0, Tell::Ended(Ended { durable: true, ..Ended::default() }));
-    (entry, content)
+    (entry, named[fingerprint_bytes..attributes_end].to_vec(), content)
 }
 
 fn assert_whole(report: &Report) {
@@ -171,13 +175,49 @@ fn version_3_and_version_4_copy_to_each_other() {
 
         let node = FakeNode::start(move |node| {
             (node.version, node.kind) = (version, None);
-            let (entry, content) = receive_file(node);
-            assert_eq!((entry.attribute_bytes, content), (0, CONTENT.to_vec()));
+            let (entry, block, content) = receive_file(node);
+            assert_eq!((block, content), (Vec::new(), CONTENT.to_vec()));
             assert!(version > BEFORE || !entry.fingerprinted, "version {version} has no word for a fingerprint");
         });
         let report = push(&file, &node, "/copy", CopyOptions::default());
         node.join();
         assert_whole(&report);
+    }
+}
+
+/// A store that has attributes of kinds which only it knows: a sender passes them on, and to a receiver of a version
+/// that has no words for them it says nothing of them and reports that they were not kept.
+#[test]
+fn attributes_of_a_source_reach_version_4_and_are_told_as_not_kept_by_version_3() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let file = sandbox.outside().join("canary");
+    let content = std::fs::read(&file).unwrap();
+    let store = Memory::default();
+    let to = Location::Store { scheme: "store".into(), path: b"d/".to_vec() };
+    let sources = vec![Location::Local(file.into_os_string().into_encoded_bytes())];
+    let context = Context { stores: Stores::default().with("store", Arc::new(store.clone())), ..Context::default() };
+    let report =
+        Copy::start(CopyRequest { sources, destination: to, options: CopyOptions::default() }, &context).wait();
+    assert_eq!((&report.error, report.files), (&None, 1));
+    assert!(store.set_other_attributes(b"d/canary", others(&[700, 701])));
+    for version in [BEFORE, BEFORE + 1] {
+        let wanted = content.clone();
+        let node = FakeNode::start(move |node| {
+            (node.version, node.kind) = (version, None);
+            let (entry, block, content) = receive_file(node);
+            let told = if version > BEFORE { encode(&others(&[700, 701])) } else { Vec::new() };
+            assert_eq!((block, content), (told, wanted), "version {version}: {entry:?}");
+        });
+        let report = push_from_store(Arc::new(store.clone()), b"d/canary", &node, "/copy");
+        node.join();
+        assert_eq!((&report.error, report.files, report.files_failed), (&None, 1, 0), "version {version}");
+        // A receiver that was told of them reports by itself what it has not kept: this one says nothing.
+        let unkept = (version == BEFORE).then(|| (1, b"copy".to_vec(), vec![700, 701]));
+        let told = report
+            .unkept_attributes
+            .map(|unkept| (unkept.count, unkept.path, unkept.kinds.iter().map(|kind| kind.0).collect::<Vec<_>>()));
+        assert_eq!(told, unkept, "version {version}");
     }
 }
 

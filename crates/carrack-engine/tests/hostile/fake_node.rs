@@ -14,6 +14,7 @@ use carrack_core::wire::control::SessionKey;
 use carrack_core::wire::control::raw::*;
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::peer::PeerMessage;
+use carrack_engine::stores::store::Store;
 use carrack_engine::testing::data::hello;
 use carrack_engine::testing::data::stream::{Connection, OutStream};
 use carrack_engine::testing::net::mux::MuxWriter;
@@ -21,7 +22,7 @@ use carrack_engine::testing::net::opening::{Opened, Opening, open};
 use carrack_engine::testing::net::socket::Socket;
 use carrack_engine::testing::net::tls::{ALPN_CONTROL, Key, Tls};
 use carrack_engine::testing::net::tls_duplex::{self, DuplexReader};
-use carrack_engine::{Context, Copy};
+use carrack_engine::{Context, Copy, Stores};
 
 use crate::sandbox::Sandbox;
 
@@ -282,11 +283,22 @@ pub fn push(file: &std::path::Path, node: &FakeNode, path: &str, options: CopyOp
     copy(Location::Local(file.as_os_str().as_encoded_bytes().to_vec()), node.at(path), options)
 }
 
+/// Pushes a path of a store to `path` of the fake.
+pub fn push_from_store(store: Arc<dyn Store>, from: &[u8], node: &FakeNode, path: &str) -> Report {
+    let stores = Stores::default().with("store", store);
+    let source = Location::Store { scheme: "store".into(), path: from.to_vec() };
+    copy_with(source, node.at(path), CopyOptions { retries: 0, ..CopyOptions::default() }, stores)
+}
+
 fn copy(source: Location, destination: Location, options: CopyOptions) -> Report {
+    copy_with(source, destination, options, Stores::default())
+}
+
+fn copy_with(source: Location, destination: Location, options: CopyOptions, stores: Stores) -> Report {
     let mut options = CopyOptions { streams: Some(1), ..options };
     options.source.reach.connect_timeout = PATIENCE;
     options.destination.reach.connect_timeout = PATIENCE;
     let request = CopyRequest { sources: vec![source], destination, options };
-    let context = Context { tuning: Arc::new(IMPATIENT), ..Context::default() };
+    let context = Context { tuning: Arc::new(IMPATIENT), stores, ..Context::default() };
     Copy::start(request, &context).wait()
 }

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod attributes;
 mod bind;
 mod changed;
 mod cli;

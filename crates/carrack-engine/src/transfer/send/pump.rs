@@ -160,6 +160,7 @@ impl SendRun {
             self.driver.abort_all();
         }
         self.driver.wake();
+        let unkept_attributes = self.driver.lock().unkept_attributes().cloned();
         (self.driver.voice.command)(Tell::Ended(Box::new(Ended {
             files: totals.files,
             symlinks: totals.symlinks,
@@ -179,6 +180,7 @@ impl SendRun {
             resumed_bytes: totals.bytes_resumed,
             items_again: totals.faults.items_again,
             leftovers: self.own.load(Ordering::Relaxed),
+            unkept_attributes,
             ..Ended::default()
         })));
     }
