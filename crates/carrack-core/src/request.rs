@@ -1,7 +1,7 @@
 //! What was asked for, in types that cannot be wrong. The command line makes them; nothing further in parses text.
 
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::credential::Credential;
 use crate::limits;
@@ -244,6 +244,16 @@ pub struct Reach {
     pub connect_timeout: Duration,
 }
 
+/// A clock shows no later time than this: whoever waits for longer waits for ever.
+const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+
+impl Reach {
+    /// When an attempt to connect that begins now has failed.
+    pub fn connect_deadline(&self, now: Instant) -> Instant {
+        now + self.connect_timeout.min(CONNECT_TIMEOUT_MAX)
+    }
+}
+
 impl Default for Reach {
     fn default() -> Self {
         Self {
@@ -355,6 +365,14 @@ impl LinkSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn connect_timeout_beyond_any_clock_is_no_panic() {
+        let now = Instant::now();
+        let reach = |connect_timeout| Reach { connect_timeout, ..Reach::default() };
+        assert_eq!(reach(Duration::from_secs(5)).connect_deadline(now), now + Duration::from_secs(5));
+        assert!(reach(Duration::MAX).connect_deadline(now) > now + Duration::from_secs(3600));
+    }
 
     #[test]
     fn links_are_a_set() {

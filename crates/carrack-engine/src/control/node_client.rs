@@ -50,7 +50,7 @@ pub fn connect(
     let typed = Expected { pin: node.pin, was_pinned: true };
     let expected = if node.pin.is_some() { typed } else { keys.expected(node)? };
     let shown = token::choose(node, &options.credential, expected.was_pinned)?;
-    let deadline = Instant::now() + options.reach.connect_timeout;
+    let deadline = options.reach.connect_deadline(Instant::now());
     let named = |failure: Failure| failure.at_end(node.to_string());
     let host = if node.host.contains(':') { format!("[{}]", node.host) } else { node.host.clone() };
     let addresses = [format!("{host}:{}", node.port)];

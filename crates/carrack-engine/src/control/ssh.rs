@@ -126,7 +126,7 @@ pub fn start(
         reader,
         noise: Vec::new(),
         heard: 0,
-        deadline: Instant::now() + reach.connect_timeout,
+        deadline: reach.connect_deadline(Instant::now()),
         patience: reach.connect_timeout,
         stop: stop.clone(),
     };

@@ -22,7 +22,8 @@ pub struct Attempts {
 impl Attempts {
     /// The count before the first attempt.
     pub fn new(options: &CopyOptions, tuning: Arc<Tuning>, now: Instant) -> Self {
-        let first_until = now + options.source.reach.connect_timeout.max(options.destination.reach.connect_timeout);
+        let until = [&options.source, &options.destination].map(|end| end.reach.connect_deadline(now));
+        let first_until = until[0].max(until[1]);
         Self { retries: options.retries, in_a_row: 0, reached: false, first_until, tuning }
     }
 

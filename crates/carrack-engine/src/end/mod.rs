@@ -257,7 +257,7 @@ impl End {
     /// # Errors
     /// When there is none, or a refusal.
     pub fn take_welcome(&mut self, inbox: &mut Inbox, reach: &Reach, note: &Note) -> Result<(), Failure> {
-        let deadline = Instant::now() + reach.connect_timeout;
+        let deadline = reach.connect_deadline(Instant::now());
         let id = self.id;
         let answer = inbox.wait(Some(deadline), note, &|incoming| incoming.end == id && incoming.request == 1)?;
         match answer.tell? {
