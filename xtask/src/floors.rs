@@ -32,6 +32,7 @@ const HOUSE: &[Folder] = &[
             &["transfer"],
             &["wire"],
             &["report"],
+            &["timeline"],
             &["digest", "pace", "selection"],
             &["request"],
             &["credential"],

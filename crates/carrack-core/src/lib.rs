@@ -23,6 +23,7 @@ pub mod pin;
 pub mod report;
 pub mod request;
 pub mod selection;
+pub mod timeline;
 pub mod transfer;
 pub mod tuning;
 mod unicode;

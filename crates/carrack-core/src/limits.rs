@@ -159,3 +159,11 @@ pub const MARKER_PARTS: usize = 1 << 16;
 pub const MARKER_BLOCKS: usize = 2 << 20;
 /// Published items that are kept of a marker, in 64 MiB of memory. More are sent again.
 pub const KNOWN_ITEMS: usize = 1 << 20;
+/// Things that happened to a copy and that its timeline keeps.
+pub const TIMELINE_MARKS: usize = 1024;
+/// Streams that one sample of an end tells of: [`STREAMS`], and as many that are lost and not yet gone.
+pub const SAMPLE_STREAMS: usize = 2 * STREAMS as usize;
+/// Devices that one sample of an end tells of.
+pub const SAMPLE_DEVICES: usize = 16;
+/// Bytes of the name of a device or an interface in a sample. Linux' are shorter.
+pub const SAMPLE_NAME_BYTES: usize = 64;

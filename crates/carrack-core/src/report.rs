@@ -10,6 +10,7 @@ use crate::limits;
 use crate::pace::limit::Limit;
 use crate::pace::streams::Change;
 use crate::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};
+use crate::timeline::Point;
 use crate::words::words;
 
 /// Told while a transfer runs, in order.
@@ -44,6 +45,71 @@ pub enum Event {
         /// The pause before the attempt begins.
         pause: Duration,
     },
+    /// A session begins, and what its two ends are. What is measured from then on is theirs.
+    Ends(Box<Ends>),
+    /// What an end has measured; about once a second from each end that tells.
+    Sample(Box<EndSample>),
+    /// A data stream was lost, or has ended as it was asked to.
+    StreamEnded {
+        /// Why it failed; `None` where it was asked to end.
+        failure: Option<Failure>,
+    },
+    /// The copy has become much slower. A note says the same to a person.
+    RateFell(RateFall),
+}
+
+/// The two ends of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ends {
+    /// Sessions of this copy before it.
+    pub session: u32,
+    /// Where the bytes come from.
+    pub source: EndFacts,
+    /// Where they go.
+    pub destination: EndFacts,
+}
+
+/// What an end says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndFacts {
+    /// As messages call it: a host, or a node.
+    pub name: String,
+    /// Version of its program.
+    pub program: String,
+    /// Version of the protocol that it speaks.
+    pub protocol: u32,
+    /// Its operating system and the version of that; empty where it does not say.
+    pub system: String,
+    /// Processors that it may use.
+    pub processors: u32,
+    /// Congestion control that its host gives to connections; empty where it does not say.
+    pub congestion: String,
+    /// Whether it tells what it measures: ends before version 5 do not.
+    pub tells_samples: bool,
+}
+
+/// What an end has measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndSample {
+    /// The source or the destination.
+    pub side: Side,
+    /// Sessions of this copy before the one that it is of.
+    pub session: u32,
+    /// The sample, at its place on the axis of the copy.
+    pub point: Point,
+}
+
+/// How far the rate fell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RateFall {
+    /// Bytes a second, over the last stretch.
+    pub rate: f64,
+    /// Bytes a second that were usual before.
+    pub usual: f64,
+    /// How long the stretch was.
+    pub over: Duration,
+    /// What held the copy back in it, where that is known.
+    pub limit: Option<Limit>,
 }
 
 /// What a copy has done so far, as counts.

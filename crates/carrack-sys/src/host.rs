@@ -139,6 +139,12 @@ fn boot_text() -> String {
     read_line("/proc/sys/kernel/random/boot_id")
 }
 
+/// The operating system and its version, such as `Linux 6.8.0`; empty where it cannot be asked.
+pub fn system_version() -> String {
+    let words = ["/proc/sys/kernel/ostype", "/proc/sys/kernel/osrelease"].map(read_line);
+    words.join(" ").trim().to_owned()
+}
+
 /// A file of one line without its end; empty where it cannot be read.
 fn read_line(path: &str) -> String {
     std::fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default()

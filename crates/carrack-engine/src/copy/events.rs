@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use carrack_core::limits;
-use carrack_core::report::{Event, Outcome};
+use carrack_core::report::{EndFacts, EndSample, Event, Failure, Outcome};
 
 use crate::stop::Until;
 use crate::sync::{lock, wait, wait_timeout};
@@ -96,6 +96,11 @@ impl Events {
     }
 }
 
+/// Bytes of the texts of an end.
+fn end_text(end: &EndFacts) -> usize {
+    end.name.len() + end.program.len() + end.system.len() + end.congestion.len()
+}
+
 /// What an event takes in memory, roughly.
 fn weight(event: &Event) -> usize {
     let text = |all: &[String]| all.iter().map(|text| size_of::<String>() + text.len()).sum::<usize>();
@@ -103,6 +108,9 @@ fn weight(event: &Event) -> usize {
         Event::Resolved { sources, targets } => text(sources) + text(targets),
         Event::Note(text) => text.len(),
         Event::SessionLost { failure, .. } => failure.held_bytes(),
+        Event::StreamEnded { failure } => failure.as_ref().map_or(0, Failure::held_bytes),
+        Event::Sample(told) => size_of::<EndSample>() + told.point.sample.memory_bytes(),
+        Event::Ends(ends) => size_of_val(&**ends) + end_text(&ends.source) + end_text(&ends.destination),
         Event::Item(item) => match &item.outcome {
             Outcome::Failed(failure) => item.path.len() + failure.held_bytes(),
             _ => item.path.len(),

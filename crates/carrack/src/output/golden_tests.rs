@@ -10,13 +10,15 @@ use carrack_core::failure::Retryable;
 use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::{Change, Reason};
 use carrack_core::report::{
-    ErrorCode, Event, Failure, Faults, FileDigests, ItemFailure, ItemKind, ItemReport, LinkReport, Outcome,
-    ProgramSent, Progress, Report, Side, Unkept, UnkeptAttributes,
+    EndFacts, Ends, ErrorCode, Event, Failure, Faults, FileDigests, ItemFailure, ItemKind, ItemReport, LinkReport,
+    Outcome, ProgramSent, Progress, RateFall, Report, Side, Unkept, UnkeptAttributes,
 };
 use carrack_core::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};
 use carrack_core::words::Word;
 use serde_json::Value;
 
+use super::sample::tests::full;
+use super::timeline::write::first;
 use super::{human, json};
 use crate::error::CommandError;
 use crate::exit;
@@ -62,6 +64,23 @@ fn events() -> Vec<Event> {
         attempt: 2,
         pause: Duration::from_millis(1500),
     }));
+    let end = EndFacts {
+        name: "far".into(),
+        program: "0.1.0".into(),
+        protocol: 5,
+        system: "Linux 6.8.0".into(),
+        processors: 8,
+        congestion: "cubic".into(),
+        tells_samples: true,
+    };
+    let old = EndFacts { system: String::new(), protocol: 4, tells_samples: false, ..end.clone() };
+    events.push(Event::Ends(Box::new(Ends { session: 1, source: end, destination: old })));
+    events.extend([Side::Source, Side::Destination].map(|side| Event::Sample(Box::new(full(side)))));
+    events.push(Event::StreamEnded { failure: None });
+    events.push(Event::StreamEnded { failure: Some(denied()) });
+    let fall = RateFall { rate: 1.38e8, usual: 2e8, over: Duration::from_secs(10), limit: None };
+    let network = Limit { stage: Stage::Network, share: 0.5 };
+    events.extend([fall, RateFall { limit: Some(network), ..fall }].map(Event::RateFell));
     events.push(Event::Progress(Progress {
         files_done: 1,
         bytes_done: 2,
@@ -184,6 +203,8 @@ fn golden_events() {
         }
         objects += &line(&json::event(&event, NOW));
     }
+    let asked = serde_json::json!({ "sources": ["a"], "destination": "b/", "streams": null, "rate_limit": 5 });
+    objects += &line(&first(asked, "Linux 6.8.0", NOW));
     compare("events.txt", &text);
     compare("json/events.txt", &objects);
 }
@@ -235,7 +256,7 @@ fn schema_lists_every_word() {
         ("/$defs/copy_summary/properties/digest/oneOf/1/enum", names::<MainDigest>()),
         ("/$defs/copy_summary/properties/encrypt/oneOf/1/enum", names::<Encrypt>()),
         ("/$defs/copy_summary/properties/durability/oneOf/1/enum", names::<Durability>()),
-        ("/$defs/copy_summary/properties/limited_by/oneOf/1/properties/stage/enum", names::<Stage>()),
+        ("/$defs/limit/properties/stage/enum", names::<Stage>()),
     ] {
         assert_eq!(schema.at(place), &serde_json::json!(words), "{place}");
     }

@@ -8,16 +8,17 @@
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
+use carrack_core::pace::limit::Limit;
 use carrack_core::pace::streams::Change;
 use carrack_core::report::{
-    Event, Failure, FileDigests, ItemReport, LinkReport, Outcome, ProgramSent, Progress, Report, Unkept,
-    UnkeptAttributes,
+    EndFacts, Ends, Event, Failure, FileDigests, ItemReport, LinkReport, Outcome, ProgramSent, Progress, RateFall,
+    Report, Unkept, UnkeptAttributes,
 };
 use carrack_core::request::{Durability, Encrypt, MainDigest, Verify};
 use data_encoding::{BASE64, HEXLOWER};
 use serde_json::{Map, Value, json};
 
-use super::{format, hints};
+use super::{format, hints, sample};
 
 /// The version of the keys.
 const VERSION: u32 = 1;
@@ -68,6 +69,13 @@ pub fn event(event: &Event, time: SystemTime) -> Value {
                 json!({ "error": error, "attempt": attempt, "pause_seconds": seconds(*pause) }),
             )
         }
+        Event::Ends(ends) => object("ends", time, self::ends(ends)),
+        // Each stream by itself would be more than everything else that is said; `--timeline` keeps it.
+        Event::Sample(told) => object("sample", time, sample::value(told, false)),
+        Event::StreamEnded { failure } => {
+            object("stream-ended", time, json!({ "error": failure.as_ref().map(self::failure) }))
+        }
+        Event::RateFell(fall) => object("rate-fell", time, rate_fell(fall)),
         Event::Progress(counts) => object("progress", time, progress(counts)),
         Event::Item(report) => object("item", time, item(report)),
     }
@@ -121,7 +129,7 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
             "sessions_lost": faults.sessions_lost,
         },
         "files_resumed": report.files_resumed,
-        "limited_by": report.limit.map(|limit| json!({ "stage": limit.stage.name(), "share": limit.share })),
+        "limited_by": report.limit.map(limit),
         "bytes_resumed": report.bytes_resumed,
         "unkept": {
             "permissions": report.unkept_permissions.as_ref().map(|unkept| self::unkept(unkept, |mode| json!(format!("{mode:04o}")))),
@@ -249,6 +257,34 @@ fn streams(change: &Change) -> Value {
         "loss": change.loss,
         "reason": change.reason.name(),
     })
+}
+
+fn limit(limit: Limit) -> Value {
+    json!({ "stage": limit.stage.name(), "share": limit.share })
+}
+
+fn rate_fell(fall: &RateFall) -> Value {
+    json!({
+        "bytes_per_second": fall.rate as u64,
+        "before": fall.usual as u64,
+        "over_seconds": seconds(fall.over),
+        "limited_by": fall.limit.map(limit),
+    })
+}
+
+fn ends(ends: &Ends) -> Value {
+    let end = |facts: &EndFacts| {
+        json!({
+            "name": facts.name,
+            "program": facts.program,
+            "protocol": facts.protocol,
+            "system": facts.system,
+            "processors": facts.processors,
+            "congestion": facts.congestion,
+            "tells_samples": facts.tells_samples,
+        })
+    };
+    json!({ "session": ends.session, "source": end(&ends.source), "destination": end(&ends.destination) })
 }
 
 fn progress(counts: &Progress) -> Value {

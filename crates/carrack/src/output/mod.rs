@@ -15,8 +15,11 @@ pub mod lines;
 mod log;
 pub mod manifest;
 mod part_file;
+#[cfg_attr(not(test), allow(dead_code, reason = "`carrack report` reads what is written here"))]
+mod sample;
 mod screen;
 pub mod stream;
+pub mod timeline;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -32,6 +35,7 @@ use log::Log;
 use manifest::Manifest;
 pub use screen::BarChoice;
 use screen::Screen;
+use timeline::write::TimelineFile;
 
 /// How a copy shall say what happens.
 #[derive(Clone, Debug)]
@@ -48,12 +52,23 @@ pub struct OutputOptions {
     pub manifest: Option<Vec<u8>>,
     /// Where to write the paths of the items that failed.
     pub failed_list: Option<Vec<u8>>,
+    /// Where to write what both ends measure.
+    pub timeline: Option<TimelineOptions>,
     /// Bar or not.
     pub bar: BarChoice,
     /// Between two progress lines, in JSON and where there is no bar. Zero: none.
     pub stats: Duration,
     /// Nothing is moved: the report is of a plan.
     pub dry_run: bool,
+}
+
+/// A timeline to be written.
+#[derive(Clone, Debug)]
+pub struct TimelineOptions {
+    /// To which file.
+    pub path: Vec<u8>,
+    /// What the copy was asked for, for the first line.
+    pub asked: serde_json::Value,
 }
 
 impl OutputOptions {
@@ -75,6 +90,7 @@ struct OutputState {
     log: Option<Log>,
     manifest: Option<Manifest>,
     failed_list: Option<FailedList>,
+    timeline: Option<TimelineFile>,
     /// When progress is next told in JSON.
     json_progress: Instant,
 }
@@ -83,7 +99,7 @@ impl Output {
     /// Opens what has to be opened, before anything is moved.
     ///
     /// # Errors
-    /// A log or a manifest that cannot be made.
+    /// A log, a manifest or another file that cannot be made.
     pub fn open(options: OutputOptions) -> Result<Self, CommandError> {
         let now = Instant::now();
         let json = options.json.then(|| Lines::stdout(true));
@@ -99,6 +115,10 @@ impl Output {
             FailedList::create(path)
                 .map_err(|error| CommandError::file("cannot write the list of failed items", path, &error))
         });
+        let timeline = options.timeline.as_ref().map(|TimelineOptions { path, asked }| {
+            let file = TimelineFile::create(path, asked.clone(), SystemTime::now());
+            file.map_err(|error| CommandError::file("cannot write the timeline", path, &error))
+        });
         // A program that reads JSON sees progress there; a person beside it may still have a bar.
         let bar = if options.quiet { BarChoice::Never } else { options.bar };
         let state = OutputState {
@@ -107,6 +127,7 @@ impl Output {
             log: log.transpose()?,
             manifest: manifest.transpose()?,
             failed_list: failed_list.transpose()?,
+            timeline: timeline.transpose()?,
             json_progress: now + options.stats,
         };
         Ok(Self { options, state: Mutex::new(state) })
@@ -128,6 +149,9 @@ impl Output {
         let time = SystemTime::now();
         if let Some(json) = &mut state.json {
             json.json(&json::event(event, time));
+        }
+        if let Some(timeline) = &mut state.timeline {
+            timeline.event(event, time);
         }
         if let Event::Item(item) = event {
             if let Some(manifest) = &mut state.manifest {
@@ -177,6 +201,11 @@ impl Output {
         }
         if let Some(list) = state.failed_list.take() {
             errors.extend(self.end_failed_list(&mut state, list, report.error.is_none()).err());
+        }
+        if let Some(timeline) = state.timeline.take() {
+            let path = self.options.timeline.as_ref().map_or(&b""[..], |timeline| &timeline.path);
+            let ended = timeline.finish(report, self.options.dry_run, exit_code, time);
+            errors.extend(ended.err().map(|error| CommandError::file("cannot write the timeline", path, &error)));
         }
         if let Some(log) = state.log.take() {
             let path = self.options.log_file.as_deref().unwrap_or_default();

@@ -15,6 +15,7 @@ fn options(directory: &Path) -> OutputOptions {
         json: false,
         log_file: path("log"),
         failed_list: None,
+        timeline: None,
         manifest: path("sums"),
         bar: BarChoice::Never,
         stats: Duration::ZERO,

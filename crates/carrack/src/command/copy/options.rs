@@ -23,7 +23,8 @@ use crate::cli::ports::parse_ports;
 use crate::cli::size::{parse_block, parse_rate};
 use crate::command::reach::{self, JSON, QUIET, TOKEN_FILE, reach};
 use crate::error::CommandError;
-use crate::output::{BarChoice, OutputOptions};
+use crate::output::timeline::write::asked;
+use crate::output::{BarChoice, OutputOptions, TimelineOptions};
 use crate::tokens;
 
 /// Between two progress lines where there is no bar.
@@ -116,6 +117,11 @@ const LINK: Value<LinkKind> = Value::word("link", "KIND", LinkKind::BETWEEN_HOST
 // What is said of it.
 const VERBOSE: Switch = Switch::short('v', "verbose", "Name every file; twice: with size and digest");
 const LOG_FILE: Value<Vec<u8>> = Value::path("log-file", "FILE", "Append all messages to FILE, with the time");
+const TIMELINE: Value<Vec<u8>> = Value::path(
+    "timeline",
+    "FILE",
+    "Write to FILE what both ends measure each second: stages, connections, processors, disks",
+);
 const PROGRESS: Switch = Switch::short('P', "progress", "Draw the bar even without a terminal");
 const NO_PROGRESS: Switch = Switch::new("no-progress", "Show neither a bar nor progress lines");
 const STATS: Value<Duration> = Value::new(
@@ -185,6 +191,7 @@ fn said() -> Vec<Arg> {
         QUIET.arg().conflicts_with_all([VERBOSE.name, PROGRESS.name]),
         JSON.arg(),
         LOG_FILE.arg(),
+        TIMELINE.arg().conflicts_with(DRY_RUN.name),
         PROGRESS.arg().conflicts_with(NO_PROGRESS.name),
         NO_PROGRESS.arg(),
         STATS.arg(),
@@ -199,11 +206,23 @@ pub fn copy(flags: &Flags) -> Result<(CopyRequest, OutputOptions), CommandError>
         (last, _) => return Err(missing_location(last)),
     };
     check_places(&sources, &destination)?;
-    let output = output(flags)?;
+    let mut output = output(flags)?;
     check_standard_output(&destination, &output)?;
     let mut options = copy_options(flags, &output, sources.contains(&Location::Stdio))?;
     (options.source.credential, options.destination.credential) = credentials(flags, &sources, &destination)?;
-    Ok((CopyRequest { sources, destination, options }, output))
+    let request = CopyRequest { sources, destination, options };
+    let timeline = timeline(flags)?;
+    output.timeline = timeline.map(|path| TimelineOptions { path, asked: asked(&request) });
+    Ok((request, output))
+}
+
+fn timeline(flags: &Flags) -> Result<Option<Vec<u8>>, CommandError> {
+    match flags.get(&TIMELINE)?.filter(|_| !flags.has(&DRY_RUN)) {
+        Some(path) if path == b"-" => {
+            Err(CommandError::usage("--timeline needs a file; --json prints samples on standard output"))
+        }
+        path => Ok(path),
+    }
 }
 
 fn missing_location(only: Option<Location>) -> CommandError {
@@ -364,6 +383,7 @@ fn output(flags: &Flags) -> Result<OutputOptions, CommandError> {
         // clap refuses both on the command line; the environment may still name one.
         manifest: flags.get(&MANIFEST)?.filter(|_| !flags.has(&DRY_RUN)),
         failed_list: failed_list(flags)?,
+        timeline: None,
         bar: match (flags.has(&PROGRESS), flags.has(&NO_PROGRESS)) {
             (true, _) => BarChoice::Always,
             (_, true) => BarChoice::Never,
