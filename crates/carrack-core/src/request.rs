@@ -41,6 +41,9 @@ pub struct CopyOptions {
     pub encrypt: Encrypt,
     /// Data connections; `None` lets the path and the processors decide.
     pub streams: Option<u16>,
+    /// Leave more of a path that others use to them: each data connection must raise the rate by 5 % in the place of
+    /// 1 %. Without effect on a fixed number of connections.
+    pub polite: bool,
     /// Unit of sending, hashing and repair, in bytes: a power of two within [`crate::limits::BLOCK_BYTES_MIN`] and
     /// [`crate::limits::BLOCK_BYTES_MAX`]; `None` lets the sources decide.
     pub block_bytes: Option<u32>,
@@ -83,6 +86,7 @@ impl Default for CopyOptions {
             digest: Digests::BLAKE3,
             encrypt: Encrypt::Tls,
             streams: None,
+            polite: false,
             block_bytes: None,
             rate_limit: None,
             congestion: None,

@@ -54,7 +54,7 @@ impl StageTimes {
     }
 
     /// What is neither waiting nor idle: hashing, sealing, copying, and waiting for a processor to do it on.
-    fn work(&self) -> Duration {
+    pub(super) fn work(&self) -> Duration {
         self.busy.saturating_sub(self.storage).saturating_sub(self.network).saturating_sub(self.pacing)
     }
 }

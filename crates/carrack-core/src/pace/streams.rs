@@ -2,177 +2,140 @@
 //! better number stays. Pure: samples in, changes out.
 //!
 //! # What is better
-//! `rate · (1 - 5 · loss) / K^streams`. Each stream has to earn its part in the path: with K = 1.02, two per cent. And
-//! what is lost on the way, as the share of segments that are sent again, counts five times: where that comes with more
-//! streams, the path is crowded, and others lose as well. On a path that loses packets by itself it does not come with
-//! them; it is the same for any number, and falls out of the comparison. There a window is halved so often that only
-//! more of them fill the path, so they are cheaper: K is less by the smaller of the two shares that are compared, which
-//! the path's own cannot exceed.
+//! `rate · (1 - 5 · loss) / K^streams`. Each stream has to earn its part in the path: with K = 1.01, one per cent (of a
+//! polite transfer five). And what is lost on the way, as the share of segments that are sent again, counts five times:
+//! where that comes with more streams, the path is crowded, and others lose as well. On a path that loses packets by
+//! itself it does not come with them; it is the same for any number, and falls out of the comparison. There a window is
+//! halved so often that only more of them fill the path, so they are cheaper: K is less by the smaller of the two
+//! shares that are compared, which the path's own cannot exceed.
+//!
+//! Fewer streams have to be better by this measure, and besides as fast: at least 98 % of the best mean rate of the
+//! last minute (the *anchor*). So many small steps down cannot add up to a slow transfer.
+//!
+//! # When more could be better
+//! When the network or storage holds the transfer back, and when the streams' own threads do while their host has
+//! processors that they do not use. Where all processors are busy, only fewer are tried; where the rate is the one that
+//! was asked for, nothing is.
 //!
 //! # How it is looked for
-//! 1. **Ramp**: twice as many as long as that is 5 % better; then once half way between the last that was better and
-//!    the first that was not.
-//! 2. **Hold** for four probes, then a **trial** of an eighth more or less, confirmed by a second probe and kept if 2 %
-//!    better. What is kept is followed at once by a step twice as wide, up to a quarter; what is not is undone, and
-//!    next time the other direction is tried. After each two trials in a row that were not kept the hold is twice as
-//!    long, up to 32 probes.
+//! 1. **Begin**: from few streams a *ramp*, twice as many as long as that is 5 % better; then once half way between the
+//!    last that was better and the first that was not. From many streams, which are a guess, half as many as long as
+//!    that is as fast; if the first half is slower, a ramp.
+//! 2. **Hold** for four probes, then a **trial** of an eighth more or less, confirmed by further probes (the more, the
+//!    less even the rate is). More is kept if 2 % better, fewer if better and as fast. What is kept is followed at once
+//!    by a step twice as wide, up to a quarter, or, where the rate grew with the number, by a ramp; what is not is
+//!    undone, and the pause before the next trial in that direction becomes twice as long.
 //! 3. A rate that is less than 70 % of the usual one for three probes: a ramp again.
 //! 4. More than 1 % of the segments are lost: half as many are tried. If that is better, the path was crowded, and it
 //!    stays. Otherwise the loss is the path's own: the streams come back, and that share is taken for granted from then
 //!    on, as is what a ramp has accepted.
 //!
+//! A bound never closes a direction: it is tried again after its pause. The fewest streams are left for fewer only if
+//! that is 2 % faster, and streams that a host did not take are asked for again after a minute.
+//!
 //! A probe takes two seconds, after one that is not counted where the number has changed. Nothing is concluded from a
-//! probe in which streams came or went, something other than the network held the transfer back, small files went by,
-//! or nothing at all arrived; and near the end nothing is tried any more.
+//! probe in which streams came or went, small files went by, or nothing at all arrived; and near the end nothing is
+//! tried any more.
 
-use std::fmt;
+mod anchor;
+mod gauge;
+mod probe;
+mod sample;
+#[cfg(test)]
+mod simulation;
+
 use std::time::Duration;
 
-use super::limit::{Stage, StageTimes, limit};
+use self::anchor::Anchor;
+use self::gauge::Gauge;
+use self::probe::Probe;
+pub use self::sample::{Change, Processors, Reason, Sample};
 use crate::limits;
 use crate::tuning::Tuning;
-use crate::words::words;
 
-/// At the beginning windows still grow: nothing is measured.
-const SETTLING: Duration = Duration::from_secs(2);
-/// After a change the first part of a probe is not counted.
-const IGNORED: Duration = Duration::from_secs(1);
-/// The part of a probe that is.
-const COUNTED: Duration = Duration::from_secs(2);
 /// So long streams that were asked for may take to be made.
 const MAKING: Duration = Duration::from_secs(10);
+/// Streams that could not be made are asked for again after this.
+const REFUSED: Duration = Duration::from_secs(60);
 /// A change has to pay within what is left.
 const PROBES_LEFT: f64 = 4.0;
-/// What each stream must earn.
-const COST: f64 = 1.02;
-/// However much is lost, streams are not free.
-const COST_MIN: f64 = 1.005;
+/// The factor by which each stream must raise the rate.
+const COST: f64 = 1.01;
+/// The same for a polite transfer.
+const COST_POLITE: f64 = 1.05;
 /// Better in a ramp, and in a trial.
 const BETTER_RAMP: f64 = 1.05;
 /// See [`BETTER_RAMP`].
 const BETTER_TRIAL: f64 = 1.02;
-/// What a lost segment costs, in segments that arrive: others on the path lose as well. Falcon, from which this is,
-/// takes ten; before a shaper with short queues that gave up a tenth of the rate to lose 3 % less.
-const LOSS_COST: f64 = 5.0;
+/// As fast as the best mean of the last minute: at least this part of it.
+const AS_FAST: f64 = 0.98;
+/// A probe of half as many streams that is slower by more than this part is not looked at twice.
+const SLOWER: f64 = 0.1;
+/// More streams to begin with are a guess that is tested downwards.
+const FEW: u16 = 8;
 /// Probes between two trials.
 const HELD: u32 = 4;
-/// Where trial after trial is not kept there is no need to make and end streams all the time.
-const HELD_MAX: u32 = 32;
+/// Where trials of more are not kept there is no need to make and end streams all the time.
+const MORE_HELD_MAX: u32 = 40;
+/// Trials of fewer cost part of the rate.
+const FEWER_HELD_MAX: u32 = 160;
+/// Probes that the mean of a held number is made of.
+const MEAN_OF: u32 = 8;
 /// A rate that is less than this part of the usual one, for so many probes, is another path.
 const FALLEN: f64 = 0.7;
 /// See [`FALLEN`].
 const FALLEN_PROBES: u32 = 3;
 /// Weight of the newest rate in the usual one.
 const WEIGHT: f64 = 0.3;
+/// Where probes differ by more than this part, as a standard deviation, small steps show nothing.
+const UNEVEN: f64 = 0.15;
 /// Loss above this is looked into.
 const LOSS: f64 = 0.01;
 /// Loss that is so many times what is taken for the path's own is not the path's own.
 const LOSS_RISEN: f64 = 2.0;
-/// Fewer are never tried: where one packet is lost, more than a window must be left.
+/// Fewer are used only if they are faster: where one packet is lost, more than a window should be left.
 const STREAMS_MIN: u16 = 4;
-
-/// How a transfer stands, as its sender has measured it; `at` and all counts only grow.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sample {
-    /// When, by the sender's clock.
-    pub at: Duration,
-    /// Bytes that the receiving host has acknowledged.
-    pub delivered: u64,
-    /// Segments sent, those sent again included.
-    pub segments: u64,
-    /// Segments sent again.
-    pub repeated: u64,
-    /// Streams that are there.
-    pub alive: u16,
-    /// Items that have ended.
-    pub items: u64,
-    /// Bytes that have not landed yet; `None` while the scan may find more.
-    pub left: Option<u64>,
-    /// Where the sender's time has gone.
-    pub source: StageTimes,
-    /// Where the receiver's time has gone.
-    pub destination: StageTimes,
-}
-
-/// Another number of streams.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Change {
-    /// The number of streams from now on.
-    pub streams: u16,
-    /// The number of streams until now.
-    pub before: u16,
-    /// Bytes a second that those brought.
-    pub rate: f64,
-    /// Of their segments, the share that was sent again.
-    pub loss: f64,
-    /// Why the number of streams changes.
-    pub reason: Reason,
-}
-
-words! {
-    /// Why the number of streams changes.
-    pub enum Reason {
-        TryMore "try-more" "to see whether more are faster"
-        TryFewer "try-fewer" "to see whether fewer are as fast"
-        Back "back" "those that were tried were not worth it"
-        Loss "loss" "packets are lost, to see whether there are too many"
-        /// With half as many the same was lost, and less came.
-        LossOfPath "loss-of-path" "it is the path that loses packets"
-        NotMade "not-made" "more could not be made"
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.meaning())
-    }
-}
-
-/// What a number of streams brings.
-#[derive(Clone, Copy, Debug)]
-struct Probe {
-    streams: u16,
-    /// Bytes a second.
-    rate: f64,
-    /// Share of segments sent again.
-    loss: f64,
-    /// The network held the transfer back.
-    network: bool,
-}
-
-impl Probe {
-    /// How much better it is than another, as a factor.
-    fn over(&self, other: &Self) -> f64 {
-        let cost = (COST - self.loss.min(other.loss)).max(COST_MIN);
-        let streams = i32::from(self.streams) - i32::from(other.streams);
-        self.useful() / other.useful() / cost.powi(streams)
-    }
-
-    /// The rate, less what its loss costs others on the path.
-    fn useful(&self) -> f64 {
-        self.rate * (1.0 - LOSS_COST * self.loss).max(0.1)
-    }
-
-    /// The mean of `count` probes and this one.
-    fn with(&self, mean: &Self, count: u32) -> Self {
-        let part = 1.0 / f64::from(count + 1);
-        let towards = |mean: f64, this: f64| mean + (this - mean) * part;
-        Self { rate: towards(mean.rate, self.rate), loss: towards(mean.loss, self.loss), ..*self }
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// A first measurement, then twice as many.
-    Ramp,
+    /// A first measurement, then more are tried, or fewer.
+    Begin { upwards: bool },
     /// More are tried; `base` is the best so far, and with `last` nothing is tried after this.
     Ramping { base: Probe, last: bool },
+    /// Half as many as in `base` are tried, after `from` at first.
+    Halving { base: Probe, from: u16 },
     /// At the best that is known.
     Hold,
-    /// A step from `base`; `first` is the probe that has to be confirmed.
-    Trial { base: Probe, first: Option<Probe> },
+    /// A step from `base`.
+    Trial { base: Probe },
     /// Half of `base`, because of what is lost.
     Losing { base: Probe },
+}
+
+/// When more, or fewer, are tried next.
+#[derive(Clone, Copy, Debug, Default)]
+struct Direction {
+    /// Probes since the last trial.
+    waited: u32,
+    /// Trials in a row that were not kept.
+    fruitless: u32,
+}
+
+impl Direction {
+    /// Whether it is time for a trial; the pause between two is at most so many probes.
+    fn is_due(self, most: u32) -> bool {
+        self.waited >= HELD.saturating_mul(1 << self.fruitless.min(16)).min(most)
+    }
+
+    /// A trial was not kept.
+    fn fail(&mut self) {
+        *self = Self { waited: 0, fruitless: self.fruitless.saturating_add(1) };
+    }
+
+    /// A trial cannot be made now: it has to wait for its pause again.
+    fn delay(&mut self) {
+        self.waited = 0;
+    }
 }
 
 /// Finds the number of streams of one transfer.
@@ -182,55 +145,65 @@ pub struct StreamControl {
     streams: u16,
     fewest: u16,
     most: u16,
+    /// More could not be made, until then.
+    refused: Option<(u16, Duration)>,
+    /// The factor by which each stream must raise the rate.
+    cost: f64,
     phase: Phase,
-    /// The next trial is of more.
+    /// The last trial was of more.
     upwards: bool,
-    /// And of so many more or fewer.
+    /// The next trial is of so many more or fewer.
     step: u16,
-    /// Where the probe began that is under way.
-    begun: Option<Sample>,
-    /// Nothing is measured before; counted from when all streams are there.
-    ignored: Duration,
-    /// Since when all streams are there.
-    complete: Option<Duration>,
+    more: Direction,
+    fewer: Direction,
+    anchor: Anchor,
+    gauge: Gauge,
+    /// The time of the newest sample.
+    now: Duration,
     /// Since when this number is wanted.
     wanted: Option<Duration>,
     /// The usual rate while a number is held.
     usual: f64,
-    /// The mean of so many probes since it is held.
-    held: Option<(Probe, u32)>,
+    /// The mean of the probes of the number that there is.
+    tally: Option<Probe>,
+    /// What is known of the number that is gone back to.
+    known: Option<Probe>,
+    /// Probes since this number is held.
+    held: u32,
     /// Probes in a row that were far below it.
     fallen: u32,
-    /// Trials in a row that were not kept.
-    fruitless: u32,
     /// Share of segments that is taken for the path's own loss.
     path_loss: f64,
-    /// Files up to this size travel in bundles.
-    bundled_file_bytes_max: u64,
 }
 
 impl StreamControl {
-    /// Begins with so many streams, where the smaller host has so many processors.
-    pub fn new(tuning: &Tuning, streams: u16, processors: usize) -> Self {
-        let most = u16::try_from(processors.saturating_mul(usize::from(tuning.streams_per_processor)));
-        let most = most.unwrap_or(u16::MAX).min(tuning.streams_found_max).min(limits::STREAMS);
+    /// Begins with so many streams between hosts with so many processors. A polite transfer leaves more of a path to
+    /// others.
+    pub fn new(tuning: &Tuning, streams: u16, processors: Processors, polite: bool) -> Self {
+        let found_max = usize::from(tuning.streams_found_max).max(processors.fewest());
+        let most = processors.fewest().saturating_mul(usize::from(tuning.streams_per_processor)).min(found_max);
+        let most = u16::try_from(most).unwrap_or(u16::MAX).min(limits::STREAMS);
         Self {
             streams,
             fewest: streams.min(STREAMS_MIN),
             most: most.max(streams),
-            phase: Phase::Ramp,
-            upwards: true,
+            refused: None,
+            cost: if polite { COST_POLITE } else { COST },
+            phase: Phase::Begin { upwards: streams <= FEW },
+            upwards: false,
             step: 0,
-            begun: None,
-            ignored: SETTLING,
-            complete: None,
+            more: Direction::default(),
+            fewer: Direction::default(),
+            anchor: Anchor::default(),
+            gauge: Gauge::new(processors, tuning.bundled_file_bytes_max),
+            now: Duration::ZERO,
             wanted: None,
             usual: 0.0,
-            held: None,
+            tally: None,
+            known: None,
+            held: 0,
             fallen: 0,
-            fruitless: 0,
             path_loss: 0.0,
-            bundled_file_bytes_max: tuning.bundled_file_bytes_max,
         }
     }
 
@@ -242,24 +215,29 @@ impl StreamControl {
     /// The best number of streams that is known.
     pub fn best(&self) -> u16 {
         match self.phase {
-            Phase::Ramping { base, .. } | Phase::Trial { base, .. } | Phase::Losing { base } => base.streams,
-            Phase::Ramp | Phase::Hold => self.streams,
+            Phase::Ramping { base, .. }
+            | Phase::Halving { base, .. }
+            | Phase::Trial { base }
+            | Phase::Losing { base } => base.streams,
+            Phase::Begin { .. } | Phase::Hold => self.streams,
         }
     }
 
     /// Takes a sample, and says what is to be changed.
     pub fn handle_sample(&mut self, sample: Sample) -> Option<Change> {
+        self.now = sample.at;
         if let Some(change) = self.not_made(&sample) {
             return Some(change);
         }
-        let probe = self.measure(sample)?;
+        let probe = self.gauge.handle_sample(sample, self.streams)?;
         let again = self.has_fallen(&probe);
         if self.is_near_the_end(&sample, &probe) {
             return self.give_back(&probe);
         }
         if again {
-            self.fruitless = 0;
-            self.phase = Phase::Ramp;
+            (self.more, self.fewer) = (Direction::default(), Direction::default());
+            self.anchor = Anchor::default();
+            self.phase = Phase::Begin { upwards: true };
         }
         let (streams, reason) = self.conclude(probe)?;
         self.go_to(streams, reason, &probe)
@@ -268,53 +246,24 @@ impl StreamControl {
     /// Streams that do not come, because the path or a host takes no more, are not waited for.
     fn not_made(&mut self, sample: &Sample) -> Option<Change> {
         let since = *self.wanted.get_or_insert(sample.at);
-        let (Phase::Ramping { base, .. } | Phase::Trial { base, .. }) = self.phase else { return None };
+        let (Phase::Ramping { base, .. } | Phase::Trial { base }) = self.phase else { return None };
         if sample.alive >= self.streams || self.streams < base.streams || sample.at < since + MAKING {
             return None;
         }
-        self.most = sample.alive.max(base.streams);
+        self.refused = Some((sample.alive.max(base.streams), sample.at.saturating_add(REFUSED)));
         self.hold(base.rate);
         self.go_to(base.streams, Reason::NotMade, &base)
     }
 
-    /// Goes on with the probe under way; its result when it has come to its end.
-    fn measure(&mut self, sample: Sample) -> Option<Probe> {
-        if sample.alive != self.streams {
-            (self.begun, self.complete) = (None, None);
-            // Those that come next need a moment as well.
-            self.ignored = self.ignored.max(IGNORED);
-            return None;
-        }
-        let complete = *self.complete.get_or_insert(sample.at);
-        if sample.at < complete + self.ignored {
-            return None;
-        }
-        let begun = *self.begun.get_or_insert(sample);
-        let time = sample.at.saturating_sub(begun.at);
-        if time < COUNTED {
-            return None;
-        }
-        // The next begins where this ends, unless something changes.
-        self.begun = Some(sample);
-        let bytes = sample.delivered.saturating_sub(begun.delivered);
-        let items = sample.items.saturating_sub(begun.items);
-        if bytes == 0 || bytes < items.saturating_mul(self.bundled_file_bytes_max) {
-            return None;
-        }
-        let (sent, again) =
-            (sample.segments.saturating_sub(begun.segments), sample.repeated.saturating_sub(begun.repeated));
-        let stage = limit(&sample.source.since(&begun.source), &sample.destination.since(&begun.destination));
-        Some(Probe {
-            streams: self.streams,
-            rate: bytes as f64 / time.as_secs_f64(),
-            loss: if sent == 0 { 0.0 } else { again as f64 / sent as f64 },
-            network: stage.is_some_and(|limit| limit.stage == Stage::Network),
-        })
+    /// The most streams that may be asked for now.
+    fn most(&self) -> u16 {
+        let refused = self.refused.filter(|(_, until)| self.now < *until);
+        refused.map_or(self.most, |(most, _)| self.most.min(most))
     }
 
     /// Whether the rate has been far below the usual one for long enough.
     fn has_fallen(&mut self, probe: &Probe) -> bool {
-        if !matches!(self.phase, Phase::Hold) || !probe.network {
+        if !matches!(self.phase, Phase::Hold) || !probe.roomy {
             return false;
         }
         if probe.rate >= self.usual * FALLEN {
@@ -327,14 +276,16 @@ impl StreamControl {
     }
 
     fn is_near_the_end(&self, sample: &Sample, probe: &Probe) -> bool {
-        let needed = probe.rate * (IGNORED + COUNTED).as_secs_f64() * PROBES_LEFT;
+        let needed = probe.rate * gauge::TIME.as_secs_f64() * PROBES_LEFT;
         sample.left.is_some_and(|left| (left as f64) < needed)
     }
 
     /// What was taken away on trial and is missed.
     fn give_back(&mut self, probe: &Probe) -> Option<Change> {
-        let (Phase::Trial { base, .. } | Phase::Losing { base }) = self.phase else { return None };
-        if probe.streams >= base.streams || probe.over(&base) >= 1.0 {
+        let (Phase::Trial { base } | Phase::Halving { base, .. } | Phase::Losing { base }) = self.phase else {
+            return None;
+        };
+        if probe.streams >= base.streams || probe.over(&base, self.cost) >= 1.0 {
             return None;
         }
         self.hold(base.rate);
@@ -344,20 +295,63 @@ impl StreamControl {
     /// What follows from a probe: another number, and why.
     fn conclude(&mut self, probe: Probe) -> Option<(u16, Reason)> {
         match self.phase {
-            // It waits until the network is what holds the transfer back.
-            Phase::Ramp if !probe.network => None,
-            Phase::Ramp => self.ramp_on(probe, false),
+            Phase::Begin { upwards } => self.begin(upwards, probe),
             Phase::Ramping { base, last } => self.conclude_ramp(base, last, probe),
+            Phase::Halving { base, from } => self.conclude_halving(base, from, probe),
             Phase::Hold => self.hold_on(probe),
-            Phase::Trial { base, first } => self.conclude_trial(base, first, probe),
+            Phase::Trial { base } => self.conclude_trial(base, probe),
             Phase::Losing { base } => self.conclude_loss(base, probe),
         }
     }
 
+    /// After the first measurement. It waits until the streams can tell something.
+    fn begin(&mut self, upwards: bool, probe: Probe) -> Option<(u16, Reason)> {
+        if !probe.free || (upwards && !probe.roomy) {
+            self.tally = None;
+            return None;
+        }
+        let measured = self.count(probe);
+        if measured.count < self.probes_needed() {
+            return None;
+        }
+        self.remember(&measured);
+        if self.is_lossy(&measured) {
+            return Some(self.lose(measured));
+        }
+        if upwards { self.ramp_on(measured, false) } else { self.halve(measured, measured.streams) }
+    }
+
+    /// The mean of this probe and those before of the same number.
+    fn count(&mut self, probe: Probe) -> Probe {
+        let mean = probe.after(self.tally, MEAN_OF);
+        self.tally = Some(mean);
+        mean
+    }
+
+    /// Probes of a number from which something is concluded: of an uneven rate one says little.
+    fn probes_needed(&self) -> u32 {
+        match self.gauge.uneven() {
+            uneven if uneven < UNEVEN / 3.0 => 1,
+            uneven if uneven < UNEVEN => 2,
+            _ => 3,
+        }
+    }
+
+    /// Fewer streams have to be as fast as this. Of an uneven rate only so much counts as is certain.
+    fn remember(&mut self, mean: &Probe) {
+        let certain = 1.0 - self.gauge.uneven() / f64::from(mean.count).sqrt();
+        self.anchor.add(self.now, mean.rate * certain.max(0.0));
+    }
+
+    /// How far the ratio of two means may be from the truth.
+    fn doubt(&self, one: &Probe, other: &Probe) -> f64 {
+        self.gauge.uneven() * (1.0 / f64::from(one.count) + 1.0 / f64::from(other.count)).sqrt()
+    }
+
     /// Twice as many, if there may be.
     fn ramp_on(&mut self, base: Probe, last: bool) -> Option<(u16, Reason)> {
-        let next = base.streams.saturating_mul(2).min(self.most);
-        if last || next == base.streams || !base.network {
+        let next = base.streams.saturating_mul(2).min(self.most());
+        if last || next <= base.streams || !base.roomy {
             self.hold(base.rate);
             return None;
         }
@@ -366,16 +360,24 @@ impl StreamControl {
     }
 
     fn conclude_ramp(&mut self, base: Probe, last: bool, probe: Probe) -> Option<(u16, Reason)> {
+        let measured = self.count(probe);
         let enough = if last { BETTER_TRIAL } else { BETTER_RAMP };
-        if probe.over(&base) >= enough {
+        let better = measured.over(&base, self.cost);
+        // A rate that grew only a little may have done so by chance.
+        let needed = self.probes_needed() + u32::from(!measured.grows_with_streams(&base));
+        if better >= enough - self.doubt(&measured, &base) && measured.count < needed {
+            return None;
+        }
+        if better >= enough {
+            self.remember(&measured);
             // Half as many have just been seen to be worse, whatever is lost: it need not be tried.
-            self.path_loss = self.path_loss.max(probe.loss).max(LOSS);
-            return self.ramp_on(probe, last);
+            self.path_loss = self.path_loss.max(measured.loss).max(LOSS);
+            return self.ramp_on(measured, last);
         }
         let between = base.streams.midpoint(probe.streams);
         if last || between == base.streams {
-            // More has just been tried.
-            (self.upwards, self.step) = (false, 0);
+            self.step = 0;
+            self.more.delay();
             self.hold(base.rate);
             return Some((base.streams, Reason::Back));
         }
@@ -383,24 +385,64 @@ impl StreamControl {
         Some((between, Reason::Back))
     }
 
-    fn hold_on(&mut self, probe: Probe) -> Option<(u16, Reason)> {
-        if !probe.network {
-            self.held = None;
+    /// Half as many, if there may be.
+    fn halve(&mut self, base: Probe, from: u16) -> Option<(u16, Reason)> {
+        let next = base.streams / 2;
+        if next == 0 {
+            self.hold(base.rate);
             return None;
         }
-        let (mean, count) =
-            self.held.map_or((probe, 1), |(mean, count)| (probe.with(&mean, count.min(HELD - 1)), count + 1));
-        self.held = Some((mean, count));
-        if count > 1 && self.is_lossy(&mean) {
-            self.phase = Phase::Losing { base: mean };
-            return Some(((mean.streams / 2).max(self.fewest), Reason::Loss));
-        }
-        if count < self.patience() { None } else { self.step_from(mean) }
+        self.phase = Phase::Halving { base, from };
+        Some((next, Reason::TryFewer))
     }
 
-    /// Probes until the next trial.
-    fn patience(&self) -> u32 {
-        HELD.saturating_mul(1 << (self.fruitless / 2).min(HELD_MAX.ilog2())).min(HELD_MAX)
+    fn conclude_halving(&mut self, base: Probe, from: u16, probe: Probe) -> Option<(u16, Reason)> {
+        let measured = self.count(probe);
+        let as_fast = self.is_as_fast(&measured, &base);
+        let doubt = self.doubt(&measured, &base).max(SLOWER);
+        let best = self.anchor.best(self.now);
+        let clear = measured.rate < (1.0 - doubt) * best || measured.rate > (1.0 + doubt) * best;
+        if !clear && measured.count < self.probes_needed() + u32::from(!as_fast) {
+            return None;
+        }
+        if as_fast {
+            // A lucky probe is no measure for those that follow.
+            if measured.count >= self.probes_needed() {
+                self.remember(&measured);
+            }
+            return self.halve(measured, from);
+        }
+        // What lies between is tried next.
+        self.upwards = true;
+        // Where the first half was too few, all of them may have been.
+        let more = base.streams.saturating_mul(2).min(self.most());
+        if base.streams < from || !base.roomy || more <= base.streams {
+            self.hold(base.rate);
+            return Some((base.streams, Reason::Back));
+        }
+        self.phase = Phase::Ramping { base, last: false };
+        Some((more, Reason::TryMore))
+    }
+
+    /// Whether fewer streams than in `base` are better, and not slower.
+    fn is_as_fast(&self, fewer: &Probe, base: &Probe) -> bool {
+        let faster = if fewer.streams < self.fewest { BETTER_TRIAL } else { AS_FAST };
+        fewer.over(base, self.cost) > 1.0 && fewer.rate >= faster * self.anchor.best(self.now)
+    }
+
+    fn hold_on(&mut self, probe: Probe) -> Option<(u16, Reason)> {
+        if !probe.free {
+            self.tally = None;
+            return None;
+        }
+        let mean = self.count(probe);
+        self.held = self.held.saturating_add(1);
+        if mean.count > 1 && self.is_lossy(&mean) {
+            return Some(self.lose(mean));
+        }
+        self.more.waited = self.more.waited.saturating_add(1);
+        self.fewer.waited = self.fewer.waited.saturating_add(1);
+        if self.held < HELD { None } else { self.step_from(mean) }
     }
 
     /// Loss that is neither small nor known to be the path's own.
@@ -408,8 +450,15 @@ impl StreamControl {
         probe.loss > LOSS && probe.loss > self.path_loss * LOSS_RISEN && probe.streams > self.fewest
     }
 
+    fn lose(&mut self, base: Probe) -> (u16, Reason) {
+        self.phase = Phase::Losing { base };
+        ((base.streams / 2).max(self.fewest), Reason::Loss)
+    }
+
     fn conclude_loss(&mut self, base: Probe, probe: Probe) -> Option<(u16, Reason)> {
-        if probe.over(&base) >= 1.0 {
+        if probe.over(&base, self.cost) >= 1.0 {
+            // The rate of a crowded path is no measure for what is left to others.
+            self.anchor = Anchor::default();
             self.hold(probe.rate);
             return None;
         }
@@ -418,53 +467,83 @@ impl StreamControl {
         Some((base.streams, Reason::LossOfPath))
     }
 
-    /// Tries a few more, or a few fewer.
+    /// Tries a few more, or a few fewer, if it is time to.
     fn step_from(&mut self, base: Probe) -> Option<(u16, Reason)> {
-        // A trial that goes too far costs at most a quarter of the rate while it lasts.
-        let step = self.step.clamp((base.streams / 8).max(1), (base.streams / 4).max(1));
-        let more = base.streams.saturating_add(step).min(self.most);
-        let fewer = base.streams.saturating_sub(step).max(self.fewest);
-        // At one of its bounds there is one direction only.
-        self.upwards = if self.upwards { more > base.streams } else { fewer == base.streams };
-        let (next, reason) = if self.upwards { (more, Reason::TryMore) } else { (fewer, Reason::TryFewer) };
-        if next == base.streams {
-            self.hold(base.rate);
+        self.remember(&base);
+        let (more, fewer) = (self.more.is_due(MORE_HELD_MAX), self.fewer.is_due(FEWER_HELD_MAX));
+        let directions = if self.upwards { [(fewer, false), (more, true)] } else { [(more, true), (fewer, false)] };
+        directions.into_iter().filter(|(due, _)| *due).find_map(|(_, upwards)| self.step(base, upwards))
+    }
+
+    /// Tries a step in this direction; where a bound is in the way, that waits.
+    fn step(&mut self, base: Probe, upwards: bool) -> Option<(u16, Reason)> {
+        if upwards != self.upwards {
+            self.step = 0;
+        }
+        // A trial that goes too far costs at most a quarter of the rate while it lasts. Where the rate is uneven, a
+        // small step shows nothing.
+        let (least, most) = if self.gauge.uneven() < UNEVEN { (8, 4) } else { (3, 2) };
+        let step = self.step.clamp((base.streams / least).max(1), (base.streams / most).max(1));
+        let (next, reason, possible) = if upwards {
+            let next = base.streams.saturating_add(step).min(self.most());
+            (next, Reason::TryMore, base.roomy && next > base.streams)
+        } else {
+            let next = base.streams.saturating_sub(step).max(1);
+            (next, Reason::TryFewer, next < base.streams)
+        };
+        if !possible {
+            self.direction(upwards).delay();
             return None;
         }
-        self.step = step;
-        self.phase = Phase::Trial { base, first: None };
+        (self.upwards, self.step) = (upwards, step);
+        self.phase = Phase::Trial { base };
         Some((next, reason))
     }
 
-    fn conclude_trial(&mut self, base: Probe, first: Option<Probe>, probe: Probe) -> Option<(u16, Reason)> {
-        let measured = first.map_or(probe, |first| probe.with(&first, 1));
-        if measured.over(&base) < BETTER_TRIAL {
-            (self.upwards, self.step) = (!self.upwards, 0);
-            self.fruitless = self.fruitless.saturating_add(1);
+    fn direction(&mut self, upwards: bool) -> &mut Direction {
+        if upwards { &mut self.more } else { &mut self.fewer }
+    }
+
+    fn conclude_trial(&mut self, base: Probe, probe: Probe) -> Option<(u16, Reason)> {
+        let measured = self.count(probe);
+        let upwards = measured.streams > base.streams;
+        let better =
+            if upwards { measured.over(&base, self.cost) >= BETTER_TRIAL } else { self.is_as_fast(&measured, &base) };
+        let hopeless = measured.rate < (1.0 - 1.5 * self.doubt(&measured, &base)) * base.rate;
+        let needed = self.probes_needed() + 1;
+        if measured.count < needed && (better || (needed > 2 && !hopeless)) {
+            return None;
+        }
+        if !better {
+            self.step = 0;
+            self.direction(upwards).fail();
             self.hold(base.rate);
+            self.known = Some(base);
             return Some((base.streams, Reason::Back));
         }
-        if first.is_none() {
-            self.phase = Phase::Trial { base, first: Some(probe) };
-            return None;
-        }
-        self.fruitless = 0;
+        self.remember(&measured);
+        (self.more, self.fewer) = (Direction::default(), Direction::default());
         self.step = self.step.saturating_mul(2);
-        if !measured.network {
-            self.hold(measured.rate);
-            return None;
+        if measured.grows_with_streams(&base) {
+            return if upwards { self.ramp_on(measured, false) } else { self.halve(measured, base.streams) };
         }
-        self.step_from(measured)
+        let next = self.step(measured, upwards);
+        if next.is_none() {
+            self.hold(measured.rate);
+        }
+        next
     }
 
     /// Stays for some probes, where this rate is usual.
     fn hold(&mut self, usual: f64) {
-        (self.phase, self.usual, self.held, self.fallen) = (Phase::Hold, usual, None, 0);
+        (self.phase, self.usual, self.fallen) = (Phase::Hold, usual, 0);
+        (self.tally, self.held) = (None, 0);
     }
 
     fn go_to(&mut self, streams: u16, reason: Reason, probe: &Probe) -> Option<Change> {
         let before = std::mem::replace(&mut self.streams, streams);
-        (self.begun, self.complete, self.wanted, self.ignored) = (None, None, None, IGNORED);
+        self.gauge.handle_change();
+        (self.wanted, self.tally) = (None, self.known.take());
         (before != streams).then_some(Change { streams, before, rate: probe.rate, loss: probe.loss, reason })
     }
 }

@@ -1,12 +1,18 @@
 //! The controller against models of paths, on a clock of the test's own.
 
 use super::*;
+use crate::pace::limit::StageTimes;
 
 const MBIT: f64 = 1e6 / 8.0;
 const TICK: Duration = Duration::from_millis(500);
 
 /// What so many streams bring together, in bytes a second, and the share of segments that is lost.
 type Path = Box<dyn Fn(u16) -> (f64, f64)>;
+
+/// Two hosts with so many processors each.
+fn same(processors: usize) -> Processors {
+    Processors { source: processors, destination: processors }
+}
 
 /// So much for each stream, and so much for all.
 fn capped(each: f64, all: f64) -> Path {
@@ -22,6 +28,8 @@ struct Run {
     sample: Sample,
     /// What holds it back, as shares of time: waits for the network at both ends.
     network: f64,
+    /// And waits for the rate that was asked for.
+    pacing: f64,
     /// At every tick: the number that is there, and the rate without noise.
     trace: Vec<(u16, f64)>,
     changes: Vec<(f64, Change)>,
@@ -30,12 +38,13 @@ struct Run {
 impl Run {
     fn new(streams: u16, processors: usize, path: Path) -> Self {
         Self {
-            control: StreamControl::new(&Tuning::DEFAULT, streams, processors),
+            control: StreamControl::new(&Tuning::DEFAULT, streams, same(processors), false),
             path,
             noise: 0.0,
             state: 1,
             sample: Sample::default(),
             network: 0.9,
+            pacing: 0.0,
             trace: Vec::new(),
             changes: Vec::new(),
         }
@@ -71,15 +80,19 @@ impl Run {
         // Of one probe, which is four ticks.
         let noise = 1.0 + self.noise * 2.0 * self.chance();
         let bytes = (rate * noise.max(0.0) * TICK.as_secs_f64()) as u64;
-        let spent =
-            |share: f64| StageTimes { busy: TICK * 4, network: TICK.mul_f64(4.0 * share), ..StageTimes::default() };
+        let spent = |network: f64, pacing: f64| StageTimes {
+            busy: TICK * 4,
+            network: TICK.mul_f64(4.0 * network),
+            pacing: TICK.mul_f64(4.0 * pacing),
+            ..StageTimes::default()
+        };
         let sample = &mut self.sample;
         sample.at += TICK;
         sample.delivered += bytes;
         sample.segments += bytes / 1448;
         sample.repeated += (bytes as f64 / 1448.0 * loss) as u64;
         (sample.source, sample.destination) =
-            (sample.source.plus(&spent(self.network)), sample.destination.plus(&spent(self.network)));
+            (sample.source.plus(&spent(self.network, self.pacing)), sample.destination.plus(&spent(self.network, 0.0)));
         if let Some(change) = self.control.handle_sample(self.sample) {
             self.changes.push((self.sample.at.as_secs_f64(), change));
         }
@@ -235,15 +248,52 @@ fn growth_that_only_loses_more_is_undone() {
 }
 
 #[test]
-fn network_alone_is_a_reason_for_more_streams() {
-    let mut run = Run::new(2, 16, capped(50.0 * MBIT, 400.0 * MBIT));
-    // Both ends work.
+fn busy_processors_are_no_reason_for_more_streams() {
+    let mut run = Run::new(2, 4, capped(50.0 * MBIT, 400.0 * MBIT));
+    // Both ends work, with all processors.
     run.network = 0.1;
     run.seconds(120);
     assert!(run.changes.is_empty(), "{:?}", run.changes);
     run.network = 0.9;
     run.seconds(60);
     assert!(run.reaches(360.0 * MBIT, 120.0) <= 15.0, "{:?}", run.changes);
+}
+
+/// Where streams' threads are the limit, and processors are free for more of them, more are tried.
+#[test]
+fn idle_processors_are_a_reason_for_more_streams() {
+    let mut run = Run::new(2, 16, capped(50.0 * MBIT, 400.0 * MBIT));
+    run.network = 0.1;
+    run.seconds(60);
+    assert!(run.reaches(360.0 * MBIT, 0.0) <= 15.0, "{:?}", run.changes);
+    // Enough of them on one host are not enough.
+    let one_is_full = Processors { source: 4, destination: 64 };
+    let mut run = Run::new(2, 4, capped(50.0 * MBIT, 400.0 * MBIT));
+    run.control = StreamControl::new(&Tuning::DEFAULT, 2, one_is_full, false);
+    run.network = 0.1;
+    run.seconds(60);
+    assert!(run.changes.is_empty(), "{:?}", run.changes);
+}
+
+#[test]
+fn rate_that_was_asked_for_says_nothing_of_streams() {
+    let mut run = Run::new(8, 16, capped(50.0 * MBIT, 100.0 * MBIT));
+    run.pacing = 0.8;
+    run.seconds(120);
+    assert!(run.changes.is_empty(), "{:?}", run.changes);
+}
+
+/// Each stream brings less than the one before.
+#[test]
+fn polite_transfer_leaves_more_to_others() {
+    let found = |polite: bool| {
+        let mut run = Run::new(2, 16, Box::new(|streams| (100.0 * MBIT * f64::from(streams).sqrt(), 0.0)));
+        run.control = StreamControl::new(&Tuning::DEFAULT, 2, same(16), polite);
+        run.seconds(300);
+        run.control.best()
+    };
+    let (polite, usual) = (found(true), found(false));
+    assert!(polite <= 12 && usual >= 24, "{polite} and {usual}");
 }
 
 #[test]
@@ -279,16 +329,30 @@ fn streams_that_cannot_be_made_are_not_waited_for() {
     assert!(run.control.streams() <= 5, "{:?}", run.changes);
 }
 
+/// The host that took no more takes them later.
+#[test]
+fn streams_that_could_not_be_made_are_asked_for_again() {
+    let mut run = Run::new(4, 16, capped(50.0 * MBIT, 400.0 * MBIT));
+    for tick in 0..600 {
+        run.tick();
+        if tick < 60 {
+            run.sample.alive = run.sample.alive.min(5);
+        }
+    }
+    assert!(run.changes.iter().any(|(_, change)| change.reason == Reason::NotMade), "{:?}", run.changes);
+    assert!(run.rate(60) > 380.0 * MBIT, "{:?}", run.changes);
+}
+
 #[test]
 fn streams_stay_within_what_processors_and_politeness_allow() {
-    for (processors, most) in [(1, 16), (2, 32), (64, 64)] {
+    for (processors, most) in [(1, 16), (2, 32), (64, 64), (128, 128)] {
         let mut run = Run::new(2, processors, capped(50.0 * MBIT, f64::INFINITY));
         run.seconds(300);
         let seen = run.trace.iter().map(|(streams, _)| *streams).max();
         assert_eq!(seen, Some(most), "{:?}", run.changes);
     }
     // What was begun with is not taken for too many by itself.
-    assert_eq!(StreamControl::new(&Tuning::DEFAULT, 32, 1).most, 32);
+    assert_eq!(StreamControl::new(&Tuning::DEFAULT, 32, same(1), false).most, 32);
 }
 
 #[test]
@@ -308,7 +372,8 @@ fn streams_taken_away_on_trial_come_back_near_the_end() {
 /// Whatever an end makes up, the number stays within its bounds, and nothing panics.
 #[test]
 fn samples_that_make_no_sense() {
-    let (mut run, mut control) = (Run::new(2, 2, capped(0.0, 0.0)), StreamControl::new(&Tuning::DEFAULT, 2, 2));
+    let (mut run, mut control) =
+        (Run::new(2, 2, capped(0.0, 0.0)), StreamControl::new(&Tuning::DEFAULT, 2, same(2), false));
     let odd = [0, 1, 1 << 20, 1 << 40, u64::MAX / 2, u64::MAX];
     let mut pick = |count: usize| ((run.chance() + 6.0) / 12.0 * count as f64) as usize % count;
     for _ in 0..50_000 {

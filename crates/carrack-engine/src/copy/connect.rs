@@ -386,7 +386,7 @@ fn stream_count(request: &CopyRequest, plan: &Plan, round_trip: Duration, ends: 
     if plan.in_order {
         return 1;
     }
-    let processors = ends.processors();
+    let processors = ends.processors().fewest();
     let chosen = request.options.congestion.as_ref().map(CongestionControl::name);
     let congestion = chosen.unwrap_or(&ends.source.welcome.congestion);
     request.options.streams.unwrap_or_else(|| pace::initial_streams(&ends.tuning, round_trip, congestion, processors))

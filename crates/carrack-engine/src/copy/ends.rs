@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use carrack_core::pace::streams::Processors;
 use carrack_core::report::{ErrorCode, Failure};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::Version;
@@ -26,9 +27,12 @@ impl Ends {
         self.destination.close();
     }
 
-    /// Processors of the smaller host.
-    pub fn processors(&self) -> usize {
-        self.source.welcome.processors.min(self.destination.welcome.processors) as usize
+    /// Processors of the two hosts.
+    pub fn processors(&self) -> Processors {
+        Processors {
+            source: self.source.welcome.processors as usize,
+            destination: self.destination.welcome.processors as usize,
+        }
     }
 
     /// The protocol that both speak.

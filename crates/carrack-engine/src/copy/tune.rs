@@ -27,7 +27,7 @@ impl Tune {
         if fixed || !ends.version().retires_streams() {
             return None;
         }
-        let control = StreamControl::new(&ends.tuning, link.report.streams, ends.processors());
+        let control = StreamControl::new(&ends.tuning, link.report.streams, ends.processors(), request.options.polite);
         Some(Self { control, progress: Progress::default(), destination: StageTimes::default() })
     }
 

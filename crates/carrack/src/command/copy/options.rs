@@ -58,6 +58,10 @@ const MANIFEST: Value<Vec<u8>> = Value::path(
 
 // How it is copied.
 const STREAMS: Value<Option<u16>> = Value::new("streams", "N|auto", parse_streams, "Data connections [default: auto]");
+const POLITE: Switch = Switch::new(
+    "polite",
+    "Use fewer data connections where others use the path: each must raise the rate by 5 %, not by 1 %",
+);
 const BLOCK: Value<u32> = Value::new(
     "block",
     "SIZE",
@@ -167,7 +171,7 @@ fn what() -> Vec<Arg> {
 }
 
 fn how() -> Vec<Arg> {
-    vec![STREAMS.arg(), BLOCK.arg(), CONGESTION.arg(), BWLIMIT.arg(), ENCRYPT.arg()]
+    vec![STREAMS.arg(), POLITE.arg(), BLOCK.arg(), CONGESTION.arg(), BWLIMIT.arg(), ENCRYPT.arg()]
 }
 
 fn faults() -> Vec<Arg> {
@@ -295,6 +299,7 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
         digest,
         encrypt,
         streams: flags.get(&STREAMS)?.unwrap_or(default.streams),
+        polite: flags.has(&POLITE),
         block_bytes: flags.get(&BLOCK)?,
         congestion: flags.get(&CONGESTION)?,
         rate_limit: flags.get(&BWLIMIT)?.unwrap_or(default.rate_limit),

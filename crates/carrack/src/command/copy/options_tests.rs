@@ -57,6 +57,7 @@ fn flags_reach_the_request() {
     assert_eq!(options("--encrypt none").encrypt, Encrypt::None);
     assert_eq!(options("--streams 8").streams, Some(8));
     assert_eq!(options("--streams auto").streams, None);
+    assert!(options("--polite").polite && !options("").polite);
     assert_eq!(options("--block 1M").block_bytes, Some(1 << 20));
     assert_eq!(options("--bwlimit 10MB/s").rate_limit, Some(10_000_000));
     assert_eq!(options("--bwlimit 0").rate_limit, None);
