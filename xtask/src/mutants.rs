@@ -56,6 +56,7 @@ const BINARY: &str = "-p carrack --bin carrack";
 const DISK: &str = "-p carrack --test system disk::";
 const COLLECT: &str = "-p carrack-engine --lib storage::posix::collect::tests";
 const FAULTS: &str = "-p carrack --test system faults::";
+const STORES: &str = "-p carrack-engine --test stores";
 
 /// By what they are about.
 const MUTATIONS: &[&[Mutation]] = &[core::MUTATIONS, engine::MUTATIONS, storage::MUTATIONS, program::MUTATIONS];

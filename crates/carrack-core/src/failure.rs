@@ -260,6 +260,7 @@ words! {
         46 SeveralHosts "several-hosts" "the sources are on different hosts"
         47 SourceTwice "source-twice" "a source is named twice"
         48 SpecialNamed "special-named" "a FIFO, socket or device was named as a source"
+        49 BlockRefused "block-refused" "the destination's store takes no blocks of that size"
     }
 }
 

@@ -68,7 +68,7 @@ pub mod keys {
 
 /// Stores: what each place promises that bytes are read from and written to, and the suite that proves it.
 pub mod stores {
-    pub use crate::storage::{conformance, fault, memory, over, properties, rate, read, store, write};
+    pub use crate::storage::{conformance, fault, memory, objects, over, properties, rate, read, store, write};
 }
 
 /// Files that only their owner may read: bearer tokens, and how such a file is read and written.

@@ -1,6 +1,6 @@
 //! What storage promises.
 
-use super::{COLLECT, DISK, ENGINE, FAULTS, Mutation, mutation};
+use super::{COLLECT, DISK, ENGINE, FAULTS, Mutation, STORES, mutation};
 
 pub const MUTATIONS: &[Mutation] = &[
     mutation(
@@ -18,7 +18,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "what a hung sync delays gets its name when its session has long failed",
         "crates/carrack-engine/src/storage/posix/part/entry.rs",
-        ["        shared.check_open()?;\n", ""],
+        ["        shared.closing.check_open()?;\n", ""],
         ENGINE,
     ),
     mutation(
@@ -203,6 +203,33 @@ pub const MUTATIONS: &[Mutation] = &[
             "if there.is_some_and(|stat| stat.kind == Kind::Dir) {",
         ],
         "-p carrack-engine --lib storage::posix::tree::tests::names",
+    ),
+    mutation(
+        "parts of an upload are held that the service has lost",
+        "crates/carrack-engine/src/storage/objects/writing.rs",
+        ["claims.retain(|claim| there.contains_key(&claim.index));", "claims.retain(|_| true);"],
+        STORES,
+    ),
+    mutation(
+        "a damaged journal of objects is continued",
+        "crates/carrack-engine/src/storage/objects/journal.rs",
+        ["filter(|found| !found.damaged && !request.anew)", "filter(|_| !request.anew)"],
+        STORES,
+    ),
+    mutation(
+        "a block that an object store does not take is made another in silence",
+        "crates/carrack-engine/src/copy/resolve.rs",
+        ["if asked.is_some() && nearest != chosen {", "if asked.is_some() && nearest == 0 {"],
+        STORES,
+    ),
+    mutation(
+        "a link is lost where a store keeps none",
+        "crates/carrack-engine/src/storage/write.rs",
+        [
+            "Err(failure(ErrorCode::Unsupported, Side::Destination, \"is a symbolic link, and the store keeps none\"))",
+            "Ok(Stored::Done)",
+        ],
+        STORES,
     ),
     mutation(
         "a directory whose listing breaks off is taken for the whole",

@@ -76,7 +76,7 @@ impl Agent {
             }
             Role::Receive(role) => {
                 // Before the destination is looked at: a node for reading makes no directory and no marker.
-                self.may_change()?;
+                self.may_write()?;
                 let destination = self.destination(&role, &options)?;
                 known = destination.known_count(options.digests);
                 Running::Receive(ReceiveRun::start(options, destination, Expected::new(role.targets), voice, tuning))

@@ -316,20 +316,23 @@ impl Agent {
                 let work = verbs::Summing { tuning: &self.environment.tuning, unread: &self.unread };
                 verbs::sum(place, &sum, &work, &mut |sums| self.page(request, Tell::Sums(sums))).map(done)
             }
-            Ask::MakeDirectory(make) => {
-                self.may_change().and_then(|()| verbs::make_directory(place, &make)).map(|()| done(1))
+            Ask::MakeDirectory(make) => self
+                .may_change("make a directory", &make.path)
+                .and_then(|()| verbs::make_directory(place, &make))
+                .map(|()| done(1)),
+            Ask::Rename(rename) => {
+                self.may_change("rename", &rename.from).and_then(|()| verbs::rename(place, &rename)).map(|()| done(1))
             }
-            Ask::Rename(rename) => self.may_change().and_then(|()| verbs::rename(place, &rename)).map(|()| done(1)),
             Ask::Remove(remove) => {
                 let removed = self
-                    .may_change()
+                    .may_change("remove", &remove.path)
                     .and_then(|()| verbs::remove(place, &remove, &mut |page| self.page(request, Tell::Page(page))));
                 removed.map(done)
             }
             Ask::Select(paths) => self.select(paths).map(done),
             Ask::Collect(collect) => {
                 let collected = self
-                    .may_change()
+                    .may_change("collect leftovers", &collect.path)
                     .and_then(|()| verbs::collect(place, &collect, &mut |page| self.page(request, Tell::Page(page))));
                 collected.map(done)
             }
@@ -344,7 +347,14 @@ impl Agent {
         sent.map_err(|error| io_failure(Side::Link, "answer", &error))
     }
 
-    fn may_change(&self) -> Result<(), Failure> {
+    /// Whether a verb may change something here: a node may serve for reading only, and a store is changed by copies
+    /// alone.
+    fn may_change(&self, verb: &str, path: &[u8]) -> Result<(), Failure> {
+        self.may_write()?;
+        verbs::check_files(&self.environment.place, verb, path)
+    }
+
+    fn may_write(&self) -> Result<(), Failure> {
         if self.environment.read_only {
             return Err(failure(ErrorCode::NodeReadOnly, Side::Destination, "the node serves for reading only"));
         }

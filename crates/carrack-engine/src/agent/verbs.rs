@@ -1,11 +1,13 @@
 //! The verbs of a file manager, and the look at paths that precedes a copy, as an agent carries them out.
 
 mod remove;
+mod stored;
+
+pub use stored::check_files;
 
 use std::io;
 use std::sync::Arc;
 
-use carrack_core::attributes::Attributes;
 use carrack_core::limits;
 use carrack_core::path::{display_bytes, join};
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport, Outcome, Reason, Side};
@@ -25,7 +27,7 @@ use crate::storage::collect::{Collected, Rules};
 use crate::storage::overlap::Overlaps;
 use crate::storage::place::Place;
 use crate::storage::posix::store::kind_of;
-use crate::storage::read::{OpenOptions, Source};
+use crate::storage::read::{OpenOptions, Source, Walk};
 use crate::storage::source::{PosixSource, RootKind};
 use crate::storage::times::time_of;
 use crate::storage::walk::Trail;
@@ -111,6 +113,11 @@ pub fn list(
 ) -> Result<u64, Failure> {
     let roots = open_roots(place, &list.sources, None)?;
     let mut pages = Pages { page: Vec::new(), bytes: 0, count: 0, overlaps: Overlaps::new(&roots, selection), send };
+    if let Place::Stored(_, store) = place {
+        stored::list(&**store, list, &mut pages)?;
+        pages.flush()?;
+        return Ok(pages.count);
+    }
     let stat = place.stat(&list.path).or_else(|error| match error.kind() {
         // A link to nowhere is something too.
         io::ErrorKind::NotFound => place.parent(&list.path).and_then(|(parent, name)| parent.stat_at(&name)),
@@ -372,6 +379,9 @@ pub fn sum(
     work: &Summing<'_>,
     send: &mut dyn FnMut(Vec<ItemReport>) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
+    if let Place::Stored(_, store) = place {
+        return stored::sum(&**store, sum, work, send);
+    }
     let digests = sum.digests;
     let stat = place.stat(&sum.path).map_err(|error| named(&sum.path, "stat", &error))?;
     let mut count = 0;
@@ -380,7 +390,7 @@ pub fn sum(
         // Opened as a copy's source is, so that a digest has the same checks: a file that changes meanwhile has none.
         let root = PosixSource::open(place, &sum.path)?;
         let name = sum.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        let result = digest(&root, Vec::new(), digests, work);
+        let result = digest(&root, &Walk::plain(0).item(b"", ItemKind::File), digests, work);
         send(vec![summed(name.to_vec(), result)])?;
         return Ok(1);
     }
@@ -391,7 +401,9 @@ pub fn sum(
         for entry in page {
             let result = match entry.failure {
                 Some(failure) => Err(failure),
-                None if entry.kind == Some(ItemKind::File) => digest(&root, entry.path.clone(), digests, work),
+                None if entry.kind == Some(ItemKind::File) => {
+                    digest(&root, &Walk::plain(0).item(&entry.path, ItemKind::File), digests, work)
+                }
                 None => continue,
             };
             // One by one: digests of a large file take long, and the user is to see each when it is there.
@@ -413,25 +425,14 @@ fn summed(path: Vec<u8>, result: Result<(u64, FileDigests), Failure>) -> ItemRep
 
 /// Digests an item of a source, which must be the same at the end as at the beginning.
 fn digest(
-    root: &PosixSource,
-    path: Vec<u8>,
+    root: &dyn Source,
+    item: &ScannedItem,
     digests: Digests,
     work: &Summing<'_>,
 ) -> Result<(u64, FileDigests), Failure> {
-    let item = ScannedItem {
-        root: 0,
-        path,
-        kind: ItemKind::File,
-        size: None,
-        attributes: Attributes::default(),
-        sparse: false,
-        changed: None,
-        file: None,
-        fingerprint: None,
-    };
     // A file that has only just changed is waited for, as in a copy. No other work of this thread is held up by it.
     let mut rest = |time| !work.unread.wait(time);
-    let source = root.open(&item, &mut OpenOptions { tuning: work.tuning, may_grow: false, rest: &mut rest })?;
+    let source = root.open(item, &mut OpenOptions { tuning: work.tuning, may_grow: false, rest: &mut rest })?;
     let mut hasher = BlockHasher::new(digests, 0);
     let mut slice = vec![0; SLICE_BYTES];
     let mut offset = 0;

@@ -18,6 +18,7 @@ use carrack_core::wire::control::{Ask, MarkerKey, Origin, PathFacts, Sink, Sourc
 use super::ends::Ends;
 use crate::end::{End, Inbox, Note};
 use crate::error::failure;
+use crate::storage::properties::BlockBytes;
 
 /// Paths that fit into one question.
 const INSPECTED_AT_ONCE: usize = 64;
@@ -186,6 +187,28 @@ fn block_bytes(request: &CopyRequest, tuning: &Tuning, facts: &[Option<PathFacts
     let size = |facts: &PathFacts| (facts.kind == Some(ItemKind::File)).then_some(facts.size);
     let sizes = facts.iter().map(|facts| facts.as_ref().and_then(size));
     request.options.block_bytes.unwrap_or_else(|| pace::block_bytes(tuning, sizes))
+}
+
+/// Has blocks the size that a destination's store takes, and tells it where that is another than was chosen here.
+///
+/// # Errors
+/// With [`Reason::BlockRefused`] where the store does not take the size that was asked for, or none that there is.
+pub fn fit_blocks(plan: &mut Plan, asked: Option<u32>, takes: BlockBytes) -> Result<Option<String>, Failure> {
+    let (smallest, largest) = (takes.smallest, takes.largest);
+    let refuse = |what: String| {
+        let message = format!("the store takes blocks of {smallest} to {largest} bytes, {what}");
+        Err(failure(ErrorCode::Unsupported, Side::Destination, message).for_reason(Reason::BlockRefused))
+    };
+    let chosen = plan.block_bytes;
+    let Some(nearest) = takes.nearest(chosen) else {
+        return refuse("and no power of two that blocks may have is among them".into());
+    };
+    if asked.is_some() && nearest != chosen {
+        return refuse(format!("not of {chosen}; the nearest has {nearest}"));
+    }
+    plan.block_bytes = nearest;
+    let note = || format!("blocks have {nearest} bytes, not {chosen}: the store takes from {smallest} to {largest}");
+    Ok((nearest != chosen).then(note))
 }
 
 /// A sink, or a stream of bytes in order.

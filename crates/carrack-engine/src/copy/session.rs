@@ -12,7 +12,7 @@ use super::Copying;
 use super::connect::Connecting;
 use super::ends::Ends;
 use super::open::check_overlaps;
-use super::resolve::resolve;
+use super::resolve::{fit_blocks, resolve};
 use super::streams::Streams;
 use super::tune::Tune;
 use crate::end::{End, EndId, Inbox};
@@ -74,7 +74,8 @@ impl Copying<'_> {
                 if let Some(Place::Stored(_, store)) = self.context.stores.of(&self.request.destination)?
                     && let Some(bytes) = store.properties().block_bytes
                 {
-                    plan.block_bytes = plan.block_bytes.clamp(bytes.smallest, bytes.largest);
+                    let chosen = fit_blocks(&mut plan, self.request.options.block_bytes, bytes)?;
+                    chosen.into_iter().for_each(|note| self.events.tell(Event::Note(note)));
                 }
                 let sources = self.request.sources.iter().map(ToString::to_string).collect();
                 self.events.tell(Event::Resolved { sources, targets: plan.shown.clone() });

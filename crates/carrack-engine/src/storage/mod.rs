@@ -13,6 +13,7 @@ pub mod conformance;
 pub mod fault;
 pub mod memory;
 pub mod null;
+pub mod objects;
 pub mod over;
 pub mod overlap;
 pub mod pipe;

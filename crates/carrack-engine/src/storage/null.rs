@@ -23,6 +23,10 @@ impl Destination for Null {
     fn write_small(&self, _small: &SmallFile<'_>, _options: &WriteOptions, _content: &[u8]) -> Result<Stored, Failure> {
         Ok(Stored::Done)
     }
+
+    fn write_link(&self, _small: &SmallFile<'_>, _options: &WriteOptions, _target: &[u8]) -> Result<Stored, Failure> {
+        Ok(Stored::Done)
+    }
 }
 
 impl Part for Null {

@@ -71,6 +71,15 @@ pub struct BlockBytes {
     pub largest: u32,
 }
 
+impl BlockBytes {
+    /// The size of a block, a power of two, that is nearest to the one wanted; `None` where there is none.
+    pub fn nearest(self, wanted: u32) -> Option<u32> {
+        let smallest = self.smallest.max(limits::BLOCK_BYTES_MIN).checked_next_power_of_two()?;
+        let largest = 1 << self.largest.min(limits::BLOCK_BYTES_MAX).checked_ilog2()?;
+        (smallest <= largest).then(|| wanted.clamp(smallest, largest))
+    }
+}
+
 impl Properties {
     /// What a file system usually can. What one cannot is found when it has been tried, and told.
     pub const FILES: Self = Self {
@@ -133,4 +142,21 @@ pub struct WriteOptions {
     pub existing: Existing,
     /// What has reached stable storage, and when.
     pub durability: Durability,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn block_bytes_of_a_store_are_met_by_a_power_of_two() {
+        let nearest = |smallest, largest, wanted| BlockBytes { smallest, largest }.nearest(wanted);
+        assert_eq!(nearest(5 << 20, u32::MAX, 256 << 10), Some(8 << 20));
+        assert_eq!(nearest(5 << 20, u32::MAX, 16 << 20), Some(16 << 20));
+        assert_eq!(nearest(0, 3 << 20, 4 << 20), Some(2 << 20));
+        assert_eq!(nearest(0, u32::MAX, 4 << 20), Some(4 << 20));
+        for (smallest, largest) in [(0, 0), (0, 1000), (5 << 20, 7 << 20), (65 << 20, 1 << 30), (u32::MAX, u32::MAX)] {
+            assert_eq!(nearest(smallest, largest, 4 << 20), None, "{smallest} to {largest}");
+        }
+    }
 }

@@ -266,12 +266,14 @@ pub trait Reader: Send + Sync {
         None
     }
 
-    /// Whether it is still what was listed. May be repeated.
+    /// Whether it is still what was listed: by what it is known by, unless the source knows more. May be repeated.
     ///
     /// # Errors
     /// With [`ErrorCode::SourceChanged`] when not.
-    fn check_listed(&self, _item: &ScannedItem) -> Result<(), Failure> {
-        Ok(())
+    fn check_listed(&self, item: &ScannedItem) -> Result<(), Failure> {
+        let both = item.fingerprint.zip(self.fingerprint());
+        let changed = || failure(ErrorCode::SourceChanged, Side::Source, "changed after it was listed");
+        both.is_none_or(|(listed, opened)| listed == opened).then_some(()).ok_or_else(changed)
     }
 
     /// Whether it is still what it was when it was opened: then all that was read since is of one and the same content.

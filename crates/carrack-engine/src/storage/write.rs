@@ -40,6 +40,21 @@ pub struct NewFile<'a> {
     pub fingerprint: Option<Fingerprint>,
 }
 
+impl NewFile<'_> {
+    /// What an earlier session may have published of it.
+    pub fn as_earlier(&self, options: &WriteOptions) -> EarlierItem<'_> {
+        EarlierItem {
+            path: self.path,
+            kind: ItemKind::File,
+            fingerprint: self.fingerprint,
+            mode: Some(self.attributes.mode),
+            mtime: self.attributes.mtime,
+            others: &self.attributes.others,
+            block_bytes: Some(options.block_bytes),
+        }
+    }
+}
+
 /// What a bundled file or link is, beside its bytes.
 pub struct SmallFile<'a> {
     /// Relative to the destination.
@@ -139,7 +154,20 @@ impl Closing {
 /// # Errors
 /// With [`ErrorCode::DigestMismatch`] when it is something else.
 pub fn compare(content: &[u8], expected: FileDigests) -> Result<(), Failure> {
-    let found = block_digest(content, 0, true, Digests { main: expected.kinds().main, ..Digests::NONE });
+    compare_pieces([Ok(content)].into_iter(), expected)
+}
+
+/// The same of a file that comes in pieces, in their order.
+///
+/// # Errors
+/// Those of [`compare`], and the first of a piece.
+pub fn compare_pieces<P: AsRef<[u8]>>(
+    mut pieces: impl Iterator<Item = Result<P, Failure>>,
+    expected: FileDigests,
+) -> Result<(), Failure> {
+    let mut hasher = BlockHasher::new(Digests { main: expected.kinds().main, ..Digests::NONE }, 0);
+    pieces.try_for_each(|piece| piece.map(|piece| hasher.update(piece.as_ref())))?;
+    let found = hasher.finish(true);
     if expected.main().is_none_or(|main| main == found.main) {
         return Ok(());
     }
@@ -236,12 +264,12 @@ pub trait Destination: Send + Sync {
         Ok(Begun::AtOnce)
     }
 
-    /// Makes a symbolic link under a hidden name. Repeated, it starts over. A store without links says `Done`.
+    /// Makes a symbolic link under a hidden name. Repeated, it starts over.
     ///
     /// # Errors
-    /// Why it cannot be made; nothing is left behind.
+    /// Why it cannot be made, as where links are not kept; nothing is left behind.
     fn write_link(&self, _small: &SmallFile<'_>, _options: &WriteOptions, _target: &[u8]) -> Result<Stored, Failure> {
-        Ok(Stored::Done)
+        Err(failure(ErrorCode::Unsupported, Side::Destination, "is a symbolic link, and the store keeps none"))
     }
 
     /// Makes a directory, and those above it, or finds it. May be repeated.

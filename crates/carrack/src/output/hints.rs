@@ -96,6 +96,7 @@ pub fn of_reason(reason: Reason) -> Option<&'static str> {
         Reason::SeveralHosts => "copy from one host at a time",
         Reason::SourceTwice => "name it once",
         Reason::SpecialNamed => "a pipe is copied by `carrack - DST`",
+        Reason::BlockRefused => "name another size by --block, or leave it out",
         Reason::TooOldForOverlaps => "update it, or copy the sources one after the other",
     })
 }

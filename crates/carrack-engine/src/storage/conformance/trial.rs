@@ -39,7 +39,8 @@ impl<'a> Trial<'a> {
     pub fn new(place: &'a dyn Place) -> Self {
         let store = place.store();
         let properties = store.properties();
-        let block = properties.block_bytes.map_or(limits::BLOCK_BYTES_MIN, |bytes| bytes.smallest);
+        let block = properties.block_bytes.and_then(|bytes| bytes.nearest(limits::BLOCK_BYTES_MIN));
+        let block = block.unwrap_or(limits::BLOCK_BYTES_MIN);
         Self { place, store, properties, block }
     }
 

@@ -200,16 +200,7 @@ impl Destination for MemoryDestination {
 
     fn begin(&self, file: &NewFile<'_>, options: &WriteOptions, believe: bool) -> Result<Opening, Failure> {
         let NewFile { path, size, attributes, fingerprint, .. } = file;
-        let earlier = EarlierItem {
-            path,
-            kind: ItemKind::File,
-            fingerprint: *fingerprint,
-            mode: Some(attributes.mode),
-            mtime: attributes.mtime,
-            others: &attributes.others,
-            block_bytes: Some(options.block_bytes),
-        };
-        if let Some(digests) = self.known(&earlier, options, &|| false).filter(|_| believe) {
+        if let Some(digests) = self.known(&file.as_earlier(options), options, &|| false).filter(|_| believe) {
             return Ok(Opening::Present(digests));
         }
         let mut state = self.0.store.lock();

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Instant;
 
-use carrack_core::attributes::OtherAttributes;
+use carrack_core::attributes::{OtherAttributes, Time};
 use carrack_core::digest::BlockDigest;
 use carrack_core::report::ItemKind;
 use carrack_core::request::Verify;
@@ -11,6 +11,7 @@ use carrack_core::transfer::ScannedItem;
 use carrack_core::transfer::sender::{Bundle, SentItem, changed_unseen};
 use carrack_core::wire::attributes;
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
+use carrack_sys::host::clock_seconds;
 
 use super::SendRun;
 use super::stream::StreamWork;
@@ -29,7 +30,8 @@ impl SendRun {
             path_bytes: target.len() as u16,
             mode: item.attributes.mode,
             size: size as u32,
-            mtime: item.attributes.mtime.unwrap_or_default(),
+            // The header has no word for none. Where the source keeps no times, a file has that of its copy.
+            mtime: item.attributes.mtime.unwrap_or_else(|| Time::new(clock_seconds(), 0)),
         }
     }
 }
