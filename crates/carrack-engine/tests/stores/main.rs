@@ -395,7 +395,6 @@ fn object_store_that_lies_in_any_method_of_its_own_is_found() {
         Call::WillRead,
         Call::WasRead,
         Call::BeginSmall,
-        Call::WriteLink,
         Call::MakeDirectory,
         Call::SyncGroup,
         Call::ApplyDirectories,

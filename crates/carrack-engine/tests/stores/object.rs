@@ -1,5 +1,5 @@
-//! An object service as others have it, in memory: objects that are put whole or in parts, no rename, no directories, no
-//! times, no links, no writing in the middle. This file and one registration make it a source and a destination.
+//! An object service as others have it, in memory: objects that are put whole or in parts, no rename, no directories,
+//! no times, no links, no writing in the middle. This file and one registration make it a source and a destination.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};

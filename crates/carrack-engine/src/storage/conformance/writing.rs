@@ -25,7 +25,7 @@ pub(super) const RULES: &[Rule] = &[
     ("what is to be kept is kept", kept),
     ("a directory is not replaced", over_a_directory),
     ("directories come back with their attributes", directories),
-    ("links come back", links),
+    ("links come back, or are refused", links),
     ("attributes are kept, or it is told that they are not", attributes),
     ("what storage gives back is compared", verified),
     ("what is removed leaves nothing behind", removed),
@@ -233,11 +233,12 @@ fn check_attributes(trial: &Trial<'_>, name: &str, wanted: &Attributes, found: &
 }
 
 fn links(trial: &Trial<'_>) -> Verdict {
-    if !trial.properties.links {
-        return Ok(());
-    }
     let to = trial.session()?;
-    let stored = to.write_link(&small_file("d/link", b""), &trial.options(), b"to/nowhere")?;
+    let written = to.write_link(&small_file("d/link", b""), &trial.options(), b"to/nowhere");
+    if !trial.properties.links {
+        return ensure(written.is_err(), || "a link that is not kept is said to be written".into());
+    }
+    let stored = written?;
     trial.expect_no_item("d/link")?;
     Trial::publish(&*to, &stored)?;
     let source = trial.source("")?;
