@@ -6,7 +6,8 @@ use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::Change;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{
-    Event, Failure, ItemReport, LinkReport, Outcome, ProgramSent, Progress, Report, Side, Unkept, UnkeptAttributes,
+    Event, Failure, ItemFailure, ItemReport, LinkReport, Outcome, ProgramSent, Progress, Report, Side, Unkept,
+    UnkeptAttributes,
 };
 use carrack_core::request::{Durability, LinkKind, MainDigest, Verify};
 use data_encoding::HEXLOWER;
@@ -303,10 +304,23 @@ pub fn left_out(report: &Report) -> Option<String> {
     (report.leftovers_skipped > 0).then(|| format!("left out: {count} of other copies"))
 }
 
-/// What failed, told to the end even with `-q`.
+/// What failed, told to the end even with `-q`. A directory that cannot be entered fails everything below it: that is
+/// one line, which counts them.
 pub fn failures(report: &Report) -> Vec<String> {
-    let mut lines: Vec<String> = report.failures.iter().map(|item| failed_item(&item.path, &item.failure)).collect();
-    let told = lines.len() as u64;
+    let mut lines = Vec::new();
+    for (index, item) in report.failures.iter().enumerate() {
+        let is_same = |other: &&ItemFailure| other.failure == item.failure && cause(other).is_some();
+        let below = report.failures.iter().filter(is_same).filter(|other| cause(other) == Some(Cause::Above)).count();
+        match cause(item) {
+            Some(_) if below > 0 && report.failures[..index].iter().any(|earlier| is_same(&earlier)) => {}
+            Some(_) if report.failures.iter().filter(is_same).count() > 1 && below > 0 => {
+                let items = counted(below as u64, "item", "items");
+                lines.push(format!("failed: {} ({items} below it failed as well)", failure(&item.failure)));
+            }
+            _ => lines.push(failed_item(&item.path, &item.failure)),
+        }
+    }
+    let told = report.failures.len() as u64;
     if report.files_failed > told {
         let more = report.files_failed - told;
         lines.push(format!(
@@ -316,6 +330,22 @@ pub fn failures(report: &Report) -> Vec<String> {
     }
     lines.extend(report.error.as_ref().map(|error| format!("error: {}", failure(error))));
     lines
+}
+
+/// Where the cause of an item's failure lies, where the failure names a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    /// In the item itself.
+    Itself,
+    /// In a directory above it.
+    Above,
+}
+
+fn cause(item: &ItemFailure) -> Option<Cause> {
+    match item.path.strip_prefix(item.failure.path()?)? {
+        b"" => Some(Cause::Itself),
+        below => below.starts_with(b"/").then_some(Cause::Above),
+    }
 }
 
 /// Counts so far, for a line or beside a bar. `rate` is in bytes a second.

@@ -184,6 +184,35 @@ fn failures_say_side_path_and_how_many_more() {
 }
 
 #[test]
+fn failures_of_one_cause_are_one_line_with_a_count() {
+    let item = |path: &[u8], at: &[u8], why: &str| {
+        let failure = denied(why).at_path(at);
+        ItemFailure { path: path.to_vec(), failure }
+    };
+    let failed = |failures: Vec<ItemFailure>| Report { files_failed: failures.len() as u64, failures, ..finished() };
+    let lines = failures(&failed(vec![
+        item(b"d/a", b"d", "in the way"),
+        item(b"other", b"other", "gone"),
+        item(b"d", b"d", "in the way"),
+        item(b"d/e/b", b"d", "in the way"),
+        item(b"d/c", b"d", "another cause"),
+        item(b"dd", b"d", "in the way"),
+    ]));
+    let told = [
+        "failed: source: d: in the way (2 items below it failed as well)",
+        "failed: source: other: gone",
+        "failed: source: d/c: d: another cause",
+        "failed: source: dd: d: in the way",
+    ];
+    assert_eq!(lines, told);
+    // An item that failed by itself is one line, and those that the report does not name are counted apart.
+    let lines =
+        failures(&Report { files_failed: 9, ..failed(vec![item(b"d", b"d", "gone"), item(b"d", b"d", "gone")]) });
+    assert_eq!(lines[..2], ["failed: source: d: gone", "failed: source: d: gone"]);
+    assert!(lines[2].starts_with("failed: 7 more items not named here"), "{lines:?}");
+}
+
+#[test]
 fn path_is_named_once_and_never_mistaken_for_a_word() {
     let cases = [
         (&b"a"[..], "not a directory", "failed: source: a: not a directory"),

@@ -433,3 +433,21 @@ fn directory_that_could_not_be_listed_is_copied_by_the_failed_list_later() {
         assert_eq!(mode(&sandbox.path("out/src/closed")), 0o555);
     }
 }
+
+/// Everything below fails for one reason: a person is told once, a program of each item.
+#[test]
+fn file_in_the_place_of_a_directory_is_told_once_with_how_many_items_it_cost() {
+    let sandbox = Sandbox::new();
+    for name in ["a", "b", "e/c", "e/g"] {
+        sandbox.write(format!("in/d/{name}"), "content");
+    }
+    sandbox.write("out/d", "a file");
+    let ran = sandbox.run(["in/", "out"]);
+    ran.failed_with(23, &["; 6 items failed", "failed: destination: d: ", " (5 items below it failed as well)"]);
+    assert_eq!(ran.stderr.matches("failed: ").count(), 1, "{}", ran.stderr);
+    let summary = sandbox.run(["in/", "out", "--json"]).summary();
+    let paths = summary["failures"].as_array().unwrap().iter().map(|failure| failure["path"].as_str().unwrap());
+    let mut paths: Vec<&str> = paths.collect();
+    paths.sort_unstable();
+    assert_eq!(paths, ["d", "d/a", "d/b", "d/e", "d/e/c", "d/e/g"]);
+}
