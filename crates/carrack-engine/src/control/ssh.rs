@@ -314,10 +314,10 @@ impl Starting<'_> {
         self.check_machine(machine)?;
         let bytes = program.bytes(compressed.is_some())?;
         let which = if program.is_slim() { "a small one" } else { "this one" };
-        let megabytes = bytes.len() as f64 / 1e6;
+        let mebibytes = bytes.len() as f64 / f64::from(1 << 20);
         // The far side chooses the directory: the first of several that is fit.
         note(format!(
-            "{} has {}: sending {which} ({megabytes:.1} MB), kept in ~/.cache/carrack there, or in another cache \
+            "{} has {}: sending {which} ({mebibytes:.1} MiB), kept in ~/.cache/carrack there, or in another cache \
              directory",
             self.host, self.looked
         ));

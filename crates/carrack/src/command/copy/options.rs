@@ -32,7 +32,8 @@ const STATS_INTERVAL: Duration = Duration::from_secs(5);
 
 // What is copied.
 const LOCATIONS: Positional = Positional::several("locations", "SRC... DST");
-const DRY_RUN: Switch = Switch::short('n', "dry-run", "Show what would be copied; copy nothing");
+const DRY_RUN: Switch =
+    Switch::short('n', "dry-run", "Show what would be copied; copy nothing (a host without carrack is still sent one)");
 const NO_CLOBBER: Switch = Switch::new("no-clobber", "Keep what exists at the destination");
 const EXISTING: Switch = Switch::new("existing", "Replace what exists at the destination; create nothing");
 const UPDATE: Switch = Switch::short('u', "update", "Replace what exists only if the source is newer");

@@ -29,6 +29,26 @@ fn host_without_the_program_gets_it_once() {
 }
 
 #[test]
+fn push_for_a_dry_run_is_said_and_can_be_forbidden() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    let far = Sshd::with(&sandbox, &Setup { has_agent: false, ..Setup::default() });
+    let there = at(&sandbox, "far", "there");
+    let refused = sandbox.run([&far.rsh, "--no-push", "--dry-run", "file", &there]);
+    refused.failed_with(10, &["far: no carrack on its PATH"]);
+    assert!(!far.cache.exists());
+    let ran = sandbox.ok([&far.rsh, "--dry-run", "file", &there]);
+    assert!(ran.stderr.contains(SENDING) && ran.stderr.contains(" MiB), kept in "), "{}", ran.stderr);
+    assert_eq!(far.cached().len(), 1);
+    assert!(!sandbox.path("there").exists());
+    let help = sandbox.ok(["help", "copy"]).stdout;
+    assert!(
+        help.split_whitespace().collect::<Vec<_>>().join(" ").contains("a host without carrack is still sent one"),
+        "{help}"
+    );
+}
+
+#[test]
 fn push_by_two_at_once_spoils_neither() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "content");
