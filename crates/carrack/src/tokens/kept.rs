@@ -86,6 +86,14 @@ pub(super) fn kept_in(directory: &Path) -> Result<Vec<KeptToken>, Failure> {
     Ok(all)
 }
 
+/// Another node of the same host for which a token is kept, the first by name.
+pub(super) fn other_port(directory: &Path, node: &NodeAddress) -> Option<String> {
+    let own = node.known_as();
+    let (host, _) = own.rsplit_once(':')?;
+    let names = std::fs::read_dir(directory).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter(|name| *name != own && name.rsplit_once(':').is_some_and(|(other, _)| other == host)).min()
+}
+
 fn named(path: &Path, call: &'static str, error: &io::Error) -> Failure {
     io_failure(Side::Command, call, error).at_path(path.as_os_str().as_bytes())
 }

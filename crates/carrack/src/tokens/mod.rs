@@ -70,7 +70,11 @@ impl Surroundings<'_> {
             Err(Unread::Absent) => {}
             Err(Unread::Foreign(why) | Unread::Unfit(why)) => return Err(refused(&kept, &why)),
         }
-        let Some((origin, found)) = self.find() else { return Ok(Shown::default()) };
+        let Some((origin, found)) = self.find() else {
+            let Some(other) = kept::other_port(&self.kept, node) else { return Ok(Shown::default()) };
+            let why = format!("the token that is kept for {other} was not shown, because this is {}", node.known_as());
+            return no_token(withheld(why).for_reason(Reason::TokenMissing));
+        };
         let token = match found {
             Ok(token) => token,
             Err(why) => return no_token(withheld(format!("{origin} was not shown: {why}"))),

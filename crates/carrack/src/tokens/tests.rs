@@ -105,6 +105,23 @@ fn token_that_no_flag_named_is_not_shown_at_a_first_meeting_with_its_node() {
 }
 
 #[test]
+fn token_of_another_port_of_the_host_is_named_and_not_shown() {
+    let mut home = Home::new();
+    home.write("tokens/other.example:7420", "of-another-host", 0o600);
+    home.write("tokens/xnode.example:7420", "of-another-host", 0o600);
+    assert_eq!(home.choose(ALONE, true).unwrap(), Shown::default());
+    home.write("tokens/node.example:7422", "a-secret", 0o600);
+    home.write("tokens/node.example:7421", "a-secret", 0o600);
+    let withheld = home.withheld(ALONE, true);
+    assert_eq!(withheld.reason, Some(Reason::TokenMissing));
+    let told = "the token that is kept for node.example:7421 was not shown, because this is node.example:7420";
+    assert_eq!(withheld.message(), told);
+    // One that is found where other tools look is tried.
+    home.set("BEARER_TOKEN", "of-variable");
+    assert_eq!(home.shown(ALONE), "of-variable");
+}
+
+#[test]
 fn token_that_was_only_found_is_shown_to_none_of_several_nodes() {
     let mut home = Home::new();
     home.set("BEARER_TOKEN", "a-secret");
