@@ -58,7 +58,7 @@ pub fn command() -> Command {
     Command::new("serve")
         .about("Serve a directory of this host as a node, on one port")
         .after_help(
-            "It prints the command to copy from here, and serves until Ctrl-C stops it. Where XDG_STATE_HOME is set, \
+            "It prints the commands to copy from and to here, and serves until Ctrl-C stops it. Where XDG_STATE_HOME is set, \
              it stands for ~/.local/state.",
         )
         .args([ROOT.arg(), LISTEN.arg()])
@@ -99,6 +99,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         fingerprint: node.fingerprint(),
         token_file: node.token_file().map(Path::to_path_buf),
         root,
+        read_only: flags.has(&READ_ONLY),
     };
     announce(&facts, anonymous, json);
     node.wait();
@@ -112,6 +113,7 @@ struct Facts {
     fingerprint: [u8; 32],
     token_file: Option<PathBuf>,
     root: PathBuf,
+    read_only: bool,
 }
 
 fn announce(facts: &Facts, anonymous: bool, as_json: bool) {
@@ -152,13 +154,17 @@ fn lines(facts: &Facts, anonymous: bool, host: &str) -> Vec<String> {
         DEFAULT_PORT => host.to_owned(),
         port => format!("{host}:{port}"),
     };
-    vec![
+    let mut lines = vec![
         format!("listening on {}", facts.address),
         format!("root {}", shown(&facts.root)),
         format!("fingerprint {fingerprint}"),
         format!("token {token}"),
         format!("to copy from here: carrack{flag} 'carrack://{address}/PATH{fingerprint}' ."),
-    ]
+    ];
+    if !facts.read_only {
+        lines.push(format!("to copy to here: carrack{flag} PATH 'carrack://{address}/{fingerprint}'"));
+    }
+    lines
 }
 
 /// A word for a shell: quoted where it has to be.
@@ -199,6 +205,7 @@ mod tests {
             fingerprint: [0xab; 32],
             token_file: token_file.map(PathBuf::from),
             root: PathBuf::from("/data"),
+            read_only: false,
         }
     }
 
@@ -213,6 +220,12 @@ mod tests {
             text[4],
             format!("to copy from here: carrack --token-file '/state/my token' 'carrack://box/PATH{pin}' .")
         );
+        assert_eq!(
+            text[5],
+            format!("to copy to here: carrack --token-file '/state/my token' PATH 'carrack://box/{pin}'")
+        );
+        let read_only = Facts { read_only: true, ..facts("[::]:7420", None) };
+        assert!(!lines(&read_only, true, "box").iter().any(|line| line.contains("to here")));
         let text = lines(&facts("[::]:99", None), true, "box");
         assert!(text[3].contains("whoever"));
         assert!(text[4].contains("carrack 'carrack://box:99/PATH#"), "{}", text[4]);
@@ -221,8 +234,10 @@ mod tests {
     #[test]
     fn location_shown_can_be_typed() {
         let text = lines(&facts("[::1]:99", None), true, "[::1]");
-        let location = text[4].split('\'').nth(1).expect("quoted");
-        assert!(parse_location(location.as_bytes()).is_ok(), "{location}");
+        for line in &text[4..] {
+            let location = line.split('\'').nth(1).expect("quoted");
+            assert!(parse_location(location.as_bytes()).is_ok(), "{location}");
+        }
     }
 
     #[test]
