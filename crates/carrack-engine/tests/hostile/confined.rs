@@ -8,11 +8,10 @@ use std::path::Path;
 use carrack_core::location::{Location, NodeAddress};
 use carrack_core::report::{ErrorCode, Report};
 use carrack_core::request::{CopyOptions, CopyRequest};
-use carrack_core::tuning::Tuning;
-use carrack_engine::node::{Access, Node, NodeConfig, NodeHandle};
+use carrack_engine::node::{Node, NodeHandle};
 use carrack_engine::{Context, Copy, Place};
 
-use crate::sandbox::{CANARY, Sandbox, directory};
+use crate::sandbox::{CANARY, Sandbox, directory, node_config};
 use crate::watch::Watch;
 
 /// Ways out of the root.
@@ -20,18 +19,7 @@ const OUT: [&str; 6] = ["../outside/canary", "a/../../outside/canary", "..", "ou
 
 /// A node that serves the same directory.
 fn node(root: &Path, own: &Path) -> NodeHandle {
-    let config = NodeConfig {
-        root: root.to_path_buf(),
-        listen: "127.0.0.1:0".parse().unwrap(),
-        access: Access::Anonymous,
-        read_only: false,
-        dial_to: Vec::new(),
-        key_file: own.join("node.key"),
-        stop: Context::default().stop,
-        doors: Vec::new(),
-        tuning: Tuning::DEFAULT,
-    };
-    Node::start(config).unwrap()
+    Node::start(node_config(root, own)).unwrap()
 }
 
 fn local(path: &Path) -> Location {

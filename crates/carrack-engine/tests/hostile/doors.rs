@@ -14,7 +14,7 @@ use carrack_core::report::ErrorCode;
 use carrack_core::request::{CopyOptions, CopyRequest, EndOptions};
 use carrack_core::tuning::Tuning;
 use carrack_engine::files::Files;
-use carrack_engine::node::{Access, Door, Node, NodeConfig, NodeHandle, Visitor};
+use carrack_engine::node::{Door, Node, NodeConfig, NodeHandle, Visitor};
 use carrack_engine::{Context, Copy, Standard};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
@@ -24,7 +24,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, ServerConnection};
 use tempfile::TempDir;
 
-use crate::sandbox::directory;
+use crate::sandbox::{directory, node_config};
 use crate::watch::Watch;
 
 /// Longer than anything takes on the slowest machine.
@@ -86,17 +86,7 @@ fn start(root: &Path, own: &Path, doors: Vec<Door>) -> NodeHandle {
 }
 
 fn config(root: &Path, own: &Path, doors: Vec<Door>) -> NodeConfig {
-    NodeConfig {
-        root: root.to_path_buf(),
-        listen: "127.0.0.1:0".parse().unwrap(),
-        access: Access::Anonymous,
-        read_only: false,
-        dial_to: Vec::new(),
-        key_file: own.join("node.key"),
-        stop: Context::default().stop,
-        doors,
-        tuning: Tuning::DEFAULT,
-    }
+    NodeConfig { doors, ..node_config(root, own) }
 }
 
 fn at(node: &NodeHandle, path: &str) -> Location {

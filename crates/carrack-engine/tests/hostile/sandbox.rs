@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use carrack_core::tuning::Tuning;
+use carrack_engine::Context;
+use carrack_engine::node::{Access, NodeConfig};
 use tempfile::TempDir;
 
 /// What stands in the files outside: must never be told, and never change.
@@ -133,4 +136,19 @@ pub fn hostile_paths() -> Vec<(Vec<u8>, &'static str)> {
     paths.push((vec![b'n'; 300], "too long"));
     paths.push(([b"a/".to_vec(), vec![b'n'; 300], b"/b".to_vec()].concat(), "too long"));
     paths
+}
+
+/// A node at a free port, which anybody may use, and whose key is in a directory of its owner.
+pub fn node_config(root: &Path, own: &Path) -> NodeConfig {
+    NodeConfig {
+        root: root.to_path_buf(),
+        listen: "127.0.0.1:0".parse().unwrap(),
+        access: Access::Anonymous,
+        read_only: false,
+        dial_to: Vec::new(),
+        key_file: own.join("node.key"),
+        stop: Context::default().stop,
+        doors: Vec::new(),
+        tuning: Tuning::DEFAULT,
+    }
 }

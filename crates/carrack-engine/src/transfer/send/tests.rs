@@ -3,30 +3,18 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use carrack_core::request::{Digests, Durability, Existing};
 use carrack_core::wire::Version;
 use carrack_core::wire::peer::PeerMessage;
 
 use super::*;
 use crate::storage::synthetic::Synthetic;
+use crate::transfer::tests::options;
 
 /// What the peer answers is handed in by whoever has started the run: it must know the run before
 /// there is anything to answer.
 #[test]
 fn offers_wait_until_the_owner_knows_the_run_and_then_for_no_stream() {
-    let digests = Digests::BLAKE3;
-    let options = TransferOptions {
-        block_bytes: 1 << 20,
-        digests,
-        verify: Verify::Wire,
-        existing: Existing::Replace,
-        rate_limit: None,
-        congestion: None,
-        item_events: false,
-        version: Version::V1,
-        durability: Durability::Group,
-        allow_growing: false,
-    };
+    let options = TransferOptions { item_events: false, version: Version::V1, ..options() };
     let (said, hear) = mpsc::channel();
     let voice = Voice {
         peer: Arc::new(move |message| {
