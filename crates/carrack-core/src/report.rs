@@ -1,6 +1,7 @@
 //! What a transfer tells while it runs, and when it has ended. The engine fills these; the command line prints them.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::attributes::{AttributeKind, OtherAttributes, Time};
@@ -151,6 +152,8 @@ pub struct LinkReport {
     pub kind: LinkKind,
     /// Address that data connections go to; empty for memory and tunnel.
     pub address: String,
+    /// Address of this host that they leave from, where this host makes them and the user has named one.
+    pub from: Option<IpAddr>,
     /// Data connections: those to begin with, and in a report those at the end.
     pub streams: u16,
     /// For instance `TLS13_AES_128_GCM_SHA256`; `none` in the clear, `memory` within one process.

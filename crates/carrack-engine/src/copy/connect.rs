@@ -378,7 +378,8 @@ fn connect_here(request: &CopyRequest, plan: &Plan, ends: &Ends) -> Result<Link,
         source.handle_connection(connection(out));
         destination.handle_connection(connection(input));
     }
-    let report = LinkReport { kind: LinkKind::Memory, address: String::new(), streams, cipher: "memory".into() };
+    let report =
+        LinkReport { kind: LinkKind::Memory, address: String::new(), from: None, streams, cipher: "memory".into() };
     Ok(Link { report, key: session_key(Encrypt::None)?, more: None, dials: Vec::new(), late: Vec::new() })
 }
 
@@ -414,8 +415,10 @@ impl UncountedLink {
         // Another host may say anything: an address is one.
         let address = self.dialed.address.parse::<SocketAddr>().map(|address| address.to_string()).unwrap_or_default();
         let cipher = if self.dialed.cipher.is_empty() { "none".into() } else { self.dialed.cipher };
-        let report = LinkReport { kind: self.offer.kind, address, streams, cipher };
         let dialer = self.offer.dialer;
+        let is_here = matches!(ends.get(dialer).reached, Reached::Here(..));
+        let from = reach(request, dialer).local_address.filter(|_| is_here);
+        let report = LinkReport { kind: self.offer.kind, address, from, streams, cipher };
         let at_once = dials_at_once(ends.get(dialer));
         // The address that worked first: the others have shown what they are worth.
         let addresses = if report.address.is_empty() { self.offer.addresses } else { vec![report.address.clone()] };
@@ -510,7 +513,7 @@ fn tunnel(id: [u8; 16], ends: &mut Ends, inbox: &mut Inbox, note: &Note) -> Resu
         Reached::Node(..) => Some("TLS"),
     });
     let cipher = format!("inside {}", carrier.into_iter().flatten().collect::<Vec<_>>().join(" and "));
-    let report = LinkReport { kind: LinkKind::Tunnel, address: String::new(), streams: 1, cipher };
+    let report = LinkReport { kind: LinkKind::Tunnel, address: String::new(), from: None, streams: 1, cipher };
     Ok(Link { report, key, more: None, dials: Vec::new(), late: Vec::new() })
 }
 

@@ -299,8 +299,13 @@ mod tests {
     }
 
     fn streams(wanted: u16, version: Version, now: Instant) -> Streams {
-        let report =
-            LinkReport { kind: LinkKind::Direct, address: String::new(), streams: wanted, cipher: String::new() };
+        let report = LinkReport {
+            kind: LinkKind::Direct,
+            address: String::new(),
+            from: None,
+            streams: wanted,
+            cipher: String::new(),
+        };
         let key = SessionKey { id: [0; 16], secret: [0; 32], encrypt: Encrypt::None };
         Streams::new(
             Link { report, key, more: Some(more()), dials: Vec::new(), late: Vec::new() },
@@ -359,7 +364,13 @@ mod tests {
     #[test]
     fn stream_under_way_already_is_not_asked_for_again() {
         let now = Instant::now();
-        let report = LinkReport { kind: LinkKind::Direct, address: String::new(), streams: 8, cipher: String::new() };
+        let report = LinkReport {
+            kind: LinkKind::Direct,
+            address: String::new(),
+            from: None,
+            streams: 8,
+            cipher: String::new(),
+        };
         let key = SessionKey { id: [0; 16], secret: [0; 32], encrypt: Encrypt::None };
         let link = Link { report, key, more: Some(more()), dials: vec![5, 6, 7], late: Vec::new() };
         let mut eight = Streams::new(link, Version::V2, Arc::default(), now);

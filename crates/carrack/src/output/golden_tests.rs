@@ -36,7 +36,7 @@ fn denied() -> Failure {
 }
 
 fn link(kind: LinkKind, address: &str, cipher: &str) -> LinkReport {
-    LinkReport { kind, address: address.into(), streams: 4, cipher: cipher.into() }
+    LinkReport { kind, address: address.into(), from: None, streams: 4, cipher: cipher.into() }
 }
 
 fn item(path: &[u8], kind: ItemKind, outcome: Outcome) -> Event {

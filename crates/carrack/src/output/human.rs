@@ -210,7 +210,10 @@ fn verified(verify: Verify, report: &Report) -> String {
 fn link(report: &LinkReport, clear: &str) -> String {
     let way = match report.kind {
         LinkKind::Memory => return "link: within this process".to_owned(),
-        LinkKind::Direct => format!("direct to {}", safe(&report.address)),
+        LinkKind::Direct => {
+            let from = report.from.map(|from| format!(" from {from}")).unwrap_or_default();
+            format!("direct{from} to {}", safe(&report.address))
+        }
         LinkKind::Reverse => format!("reverse to {}", safe(&report.address)),
         LinkKind::Tunnel => "tunnel over the control connection".to_owned(),
     };

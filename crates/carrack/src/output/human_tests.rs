@@ -13,7 +13,13 @@ fn denied(message: &str) -> Failure {
 }
 
 fn link_report(kind: LinkKind) -> LinkReport {
-    LinkReport { kind, address: "10.0.0.2:41234".into(), streams: 4, cipher: "TLS13_AES_128_GCM_SHA256".into() }
+    LinkReport {
+        kind,
+        address: "10.0.0.2:41234".into(),
+        from: None,
+        streams: 4,
+        cipher: "TLS13_AES_128_GCM_SHA256".into(),
+    }
 }
 
 fn finished() -> Report {

@@ -336,7 +336,8 @@ mod tests {
 
     #[test]
     fn events() {
-        let link = LinkReport { kind: LinkKind::Direct, address: "h:1".into(), streams: 4, cipher: "C".into() };
+        let link =
+            LinkReport { kind: LinkKind::Direct, address: "h:1".into(), from: None, streams: 4, cipher: "C".into() };
         let cases = [
             (
                 Event::Resolved { sources: vec!["a".into()], targets: vec!["b/a".into()] },

@@ -105,8 +105,13 @@ fn numbers_at_their_ends_are_told() {
     {
         let options = OutputOptions { verbose: 2, stats: Duration::from_nanos(1), ..options(directory.path()) };
         let output = Output::open(options).expect("opened");
-        let link =
-            LinkReport { kind: LinkKind::Direct, address: "\u{202e}".into(), streams: u16::MAX, cipher: String::new() };
+        let link = LinkReport {
+            kind: LinkKind::Direct,
+            address: "\u{202e}".into(),
+            from: None,
+            streams: u16::MAX,
+            cipher: String::new(),
+        };
         output.event(&Event::Linked(link.clone()));
         output.event(&Event::Streams(Change { streams: 0, before: u16::MAX, rate, loss: rate, reason: Reason::Back }));
         let (failure, files_done) = (refused(), MAX);

@@ -55,7 +55,9 @@ fn bind_is_where_connections_to_a_node_leave_from() {
     for encrypt in ["tls", "none"] {
         let there = at(encrypt);
         let flags = ["--bind=127.0.0.2", "--streams=2", "--link=direct", &node.token(), "--encrypt", encrypt];
-        sandbox.ok(flags.into_iter().chain(["tree/", &there]));
+        let ran = sandbox.ok(flags.into_iter().chain(["tree/", &there]));
+        let told = format!("link: direct from {LOCAL} to {}, ", gate.address);
+        assert!(ran.stderr.contains(&told), "{}", ran.stderr);
         same_tree(&sandbox.path("tree"), &sandbox.path(format!("root/{encrypt}")));
         assert_eq!(gate.seen(), [LOCAL; 3], "the control connection and two streams");
     }
