@@ -27,7 +27,7 @@ use carrack_engine::stores::store::{Facts, Store, Wanted};
 use carrack_engine::stores::write::{Destination, NewFile, Opening};
 use carrack_engine::{Context, Copy, Stores};
 
-use object::Service;
+use object::{Service, State};
 
 fn at(path: &str) -> Location {
     Location::Store { scheme: "objects".into(), path: path.as_bytes().to_vec() }
@@ -185,21 +185,25 @@ fn object_of_parts_that_somebody_else_has_put_is_refused() {
     assert!(got(&service, "bucket/f").is_none() && service.lock().uploads.is_empty());
 }
 
-/// A damaged journal says nothing, and what it knew of is removed.
+/// A damaged journal says nothing, and what it knew of is removed; so is what somebody else has put into it.
 #[test]
 fn object_store_starts_over_where_its_journal_is_damaged() {
-    let ((place, files), service) = (filled(), Service::default());
+    let (place, files) = filled();
     let from = here(&place.path().join("from/"));
-    let broken = Over::new(store(&service), Arc::new(Faults::new([Fault::panics(Call::EndBlock).after(5)])));
-    assert!(copy(Arc::new(broken), from.clone(), at("bucket")).error.is_some());
-    for (key, (content, _)) in &mut service.lock().objects {
-        if key.windows(9).any(|part| part == b".carrack-") {
-            *content.last_mut().unwrap() ^= 1;
-        }
+    let flip = |state: &mut State, key: &[u8]| *state.objects.get_mut(key).unwrap().0.last_mut().unwrap() ^= 1;
+    let add = |state: &mut State, key: &[u8]| drop(state.objects.insert([key, b"0"].concat(), (vec![7; 100], 0)));
+    let damages: [fn(&mut State, &[u8]); 2] = [flip, add];
+    for (number, damage) in damages.into_iter().enumerate() {
+        let service = Service::default();
+        let broken = Over::new(store(&service), Arc::new(Faults::new([Fault::panics(Call::EndBlock).after(5)])));
+        assert!(copy(Arc::new(broken), from.clone(), at("bucket")).error.is_some());
+        let is_journal = |key: &&Vec<u8>| key.windows(9).any(|part| part == b".carrack-");
+        let journal = service.lock().objects.keys().rfind(is_journal).unwrap().clone();
+        damage(&mut service.lock(), &journal);
+        let report = copy(store(&service), from.clone(), at("bucket"));
+        assert!(is_whole(&report) && report.bytes_resumed == 0, "{number}: {report:?}");
+        expect_only(&service, &files);
     }
-    let report = copy(store(&service), from, at("bucket"));
-    assert!(is_whole(&report) && report.bytes_resumed == 0, "{report:?}");
-    expect_only(&service, &files);
 }
 
 #[test]

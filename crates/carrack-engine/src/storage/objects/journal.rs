@@ -7,17 +7,19 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use carrack_core::digest::FileDigests;
-use carrack_core::failure::Failure;
+use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::request::{Digests, Durability};
-use carrack_core::transfer::marker::{Chain, Left, PartRecord, Published, Record, Replayed, SessionRecord, replay};
+use carrack_core::transfer::marker::{Chain, Left, PartRecord, Published, Record, Replay, Replayed, SessionRecord};
 
-use super::{Bucket, Over, Upload, below, prefix};
+use super::{Bucket, Object, Over, Upload, below, prefix};
 use crate::storage::names::{is_marker, marker_name};
 use crate::storage::properties::MarkerRequest;
 use crate::sync::lock;
 
 /// From this size on the next object begins.
 const SEGMENT_BYTES: usize = 256 << 10;
+/// No object of a journal has more, whoever has put it there: what is new at once has a few megabytes at most.
+const SEGMENT_BYTES_MAX: u64 = 64 << 20;
 /// A service has no boots, and no part files whose names would have to be told apart.
 const BOOT: [u8; 16] = [1; 16];
 const TAG: [u8; 8] = *b"00000000";
@@ -59,26 +61,18 @@ impl Journal {
         durability: Durability,
     ) -> Result<Self, Failure> {
         let at = below(top, &marker_name(request.key, 1));
-        let (mut count, mut bytes) = (0, Vec::new());
         let mut segments = Vec::new();
         bucket.list(&prefix(&at), &mut |key, object| {
             segments.push((key.to_vec(), object));
             true
         })?;
-        for (key, object) in segments {
-            let start = bytes.len();
-            bytes.resize(start + object.size as usize, 0);
-            if object.size > 0 {
-                bucket.get(&key, object.version, 0, &mut bytes[start..])?;
-            }
-            count += 1;
-        }
+        let count = segments.len() as u64;
         let (header, chain) = Chain::begin(TAG);
         let written =
             Written { chain, segment: 0, bytes: header, last_part: 0, published: Vec::new(), left: BTreeMap::new() };
         let mut journal =
             Self { bucket: Arc::clone(bucket), top: top.to_vec(), at, written: Mutex::new(written), known: None };
-        let mut found = replay(&bytes, BOOT);
+        let mut found = Self::read(&**bucket, &segments)?;
         if let Some(found) = &mut found {
             let parts = std::mem::take(&mut found.parts).into_values();
             lock(&journal.written).left = parts.map(|left| (left.part.path.clone(), left)).collect();
@@ -97,6 +91,26 @@ impl Journal {
         }
         journal.append(&mut lock(&journal.written), &[Record::Session(SessionRecord { boot: BOOT, durability })])?;
         Ok(journal)
+    }
+
+    /// What is written in these objects; damaged where one is none of a journal's, or has changed since it was listed.
+    fn read(bucket: &dyn Bucket, segments: &[(Vec<u8>, Object)]) -> Result<Option<Replayed>, Failure> {
+        let mut replay = Replay::new(BOOT);
+        for (key, object) in segments {
+            if object.size > SEGMENT_BYTES_MAX {
+                return Ok(replay.finish(1));
+            }
+            let mut bytes = vec![0; object.size as usize];
+            match bucket.get(key, object.version, 0, &mut bytes) {
+                // A record is in one object.
+                Ok(()) if replay.read(&bytes) == Some(bytes.len()) => {}
+                Err(why) if !matches!(why.code, ErrorCode::SourceChanged | ErrorCode::SourceVanished) => {
+                    return Err(Failure { side: Side::Destination, ..why });
+                }
+                _ => return Ok(replay.finish(1)),
+            }
+        }
+        Ok(replay.finish(0))
     }
 
     fn append(&self, written: &mut Written, records: &[Record]) -> Result<(), Failure> {
