@@ -237,27 +237,58 @@ impl UnkeptAttributes {
     }
 }
 
+/// What became of the items of a transfer, as counts: the source's end keeps them, tells them, and they stand in the
+/// report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Files that got their names.
+    pub files: u64,
+    /// Symbolic links that got their names.
+    pub symlinks: u64,
+    /// Directories that were made or found.
+    pub directories: u64,
+    /// Bytes of the files that got their names.
+    pub bytes: u64,
+    /// Items left as they were, on request.
+    pub kept: u64,
+    /// Items that failed.
+    pub failed: u64,
+    /// Failed items that had vanished from the source after the scan saw them.
+    pub vanished: u64,
+    /// Failed items that are FIFOs, sockets and devices, which are never copied.
+    pub specials: u64,
+    /// Markers and part files of Carrack's own that stand in the source and were left out.
+    pub leftovers: u64,
+    /// Files and links that an earlier attempt had published: they were not sent again.
+    pub files_resumed: u64,
+    /// Bytes that an earlier attempt had brought, of whole and of unfinished files: they were not sent again.
+    pub bytes_resumed: u64,
+}
+
+impl Counts {
+    /// Counts an item that is at the destination: a file of `size` bytes, a link or a directory.
+    pub fn add(&mut self, kind: ItemKind, size: u64) {
+        match kind {
+            ItemKind::Directory => add(&mut self.directories, 1),
+            ItemKind::Symlink => add(&mut self.symlinks, 1),
+            ItemKind::File | ItemKind::Special => {
+                add(&mut self.files, 1);
+                add(&mut self.bytes, size);
+            }
+        }
+    }
+}
+
+/// What a peer counts may be any number.
+fn add(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
+}
+
 /// The end of a transfer.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Files that got their names.
-    pub files: u64,
-    /// Symbolic links published.
-    pub symlinks: u64,
-    /// Directories made or found.
-    pub directories: u64,
-    /// Bytes of the published files.
-    pub bytes: u64,
-    /// Items left alone on request.
-    pub files_kept: u64,
-    /// Items that failed.
-    pub files_failed: u64,
-    /// Of those, items that had vanished from the source after the scan saw them.
-    pub files_vanished: u64,
-    /// FIFOs, sockets and devices passed over (counted among the failed).
-    pub specials_skipped: u64,
-    /// Markers and part files of Carrack's own that stand in the source and were left out.
-    pub leftovers_skipped: u64,
+    /// What became of the items.
+    pub counts: Counts,
     /// The first [`crate::limits::FAILURES_TOLD`] failures, in words, path first.
     pub failures: Vec<ItemFailure>,
     /// From the command's start to its end.
@@ -274,10 +305,6 @@ pub struct Report {
     pub encrypt: Option<Encrypt>,
     /// Blocks and bundles sent more than once, streams lost: what was recovered without a user.
     pub faults: Faults,
-    /// Items that an earlier attempt had published: counted among the files, and not sent again.
-    pub files_resumed: u64,
-    /// Bytes that an earlier attempt had brought, of whole and of unfinished files: not sent again.
-    pub bytes_resumed: u64,
     /// Permission bits that the destination did not keep.
     pub unkept_permissions: Option<Unkept<u32>>,
     /// Modification times that the destination did not keep, in seconds and nanoseconds.
@@ -331,4 +358,82 @@ pub struct Faults {
     pub items_again: u64,
     /// Times that both ends were reached anew.
     pub sessions_lost: u64,
+}
+
+impl Faults {
+    /// Adds those of another session.
+    pub fn add(&mut self, more: &Self) {
+        let Self {
+            digest_mismatches,
+            resent_after_loss,
+            stragglers,
+            streams_lost,
+            streams_altered,
+            blocks_rotten,
+            items_again,
+            sessions_lost,
+        } = more;
+        add(&mut self.digest_mismatches, *digest_mismatches);
+        add(&mut self.resent_after_loss, *resent_after_loss);
+        add(&mut self.stragglers, *stragglers);
+        add(&mut self.streams_lost, *streams_lost);
+        add(&mut self.streams_altered, *streams_altered);
+        add(&mut self.blocks_rotten, *blocks_rotten);
+        add(&mut self.items_again, *items_again);
+        add(&mut self.sessions_lost, *sessions_lost);
+    }
+
+    /// Of what an end has told, what is its own to tell: the receiver sees what came altered and what storage has
+    /// lost, the sender everything else.
+    pub fn told_by(self, end: Side) -> Self {
+        let Self { streams_altered, blocks_rotten, .. } = self;
+        match end {
+            Side::Destination => Self { streams_altered, blocks_rotten, ..Self::default() },
+            _ => Self { streams_altered: 0, blocks_rotten: 0, ..self },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_add_an_item_by_its_kind() {
+        let mut counts = Counts::default();
+        counts.add(ItemKind::File, 5);
+        counts.add(ItemKind::File, 7);
+        counts.add(ItemKind::Symlink, 9);
+        counts.add(ItemKind::Directory, 11);
+        assert_eq!(counts, Counts { files: 2, bytes: 12, symlinks: 1, directories: 1, ..Counts::default() });
+        counts.add(ItemKind::File, u64::MAX);
+        assert_eq!(counts.bytes, u64::MAX, "a peer may tell any size");
+    }
+
+    /// Numbers all different, so that none can stand for another.
+    fn faults() -> Faults {
+        let faults = Faults { digest_mismatches: 1, resent_after_loss: 2, stragglers: 3, ..Faults::default() };
+        let faults = Faults { streams_lost: 4, streams_altered: 5, blocks_rotten: 6, ..faults };
+        Faults { items_again: 7, sessions_lost: 8, ..faults }
+    }
+
+    #[test]
+    fn faults_of_sessions_add_up() {
+        let mut sum = faults();
+        sum.add(&faults());
+        let twice = Faults { digest_mismatches: 2, resent_after_loss: 4, stragglers: 6, ..Faults::default() };
+        let twice = Faults { streams_lost: 8, streams_altered: 10, blocks_rotten: 12, ..twice };
+        assert_eq!(sum, Faults { items_again: 14, sessions_lost: 16, ..twice });
+        sum.add(&Faults { items_again: u64::MAX, ..Faults::default() });
+        assert_eq!(sum.items_again, u64::MAX, "a peer may tell any number");
+    }
+
+    #[test]
+    fn faults_are_told_by_the_end_that_sees_them() {
+        let receiver = Faults { streams_altered: 5, blocks_rotten: 6, ..Faults::default() };
+        assert_eq!(faults().told_by(Side::Destination), receiver);
+        let mut both = faults().told_by(Side::Source);
+        both.add(&receiver);
+        assert_eq!(both, faults());
+    }
 }

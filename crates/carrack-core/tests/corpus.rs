@@ -13,7 +13,7 @@ use carrack_core::attributes::{Attributes, Time};
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::ids::{BundleId, ItemId, StreamId};
 use carrack_core::limits;
-use carrack_core::report::{ErrorCode, Failure, ItemKind, ItemReport, Outcome, Side};
+use carrack_core::report::{Counts, ErrorCode, Failure, ItemKind, ItemReport, Outcome, Side};
 use carrack_core::request::{Digests, Durability, Encrypt, Existing, Verify};
 use carrack_core::wire::Version;
 use carrack_core::wire::control::*;
@@ -168,7 +168,8 @@ fn control_seeds() {
     let entry = Entry { path: b"f".to_vec(), kind, link_target: b"g".to_vec(), ..Entry::default() };
     let (digests, outcome) = (FileDigests::default(), Outcome::Failed(failure()));
     let item = ItemReport { path: b"f".to_vec(), kind: ItemKind::File, size: 0, digests, outcome };
-    let ended = Ended { files: 1, failure: Some(failure()), ..Ended::default() };
+    let ended =
+        Ended { counts: Counts { files: 1, ..Counts::default() }, failure: Some(failure()), ..Ended::default() };
     let tells = [
         ("welcome", Tell::Welcome(Welcome { host_id: "h".into(), ..Welcome::default() })),
         ("failed", Tell::Failed(failure())),

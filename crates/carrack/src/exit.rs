@@ -92,7 +92,7 @@ pub fn of_report(report: &Report) -> u8 {
         return of_code(error.code);
     }
     let told = report.failures.iter().map(|item| &item.failure);
-    of_items(report.files_failed, report.files_vanished, told)
+    of_items(report.counts.failed, report.counts.vanished, told)
 }
 
 /// The exit code of a command of which some items failed: `told` are the failures known in words, perhaps not all.
@@ -112,7 +112,7 @@ pub fn of_items<'a>(failed: u64, vanished: u64, told: impl IntoIterator<Item = &
 mod tests {
     use super::*;
     use carrack_core::failure::Blame;
-    use carrack_core::report::{ItemFailure, Side};
+    use carrack_core::report::{Counts, ItemFailure, Side};
 
     fn failure(code: ErrorCode) -> Failure {
         Failure::new(code, Side::Source, "")
@@ -120,7 +120,8 @@ mod tests {
 
     fn report(failed: u64, vanished: u64, codes: &[ErrorCode]) -> Report {
         let failures = codes.iter().map(|code| ItemFailure { path: b"a".to_vec(), failure: failure(*code) }).collect();
-        Report { files_failed: failed, files_vanished: vanished, failures, ..Report::default() }
+        let counts = Counts { failed, vanished, ..Counts::default() };
+        Report { counts, failures, ..Report::default() }
     }
 
     #[test]

@@ -60,12 +60,12 @@ fn main() -> ExitCode {
     feed.write_all(&small[SMALL_BYTES / 2..]).expect("taken");
     drop(feed);
     let report = goes_on.wait();
-    assert_eq!((report.error, report.files), (None, 1));
+    assert_eq!((report.error, report.counts.files), (None, 1));
     assert!(fs::read(other.root.join("small")).expect("there") == small);
 
     let report = Copy::start(request, &confined()).wait();
-    assert_eq!((report.error.as_ref(), report.files), (None, 1));
-    assert!(report.bytes_resumed >= PART_BYTES / 2, "{} bytes were there", report.bytes_resumed);
+    assert_eq!((report.error.as_ref(), report.counts.files), (None, 1));
+    assert!(report.counts.bytes_resumed >= PART_BYTES / 2, "{} bytes were there", report.counts.bytes_resumed);
     assert!(fs::read(one.root.join("large")).expect("there") == large);
 
     [one, other].into_iter().for_each(Site::end);

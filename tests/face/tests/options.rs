@@ -43,7 +43,7 @@ fn copy_that_must_not_pass_through_here_is_refused_where_only_a_tunnel_works() {
     let why = refused.error.expect("no data may pass through here");
     assert_eq!((why.code, why.side), (ErrorCode::NoLink, Side::Link), "{why:?}");
     assert!(why.message().contains("no data connection by the links allowed"), "{}", why.message());
-    assert_eq!((refused.files, refused.link.map(|link| link.kind)), (0, None));
+    assert_eq!((refused.counts.files, refused.link.map(|link| link.kind)), (0, None));
     assert_eq!(names(&to.root), [""; 0], "something was left");
 
     request.options.links = LinkSet::ALL;
@@ -83,8 +83,8 @@ fn copy_is_resumed_by_the_key_that_its_caller_gives() {
         first.options.rate_limit = Some(PART_BYTES);
         assert_eq!(code(&begun(first, &Context::default(), PART_BYTES)), Some(ErrorCode::Interrupted));
         let report = copy(&request("other", &path, again));
-        assert_eq!((report.error, report.files), (None, 1));
-        let resumed = report.bytes_resumed;
+        assert_eq!((report.error, report.counts.files), (None, 1));
+        let resumed = report.counts.bytes_resumed;
         assert!(if is_found { resumed >= PART_BYTES / 2 } else { resumed == 0 }, "{again:?}: {resumed} bytes");
         assert!(fs::read(to.root.join(&path[1..])).unwrap() == content);
         // Whoever gave the key finds what it left, or it is collected.

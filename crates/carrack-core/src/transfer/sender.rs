@@ -37,7 +37,7 @@ use crate::attributes::Attributes;
 use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Reason, Side};
 use crate::ids::{BundleId, ItemId, StreamId};
-use crate::report::{Faults, ItemKind, ItemReport, Outcome, Progress, UnkeptAttributes};
+use crate::report::{Counts, Faults, ItemKind, ItemReport, Outcome, Progress, UnkeptAttributes};
 use crate::transfer::machine::Machine;
 use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
@@ -168,28 +168,10 @@ pub struct Sender {
 /// Counts for the report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderTotals {
-    /// Files that got their names.
-    pub files: u64,
-    /// Symbolic links that got their names.
-    pub symlinks: u64,
-    /// Directories that were made or found.
-    pub directories: u64,
-    /// Bytes of published files.
-    pub bytes: u64,
-    /// Items kept as they were.
-    pub kept: u64,
-    /// Items that failed.
-    pub failed: u64,
-    /// Failed items that had vanished from the source.
-    pub vanished: u64,
-    /// Of those, neither file, directory nor link.
-    pub specials: u64,
+    /// What became of the items; of the scan's own finds, `leftovers`, nothing is known here.
+    pub counts: Counts,
     /// Faults that the transfer recovered from.
     pub faults: Faults,
-    /// Of the files and links, those that an earlier attempt had published.
-    pub files_resumed: u64,
-    /// Of the bytes, those that an earlier attempt had brought.
-    pub bytes_resumed: u64,
     /// The receiver synced everything.
     pub durable: bool,
 }
@@ -236,7 +218,7 @@ impl Sender {
 
     /// What the transfer has done so far.
     pub fn progress(&self) -> Progress {
-        Progress { files_failed: self.totals.failed, ..self.progress }
+        Progress { files_failed: self.totals.counts.failed, ..self.progress }
     }
 
     /// Counts for the report.
@@ -290,7 +272,7 @@ impl Sender {
         }
         match item.kind {
             ItemKind::Special => {
-                self.totals.specials += 1;
+                self.totals.counts.specials += 1;
                 let message = "is a FIFO, socket or device: not copied".to_string();
                 let failure = Failure::new(ErrorCode::SpecialFile, Side::Source, message);
                 return self.end_item(&item, 0, FileDigests::default(), Outcome::Failed(failure));
@@ -299,7 +281,7 @@ impl Sender {
                 let target = self.target(&item);
                 if target.is_empty() {
                     // The destination itself, which is there.
-                    self.totals.directories += 1;
+                    self.totals.counts.directories += 1;
                     self.contents.get_or_insert(DirectoryAttributes { path: target, attributes: item.attributes });
                     return;
                 }

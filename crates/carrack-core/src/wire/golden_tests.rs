@@ -16,7 +16,7 @@ use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Reason, Side};
 use crate::ids::{BundleId, ItemId, StreamId};
 use crate::pace::limit::StageTimes;
-use crate::report::{ItemKind, ItemReport, Outcome, Progress, Unkept, UnkeptAttributes};
+use crate::report::{Counts, Faults, ItemKind, ItemReport, Outcome, Progress, Unkept, UnkeptAttributes};
 use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
 
 /// The version that says it, its name, its bytes.
@@ -317,14 +317,18 @@ fn tells() -> Vec<Line> {
 }
 
 fn ends() -> Vec<Line> {
-    let one = Ended { files: 1, symlinks: 2, directories: 3, bytes: 4, kept: 5, failed: 9, ..Ended::default() };
-    let one = Ended { vanished: 7, specials: 8, mismatches: 10, resent: 11, stragglers: 12, streams_lost: 13, ..one };
-    let one = Ended { durable: true, ..one };
-    let two = Ended { resumed_files: 14, resumed_bytes: 15, streams_altered: 16, ..one.clone() };
-    let two = Ended { blocks_rotten: 17, items_again: 18, ..two };
+    let counts = Counts { files: 1, symlinks: 2, directories: 3, bytes: 4, kept: 5, failed: 9, ..Counts::default() };
+    let counts = Counts { vanished: 7, specials: 8, ..counts };
+    let faults = Faults { digest_mismatches: 10, resent_after_loss: 11, stragglers: 12, ..Faults::default() };
+    let faults = Faults { streams_lost: 13, ..faults };
+    let one = Ended { counts, faults, durable: true, ..Ended::default() };
+    let counts = Counts { files_resumed: 14, bytes_resumed: 15, ..counts };
+    let faults = Faults { streams_altered: 16, blocks_rotten: 17, items_again: 18, ..faults };
+    let two = Ended { counts, faults, ..one.clone() };
     let permissions = Unkept { count: 19, path: b"d/f".to_vec(), wanted: 0o755, kept: 0o700 };
     let times = Unkept { count: 19, path: b"d/f".to_vec(), wanted: Time::new(-1, 999_999_999), kept: Time::new(2, 0) };
-    let four = Ended { unkept_permissions: Some(permissions), leftovers: 20, ..two.clone() };
+    let four =
+        Ended { unkept_permissions: Some(permissions), counts: Counts { leftovers: 20, ..counts }, ..two.clone() };
     let four = Ended { unkept_times: Some(times), ..four };
     let kinds = BTreeSet::from([AttributeKind(7), AttributeKind(300)]);
     let attributes = UnkeptAttributes { count: 24, path: b"d/f".to_vec(), kinds };

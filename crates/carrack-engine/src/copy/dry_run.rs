@@ -16,7 +16,7 @@ impl Copying<'_> {
         // Sources that become a directory each: a listing has what is in them, not themselves. With a selection only
         // what is selected counts.
         if selection.is_none() {
-            self.report.directories = plan.directories;
+            self.report.counts.directories = plan.directories;
         }
         for (number, wanted) in plan.sources.iter().enumerate() {
             let covers = |path: &[u8]| {
@@ -31,8 +31,7 @@ impl Copying<'_> {
                 Origin::Path(path) => path.clone(),
                 made => {
                     if root == Selected::Wanted {
-                        add(&mut self.report.files, 1);
-                        add(&mut self.report.bytes, made_bytes(made));
+                        self.report.counts.add(ItemKind::File, made_bytes(made));
                     }
                     continue;
                 }
@@ -64,31 +63,28 @@ impl Copying<'_> {
                     // Markers and part files of other copies are no content; a copy leaves them out and counts them,
                     // too.
                     if !is_root && is_own_path(&entry.path, kind) {
-                        add(&mut self.report.leftovers_skipped, 1);
+                        add(&mut self.report.counts.leftovers, 1);
                         continue;
                     }
                     match kind {
-                        Some(ItemKind::File) => {
-                            add(&mut self.report.files, 1);
-                            add(&mut self.report.bytes, entry.size);
+                        Some(kind @ (ItemKind::File | ItemKind::Directory | ItemKind::Symlink)) => {
+                            self.report.counts.add(kind, entry.size);
                         }
-                        Some(ItemKind::Directory) => add(&mut self.report.directories, 1),
-                        Some(ItemKind::Symlink) => add(&mut self.report.symlinks, 1),
                         _ => {
-                            add(&mut self.report.specials_skipped, 1);
-                            add(&mut self.report.files_failed, 1);
+                            add(&mut self.report.counts.specials, 1);
+                            add(&mut self.report.counts.failed, 1);
                         }
                     }
                 }
             }
         }
-        add(&mut self.report.files_failed, selection.map_or(0, |selection| selection.missing().count() as u64));
+        add(&mut self.report.counts.failed, selection.map_or(0, |selection| selection.missing().count() as u64));
         Ok(())
     }
 
     /// Something that a dry run has found would fail.
     fn count_failure(&mut self, path: Vec<u8>, failure: Failure) {
-        add(&mut self.report.files_failed, 1);
+        add(&mut self.report.counts.failed, 1);
         self.keep_failure(&path, &failure);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use carrack_core::report::{Event, Failure};
+use carrack_core::report::{Counts, Event, Failure};
 use carrack_core::request::{CopyRequest, Encrypt, LinkKind, LinkSet, MainDigest, Verify};
 use carrack_core::wire::control::{Ask, Sink};
 use carrack_core::wire::expected::Expected;
@@ -60,9 +60,7 @@ impl Copying<'_> {
         (self.report.unkept_permissions, self.report.unkept_times) = (None, None);
         self.report.unkept_attributes = None;
         if self.request.options.dry_run {
-            let report = &mut *self.report;
-            (report.files, report.symlinks, report.directories, report.bytes) = (0, 0, 0, 0);
-            (report.files_failed, report.specials_skipped, report.leftovers_skipped) = (0, 0, 0);
+            self.report.counts = Counts::default();
         }
     }
 

@@ -169,32 +169,15 @@ impl Copying<'_> {
 
     fn handle_ended(&mut self, ends: &Ends, end: EndId, ended: Ended) -> Option<Failure> {
         let report = &mut *self.report;
-        let faults = &mut report.faults;
+        // They add up over the sessions of a run.
+        report.faults.add(&ended.faults.told_by(end.side()));
         if end == EndId::Source {
-            report.files = ended.files;
-            report.symlinks = ended.symlinks;
-            report.directories = ended.directories;
-            report.bytes = ended.bytes;
-            report.files_kept = ended.kept;
-            report.files_failed = ended.failed;
-            report.files_vanished = ended.vanished;
-            report.specials_skipped = ended.specials;
-            report.leftovers_skipped = ended.leftovers;
-            report.files_resumed = ended.resumed_files;
-            report.bytes_resumed = ended.resumed_bytes;
+            report.counts = ended.counts;
             report.durable = report.durable.map(|_| ended.durable);
             if report.verify == Some(Verify::Disk) && !ends.destination.version().reads_back_known() {
-                report.files_not_read_back = ended.resumed_files;
+                report.files_not_read_back = ended.counts.files_resumed;
             }
-            // Faults add up over the sessions of a run.
-            add(&mut faults.digest_mismatches, ended.mismatches);
-            add(&mut faults.resent_after_loss, ended.resent);
-            add(&mut faults.stragglers, ended.stragglers);
-            add(&mut faults.streams_lost, ended.streams_lost);
-            add(&mut faults.items_again, ended.items_again);
         } else {
-            add(&mut faults.streams_altered, ended.streams_altered);
-            add(&mut faults.blocks_rotten, ended.blocks_rotten);
             report.unkept_permissions = ended.unkept_permissions;
             report.unkept_times = ended.unkept_times;
             add(&mut report.parts_reread, ended.parts_reread);

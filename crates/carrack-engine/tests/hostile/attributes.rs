@@ -104,7 +104,7 @@ fn attributes_of_kinds_that_nobody_knows_are_told_as_not_kept() {
     });
     let report = pull(&node, "/in/", &sandbox);
     node.join();
-    assert_eq!((&report.error, report.files, report.files_failed), (&None, 3, 0));
+    assert_eq!((&report.error, report.counts.files, report.counts.failed), (&None, 3, 0));
     for name in ["d/plain", "d/small", "d/large"] {
         assert_eq!(std::fs::read(sandbox.root().join(name)).unwrap(), CONTENT, "{name}");
     }
@@ -148,7 +148,7 @@ fn receive_file(node: &mut Conversation) -> (EntryHeader, Vec<u8>, Vec<u8>) {
 }
 
 fn assert_whole(report: &Report) {
-    assert_eq!((&report.error, report.files, report.files_failed), (&None, 1, 0));
+    assert_eq!((&report.error, report.counts.files, report.counts.failed), (&None, 1, 0));
     assert_eq!((&report.unkept_attributes, report.durable), (&None, Some(true)));
 }
 
@@ -199,7 +199,7 @@ fn attributes_of_a_source_reach_version_4_and_are_told_as_not_kept_by_version_3(
     let context = Context { stores: Stores::default().with("store", Arc::new(store.clone())), ..Context::default() };
     let report =
         Copy::start(CopyRequest { sources, destination: to, options: CopyOptions::default() }, &context).wait();
-    assert_eq!((&report.error, report.files), (&None, 1));
+    assert_eq!((&report.error, report.counts.files), (&None, 1));
     assert!(store.set_other_attributes(b"d/canary", others(&[700, 701])));
     for version in [BEFORE, BEFORE + 1] {
         let wanted = content.clone();
@@ -211,7 +211,7 @@ fn attributes_of_a_source_reach_version_4_and_are_told_as_not_kept_by_version_3(
         });
         let report = push_from_store(Arc::new(store.clone()), b"d/canary", &node, "/copy");
         node.join();
-        assert_eq!((&report.error, report.files, report.files_failed), (&None, 1, 0), "version {version}");
+        assert_eq!((&report.error, report.counts.files, report.counts.failed), (&None, 1, 0), "version {version}");
         // A receiver that was told of them reports by itself what it has not kept: this one says nothing.
         let unkept = (version == BEFORE).then(|| (1, b"copy".to_vec(), vec![700, 701]));
         let told = report

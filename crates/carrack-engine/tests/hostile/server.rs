@@ -74,7 +74,7 @@ fn honest_fake_is_believed() {
     });
     let report = pull(&node, "/f", &sandbox);
     node.join();
-    assert_eq!((report.error, report.files), (None, 1));
+    assert_eq!((report.error, report.counts.files), (None, 1));
     sandbox.assert_untouched();
     assert_eq!(std::fs::read(sandbox.root().join("f")).unwrap(), b"bytes");
 }
@@ -499,7 +499,7 @@ fn receiver_may_end_long_after_its_sender() {
     });
     let report = push(&file, &node, "/there", CopyOptions { retries: 0, ..CopyOptions::default() });
     node.join();
-    assert_eq!((report.error, report.files, report.durable), (None, 1, Some(true)));
+    assert_eq!((report.error, report.counts.files, report.durable), (None, 1, Some(true)));
 }
 
 /// It sends what cannot be written, takes none of the many words that are said of it, and says that it is

@@ -95,7 +95,7 @@ fn version_before_is_still_spoken_to_a_source() {
     let options = CopyOptions { durability: Durability::None, resume: false, ..CopyOptions::default() };
     let report = pull_with(&node, "/f", &sandbox, options);
     node.join();
-    assert_eq!((report.error, report.files), (None, 1));
+    assert_eq!((report.error, report.counts.files), (None, 1));
     assert_eq!(std::fs::read(sandbox.root().join("f")).unwrap(), b"bytes");
 }
 
@@ -114,7 +114,7 @@ fn version_before_is_still_spoken_to_a_destination() {
     let options = CopyOptions { durability: Durability::None, ..CopyOptions::default() };
     let report = push(&file, &node, "/copy", options);
     node.join();
-    assert_eq!((report.error, report.files, report.durable), (None, 1, Some(true)));
+    assert_eq!((report.error, report.counts.files, report.durable), (None, 1, Some(true)));
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn node_that_is_busy_at_first_is_asked_again() {
     let node = FakeNode::serve(vec![busy(), busy(), Box::new(send_file)]);
     let report = pull_with(&node, "/f", &sandbox, CopyOptions::default());
     node.join();
-    assert_eq!((report.error, report.files, report.faults.sessions_lost), (None, 1, 2));
+    assert_eq!((report.error, report.counts.files, report.faults.sessions_lost), (None, 1, 2));
     // And once only, when that is asked for.
     let node = FakeNode::serve(vec![busy()]);
     let error = pull(&node, "/f", &sandbox).error.expect("one attempt");

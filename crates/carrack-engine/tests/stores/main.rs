@@ -91,7 +91,7 @@ fn expect_only(service: &Service, files: &[(&'static str, Vec<u8>)]) {
 }
 
 fn is_whole(report: &Report) -> bool {
-    report.error.is_none() && report.files_failed == 0 && report.files == 3
+    report.error.is_none() && report.counts.failed == 0 && report.counts.files == 3
 }
 
 #[test]
@@ -129,20 +129,20 @@ fn object_store_takes_up_what_an_earlier_copy_has_left() {
     assert!(got(&service, "bucket/large").is_none());
     // What was left for this copy is no content of another.
     let other = copy(store(&service), at("bucket/"), here(&place.path().join("other")));
-    assert!(other.error.is_none() && other.files <= 2 && other.leftovers_skipped > 0, "{other:?}");
+    assert!(other.error.is_none() && other.counts.files <= 2 && other.counts.leftovers > 0, "{other:?}");
     // With other digests the parts are read again; with the same they are believed.
     for (crc32c, session) in [(true, 1), (false, 2)] {
         let service = Service::clone_of(&service);
         let digest = Digests { crc32c, ..Digests::BLAKE3 };
         let options = CopyOptions { digest, ..CopyOptions::default() };
         let (report, _) = copy_with(store(&service), from.clone(), at("bucket"), options);
-        assert!(report.error.is_none() && report.files_failed == 0, "{session}: {report:?}");
-        assert!(report.bytes_resumed > 0, "{session}: {report:?}");
+        assert!(report.error.is_none() && report.counts.failed == 0, "{session}: {report:?}");
+        assert!(report.counts.bytes_resumed > 0, "{session}: {report:?}");
         expect_only(&service, &files);
     }
     let options = CopyOptions { resume: false, ..CopyOptions::default() };
     let (report, _) = copy_with(store(&service), from, at("bucket"), options);
-    assert!(is_whole(&report) && report.bytes_resumed == 0, "{report:?}");
+    assert!(is_whole(&report) && report.counts.bytes_resumed == 0, "{report:?}");
     expect_only(&service, &files);
 }
 
@@ -155,7 +155,7 @@ fn object_store_starts_over_where_an_upload_is_gone() {
     assert!(copy(Arc::new(broken), from.clone(), at("bucket")).error.is_some());
     service.lock().uploads.clear();
     let report = copy(store(&service), from, at("bucket"));
-    assert!(report.error.is_none() && report.files_failed == 0, "{report:?}");
+    assert!(report.error.is_none() && report.counts.failed == 0, "{report:?}");
     expect_only(&service, &files);
 }
 
@@ -201,7 +201,7 @@ fn object_store_starts_over_where_its_journal_is_damaged() {
         let journal = service.lock().objects.keys().rfind(is_journal).unwrap().clone();
         damage(&mut service.lock(), &journal);
         let report = copy(store(&service), from.clone(), at("bucket"));
-        assert!(is_whole(&report) && report.bytes_resumed == 0, "{number}: {report:?}");
+        assert!(is_whole(&report) && report.counts.bytes_resumed == 0, "{number}: {report:?}");
         expect_only(&service, &files);
     }
 }
@@ -211,7 +211,7 @@ fn object_store_keeps_no_links_and_says_so() {
     let ((place, mut files), service) = (filled(), Service::default());
     std::os::unix::fs::symlink("small", place.path().join("from/d/link")).unwrap();
     let report = copy(store(&service), here(&place.path().join("from/")), at("bucket"));
-    assert!(report.error.is_none() && report.files_failed == 1 && report.symlinks == 0, "{report:?}");
+    assert!(report.error.is_none() && report.counts.failed == 1 && report.counts.symlinks == 0, "{report:?}");
     let (path, why) = report.failures.first().map(|failed| (&failed.path[..], &failed.failure)).unwrap();
     assert!(path == b"d/link" && why.code == ErrorCode::Unsupported, "{report:?}");
     assert!(report.unkept_times.is_some(), "{report:?}");
@@ -221,7 +221,7 @@ fn object_store_keeps_no_links_and_says_so() {
         .for_each(|(name, content)| assert!(got(&service, &format!("bucket/{name}")).as_ref() == Some(content)));
     std::fs::remove_file(place.path().join("from/d/link")).unwrap();
     let report = copy(store(&service), here(&place.path().join("from/")), at("bucket"));
-    assert!(report.error.is_none() && report.files_failed == 0, "{report:?}");
+    assert!(report.error.is_none() && report.counts.failed == 0, "{report:?}");
     files.sort();
     expect_only(&service, &files);
 }
@@ -334,9 +334,9 @@ fn dry_run_counts_in_a_store_what_a_copy_would_bring() {
     let (dry, _) = copy_with(store(&service), at("bucket/"), here(&back), options.clone());
     assert!(dry.error.is_none() && !back.exists(), "{dry:?}");
     let report = copy(store(&service), at("bucket/"), here(&back));
-    assert_eq!((dry.files, dry.bytes, dry.files_failed), (report.files, report.bytes, 0));
+    assert_eq!((dry.counts.files, dry.counts.bytes, dry.counts.failed), (report.counts.files, report.counts.bytes, 0));
     let (dry, _) = copy_with(store(&service), here(&back), at("new"), options);
-    assert!(dry.error.is_none() && dry.files == 3 && service.lock().objects.len() == 3, "{dry:?}");
+    assert!(dry.error.is_none() && dry.counts.files == 3 && service.lock().objects.len() == 3, "{dry:?}");
 }
 
 struct Empty(Service, Arc<dyn Store>);

@@ -10,8 +10,8 @@ use carrack_core::failure::Retryable;
 use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::{Change, Reason};
 use carrack_core::report::{
-    EndFacts, Ends, ErrorCode, Event, Failure, Faults, FileDigests, ItemFailure, ItemKind, ItemReport, LinkReport,
-    Outcome, ProgramSent, Progress, RateFall, Report, Side, Unkept, UnkeptAttributes,
+    Counts, EndFacts, Ends, ErrorCode, Event, Failure, Faults, FileDigests, ItemFailure, ItemKind, ItemReport,
+    LinkReport, Outcome, ProgramSent, Progress, RateFall, Report, Side, Unkept, UnkeptAttributes,
 };
 use carrack_core::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};
 use carrack_core::words::Word;
@@ -100,8 +100,7 @@ fn events() -> Vec<Event> {
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn reports() -> Vec<(&'static str, Report)> {
     let report = Report {
-        files: 2,
-        bytes: 3_000_000,
+        counts: Counts { files: 2, bytes: 3_000_000, ..Counts::default() },
         elapsed: Duration::from_secs(2),
         moving: Duration::from_millis(1500),
         link: Some(link(LinkKind::Direct, "10.0.0.2:41234", "TLS13_AES_128_GCM_SHA256")),
@@ -116,13 +115,18 @@ fn reports() -> Vec<(&'static str, Report)> {
     let kinds = BTreeSet::from([AttributeKind(7), AttributeKind(300)]);
     let unkept_attributes = UnkeptAttributes { count: 3, path: b"a".to_vec(), kinds };
     let everything = Report {
-        symlinks: 1,
-        directories: 3,
-        files_kept: 4,
-        files_failed: 120,
-        files_vanished: 1,
-        specials_skipped: 1,
-        leftovers_skipped: 2,
+        counts: Counts {
+            symlinks: 1,
+            directories: 3,
+            kept: 4,
+            failed: 120,
+            vanished: 1,
+            specials: 1,
+            leftovers: 2,
+            files_resumed: 1,
+            bytes_resumed: 1_000_000,
+            ..report.counts
+        },
         failures: vec![
             ItemFailure { path: b"a".to_vec(), failure: denied() },
             ItemFailure {
@@ -141,8 +145,6 @@ fn reports() -> Vec<(&'static str, Report)> {
             items_again: 7,
             sessions_lost: 8,
         },
-        files_resumed: 1,
-        bytes_resumed: 1_000_000,
         unkept_permissions: Some(Unkept { count: 2, path: b"a".to_vec(), wanted: 0o640, kept: 0o755 }),
         unkept_times: Some(unkept_times),
         unkept_attributes: Some(unkept_attributes),

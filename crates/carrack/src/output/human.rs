@@ -103,8 +103,8 @@ fn safe(text: &str) -> String {
 /// The report of a copy: what was moved, how it was proved, by which way, and what was not moved.
 pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
     let mut lines = vec![moved(report, dry_run)];
-    if report.files_kept > 0 {
-        lines.push(format!("kept: {} left alone", counted(report.files_kept, "item", "items")));
+    if report.counts.kept > 0 {
+        lines.push(format!("kept: {} left alone", counted(report.counts.kept, "item", "items")));
     }
     if !dry_run {
         lines.extend(report.verify.map(|verify| verified(verify, report)));
@@ -132,20 +132,20 @@ pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
 
 fn moved(report: &Report, dry_run: bool) -> String {
     let done = if dry_run { "would copy" } else { "copied" };
-    let mut what = counted(report.files, "file", "files");
-    if report.symlinks > 0 {
-        what = format!("{what}, {}", counted(report.symlinks, "symbolic link", "symbolic links"));
+    let mut what = counted(report.counts.files, "file", "files");
+    if report.counts.symlinks > 0 {
+        what = format!("{what}, {}", counted(report.counts.symlinks, "symbolic link", "symbolic links"));
     }
-    if report.directories > 0 {
-        what = format!("{what}, {}", counted(report.directories, "directory", "directories"));
+    if report.counts.directories > 0 {
+        what = format!("{what}, {}", counted(report.counts.directories, "directory", "directories"));
     }
-    let mut line = format!("{done} {what}, {}", format::size_exact(report.bytes));
+    let mut line = format!("{done} {what}, {}", format::size_exact(report.counts.bytes));
     if !dry_run {
         line = format!("{line} in {}", format::duration(report.elapsed));
         line.extend(rate(report).map(|rate| format!("{}: {rate}", moving_time(report))));
     }
-    if report.files_failed > 0 {
-        line = format!("{line}; {} failed", counted(report.files_failed, "item", "items"));
+    if report.counts.failed > 0 {
+        line = format!("{line}; {} failed", counted(report.counts.failed, "item", "items"));
     }
     line
 }
@@ -154,14 +154,16 @@ fn moved(report: &Report, dry_run: bool) -> String {
 fn rate(report: &Report) -> Option<String> {
     // What an earlier command had brought did not move now. After a lost session it cannot be told from what this
     // command had brought before: all of it is counted then.
-    let resumed = (report.files_resumed > 0 || report.bytes_resumed > 0) && report.faults.sessions_lost == 0;
-    let sent = if resumed { report.bytes.saturating_sub(report.bytes_resumed) } else { report.bytes };
-    let files = format::per_second(report.files, report.moving)?;
+    let resumed =
+        (report.counts.files_resumed > 0 || report.counts.bytes_resumed > 0) && report.faults.sessions_lost == 0;
+    let sent =
+        if resumed { report.counts.bytes.saturating_sub(report.counts.bytes_resumed) } else { report.counts.bytes };
+    let files = format::per_second(report.counts.files, report.moving)?;
     let bytes = format::rate(format::per_second(sent, report.moving)?);
     match resumed {
         true => (sent > 0).then(|| format!("{bytes} for the bytes sent now")),
         // One file's "files a second" says nothing.
-        false if report.files > 1 => Some(format!("{} files/s, {bytes}", files_rate(files))),
+        false if report.counts.files > 1 => Some(format!("{} files/s, {bytes}", files_rate(files))),
         false => (sent > 0).then_some(bytes),
     }
 }
@@ -245,7 +247,7 @@ fn limited(limit: Limit) -> String {
 }
 
 fn resumed(report: &Report) -> Option<String> {
-    let (files, bytes) = (report.files_resumed, report.bytes_resumed);
+    let (files, bytes) = (report.counts.files_resumed, report.counts.bytes_resumed);
     let there = format!("{}, {}", counted(files, "file", "files"), format::size_exact(bytes));
     (files > 0 || bytes > 0).then(|| format!("resumed: {there} were there from an earlier attempt"))
 }
@@ -303,8 +305,8 @@ fn recovered(report: &Report) -> Option<String> {
 
 /// What stands in the source and is no part of it.
 pub fn left_out(report: &Report) -> Option<String> {
-    let count = counted(report.leftovers_skipped, "marker or part file", "markers and part files");
-    (report.leftovers_skipped > 0).then(|| format!("left out: {count} of other copies"))
+    let count = counted(report.counts.leftovers, "marker or part file", "markers and part files");
+    (report.counts.leftovers > 0).then(|| format!("left out: {count} of other copies"))
 }
 
 /// What failed, told to the end even with `-q`. A directory that cannot be entered fails everything below it: that is
@@ -324,8 +326,8 @@ pub fn failures(report: &Report) -> Vec<String> {
         }
     }
     let told = report.failures.len() as u64;
-    if report.files_failed > told {
-        let more = report.files_failed - told;
+    if report.counts.failed > told {
+        let more = report.counts.failed - told;
         lines.push(format!(
             "failed: {} not named here (--json, --log-file and --failed-list name every one)",
             counted(more, "more item", "more items")

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use carrack_core::attributes::Time;
 use carrack_core::pace::streams::Reason;
-use carrack_core::report::{ErrorCode, Faults, FileDigests, ItemFailure, ItemKind};
+use carrack_core::report::{Counts, ErrorCode, Faults, FileDigests, ItemFailure, ItemKind};
 
 use super::*;
 
@@ -24,8 +24,7 @@ fn link_report(kind: LinkKind) -> LinkReport {
 
 fn finished() -> Report {
     Report {
-        files: 20_000,
-        bytes: 81_920_000,
+        counts: Counts { files: 20_000, bytes: 81_920_000, ..Counts::default() },
         elapsed: Duration::from_millis(640),
         moving: Duration::from_millis(610),
         link: Some(link_report(LinkKind::Direct)),
@@ -108,10 +107,7 @@ fn xxh128_is_not_taken_for_more_than_it_is() {
 #[test]
 fn summary_of_a_copy_with_everything() {
     let all = Report {
-        files: 1,
-        symlinks: 2,
-        directories: 1,
-        files_kept: 3,
+        counts: Counts { files: 1, symlinks: 2, directories: 1, kept: 3, ..finished().counts },
         link: Some(link_report(LinkKind::Tunnel)),
         verify: Some(Verify::None),
         faults: Faults { digest_mismatches: 2, stragglers: 1, ..Faults::default() },
@@ -131,17 +127,20 @@ fn summary_of_a_copy_with_everything() {
 #[test]
 fn rate_is_of_the_time_and_the_bytes_that_moved() {
     let line = |report: Report| self::report(&report, false).remove(0);
-    let slow_start = Report { files: 1, elapsed: Duration::from_secs(1), ..finished() };
+    let counts = Counts { files: 1, ..finished().counts };
+    let slow_start = Report { counts, elapsed: Duration::from_secs(1), ..finished() };
     assert_eq!(
         line(slow_start.clone()),
         "copied 1 file, 78.1 MiB (81,920,000 bytes) in 1.00 s, 0.61 s of it moving data: 0.13 GB/s (1.07 Gb/s)"
     );
-    let resumed = Report { bytes_resumed: 61_440_000, elapsed: Duration::from_millis(610), ..slow_start };
+    let counts = Counts { bytes_resumed: 61_440_000, ..counts };
+    let resumed = Report { counts, elapsed: Duration::from_millis(610), ..slow_start };
     assert_eq!(
         line(resumed.clone()),
         "copied 1 file, 78.1 MiB (81,920,000 bytes) in 0.61 s: 0.034 GB/s (0.27 Gb/s) for the bytes sent now"
     );
-    let nothing_sent = Report { files: 2, files_resumed: 2, bytes_resumed: 81_920_000, ..resumed.clone() };
+    let counts = Counts { files: 2, files_resumed: 2, bytes_resumed: 81_920_000, ..counts };
+    let nothing_sent = Report { counts, ..resumed.clone() };
     assert_eq!(line(nothing_sent), "copied 2 files, 78.1 MiB (81,920,000 bytes) in 0.61 s");
     let faults = Faults { sessions_lost: 1, ..Faults::default() };
     assert!(line(Report { faults, ..resumed }).ends_with("in 0.61 s: 0.13 GB/s (1.07 Gb/s)"));
@@ -149,7 +148,10 @@ fn rate_is_of_the_time_and_the_bytes_that_moved() {
 
 #[test]
 fn first_line_counts_failed_items() {
-    let line = |files_failed, dry_run| report(&Report { files_failed, ..finished() }, dry_run).remove(0);
+    let line = |failed, dry_run| {
+        let counts = Counts { failed, ..finished().counts };
+        report(&Report { counts, ..finished() }, dry_run).remove(0)
+    };
     assert!(line(1, false).ends_with("(1.07 Gb/s); 1 item failed"), "{}", line(1, false));
     assert_eq!(line(2, true), "would copy 20,000 files, 78.1 MiB (81,920,000 bytes); 2 items failed");
 }
@@ -168,7 +170,7 @@ fn summary_of_nothing_moved_divides_by_nothing() {
 fn failures_say_side_path_and_how_many_more() {
     let item = |path: &[u8], message: &str| ItemFailure { path: path.to_vec(), failure: denied(message) };
     let failed = Report {
-        files_failed: 4,
+        counts: Counts { failed: 4, ..finished().counts },
         failures: vec![
             item(b"a/b", "permission denied (open)"),
             ItemFailure { failure: denied("permission denied (open)").at_path(&b"/data/a/c"[..]), ..item(b"a/c", "") },
@@ -195,7 +197,10 @@ fn failures_of_one_cause_are_one_line_with_a_count() {
         let failure = denied(why).at_path(at);
         ItemFailure { path: path.to_vec(), failure }
     };
-    let failed = |failures: Vec<ItemFailure>| Report { files_failed: failures.len() as u64, failures, ..finished() };
+    let failed = |failures: Vec<ItemFailure>| {
+        let counts = Counts { failed: failures.len() as u64, ..finished().counts };
+        Report { counts, failures, ..finished() }
+    };
     let lines = failures(&failed(vec![
         item(b"d/a", b"d", "in the way"),
         item(b"other", b"other", "gone"),
@@ -212,8 +217,10 @@ fn failures_of_one_cause_are_one_line_with_a_count() {
     ];
     assert_eq!(lines, told);
     // An item that failed by itself is one line, and those that the report does not name are counted apart.
-    let lines =
-        failures(&Report { files_failed: 9, ..failed(vec![item(b"d", b"d", "gone"), item(b"d", b"d", "gone")]) });
+    let lines = failures(&Report {
+        counts: Counts { failed: 9, ..finished().counts },
+        ..failed(vec![item(b"d", b"d", "gone"), item(b"d", b"d", "gone")])
+    });
     assert_eq!(lines[..2], ["failed: source: d: gone", "failed: source: d: gone"]);
     assert!(lines[2].starts_with("failed: 7 more items not named here"), "{lines:?}");
 }

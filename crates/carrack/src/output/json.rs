@@ -101,19 +101,19 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
         "verb": "copy",
         "dry_run": dry_run,
         "exit_code": exit_code,
-        "files": report.files,
-        "symlinks": report.symlinks,
-        "directories": report.directories,
-        "bytes": report.bytes,
-        "files_kept": report.files_kept,
-        "files_failed": report.files_failed,
-        "files_vanished": report.files_vanished,
-        "specials_skipped": report.specials_skipped,
-        "leftovers_skipped": report.leftovers_skipped,
+        "files": report.counts.files,
+        "symlinks": report.counts.symlinks,
+        "directories": report.counts.directories,
+        "bytes": report.counts.bytes,
+        "files_kept": report.counts.kept,
+        "files_failed": report.counts.failed,
+        "files_vanished": report.counts.vanished,
+        "specials_skipped": report.counts.specials,
+        "leftovers_skipped": report.counts.leftovers,
         "failures": failures,
         "elapsed_seconds": seconds(report.elapsed),
         "moving_seconds": seconds(report.moving),
-        "bytes_per_second": format::per_second(report.bytes, report.moving).map(|rate| rate as u64),
+        "bytes_per_second": format::per_second(report.counts.bytes, report.moving).map(|rate| rate as u64),
         "link": report.link.as_ref().map(link),
         "verify": report.verify.map(Verify::name),
         "digest": report.digest.map(MainDigest::name),
@@ -128,9 +128,9 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
             "items_again": faults.items_again,
             "sessions_lost": faults.sessions_lost,
         },
-        "files_resumed": report.files_resumed,
+        "files_resumed": report.counts.files_resumed,
         "limited_by": report.limit.map(limit),
-        "bytes_resumed": report.bytes_resumed,
+        "bytes_resumed": report.counts.bytes_resumed,
         "unkept": {
             "permissions": report.unkept_permissions.as_ref().map(|unkept| self::unkept(unkept, |mode| json!(format!("{mode:04o}")))),
             "times": report.unkept_times.as_ref().map(|unkept| {
@@ -320,7 +320,7 @@ fn seconds(time: Duration) -> f64 {
 mod tests {
     use super::*;
     use carrack_core::pace::streams::Reason;
-    use carrack_core::report::{ErrorCode, ItemFailure, ItemKind, Side};
+    use carrack_core::report::{Counts, ErrorCode, ItemFailure, ItemKind, Side};
     use carrack_core::request::LinkKind;
 
     const NOW: SystemTime = SystemTime::UNIX_EPOCH;
@@ -394,9 +394,7 @@ mod tests {
     #[test]
     fn summary_has_every_count() {
         let report = Report {
-            files: 2,
-            bytes: 1000,
-            files_failed: 1,
+            counts: Counts { files: 2, bytes: 1000, failed: 1, ..Counts::default() },
             moving: Duration::from_millis(500),
             failures: vec![ItemFailure { path: b"x".to_vec(), failure: refused() }],
             verify: Some(Verify::Wire),

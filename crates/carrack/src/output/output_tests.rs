@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemFailure, ItemKind, ItemReport, Progress, Side};
+use carrack_core::report::{
+    Counts, ErrorCode, Failure, FileDigests, ItemFailure, ItemKind, ItemReport, Progress, Side,
+};
 
 use super::*;
 
@@ -47,8 +49,7 @@ fn log_and_manifest_hear_everything_even_when_quiet() {
     output.event(&item(b"\xff", Outcome::Published));
     output.event(&item(b"z", Outcome::Failed(refused())));
     let report = Report {
-        files: 3,
-        files_failed: 1,
+        counts: Counts { files: 3, failed: 1, ..Counts::default() },
         failures: vec![ItemFailure { path: b"z".to_vec(), failure: refused() }],
         ..Report::default()
     };
@@ -138,17 +139,21 @@ fn numbers_at_their_ends_are_told() {
             items_again: MAX,
             sessions_lost: MAX,
         };
-        let report = Report {
+        let counts = Counts {
             files: MAX,
             symlinks: MAX,
             directories: MAX,
             bytes: MAX,
-            files_kept: MAX,
-            files_failed: MAX,
-            files_vanished: MAX - 1,
-            specials_skipped: MAX,
+            kept: MAX,
+            failed: MAX,
+            vanished: MAX - 1,
+            specials: MAX,
+            leftovers: 0,
             files_resumed: MAX,
             bytes_resumed: MAX,
+        };
+        let report = Report {
+            counts,
             elapsed: time,
             moving: time,
             link: Some(link),

@@ -99,7 +99,7 @@ fn held_blocks_are_compared_and_the_others_sent() {
     sender.handle_block_checked(Instant::now(), StreamId(1), ItemId(1), block, Ok(digest(2)));
     sender.handle_block_checked(Instant::now(), StreamId(1), ItemId(1), 2 * block, Ok(digest(9)));
     assert_eq!(said(&mut sender), [PeerMessage::Confirm { item: ItemId(1), first: 0, count: 2 }]);
-    assert_eq!((sender.progress().bytes_done, sender.totals().bytes_resumed), (2 * block, 2 * block));
+    assert_eq!((sender.progress().bytes_done, sender.totals().counts.bytes_resumed), (2 * block, 2 * block));
     // What is not the same is sent, before what comes after.
     assert_eq!(next_block(&mut sender, now, StreamId(0)), 2 * block);
     assert_eq!(next_block(&mut sender, now, StreamId(1)), 4 * block);
@@ -173,7 +173,7 @@ fn items_that_are_there_already_are_not_sent() {
     let mut sender = recovering(now, Some(LARGE));
     sender.handle_message(now, present(blake3)).unwrap();
     let totals = sender.totals();
-    assert_eq!((totals.files, totals.files_resumed, totals.bytes_resumed), (1, 1, LARGE));
+    assert_eq!((totals.counts.files, totals.counts.files_resumed, totals.counts.bytes_resumed), (1, 1, LARGE));
     assert_eq!(reports(&mut sender), [(b"large".to_vec(), Outcome::Published)]);
     assert_eq!(sender.progress().bytes_done, LARGE);
 }
@@ -201,7 +201,7 @@ fn questions_are_answered_once_and_as_they_were_asked() {
     }
     sender.handle_message(now, known(BundleId(2), vec![(1, all)])).unwrap();
     assert_eq!(reports(&mut sender), [(b"b".to_vec(), Outcome::Published)]);
-    assert_eq!((sender.totals().files_resumed, sender.totals().bytes_resumed), (1, 4));
+    assert_eq!((sender.totals().counts.files_resumed, sender.totals().counts.bytes_resumed), (1, 4));
     is_violation(sender.handle_message(now, known(BundleId(2), Vec::new())));
     let Next::Job(Job::Bundle(rest)) = sender.next_job(now, StreamId(0)) else { panic!("the rest is not sent") };
     assert_eq!((rest.items.len(), &rest.items[0].path[..]), (1, &b"a"[..]));
@@ -273,7 +273,7 @@ fn bundled_item_comes_again_a_few_times_only() {
             }
         }
     }
-    assert_eq!(sender.totals().failed, 1);
+    assert_eq!(sender.totals().counts.failed, 1);
 }
 
 /// A source that changed while it was read is looked at again, and offered as it is then.

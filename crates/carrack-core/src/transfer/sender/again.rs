@@ -58,7 +58,7 @@ impl Sender {
         };
         let (landed, resumed) = item.landed_bytes();
         self.progress.bytes_done -= landed;
-        self.totals.bytes_resumed -= resumed;
+        self.totals.counts.bytes_resumed -= resumed;
         self.renew(item.scanned, item.attempt);
         self.make_offers();
     }

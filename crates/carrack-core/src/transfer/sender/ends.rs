@@ -75,27 +75,18 @@ impl Sender {
         let target = self.target(item);
         match &outcome {
             Outcome::Published => match item.kind {
-                ItemKind::Directory => {
-                    self.totals.directories += 1;
-                    // Its attributes are still to come, and may fail.
-                    return;
-                }
-                ItemKind::Symlink => {
-                    self.totals.symlinks += 1;
-                    self.progress.files_done += 1;
-                    self.note_untold(|| target.clone(), &item.attributes);
-                }
-                ItemKind::File | ItemKind::Special => {
-                    self.totals.files += 1;
-                    self.totals.bytes += size;
+                // Its attributes are still to come, and may fail.
+                ItemKind::Directory => return self.totals.counts.add(item.kind, size),
+                ItemKind::Symlink | ItemKind::File | ItemKind::Special => {
+                    self.totals.counts.add(item.kind, size);
                     self.progress.files_done += 1;
                     self.note_untold(|| target.clone(), &item.attributes);
                 }
             },
-            Outcome::Kept => self.totals.kept += 1,
+            Outcome::Kept => self.totals.counts.kept += 1,
             Outcome::Failed(failure) => {
-                self.totals.failed += 1;
-                self.totals.vanished += u64::from(failure.code == ErrorCode::SourceVanished);
+                self.totals.counts.failed += 1;
+                self.totals.counts.vanished += u64::from(failure.code == ErrorCode::SourceVanished);
             }
         }
         if self.config.options.item_events || outcome != Outcome::Published {

@@ -86,7 +86,7 @@ impl Sender {
         let (goes_again, why) = if item.has_landed(offset) {
             let (bytes, resumed, goes_again) = item.take_back(offset);
             self.progress.bytes_done -= bytes;
-            self.totals.bytes_resumed -= resumed;
+            self.totals.counts.bytes_resumed -= resumed;
             self.totals.faults.blocks_rotten += 1;
             (goes_again, "was given back otherwise than it was written")
         } else {
@@ -155,7 +155,7 @@ impl Sender {
         self.directories_told = left
             .ok_or_else(|| ProtocolError::violation("more directories failed at the receiver than it was told of"))?;
         for (path, failure) in failures {
-            self.totals.failed += 1;
+            self.totals.counts.failed += 1;
             let (kind, outcome) = (ItemKind::Directory, Outcome::Failed(failure));
             let report = ItemReport { path, kind, size: 0, digests: FileDigests::default(), outcome };
             self.report(report);

@@ -98,7 +98,7 @@ impl Sender {
     /// An item that an earlier attempt has published.
     pub(super) fn count_resumed(&mut self, bytes: u64) {
         self.progress.bytes_done += bytes;
-        self.totals.files_resumed += 1;
-        self.totals.bytes_resumed += bytes;
+        self.totals.counts.files_resumed += 1;
+        self.totals.counts.bytes_resumed += bytes;
     }
 }

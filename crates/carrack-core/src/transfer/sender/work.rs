@@ -239,7 +239,7 @@ impl Sender {
                 let index = item.index(offset);
                 let to_be_checked = item.is_to_be_checked();
                 self.progress.bytes_done += bytes;
-                self.totals.bytes_resumed += bytes;
+                self.totals.counts.bytes_resumed += bytes;
                 self.confirm(id, index);
                 if to_be_checked {
                     self.actions.push_back(SenderAction::CheckSource(id));

@@ -218,17 +218,19 @@ impl World {
         }
         assert!(reports.is_empty(), "nobody asked for {reports:?}");
         let totals = self.sender.totals();
-        assert_eq!([totals.files, totals.symlinks], counted[..2]);
+        assert_eq!([totals.counts.files, totals.counts.symlinks], counted[..2]);
         // A directory whose attributes could not be set is there and has failed.
-        assert!(totals.directories >= counted[2] && totals.directories <= counted[2] + counted[4]);
-        assert_eq!([totals.kept, totals.failed, totals.bytes], counted[3..]);
+        assert!(totals.counts.directories >= counted[2] && totals.counts.directories <= counted[2] + counted[4]);
+        assert_eq!([totals.counts.kept, totals.counts.failed, totals.counts.bytes], counted[3..]);
         let durable = self.plan.options.durability != Durability::None;
         assert_eq!(totals.durable, durable);
         assert!(!durable || self.store.names_synced(), "said to be durable, and is not");
         let progress = self.sender.progress();
-        assert_eq!(progress.files_done, totals.files + totals.symlinks);
+        assert_eq!(progress.files_done, totals.counts.files + totals.counts.symlinks);
         assert!(
-            progress.scan_complete && progress.files_failed == totals.failed && progress.bytes_done >= totals.bytes
+            progress.scan_complete
+                && progress.files_failed == totals.counts.failed
+                && progress.bytes_done >= totals.counts.bytes
         );
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::attributes::Time;
 use crate::failure::Failure;
 use crate::pace::limit::StageTimes;
-use crate::report::{ItemKind, ItemReport, Progress, Unkept, UnkeptAttributes};
+use crate::report::{Counts, Faults, ItemKind, ItemReport, Progress, Unkept, UnkeptAttributes};
 use crate::wire::Version;
 
 /// What an agent says.
@@ -158,45 +158,16 @@ pub struct Stages {
 /// How a transfer has ended at one end. Counts of what an end of an older version does not tell are 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// Files that got their names.
-    pub files: u64,
-    /// Symbolic links that got their names.
-    pub symlinks: u64,
-    /// Directories that were made or found.
-    pub directories: u64,
-    /// Bytes of the files that got their names.
-    pub bytes: u64,
-    /// Items kept as they were.
-    pub kept: u64,
-    /// Items that failed.
-    pub failed: u64,
-    /// Failed items that had vanished from the source.
-    pub vanished: u64,
-    /// Of those, neither file nor directory nor link.
-    pub specials: u64,
-    /// Recovered: digest mismatches.
-    pub mismatches: u64,
-    /// Recovered: sent again after a stream was lost.
-    pub resent: u64,
-    /// Recovered: stragglers sent again.
-    pub stragglers: u64,
-    /// Recovered: streams lost.
-    pub streams_lost: u64,
+    /// What became of the items. Told by the sender; what an earlier attempt had brought, from version 2 on, and
+    /// leftovers, from version 4 on.
+    pub counts: Counts,
+    /// Faults that the transfer recovered from; those from version 2 on are `streams_altered` and `blocks_rotten`,
+    /// told by the receiver, and `items_again`. Lost sessions are the command's to count.
+    pub faults: Faults,
     /// Everything published is on stable storage.
     pub durable: bool,
     /// Why it ended early.
     pub failure: Option<Failure>,
-    /// Items that an earlier attempt had published. From version 2 on.
-    pub resumed_files: u64,
-    /// Bytes that an earlier attempt had brought, of whole and of unfinished files. From version 2 on.
-    pub resumed_bytes: u64,
-    /// Recovered: data streams ended because what came was altered. Told by the receiver, from version 2 on.
-    pub streams_altered: u64,
-    /// Recovered: blocks that storage gave back otherwise than they were written. Told by the
-    /// receiver, from version 2 on.
-    pub blocks_rotten: u64,
-    /// Recovered: items sent again whole, because what was written was lost. From version 2 on.
-    pub items_again: u64,
     /// Permission bits that the destination did not keep. Told by the receiver, from version 4 on.
     pub unkept_permissions: Option<Unkept<u32>>,
     /// Modification times that the destination did not keep. Told by the receiver, from version 4 on.
@@ -204,8 +175,6 @@ pub struct Ended {
     /// Attributes of further kinds that were not kept (4): told by the receiver, and by the sender where the
     /// receiver is of a version before.
     pub unkept_attributes: Option<UnkeptAttributes>,
-    /// Markers and part files of Carrack's own that the scan has left out. From version 4 on.
-    pub leftovers: u64,
     /// Part files of an earlier attempt that were read again before they were believed. Told by the
     /// receiver, from version 4 on.
     pub parts_reread: u64,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::report::{ErrorCode, Failure, Faults, Side};
 use carrack_core::request::Verify;
 use carrack_core::transfer::receiver::{Opened, Receiver, ReceiverAction};
 use carrack_core::wire::control::{Ended, Tell};
@@ -180,11 +180,14 @@ impl ReceiveRun {
         // What lies in memory was not read back from storage, and the report must not say that it was.
         let in_memory = if self.driver.options.verify == Verify::Disk { self.destination.files_in_memory() } else { 0 };
         (self.driver.voice.command)(Tell::Ended(Box::new(Ended {
-            blocks_rotten,
+            faults: Faults {
+                blocks_rotten,
+                streams_altered: self.streams_altered.load(Ordering::Relaxed),
+                ..Faults::default()
+            },
             parts_reread: self.reread.0.load(Ordering::Relaxed),
             bytes_reread: self.reread.1.load(Ordering::Relaxed),
             files_not_read_back: in_memory,
-            streams_altered: self.streams_altered.load(Ordering::Relaxed),
             failure: outcome.err(),
             unkept_permissions: unkept.permissions,
             unkept_times: unkept.times,

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use carrack_core::limits;
-use carrack_core::report::{Failure, ItemReport, Outcome, Side};
+use carrack_core::report::{Counts, Failure, ItemReport, Outcome, Side};
 use carrack_core::request::Verify;
 use carrack_core::transfer::sender::{Sender, SenderAction, SenderTotals};
 use carrack_core::wire::control::{Ended, Tell};
@@ -162,24 +162,10 @@ impl SendRun {
         self.driver.wake();
         let unkept_attributes = self.driver.lock().unkept_attributes().cloned();
         (self.driver.voice.command)(Tell::Ended(Box::new(Ended {
-            files: totals.files,
-            symlinks: totals.symlinks,
-            directories: totals.directories,
-            bytes: totals.bytes,
-            kept: totals.kept,
-            failed: totals.failed,
-            vanished: totals.vanished,
-            specials: totals.specials,
-            mismatches: totals.faults.digest_mismatches,
-            resent: totals.faults.resent_after_loss,
-            stragglers: totals.faults.stragglers,
-            streams_lost: totals.faults.streams_lost,
+            counts: Counts { leftovers: self.own.load(Ordering::Relaxed), ..totals.counts },
+            faults: totals.faults.told_by(Side::Source),
             durable: totals.durable,
             failure: outcome.err(),
-            resumed_files: totals.files_resumed,
-            resumed_bytes: totals.bytes_resumed,
-            items_again: totals.faults.items_again,
-            leftovers: self.own.load(Ordering::Relaxed),
             unkept_attributes,
             ..Ended::default()
         })));

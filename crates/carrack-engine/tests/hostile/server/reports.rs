@@ -109,7 +109,7 @@ fn numbers_that_do_not_add_up() {
     let options = CopyOptions { dry_run: true, retries: 0, ..CopyOptions::default() };
     let report = pull_with(&node, "/d", &sandbox, options);
     node.join();
-    assert_eq!((report.error, report.files, report.bytes), (None, 4, u64::MAX));
+    assert_eq!((report.error, report.counts.files, report.counts.bytes), (None, 4, u64::MAX));
 }
 
 /// Answers to what nobody asked are not collected for ever.

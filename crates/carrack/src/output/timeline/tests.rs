@@ -3,7 +3,7 @@
 use std::io::Cursor;
 use std::time::{Duration, SystemTime};
 
-use carrack_core::report::{EndSample, Event, Failure, RateFall, Report, Side};
+use carrack_core::report::{Counts, EndSample, Event, Failure, RateFall, Report, Side};
 use carrack_core::timeline::{Point, Sample};
 use serde_json::json;
 
@@ -47,7 +47,7 @@ fn timeline_is_read_as_it_was_written() {
             file.event(&Event::RateFell(fall), NOW);
             file.event(&sample(Side::Source, 2), NOW);
         },
-        Some(&Report { bytes: 77, ..Report::default() }),
+        Some(&Report { counts: Counts { bytes: 77, ..Counts::default() }, ..Report::default() }),
     );
     assert_eq!(recording.header["asked"]["destination"], "b");
     let kinds: Vec<&str> = recording.events.iter().map(|event| &event.kind[..]).collect();

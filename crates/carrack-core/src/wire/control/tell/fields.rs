@@ -8,7 +8,7 @@ use crate::failure::{ErrorCode, Failure, Side};
 use crate::limits;
 use crate::pace::limit::StageTimes;
 use crate::path::check_relative;
-use crate::report::{ItemKind, ItemReport, Outcome, Progress, Unkept, UnkeptAttributes};
+use crate::report::{Counts, Faults, ItemKind, ItemReport, Outcome, Progress, Unkept, UnkeptAttributes};
 use crate::wire::control::raw;
 use crate::wire::{ProtocolError, Version, peer_text};
 
@@ -258,11 +258,78 @@ macro_rules! alike {
 }
 
 alike!(Progress { files_done, bytes_done, files_found, bytes_found, scan_complete, files_failed });
-alike!(Ended {
-    files, symlinks, directories, bytes, kept, failed, vanished, specials, mismatches, resent, stragglers, streams_lost, durable,
-    resumed_files, resumed_bytes, streams_altered, blocks_rotten, items_again, leftovers, parts_reread, bytes_reread,
-    files_not_read_back; failure, unkept_permissions, unkept_times, unkept_attributes
-});
+
+impl From<raw::Ended> for Ended {
+    fn from(raw: raw::Ended) -> Self {
+        Self {
+            counts: Counts {
+                files: raw.files,
+                symlinks: raw.symlinks,
+                directories: raw.directories,
+                bytes: raw.bytes,
+                kept: raw.kept,
+                failed: raw.failed,
+                vanished: raw.vanished,
+                specials: raw.specials,
+                leftovers: raw.leftovers,
+                files_resumed: raw.resumed_files,
+                bytes_resumed: raw.resumed_bytes,
+            },
+            faults: Faults {
+                digest_mismatches: raw.mismatches,
+                resent_after_loss: raw.resent,
+                stragglers: raw.stragglers,
+                streams_lost: raw.streams_lost,
+                streams_altered: raw.streams_altered,
+                blocks_rotten: raw.blocks_rotten,
+                items_again: raw.items_again,
+                sessions_lost: 0,
+            },
+            durable: raw.durable,
+            failure: raw.failure.map(Into::into),
+            unkept_permissions: raw.unkept_permissions.map(Into::into),
+            unkept_times: raw.unkept_times.map(Into::into),
+            unkept_attributes: raw.unkept_attributes.map(Into::into),
+            parts_reread: raw.parts_reread,
+            bytes_reread: raw.bytes_reread,
+            files_not_read_back: raw.files_not_read_back,
+        }
+    }
+}
+
+impl From<Ended> for raw::Ended {
+    fn from(said: Ended) -> Self {
+        let Ended { counts, faults, .. } = said;
+        Self {
+            files: counts.files,
+            symlinks: counts.symlinks,
+            directories: counts.directories,
+            bytes: counts.bytes,
+            kept: counts.kept,
+            failed: counts.failed,
+            vanished: counts.vanished,
+            specials: counts.specials,
+            leftovers: counts.leftovers,
+            resumed_files: counts.files_resumed,
+            resumed_bytes: counts.bytes_resumed,
+            mismatches: faults.digest_mismatches,
+            resent: faults.resent_after_loss,
+            stragglers: faults.stragglers,
+            streams_lost: faults.streams_lost,
+            streams_altered: faults.streams_altered,
+            blocks_rotten: faults.blocks_rotten,
+            items_again: faults.items_again,
+            durable: said.durable,
+            failure: said.failure.map(Into::into),
+            unkept_permissions: said.unkept_permissions.map(Into::into),
+            unkept_times: said.unkept_times.map(Into::into),
+            unkept_attributes: said.unkept_attributes.map(Into::into),
+            parts_reread: said.parts_reread,
+            bytes_reread: said.bytes_reread,
+            files_not_read_back: said.files_not_read_back,
+        }
+    }
+}
 
 impl From<Unkept<Time>> for raw::RawUnkept {
     fn from(unkept: Unkept<Time>) -> Self {
