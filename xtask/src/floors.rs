@@ -91,6 +91,22 @@ const HOUSE: &[Folder] = &[
         ],
     },
     Folder {
+        name: "carrack-measure",
+        module: "",
+        floors: &[
+            &["cpu", "disk"],
+            &["facts"],
+            &["residency", "scratch", "workers"],
+            &["error", "result", "usage"],
+            &["data", "histogram", "series", "steady"],
+        ],
+    },
+    Folder {
+        name: "carrack-measure",
+        module: "disk",
+        floors: &[&[OWN], &["data_rows", "file_rows"], &["rows"], &["order", "plan"]],
+    },
+    Folder {
         name: "carrack-engine",
         module: "net",
         floors: &[

@@ -42,6 +42,7 @@ pub fn meanings<W: Word>(words: &[W]) -> String {
 }
 
 /// Defines an enum, its words and, where each line begins with one, its numbers in messages.
+#[macro_export]
 macro_rules! words {
     (
         $(#[$attribute:meta])*
@@ -49,7 +50,7 @@ macro_rules! words {
             $($(#[$more:meta])* $number:literal $variant:ident $word:literal $meaning:literal)+
         }
     ) => {
-        $crate::words::words! {
+        $crate::words! {
             $(#[$attribute])*
             pub enum $name { $($(#[$more])* $variant $word $meaning)+ }
         }
@@ -115,7 +116,7 @@ macro_rules! words {
     };
 }
 
-pub(crate) use words;
+pub use words;
 
 #[cfg(test)]
 mod tests {

@@ -15,6 +15,7 @@
 pub mod bulk;
 pub mod dir;
 pub mod file;
+pub mod gauge;
 pub mod host;
 pub mod signal;
 pub mod socket;

@@ -3,6 +3,8 @@
 //! Text becomes types in [`cli`], one file per verb in [`command`] calls the engine, [`output`] says what happened, and
 //! [`exit`] turns how it ended into a number. Nothing here moves a byte.
 
+#[cfg(feature = "terminal")]
+mod bench;
 mod cli;
 mod command;
 mod directories;

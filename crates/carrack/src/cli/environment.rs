@@ -34,7 +34,8 @@ pub fn check(
     for name in ours {
         let flags = |verb: &Command| -> Vec<Arg> {
             let is_it = |arg: &&Arg| arg.get_long().is_some_and(|long| name == *variable(long));
-            verb.get_arguments().filter(is_it).cloned().collect()
+            let own = verb.get_arguments();
+            own.chain(verb.get_subcommands().flat_map(Command::get_arguments)).filter(is_it).cloned().collect()
         };
         let takes_value = |arg: &Arg| arg.get_action().takes_values();
         let own: Vec<Arg> = tree.find_subcommand(verb).map(flags).unwrap_or_default();
@@ -67,15 +68,24 @@ mod tests {
 
     #[test]
     fn variables_without_effect_are_told_or_refused() {
-        let quiet =
-            [("CARRACK_STREAMS", "8"), ("CARRACK_ROOT", "/"), ("CARRACK_NOSUCH", ""), ("HOME", "/"), ("CARRACK", "x")];
+        let quiet = [
+            ("CARRACK_STREAMS", "8"),
+            ("CARRACK_ROOT", "/"),
+            ("CARRACK_NOSUCH", ""),
+            ("CARRACK_RECORD", "4K"),
+            ("HOME", "/"),
+            ("CARRACK", "x"),
+        ];
         assert_eq!(checked("copy", &quiet), Ok(Vec::new()));
         let notes = checked("copy", &[("CARRACK_NOSUCH", "1"), ("CARRACK_STREAM", "8")]).expect("no error");
         assert!(notes.len() == 2 && notes[0].contains("CARRACK_NOSUCH") && notes[1].contains("CARRACK_STREAM "));
         assert_eq!(checked("agent", &[("CARRACK_NOSUCH", "1")]), Ok(Vec::new()));
-        for (verb, name) in
-            [("copy", "CARRACK_DRY_RUN"), ("copy", "CARRACK_NO_CLOBBER"), ("serve", "CARRACK_READ_ONLY")]
-        {
+        for (verb, name) in [
+            ("copy", "CARRACK_DRY_RUN"),
+            ("copy", "CARRACK_NO_CLOBBER"),
+            ("serve", "CARRACK_READ_ONLY"),
+            ("bench", "CARRACK_FULL"),
+        ] {
             let error = checked(verb, &[(name, "1")]).expect_err(name);
             assert!(error.to_string().contains(name) && error.exit_code() == crate::exit::USAGE, "{error}");
         }

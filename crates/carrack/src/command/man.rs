@@ -87,6 +87,8 @@ mod tests {
             "rm",
             "sum",
             "gc",
+            "bench",
+            "bench-disk",
             "token",
             "token-add",
             "serve",

@@ -2,6 +2,8 @@
 
 mod agent;
 #[cfg(feature = "terminal")]
+mod bench;
+#[cfg(feature = "terminal")]
 mod completions;
 mod context;
 mod copy;
@@ -49,6 +51,8 @@ const VERBS: &[Verb] = &[
     Verb { name: "rm", command: rm::command, run: rm::run },
     Verb { name: "sum", command: sum::command, run: sum::run },
     Verb { name: "gc", command: gc::command, run: gc::run },
+    #[cfg(feature = "terminal")]
+    Verb { name: "bench", command: bench::command, run: bench::run },
     Verb { name: "token", command: token::command, run: token::run },
     Verb { name: "serve", command: serve::command, run: serve::run },
     #[cfg(feature = "terminal")]

@@ -14,7 +14,7 @@ pub mod json;
 pub mod lines;
 mod log;
 pub mod manifest;
-mod part_file;
+pub mod part_file;
 #[cfg_attr(not(test), allow(dead_code, reason = "`carrack report` reads what is written here"))]
 mod sample;
 mod screen;

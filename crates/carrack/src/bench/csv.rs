@@ -1,0 +1,69 @@
+//! Results as CSV: one line a row, with the same columns in every file.
+
+use carrack_measure::result::{Row, value};
+
+/// Conditions and numbers that have a column; a number that a row lacks is empty.
+const CONDITIONS: [&str; 7] = ["mode", "record_bytes", "depth", "threads", "arrivals", "order", "processors"];
+const VALUES: [&str; 14] = [
+    value::BYTES,
+    value::OPERATIONS,
+    value::SECONDS,
+    value::BYTES_PER_SECOND,
+    value::OPERATIONS_PER_SECOND,
+    value::SETTLED_BYTES_PER_SECOND,
+    value::FIRST_DONE_SECONDS,
+    value::FIRST_DONE_BYTES_PER_SECOND,
+    value::SYNC_SECONDS,
+    value::ARRIVALS_PER_SECOND,
+    value::CACHED,
+    value::UNWRITTEN,
+    value::PROCESSORS,
+    value::BUSIEST_PROCESSOR,
+];
+const TIMES: [(&str, f64); 3] = [("p50_ns", 0.5), ("p95_ns", 0.95), ("p99_ns", 0.99)];
+
+/// The first line.
+pub fn heading() -> String {
+    let mut columns = vec!["name"];
+    columns.extend(CONDITIONS);
+    columns.extend(VALUES);
+    columns.extend(TIMES.map(|(name, _)| name));
+    columns.extend(["max_ns", "labels"]);
+    columns.join(",")
+}
+
+/// The line of a row.
+pub fn row(row: &Row) -> String {
+    let mut fields = vec![row.name.clone()];
+    fields.extend(CONDITIONS.map(|name| row.condition(name).unwrap_or_default().to_owned()));
+    fields.extend(VALUES.map(|name| row.value(name).map_or_else(String::new, |value| value.to_string())));
+    let latency = row.latency.as_ref();
+    let nanos = |time: std::time::Duration| time.as_nanos().to_string();
+    fields.extend(TIMES.map(|(_, share)| latency.map_or_else(String::new, |all| nanos(all.quantile(share)))));
+    fields.push(latency.map_or_else(String::new, |all| nanos(all.max())));
+    fields.push(row.labels.join(" "));
+    fields.iter().map(|field| quoted(field)).collect::<Vec<_>>().join(",")
+}
+
+/// As RFC 4180 says.
+fn quoted(field: &str) -> String {
+    let plain = !field.contains([',', '"', '\n', '\r']);
+    if plain { field.to_owned() } else { format!("\"{}\"", field.replace('"', "\"\"")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::document::tests::sample;
+
+    #[test]
+    fn every_line_has_the_columns_of_the_first() {
+        let count = heading().split(',').count();
+        for one in &sample().rows {
+            assert_eq!(row(one).split(',').count(), count);
+        }
+        let first = row(&sample().rows[0]);
+        assert!(first.starts_with("write,cached,1048576,1,1,,,,5000000000,5,"), "{first}");
+        assert_eq!(quoted("a,\"b\""), "\"a,\"\"b\"\"\"");
+    }
+}

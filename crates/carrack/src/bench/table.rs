@@ -1,0 +1,216 @@
+//! Results as tables in 80 columns. A row is printed when it is there; a heading comes before the first of its kind.
+
+use carrack_core::path::display_bytes;
+use carrack_measure::result::{Measurement, Row, label, value};
+
+use super::numbers;
+
+/// Labels that stand beside a rate as one sign, explained below the table.
+const SIGNS: [(&str, &str); 4] =
+    [(label::UNSTEADY, "~"), (label::SHORT, "?"), (label::PROCESSOR, "!"), (label::SHARED, "*")];
+
+/// Which columns a row has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// Bytes a second.
+    Bytes,
+    /// Operations a second and their times.
+    Operations,
+    /// One processor beside all.
+    Processor,
+}
+
+/// Makes lines of rows, one row after the other.
+#[derive(Debug, Default)]
+pub struct Table {
+    shape: Option<Shape>,
+    /// Labels that have been used.
+    labels: Vec<String>,
+    /// Rate of one processor, for the row of all.
+    one: Option<(String, f64)>,
+}
+
+impl Table {
+    /// The lines of a row: headings where they are due, the row, and what is to be said of it.
+    pub fn row(&mut self, row: &Row) -> Vec<String> {
+        for label in &row.labels {
+            if !self.labels.contains(label) {
+                self.labels.push(label.clone());
+            }
+        }
+        let shape = shape(row);
+        let mut lines = Vec::new();
+        if self.shape != Some(shape) {
+            if self.shape.is_some() {
+                lines.push(String::new());
+            }
+            lines.push(heading(shape).trim_end().to_owned());
+            self.shape = Some(shape);
+        }
+        match shape {
+            Shape::Bytes => lines.push(bytes_row(row)),
+            Shape::Operations => lines.extend(operations_row(row)),
+            Shape::Processor => lines.extend(self.processor_row(row)),
+        }
+        lines
+    }
+
+    /// What the signs and labels mean that were used.
+    pub fn legend(&self) -> Vec<String> {
+        let used = label::ALL.iter().filter(|(name, _)| self.labels.iter().any(|label| label == name));
+        let lines = used.map(|(name, meaning)| {
+            let sign = SIGNS.iter().find(|(label, _)| label == name).map_or(*name, |(_, sign)| sign);
+            format!("{sign:<14} {meaning}")
+        });
+        lines.collect()
+    }
+
+    /// A row of one processor waits for that of all of them, where there is one.
+    fn processor_row(&mut self, row: &Row) -> Vec<String> {
+        let rate = row.value(value::BYTES_PER_SECOND).unwrap_or(0.0);
+        if row.condition("processors") == Some("one") && carrack_sys::host::cpu_count() > 1 && self.one.is_none() {
+            self.one = Some((row.name.clone(), rate));
+            return Vec::new();
+        }
+        let (one, all) = match self.one.take() {
+            Some((name, one)) if name == row.name => (Some(one), Some(rate)),
+            _ if row.condition("processors") == Some("one") => (Some(rate), None),
+            _ => (None, Some(rate)),
+        };
+        let columns = |rate: Option<f64>| match rate {
+            None => format!("{:>12} {:>12}", "-", "-"),
+            Some(rate) => {
+                format!("{:>12} {:>12}", numbers::rate(rate), format!("{} Gb/s", numbers::three_digits(rate * 8e-9)))
+            }
+        };
+        let line = format!("{:<22}{}  {} {}", row.name, columns(one), columns(all), signs(row));
+        vec![line.trim_end().to_owned()]
+    }
+}
+
+/// What was measured, and where.
+pub fn headline(measured: &Measurement) -> Vec<String> {
+    let fact = |name: &str| measured.facts.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+    let mut words = vec![format!("{}: {}", measured.kind, display_bytes(measured.target.as_bytes()))];
+    words.extend(fact("mount.kind").map(str::to_owned));
+    let size = measured.settings.iter().find(|(name, _)| name == "size_bytes");
+    let size = size.and_then(|(_, size)| size.parse().ok());
+    words.extend(size.map(|size| format!("files of {}", crate::output::format::size(size))));
+    let mut lines = vec![words.join(", ")];
+    let host: Vec<&str> = ["host", "processor", "kernel"].into_iter().filter_map(fact).collect();
+    if !host.is_empty() {
+        lines.push(host.join(", "));
+    }
+    lines.extend(measured.warnings.iter().map(|warning| format!("note: {}", warning.text)));
+    lines
+}
+
+fn shape(row: &Row) -> Shape {
+    if row.condition("processors").is_some() {
+        Shape::Processor
+    } else if row.name.starts_with("random-") || row.value(value::BYTES).is_none() {
+        Shape::Operations
+    } else {
+        Shape::Bytes
+    }
+}
+
+fn heading(shape: Shape) -> String {
+    match shape {
+        Shape::Bytes => format!(
+            "{:<13}{:<10}{:>5} {:>5} {:>11} {:>10} {:>10} {:>5} ",
+            "", "mode", "rec", "depth", "rate  ", "settled", "1st done", "cpu"
+        ),
+        Shape::Operations => format!(
+            "{:<13}{:<10}{:>5} {:>5} {:>9} {:>7} {:>7} {:>7} {:>7}",
+            "", "mode", "rec", "depth", "per sec ", "p50", "p95", "p99", "max"
+        ),
+        Shape::Processor => format!("{:<22}{:>12} {:>12}  {:>12} {:>12}", "", "one core", "", "all cores", ""),
+    }
+}
+
+/// The columns that all rows of a disk have.
+fn place(row: &Row) -> String {
+    let mode = row.condition("mode").or(row.condition("order")).unwrap_or_default();
+    let record = row.condition("record_bytes").and_then(|bytes| bytes.parse().ok());
+    let record = record.map_or_else(String::new, numbers::record);
+    format!("{:<13}{mode:<10}{record:>5} {:>5}", row.name, depth(row))
+}
+
+/// Depth, with the number of files before it where there are several: `4x16`.
+pub fn depth(row: &Row) -> String {
+    let (depth, threads) = (row.condition("depth").unwrap_or("1"), row.condition("threads").unwrap_or("1"));
+    if threads == "1" { depth.to_owned() } else { format!("{threads}x{depth}") }
+}
+
+fn bytes_row(row: &Row) -> String {
+    let rate = |name: &str| row.value(name).map_or_else(|| "-".to_owned(), numbers::rate);
+    let processors = row.value(value::PROCESSORS).map_or_else(String::new, |used| format!("{:.0}%", used * 100.0));
+    let line = format!(
+        "{} {:>10}{:<1} {:>9} {:>10} {processors:>5} {}",
+        place(row),
+        rate(value::BYTES_PER_SECOND),
+        signs(row),
+        rate(value::SETTLED_BYTES_PER_SECOND),
+        rate(value::FIRST_DONE_BYTES_PER_SECOND),
+        words(row),
+    );
+    line.trim_end().to_owned()
+}
+
+fn operations_row(row: &Row) -> Vec<String> {
+    let per_second = row.value(value::OPERATIONS_PER_SECOND).map_or_else(|| "-".to_owned(), numbers::count);
+    let quantile = |share: f64| row.latency.as_ref().map_or_else(String::new, |all| numbers::time(all.quantile(share)));
+    let longest = row.latency.as_ref().map_or_else(String::new, |all| numbers::time(all.max()));
+    let line = format!(
+        "{} {per_second:>8}{:<1} {:>7} {:>7} {:>7} {longest:>7}",
+        place(row),
+        signs(row),
+        quantile(0.5),
+        quantile(0.95),
+        quantile(0.99),
+    );
+    let mut lines = vec![line.trim_end().to_owned()];
+    if let Some(arrivals) = row.value(value::ARRIVALS_PER_SECOND) {
+        lines.push(format!("{:<13}{} a second were due; times from when each was due", "", numbers::count(arrivals)));
+    }
+    let words = words(row);
+    if !words.is_empty() {
+        lines.push(format!("{:<13}{words}", ""));
+    }
+    lines
+}
+
+/// One sign for what most weakens a rate.
+fn signs(row: &Row) -> &'static str {
+    SIGNS.iter().find(|(label, _)| row.has_label(label)).map_or("", |(_, sign)| sign)
+}
+
+/// The labels that are written out.
+fn words(row: &Row) -> String {
+    let written = row.labels.iter().filter(|label| SIGNS.iter().all(|(sign, _)| sign != label));
+    written.map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::document::tests::sample;
+
+    #[test]
+    fn tables_fit_into_80_columns_and_say_what_is_cached() {
+        let measured = sample();
+        let mut table = Table::default();
+        let mut lines = headline(&measured);
+        lines.extend(measured.rows.iter().flat_map(|row| table.row(row)));
+        lines.extend(table.legend());
+        let text = lines.join("\n");
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{text}");
+        let cached = lines.iter().find(|line| line.contains("4.80 GB/s")).expect("the first row");
+        assert!(cached.ends_with("cached"), "{text}");
+        for words in ["disk: /data, xfs", "note: the files are small", "p95", "20.0ms", "1st done", "file-create", "~"]
+        {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! `carrack bench`: measures, keeps what it measured, and shows and compares what was kept. One file per sub-verb.
+
+mod cpu;
+mod disk;
+mod kept;
+mod shown;
+
+use clap::Command;
+
+use super::reach::{JSON, QUIET};
+use crate::cli::flags::Flags;
+use crate::error::CommandError;
+
+/// A verb below `bench`.
+struct SubVerb {
+    name: &'static str,
+    command: fn() -> Command,
+    run: fn(&Flags) -> Result<u8, CommandError>,
+}
+
+const SUB_VERBS: &[SubVerb] = &[
+    SubVerb { name: "disk", command: disk::command, run: disk::run },
+    SubVerb { name: "cpu", command: cpu::command, run: cpu::run },
+    SubVerb { name: "list", command: kept::list_command, run: kept::list },
+    SubVerb { name: "show", command: kept::show_command, run: kept::show },
+    SubVerb { name: "diff", command: kept::diff_command, run: kept::diff },
+];
+
+/// What clap knows of it.
+pub fn command() -> Command {
+    Command::new("bench")
+        .about("Measure this host, and compare results")
+        .after_help("Results are kept in $XDG_STATE_HOME/carrack/bench, or in ~/.local/state/carrack/bench.")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .args([JSON.arg().global(true), QUIET.arg().global(true)])
+        .subcommands(SUB_VERBS.iter().map(|verb| (verb.command)()))
+}
+
+/// Runs the verb.
+pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+    let Some((name, flags)) = flags.subcommand() else {
+        return Err(CommandError::usage("bench needs disk, cpu, list, show or diff"));
+    };
+    match SUB_VERBS.iter().find(|verb| verb.name == name) {
+        Some(verb) => (verb.run)(&flags),
+        None => Err(CommandError::usage(format!("bench has no {name}"))),
+    }
+}
