@@ -116,6 +116,12 @@ impl OtherAttributes {
         self.0.iter()
     }
 
+    /// Those that the other item does not have with the same value.
+    #[must_use]
+    pub fn without(&self, other: &Self) -> Self {
+        Self(self.iter().filter(|attribute| !other.0.contains(attribute)).cloned().collect())
+    }
+
     /// Bytes that they take where they travel; at most [`limits::ATTRIBUTE_BYTES`].
     pub fn encoded_bytes(&self) -> usize {
         self.0.iter().map(|attribute| Self::HEAD_BYTES + attribute.value.len()).sum()
@@ -138,6 +144,16 @@ mod tests {
         for kinds in [&[0][..], &[0, 1], &[1, 1], &[2, 1], &[1, 2, 2]] {
             assert_eq!(OtherAttributes::new(of(kinds)), Err(AttributesError::Order), "{kinds:?}");
         }
+    }
+
+    #[test]
+    fn attributes_without_others_are_those_that_are_missing_or_differ() {
+        let one = OtherAttributes::new(of(&[1, 2, 3])).unwrap();
+        let mut changed = of(&[2, 3, 4]);
+        changed[1].value = Box::from(&b"w"[..]);
+        let left = one.without(&OtherAttributes::new(changed).unwrap());
+        assert_eq!(left, OtherAttributes::new(of(&[1, 3])).unwrap());
+        assert!(one.without(&one).is_empty());
     }
 
     #[test]

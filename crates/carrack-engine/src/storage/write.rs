@@ -120,9 +120,7 @@ impl UnkeptSoFar {
         if let Some(wanted) = wanted.mtime {
             note(&mut self.times, path, wanted, kept.mtime.unwrap_or_default());
         }
-        if wanted.others != kept.others {
-            UnkeptAttributes::note(&mut self.attributes, || path.to_vec(), &wanted.others);
-        }
+        UnkeptAttributes::note(&mut self.attributes, || path.to_vec(), &wanted.others.without(&kept.others));
     }
 }
 
@@ -236,8 +234,9 @@ pub trait Destination: Send + Sync {
     }
 
     /// Whether an earlier session has published the item from the very same source, and its copy is what it was then;
-    /// then its digests. May read all of it, unless `stop` says that nobody wants to know any more. `None` is always
-    /// true enough: the item is sent again. May be repeated.
+    /// then its digests, and [`Destination::unkept`] tells what it does not have of what it is to have. May read all of
+    /// it, unless `stop` says that nobody wants to know any more. `None` is always true enough: the item is sent again.
+    /// May be repeated.
     fn known(&self, _item: &EarlierItem<'_>, _options: &WriteOptions, _stop: &dyn Fn() -> bool) -> Option<FileDigests> {
         None
     }

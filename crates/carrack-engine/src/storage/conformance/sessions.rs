@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use carrack_core::attributes::OtherAttributes;
+use carrack_core::attributes::{Attribute, AttributeKind, Attributes, OtherAttributes};
 use carrack_core::digest::BlockDigest;
 use carrack_core::report::ItemKind;
 use carrack_core::request::{Digests, Durability};
@@ -10,10 +10,11 @@ use carrack_core::request::{Digests, Durability};
 use super::trial::{MODE, MTIME, Trial, fingerprint, small_file};
 use super::{Broken, Rule, Verdict, ensure};
 use crate::storage::properties::WriteOptions;
-use crate::storage::write::{Destination, EarlierItem, Opening, Part, Stored};
+use crate::storage::write::{Destination, EarlierItem, Opening, Part, SmallFile, Stored};
 
 pub(super) const RULES: &[Rule] = &[
     ("what a session published is known to the next, until it is altered", known),
+    ("what is known and lacks attributes is told again", known_and_unkept),
     ("nothing is known after the end of all", known_no_more),
     ("blocks that were made durable are held by the next session", resumed),
     ("blocks of other digests are read again", rehashed),
@@ -81,6 +82,27 @@ fn known(trial: &Trial<'_>) -> Verdict {
         ensure(found.is_none(), || "what was altered is known".into())?;
     }
     Ok(())
+}
+
+/// The report of the session that ends a copy tells what all of its items lack.
+fn known_and_unkept(trial: &Trial<'_>) -> Verdict {
+    if !trial.properties.resumes {
+        return Ok(());
+    }
+    let unknown = Attribute { kind: AttributeKind(u16::MAX), value: Box::from(&b"value"[..]) };
+    let others = OtherAttributes::new(vec![unknown]).unwrap_or_default();
+    let attributes = Attributes { others: others.clone(), ..Attributes::new(MODE, MTIME) };
+    let to = trial.session()?;
+    let small = SmallFile { attributes, ..small_file("strange", b"content") };
+    let stored = to.write_small(&small, &trial.options(), b"content")?;
+    Trial::publish(&*to, &stored)?;
+    to.finish(false);
+    drop(to);
+    let to = trial.session()?;
+    let item = EarlierItem { others: &others, ..earlier("strange", b"content", None) };
+    let is_known = to.known(&item, &trial.options(), &|| false).is_some();
+    let told = to.unkept().attributes.map_or(0, |unkept| unkept.count);
+    ensure(told == u64::from(is_known), || format!("of a known item that lacks an attribute {told} are told"))
 }
 
 fn known_no_more(trial: &Trial<'_>) -> Verdict {

@@ -195,12 +195,21 @@ impl Destination for MemoryDestination {
         if Some(published.key) != self.0.key || Some(published.source) != item.fingerprint {
             return None;
         }
-        if wanted.main.is_none() { Some(FileDigests::default()) } else { published.digests.covering(wanted) }
+        let none = wanted.main.is_none().then(FileDigests::default);
+        let digests = none.or_else(|| published.digests.covering(wanted))?;
+        // What it does not have of what it is to have is told in this session, too.
+        let to_have = Attributes {
+            mode: item.mode.unwrap_or(node.attributes.mode),
+            mtime: item.mtime,
+            others: item.others.clone(),
+        };
+        lock(&self.0.unkept).note(item.path, &to_have, &node.attributes);
+        Some(digests)
     }
 
     fn begin(&self, file: &NewFile<'_>, options: &WriteOptions, believe: bool) -> Result<Opening, Failure> {
         let NewFile { path, size, attributes, fingerprint, .. } = file;
-        if let Some(digests) = self.known(&file.as_earlier(options), options, &|| false).filter(|_| believe) {
+        if believe && let Some(digests) = self.known(&file.as_earlier(options), options, &|| false) {
             return Ok(Opening::Present(digests));
         }
         let mut state = self.0.store.lock();

@@ -172,7 +172,7 @@ impl Destination for ObjectDestination {
     }
 
     fn begin(&self, file: &NewFile<'_>, options: &WriteOptions, believe: bool) -> Result<Opening, Failure> {
-        if let Some(digests) = self.known(&file.as_earlier(options), options, &|| false).filter(|_| believe) {
+        if believe && let Some(digests) = self.known(&file.as_earlier(options), options, &|| false) {
             return Ok(Opening::Present(digests));
         }
         if self.0.keeps(file.path, options.existing)? {
