@@ -69,11 +69,17 @@ fn advance(offset: u64, by: usize) -> io::Result<u64> {
 /// found at the start. `false` where the file system cannot; no zeros are written in its stead.
 #[cfg(target_os = "linux")]
 pub fn preallocate(file: &File, len: u64) -> io::Result<bool> {
+    preallocate_range(file, 0, len)
+}
+
+/// The same for `len` bytes from `offset` on.
+#[cfg(target_os = "linux")]
+pub fn preallocate_range(file: &File, offset: u64, len: u64) -> io::Result<bool> {
     if len == 0 {
         return Ok(true);
     }
     let flags = rustix::fs::FallocateFlags::empty();
-    match retry(|| rustix::fs::fallocate(file, flags, 0, len)) {
+    match retry(|| rustix::fs::fallocate(file, flags, offset, len)) {
         Ok(()) => Ok(true),
         // The last two are what devices and FIFOs answer.
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::NODEV | Errno::SPIPE) => Ok(false),
@@ -137,6 +143,12 @@ pub fn is_in_memory(_: &File) -> bool {
 /// Without `fallocate` space is found as it is written.
 #[cfg(not(target_os = "linux"))]
 pub fn preallocate(_: &File, _: u64) -> io::Result<bool> {
+    Ok(false)
+}
+
+/// Without `fallocate` space is found as it is written.
+#[cfg(not(target_os = "linux"))]
+pub fn preallocate_range(_: &File, _: u64, _: u64) -> io::Result<bool> {
     Ok(false)
 }
 

@@ -25,6 +25,7 @@ use super::directories::{Directories, Names};
 use super::identity::Ground;
 use super::marker::SharedJournal;
 use super::past_cache::WriteBehind;
+use super::reserve::Reserve;
 use super::times::system_time;
 use super::unkept::{Unkept, if_it_can};
 use super::watch::Watch;
@@ -93,6 +94,7 @@ pub struct PartFile {
     pub(super) void: AtomicBool,
     pub(super) cache: WriteBehind,
     pub(super) touched: Touched,
+    pub(super) reserve: Reserve,
 }
 
 /// Which blocks of a part file may hold something else than zeros.
@@ -135,7 +137,9 @@ impl PartFile {
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
         let _entered = self.entry.shared.watch.enter("write", &self.path);
         self.touched.note(offset / u64::from(self.block_bytes));
-        self.cache.write(&self.file, bytes, offset).map_err(Self::write_failure(offset))
+        let reserved = self.reserve.cover(&self.file, offset.saturating_add(bytes.len() as u64));
+        let written = reserved.and_then(|()| self.cache.write(&self.file, bytes, offset));
+        written.map_err(Self::write_failure(offset))
     }
 
     /// Writes what a pipe holds of one block, all of it.
@@ -146,7 +150,8 @@ impl PartFile {
         let _entered = self.entry.shared.watch.enter("write", &self.path);
         self.touched.note(offset / u64::from(self.block_bytes));
         self.cache.bypassed();
-        pipe.put(&self.file, offset).map_err(Self::write_failure(offset))
+        let reserved = self.reserve.cover(&self.file, offset.saturating_add(pipe.holds() as u64));
+        reserved.and_then(|()| pipe.put(&self.file, offset)).map_err(Self::write_failure(offset))
     }
 
     /// Makes a block, or its end, read as zeros: where nothing has been written since this session made the file it

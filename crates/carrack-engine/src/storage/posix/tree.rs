@@ -34,6 +34,7 @@ use super::marker::Journal;
 use super::names::{PartName, PartNames, Shown, new_tag};
 use super::part::{PartEntry, PartFile, Shared, Source, Touched, check_twin, may_replace, stat_entry};
 use super::past_cache::WriteBehind;
+use super::reserve::Reserve;
 use super::times::system_time;
 use super::unkept::{MODE_MASK, Unkept};
 use super::watch::Watch;
@@ -243,11 +244,14 @@ impl Tree {
         // Tells whoever collects leftovers that somebody is here; where there are no locks, its age has to tell.
         let _ = file::try_lock(&created);
         let mut made = self.part_file(created, part, (offer, size), options, Touched::none());
-        // In memory there is no order on a disk to win, only the time of the processors for large files; smaller
-        // ones need not wait for it.
-        let waits = size > self.shared.tuning.small_file_bytes || !file::is_in_memory(&made.file);
-        let reserves = !offer.sparse && size > 0 && waits;
-        let prepared = if reserves { file::preallocate(&made.file, size) } else { Ok(false) };
+        // In memory it would take time before the first byte, and there is no order on a disk to win, only the time of
+        // the processors for large files.
+        let in_memory = file::is_in_memory(&made.file);
+        let reserves = !offer.sparse && size > 0;
+        if reserves && in_memory && size > self.shared.tuning.small_file_bytes {
+            made.reserve = Reserve::new(size);
+        }
+        let prepared = if reserves && !in_memory { file::preallocate(&made.file, size) } else { Ok(false) };
         let prepared = prepared.and_then(|reserved| if reserved { Ok(()) } else { made.file.set_len(size) });
         if let Err(error) = prepared {
             made.remove();
@@ -289,6 +293,7 @@ impl Tree {
             void: AtomicBool::new(false),
             cache: WriteBehind::new(&self.shared.tuning, size),
             touched,
+            reserve: Reserve::none(),
         }
     }
 
