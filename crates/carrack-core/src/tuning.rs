@@ -79,8 +79,7 @@ knobs! {
     /// The same for files that are known to be no larger than [`Tuning::small_file_bytes`]: what 32 streams have left
     /// in their last blocks is then a small part of the whole.
     small_block_bytes: u32 = 256 << 10;
-    /// See [`Tuning::small_block_bytes`]. Storage for such files is not reserved in a file system that is memory: it
-    /// would take time before the first byte.
+    /// See [`Tuning::small_block_bytes`]. In a file system that is memory storage is reserved only for larger files.
     small_file_bytes: u64 = 1 << 30;
 
     /// What a stream's socket may hold that has not been sent, in bytes: more than a slice, so that the network never
@@ -126,6 +125,9 @@ knobs! {
     streams_per_processor: u16 = 16;
     /// Most data connections that may be found better in all: beyond, none earns its part.
     streams_found_max: u16 = 64;
+    /// A stream that is not needed any more stays connected for so long: until then another that is needed need not be
+    /// made. From version 5 on.
+    parked: Duration = Duration::from_secs(60);
     /// Round trip from which a path counts as far.
     far_rtt: Duration = Duration::from_millis(5);
 

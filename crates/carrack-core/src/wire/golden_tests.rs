@@ -147,6 +147,7 @@ fn asks() -> Vec<Line> {
         ask(2, "ask Select", Ask::Select(selected())),
         ask(2, "ask Collect", Ask::Collect(collect)),
         ask(3, "ask Retire", Ask::Retire(5)),
+        ask(5, "ask Retire-wake", Ask::Wake(5)),
     ]
 }
 

@@ -11,6 +11,7 @@
 //!    permissions and times, in `Offer`, `Query` and the entries of bundles; these also of directories. Optional fields
 //!    are marked (4) where they are defined and in docs/protocol.md: what an end of a version before does not say is
 //!    absent, and means what it meant then.
+//! 5. Streams that were asked to end stay connected for a while, and go on when they are asked to (`Retire.wake`).
 
 use std::fmt;
 
@@ -32,10 +33,12 @@ impl Version {
     pub const V3: Self = Self(3);
     /// Version 4.
     pub const V4: Self = Self(4);
+    /// Version 5.
+    pub const V5: Self = Self(5);
     /// The oldest that is still spoken.
     pub const OLDEST: Self = Self::V1;
     /// The newest version that this program speaks.
-    pub const NEWEST: Self = Self::V4;
+    pub const NEWEST: Self = Self::V5;
 
     /// From its number on the wire; `None` for one that is not spoken here.
     pub fn from_number(number: u32) -> Option<Self> {
@@ -128,6 +131,11 @@ impl Version {
         self >= Self::V4
     }
 
+    /// A sender parks streams that it was asked to end, and has them go on when it is asked to.
+    pub fn parks_streams(self) -> bool {
+        self >= Self::V5
+    }
+
     /// A receiver writes zeros where a hole is announced. One that resumes and is of a version before 4 takes what an
     /// earlier session left there for zeros.
     pub fn zeroes_holes(self) -> bool {
@@ -155,9 +163,9 @@ mod tests {
     #[test]
     fn versions_that_are_not_spoken_have_no_number_here() {
         let found: Vec<u32> = (0..10).filter_map(Version::from_number).map(Version::number).collect();
-        assert_eq!(found, [1, 2, 3, 4]);
+        assert_eq!(found, [1, 2, 3, 4, 5]);
         assert_eq!(Version::from_number(u32::MAX), None);
-        assert_eq!((PROTOCOL_VERSION_MIN, PROTOCOL_VERSION), (1, 4));
+        assert_eq!((PROTOCOL_VERSION_MIN, PROTOCOL_VERSION), (1, 5));
     }
 
     #[test]

@@ -337,6 +337,7 @@ impl Agent {
                 collected.map(done)
             }
             Ask::Retire(count) => Ok(done(self.lock().running.clone().map_or(0, |running| running.retire(count)))),
+            Ask::Wake(count) => Ok(done(self.lock().running.clone().map_or(0, |running| running.wake(count)))),
             Ask::Bye => return None,
         })
     }

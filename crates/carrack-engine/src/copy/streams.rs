@@ -1,6 +1,7 @@
 //! Data connections while a transfer runs: those beyond the first are asked for, what is lost is made anew, and when
 //! fewer are wanted the sender is asked to end some in good order. There are never to be more than are wanted: what
-//! ends, or is lost while it ends, is not made anew.
+//! ends, or is lost while it ends, is not made anew. From version 5 on those that were asked to end are parked for a
+//! while, and where more are wanted then, parked ones go on before others are dialled.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,12 +30,18 @@ pub struct Streams {
     key: SessionKey,
     /// Whether a lost one is told of and replaced (version 2).
     replaced: bool,
+    /// Whether what was asked to end is parked (version 5).
+    parks: bool,
     wanted: u16,
     alive: u16,
     /// Of those alive, the ones that have been asked to end.
     retiring: u16,
     /// The question that asked for it, and how many it asked for.
     asked_to_end: Option<(u64, u16)>,
+    /// Of those retiring, so many may go on when they are asked to.
+    parked: u16,
+    /// The question that asked for that, and how many it asked.
+    asked_to_wake: Option<(u64, u16)>,
     missing: u16,
     dials: Vec<u64>,
     /// Dials of the way that was not chosen: what comes of them carries as much as any.
@@ -69,10 +76,13 @@ impl Streams {
             more: link.more,
             key: link.key,
             replaced: version.remakes_streams(),
+            parks: version.parks_streams(),
             wanted,
             alive: wanted - others,
             retiring: 0,
             asked_to_end: None,
+            parked: 0,
+            asked_to_wake: None,
             missing: others.saturating_sub(under_way),
             dials: link.dials,
             late: link.late,
@@ -89,16 +99,21 @@ impl Streams {
         }
     }
 
-    /// Connections that are there, those included that have been asked to end and still carry something.
+    /// Connections that carry something. Where none is parked, those that have been asked to end do so to their end.
     pub fn alive(&self) -> u16 {
-        self.alive
+        if self.parks { self.staying() } else { self.alive }
     }
 
     /// Sets the number of streams that is wanted from now on.
     pub fn want(&mut self, streams: u16) {
         self.wanted = streams.max(1);
-        let staying = self.staying() + self.dials.len() as u16;
-        self.missing = self.wanted.saturating_sub(staying);
+        self.missing = self.wanted.saturating_sub(self.to_be());
+    }
+
+    /// Those that stay, and those that are under way.
+    fn to_be(&self) -> u16 {
+        let waking = self.asked_to_wake.map_or(0, |(_, count)| count);
+        self.staying() + waking + self.dials.len() as u16
     }
 
     /// Those that are there and have not been asked to end.
@@ -127,6 +142,7 @@ impl Streams {
         if self.lost_in_vain > 4 * u32::from(self.wanted) + 16 {
             return Err(self.given_up("data connections are lost before anything gets through"));
         }
+        self.wake_parked(ends)?;
         while self.missing > 0 && now >= self.due {
             let Some(more) = self.more.as_mut().filter(|more| self.dials.len() < more.at_once) else { return Ok(()) };
             let Some(first) = more.numbers.next() else {
@@ -149,11 +165,44 @@ impl Streams {
         self.end_surplus(ends)
     }
 
+    /// Has parked streams go on in the place of those that are missing.
+    fn wake_parked(&mut self, ends: &mut Ends) -> Result<(), Failure> {
+        if let Some(count) = self.can_wake() {
+            let request = ends.source.ask(Ask::Wake(count.into()))?;
+            self.ask_to_wake(request, count);
+        }
+        Ok(())
+    }
+
+    fn can_wake(&self) -> Option<u16> {
+        let idle = self.asked_to_wake.is_none() && self.asked_to_end.is_none();
+        Some(self.missing.min(self.parked)).filter(|&count| idle && count > 0)
+    }
+
+    /// So many have been asked to go on, by this request.
+    fn ask_to_wake(&mut self, request: u64, count: u16) {
+        self.asked_to_wake = Some((request, count));
+        self.missing -= count;
+    }
+
+    /// Takes the answer: some may have ended meanwhile. Then nothing is known to be parked any more, and what is
+    /// missing is dialled.
+    fn handle_wake_answer(&mut self, asked: u16, answer: Result<Tell, Failure>) {
+        let woken = match answer {
+            Ok(Tell::Done(count)) => u16::try_from(count).unwrap_or(asked).min(asked),
+            _ => 0,
+        };
+        self.asked_to_wake = None;
+        self.retiring = self.retiring.saturating_sub(woken);
+        self.parked = if woken < asked { 0 } else { self.parked.saturating_sub(woken) };
+        self.want(self.wanted);
+    }
+
     /// Has the sender end what is there and not wanted. Dials that are under way are not waited for: what they
     /// bring is seen when it comes.
     fn end_surplus(&mut self, ends: &mut Ends) -> Result<(), Failure> {
         let count = self.staying().saturating_sub(self.wanted);
-        if count == 0 || self.asked_to_end.is_some() {
+        if count == 0 || self.asked_to_end.is_some() || self.asked_to_wake.is_some() {
             return Ok(());
         }
         let request = ends.source.ask(Ask::Retire(count.into()))?;
@@ -175,6 +224,9 @@ impl Streams {
         };
         self.asked_to_end = None;
         self.retiring = self.retiring.saturating_sub(asked - ending);
+        if self.parks {
+            self.parked = (self.parked + ending).min(self.retiring);
+        }
         // What does not end stays, and is not asked again and again.
         self.wanted = self.wanted.max(self.staying());
     }
@@ -184,12 +236,17 @@ impl Streams {
         Failure { source: self.last.clone().map(Box::new), ..given_up }
     }
 
-    /// Takes the answer to a dial, or to the question for some to end.
+    /// Takes the answer to a dial, or to the question for some to end or to go on.
     pub fn handle_answer(&mut self, incoming: Incoming, note: &Note, now: Instant) {
         if let Some((request, count)) = self.asked_to_end
             && (incoming.end, incoming.request) == (EndId::Source, request)
         {
             return self.handle_end_answer(count, incoming.tell);
+        }
+        if let Some((request, count)) = self.asked_to_wake
+            && (incoming.end, incoming.request) == (EndId::Source, request)
+        {
+            return self.handle_wake_answer(count, incoming.tell);
         }
         if let Some(index) = self.late.iter().position(|late| *late == (incoming.end, incoming.request)) {
             if matches!(incoming.tell, Ok(Tell::Connected(_))) {
@@ -234,6 +291,7 @@ impl Streams {
         }
         if lost.retired && self.retiring > 0 {
             self.retiring = self.retiring.saturating_sub(1);
+            self.parked = self.parked.min(self.retiring);
             return;
         }
         self.lost_in_vain += 1;
@@ -260,7 +318,7 @@ impl Streams {
         if !self.replaced {
             return;
         }
-        if self.staying() + self.dials.len() as u16 + self.missing < self.wanted {
+        if self.to_be() + self.missing < self.wanted {
             self.missing += 1;
         }
         let setbacks = self.failed_dials.max(self.lost_in_vain / u32::from(self.wanted));
@@ -286,227 +344,5 @@ fn black_hole(segment: u32) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Mutex;
-
-    use carrack_core::report::LinkReport;
-    use carrack_core::request::{Encrypt, LinkKind};
-
-    use super::*;
-
-    fn more() -> MoreConnections {
-        MoreConnections { dialer: EndId::Source, addresses: Vec::new(), pin: [0; 32], numbers: 1..=19, at_once: 4 }
-    }
-
-    fn streams(wanted: u16, version: Version, now: Instant) -> Streams {
-        let report = LinkReport {
-            kind: LinkKind::Direct,
-            address: String::new(),
-            from: None,
-            streams: wanted,
-            cipher: String::new(),
-        };
-        let key = SessionKey { id: [0; 16], secret: [0; 32], encrypt: Encrypt::None };
-        Streams::new(
-            Link { report, key, more: Some(more()), dials: Vec::new(), late: Vec::new() },
-            version,
-            Arc::default(),
-            now,
-        )
-    }
-
-    fn dialed(request: u64) -> Incoming {
-        Incoming { end: EndId::Source, request, tell: Ok(Tell::Dialed(Default::default())) }
-    }
-
-    fn quiet() -> Note {
-        Arc::new(|_| {})
-    }
-
-    #[test]
-    fn lost_stream_is_made_again_and_a_version_1_sender_has_no_more() {
-        let now = Instant::now();
-        for (version, missing) in [(Version::V1, 0), (Version::V2, 1)] {
-            let mut one = streams(1, version, now);
-            assert_eq!(one.due(), None);
-            one.handle_stream_lost(StreamLost::default(), now);
-            assert_eq!(one.missing, missing);
-            assert!(one.due().is_some_and(|due| due > now), "a pause, or the end of patience");
-        }
-    }
-
-    #[test]
-    fn pauses_grow_with_failures_and_end_with_a_connection() {
-        let now = Instant::now();
-        let mut eight = streams(8, Version::V2, now);
-        eight.missing = 0;
-        let mut pauses = Vec::new();
-        for request in 1..12 {
-            eight.dials.push(request);
-            let tell = Ok(Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, "")));
-            eight.handle_answer(Incoming { end: EndId::Source, request, tell }, &quiet(), now);
-            pauses.push(eight.due - now);
-        }
-        assert!(
-            pauses.is_sorted()
-                && pauses[10] >= Tuning::DEFAULT.retry_pause_max / 2
-                && pauses[10] <= Tuning::DEFAULT.retry_pause_max,
-            "{pauses:?}"
-        );
-        eight.dials.push(12);
-        eight.handle_answer(dialed(12), &quiet(), now);
-        assert_eq!((eight.failed_dials, eight.missing, eight.alive), (0, 7, 2), "never more than are wanted");
-        // An answer that nobody waits for changes nothing.
-        eight.handle_answer(dialed(99), &quiet(), now);
-        assert_eq!(eight.alive, 2);
-    }
-
-    #[test]
-    fn stream_under_way_already_is_not_asked_for_again() {
-        let now = Instant::now();
-        let report = LinkReport {
-            kind: LinkKind::Direct,
-            address: String::new(),
-            from: None,
-            streams: 8,
-            cipher: String::new(),
-        };
-        let key = SessionKey { id: [0; 16], secret: [0; 32], encrypt: Encrypt::None };
-        let link = Link { report, key, more: Some(more()), dials: vec![5, 6, 7], late: Vec::new() };
-        let mut eight = Streams::new(link, Version::V2, Arc::default(), now);
-        assert_eq!((eight.alive, eight.missing, eight.due()), (1, 4, Some(now)));
-        eight.handle_answer(dialed(6), &quiet(), now);
-        assert_eq!((eight.alive, eight.dials.len()), (2, 2));
-        // Where no more than four may be under way, three more have to wait.
-        eight.dials.extend([8, 9]);
-        assert_eq!(eight.due(), None);
-    }
-
-    /// Both ways were tried, and the other one was quicker: what comes of the slower one is a
-    /// connection like any other.
-    #[test]
-    fn connections_of_the_way_that_was_not_chosen_count() {
-        let now = Instant::now();
-        let mut two = streams(2, Version::V3, now);
-        (two.missing, two.alive) = (0, 2);
-        two.late = vec![(EndId::Destination, 7), (EndId::Destination, 8)];
-        let answer = |request, tell| Incoming { end: EndId::Destination, request, tell: Ok(tell) };
-        two.handle_answer(answer(7, Tell::Connected(Default::default())), &quiet(), now);
-        two.handle_answer(answer(7, Tell::Dialed(Default::default())), &quiet(), now);
-        two.handle_answer(answer(8, Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, ""))), &quiet(), now);
-        two.handle_answer(answer(8, Tell::Dialed(Default::default())), &quiet(), now);
-        assert_eq!((two.alive, two.missing, two.late.len()), (3, 0, 0));
-        // It is one more than is wanted, so it is not made anew when it goes.
-        two.handle_stream_lost(StreamLost::default(), now);
-        assert_eq!((two.alive, two.missing), (2, 0));
-    }
-
-    #[test]
-    fn segments_shrink_twice_and_each_time_it_is_told() {
-        let now = Instant::now();
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&told);
-        let note: Note = Arc::new(move |text| kept.lock().unwrap().push(text));
-        let mut two = streams(2, Version::V2, now);
-        let lose =
-            |two: &mut Streams, stuck| two.handle_stream_lost(StreamLost { stuck, ..StreamLost::default() }, now);
-        // Both were stuck; one of them comes back, and is stuck again, and so is the other.
-        for (request, stuck) in [(1, true), (2, true), (3, true), (4, true), (5, false), (6, true), (7, true)] {
-            lose(&mut two, stuck);
-            two.dials.push(request);
-            two.handle_answer(dialed(request), &note, now);
-        }
-        let told = told.lock().unwrap();
-        assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[0].contains("1200 bytes") && told[1].contains("536 bytes") && told[0].contains("MTU"), "{told:?}");
-    }
-
-    #[test]
-    fn path_that_is_gone_is_not_called_a_black_hole() {
-        let now = Instant::now();
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&told);
-        let note: Note = Arc::new(move |text| kept.lock().unwrap().push(text));
-        let mut two = streams(2, Version::V2, now);
-        two.handle_stream_lost(StreamLost { stuck: true, ..StreamLost::default() }, now);
-        two.dials.push(1);
-        let tell = Ok(Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, "")));
-        two.handle_answer(Incoming { end: EndId::Source, request: 1, tell }, &note, now);
-        assert!(told.lock().unwrap().is_empty());
-    }
-
-    /// Eight connections, of which some are to end: `ask` in the place of the end that would be asked.
-    fn ask_to_end(streams: &mut Streams, wanted: u16, request: u64) -> u16 {
-        streams.want(wanted);
-        let count = streams.staying() - streams.wanted;
-        streams.ask_to_end(request, count);
-        count
-    }
-
-    fn ended(request: u64, count: u64) -> Incoming {
-        let tell = Ok(Tell::Done(count));
-        Incoming { end: EndId::Source, request, tell }
-    }
-
-    #[test]
-    fn stream_that_was_asked_to_end_is_not_made_again() {
-        let now = Instant::now();
-        let mut eight = streams(8, Version::V3, now);
-        (eight.missing, eight.alive) = (0, 8);
-        assert_eq!(ask_to_end(&mut eight, 5, 1), 3);
-        // One has ended before the answer comes; another is lost before it could end.
-        eight.handle_stream_lost(StreamLost { retired: true, ..StreamLost::default() }, now);
-        eight.handle_answer(ended(1, 3), &quiet(), now);
-        let failure = Some(failure(ErrorCode::ConnectionLost, Side::Link, ""));
-        eight.handle_stream_lost(StreamLost { retired: true, failure, ..StreamLost::default() }, now);
-        assert_eq!((eight.alive, eight.retiring, eight.missing), (6, 1, 0));
-        // One that was to stay is made again.
-        eight.handle_stream_lost(StreamLost::default(), now);
-        assert_eq!((eight.alive, eight.staying(), eight.missing), (5, 4, 1));
-        eight.handle_stream_lost(StreamLost { retired: true, ..StreamLost::default() }, now);
-        assert_eq!((eight.alive, eight.retiring, eight.missing), (4, 0, 1));
-    }
-
-    #[test]
-    fn streams_may_end_fewer_than_were_asked_to_and_the_rest_stays() {
-        let now = Instant::now();
-        let mut eight = streams(8, Version::V3, now);
-        (eight.missing, eight.alive) = (0, 8);
-        ask_to_end(&mut eight, 2, 1);
-        eight.handle_answer(ended(1, 4), &quiet(), now);
-        assert_eq!((eight.retiring, eight.staying(), eight.wanted, eight.asked_to_end), (4, 4, 4, None));
-        ask_to_end(&mut eight, 2, 2);
-        let tell = Ok(Tell::Failed(failure(ErrorCode::Internal, Side::Source, "")));
-        eight.handle_answer(Incoming { end: EndId::Source, request: 2, tell }, &quiet(), now);
-        assert_eq!((eight.retiring, eight.staying(), eight.wanted), (4, 4, 4));
-    }
-
-    #[test]
-    fn streams_are_dialled_and_a_change_of_mind_takes_back_those_that_were_not() {
-        let now = Instant::now();
-        let mut two = streams(2, Version::V3, now);
-        (two.missing, two.alive) = (0, 2);
-        two.want(8);
-        assert_eq!((two.missing, two.due()), (6, Some(now)));
-        two.dials.extend([1, 2]);
-        two.missing -= 2;
-        two.want(3);
-        assert_eq!(two.missing, 0, "one more than is wanted is under way");
-        two.handle_answer(dialed(1), &quiet(), now);
-        let tell = Ok(Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, "")));
-        two.handle_answer(Incoming { end: EndId::Source, request: 2, tell }, &quiet(), now);
-        assert_eq!((two.alive, two.missing), (3, 0), "and is not tried again when it fails");
-    }
-
-    #[test]
-    fn last_stream_may_be_lost_while_others_end() {
-        let now = Instant::now();
-        let mut two = streams(2, Version::V3, now);
-        (two.missing, two.alive) = (0, 2);
-        ask_to_end(&mut two, 1, 1);
-        two.handle_answer(ended(1, 1), &quiet(), now);
-        two.handle_stream_lost(StreamLost::default(), now);
-        two.handle_stream_lost(StreamLost { retired: true, ..StreamLost::default() }, now);
-        assert_eq!((two.alive, two.missing, two.none_since), (0, 1, Some(now)));
-    }
-}
+#[path = "streams_tests.rs"]
+mod tests;

@@ -84,6 +84,14 @@ impl Running {
         }
     }
 
+    /// Has so many data streams go on that were asked to end, and says how many do.
+    pub fn wake(&self, count: u32) -> u64 {
+        match self {
+            Self::Send(run) => run.wake(count),
+            Self::Receive(_) => 0,
+        }
+    }
+
     /// Whoever calls serves others, too: a panic ends the transfer, not the thread.
     fn contain(&self, what: &str, work: impl FnOnce()) {
         let side = if matches!(self, Self::Send(_)) { Side::Source } else { Side::Destination };

@@ -258,8 +258,10 @@ fn streams_to_end_are_more_than_there_are() {
     let mut session = Session::start(&sandbox.root());
     let none = |session: &mut Session| {
         for count in [0, 1, u32::MAX] {
-            let answer = session.request(Ask::Retire(Retire { count }));
-            assert!(matches!(answer, Ok(Tell::Done(Counted { count: 0 }))), "{answer:?}");
+            for ask in [Retire { count, wake: 0 }, Retire { count, wake: u32::MAX }] {
+                let answer = session.request(Ask::Retire(ask));
+                assert!(matches!(answer, Ok(Tell::Done(Counted { count: 0 }))), "{answer:?}");
+            }
         }
     };
     none(&mut session);

@@ -1,9 +1,11 @@
 //! The number of data connections while a copy runs: more where they are faster, fewer where they are not,
 //! and none of it is a loss.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use carrack_core::pace::initial_streams;
+use carrack_core::pace::streams::Reason;
 use carrack_core::tuning::Tuning;
 use carrack_faults::link::{ADDRESSES, Host, Link, Setup};
 use serde_json::Value;
@@ -17,8 +19,8 @@ const MIB: usize = 1 << 20;
 const EACH: u64 = 8_000_000;
 const ALL: u64 = 16_000_000;
 
-/// Connections of a host that are open and lead to a port.
-fn connections(link: &Link, from: Host, address: &str) -> usize {
+/// The local ports of a host's connections that are open and lead to a port.
+fn connections(link: &Link, from: Host, address: &str) -> BTreeSet<String> {
     let port: u16 = address.rsplit(':').next().unwrap().parse().unwrap();
     let table = link.host(from).inside(|| std::fs::read_to_string("/proc/thread-self/net/tcp")).unwrap().unwrap();
     // Number, local address, remote address, state: 01 is an established one.
@@ -26,7 +28,7 @@ fn connections(link: &Link, from: Host, address: &str) -> usize {
         let words: Vec<&str> = line.split_whitespace().collect();
         words[3] == "01" && words[2].ends_with(&format!(":{port:04X}"))
     };
-    table.lines().skip(1).filter(leads_there).count()
+    table.lines().skip(1).filter(leads_there).map(|line| line.split_whitespace().nth(1).unwrap().to_owned()).collect()
 }
 
 fn changes(events: &[Value]) -> Vec<(u64, u64)> {
@@ -40,26 +42,36 @@ fn streams_come_where_each_is_slow_and_go_where_the_link_is() {
         return;
     }
     let sandbox = Sandbox::in_memory();
-    sandbox.write("tree/file", tree::bytes(192 * MIB, 1));
+    sandbox.write("tree/file", tree::bytes(640 * MIB, 1));
     let slow = |knobs: &carrack_faults::link::Knobs| knobs.flow_rate(Some(EACH));
     let link = Link::new(&netns::name(), &Setup::default(), slow).unwrap();
     let node = Node::on(&link.host(Host::Far).prefix(), &sandbox, "root", ADDRESSES[1]);
     let mut command = sandbox.carrack();
-    command.args(["--json", &node.token(), "tree/", &node.at("there")]);
+    command.args(["-v", "--json", "--log-file", "log", &node.token(), "tree/", &node.at("there")]);
     let mut running = Running::start(&mut link.host(Host::Near).on(&command));
     // With the control connection.
     let first = usize::from(initial_streams(&Tuning::DEFAULT, Duration::ZERO, "", carrack_sys::host::cpu_count())) + 1;
-    let mut most = 0;
-    let mut now = || {
-        let now = connections(&link, Host::Near, &node.address);
-        most = most.max(now);
-        (now, most)
+    let mut ever = BTreeSet::new();
+    let mut open = || {
+        let open = connections(&link, Host::Near, &node.address);
+        ever.extend(open.iter().cloned());
+        (open.len(), ever.len())
     };
-    wait_until("there are more streams than at first", || now().0 > first || !running.is_running());
+    wait_until("there are more streams than at first", || open().0 > first || !running.is_running());
     // As many as there are fill it.
     link.both(|knobs| knobs.rate(Some(ALL)));
     link.both(|knobs| knobs.flow_rate(None));
-    wait_until("there are fewer again", || now().0 < now().1 || !running.is_running());
+    let told = |what: Reason| {
+        let log = std::fs::read_to_string(sandbox.path("log")).unwrap_or_default();
+        log.matches(what.meaning()).count()
+    };
+    wait_until("more are tried, and not kept, and tried again", || {
+        open();
+        (told(Reason::Back) > 0 && told(Reason::TryMore) > 1) || !running.is_running()
+    });
+    // Those that were not kept stay connected for a minute, and are used again.
+    let (now, ever) = open();
+    assert_eq!(now, ever, "a connection has ended, and another was made");
     assert!(running.is_running(), "the copy was over before anything was found out");
     link.both(|knobs| knobs.rate(None));
     wait_until("the copy ends", || !running.is_running());

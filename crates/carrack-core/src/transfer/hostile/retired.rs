@@ -1,7 +1,7 @@
 //! Streams that are asked to end, and receivers and networks that do not make that easy.
 #![cfg(test)]
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::sender::{LARGE, accept, file, landed, next_block};
 use super::*;
@@ -10,11 +10,16 @@ use crate::transfer::machine::Machine;
 use crate::transfer::orders::options_v2;
 use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig};
 use crate::tuning::Tuning;
+use crate::wire::Version;
+use crate::wire::control::TransferOptions;
 
 /// A sender with two streams and nothing but a large file, which the receiver takes; both streams carry a block of it.
 fn both_carry(now: Instant) -> (Sender, [u64; 2]) {
-    let config =
-        SenderConfig { options: options_v2(BLOCK), targets: vec![Vec::new()], known: false, tuning: Tuning::DEFAULT };
+    both_carry_by(now, options_v2(BLOCK))
+}
+
+fn both_carry_by(now: Instant, options: TransferOptions) -> (Sender, [u64; 2]) {
+    let config = SenderConfig { options, targets: vec![Vec::new()], known: false, tuning: Tuning::DEFAULT };
     let mut sender = Sender::new(config);
     (0..2).for_each(|stream| sender.handle_stream(Instant::now(), StreamId(stream)));
     sender.handle_item(now, file("large", Some(LARGE)));
@@ -147,4 +152,70 @@ fn retired_stream_is_no_refuge() {
     assert_eq!(sender.outcome(), None);
     sender.handle_stream(Instant::now(), StreamId(2));
     assert_eq!(next_block(&mut sender, now, StreamId(2)), offset);
+}
+
+/// A sender of version 5, and what its second stream carried, which has landed after it was asked to end.
+fn parked(now: Instant) -> Sender {
+    let options = TransferOptions { version: Version::V5, ..options_v2(BLOCK) };
+    let (mut sender, [_, offset]) = both_carry_by(now, options);
+    sender.retire(1);
+    sent(&mut sender, StreamId(1), offset);
+    sender.handle_message(now, landed(vec![(1, offset)], Vec::new())).unwrap();
+    sender
+}
+
+#[test]
+fn retired_stream_is_parked_for_a_minute_and_then_ends() {
+    let now = Instant::now();
+    let mut sender = parked(now);
+    let until = now + Tuning::DEFAULT.parked;
+    assert_eq!(sender.next_job(now, StreamId(1)), Next::Wait(Some(until)));
+    assert_eq!(sender.next_job(until - Duration::from_millis(1), StreamId(1)), Next::Wait(Some(until)));
+    assert_eq!(sender.next_job(until, StreamId(1)), Next::End);
+    assert_eq!(sender.wake(9), 0, "it has ended");
+    assert!(sender.is_retiring(StreamId(1)));
+}
+
+#[test]
+fn parked_stream_goes_on_and_may_be_parked_again() {
+    let now = Instant::now();
+    let mut sender = parked(now);
+    assert!(matches!(sender.next_job(now, StreamId(1)), Next::Wait(Some(_))));
+    assert_eq!((sender.wake(9), sender.wake(9)), (1, 0));
+    assert!(!sender.is_retiring(StreamId(1)));
+    let later = now + 2 * Tuning::DEFAULT.parked;
+    let offset = next_block(&mut sender, later, StreamId(1));
+    assert_eq!(sender.retire(1), 1);
+    sent(&mut sender, StreamId(1), offset);
+    sender.handle_message(later, landed(vec![(1, offset)], Vec::new())).unwrap();
+    let again = later + Tuning::DEFAULT.parked;
+    assert_eq!(sender.next_job(later, StreamId(1)), Next::Wait(Some(again)), "a new minute");
+}
+
+/// One that has not sent or landed everything yet goes on as well, and nothing of it is lost or sent twice.
+#[test]
+fn retiring_stream_that_is_woken_keeps_what_it_carries() {
+    let now = Instant::now();
+    let options = TransferOptions { version: Version::V5, ..options_v2(BLOCK) };
+    let (mut sender, [_, offset]) = both_carry_by(now, options);
+    sender.retire(1);
+    assert_eq!(sender.next_job(now, StreamId(1)), Next::Wait(None));
+    assert_eq!(sender.wake(1), 1);
+    assert_ne!(next_block(&mut sender, now, StreamId(1)), offset);
+    sent(&mut sender, StreamId(1), offset);
+    sender.handle_message(now, landed(vec![(1, offset)], Vec::new())).unwrap();
+    assert_eq!((lost_streams(&mut sender), sender.totals().faults.resent_after_loss), (Vec::new(), 0));
+}
+
+#[test]
+fn parked_stream_ends_with_the_transfer_and_may_be_lost_before() {
+    let now = Instant::now();
+    let mut sender = parked(now);
+    assert!(matches!(sender.next_job(now, StreamId(1)), Next::Wait(Some(_))));
+    sender.fail(failure());
+    assert_eq!((sender.next_job(now, StreamId(1)), sender.wake(1)), (Next::End, 0));
+    let mut sender = parked(now);
+    sender.handle_stream_lost(now, StreamId(1), &failure());
+    assert_eq!((sender.wake(1), sender.totals().faults.resent_after_loss), (0, 0));
+    assert!(matches!(sender.next_job(now, StreamId(0)), Next::Job(_)));
 }

@@ -28,6 +28,8 @@ pub(super) struct Streams {
     cuts: u32,
     /// None is ever cut off.
     kept: bool,
+    /// How long one that was chosen to end stays connected.
+    parked: Duration,
     /// Bytes per second that all of them share, where a limit was asked for.
     rate_limit: Option<u64>,
     /// Size of a whole block, in bytes.
@@ -39,10 +41,23 @@ pub(super) struct Streams {
 #[derive(Debug)]
 struct Stream {
     alive: bool,
-    /// It is given nothing more, and ends when it carries nothing any more.
+    /// It is given nothing more. When it carries nothing any more it is parked, and then it ends.
     retiring: bool,
+    /// It carries nothing any more, and ends at this moment.
+    parked_until: Option<Instant>,
     /// Blocks and bundles that it carries, oldest first.
     carried: Vec<Carried>,
+}
+
+/// What becomes of a stream that was chosen to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Retired {
+    /// Something that it carried has not landed.
+    Carries,
+    /// It stays connected until then, and may be woken.
+    Parked(Instant),
+    /// It has ended.
+    Ended,
 }
 
 /// A unit that a stream has taken.
@@ -74,6 +89,7 @@ impl Streams {
             usual_bundle: None,
             cuts: 0,
             kept: false,
+            parked: if options.version.parks_streams() { tuning.parked } else { Duration::ZERO },
             rate_limit: options.rate_limit,
             block_bytes: options.block_bytes.into(),
             bundle_bytes: tuning.bundle_bytes + tuning.bundled_file_bytes_max,
@@ -83,7 +99,7 @@ impl Streams {
     pub fn add(&mut self, stream: StreamId) {
         let carried = Vec::new();
         self.begun = true;
-        self.table.insert(stream, Stream { alive: true, retiring: false, carried });
+        self.table.insert(stream, Stream { alive: true, retiring: false, parked_until: None, carried });
     }
 
     /// Chooses so many living streams to end, but never all, and says how many it chose. Those that carry nothing
@@ -102,10 +118,25 @@ impl Streams {
         self.table.get(&stream).is_some_and(|stream| stream.retiring)
     }
 
-    /// Ends a chosen stream if all that it carried has landed, and says whether it has.
-    pub fn end_retired(&mut self, stream: StreamId) -> bool {
-        let done = |stream: &&mut Stream| stream.retiring && stream.carried.is_empty();
-        self.table.get_mut(&stream).filter(done).map(|stream| stream.alive = false).is_some()
+    /// Has so many go on that were chosen to end and have not, and says how many: the oldest first, whose windows have
+    /// had the longest to grow.
+    pub fn wake(&mut self, count: usize) -> usize {
+        let chosen = self.table.values_mut().filter(|stream| stream.alive && stream.retiring).take(count);
+        chosen.map(|stream| (stream.retiring, stream.parked_until) = (false, None)).count()
+    }
+
+    /// Parks a chosen stream when all that it carried has landed, and ends it when it has been parked for long enough.
+    pub fn retired(&mut self, now: Instant, stream: StreamId) -> Retired {
+        let Some(stream) = self.table.get_mut(&stream).filter(|stream| stream.retiring) else { return Retired::Ended };
+        if !stream.carried.is_empty() {
+            return Retired::Carries;
+        }
+        let until = *stream.parked_until.get_or_insert(now + self.parked);
+        if now < until {
+            return Retired::Parked(until);
+        }
+        stream.alive = false;
+        Retired::Ended
     }
 
     pub fn is_alive(&self, stream: StreamId) -> bool {

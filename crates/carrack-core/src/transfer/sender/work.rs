@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::offered::Compared;
-use super::streams::Carried;
+use super::streams::{Carried, Retired};
 use super::{BlockJob, Bundle, Job, Next, Phase, Sender, SenderAction, SentItem};
 use crate::digest::BlockDigest;
 use crate::failure::{ErrorCode, Failure, Side};
@@ -24,10 +24,16 @@ impl Sender {
     }
 
     /// Has so many streams end in good order, the last one never: they are given nothing more, and told [`Next::End`]
-    /// when all that they carried has landed. Until then they are watched: what is lost with them goes down others, as
-    /// from any stream. Says how many.
+    /// when all that they carried has landed; from version 5 on [`parked`](crate::tuning::Tuning::parked) later, unless
+    /// they are woken. Until then they are watched: what is lost with them goes down others, as from any stream.
+    /// Says how many.
     pub fn retire(&mut self, count: usize) -> usize {
         if self.has_ended() { 0 } else { self.streams.retire(count) }
+    }
+
+    /// Has so many streams go on that were asked to end and are still connected. Says how many.
+    pub fn wake(&mut self, count: usize) -> usize {
+        if self.has_ended() { 0 } else { self.streams.wake(count) }
     }
 
     /// Whether a stream has been asked to end: it is not to be replaced.
@@ -44,8 +50,10 @@ impl Sender {
     pub fn next_job(&mut self, now: Instant, stream: StreamId) -> Next {
         while !self.has_ended() && self.streams.is_alive(stream) {
             if self.streams.is_retiring(stream) {
-                if !self.streams.end_retired(stream) {
-                    return Next::Wait(None);
+                match self.streams.retired(now, stream) {
+                    Retired::Carries => return Next::Wait(None),
+                    Retired::Parked(until) => return Next::Wait(Some(until)),
+                    Retired::Ended => {}
                 }
                 // Those that were to stay may all have been lost meanwhile.
                 self.advance();

@@ -137,6 +137,16 @@ impl World {
         assert!(staying > 0, "all streams are to end");
     }
 
+    /// So many more are wanted: those that were asked to end and are still there go on, and the rest is made.
+    pub fn want_more(&mut self, count: u16) {
+        let retiring = |world: &Self| world.stream_ids().filter(|&stream| world.sender.is_retiring(stream)).count();
+        let before = retiring(self);
+        let woken = self.sender.wake(count.into());
+        assert!(woken <= count.into() && retiring(self) == before - woken);
+        self.verdict.woken += woken as u64;
+        (woken..count.into()).for_each(|_| self.reconnect());
+    }
+
     /// All that have ever been made.
     pub fn stream_ids(&self) -> impl Iterator<Item = StreamId> + use<> {
         (0..self.streams.len() as u16).map(StreamId)

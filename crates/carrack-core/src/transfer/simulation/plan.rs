@@ -158,7 +158,8 @@ fn changes_of_streams(seed: u64) -> Vec<(Duration, i16)> {
 fn tuning(seed: u64) -> Tuning {
     // Of a row of its own, like the changes of streams.
     let mut rng = Rng::new(seed ^ 0x7e91_03b4);
-    let mut tuning = Tuning::DEFAULT;
+    let parked = [Duration::ZERO, Duration::from_millis(100), Tuning::DEFAULT.parked][(seed % 3) as usize];
+    let mut tuning = Tuning { parked, ..Tuning::DEFAULT };
     if rng.chance(600) {
         return tuning;
     }
@@ -252,7 +253,8 @@ impl Plan {
         plan.resumes = true;
         plan.redials = true;
         let main = if seed % 3 == 1 { MainDigest::Xxh128 } else { MainDigest::Blake3 };
-        plan.options.version = Version::V4;
+        // Of numbers of their own, like the changes of streams.
+        plan.options.version = if Rng::new(seed ^ 0x2b6f_91d5).chance(500) { Version::V5 } else { Version::V4 };
         plan.options.digests.main = Some(main);
         plan.options.block_bytes = 64 << (10 + rng.below(3));
         plan.options.durability = match rng.below(4) {

@@ -48,6 +48,8 @@ pub struct Verdict {
     pub all_lost: u64,
     pub rows_whole: u64,
     pub retired: u64,
+    /// Streams that were asked to end and then went on.
+    pub woken: u64,
     pub holes: u64,
     pub exchanges: u64,
     pub hosts: u64,
@@ -96,6 +98,7 @@ impl Verdict {
             all_lost: self.all_lost + other.all_lost,
             rows_whole: self.rows_whole + other.rows_whole,
             retired: self.retired + other.retired,
+            woken: self.woken + other.woken,
             holes: self.holes + other.holes,
             exchanges: self.exchanges + other.exchanges,
             hosts: self.hosts + other.hosts,
@@ -127,7 +130,7 @@ impl Verdict {
     }
 
     /// What some thousand rows of sessions must have seen.
-    pub fn named_in_rows(&self) -> [(&'static str, u64); 25] {
+    pub fn named_in_rows(&self) -> [(&'static str, u64); 26] {
         [
             ("a crash of the receiver", self.crashes),
             ("a power cut", self.power_cuts),
@@ -147,6 +150,7 @@ impl Verdict {
             ("a moment without streams", self.all_lost),
             ("a row that ended whole", self.rows_whole),
             ("a stream that ended as it was asked to", self.retired),
+            ("a stream that was asked to end and went on", self.woken),
             ("a hole that came for what had been written", self.holes),
             ("a source exchanged for another", self.exchanges),
             ("another host in place of the source's", self.hosts),

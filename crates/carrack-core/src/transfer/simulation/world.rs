@@ -303,7 +303,7 @@ impl World {
             Event::Directories(list) => self.apply_directories(list),
             Event::Synced => self.sync_all(),
             Event::Connect => self.reconnect(),
-            Event::Streams(more) if more > 0 => (0..more).for_each(|_| self.reconnect()),
+            Event::Streams(more) if more > 0 => self.want_more(more.unsigned_abs()),
             Event::Streams(fewer) => self.retire(fewer.unsigned_abs()),
             Event::Rescanned(scanned, attempt) => self.rescan(&scanned, attempt),
             Event::Checkpointed(item, blocks) => self.checkpoint(item, blocks),
@@ -451,7 +451,7 @@ impl World {
         }
     }
 
-    fn reconnect(&mut self) {
+    pub(super) fn reconnect(&mut self) {
         if self.sender.outcome().is_none() && self.receiver.outcome().is_none() {
             self.connect();
         }

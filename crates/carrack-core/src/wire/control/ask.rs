@@ -49,6 +49,9 @@ pub enum Ask {
     /// End so many data streams in good order, each when what it carries has landed; one stays. Asked of a
     /// sender, from version 3 on.
     Retire(u32),
+    /// Have so many data streams go on that were asked to end and are still connected. Asked of a sender, from
+    /// version 5 on.
+    Wake(u32),
 }
 
 /// Which versions the command speaks.

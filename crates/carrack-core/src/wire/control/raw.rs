@@ -219,6 +219,9 @@ pub struct Retire {
     /// How many. One stays, whatever is asked.
     #[prost(uint32, tag = "1")]
     pub count: u32,
+    /// Instead: so many that were asked to end and have not are to go on (5).
+    #[prost(uint32, tag = "2")]
+    pub wake: u32,
 }
 
 /// What ties data connections to a session.

@@ -182,6 +182,11 @@ impl SendRun {
         self.driver.tell(|machine| machine.retire(count as usize)) as u64
     }
 
+    /// See [`super::Running::wake`].
+    pub fn wake(&self, count: u32) -> u64 {
+        self.driver.tell(|machine| machine.wake(count as usize)) as u64
+    }
+
     /// What was asked of the connection itself.
     fn shape(&self, socket: &Socket) -> Result<(), Failure> {
         if let Some(rate) = self.driver.options.rate_limit {

@@ -69,6 +69,7 @@ impl Ask {
                 older: Duration::from_secs(collect.older_seconds),
                 dry_run: collect.dry_run,
             }),
+            raw::Ask::Retire(retire) if retire.wake > 0 => Self::Wake(retire.wake),
             raw::Ask::Retire(retire) => Self::Retire(retire.count),
         })
     }
@@ -108,7 +109,8 @@ impl From<Ask> for raw::Ask {
             Ask::Collect(Collect { path, older, dry_run }) => {
                 Self::Collect(raw::Collect { path, older_seconds: older.as_secs(), dry_run })
             }
-            Ask::Retire(count) => Self::Retire(raw::Retire { count }),
+            Ask::Retire(count) => Self::Retire(raw::Retire { count, wake: 0 }),
+            Ask::Wake(wake) => Self::Retire(raw::Retire { count: 0, wake }),
         }
     }
 }
