@@ -14,7 +14,7 @@ type Parsed = Result<(CopyRequest, OutputOptions), CommandError>;
 
 /// Words are split at spaces; `None` if clap itself refuses the line.
 fn parse_with(line: &str, variables: &[(&str, &str)]) -> Option<Parsed> {
-    let words = std::iter::once("carrack").chain(line.split(' ')).map(OsString::from).collect();
+    let words = std::iter::once("carrack").chain(line.split_whitespace()).map(OsString::from).collect();
     let tree = tree();
     let matches = tree.clone().try_get_matches_from(bare::with_verb(&tree, words)).ok()?;
     let (verb, matches) = matches.subcommand()?;
