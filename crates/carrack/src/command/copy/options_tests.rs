@@ -12,9 +12,9 @@ use crate::exit;
 
 type Parsed = Result<(CopyRequest, OutputOptions), CommandError>;
 
-/// Words are split at spaces; `None` if clap itself refuses the line.
+/// Words are split at each space: two in a row have an empty word between them; `None` if clap itself refuses the line.
 fn parse_with(line: &str, variables: &[(&str, &str)]) -> Option<Parsed> {
-    let words = std::iter::once("carrack").chain(line.split_whitespace()).map(OsString::from).collect();
+    let words = std::iter::once("carrack").chain(line.split(' ')).map(OsString::from).collect();
     let tree = tree();
     let matches = tree.clone().try_get_matches_from(bare::with_verb(&tree, words)).ok()?;
     let (verb, matches) = matches.subcommand()?;
@@ -28,7 +28,7 @@ fn request(line: &str) -> (CopyRequest, OutputOptions) {
 }
 
 fn options(line: &str) -> CopyOptions {
-    request(&format!("{line} a b")).0.options
+    request(format!("{line} a b").trim_start()).0.options
 }
 
 #[test]
