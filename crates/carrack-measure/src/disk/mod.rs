@@ -13,6 +13,8 @@ mod rows;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use carrack_core::path::display_bytes;
+
 use crate::error::Error;
 use crate::facts;
 use crate::residency::{self, Cache};
@@ -55,6 +57,8 @@ const AUTO_MOST: u64 = 16 << 30;
 const AUTO_LEAST: u64 = 64 << 20;
 /// A size that is found by itself is a multiple of the largest record of a full round.
 const AUTO_UNIT: u64 = 16 << 20;
+/// Where there is too little room for that.
+const AUTO_UNIT_LEAST: u64 = 1 << 20;
 /// How long the storage shall need to write a size that is found by itself.
 const AUTO_SECONDS: f64 = 3.0;
 /// How long it writes to find that out.
@@ -75,14 +79,17 @@ pub fn measure(
     let (begin, started) = (Instant::now(), carrack_sys::host::clock_seconds());
     let steps = request.choice.steps();
     check_memory(&steps)?;
-    let swept = scratch::sweep(&request.directory).map_err(Error::while_doing("read the directory"))?;
+    let shown = display_bytes(request.directory.as_os_str().as_encoded_bytes()).to_string();
+    let reading = Error::while_doing(format!("read the directory {shown}"));
+    let swept = scratch::sweep(&request.directory).map_err(reading)?;
     if !swept.is_empty() {
         tell(Event::Swept(&swept));
     }
     let mut facts = facts::host().0;
     facts.extend(facts::storage(&request.directory).0);
     let mount = facts::mount_of(&request.directory).unwrap_or_default();
-    let scratch = Scratch::create(&request.directory).map_err(Error::while_doing("make a directory for the files"))?;
+    let scratch =
+        Scratch::create(&request.directory).map_err(Error::while_doing(format!("make a directory in {shown}")))?;
     let cache = Cache::of(scratch.directory(), &mount.kind);
     let mut files = DataFiles::new(&scratch, cache, stop);
     let size = size(request, &mut files)?;
@@ -91,7 +98,7 @@ pub fn measure(
     let data_rate = data::rate(1 << 20, Duration::from_millis(30));
     let mut measured = Measurement {
         kind: "disk".to_owned(),
-        target: request.directory.to_string_lossy().into_owned(),
+        target: shown,
         started,
         settings: settings(request, size, data_rate),
         facts,
@@ -169,15 +176,19 @@ fn size(request: &Request, files: &mut DataFiles<'_>) -> Result<u64, Error> {
         rate: None,
         limit: Some(TRIAL),
     };
-    files.set_size(most.max(TRIAL_RECORD));
+    if most < TRIAL_RECORD {
+        return Ok(AUTO_UNIT_LEAST);
+    }
+    files.set_size(most);
     let row = match files.measure(&trial)? {
         None => files.measure(&Step { mode: Mode::Dsync, ..trial })?,
         row => row,
     };
     let rate = row.and_then(|row| row.value(value::BYTES_PER_SECOND)).unwrap_or(0.0);
     let seconds = if request.choice.full { 2.0 * AUTO_SECONDS } else { AUTO_SECONDS };
-    let wanted = ((rate * seconds) as u64).clamp(AUTO_LEAST, most.max(AUTO_LEAST));
-    Ok((wanted / AUTO_UNIT).max(1) * AUTO_UNIT)
+    let wanted = ((rate * seconds) as u64).max(AUTO_LEAST).min(most);
+    let unit = if wanted >= AUTO_UNIT { AUTO_UNIT } else { AUTO_UNIT_LEAST };
+    Ok((wanted / unit).max(1) * unit)
 }
 
 /// Tells doubts, each once.

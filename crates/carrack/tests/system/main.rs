@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod attributes;
+mod bench;
 mod bind;
 mod changed;
 mod cli;
