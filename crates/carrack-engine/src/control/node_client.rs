@@ -4,7 +4,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use carrack_core::credential::Shown;
 use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
@@ -15,7 +15,7 @@ use super::known_nodes::{Expected, KnownKeys, changed, mismatch};
 use super::refusals;
 use super::token;
 use crate::error::{describe, failure};
-use crate::net::connect::{OtherFamily, connect_any, tune};
+use crate::net::connect::{OtherFamily, connect_any, least_round_trip, tune};
 use crate::net::deadlines::within;
 use crate::net::socket::Socket;
 use crate::net::tls::{ALPN_CONTROL, Tls};
@@ -32,6 +32,8 @@ pub struct NodeConnection {
     pub pin: [u8; 32],
     /// What it is shown.
     pub shown: Shown,
+    /// How far it is, as TCP has seen it; zero where that is not known.
+    pub round_trip: Duration,
 }
 
 /// Connects, and checks the node's key: against the pin typed, else against the known ones, to which a node's is added
@@ -79,7 +81,8 @@ pub fn connect(
         Some(expected) => return Err(changed(keys, node, expected, pin)),
         None => keys.remember(node, pin)?.into_iter().for_each(|told| note(told)),
     }
-    Ok(NodeConnection { socket, tls, address, pin, shown })
+    let round_trip = least_round_trip(&socket);
+    Ok(NodeConnection { socket, tls, address, pin, shown, round_trip })
 }
 
 fn shake_hands(socket: TcpStream, deadline: Instant) -> io::Result<(TcpStream, Box<Tls>)> {

@@ -279,7 +279,21 @@ impl<'a> Connecting<'a> {
         let dial = offer.dial(session, self.tuning.link_timeout, true);
         offer.requests.push(ends.get(dialer).ask(Ask::Dial(dial))?);
         self.offers.push(offer);
-        Ok(())
+        let known = self.known_round_trip(ends, dialer);
+        known.map_or(Ok(()), |round_trip| self.connected(ends, self.offers.len() - 1, round_trip))
+    }
+
+    /// How far a node is to which a control connection has just been made from here: its data connections go to the
+    /// same port, so they are known to get there.
+    fn known_round_trip(&self, ends: &mut Ends, dialer: EndId) -> Option<Duration> {
+        let elsewhere = reach(self.request, other(dialer)).data_address.is_some();
+        if elsewhere || !ends.get(dialer).is_here() {
+            return None;
+        }
+        match ends.get(other(dialer)).reached {
+            Reached::Node(_, _, round_trip) => Some(round_trip),
+            Reached::Here(..) | Reached::Ssh(_) => None,
+        }
     }
 
     /// Why what the dialer says first would mean nothing to the listener, if that is so.
@@ -293,8 +307,9 @@ impl<'a> Connecting<'a> {
         refused.err().map(|refused| Failure { side: Side::Link, ..refused })
     }
 
-    /// TCP has connected the first: if that is a long way, the others need not wait until it is secured. Where nothing
-    /// answers, one connection is tried and no more: a firewall should not take them for a scan.
+    /// TCP has connected the first, or something before it to the same port: if that is a long way, the others need not
+    /// wait until it is secured. Where nothing answers, one connection is tried and no more: a firewall should not take
+    /// them for a scan.
     fn connected(&mut self, ends: &mut Ends, index: usize, round_trip: Duration) -> Result<(), Failure> {
         if round_trip < self.tuning.far_rtt || self.offers[index].count.is_some() {
             return Ok(());
@@ -446,7 +461,7 @@ fn addresses(request: &CopyRequest, ends: &mut Ends, listener: EndId, told_port:
     let (dialer_is_here, peer_sees) = (dialer.is_here(), dialer.welcome.peer_address.clone());
     let end = ends.get(listener);
     let port = match end.reached {
-        Reached::Node(address, _) => address.port(),
+        Reached::Node(address, ..) => address.port(),
         _ => listening_port(reach, end, told_port)?,
     };
     let with_port = |host: &str| format!("{}:{port}", bracketed(host));
@@ -457,7 +472,7 @@ fn addresses(request: &CopyRequest, ends: &mut Ends, listener: EndId, told_port:
         // names the address to itself.
         (Reached::Here(..), _) => vec![with_port(&peer_sees)],
         (_, Some(address)) => return Ok(vec![with_port(address)]),
-        (Reached::Node(address, _), None) => vec![with_port(&address.ip().to_canonical().to_string())],
+        (Reached::Node(address, ..), None) => vec![with_port(&address.ip().to_canonical().to_string())],
         (Reached::Ssh(_), None) => end.places(port),
     };
     // Where another host dials, the name that was typed may lead there in its own way: behind a jump

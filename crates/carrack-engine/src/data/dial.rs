@@ -11,7 +11,7 @@ use carrack_core::wire::control::SessionKey;
 
 use super::hello;
 use super::stream::Connection;
-use crate::net::connect::{Allow, connect_allowed, tune};
+use crate::net::connect::{Allow, connect_allowed, least_round_trip, tune};
 use crate::net::deadlines::within;
 use crate::net::socket::Socket;
 
@@ -52,10 +52,7 @@ pub fn dial(
     // Before the first words: held back until the one before is acknowledged, each would cost a round trip.
     tune(&socket);
     let (connection, cipher) = within(&socket, deadline, || hello::dial(Arc::clone(&socket), key, pin, number))?;
-    // The least of the few samples so far: a busy listener makes the others long, not the path.
-    let facts = carrack_sys::socket::tcp_facts(&*socket);
-    let round_trip =
-        facts.map(|facts| if facts.min_rtt.is_zero() { facts.rtt } else { facts.min_rtt }).unwrap_or_default();
+    let round_trip = least_round_trip(&*socket);
     Ok(Dialed { connection, address, cipher, round_trip })
 }
 

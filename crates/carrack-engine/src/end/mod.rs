@@ -47,8 +47,8 @@ pub enum Reached {
     Here(Arc<Agent>, Option<JoinHandle<()>>),
     /// Over ssh. Ended when dropped.
     Ssh(SshChild),
-    /// At a node: its address and key.
-    Node(SocketAddr, [u8; 32]),
+    /// At a node: its address, its key, and how far it is (zero where that is not known).
+    Node(SocketAddr, [u8; 32], Duration),
 }
 
 /// What the thread is given that reads an end's words: who takes them, how many may wait, and the knobs.
@@ -155,7 +155,7 @@ impl End {
                 let end = out.end();
                 let writer = MuxWriter::new(Box::new(out), Box::new(move || end.end()));
                 spawn_reader(id, node.to_string(), &writer, reader, &forward, words);
-                (node.to_string(), writer, Reached::Node(connected.address, connected.pin))
+                (node.to_string(), writer, Reached::Node(connected.address, connected.pin, connected.round_trip))
             }
             _ => {
                 let place = context.stores.of(location)?.unwrap_or_else(|| context.local.clone());
@@ -413,7 +413,7 @@ impl End {
     /// it what this one has left. Whoever answers at the same address with another key is another.
     pub fn machine(&self) -> Vec<u8> {
         let told = self.welcome.machine.as_ref().map_or(&[][..], |machine| machine);
-        let pin = if let Reached::Node(_, pin) = &self.reached { Some(pin) } else { None };
+        let pin = if let Reached::Node(_, pin, _) = &self.reached { Some(pin) } else { None };
         let mut name = machine(pin, told, &self.name);
         if let Reached::Here(agent, _) = &self.reached {
             name.extend(agent.store_name().unwrap_or_default().bytes());
@@ -440,7 +440,7 @@ impl End {
 
     fn paths(&self) -> Paths<'_> {
         match &self.reached {
-            Reached::Node(address, pin) => Paths::Node(*pin, address.port()),
+            Reached::Node(address, pin, _) => Paths::Node(*pin, address.port()),
             Reached::Here(agent, _) => Paths::of(agent.store_name(), agent.root().is_some()),
             Reached::Ssh(_) => Paths::Host,
         }

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -36,6 +37,13 @@ const CONTROL_SEGMENT_BYTES: u32 = 1200;
 pub type Connected = io::Result<(TcpStream, SocketAddr)>;
 /// One way to try.
 type Attempt = Box<dyn FnOnce() -> Connected + Send>;
+
+/// The least of the few samples that TCP has had so far: a busy listener makes the others long, not the path. Zero
+/// where the system does not tell.
+pub fn least_round_trip(socket: impl AsFd) -> Duration {
+    let facts = carrack_sys::socket::tcp_facts(socket);
+    facts.map(|facts| if facts.min_rtt.is_zero() { facts.rtt } else { facts.min_rtt }).unwrap_or_default()
+}
 
 /// Makes a control connection to the first of `host:port` addresses that answers before the deadline; it leaves from
 /// the address `local`, if one is given. A name is looked up only when its turn comes: a name server that does not

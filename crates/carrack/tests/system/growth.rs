@@ -21,12 +21,18 @@ const ALL: u64 = 16_000_000;
 
 /// The local ports of a host's connections that are open and lead to a port.
 fn connections(link: &Link, from: Host, address: &str) -> BTreeSet<String> {
+    // An established one.
+    connections_in(link, from, address, "01")
+}
+
+/// The same in this state.
+fn connections_in(link: &Link, from: Host, address: &str, state: &str) -> BTreeSet<String> {
     let port: u16 = address.rsplit(':').next().unwrap().parse().unwrap();
     let table = link.host(from).inside(|| std::fs::read_to_string("/proc/thread-self/net/tcp")).unwrap().unwrap();
-    // Number, local address, remote address, state: 01 is an established one.
+    // Number, local address, remote address, state.
     let leads_there = |line: &&str| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        words[3] == "01" && words[2].ends_with(&format!(":{port:04X}"))
+        words[3] == state && words[2].ends_with(&format!(":{port:04X}"))
     };
     table.lines().skip(1).filter(leads_there).map(|line| line.split_whitespace().nth(1).unwrap().to_owned()).collect()
 }
@@ -87,4 +93,36 @@ fn streams_come_where_each_is_slow_and_go_where_the_link_is() {
     for fault in ["streams_lost", "resent_after_loss"] {
         assert_eq!(summary["faults"][fault], 0, "{summary}");
     }
+}
+
+/// Where the control connection has shown that a node is far, no data connection waits for another: the first words of
+/// all are on their way before one of them is made.
+#[test]
+fn connections_to_a_far_node_are_made_at_once() {
+    if !carrack_faults::netns::can_make() {
+        return;
+    }
+    let sandbox = Sandbox::in_memory();
+    sandbox.write("tree/file", tree::bytes(8 * MIB, 1));
+    let far = |knobs: &carrack_faults::link::Knobs| knobs.delay(Duration::from_millis(300));
+    let link = Link::new(&netns::name(), &Setup::default(), far).unwrap();
+    let node = Node::on(&link.host(Host::Far).prefix(), &sandbox, "root", ADDRESSES[1]);
+    let mut command = sandbox.carrack();
+    command.args([&node.token(), "--encrypt=none", "tree/", &node.at("there")]);
+    let mut running = Running::start(&mut link.host(Host::Near).on(&command));
+    let (mut at_once, mut open) = (0, 0);
+    wait_until("a data connection is made", || {
+        // Asked for (02), and made (01). The order matters: what is made meanwhile is not counted as asked for.
+        let asked = connections_in(&link, Host::Near, &node.address, "02").len();
+        open = connections_in(&link, Host::Near, &node.address, "01").len();
+        if open == 1 {
+            at_once = at_once.max(asked);
+        }
+        open > 1 || !running.is_running()
+    });
+    let ran = running.end();
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let few = usize::from(Tuning::DEFAULT.streams_far_bbr);
+    assert!(at_once >= few, "{at_once} were asked for before one was made");
+    same_tree(&sandbox.path("tree"), &sandbox.path("root/there"));
 }
