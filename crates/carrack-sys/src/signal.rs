@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 /// Why the program should end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopSignal {
     /// `SIGINT`: the user pressed Ctrl-C.
     Interrupt,
     /// `SIGTERM`: a batch system or service manager wants an orderly end.
@@ -33,10 +33,10 @@ pub fn install() {
 }
 
 /// The first request to end, which stays.
-pub fn stop_requested() -> Option<Stop> {
+pub fn stop_requested() -> Option<StopSignal> {
     match STOP.load(Ordering::Relaxed) {
-        INTERRUPT => Some(Stop::Interrupt),
-        TERMINATE => Some(Stop::Terminate),
+        INTERRUPT => Some(StopSignal::Interrupt),
+        TERMINATE => Some(StopSignal::Terminate),
         _ => None,
     }
 }
@@ -115,10 +115,10 @@ mod tests {
         assert!(!take_report_request());
 
         raise(libc::SIGINT);
-        assert_eq!(stop_requested(), Some(Stop::Interrupt));
+        assert_eq!(stop_requested(), Some(StopSignal::Interrupt));
         assert_eq!(disposition(libc::SIGINT), libc::SIG_DFL);
         raise(libc::SIGTERM);
-        assert_eq!(stop_requested(), Some(Stop::Interrupt));
+        assert_eq!(stop_requested(), Some(StopSignal::Interrupt));
 
         // Would end the test run were they not ignored.
         kill_process(getpid(), Signal::XFSZ).unwrap();

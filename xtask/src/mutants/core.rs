@@ -6,7 +6,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "an idle stream asks for ever while the scan goes on and another stream is late",
         "crates/carrack-core/src/transfer/sender/work.rs",
-        [".filter(|_| self.phase != Phase::Scanning);", ";"],
+        [".filter(|_| self.phase != SenderPhase::Scanning);", ";"],
         "-p carrack-core --lib idle_stream_waits",
     ),
     mutation(

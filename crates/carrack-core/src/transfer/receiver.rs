@@ -158,7 +158,7 @@ pub struct Receiver {
     directory_failure_bytes: usize,
     /// Beyond what fits into the last message to a sender of a version before.
     directory_failures_untold: u64,
-    phase: Phase,
+    phase: ReceiverPhase,
     bytes_landed: u64,
     files_published: u64,
     /// Questions being looked into: kind of each item by its index.
@@ -176,7 +176,7 @@ pub struct Receiver {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Phase {
+enum ReceiverPhase {
     Receiving,
     Draining,
     Syncing,
@@ -214,7 +214,7 @@ impl Receiver {
             directory_failures: Vec::new(),
             directory_failure_bytes: 0,
             directory_failures_untold: 0,
-            phase: Phase::Receiving,
+            phase: ReceiverPhase::Receiving,
             bytes_landed: 0,
             files_published: 0,
             looks: BTreeMap::new(),
@@ -243,7 +243,7 @@ impl Receiver {
     }
 
     fn has_ended(&self) -> bool {
-        matches!(self.phase, Phase::Finished | Phase::Failed(_))
+        matches!(self.phase, ReceiverPhase::Finished | ReceiverPhase::Failed(_))
     }
 
     fn handle_finish(&mut self) -> Result<(), ProtocolError> {
@@ -251,7 +251,7 @@ impl Receiver {
         if offers || self.bundles_to_commit > 0 || !self.looks.is_empty() {
             return Err(ProtocolError::violation("the sender finished before every item had ended"));
         }
-        self.phase = Phase::Draining;
+        self.phase = ReceiverPhase::Draining;
         Ok(())
     }
 
@@ -464,8 +464,8 @@ impl Receiver {
 
     /// After the sender's last word, once every directory has its attributes: sync.
     fn advance(&mut self) {
-        if self.phase == Phase::Draining && self.directories_pending == 0 {
-            self.phase = Phase::Syncing;
+        if self.phase == ReceiverPhase::Draining && self.directories_pending == 0 {
+            self.phase = ReceiverPhase::Syncing;
             self.actions.push_back(ReceiverAction::Sync);
         }
     }
@@ -473,7 +473,7 @@ impl Receiver {
     /// The answer to [`ReceiverAction::Sync`].
     pub fn handle_synced(&mut self, now: Instant, durable: bool) {
         self.note_time(now);
-        if self.phase == Phase::Syncing {
+        if self.phase == ReceiverPhase::Syncing {
             let mut failures = std::mem::take(&mut self.directory_failures);
             if let (1.., Some((_, last))) = (self.directory_failures_untold, failures.last_mut()) {
                 let more = self.directory_failures_untold;
@@ -484,7 +484,7 @@ impl Receiver {
                 *last = Failure::new(last.code, last.side, why).caused_by(last.clone());
             }
             self.send(PeerMessage::Finished { durable, failures });
-            self.phase = Phase::Finished;
+            self.phase = ReceiverPhase::Finished;
         }
     }
 }

@@ -159,7 +159,7 @@ pub struct Sender {
     report_bytes: usize,
     /// Held blocks that are right and have not been confirmed: item, first, how many.
     confirms: VecDeque<(ItemId, u64, u64)>,
-    phase: Phase,
+    phase: SenderPhase,
     progress: Progress,
     totals: SenderTotals,
     unkept_attributes: Option<UnkeptAttributes>,
@@ -177,7 +177,7 @@ pub struct SenderTotals {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Phase {
+enum SenderPhase {
     Scanning,
     Draining,
     Finishing,
@@ -209,7 +209,7 @@ impl Sender {
             actions: VecDeque::new(),
             report_bytes: 0,
             confirms: VecDeque::new(),
-            phase: Phase::Scanning,
+            phase: SenderPhase::Scanning,
             unkept_attributes: None,
             progress: Progress::default(),
             totals: SenderTotals::default(),
@@ -227,7 +227,7 @@ impl Sender {
     }
 
     fn has_ended(&self) -> bool {
-        matches!(self.phase, Phase::Finished | Phase::Failed(_))
+        matches!(self.phase, SenderPhase::Finished | SenderPhase::Failed(_))
     }
 
     /// Both ends can go on from an earlier attempt, send whole items again, and outlive their streams.
@@ -343,8 +343,8 @@ impl Sender {
     pub fn handle_scan_complete(&mut self, _now: Instant) {
         self.progress.scan_complete = true;
         self.close_filling();
-        if self.phase == Phase::Scanning {
-            self.phase = Phase::Draining;
+        if self.phase == SenderPhase::Scanning {
+            self.phase = SenderPhase::Draining;
         }
         self.advance();
     }
@@ -460,7 +460,7 @@ impl Sender {
         }
         let offers = self.items.is_empty() && self.offers_waiting.is_empty();
         let empty = self.bundles.is_empty() && offers && self.renewals.is_empty();
-        if self.phase != Phase::Draining || !empty {
+        if self.phase != SenderPhase::Draining || !empty {
             return;
         }
         loop {
@@ -480,13 +480,13 @@ impl Sender {
         self.directories_told += u64::from(contents.is_some());
         let finish = contents.map_or(PeerMessage::Finish, PeerMessage::FinishContents);
         self.actions.push_back(SenderAction::Send(finish));
-        self.phase = Phase::Finishing;
+        self.phase = SenderPhase::Finishing;
     }
 
     /// Whether something is left to send; else what is left is the receiver's to publish.
     fn needs_streams(&self) -> bool {
         let items = || self.items.values().any(|item| item.abandoned.is_none() && !item.is_all_landed());
-        self.phase == Phase::Scanning || self.bundles.queued() > 0 || !self.offers_waiting.is_empty() || items()
+        self.phase == SenderPhase::Scanning || self.bundles.queued() > 0 || !self.offers_waiting.is_empty() || items()
     }
 }
 

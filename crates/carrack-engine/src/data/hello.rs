@@ -24,7 +24,7 @@ use carrack_core::wire::control::SessionKey;
 
 use crate::data::mac::Mac;
 use crate::data::stream::{Connection, Protection};
-use crate::net::opening::{Opened, Opening, open};
+use crate::net::opening::{OpenedConnection, ProtocolOpening, open};
 use crate::net::socket::Socket;
 use crate::net::tls::{self, ALPN_DATA, ALPN_DATA_ASKED, Key, Tls};
 
@@ -57,11 +57,15 @@ impl Wire {
     ///
     /// # Errors
     /// `InvalidData` where the connection is open for something else.
-    pub fn accepted(socket: Arc<Socket>, opening: &Opening, opened: Opened) -> io::Result<Self> {
+    pub fn accepted(socket: Arc<Socket>, opening: &ProtocolOpening, opened: OpenedConnection) -> io::Result<Self> {
         match (opened, opening) {
-            (Opened::Records(tls), _) => Ok(Self { tls: Some(tls), ..Self::new(socket, None) }),
-            (Opened::Clear, Opening::Clear(first)) if **first == CLEAR_MAGIC => Ok(Self::masked(socket)),
-            (Opened::Clear, Opening::Clear(first)) if **first == CLEAR_MAGIC_PLAIN => Ok(Self::new(socket, None)),
+            (OpenedConnection::Records(tls), _) => Ok(Self { tls: Some(tls), ..Self::new(socket, None) }),
+            (OpenedConnection::Clear, ProtocolOpening::Clear(first)) if **first == CLEAR_MAGIC => {
+                Ok(Self::masked(socket))
+            }
+            (OpenedConnection::Clear, ProtocolOpening::Clear(first)) if **first == CLEAR_MAGIC_PLAIN => {
+                Ok(Self::new(socket, None))
+            }
             _ => Err(io::Error::new(io::ErrorKind::InvalidData, "a connection that is open for something else")),
         }
     }
@@ -102,7 +106,7 @@ impl Wire {
                 early.drain(..out.len());
                 return Ok(());
             }
-            if opened == tls::Opened::Closed {
+            if opened == tls::ReadState::Closed {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             let read = (&*self.socket).read(tls.space())?;
@@ -284,11 +288,11 @@ pub fn accept(
 ///
 /// # Errors
 /// When rustls refuses the configuration, which would be a bug.
-pub fn openings(key: &Key) -> io::Result<[Opening; 3]> {
+pub fn openings(key: &Key) -> io::Result<[ProtocolOpening; 3]> {
     Ok([
-        Opening::with_key(key, &[ALPN_DATA, ALPN_DATA_ASKED])?,
-        Opening::Clear(&CLEAR_MAGIC),
-        Opening::Clear(&CLEAR_MAGIC_PLAIN),
+        ProtocolOpening::with_key(key, &[ALPN_DATA, ALPN_DATA_ASKED])?,
+        ProtocolOpening::Clear(&CLEAR_MAGIC),
+        ProtocolOpening::Clear(&CLEAR_MAGIC_PLAIN),
     ])
 }
 

@@ -14,7 +14,7 @@ use carrack_sys::bulk::{self, Pipe};
 use super::mac::Mac;
 use super::stages::{Stages, Waits};
 use crate::net::socket::Socket;
-use crate::net::tls::{Opened, RECORD_BYTES_MAX, Tls};
+use crate::net::tls::{RECORD_BYTES_MAX, ReadState, Tls};
 
 /// How a stream's bytes are protected.
 pub enum Protection {
@@ -388,7 +388,7 @@ impl InStream {
         let Protection::Tls(tls) = &mut self.protection else { return Ok(()) };
         let (payload, opened) = tls.open_to(&mut self.buffer[self.end..])?;
         self.end += payload;
-        if opened == Opened::Closed { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+        if opened == ReadState::Closed { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
     }
 
     fn read_records(&mut self) -> io::Result<()> {

@@ -10,12 +10,12 @@ use carrack_core::limits;
 /// Of one end.
 #[derive(Debug, Default)]
 pub struct Backlog {
-    held: Mutex<Held>,
+    held: Mutex<BacklogState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct BacklogState {
     bytes: usize,
     /// Nobody is waited for any more.
     ended: bool,

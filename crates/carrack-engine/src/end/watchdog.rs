@@ -13,10 +13,10 @@ use crate::sync::{lock, wait_timeout};
 const ASK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Of one end; ends with this value.
-pub(super) struct Watchdog(Arc<Watched>);
+pub(super) struct Watchdog(Arc<WatchdogShared>);
 
 #[derive(Default)]
-struct Watched {
+struct WatchdogShared {
     state: Mutex<WatchdogState>,
     changed: Condvar,
 }
@@ -31,7 +31,7 @@ struct WatchdogState {
 impl Watchdog {
     /// Over this connection, for work that is waited for until then, and `grace` longer.
     pub fn start(writer: MuxWriter, until: Until, grace: Duration) -> Self {
-        let watched = Arc::<Watched>::default();
+        let watched = Arc::<WatchdogShared>::default();
         let watchdog = Self(Arc::clone(&watched));
         std::thread::spawn(move || {
             if watched.is_to_leave(&until, grace) {
@@ -51,7 +51,7 @@ impl Watchdog {
     }
 }
 
-impl Watched {
+impl WatchdogShared {
     fn lock(&self) -> MutexGuard<'_, WatchdogState> {
         lock(&self.state)
     }

@@ -10,10 +10,10 @@ use crate::sync::{lock, wait, wait_timeout};
 
 /// Cuts off connections that take too long to say who they are: one thread, one deadline for each from accept on,
 /// whatever the peer trickles. The thread ends with this value.
-pub struct Deadlines(Arc<Watched>);
+pub struct Deadlines(Arc<DeadlinesShared>);
 
 #[derive(Default)]
-struct Watched {
+struct DeadlinesShared {
     state: Mutex<DeadlinesState>,
     changed: Condvar,
 }
@@ -42,7 +42,7 @@ impl DeadlinesState {
 impl Deadlines {
     /// Starts the thread that watches the deadlines.
     pub fn start() -> Arc<Self> {
-        let watched = Arc::<Watched>::default();
+        let watched = Arc::<DeadlinesShared>::default();
         let deadlines = Self(Arc::clone(&watched));
         std::thread::spawn(move || {
             let mut state = lock(&watched.state);

@@ -24,7 +24,7 @@ const TLS_HANDSHAKE: u8 = 22;
 
 /// What a client says first to be served one protocol.
 #[derive(Clone, Debug)]
-pub enum Opening {
+pub enum ProtocolOpening {
     /// TLS, with one of the configuration's ALPN protocols.
     Tls(Arc<ServerConfig>),
     /// The same, with records by [`Tls`]: the configuration lets the secrets out and speaks TLS 1.3 alone.
@@ -33,7 +33,7 @@ pub enum Opening {
     Clear(&'static [u8]),
 }
 
-impl Opening {
+impl ProtocolOpening {
     /// TLS with a raw key, records by [`Tls`].
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl Opening {
 }
 
 /// A connection that is open for its protocol.
-pub enum Opened {
+pub enum OpenedConnection {
     /// The handshake is done.
     Tls(Box<ServerConnection>),
     /// The handshake is done.
@@ -91,10 +91,10 @@ pub enum Opened {
 ///
 /// # Errors
 /// Those of the socket; `InvalidData` for a client that means none of them, or does not keep to TLS.
-pub fn open(socket: &Socket, openings: &[&Opening]) -> io::Result<(usize, Opened)> {
+pub fn open(socket: &Socket, openings: &[&ProtocolOpening]) -> io::Result<(usize, OpenedConnection)> {
     let said = match read_clear(socket, openings)? {
-        First::Clear(index) => return Ok((index, Opened::Clear)),
-        First::Other(said) => said,
+        FirstBytes::Clear(index) => return Ok((index, OpenedConnection::Clear)),
+        FirstBytes::Other(said) => said,
     };
     let hello = read_hello(socket, said)?;
     let offered: Vec<Vec<u8>> =
@@ -104,9 +104,9 @@ pub fn open(socket: &Socket, openings: &[&Opening]) -> io::Result<(usize, Opened
         return Err(invalid("the client names no protocol that is spoken here"));
     };
     let opened = match openings[index] {
-        Opening::Tls(config) => Opened::Tls(hello.finish(socket, config)?),
-        Opening::Records(config) => Opened::Records(hello.finish_with_records(socket, config)?),
-        Opening::Clear(_) => Opened::Clear,
+        ProtocolOpening::Tls(config) => OpenedConnection::Tls(hello.finish(socket, config)?),
+        ProtocolOpening::Records(config) => OpenedConnection::Records(hello.finish_with_records(socket, config)?),
+        ProtocolOpening::Clear(_) => OpenedConnection::Clear,
     };
     Ok((index, opened))
 }
@@ -115,7 +115,7 @@ fn invalid(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Erro
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-enum First {
+enum FirstBytes {
     /// All the bytes of this opening.
     Clear(usize),
     /// Bytes with which none begins.
@@ -123,21 +123,21 @@ enum First {
 }
 
 /// Reads as many bytes as it takes to tell whether the client means a clear protocol.
-fn read_clear(mut socket: &Socket, openings: &[&Opening]) -> io::Result<First> {
+fn read_clear(mut socket: &Socket, openings: &[&ProtocolOpening]) -> io::Result<FirstBytes> {
     let clear = || {
         openings.iter().enumerate().filter_map(|(index, opening)| match opening {
-            Opening::Clear(bytes) => Some((index, *bytes)),
+            ProtocolOpening::Clear(bytes) => Some((index, *bytes)),
             _ => None,
         })
     };
     let mut said = Vec::new();
     loop {
         if let Some((index, _)) = clear().find(|(_, bytes)| *bytes == said) {
-            return Ok(First::Clear(index));
+            return Ok(FirstBytes::Clear(index));
         }
         let possible = clear().filter(|(_, bytes)| bytes.starts_with(&said));
         let Some(shortest) = possible.map(|(_, bytes)| bytes.len()).min() else {
-            return Ok(First::Other(said));
+            return Ok(FirstBytes::Other(said));
         };
         let known = said.len();
         said.resize(shortest, 0);
@@ -146,13 +146,13 @@ fn read_clear(mut socket: &Socket, openings: &[&Opening]) -> io::Result<First> {
 }
 
 /// A ClientHello that has been understood.
-struct Hello {
+struct ParsedHello {
     accepted: Accepted,
     /// All that the client has said.
     said: Vec<u8>,
 }
 
-fn read_hello(mut socket: &Socket, mut said: Vec<u8>) -> io::Result<Hello> {
+fn read_hello(mut socket: &Socket, mut said: Vec<u8>) -> io::Result<ParsedHello> {
     let mut acceptor = Acceptor::default();
     let mut given = 0;
     loop {
@@ -160,7 +160,7 @@ fn read_hello(mut socket: &Socket, mut said: Vec<u8>) -> io::Result<Hello> {
             given += acceptor.read_tls(&mut &said[given..])?;
         }
         match acceptor.accept() {
-            Ok(Some(accepted)) => return Ok(Hello { accepted, said }),
+            Ok(Some(accepted)) => return Ok(ParsedHello { accepted, said }),
             Ok(None) => {}
             Err((error, alert)) => return Err(refuse(socket, error, alert)),
         }
@@ -183,7 +183,7 @@ fn refuse(mut socket: &Socket, error: rustls::Error, mut alert: AcceptedAlert) -
     invalid(error)
 }
 
-impl Hello {
+impl ParsedHello {
     fn finish(self, mut socket: &Socket, config: &Arc<ServerConfig>) -> io::Result<Box<ServerConnection>> {
         let connection = self.accepted.into_connection(Arc::clone(config));
         let mut connection = Box::new(connection.map_err(|(error, alert)| refuse(socket, error, alert))?);
@@ -217,13 +217,18 @@ mod tests {
     const FIRST: &[u8] = b"first/1";
     const SECOND: &[u8] = b"second/1";
 
-    fn openings(key: &Key) -> Vec<Opening> {
-        let tls = Opening::Tls(Arc::new(server_config(key, &[SECOND]).unwrap()));
-        vec![Opening::with_key(key, &[FIRST]).unwrap(), Opening::Clear(b"KNOCK"), Opening::Clear(b"KNEEL"), tls]
+    fn openings(key: &Key) -> Vec<ProtocolOpening> {
+        let tls = ProtocolOpening::Tls(Arc::new(server_config(key, &[SECOND]).unwrap()));
+        vec![
+            ProtocolOpening::with_key(key, &[FIRST]).unwrap(),
+            ProtocolOpening::Clear(b"KNOCK"),
+            ProtocolOpening::Clear(b"KNEEL"),
+            tls,
+        ]
     }
 
     /// What a client comes to that does this, and closes.
-    fn meet(key: &Key, client: impl FnOnce(UnixStream) + Send + 'static) -> io::Result<(usize, Opened)> {
+    fn meet(key: &Key, client: impl FnOnce(UnixStream) + Send + 'static) -> io::Result<(usize, OpenedConnection)> {
         let (near, far) = UnixStream::pair().unwrap();
         let client = std::thread::spawn(move || client(near));
         let openings = openings(key);
@@ -249,9 +254,9 @@ mod tests {
             let (index, opened) = opened.unwrap();
             assert_eq!(index, expected, "{offered:?}");
             match opened {
-                Opened::Records(tls) => assert_eq!((index, tls.alpn()), (0, Some(FIRST))),
-                Opened::Tls(connection) => assert_eq!((index, connection.alpn_protocol()), (3, Some(SECOND))),
-                Opened::Clear => panic!("that was TLS"),
+                OpenedConnection::Records(tls) => assert_eq!((index, tls.alpn()), (0, Some(FIRST))),
+                OpenedConnection::Tls(connection) => assert_eq!((index, connection.alpn_protocol()), (3, Some(SECOND))),
+                OpenedConnection::Clear => panic!("that was TLS"),
             }
         }
     }
@@ -259,17 +264,20 @@ mod tests {
     #[test]
     fn openings_that_begin_alike_are_found() {
         let key = Key::generate().unwrap();
-        let is_clear = |more: Opening| {
+        let is_clear = |more: ProtocolOpening| {
             let mut all = openings(&key);
             all.push(more);
-            Opening::confusion(&all.iter().collect::<Vec<_>>()).is_none()
+            ProtocolOpening::confusion(&all.iter().collect::<Vec<_>>()).is_none()
         };
-        assert!(is_clear(Opening::Clear(b"KNIT")) && is_clear(Opening::with_key(&key, &[b"third/1"]).unwrap()));
+        assert!(
+            is_clear(ProtocolOpening::Clear(b"KNIT"))
+                && is_clear(ProtocolOpening::with_key(&key, &[b"third/1"]).unwrap())
+        );
         for first in [&b""[..], b"KNOCK", b"KN", b"KNOCK KNOCK", b"\x16\x03"] {
-            assert!(!is_clear(Opening::Clear(first)), "{first:?}");
+            assert!(!is_clear(ProtocolOpening::Clear(first)), "{first:?}");
         }
         for protocols in [&[][..], &[FIRST], &[b"third/1", SECOND], &[b"third/1", b"third/1"]] {
-            assert!(!is_clear(Opening::with_key(&key, protocols).unwrap()), "{protocols:?}");
+            assert!(!is_clear(ProtocolOpening::with_key(&key, protocols).unwrap()), "{protocols:?}");
         }
     }
 

@@ -312,7 +312,7 @@ mod tests {
     use proptest::prelude::*;
     use rustls::{ClientConnection, ServerConnection, StreamOwned};
 
-    use super::super::tls::{ALPN_DATA, Key, Opened, Tls, client_config, nameless, server_config};
+    use super::super::tls::{ALPN_DATA, Key, ReadState, Tls, client_config, nameless, server_config};
     use super::*;
 
     fn sockets() -> (TcpStream, TcpStream) {
@@ -431,7 +431,7 @@ mod tests {
         let mut received = Vec::new();
         for _ in 0..2 {
             let opened = server.open(&mut |piece| received.extend_from_slice(piece)).unwrap();
-            assert_eq!((opened, &received[..]), (Opened::Closed, &b"last bytes"[..]));
+            assert_eq!((opened, &received[..]), (ReadState::Closed, &b"last bytes"[..]));
         }
     }
 

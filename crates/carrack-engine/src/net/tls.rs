@@ -33,7 +33,7 @@ pub const ALPN_DATA_ASKED: &[u8] = b"carrack-data/1";
 /// Separates [`Tls::binding`] from whatever else is made of the same key.
 const BINDING_CONTEXT: &str = "carrack 2026-11 binding of a data connection's hello to its TLS keys";
 
-enum Connection {
+enum TlsState {
     Client(Box<UnbufferedClientConnection>),
     Server(Box<UnbufferedServerConnection>),
     Established(Box<Records>),
@@ -43,7 +43,7 @@ enum Connection {
 
 /// One TLS connection's state, without its socket.
 pub struct Tls {
-    connection: Connection,
+    connection: TlsState,
     /// The connecting side's: the key that the listener shows.
     verifier: Option<Arc<PinnedKey>>,
     /// What both sides agreed on.
@@ -64,7 +64,7 @@ struct Agreed {
 
 /// What [`Tls::open`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opened {
+pub enum ReadState {
     /// All complete records have been handed out; more bytes are needed.
     More,
     /// The peer has closed its side.
@@ -80,7 +80,7 @@ impl Tls {
     pub fn client(pin: Option<[u8; 32]>, alpn: &[&[u8]]) -> io::Result<Self> {
         let (config, verifier) = pinning(pin, alpn)?;
         let connection = UnbufferedClientConnection::new(Arc::new(config), nameless()?).map_err(io::Error::other)?;
-        Ok(Self::new(Connection::Client(Box::new(connection)), Some(verifier)))
+        Ok(Self::new(TlsState::Client(Box::new(connection)), Some(verifier)))
     }
 
     /// The listening side, as [`server_config`] has it.
@@ -89,10 +89,10 @@ impl Tls {
     /// When rustls refuses the configuration, which would be a bug.
     pub fn server(config: impl Into<Arc<ServerConfig>>) -> io::Result<Self> {
         let connection = UnbufferedServerConnection::new(config.into()).map_err(io::Error::other)?;
-        Ok(Self::new(Connection::Server(Box::new(connection)), None))
+        Ok(Self::new(TlsState::Server(Box::new(connection)), None))
     }
 
-    fn new(connection: Connection, verifier: Option<Arc<PinnedKey>>) -> Self {
+    fn new(connection: TlsState, verifier: Option<Arc<PinnedKey>>) -> Self {
         Self {
             connection,
             verifier,
@@ -168,21 +168,21 @@ impl Tls {
     fn step(&mut self) -> io::Result<Step> {
         let incoming = &mut self.incoming[self.start..self.end];
         let (discard, step) = match &mut self.connection {
-            Connection::Client(connection) => {
+            TlsState::Client(connection) => {
                 let given = given(connection, incoming);
                 handshake_step(connection.process_tls_records(&mut incoming[..given]), &mut self.outgoing)
             }
-            Connection::Server(connection) => {
+            TlsState::Server(connection) => {
                 let given = given(connection, incoming);
                 handshake_step(connection.process_tls_records(&mut incoming[..given]), &mut self.outgoing)
             }
-            Connection::Established(_) => (0, Ok(Step::Ready)),
-            Connection::Failed => (0, Ok(Step::Closed)),
+            TlsState::Established(_) => (0, Ok(Step::Ready)),
+            TlsState::Failed => (0, Ok(Step::Closed)),
         };
         self.start += discard;
         let waits = match &self.connection {
-            Connection::Client(connection) => connection.is_handshaking(),
-            Connection::Server(connection) => connection.is_handshaking(),
+            TlsState::Client(connection) => connection.is_handshaking(),
+            TlsState::Server(connection) => connection.is_handshaking(),
             _ => false,
         };
         // A server may send before the client has finished; what it waits for may be here already.
@@ -198,14 +198,14 @@ impl Tls {
 
     /// Takes over from rustls once the handshake is done and all that it has read is taken.
     fn establish(&mut self) -> io::Result<()> {
-        let (secrets, kernel, binding) = match std::mem::replace(&mut self.connection, Connection::Failed) {
-            Connection::Client(connection) => {
+        let (secrets, kernel, binding) = match std::mem::replace(&mut self.connection, TlsState::Failed) {
+            TlsState::Client(connection) => {
                 self.agreed = agreed(&connection);
                 let (secrets, kernel) = connection.dangerous_into_kernel_connection().map_err(tls_error)?;
                 let binding = binding(&secrets.tx.1)?;
                 (secrets, Kernel::Client(kernel), binding)
             }
-            Connection::Server(connection) => {
+            TlsState::Server(connection) => {
                 self.agreed = agreed(&connection);
                 let (secrets, kernel) = connection.dangerous_into_kernel_connection().map_err(tls_error)?;
                 let binding = binding(&secrets.rx.1)?;
@@ -217,13 +217,13 @@ impl Tls {
             }
         };
         self.agreed.binding = Some(binding);
-        self.connection = Connection::Established(Box::new(Records::new(&secrets, kernel)?));
+        self.connection = TlsState::Established(Box::new(Records::new(&secrets, kernel)?));
         Ok(())
     }
 
     pub(super) fn records(&mut self) -> io::Result<&mut Records> {
         match &mut self.connection {
-            Connection::Established(records) => Ok(records),
+            TlsState::Established(records) => Ok(records),
             _ => Err(io::Error::new(io::ErrorKind::NotConnected, "the TLS handshake is not done")),
         }
     }
@@ -247,7 +247,7 @@ impl Tls {
     ///
     /// # Errors
     /// `InvalidData` when a record was altered, or the peer misbehaves.
-    pub fn open(&mut self, sink: &mut dyn FnMut(&[u8])) -> io::Result<Opened> {
+    pub fn open(&mut self, sink: &mut dyn FnMut(&[u8])) -> io::Result<ReadState> {
         let mut record = vec![0; RECORD_BYTES_MAX];
         loop {
             match self.open_to(&mut record)? {
@@ -268,8 +268,8 @@ impl Tls {
     ///
     /// # Errors
     /// `InvalidData` when a record was altered, or the peer misbehaves.
-    pub fn open_to(&mut self, out: &mut [u8]) -> io::Result<(usize, Opened)> {
-        let Connection::Established(records) = &mut self.connection else {
+    pub fn open_to(&mut self, out: &mut [u8]) -> io::Result<(usize, ReadState)> {
+        let TlsState::Established(records) = &mut self.connection else {
             return Err(io::Error::new(io::ErrorKind::NotConnected, "the TLS handshake is not done"));
         };
         loop {
@@ -277,12 +277,12 @@ impl Tls {
                 Record::Data { taken, payload } => {
                     self.start += taken;
                     if payload > 0 {
-                        return Ok((payload, Opened::More));
+                        return Ok((payload, ReadState::More));
                     }
                 }
                 Record::Other(taken) => self.start += taken,
-                Record::Incomplete => return Ok((0, Opened::More)),
-                Record::Closed => return Ok((0, Opened::Closed)),
+                Record::Incomplete => return Ok((0, ReadState::More)),
+                Record::Closed => return Ok((0, ReadState::Closed)),
             }
         }
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use carrack_core::report::Side;
 use carrack_sys::socket::{Waker, set_user_timeout, wait_two};
 
-use super::tls::{Opened, Tls};
+use super::tls::{ReadState, Tls};
 use crate::panics::contain;
 use crate::sync::{lock, wait};
 
@@ -76,7 +76,7 @@ pub fn split(socket: TcpStream, tls: Box<Tls>) -> io::Result<(DuplexReader, Dupl
     Ok((DuplexReader(Arc::clone(&shared)), DuplexWriter(shared)))
 }
 
-fn take_records(state: &mut DuplexState) -> io::Result<Opened> {
+fn take_records(state: &mut DuplexState) -> io::Result<ReadState> {
     let incoming = &mut state.incoming;
     state.tls.open(&mut |piece| incoming.extend(piece))
 }
@@ -121,7 +121,7 @@ impl DuplexShared {
         state.tls.filled(read);
         let opened = take_records(&mut state)?;
         self.changed.notify_all();
-        Ok(if opened == Opened::Closed { 0 } else { read })
+        Ok(if opened == ReadState::Closed { 0 } else { read })
     }
 
     fn write_some(&self, mut socket: &TcpStream) -> io::Result<()> {

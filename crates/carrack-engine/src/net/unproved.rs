@@ -19,10 +19,10 @@ use crate::sync::lock;
 #[derive(Default)]
 pub struct Unproved {
     /// By network, oldest first.
-    waiting: Mutex<HashMap<IpAddr, VecDeque<Stranger>>>,
+    waiting: Mutex<HashMap<IpAddr, VecDeque<UnprovedSocket>>>,
 }
 
-struct Stranger {
+struct UnprovedSocket {
     /// In the order in which they came.
     number: u64,
     socket: Arc<Socket>,
@@ -36,7 +36,7 @@ pub struct Slot {
 }
 
 impl Unproved {
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, VecDeque<Stranger>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, VecDeque<UnprovedSocket>>> {
         lock(&self.waiting)
     }
 
@@ -46,9 +46,10 @@ impl Unproved {
         let network = network(address);
         let mut waiting = self.lock();
         let number = waiting.values().flatten().map(|stranger| stranger.number + 1).max().unwrap_or(0);
-        waiting.entry(network).or_default().push_back(Stranger { number, socket: Arc::clone(socket) });
+        waiting.entry(network).or_default().push_back(UnprovedSocket { number, socket: Arc::clone(socket) });
         while waiting.values().map(VecDeque::len).sum::<usize>() > limits::UNAUTHENTICATED {
-            let age = |strangers: &VecDeque<Stranger>| strangers.front().map_or(u64::MAX, |stranger| stranger.number);
+            let age =
+                |strangers: &VecDeque<UnprovedSocket>| strangers.front().map_or(u64::MAX, |stranger| stranger.number);
             let fullest = waiting.values_mut().max_by_key(|strangers| (strangers.len(), u64::MAX - age(strangers)));
             let Some(oldest) = fullest.and_then(VecDeque::pop_front) else { break };
             oldest.socket.abort();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use crate::net::opening::{Opened, Opening};
+use crate::net::opening::{OpenedConnection, ProtocolOpening};
 use crate::net::socket::Socket;
 use crate::net::{deadlines, unproved};
 
@@ -19,7 +19,7 @@ use crate::net::{deadlines, unproved};
 /// connections that have proved nothing, of which a network has a limited number, and it is cut off 10 s after it
 /// connected, whatever it has said by then.
 pub struct Door {
-    pub(super) opening: Opening,
+    pub(super) opening: ProtocolOpening,
     /// Not the node's own: its connections end with the node, and nothing else ends them.
     pub(super) serves_guests: bool,
     pub(super) serve: Box<dyn Fn(Arrival) -> io::Result<()> + Send + Sync>,
@@ -33,22 +33,25 @@ impl Door {
     /// `serve` gets each client once the TLS handshake is done, in a thread of its own, and the connection lasts until
     /// it returns. How many admitted clients there may be at once, and for how long, is its own to bound.
     pub fn tls(config: Arc<ServerConfig>, serve: impl Fn(&mut Visitor) + Send + Sync + 'static) -> Self {
-        Self::new(Opening::Tls(config), serve)
+        Self::new(ProtocolOpening::Tls(config), serve)
     }
 
     /// A door for clients that begin with these bytes in the clear. No other door's bytes may begin with them, nor they
     /// with another's or as TLS does. `serve` gets each, as with
     /// [`Door::tls`], once these bytes have been read.
     pub fn clear(first: &'static [u8], serve: impl Fn(&mut Visitor) + Send + Sync + 'static) -> Self {
-        Self::new(Opening::Clear(first), serve)
+        Self::new(ProtocolOpening::Clear(first), serve)
     }
 
     /// One of the node's own.
-    pub(super) fn own(opening: Opening, serve: impl Fn(Arrival) -> io::Result<()> + Send + Sync + 'static) -> Self {
+    pub(super) fn own(
+        opening: ProtocolOpening,
+        serve: impl Fn(Arrival) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
         Self { opening, serves_guests: false, serve: Box::new(serve) }
     }
 
-    fn new(opening: Opening, serve: impl Fn(&mut Visitor) + Send + Sync + 'static) -> Self {
+    fn new(opening: ProtocolOpening, serve: impl Fn(&mut Visitor) + Send + Sync + 'static) -> Self {
         let serve = move |arrival: Arrival| {
             let mut visitor = Visitor::new(arrival)?;
             serve(&mut visitor);
@@ -68,9 +71,9 @@ impl fmt::Debug for Door {
 /// A connection that is open for a door's protocol, from a client that has proved nothing.
 pub(super) struct Arrival {
     pub socket: Arc<Socket>,
-    pub opened: Opened,
+    pub opened: OpenedConnection,
     /// The opening that the client has chosen.
-    pub opening: Opening,
+    pub opening: ProtocolOpening,
     pub peer: SocketAddr,
     pub stranger: Stranger,
 }
@@ -83,12 +86,12 @@ pub(super) struct Stranger {
 
 /// A client at a door: what it says is read from it, and what it is told is written to it. Reads and writes block.
 pub struct Visitor {
-    stream: Stream,
+    stream: VisitorStream,
     peer: SocketAddr,
     stranger: Option<Stranger>,
 }
 
-enum Stream {
+enum VisitorStream {
     Clear(SharedSocket),
     Tls(Box<StreamOwned<ServerConnection, SharedSocket>>),
 }
@@ -100,9 +103,9 @@ impl Visitor {
     fn new(arrival: Arrival) -> io::Result<Self> {
         let socket = SharedSocket(arrival.socket);
         let stream = match arrival.opened {
-            Opened::Clear => Stream::Clear(socket),
-            Opened::Tls(connection) => Stream::Tls(Box::new(StreamOwned::new(*connection, socket))),
-            Opened::Records(_) => return Err(io::ErrorKind::InvalidInput.into()),
+            OpenedConnection::Clear => VisitorStream::Clear(socket),
+            OpenedConnection::Tls(connection) => VisitorStream::Tls(Box::new(StreamOwned::new(*connection, socket))),
+            OpenedConnection::Records(_) => return Err(io::ErrorKind::InvalidInput.into()),
         };
         Ok(Self { stream, peer: arrival.peer, stranger: Some(arrival.stranger) })
     }
@@ -115,8 +118,8 @@ impl Visitor {
     /// The ALPN protocol that was agreed on; none in the clear.
     pub fn alpn(&self) -> Option<&[u8]> {
         match &self.stream {
-            Stream::Clear(_) => None,
-            Stream::Tls(stream) => stream.conn.alpn_protocol(),
+            VisitorStream::Clear(_) => None,
+            VisitorStream::Tls(stream) => stream.conn.alpn_protocol(),
         }
     }
 
@@ -135,14 +138,14 @@ impl Visitor {
 
     fn socket(&self) -> &SharedSocket {
         match &self.stream {
-            Stream::Clear(socket) => socket,
-            Stream::Tls(stream) => &stream.sock,
+            VisitorStream::Clear(socket) => socket,
+            VisitorStream::Tls(stream) => &stream.sock,
         }
     }
 
     /// Tells the client that nothing more comes, so that it can tell this end from a connection that was cut.
     fn close(&mut self) {
-        if let Stream::Tls(stream) = &mut self.stream {
+        if let VisitorStream::Tls(stream) = &mut self.stream {
             stream.conn.send_close_notify();
         }
         // A client that has gone needs no goodbye.
@@ -159,8 +162,8 @@ impl fmt::Debug for Visitor {
 impl Read for Visitor {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.stream {
-            Stream::Clear(socket) => socket.read(buffer),
-            Stream::Tls(stream) => stream.read(buffer),
+            VisitorStream::Clear(socket) => socket.read(buffer),
+            VisitorStream::Tls(stream) => stream.read(buffer),
         }
     }
 }
@@ -168,15 +171,15 @@ impl Read for Visitor {
 impl Write for Visitor {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.stream {
-            Stream::Clear(socket) => socket.write(bytes),
-            Stream::Tls(stream) => stream.write(bytes),
+            VisitorStream::Clear(socket) => socket.write(bytes),
+            VisitorStream::Tls(stream) => stream.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.stream {
-            Stream::Clear(socket) => socket.flush(),
-            Stream::Tls(stream) => stream.flush(),
+            VisitorStream::Clear(socket) => socket.flush(),
+            VisitorStream::Tls(stream) => stream.flush(),
         }
     }
 }

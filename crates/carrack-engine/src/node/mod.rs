@@ -33,7 +33,7 @@ use crate::net::bind::bind_address;
 use crate::net::dial_rule::DialRule;
 pub use crate::net::dial_rule::Network;
 use crate::net::mux::MuxWriter;
-use crate::net::opening::{Opened, Opening};
+use crate::net::opening::{OpenedConnection, ProtocolOpening};
 use crate::net::socket::Socket;
 use crate::net::tls::{ALPN_CONTROL, Key};
 use crate::net::tls_duplex;
@@ -122,12 +122,12 @@ impl Drop for NodeHandle {
 }
 
 /// The directory that is served.
-struct Root {
+struct ServedRoot {
     path: PathBuf,
     open: Mutex<Arc<Dir>>,
 }
 
-impl Root {
+impl ServedRoot {
     /// For a new session: another directory that stands at its path meanwhile, because it was made anew or something
     /// was mounted there, takes its place. Sessions under way keep theirs.
     fn now(&self) -> Arc<Dir> {
@@ -145,7 +145,7 @@ impl Root {
 
 /// A node's state. Its doors share it.
 pub struct Node {
-    root: Root,
+    root: ServedRoot,
     read_only: bool,
     token: Option<blake3::Hash>,
     sessions: Arc<NodeSessions>,
@@ -178,7 +178,7 @@ impl Node {
         // As long as it is sure what a relative one means.
         let root_path = std::path::absolute(&config.root).unwrap_or(config.root);
         let node = Arc::new(Self {
-            root: Root { path: root_path, open: Mutex::new(Arc::new(root)) },
+            root: ServedRoot { path: root_path, open: Mutex::new(Arc::new(root)) },
             read_only: config.read_only,
             token,
             sessions: Arc::new(sessions),
@@ -188,7 +188,7 @@ impl Node {
         });
         let mut doors = node.own_doors(&key).map_err(|error| fail("doors".into(), &error))?;
         doors.extend(config.doors);
-        if let Some(why) = Opening::confusion(&doors.iter().map(|door| &door.opening).collect::<Vec<_>>()) {
+        if let Some(why) = ProtocolOpening::confusion(&doors.iter().map(|door| &door.opening).collect::<Vec<_>>()) {
             return Err(failure(ErrorCode::Usage, Side::Command, format!("a door's clients could not be told: {why}")));
         }
         let stop = config.stop.child();
@@ -208,7 +208,7 @@ impl Node {
     /// The doors of control and data connections.
     fn own_doors(self: &Arc<Self>, key: &Key) -> io::Result<Vec<Door>> {
         let node = Arc::clone(self);
-        let control = Door::own(Opening::with_key(key, &[ALPN_CONTROL])?, move |arrival| node.control(arrival));
+        let control = Door::own(ProtocolOpening::with_key(key, &[ALPN_CONTROL])?, move |arrival| node.control(arrival));
         let data = hello::openings(key)?.map(|opening| {
             let node = Arc::clone(self);
             Door::own(opening, move |arrival| node.data(arrival))
@@ -227,7 +227,8 @@ impl Node {
     }
 
     fn control(self: &Arc<Self>, arrival: Arrival) -> io::Result<()> {
-        let (Opened::Records(tls), Socket::Tcp(socket)) = (arrival.opened, arrival.socket.try_clone()?) else {
+        let (OpenedConnection::Records(tls), Socket::Tcp(socket)) = (arrival.opened, arrival.socket.try_clone()?)
+        else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let (local_address, peer_address) = agent::addresses(&socket);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::door::{Arrival, Door, Stranger};
 use crate::net::connect::tune;
 use crate::net::deadlines::Deadlines;
-use crate::net::opening::{self, Opening};
+use crate::net::opening::{self, ProtocolOpening};
 use crate::net::socket::Socket;
 use crate::net::unproved::Unproved;
 use crate::stop::Stop;
@@ -71,7 +71,7 @@ impl Port {
     }
 
     fn meet(&self, socket: Arc<Socket>, peer: SocketAddr, stranger: Stranger) -> io::Result<()> {
-        let openings: Vec<&Opening> = self.doors.iter().map(|door| &door.opening).collect();
+        let openings: Vec<&ProtocolOpening> = self.doors.iter().map(|door| &door.opening).collect();
         let (index, opened) = opening::open(&socket, &openings)?;
         let door = &self.doors[index];
         if door.serves_guests {

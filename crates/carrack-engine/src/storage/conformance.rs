@@ -16,7 +16,7 @@ use super::store::Store;
 use trial::Trial;
 
 /// Where a store is tried: a new one, with nothing in it.
-pub trait Place {
+pub trait Fixture {
     /// The store under test.
     fn store(&self) -> Arc<dyn Store>;
 
@@ -68,7 +68,7 @@ type Rule = (&'static str, fn(&Trial<'_>) -> Verdict);
 const RULES: &[&[Rule]] = &[writing::RULES, reading::RULES, sessions::RULES];
 
 /// Tries a store by every rule, each at a place of its own, and tells which are broken.
-pub fn check(place: &dyn Fn() -> Box<dyn Place>) -> Vec<Finding> {
+pub fn check(place: &dyn Fn() -> Box<dyn Fixture>) -> Vec<Finding> {
     let broken = |(rule, hold): &Rule| {
         let place = place();
         let Broken(why) = hold(&Trial::new(&*place)).err()?;

@@ -38,11 +38,11 @@ type Key = [u8; limits::MARKER_KEY_BYTES];
 #[derive(Default)]
 struct State {
     /// What has its name, by path from the store's root, which is not among them.
-    nodes: BTreeMap<Vec<u8>, Node>,
+    nodes: BTreeMap<Vec<u8>, StoredItem>,
     /// What outlives a loss of power with its name.
-    durable: BTreeMap<Vec<u8>, Node>,
+    durable: BTreeMap<Vec<u8>, StoredItem>,
     /// Blocks that sessions have left, by their key and the path.
-    left: BTreeMap<(Key, Vec<u8>), Left>,
+    left: BTreeMap<(Key, Vec<u8>), UnfinishedFile>,
     /// Parts and entries that have no name yet.
     hidden: u64,
     /// Counts changes: the time of this store.
@@ -50,7 +50,7 @@ struct State {
 }
 
 #[derive(Clone)]
-struct Node {
+struct StoredItem {
     kind: ItemKind,
     /// Of a link, what it says.
     content: Arc<Vec<u8>>,
@@ -60,11 +60,11 @@ struct Node {
     /// When it was last changed.
     version: u64,
     /// By which session it was published, and from what.
-    published: Option<Published>,
+    published: Option<Publication>,
 }
 
 #[derive(Clone)]
-struct Published {
+struct Publication {
     key: Key,
     source: Fingerprint,
     digests: FileDigests,
@@ -76,7 +76,7 @@ struct Published {
 
 /// Blocks of a file that has not got its name.
 #[derive(Clone)]
-struct Left {
+struct UnfinishedFile {
     size: u64,
     block_bytes: u32,
     digests: Digests,
@@ -165,7 +165,7 @@ impl Memory {
 
 impl State {
     /// Gives something its name, in the place of what stood there, and makes the directories above it.
-    fn put(&mut self, path: &[u8], mut node: Node) -> Result<(), Failure> {
+    fn put(&mut self, path: &[u8], mut node: StoredItem) -> Result<(), Failure> {
         let (parent, _) = split_name(path);
         self.make_directory(parent)?;
         self.version += 1;
@@ -191,7 +191,7 @@ impl State {
         }
         self.make_directory(split_name(path).0)?;
         self.version += 1;
-        let node = Node {
+        let node = StoredItem {
             kind: ItemKind::Directory,
             content: Arc::default(),
             is_synced: true,
@@ -253,7 +253,7 @@ impl Store for Memory {
     }
 }
 
-impl Node {
+impl StoredItem {
     /// Bytes of a file.
     fn size(&self) -> u64 {
         if self.kind == ItemKind::File { self.content.len() as u64 } else { 0 }

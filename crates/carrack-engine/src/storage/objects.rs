@@ -53,7 +53,7 @@ pub trait Bucket: Send + Sync + std::fmt::Debug + 'static {
     ///
     /// # Errors
     /// Why it cannot be put; what was there is there.
-    fn put(&self, key: &[u8], content: &[u8], over: Over) -> Result<Put, Failure>;
+    fn put(&self, key: &[u8], content: &[u8], over: Overwrite) -> Result<Put, Failure>;
 
     /// Removes what is under a key, if anything is.
     ///
@@ -92,7 +92,7 @@ pub trait Bucket: Send + Sync + std::fmt::Debug + 'static {
     /// # Errors
     /// Why it cannot be made, as when a part is missing, too small, or another: a call that hung in an earlier session
     /// may have put it. What was there is there.
-    fn complete(&self, upload: Upload<'_>, parts: &[Version], over: Over) -> Result<Put, Failure>;
+    fn complete(&self, upload: Upload<'_>, parts: &[Version], over: Overwrite) -> Result<Put, Failure>;
 
     /// Removes an upload and its parts, if it is there.
     ///
@@ -115,7 +115,7 @@ pub struct Object {
 
 /// Whether an object may take the place of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
+pub enum Overwrite {
     /// Of whatever is there.
     Anything,
     /// Of nothing: where an object is, that stays.

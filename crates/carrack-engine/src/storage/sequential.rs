@@ -12,9 +12,9 @@ use crate::error::{failure, io_failure};
 use crate::sync::lock;
 
 /// A stream that one file is written to.
-pub struct Sequential(Arc<Mutex<Stream>>);
+pub struct Sequential(Arc<Mutex<SequentialOutput>>);
 
-struct Stream {
+struct SequentialOutput {
     out: Box<dyn Write + Send>,
     position: u64,
 }
@@ -22,15 +22,15 @@ struct Stream {
 impl Sequential {
     /// Writes to this.
     pub fn new(out: Box<dyn Write + Send>) -> Self {
-        Self(Arc::new(Mutex::new(Stream { out, position: 0 })))
+        Self(Arc::new(Mutex::new(SequentialOutput { out, position: 0 })))
     }
 }
 
 /// The file that the stream is given.
-struct Next(Arc<Mutex<Stream>>);
+struct SequentialPart(Arc<Mutex<SequentialOutput>>);
 
-impl Next {
-    fn lock(&self) -> MutexGuard<'_, Stream> {
+impl SequentialPart {
+    fn lock(&self) -> MutexGuard<'_, SequentialOutput> {
         lock(&self.0)
     }
 }
@@ -41,18 +41,18 @@ impl Destination for Sequential {
     }
 
     fn begin(&self, _file: &NewFile<'_>, _options: &WriteOptions, _believe: bool) -> Result<Opening, Failure> {
-        Ok(Opening::Fresh(Arc::new(Next(Arc::clone(&self.0)))))
+        Ok(Opening::Fresh(Arc::new(SequentialPart(Arc::clone(&self.0)))))
     }
 
     fn write_small(&self, _small: &SmallFile<'_>, _options: &WriteOptions, content: &[u8]) -> Result<Stored, Failure> {
-        let next = Next(Arc::clone(&self.0));
+        let next = SequentialPart(Arc::clone(&self.0));
         next.write(0, content)?;
         next.finish(content.len() as u64)?;
         Ok(Stored::Done)
     }
 }
 
-impl Part for Next {
+impl Part for SequentialPart {
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
         let mut stream = self.lock();
         if offset != stream.position {

@@ -24,20 +24,20 @@ impl Source for Stdin {
 
     fn open(&self, _item: &ScannedItem, _options: &mut OpenOptions<'_>) -> Result<Box<dyn Reader>, Failure> {
         let input = self.0.open_input().map_err(|error| io_failure(Side::Source, "standard input", &error))?;
-        Ok(Box::new(Stream(Mutex::new(Sequential { input, carry: None }))))
+        Ok(Box::new(PipeReader(Mutex::new(PipeInput { input, carry: None }))))
     }
 }
 
-struct Stream(Mutex<Sequential>);
+struct PipeReader(Mutex<PipeInput>);
 
 /// Reading what cannot be read twice: one byte ahead, to know where it ends.
-struct Sequential {
+struct PipeInput {
     /// Not the library's standard input: that takes one that cannot be read for an empty one.
     input: File,
     carry: Option<u8>,
 }
 
-impl Reader for Stream {
+impl Reader for PipeReader {
     fn read_at(&self, _offset: u64, _out: &mut [u8]) -> Result<(), Failure> {
         Err(failure(ErrorCode::Internal, Side::Source, "a pipe was read out of order"))
     }

@@ -18,7 +18,7 @@ use carrack_engine::stores::store::Store;
 use carrack_engine::testing::data::hello;
 use carrack_engine::testing::data::stream::{Connection, OutStream};
 use carrack_engine::testing::net::mux::MuxWriter;
-use carrack_engine::testing::net::opening::{Opened, Opening, open};
+use carrack_engine::testing::net::opening::{OpenedConnection, ProtocolOpening, open};
 use carrack_engine::testing::net::socket::Socket;
 use carrack_engine::testing::net::tls::{ALPN_CONTROL, Key, Tls};
 use carrack_engine::testing::net::tls_duplex::{self, DuplexReader};
@@ -125,11 +125,11 @@ impl FakeNode {
 
 /// The next control connection. Data connections of the conversation before it may still be waiting.
 fn accept_control(listener: &TcpListener, key: &Key) -> (TcpStream, Box<Tls>) {
-    let control = Opening::with_key(key, &[ALPN_CONTROL]).unwrap();
+    let control = ProtocolOpening::with_key(key, &[ALPN_CONTROL]).unwrap();
     loop {
         let socket = listener.accept().unwrap().0;
         let shared = Arc::new(Socket::Tcp(socket.try_clone().unwrap()));
-        if let Ok((_, Opened::Records(tls))) = open(&shared, &[&control]) {
+        if let Ok((_, OpenedConnection::Records(tls))) = open(&shared, &[&control]) {
             return (socket, tls);
         }
     }

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use carrack_core::report::ErrorCode;
 use carrack_core::wire::control::raw::{Ask, Dial};
 use carrack_engine::testing::net::dial_rule::{DialRule, Network};
-use carrack_engine::testing::net::tls::{ALPN_CONTROL, ALPN_DATA, ALPN_DATA_ASKED, Key, Opened, Tls, server_config};
+use carrack_engine::testing::net::tls::{ALPN_CONTROL, ALPN_DATA, ALPN_DATA_ASKED, Key, ReadState, Tls, server_config};
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::AlwaysResolvesServerRawPublicKeys;
@@ -38,7 +38,7 @@ fn tls(shown: &Key, own: &Key) -> Tls {
 fn hear(socket: &TcpStream, mut tls: Tls) -> io::Result<Vec<u8>> {
     tls.handshake(socket)?;
     let mut said = Vec::new();
-    while tls.open(&mut |piece| said.extend_from_slice(piece))? == Opened::More && said.is_empty() {
+    while tls.open(&mut |piece| said.extend_from_slice(piece))? == ReadState::More && said.is_empty() {
         let read = (&mut &*socket).read(tls.space())?;
         if read == 0 {
             break;

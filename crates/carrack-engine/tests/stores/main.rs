@@ -17,7 +17,7 @@ use carrack_core::location::Location;
 use carrack_core::report::{Event, ItemKind, Report};
 use carrack_core::request::{CopyOptions, CopyRequest, Digests, Durability, EndOptions, Existing, Verify};
 use carrack_engine::files::{Files, ListEntry, SumEntry};
-use carrack_engine::stores::conformance::{Place, check};
+use carrack_engine::stores::conformance::{Fixture, check};
 use carrack_engine::stores::fault::{Fault, Faults};
 use carrack_engine::stores::objects::{self, Bucket, Objects};
 use carrack_engine::stores::over::{Act, Call, Hook, Over};
@@ -342,20 +342,20 @@ fn dry_run_counts_in_a_store_what_a_copy_would_bring() {
 struct Empty(Service, Arc<dyn Store>);
 
 impl Empty {
-    fn over(hook: impl Hook + 'static) -> Box<dyn Place> {
+    fn over(hook: impl Hook + 'static) -> Box<dyn Fixture> {
         let service = Service::default();
         let over = Arc::new(Over::new(store(&service), Arc::new(hook)));
         Box::new(Self(service, over))
     }
 }
 
-impl Place for Empty {
+impl Fixture for Empty {
     fn store(&self) -> Arc<dyn Store> {
         Arc::clone(&self.1)
     }
 
     fn alter(&self, path: &[u8], content: &[u8]) -> bool {
-        self.0.put(path, content, objects::Over::Anything).unwrap();
+        self.0.put(path, content, objects::Overwrite::Anything).unwrap();
         true
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
-use carrack_engine::stores::objects::{Bucket, Object, Over, Put, Upload, Version};
+use carrack_engine::stores::objects::{Bucket, Object, Overwrite, Put, Upload, Version};
 use carrack_engine::stores::properties::BlockBytes;
 
 /// Of an upload, by their numbers: what each holds, and the number of its version.
@@ -56,8 +56,8 @@ impl Service {
 }
 
 impl State {
-    fn put(&mut self, key: &[u8], content: Vec<u8>, over: Over) -> Put {
-        if over == Over::Nothing && self.objects.contains_key(key) {
+    fn put(&mut self, key: &[u8], content: Vec<u8>, over: Overwrite) -> Put {
+        if over == Overwrite::Nothing && self.objects.contains_key(key) {
             return Put::Kept;
         }
         self.count += 1;
@@ -100,7 +100,7 @@ impl Bucket for Service {
         Ok(())
     }
 
-    fn put(&self, key: &[u8], content: &[u8], over: Over) -> Result<Put, Failure> {
+    fn put(&self, key: &[u8], content: &[u8], over: Overwrite) -> Result<Put, Failure> {
         Ok(self.lock().put(key, content.to_vec(), over))
     }
 
@@ -139,7 +139,7 @@ impl Bucket for Service {
         part.map_or_else(|| refuse(ErrorCode::NotFound, Side::Destination, "no such part"), Ok)
     }
 
-    fn complete(&self, upload: Upload<'_>, parts: &[Version], over: Over) -> Result<Put, Failure> {
+    fn complete(&self, upload: Upload<'_>, parts: &[Version], over: Overwrite) -> Result<Put, Failure> {
         let mut state = self.lock();
         let there = state.parts(upload)?;
         let is_small = |(content, _): &(Vec<u8>, u64)| content.len() < PART_BYTES.smallest as usize;

@@ -84,13 +84,13 @@ pub(super) fn by_kernel(root: BorrowedFd<'_>, parts: &[&[u8]], links: Links, fla
 }
 
 /// What one component turned out to be.
-enum Step {
+enum Component {
     Opened(OwnedFd),
     Link(Vec<u8>),
 }
 
 /// A walk from a root, one component at a time, with nothing but `openat` and `readlinkat`.
-struct Walk<'a> {
+struct PathWalk<'a> {
     root: BorrowedFd<'a>,
     /// What is still to be walked, the next component last.
     todo: Vec<Vec<u8>>,
@@ -102,7 +102,7 @@ struct Walk<'a> {
     steps_left: usize,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> PathWalk<'a> {
     fn new(root: BorrowedFd<'a>, parts: &[&[u8]]) -> Self {
         let todo = parts.iter().rev().map(|part| part.to_vec()).collect();
         let (links_left, steps_left) = (LINKS_MAX, STEPS_BACK_MAX);
@@ -145,7 +145,7 @@ impl<'a> Walk<'a> {
 
 /// Resolution one component at a time.
 pub(super) fn by_walk(root: BorrowedFd<'_>, parts: &[&[u8]], links: Links, flags: OFlags) -> io::Result<OwnedFd> {
-    let mut walk = Walk::new(root, parts);
+    let mut walk = PathWalk::new(root, parts);
     loop {
         let Some(part) = walk.next()? else {
             // Nothing was named, or a link ended in `..`: the directory reached is what was meant.
@@ -153,10 +153,10 @@ pub(super) fn by_walk(root: BorrowedFd<'_>, parts: &[&[u8]], links: Links, flags
         };
         let last = walk.todo.is_empty();
         match step(walk.at(), &part, if last { flags } else { PASS })? {
-            Step::Opened(fd) if last => return Ok(fd),
-            Step::Opened(fd) => walk.enter(fd, part),
-            Step::Link(_) if links == Links::Refuse => return Err(Errno::LOOP.into()),
-            Step::Link(target) => walk.follow(&target)?,
+            Component::Opened(fd) if last => return Ok(fd),
+            Component::Opened(fd) => walk.enter(fd, part),
+            Component::Link(_) if links == Links::Refuse => return Err(Errno::LOOP.into()),
+            Component::Link(target) => walk.follow(&target)?,
         }
     }
 }
@@ -165,7 +165,7 @@ pub(super) fn by_walk(root: BorrowedFd<'_>, parts: &[&[u8]], links: Links, flags
 /// one walk, so that no rename meanwhile can make them speak of two different things. Where nothing stands, the names
 /// are those that were typed behind what there is.
 pub(super) fn look(root: BorrowedFd<'_>, parts: &[&[u8]]) -> io::Result<(Option<Stat>, Vec<Vec<u8>>)> {
-    let mut walk = Walk::new(root, parts);
+    let mut walk = PathWalk::new(root, parts);
     // Of the link that is being followed: where it stands, its name, and how much was typed behind it.
     let mut link: Option<(Vec<Vec<u8>>, Vec<u8>, usize)> = None;
     loop {
@@ -203,8 +203,8 @@ enum Met {
 
 fn pass(at: BorrowedFd<'_>, part: &[u8]) -> Result<Met, Errno> {
     Ok(match step(at, part, PASS)? {
-        Step::Opened(fd) => Met::Directory(fd),
-        Step::Link(target) => Met::Link(target),
+        Component::Opened(fd) => Met::Directory(fd),
+        Component::Link(target) => Met::Link(target),
     })
 }
 
@@ -216,12 +216,12 @@ fn glance(at: BorrowedFd<'_>, part: &[u8]) -> Result<Met, Errno> {
     Ok(Met::Link(rustix::fs::readlinkat(at, part, Vec::new())?.into_bytes()))
 }
 
-fn step(at: BorrowedFd<'_>, part: &[u8], flags: OFlags) -> Result<Step, Errno> {
+fn step(at: BorrowedFd<'_>, part: &[u8], flags: OFlags) -> Result<Component, Errno> {
     let flags = flags | OFlags::NOFOLLOW;
     let opened = retry(|| rustix::fs::openat(at, part, flags, Mode::empty()));
     let error = match opened {
         // O_PATH with O_NOFOLLOW opens the link itself instead of failing.
-        Ok(fd) if !is_link(fd.as_fd(), flags)? => return Ok(Step::Opened(fd)),
+        Ok(fd) if !is_link(fd.as_fd(), flags)? => return Ok(Component::Opened(fd)),
         Ok(_) => Errno::LOOP,
         Err(error) => error,
     };
@@ -231,7 +231,7 @@ fn step(at: BorrowedFd<'_>, part: &[u8], flags: OFlags) -> Result<Step, Errno> {
         return Err(error);
     }
     match rustix::fs::readlinkat(at, part, Vec::new()) {
-        Ok(target) => Ok(Step::Link(target.into_bytes())),
+        Ok(target) => Ok(Component::Link(target.into_bytes())),
         Err(_) => Err(error),
     }
 }

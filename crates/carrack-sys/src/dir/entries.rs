@@ -47,7 +47,7 @@ impl Entry {
 /// A directory being read, with a position of its own.
 pub struct Entries {
     #[cfg(target_os = "linux")]
-    reader: Kernel,
+    reader: Getdents,
     #[cfg(not(target_os = "linux"))]
     reader: Portable,
 }
@@ -56,7 +56,7 @@ impl Entries {
     /// Takes a descriptor that nothing else reads from, positioned at the start.
     pub(super) fn new(fd: OwnedFd) -> io::Result<Entries> {
         #[cfg(target_os = "linux")]
-        let reader = Kernel::new(fd);
+        let reader = Getdents::new(fd);
         #[cfg(not(target_os = "linux"))]
         let reader = Portable::new(fd)?;
         Ok(Entries { reader })
@@ -71,16 +71,16 @@ impl Entries {
 
 /// `getdents64`, one call for each batch.
 #[cfg(target_os = "linux")]
-struct Kernel {
+struct Getdents {
     fd: OwnedFd,
     buffer: Box<[std::mem::MaybeUninit<u8>]>,
 }
 
 #[cfg(target_os = "linux")]
-impl Kernel {
-    fn new(fd: OwnedFd) -> Kernel {
+impl Getdents {
+    fn new(fd: OwnedFd) -> Getdents {
         let buffer = Box::new_uninit_slice(BUFFER_BYTES);
-        Kernel { fd, buffer }
+        Getdents { fd, buffer }
     }
 
     fn next_batch(&mut self, out: &mut Vec<Entry>) -> Result<bool, Errno> {

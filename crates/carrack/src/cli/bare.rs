@@ -10,7 +10,7 @@ use clap::Command;
 
 /// What stands first behind the flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum First {
+enum FirstArgument {
     /// A verb, at this index.
     Verb(usize),
     /// Something else: a location, or `--`.
@@ -23,15 +23,15 @@ enum First {
 pub fn with_verb(tree: &Command, mut arguments: Vec<OsString>) -> Vec<OsString> {
     match first_word(tree, &arguments) {
         // `carrack -v ls host:` is meant as it reads.
-        First::Verb(index) => arguments[1..=index].rotate_right(1),
-        First::Location => arguments.insert(1, "copy".into()),
-        First::Nothing if asks_about_the_program(&arguments) => {}
-        First::Nothing => arguments.insert(1, "copy".into()),
+        FirstArgument::Verb(index) => arguments[1..=index].rotate_right(1),
+        FirstArgument::Location => arguments.insert(1, "copy".into()),
+        FirstArgument::Nothing if asks_about_the_program(&arguments) => {}
+        FirstArgument::Nothing => arguments.insert(1, "copy".into()),
     }
     arguments
 }
 
-fn first_word(tree: &Command, arguments: &[OsString]) -> First {
+fn first_word(tree: &Command, arguments: &[OsString]) -> FirstArgument {
     let copy = tree.find_subcommand("copy");
     let takes_value = |matching: &dyn Fn(&clap::Arg) -> bool| {
         copy.is_some_and(|copy| {
@@ -42,7 +42,7 @@ fn first_word(tree: &Command, arguments: &[OsString]) -> First {
     while let Some(argument) = arguments.get(index) {
         let bytes = argument.as_bytes();
         let value_follows = match bytes {
-            b"--" => return First::Location,
+            b"--" => return FirstArgument::Location,
             [b'-', b'-', name @ ..] => takes_value(&|arg| arg.get_long().is_some_and(|long| long.as_bytes() == name)),
             // In `-ve CMD` the value of the last letter follows; in `-eCMD` it is there already.
             [b'-', letters @ ..] if !letters.is_empty() => {
@@ -50,12 +50,12 @@ fn first_word(tree: &Command, arguments: &[OsString]) -> First {
                     letters.iter().position(|&letter| takes_value(&|arg| arg.get_short() == Some(char::from(letter))));
                 valued == Some(letters.len() - 1)
             }
-            _ if is_verb(tree, argument) => return First::Verb(index),
-            _ => return First::Location,
+            _ if is_verb(tree, argument) => return FirstArgument::Verb(index),
+            _ => return FirstArgument::Location,
         };
         index += if value_follows { 2 } else { 1 };
     }
-    First::Nothing
+    FirstArgument::Nothing
 }
 
 fn is_verb(tree: &Command, word: &OsStr) -> bool {

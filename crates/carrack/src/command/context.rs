@@ -21,8 +21,8 @@ pub fn context() -> Context {
 pub fn stop() -> Stop {
     Stop::watching(|| {
         signal::stop_requested().map(|stop| match stop {
-            signal::Stop::Interrupt => StopReason::Interrupt,
-            signal::Stop::Terminate => StopReason::Terminate,
+            signal::StopSignal::Interrupt => StopReason::Interrupt,
+            signal::StopSignal::Terminate => StopReason::Terminate,
         })
     })
 }

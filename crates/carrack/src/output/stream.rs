@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::tuning::READER_GRACE;
-use carrack_sys::signal::{Stop, stop_requested};
+use carrack_sys::signal::{StopSignal, stop_requested};
 use carrack_sys::standard::{self, Patient};
 
 use crate::error::CommandError;
@@ -76,8 +76,8 @@ pub fn not_written(error: &io::Error) -> CommandError {
         return CommandError::file("cannot write to", b"standard output", error);
     }
     let (code, why) = match stop_requested() {
-        Some(Stop::Interrupt) => (ErrorCode::Interrupted, "interrupted"),
-        Some(Stop::Terminate) => (ErrorCode::Terminated, "terminated"),
+        Some(StopSignal::Interrupt) => (ErrorCode::Interrupted, "interrupted"),
+        Some(StopSignal::Terminate) => (ErrorCode::Terminated, "terminated"),
         None => (ErrorCode::DeadlinePassed, "the time given by --deadline is over"),
     };
     let message = format!("{why}, and nobody read all that was written to standard output");

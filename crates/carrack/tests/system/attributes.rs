@@ -11,7 +11,7 @@ use carrack_core::request::{CopyOptions, CopyRequest};
 use carrack_engine::stores::memory::Memory;
 use carrack_engine::testing::agent::{self, Agent, DataPort, Environment};
 use carrack_engine::testing::net::mux::MuxWriter;
-use carrack_engine::testing::net::opening::{Opened, Opening, open};
+use carrack_engine::testing::net::opening::{OpenedConnection, ProtocolOpening, open};
 use carrack_engine::testing::net::socket::Socket;
 use carrack_engine::testing::net::tls::{ALPN_CONTROL, Key};
 use carrack_engine::testing::net::tls_duplex;
@@ -40,8 +40,8 @@ impl NewerNode {
 fn serve(listener: &TcpListener, key: &Key, store: Memory) {
     let socket = listener.accept().unwrap().0;
     let shared = Arc::new(Socket::Tcp(socket.try_clone().unwrap()));
-    let opening = Opening::with_key(key, &[ALPN_CONTROL]).unwrap();
-    let Ok((_, Opened::Records(tls))) = open(&shared, &[&opening]) else { panic!("a control connection") };
+    let opening = ProtocolOpening::with_key(key, &[ALPN_CONTROL]).unwrap();
+    let Ok((_, OpenedConnection::Records(tls))) = open(&shared, &[&opening]) else { panic!("a control connection") };
     let (mut reader, out) = tls_duplex::split(socket, tls).unwrap();
     let end = out.end();
     let writer = MuxWriter::new(Box::new(out), Box::new(move || end.end()));

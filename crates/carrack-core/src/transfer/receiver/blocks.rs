@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use super::incoming::{ItemState, Written};
-use super::{ArrivedBlock, Begin, Phase, Receiver, ReceiverAction};
+use super::incoming::{ItemState, WrittenBlock};
+use super::{ArrivedBlock, Begin, Receiver, ReceiverAction, ReceiverPhase};
 use crate::digest::BlockDigest;
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::ids::{BundleId, ItemId, StreamId};
@@ -103,7 +103,7 @@ impl Receiver {
         let Some(item) = self.items.get_mut(&id) else {
             return;
         };
-        if !trailer.whole || matches!(self.phase, Phase::Finished | Phase::Failed(_)) {
+        if !trailer.whole || matches!(self.phase, ReceiverPhase::Finished | ReceiverPhase::Failed(_)) {
             // The sender could not read it, and abandons the item.
             return;
         }
@@ -118,7 +118,7 @@ impl Receiver {
         let index = item.land(offset, length, ours);
         self.bytes_landed += u64::from(length);
         self.landed_blocks.push((id, offset));
-        self.save_later(id, [(index, Written { length, digest: ours })]);
+        self.save_later(id, [(index, WrittenBlock { length, digest: ours })]);
         self.publish_if_whole(id);
     }
 
@@ -140,7 +140,7 @@ impl Receiver {
 
     /// A bundle begins on a stream: whether its items are to be written, or read and dropped.
     pub fn begin_bundle(&mut self, stream: StreamId, bundle: BundleId) -> Begin {
-        if self.phase != Phase::Receiving || self.bundles_landed.contains(&bundle) {
+        if self.phase != ReceiverPhase::Receiving || self.bundles_landed.contains(&bundle) {
             return Begin::Discard;
         }
         self.begin(stream, Unit::Bundle(bundle))
@@ -152,7 +152,7 @@ impl Receiver {
     pub fn handle_bundle(&mut self, now: Instant, stream: StreamId, bundle: BundleId, bytes: u64) -> bool {
         self.note_time(now);
         self.release(stream);
-        if self.phase != Phase::Receiving || self.bundles_landed.contains(&bundle) {
+        if self.phase != ReceiverPhase::Receiving || self.bundles_landed.contains(&bundle) {
             return false;
         }
         if self.bundles_to_commit >= limits::UNACKNOWLEDGED_BUNDLES {

@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use super::incoming::{ItemState, Written};
+use super::incoming::{ItemState, WrittenBlock};
 use super::{Receiver, ReceiverAction};
 use crate::digest::BlockDigest;
 use crate::failure::Failure;
@@ -30,7 +30,7 @@ impl Receiver {
     /// checkpoint when the transfer has failed.
     pub fn unsaved(&self) -> Vec<(ItemId, Vec<(u64, BlockDigest)>)> {
         let open = self.items.iter().filter(|(_, item)| item.state == ItemState::Open && !item.unsaved.is_empty());
-        let blocks = |blocks: &std::collections::BTreeMap<u64, Written>| {
+        let blocks = |blocks: &std::collections::BTreeMap<u64, WrittenBlock>| {
             blocks.iter().map(|(&index, block)| (index, block.digest)).collect()
         };
         open.map(|(&id, item)| (id, blocks(&item.unsaved))).collect()
@@ -41,7 +41,7 @@ impl Receiver {
     }
 
     /// These blocks of an item have landed.
-    pub(super) fn save_later(&mut self, id: ItemId, blocks: impl IntoIterator<Item = (u64, Written)>) {
+    pub(super) fn save_later(&mut self, id: ItemId, blocks: impl IntoIterator<Item = (u64, WrittenBlock)>) {
         let reads_back = self.reads_back();
         let Some(item) = self.items.get_mut(&id).filter(|item| reads_back || item.has_size()) else {
             return;
@@ -112,7 +112,7 @@ impl Receiver {
     }
 
     /// Storage has lost a block.
-    fn take_back(&mut self, id: ItemId, index: u64, block: Written) {
+    fn take_back(&mut self, id: ItemId, index: u64, block: WrittenBlock) {
         // The sender must have heard that it landed before it hears that it is lost.
         self.tell_landed();
         let Some(item) = self.items.get_mut(&id) else {

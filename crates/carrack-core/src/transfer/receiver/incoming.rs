@@ -30,16 +30,16 @@ pub(super) struct Incoming {
     begun: u64,
     complete: Option<(u64, Option<[u8; 32]>)>,
     /// Landed, and not checkpointed.
-    pub unsaved: BTreeMap<u64, Written>,
+    pub unsaved: BTreeMap<u64, WrittenBlock>,
     /// Blocks of the checkpoint under way.
-    pub saving: Option<BTreeMap<u64, Written>>,
+    pub saving: Option<BTreeMap<u64, WrittenBlock>>,
     /// Blocks that storage gave back otherwise than they were written, and what they were.
     rotten: BTreeMap<u64, BlockDigest>,
 }
 
 /// A block in the part file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Written {
+pub(super) struct WrittenBlock {
     pub length: u32,
     pub digest: BlockDigest,
 }
@@ -147,7 +147,7 @@ impl Incoming {
     }
 
     /// The sender has the same in its source: the blocks by index; `None` when it names one that is not held.
-    pub fn confirm(&mut self, first: u64, count: u64) -> Option<Vec<(u64, Written)>> {
+    pub fn confirm(&mut self, first: u64, count: u64) -> Option<Vec<(u64, WrittenBlock)>> {
         if self.state != ItemState::Open || count > self.held.len() as u64 {
             return None;
         }
@@ -162,7 +162,7 @@ impl Incoming {
             // At most `block_bytes`, which is a `u32`.
             let length = self.length(index) as u32;
             self.land(self.offset(index), length, digest);
-            blocks.push((index, Written { length, digest }));
+            blocks.push((index, WrittenBlock { length, digest }));
         }
         Some(blocks)
     }
@@ -196,7 +196,7 @@ impl Incoming {
     }
 
     /// Storage gave a block back otherwise than it was written: it has not landed.
-    pub fn take_back(&mut self, index: u64, block: Written) {
+    pub fn take_back(&mut self, index: u64, block: WrittenBlock) {
         assert!(self.landed.remove(index), "only what has landed is read back");
         self.bytes -= u64::from(block.length);
         self.rotten.insert(index, block.digest);

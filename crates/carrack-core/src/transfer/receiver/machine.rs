@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Phase, Receiver, ReceiverAction};
+use super::{Receiver, ReceiverAction, ReceiverPhase};
 use crate::failure::{Failure, Side};
 use crate::transfer::machine::Machine;
 use crate::wire::ProtocolError;
@@ -26,8 +26,8 @@ impl Machine for Receiver {
             return Err(ProtocolError::violation("the sender goes on and does not take the answers"));
         }
         match message {
-            PeerMessage::Fail(failure) => self.phase = Phase::Failed(failure),
-            _ if self.phase != Phase::Receiving => {
+            PeerMessage::Fail(failure) => self.phase = ReceiverPhase::Failed(failure),
+            _ if self.phase != ReceiverPhase::Receiving => {
                 return Err(ProtocolError::violation("the sender went on after its last word"));
             }
             PeerMessage::Offer(offer) => self.handle_offer(offer)?,
@@ -81,7 +81,7 @@ impl Machine for Receiver {
     fn fail(&mut self, failure: Failure) {
         if !self.has_ended() {
             self.send(PeerMessage::Fail(failure.clone()));
-            self.phase = Phase::Failed(failure);
+            self.phase = ReceiverPhase::Failed(failure);
         }
     }
 
@@ -106,8 +106,8 @@ impl Machine for Receiver {
     /// Whether everything has ended, and how.
     fn outcome(&self) -> Option<Result<(), Failure>> {
         match &self.phase {
-            Phase::Finished => Some(Ok(())),
-            Phase::Failed(failure) => Some(Err(failure.clone())),
+            ReceiverPhase::Finished => Some(Ok(())),
+            ReceiverPhase::Failed(failure) => Some(Err(failure.clone())),
             _ => None,
         }
     }

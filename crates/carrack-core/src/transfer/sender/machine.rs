@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Phase, Sender, SenderAction, bytes_of};
+use super::{Sender, SenderAction, SenderPhase, bytes_of};
 use crate::failure::{Failure, Side};
 use crate::transfer::Unit;
 use crate::transfer::machine::Machine;
@@ -42,7 +42,7 @@ impl Machine for Sender {
             }
             PeerMessage::Finished { durable, failures } => self.handle_finished(durable, failures)?,
             PeerMessage::DirectoriesFailed(failures) => self.handle_directories_failed(failures)?,
-            PeerMessage::Fail(failure) => self.phase = Phase::Failed(failure),
+            PeerMessage::Fail(failure) => self.phase = SenderPhase::Failed(failure),
             PeerMessage::Held { item, first, digests } if self.recovers() => self.handle_held(item, first, &digests)?,
             PeerMessage::Known { bundle, items } if self.recovers() => self.handle_known(bundle, items)?,
             PeerMessage::Held { .. } | PeerMessage::Known { .. } => {
@@ -72,7 +72,7 @@ impl Machine for Sender {
     fn fail(&mut self, failure: Failure) {
         if !self.has_ended() {
             self.actions.push_back(SenderAction::Send(PeerMessage::Fail(failure.clone())));
-            self.phase = Phase::Failed(failure);
+            self.phase = SenderPhase::Failed(failure);
         }
     }
 
@@ -96,8 +96,8 @@ impl Machine for Sender {
     /// Whether everything has ended, and how.
     fn outcome(&self) -> Option<Result<(), Failure>> {
         match &self.phase {
-            Phase::Finished => Some(Ok(())),
-            Phase::Failed(failure) => Some(Err(failure.clone())),
+            SenderPhase::Finished => Some(Ok(())),
+            SenderPhase::Failed(failure) => Some(Err(failure.clone())),
             _ => None,
         }
     }

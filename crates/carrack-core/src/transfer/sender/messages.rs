@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::offered::Offered;
-use super::{Phase, Sender, again, mismatch};
+use super::{Sender, SenderPhase, again, mismatch};
 use crate::digest::{BlockDigest, FileDigests, is_main_of};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::ids::ItemId;
@@ -141,12 +141,12 @@ impl Sender {
         durable: bool,
         failures: Vec<(Vec<u8>, Failure)>,
     ) -> Result<(), ProtocolError> {
-        if self.phase != Phase::Finishing {
+        if self.phase != SenderPhase::Finishing {
             return Err(ProtocolError::violation("the receiver finished before the sender"));
         }
         self.handle_directories_failed(failures)?;
         self.totals.durable = durable;
-        self.phase = Phase::Finished;
+        self.phase = SenderPhase::Finished;
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::offered::Compared;
 use super::streams::{Carried, Retired};
-use super::{BlockJob, Bundle, Job, Next, Phase, Sender, SenderAction, SentItem};
+use super::{BlockJob, Bundle, Job, Next, Sender, SenderAction, SenderPhase, SentItem};
 use crate::digest::BlockDigest;
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::ids::{BundleId, ItemId, StreamId};
@@ -135,7 +135,7 @@ impl Sender {
     fn cut_off_straggler(&mut self, now: Instant, idle: StreamId) -> bool {
         // While the scan goes on a stream may be idle for want of work, and its neighbour's
         // pace is nobody's problem yet.
-        if self.phase == Phase::Scanning {
+        if self.phase == SenderPhase::Scanning {
             return false;
         }
         let late = self.streams.straggler(idle).filter(|(deadline, _)| now > *deadline);
@@ -152,7 +152,7 @@ impl Sender {
     /// When an idle stream should ask again, though nothing has happened.
     fn idle_until(&self, idle: StreamId) -> Option<Instant> {
         // As in `cut_off_straggler`: one that is late now is no reason to ask again before the scan has ended.
-        let straggler = self.streams.straggler(idle).filter(|_| self.phase != Phase::Scanning);
+        let straggler = self.streams.straggler(idle).filter(|_| self.phase != SenderPhase::Scanning);
         let straggler = straggler.map(|(deadline, _)| deadline + Duration::from_millis(1));
         [straggler, self.bundles.filling_until()].into_iter().flatten().min()
     }
@@ -298,7 +298,7 @@ impl Sender {
     /// Takes a stream out and puts what it carried back into the queue. How much has not landed.
     fn lose(&mut self, stream: StreamId) -> u64 {
         let carried = self.streams.lose(stream);
-        if matches!(self.phase, Phase::Scanning | Phase::Draining) {
+        if matches!(self.phase, SenderPhase::Scanning | SenderPhase::Draining) {
             // Before anything of it goes down another stream: the receiver must know which of
             // two copies is the old one.
             self.actions.push_back(SenderAction::Send(PeerMessage::StreamLost { stream }));

@@ -24,17 +24,17 @@ struct InMemory {
 }
 
 impl InMemory {
-    fn plain() -> Box<dyn Place> {
+    fn plain() -> Box<dyn Fixture> {
         let memory = Memory::default();
         Box::new(Self { store: Arc::new(memory.clone()), memory })
     }
 
-    fn over(memory: Memory, hook: impl Hook + 'static) -> Box<dyn Place> {
+    fn over(memory: Memory, hook: impl Hook + 'static) -> Box<dyn Fixture> {
         Box::new(Self { store: Arc::new(Over::new(Arc::new(memory.clone()), Arc::new(hook))), memory })
     }
 }
 
-impl Place for InMemory {
+impl Fixture for InMemory {
     fn store(&self) -> Arc<dyn Store> {
         Arc::clone(&self.store)
     }
@@ -57,12 +57,12 @@ impl Place for InMemory {
 struct OnDisk(tempfile::TempDir);
 
 impl OnDisk {
-    fn empty() -> Box<dyn Place> {
+    fn empty() -> Box<dyn Fixture> {
         Box::new(Self(tempfile::tempdir().unwrap()))
     }
 }
 
-impl Place for OnDisk {
+impl Fixture for OnDisk {
     fn store(&self) -> Arc<dyn Store> {
         let root = Arc::new(Dir::open_ambient(self.0.path()).unwrap());
         Arc::new(Posix::new(place::Place::Beneath(root)))
@@ -144,7 +144,7 @@ fn conformance_of_a_store_in_memory() {
 fn conformance_of_a_store_that_finds_by_walking() {
     let place = || {
         let memory = Memory::default();
-        Box::new(InMemory { store: Arc::new(Walked(memory.clone())), memory }) as Box<dyn Place>
+        Box::new(InMemory { store: Arc::new(Walked(memory.clone())), memory }) as Box<dyn Fixture>
     };
     assert_eq!(check(&place), []);
 }

@@ -11,7 +11,7 @@ use carrack_core::request::{Digests, Durability, Existing, Verify};
 use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_core::tuning::Tuning;
 
-use super::{Broken, Place, Verdict, ensure};
+use super::{Broken, Fixture, Verdict, ensure};
 use crate::data::hasher::BlockHasher;
 use crate::storage::properties::{MarkerRequest, Properties, WriteOptions, Writes};
 use crate::storage::read::{Found, OpenOptions, Reader, Source, Walk};
@@ -28,7 +28,7 @@ pub const MODE: u32 = 0o640;
 
 /// A store that is tried.
 pub struct Trial<'a> {
-    pub place: &'a dyn Place,
+    pub place: &'a dyn Fixture,
     pub store: Arc<dyn Store>,
     pub properties: Properties,
     /// Bytes of a block.
@@ -36,7 +36,7 @@ pub struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    pub fn new(place: &'a dyn Place) -> Self {
+    pub fn new(place: &'a dyn Fixture) -> Self {
         let store = place.store();
         let properties = store.properties();
         let block = properties.block_bytes.and_then(|bytes| bytes.nearest(limits::BLOCK_BYTES_MIN));

@@ -10,7 +10,7 @@ use carrack_core::report::ItemKind;
 use carrack_core::selection::Selected;
 use carrack_core::transfer::{Fingerprint, ScannedItem};
 
-use super::{Memory, Node, State, below, plain_directory};
+use super::{Memory, State, StoredItem, below, plain_directory};
 use crate::error::failure;
 use crate::storage::read::{Found, OpenOptions, Reader, Source, There, Walk, no_link};
 
@@ -41,11 +41,11 @@ fn changed() -> Failure {
 }
 
 impl MemorySource {
-    fn node<'a>(&self, state: &'a State, path: &[u8]) -> Option<&'a Node> {
+    fn node<'a>(&self, state: &'a State, path: &[u8]) -> Option<&'a StoredItem> {
         state.nodes.get(&below(&self.top, path))
     }
 
-    fn scanned(walk: &Walk<'_>, path: &[u8], node: &Node) -> ScannedItem {
+    fn scanned(walk: &Walk<'_>, path: &[u8], node: &StoredItem) -> ScannedItem {
         let is_file = node.kind == ItemKind::File;
         ScannedItem {
             size: is_file.then(|| node.size()),
@@ -136,7 +136,7 @@ struct MemoryReader {
     store: Memory,
     path: Vec<u8>,
     /// As it was when it was opened.
-    node: Node,
+    node: StoredItem,
     may_grow: bool,
 }
 

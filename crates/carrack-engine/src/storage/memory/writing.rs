@@ -11,7 +11,7 @@ use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::report::ItemKind;
 use carrack_core::request::{Digests, Durability, Existing};
 
-use super::{Key, Left, Memory, Node, Published, State, below};
+use super::{Key, Memory, Publication, State, StoredItem, UnfinishedFile, below};
 use crate::error::failure;
 use crate::storage::properties::{MarkerRequest, Properties, WriteOptions};
 use crate::storage::write::{
@@ -21,9 +21,9 @@ use crate::storage::write::{
 use crate::sync::lock;
 
 /// A session that writes.
-pub(super) struct MemoryDestination(Arc<Session>);
+pub(super) struct MemoryDestination(Arc<MemorySession>);
 
-struct Session {
+struct MemorySession {
     store: Memory,
     top: Vec<u8>,
     key: Option<Key>,
@@ -37,7 +37,7 @@ struct Session {
 /// What is to be published, but for its content.
 #[derive(Clone)]
 struct Hidden {
-    session: Arc<Session>,
+    session: Arc<MemorySession>,
     path: Vec<u8>,
     kind: ItemKind,
     attributes: Attributes,
@@ -47,7 +47,7 @@ struct Hidden {
     is_over: Arc<AtomicBool>,
 }
 
-impl Session {
+impl MemorySession {
     fn full(&self, path: &[u8]) -> Vec<u8> {
         below(&self.top, path)
     }
@@ -115,14 +115,15 @@ impl Hidden {
             return Ok(false);
         }
         let attributes = session.keep(&self.path, &self.attributes);
-        let published = session.key.zip(self.source).map(|(key, source)| Published {
+        let published = session.key.zip(self.source).map(|(key, source)| Publication {
             key,
             source,
             digests,
             version: 0,
             is_written_down: false,
         });
-        let node = Node { kind: self.kind, content: Arc::new(content), is_synced, attributes, version: 0, published };
+        let node =
+            StoredItem { kind: self.kind, content: Arc::new(content), is_synced, attributes, version: 0, published };
         state.put(&session.full(&self.path), node)?;
         if session.durability == Durability::Each {
             state.durable = state.nodes.clone();
@@ -141,7 +142,7 @@ impl MemoryDestination {
         if let Some(marker) = marker.filter(|marker| marker.anew) {
             store.lock().forget(marker.key);
         }
-        Self(Arc::new(Session {
+        Self(Arc::new(MemorySession {
             store,
             top,
             key,
@@ -182,7 +183,7 @@ impl Destination for MemoryDestination {
     fn known_count(&self, wanted: Digests) -> u64 {
         let Some(key) = self.0.key.filter(|_| wanted.main.is_some()) else { return 0 };
         let state = self.0.store.lock();
-        let is_known = |one: &Published| one.key == key && one.is_written_down;
+        let is_known = |one: &Publication| one.key == key && one.is_written_down;
         state.nodes.values().filter_map(|node| node.published.as_ref()).filter(|one| is_known(one)).count() as u64
     }
 
@@ -225,11 +226,11 @@ impl Destination for MemoryDestination {
         };
         let hidden = self.0.hide(&mut state, &new, ItemKind::File, options.existing);
         let left = self.0.key.map(|key| (key, self.0.full(path)));
-        let fits = |left: &Left| {
+        let fits = |left: &UnfinishedFile| {
             Some(left.size) == *size && left.block_bytes == options.block_bytes && options.digests.main.is_some()
         };
         let found = left.as_ref().and_then(|name| state.left.remove(name)).filter(fits);
-        let fresh = Left {
+        let fresh = UnfinishedFile {
             size: size.unwrap_or(0),
             block_bytes: options.block_bytes,
             digests: options.digests,
@@ -349,14 +350,19 @@ impl Destination for MemoryDestination {
 struct MemoryPart {
     hidden: Hidden,
     /// What a later session finds: under which name, and what it starts as.
-    left: Option<((Key, Vec<u8>), Left)>,
+    left: Option<((Key, Vec<u8>), UnfinishedFile)>,
     content: Mutex<Vec<u8>>,
     options: WriteOptions,
     is_synced: AtomicBool,
 }
 
 impl MemoryPart {
-    fn new(hidden: Hidden, left: Option<((Key, Vec<u8>), Left)>, content: Vec<u8>, options: WriteOptions) -> Self {
+    fn new(
+        hidden: Hidden,
+        left: Option<((Key, Vec<u8>), UnfinishedFile)>,
+        content: Vec<u8>,
+        options: WriteOptions,
+    ) -> Self {
         Self { hidden, left, content: Mutex::new(content), options, is_synced: AtomicBool::new(false) }
     }
 

@@ -11,7 +11,7 @@ use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::request::{Digests, Durability};
 use carrack_core::transfer::marker::{Chain, Left, PartRecord, Published, Record, Replay, Replayed, SessionRecord};
 
-use super::{Bucket, Object, Over, Upload, below, prefix};
+use super::{Bucket, Object, Overwrite, Upload, below, prefix};
 use crate::storage::names::{is_marker, marker_name};
 use crate::storage::properties::MarkerRequest;
 use crate::sync::lock;
@@ -30,18 +30,18 @@ pub(super) fn is_own(path: &[u8]) -> bool {
 }
 
 /// The journal of one session.
-pub(super) struct Journal {
+pub(super) struct ObjectJournal {
     bucket: Arc<dyn Bucket>,
     /// The key of the destination.
     top: Vec<u8>,
     /// The key that its objects are below.
     at: Vec<u8>,
-    written: Mutex<Written>,
+    written: Mutex<JournalContents>,
     /// What earlier sessions published.
     known: Option<Replayed>,
 }
 
-struct Written {
+struct JournalContents {
     chain: Chain,
     /// The number of the newest object, and what it has.
     segment: u64,
@@ -52,7 +52,7 @@ struct Written {
     left: BTreeMap<Vec<u8>, Left>,
 }
 
-impl Journal {
+impl ObjectJournal {
     /// Reads what earlier sessions have left, unless it is to begin anew.
     pub fn open(
         bucket: &Arc<dyn Bucket>,
@@ -68,8 +68,14 @@ impl Journal {
         })?;
         let count = segments.len() as u64;
         let (header, chain) = Chain::begin(TAG);
-        let written =
-            Written { chain, segment: 0, bytes: header, last_part: 0, published: Vec::new(), left: BTreeMap::new() };
+        let written = JournalContents {
+            chain,
+            segment: 0,
+            bytes: header,
+            last_part: 0,
+            published: Vec::new(),
+            left: BTreeMap::new(),
+        };
         let mut journal =
             Self { bucket: Arc::clone(bucket), top: top.to_vec(), at, written: Mutex::new(written), known: None };
         let mut found = Self::read(&**bucket, &segments)?;
@@ -113,12 +119,12 @@ impl Journal {
         Ok(replay.finish(0))
     }
 
-    fn append(&self, written: &mut Written, records: &[Record]) -> Result<(), Failure> {
+    fn append(&self, written: &mut JournalContents, records: &[Record]) -> Result<(), Failure> {
         let (mut chain, mut bytes) = (written.chain, written.bytes.clone());
         records.iter().for_each(|record| chain.append(record, &mut bytes));
         // Numbers in order of keys.
         let key = below(&self.at, format!("{:016}", written.segment).as_bytes());
-        self.bucket.put(&key, &bytes, Over::Anything)?;
+        self.bucket.put(&key, &bytes, Overwrite::Anything)?;
         (written.chain, written.bytes) = (chain, bytes);
         if written.bytes.len() >= SEGMENT_BYTES {
             (written.segment, written.bytes) = (written.segment + 1, Vec::new());
@@ -145,7 +151,7 @@ impl Journal {
         lock(&self.written).left.remove(path)
     }
 
-    /// Something has got its name: [`Journal::flush`] writes it down.
+    /// Something has got its name: [`ObjectJournal::flush`] writes it down.
     pub fn note_published(&self, item: Published) {
         lock(&self.written).published.push(item);
     }

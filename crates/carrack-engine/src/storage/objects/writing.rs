@@ -14,8 +14,8 @@ use carrack_core::request::{Digests, Durability, Existing};
 use carrack_core::transfer::Fingerprint;
 use carrack_core::transfer::marker::{Left, PartRecord, Published, PublishedItem, Record, TAKEN_BACK, published_key};
 
-use super::journal::Journal;
-use super::{Bucket, Over, Put, Upload, Version, below, kept, properties};
+use super::journal::ObjectJournal;
+use super::{Bucket, Overwrite, Put, Upload, Version, below, kept, properties};
 use crate::error::failure;
 use crate::storage::properties::{Properties, WriteOptions};
 use crate::storage::store::Wanted;
@@ -26,27 +26,27 @@ use crate::storage::write::{
 use crate::sync::lock;
 
 /// A session that puts objects below a key.
-pub(super) struct ObjectDestination(Arc<Session>);
+pub(super) struct ObjectDestination(Arc<ObjectSession>);
 
-struct Session {
+struct ObjectSession {
     bucket: Arc<dyn Bucket>,
     top: Vec<u8>,
     durability: Durability,
-    journal: Option<Journal>,
+    journal: Option<ObjectJournal>,
     closing: Closing,
     unkept: Mutex<UnkeptSoFar>,
 }
 
 /// What is to become an object, but for its content.
 struct New {
-    session: Arc<Session>,
+    session: Arc<ObjectSession>,
     path: Vec<u8>,
     attributes: Attributes,
     source: Option<Fingerprint>,
     existing: Existing,
 }
 
-impl Session {
+impl ObjectSession {
     fn key(&self, path: &[u8]) -> Vec<u8> {
         below(&self.top, path)
     }
@@ -70,7 +70,7 @@ impl New {
     fn publish(
         &self,
         digests: FileDigests,
-        put: impl FnOnce(&[u8], Over) -> Result<Put, Failure>,
+        put: impl FnOnce(&[u8], Overwrite) -> Result<Put, Failure>,
     ) -> Result<bool, Failure> {
         let session = &self.session;
         session.closing.check_open()?;
@@ -78,8 +78,8 @@ impl New {
             return Ok(false);
         }
         let over = match self.existing {
-            Existing::Replace | Existing::Only => Over::Anything,
-            Existing::Keep | Existing::Older => Over::Nothing,
+            Existing::Replace | Existing::Only => Overwrite::Anything,
+            Existing::Keep | Existing::Older => Overwrite::Nothing,
         };
         let Put::There(version) = put(&session.key(&self.path), over)? else { return Ok(false) };
         lock(&session.unkept).note(&self.path, &self.attributes, &kept());
@@ -93,10 +93,10 @@ impl New {
 impl ObjectDestination {
     pub fn open(bucket: &Arc<dyn Bucket>, top: &[u8], wanted: &Wanted<'_>) -> Result<Self, Failure> {
         let durability = wanted.options.durability;
-        let journal = wanted.marker.map(|request| Journal::open(bucket, top, request, durability)).transpose()?;
+        let journal = wanted.marker.map(|request| ObjectJournal::open(bucket, top, request, durability)).transpose()?;
         let (bucket, top) = (Arc::clone(bucket), top.to_vec());
         let (closing, unkept) = (Closing::default(), Mutex::default());
-        Ok(Self(Arc::new(Session { bucket, top, durability, journal, closing, unkept })))
+        Ok(Self(Arc::new(ObjectSession { bucket, top, durability, journal, closing, unkept })))
     }
 
     fn new_object(
@@ -154,7 +154,7 @@ impl Destination for ObjectDestination {
     }
 
     fn known_count(&self, wanted: Digests) -> u64 {
-        self.0.journal.as_ref().filter(|_| wanted.main.is_some()).map_or(0, Journal::known_count)
+        self.0.journal.as_ref().filter(|_| wanted.main.is_some()).map_or(0, ObjectJournal::known_count)
     }
 
     fn known(&self, item: &EarlierItem<'_>, options: &WriteOptions, _stop: &dyn Fn() -> bool) -> Option<FileDigests> {
@@ -202,7 +202,7 @@ impl Destination for ObjectDestination {
     }
 
     fn written_down(&self) {
-        self.0.journal.iter().for_each(Journal::flush);
+        self.0.journal.iter().for_each(ObjectJournal::flush);
     }
 
     /// They are not there, and so have nothing of what they should.
@@ -228,7 +228,7 @@ impl Destination for ObjectDestination {
     }
 
     fn finish(&self, whole: bool) {
-        self.0.journal.iter().filter(|_| whole).for_each(Journal::remove_all);
+        self.0.journal.iter().filter(|_| whole).for_each(ObjectJournal::remove_all);
     }
 }
 
@@ -279,7 +279,7 @@ impl ObjectPart {
     }
 
     /// The journal, and the number by which it knows this.
-    fn written_down(&self) -> Option<(&Journal, u64)> {
+    fn written_down(&self) -> Option<(&ObjectJournal, u64)> {
         let number = self.number.load(Ordering::Relaxed);
         self.new.session.journal.as_ref().filter(|_| number > 0).map(|journal| (journal, number))
     }

@@ -76,7 +76,7 @@ fn is_within(path: &[u8], directory: &[u8]) -> bool {
 /// What the markers of one directory say of the part files there and below.
 type Verdicts = HashMap<Tag, Verdict>;
 
-struct Walk<'a, E> {
+struct Collector<'a, E> {
     top: &'a Dir,
     rules: Rules,
     /// Of the directory that is looked at and of those above it, topmost first; of those without
@@ -92,7 +92,7 @@ struct Walk<'a, E> {
 /// # Errors
 /// Those of `each`, which end it.
 pub fn collect<E>(top: &Dir, rules: Rules, each: Each<'_, E>) -> Result<(), E> {
-    let mut walk = Walk { top, rules, verdicts: Vec::new(), held: Vec::new(), each };
+    let mut walk = Collector { top, rules, verdicts: Vec::new(), held: Vec::new(), each };
     let (mut waiting, mut trail) = (vec![Vec::new()], Trail::default());
     while let Some(path) = waiting.pop() {
         let found = top.open_dir(&path, Links::Refuse).and_then(|directory| {
@@ -155,7 +155,7 @@ impl Idle {
     }
 }
 
-impl<E> Walk<'_, E> {
+impl<E> Collector<'_, E> {
     fn directory(&mut self, path: &[u8], directory: &Dir, found: Vec<Vec<u8>>) -> Result<(), E> {
         // Whatever is below a directory is walked before the next beside it: what was said
         // there is not needed any more.

@@ -47,7 +47,7 @@ struct Asks {
 const OWNERS: u32 = 0o700;
 
 /// A file system that something is written to.
-pub struct FileSystem {
+pub struct DestinationFileSystem {
     /// By which its files are known.
     pub device: u64,
     /// What the identities of its files are made of.
@@ -63,7 +63,7 @@ pub struct FileSystem {
     top: Option<Dir>,
 }
 
-impl FileSystem {
+impl DestinationFileSystem {
     fn look(dir: &Dir, device: u64, may_keep: bool) -> io::Result<Self> {
         let top = (may_keep && dir.syncs_as_one()).then(|| dir.try_clone()).transpose()?;
         let (shown, is_silent) = (OnceLock::new(), AtomicBool::new(false));
@@ -112,7 +112,7 @@ pub struct OpenDir {
     /// The open directory.
     pub dir: Dir,
     /// The file system that it is on.
-    pub file_system: Arc<FileSystem>,
+    pub file_system: Arc<DestinationFileSystem>,
     /// Made by this transfer: nothing can stand in the way there.
     pub fresh: bool,
     /// Names are one here, whatever they are elsewhere on the file system.
@@ -120,7 +120,7 @@ pub struct OpenDir {
 }
 
 impl OpenDir {
-    fn new(dir: Dir, file_system: Arc<FileSystem>, fresh: bool, ask: &Asks) -> Self {
+    fn new(dir: Dir, file_system: Arc<DestinationFileSystem>, fresh: bool, ask: &Asks) -> Self {
         let is_exception = file_system.is_exception(&dir, ask);
         Self { dir, file_system, fresh, is_exception }
     }
@@ -143,7 +143,7 @@ pub struct Directories {
     sync_names: bool,
     ask: Asks,
     /// By device, the file systems that have been met.
-    file_systems: Mutex<HashMap<u64, Arc<FileSystem>>>,
+    file_systems: Mutex<HashMap<u64, Arc<DestinationFileSystem>>>,
     /// By the digest of its path, what each directory of this session is.
     known: Mutex<HashMap<[u8; 16], Identity>>,
     /// Where two names may be one: the directories of this session, and the names that they were made or found by.
@@ -164,7 +164,7 @@ impl Directories {
     pub fn new(root: Dir, sync_names: bool, ask: AskShown) -> io::Result<Self> {
         let ask = Asks { shown: ask, alone: Mutex::default() };
         let stat = root.stat_self()?;
-        let file_system = Arc::new(FileSystem::look(&root, stat.device, true)?);
+        let file_system = Arc::new(DestinationFileSystem::look(&root, stat.device, true)?);
         let file_systems = HashMap::from([(stat.device, Arc::clone(&file_system))]);
         Ok(Self {
             root: Arc::new(OpenDir::new(root, file_system, false, &ask)),
@@ -316,14 +316,14 @@ impl Directories {
         Ok(OpenDir::new(dir, file_system, fresh, &self.ask))
     }
 
-    fn file_system(&self, dir: &Dir, device: u64) -> io::Result<Arc<FileSystem>> {
+    fn file_system(&self, dir: &Dir, device: u64) -> io::Result<Arc<DestinationFileSystem>> {
         let mut met = lock(&self.file_systems);
         if let Some(met) = met.get(&device) {
             return Ok(Arc::clone(met));
         }
         // Each keeps a descriptor. Beyond, names are synced one by one.
         let may_keep = met.len() < self.open_max;
-        let found = Arc::new(FileSystem::look(dir, device, may_keep)?);
+        let found = Arc::new(DestinationFileSystem::look(dir, device, may_keep)?);
         if may_keep {
             met.insert(device, Arc::clone(&found));
         }

@@ -17,10 +17,10 @@ pub struct Watch {
 #[derive(Default)]
 struct Calls {
     last: u64,
-    open: BTreeMap<u64, Call>,
+    open: BTreeMap<u64, CallUnderWay>,
 }
 
-struct Call {
+struct CallUnderWay {
     since: Instant,
     what: &'static str,
     path: Arc<[u8]>,
@@ -43,7 +43,7 @@ impl Watch {
         let mut calls = self.lock();
         calls.last += 1;
         let number = calls.last;
-        calls.open.insert(number, Call { since: Instant::now(), what, path: Arc::clone(path), told: false });
+        calls.open.insert(number, CallUnderWay { since: Instant::now(), what, path: Arc::clone(path), told: false });
         Entered { watch: self, number }
     }
 

@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use carrack_core::wire::mux::{Channel, HEADER_BYTES, decode_header, encode_header};
-use carrack_engine::testing::net::tls::{ALPN_CONTROL, Key, Opened, Tls, server_config};
+use carrack_engine::testing::net::tls::{ALPN_CONTROL, Key, ReadState, Tls, server_config};
 
 /// Longer than anything takes on the slowest machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -73,8 +73,8 @@ impl Speaker {
         loop {
             match self.tls.open(&mut |piece| plain.extend_from_slice(piece)) {
                 Ok(_) if plain.len() > before => return true,
-                Ok(Opened::Closed) | Err(_) => return false,
-                Ok(Opened::More) => {}
+                Ok(ReadState::Closed) | Err(_) => return false,
+                Ok(ReadState::More) => {}
             }
             match self.socket.read(self.tls.space()) {
                 Ok(0) => return false,
