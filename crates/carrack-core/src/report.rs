@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::attributes::{AttributeKind, OtherAttributes, Time};
@@ -11,7 +12,7 @@ use crate::limits;
 use crate::pace::limit::Limit;
 use crate::pace::streams::Change;
 use crate::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};
-use crate::timeline::Point;
+use crate::timeline::{Point, Timeline};
 use crate::words::words;
 
 /// Told while a transfer runs, in order.
@@ -328,6 +329,8 @@ pub struct Report {
     pub durable: Option<bool>,
     /// The error that ended the transfer early, if one did.
     pub error: Option<Failure>,
+    /// What both ends measured, and what happened.
+    pub timeline: Option<Arc<Timeline>>,
 }
 
 /// A failed item as the report keeps it.

@@ -152,6 +152,11 @@ knobs! {
 
     /// How often an end tells where the time of its streams goes, and what they carry: a probe is made of several.
     stages_interval: Duration = Duration::from_millis(500);
+    /// How often an end tells what it measures: a person reads of seconds, and reading what a host counts costs a
+    /// fifth of a millisecond.
+    sample_interval: Duration = Duration::from_secs(1);
+    /// How often the command asks an end for its clock, once it has a few answers: clocks drift slowly.
+    clock_interval: Duration = Duration::from_secs(10);
     /// How long a rate is measured before it is compared with the usual one: long enough for it to mean something. An
     /// end of version 2 tells where its time goes as often.
     stretch: Duration = Duration::from_secs(10);
@@ -237,6 +242,8 @@ impl Tuning {
             ((1..=limits::STREAMS).contains(&self.streams_far_bbr), "streams_far_bbr is not from 1 to 256"),
             (self.heartbeat <= self.silence / 2, "heartbeat is above half of silence"),
             (!self.stages_interval.is_zero(), "stages_interval is 0"),
+            (!self.sample_interval.is_zero(), "sample_interval is 0"),
+            (!self.clock_interval.is_zero(), "clock_interval is 0"),
             (self.leave_patience < self.other_end_patience, "leave_patience is not below other_end_patience"),
             (self.last_words <= self.leave_after, "last_words is above leave_after"),
             (self.marker_interval >= Duration::from_millis(1), "marker_interval is below 1 ms"),
@@ -253,7 +260,7 @@ mod tests {
     fn tuning_check_names_the_field_out_of_bounds() {
         assert_eq!(Tuning::default().check(), Ok(()));
         type Case = (fn(&mut Tuning), &'static str);
-        let cases: [Case; 15] = [
+        let cases: [Case; 17] = [
             (|tuning| tuning.block_bytes = 3 << 20, "block_bytes"),
             (|tuning| tuning.short_block_bytes = limits::BLOCK_BYTES_MIN / 2, "short_block_bytes"),
             (|tuning| tuning.small_block_bytes = limits::BLOCK_BYTES_MAX * 2, "small_block_bytes"),
@@ -266,6 +273,8 @@ mod tests {
             (|tuning| tuning.streams_far = 0, "streams_far "),
             (|tuning| tuning.heartbeat = tuning.silence, "heartbeat"),
             (|tuning| tuning.stages_interval = Duration::ZERO, "stages_interval"),
+            (|tuning| tuning.sample_interval = Duration::ZERO, "sample_interval"),
+            (|tuning| tuning.clock_interval = Duration::ZERO, "clock_interval"),
             (|tuning| tuning.other_end_patience = tuning.leave_patience, "leave_patience"),
             (|tuning| tuning.leave_after = Duration::ZERO, "last_words"),
             (|tuning| tuning.marker_interval = Duration::ZERO, "marker_interval"),

@@ -17,6 +17,7 @@ pub mod dir;
 pub mod file;
 pub mod gauge;
 pub mod host;
+pub mod measure;
 pub mod signal;
 pub mod socket;
 pub mod standard;

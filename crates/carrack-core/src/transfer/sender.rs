@@ -260,6 +260,11 @@ impl Sender {
             && self.report_bytes < limits::REPORT_BYTES_WAITING
     }
 
+    /// Bundles, and files to be offered, that the scan has found and nobody has taken.
+    pub fn waiting(&self) -> [usize; 2] {
+        [self.bundles.queued(), self.offers_waiting.len()]
+    }
+
     fn report(&mut self, report: ItemReport) {
         self.report_bytes += bytes_of(&report);
         self.actions.push_back(SenderAction::Report(Box::new(report)));

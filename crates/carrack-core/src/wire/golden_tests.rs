@@ -18,6 +18,10 @@ use crate::ids::{BundleId, ItemId, StreamId};
 use crate::pace::limit::StageTimes;
 use crate::report::{Counts, Faults, ItemKind, ItemReport, Outcome, Progress, Unkept, UnkeptAttributes};
 use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
+use crate::timeline::{
+    self, DeviceCounts, DeviceSample, InterfaceCounts, InterfaceSample, Pressure, ProcessorState, ProcessorTime, Queue,
+    QueueFill, Sample, StageTime, StreamSample, TcpCounts, TcpState, ThreadTime, Throttled, Work,
+};
 
 /// The version that says it, its name, its bytes.
 type Line = (u32, &'static str, Vec<u8>);
@@ -51,7 +55,7 @@ fn messages_are_encoded_as_ever() {
 #[test]
 fn golden_lines_are_there_for_every_message() {
     let golden = include_str!("golden.txt");
-    for (kind, tags) in [("ask", 2..=17), ("tell", 2..=16), ("peer", 1..=18)] {
+    for (kind, tags) in [("ask", 2..=18), ("tell", 2..=18), ("peer", 1..=18)] {
         let lines = golden.lines().filter_map(|line| line.split_once(' ')?.1.strip_prefix(kind)?.strip_prefix(' '));
         let found: Vec<u32> = lines.filter_map(|line| tag(line.split_once(' ')?.1)).collect();
         for tag in tags {
@@ -148,6 +152,7 @@ fn asks() -> Vec<Line> {
         ask(2, "ask Collect", Ask::Collect(collect)),
         ask(3, "ask Retire", Ask::Retire(5)),
         ask(5, "ask Retire-wake", Ask::Wake(5)),
+        ask(5, "ask Clock", Ask::Clock),
     ]
 }
 
@@ -260,9 +265,11 @@ fn tells() -> Vec<Line> {
         clock_seconds: 0,
         congestion: "cubic".into(),
         machine: None,
+        system: String::new(),
     };
     let clocked = Welcome { version: Version::V2, clock_seconds: 1_700_000_000, ..welcome.clone() };
     let known = Welcome { version: Version::V4, machine: Some(counting(60)), ..clocked.clone() };
+    let named = Welcome { version: Version::V5, system: "Linux 6.8.0".into(), ..known.clone() };
     let facts = PathFacts { size: 6, device: 7, inode: 8, resolved: b"/x".to_vec(), ..PathFacts::default() };
     let [file, directory, symlink, special] =
         [ItemKind::File, ItemKind::Directory, ItemKind::Symlink, ItemKind::Special];
@@ -292,6 +299,7 @@ fn tells() -> Vec<Line> {
         tell(1, "tell Welcome", Tell::Welcome(welcome)),
         tell(2, "tell Welcome", Tell::Welcome(clocked)),
         tell(4, "tell Welcome", Tell::Welcome(known)),
+        tell(5, "tell Welcome", Tell::Welcome(named)),
         tell(1, "tell Failed", Tell::Failed(failure(ErrorCode::AuthenticationFailed, Side::Link))),
         tell(4, "tell Failed", Tell::Failed(whole_failure())),
         tell(4, "tell Failed-why", Tell::Failed(Failure::new(ErrorCode::Busy, Side::Link, "many sessions"))),
@@ -314,7 +322,37 @@ fn tells() -> Vec<Line> {
         tell(2, "tell Stages", Tell::Stages(stages)),
         tell(3, "tell Stages", Tell::Stages(carried)),
         tell(3, "tell Connected", Tell::Connected(Duration::from_millis(70))),
+        tell(5, "tell Sample", Tell::Sample(Box::new(sample()))),
+        tell(5, "tell Clock", Tell::Clock(1_000_000)),
     ]
+}
+
+/// With a number of its own in every field.
+fn sample() -> Sample {
+    let mut stages = timeline::StageTimes::default();
+    for work in Work::ALL {
+        stages.set(*work, StageTime::from_values(u64::from(work.number()) * 10..));
+    }
+    let (counts, state, thread) = (TcpCounts::from_values(400..), TcpState::from_values(500..), (600, 601));
+    let thread = ThreadTime { cpu_us: thread.0, starved_us: thread.1 };
+    Sample {
+        at_us: 1,
+        bytes: 1 << 40,
+        items: 3,
+        carried_us: 4,
+        stages,
+        queues: Queue::ALL.iter().map(|&queue| QueueFill { queue, used: 5, size: 6 }).collect(),
+        counts: TcpCounts::from_values(200..),
+        state: TcpState::from_values(300..),
+        streams: vec![StreamSample { number: 32_769, counts, state, thread }],
+        processor: ProcessorTime::from_values(700..),
+        processor_state: ProcessorState::from_values(800..),
+        devices: vec![DeviceSample { name: "sda".into(), counts: DeviceCounts::from_values(900..), in_flight: 7 }],
+        interface: Some(InterfaceSample { name: "eth0".into(), counts: InterfaceCounts::from_values(1000..) }),
+        pressure: Pressure::from_values(1100..),
+        group_pressure: Pressure::from_values(1200..),
+        throttled: Throttled::from_values(1300..),
+    }
 }
 
 fn ends() -> Vec<Line> {

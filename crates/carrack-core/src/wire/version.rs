@@ -11,7 +11,8 @@
 //!    permissions and times, in `Offer`, `Query` and the entries of bundles; these also of directories. Optional fields
 //!    are marked (4) where they are defined and in docs/protocol.md: what an end of a version before does not say is
 //!    absent, and means what it meant then.
-//! 5. Streams that were asked to end stay connected for a while, and go on when they are asked to (`Retire.wake`).
+//! 5. Streams that were asked to end stay connected for a while, and go on when they are asked to (`Retire.wake`). Ends
+//!    tell what they measure (`Sample`), and what their clocks say (`Clock`).
 
 use std::fmt;
 
@@ -133,6 +134,11 @@ impl Version {
 
     /// A sender parks streams that it was asked to end, and has them go on when it is asked to.
     pub fn parks_streams(self) -> bool {
+        self >= Self::V5
+    }
+
+    /// Ends tell what they measure, and what their clocks say.
+    pub fn tells_samples(self) -> bool {
         self >= Self::V5
     }
 

@@ -29,7 +29,7 @@ use crate::storage::synthetic::Synthetic;
 use crate::storage::write::Destination;
 use crate::transfer::receive::ReceiveRun;
 use crate::transfer::send::SendRun;
-use crate::transfer::{Running, Voice, write_options};
+use crate::transfer::{Measured, Running, Voice, write_options};
 
 impl Agent {
     /// Adds to what the next transfer sends, and counts all of it.
@@ -65,11 +65,16 @@ impl Agent {
         if self.environment.own.is_none() {
             role.check_remote().map_err(|error| protocol_failure(Side::Link, &error))?;
         }
-        let (voice, tuning) = (self.voice(), Arc::clone(&self.environment.tuning));
+        let tuning = Arc::clone(&self.environment.tuning);
         let mut known = 0;
         let running = match role {
             Role::Send(role) => {
                 let roots = open_roots(&self.environment.place, &role.sources, self.environment.own.as_ref())?;
+                let paths = role.sources.iter().filter_map(|source| match &source.origin {
+                    Origin::Path(path) => Some(path.clone()),
+                    _ => None,
+                });
+                let voice = self.voice(self.measured(&options, paths));
                 // It may be large, and only this transfer's scan looks at it.
                 let selection = self.lock().selection.take();
                 Running::Send(SendRun::start(options, roots, selection, role.known, voice, tuning))
@@ -79,6 +84,8 @@ impl Agent {
                 self.may_write()?;
                 let destination = self.destination(&role, &options)?;
                 known = destination.known_count(options.digests);
+                let directory = (role.sink == Sink::Files).then(|| role.directory.clone());
+                let voice = self.voice(self.measured(&options, directory));
                 Running::Receive(ReceiveRun::start(options, destination, Expected::new(role.targets), voice, tuning))
             }
         };
@@ -99,7 +106,7 @@ impl Agent {
     }
 
     /// How a transfer speaks: to the other end, whose messages travel as they are, and to the command.
-    fn voice(self: &Arc<Self>) -> Voice {
+    fn voice(self: &Arc<Self>, measured: Measured) -> Voice {
         let (peer, command) = (self.writer.clone(), self.writer.clone());
         Voice {
             peer: Arc::new(move |message| peer.send(Channel::PEER, &message.encode())),
@@ -108,6 +115,7 @@ impl Agent {
                 // everything.
                 let _ = command.send(Channel::CONTROL, &tell.encode(0));
             }),
+            measured,
         }
     }
 

@@ -30,6 +30,7 @@ pub fn greet(input: &mut impl Read, writer: &MuxWriter, environment: &Environmen
             program: env!("CARGO_PKG_VERSION").into(),
             host_id: carrack_sys::host::host_id(),
             machine: machine_told(environment),
+            system: system_told(environment),
             processors: u32::try_from(carrack_sys::host::cpu_count()).unwrap_or(1),
             local_address: environment.local_address.clone(),
             peer_address: environment.peer_address.clone(),
@@ -47,6 +48,14 @@ fn machine_told(environment: &Environment) -> Option<[u8; 32]> {
     match environment.data {
         DataPort::Own(_) => Some(machine()),
         DataPort::Shared(_) => None,
+    }
+}
+
+/// As [`machine_told`].
+fn system_told(environment: &Environment) -> String {
+    match environment.data {
+        DataPort::Own(_) => carrack_sys::host::system_version(),
+        DataPort::Shared(_) => String::new(),
     }
 }
 

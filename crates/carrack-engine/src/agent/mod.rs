@@ -4,6 +4,7 @@
 mod begin;
 mod dial;
 mod greeting;
+mod measured;
 mod ssh;
 mod tunnel;
 mod verbs;
@@ -15,6 +16,7 @@ use std::net::{Shutdown, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak, mpsc};
+use std::time::Instant;
 
 use carrack_core::ids::StreamId;
 use carrack_core::limits;
@@ -84,6 +86,8 @@ pub struct Agent {
     left: Latch,
     /// Nothing more comes over the connection: nobody waits for the answer that is being made.
     unread: Latch,
+    /// The zero of its clock.
+    began: Instant,
 }
 
 #[derive(Default)]
@@ -134,6 +138,7 @@ impl Agent {
             state: Mutex::default(),
             left: Latch::default(),
             unread: Latch::default(),
+            began: Instant::now(),
         })
     }
 
@@ -336,6 +341,7 @@ impl Agent {
                     .and_then(|()| verbs::collect(place, &collect, &mut |page| self.page(request, Tell::Page(page))));
                 collected.map(done)
             }
+            Ask::Clock => Ok(Tell::Clock(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX))),
             Ask::Retire(count) => Ok(done(self.lock().running.clone().map_or(0, |running| running.retire(count)))),
             Ask::Wake(count) => Ok(done(self.lock().running.clone().map_or(0, |running| running.wake(count)))),
             Ask::Bye => return None,

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use carrack_core::pace::limit::{self, Limit, RateWatch, Stage, StageTimes, limit};
+use carrack_core::report::RateFall;
 
 use crate::end::EndId;
 
@@ -48,6 +49,18 @@ pub struct HeldBack {
     reader: (Duration, Duration),
 }
 
+/// A fall of the rate, for a person.
+pub fn words(fall: &RateFall) -> String {
+    let mb = |rate: f64| format!("{:.1}", rate / 1e6);
+    let why = fall.limit.map(|limit| format!("; held back by {}", limit.words())).unwrap_or_default();
+    let seconds = fall.over.as_secs_f64();
+    format!(
+        "slower than before: {} MB/s over the last {seconds:.0} s, after {} MB/s{why}",
+        mb(fall.rate),
+        mb(fall.usual)
+    )
+}
+
 /// A rate is known from so many units on.
 const UNITS: f64 = 4.0;
 
@@ -81,9 +94,9 @@ impl HeldBack {
         (self.stretch, self.told, self.watch) = ((Both::default(), 0, now), (false, false), RateWatch::default());
     }
 
-    /// An end tells where its time has gone. What a person should know, if the copy has become much slower: told once
+    /// An end tells where its time has gone. How far the rate fell, if the copy has become much slower: told once
     /// both ends have spoken, over the stretch since they did so before.
-    pub fn handle_stages(&mut self, end: EndId, times: StageTimes, bytes_done: u64, now: Instant) -> Option<String> {
+    pub fn handle_stages(&mut self, end: EndId, times: StageTimes, bytes_done: u64, now: Instant) -> Option<RateFall> {
         match end {
             EndId::Source => (self.now.source, self.told.0) = (times, true),
             EndId::Destination => (self.now.destination, self.told.1) = (times, true),
@@ -104,13 +117,7 @@ impl HeldBack {
         if is_as_asked || usual * seconds < UNITS * self.unit as f64 {
             return None;
         }
-        let mb = |rate: f64| format!("{:.1}", rate / 1e6);
-        let why = limit.map(|limit| format!("; held back by {}", limit.words())).unwrap_or_default();
-        Some(format!(
-            "slower than before: {} MB/s over the last {seconds:.0} s, after {} MB/s{why}",
-            mb(rate),
-            mb(usual)
-        ))
+        Some(RateFall { rate, usual, over: Duration::from_secs_f64(seconds), limit })
     }
 
     /// What held the streams back over the whole copy.
@@ -149,7 +156,8 @@ mod tests {
         assert_eq!(held.handle_stages(EndId::Source, times(40, 2, 36), 4_000_000_000, after(20)), None);
         assert_eq!(held.handle_stages(EndId::Destination, times(40, 2, 36), 4_000_000_000, after(20)), None);
         assert_eq!(held.handle_stages(EndId::Destination, times(60, 19, 37), 5_000_000_000, after(30)), None);
-        let note = held.handle_stages(EndId::Source, times(60, 3, 54), 5_000_000_000, after(30)).expect("half as fast");
+        let fall = held.handle_stages(EndId::Source, times(60, 3, 54), 5_000_000_000, after(30)).expect("half as fast");
+        let note = words(&fall);
         assert!(note.contains("100.0 MB/s") && note.contains("after 200.0 MB/s"), "{note}");
         assert!(note.contains("the destination's storage (85 %"), "{note}");
         assert_eq!(held.overall().map(|limit| limit.stage), Some(Stage::Network));
@@ -187,8 +195,9 @@ mod tests {
         }
         held.read_in(Duration::from_secs(9));
         held.handle_stages(EndId::Source, times(21, 1, 0), 4_100_000_000, after(30));
-        let note =
+        let fall =
             held.handle_stages(EndId::Destination, times(21, 21, 0), 4_100_000_000, after(30)).expect("much slower");
+        let note = words(&fall);
         assert!(note.contains("held back by whoever reads the output (90 % of the time)"), "{note}");
         assert_eq!(held.reader(Duration::from_secs(30)), None);
         assert_eq!(held.reader(Duration::from_secs(12)).map(|limit| limit.stage), Some(Stage::Reader));

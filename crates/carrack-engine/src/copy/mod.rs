@@ -9,6 +9,7 @@ mod ends;
 mod events;
 mod handle;
 mod held_back;
+mod measured;
 mod open;
 mod resolve;
 mod run;
@@ -29,6 +30,7 @@ use attempts::Attempts;
 use events::Events;
 pub use handle::{Copy, Handle};
 use held_back::HeldBack;
+use measured::Measured;
 use resolve::Plan;
 use tune::Tune;
 
@@ -56,6 +58,7 @@ struct Copying<'a> {
     /// The most items and bytes that any session had at the destination.
     most_landed: (u64, u64),
     held_back: HeldBack,
+    measured: Measured,
     /// Finds out how many streams are best, where that is not settled.
     tune: Option<Tune>,
     /// What it has found in this run.

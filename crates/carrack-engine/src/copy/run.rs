@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::report::{ErrorCode, Event, Failure, Report};
 use carrack_core::request::{CopyOptions, CopyRequest};
+use carrack_core::timeline::Happened;
 use carrack_core::wire::control::SessionKey;
 use carrack_core::wire::expected::Expected;
 
@@ -12,6 +13,7 @@ use super::Copying;
 use super::attempts::{Attempts, jittered};
 use super::events::Events;
 use super::held_back::HeldBack;
+use super::measured::Measured;
 use crate::context::{Context, check_tuning};
 use crate::end::{Inbox, Note};
 use crate::error::failure;
@@ -59,11 +61,14 @@ pub(super) fn run(
         last: None,
         most_landed: (0, 0),
         held_back: HeldBack::new(context.tuning.stretch, Instant::now()),
+        measured: Measured::new(Arc::clone(&context.tuning), start),
         tune: None,
         found: None,
         expected: Expected::default(),
     };
     let result = copying.run();
+    let timeline = copying.measured.take_timeline();
+    report.timeline = Some(Arc::new(timeline));
     report.error = result.err();
     report.elapsed = start.elapsed();
     report
@@ -105,6 +110,7 @@ impl Copying<'_> {
         self.report.faults.sessions_lost += 1;
         let pause = jittered(longest);
         let over = Instant::now() + pause;
+        self.measured.mark(Happened::SessionLost, Instant::now());
         self.events.tell(Event::SessionLost { failure: why.clone(), attempt, pause });
         let why = self.last.insert(why);
         while Instant::now() < over {

@@ -111,6 +111,8 @@ impl Copying<'_> {
         self.report.link = Some(link.report.clone());
         let moving = Instant::now();
         self.held_back.session(u64::from(plan.block_bytes) * u64::from(link.report.streams), moving);
+        let told = self.measured.session(self.session, link.report.streams, ends, moving);
+        self.events.tell(Event::Ends(Box::new(told)));
         self.tune = Tune::new(self.request, plan.in_order, &link, ends);
         let mut streams = Streams::new(link, ends.version(), Arc::clone(&ends.tuning), moving);
         streams.work(ends, moving)?;

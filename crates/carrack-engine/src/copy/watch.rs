@@ -7,16 +7,17 @@ use carrack_core::pace::limit::Stage;
 use carrack_core::pace::streams::Change;
 use carrack_core::path::check_relative;
 use carrack_core::report::{
-    ErrorCode, Event, Failure, ItemFailure, ItemReport, Outcome, Progress, Report, UnkeptAttributes,
+    ErrorCode, Event, Failure, ItemFailure, ItemReport, Outcome, Progress, RateFall, Report, UnkeptAttributes,
 };
 use carrack_core::request::{LinkKind, Verify};
+use carrack_core::timeline::Happened;
 use carrack_core::wire::ProtocolError;
 use carrack_core::wire::control::{Ask, Ended, Tell};
 
-use super::Copying;
 use super::ends::{Ends, misbehaved, name_end};
 use super::streams::Streams;
 use super::tune::Tune;
+use super::{Copying, held_back};
 use crate::end::{EndId, Incoming, Waited};
 
 impl Copying<'_> {
@@ -29,12 +30,15 @@ impl Copying<'_> {
             let working = waiting.contains(&EndId::Source) && first_failure.is_none();
             if working {
                 streams.work(ends, Instant::now())?;
+                self.measured.work(ends, Instant::now())?;
             }
             // One side's failure reaches the other through the peer conversation; if it does not,
             // the second does not hold us.
             let patience = self.context.tuning.other_end_patience;
             let patience = failed_at.map(|at: Instant| (heard + patience).min(at + 2 * patience));
-            let next = patience.or_else(|| if working { streams.due() } else { None });
+            let next = patience.or_else(|| {
+                if working { [streams.due(), self.measured.due()].into_iter().flatten().min() } else { None }
+            });
             let incoming = match self.inbox.wait_until(next, &self.note, &|_| true) {
                 Ok(Waited::Word(incoming)) => incoming,
                 Ok(Waited::Deadline) => {
@@ -55,8 +59,11 @@ impl Copying<'_> {
             }
             // Where the time goes is told for as long as an end is there, and a stream may be lost, whether or
             // not anything gets anywhere.
-            if !matches!(incoming.tell, Ok(Tell::Stages(_) | Tell::StreamLost(_))) {
+            if !matches!(incoming.tell, Ok(Tell::Stages(_) | Tell::StreamLost(_) | Tell::Sample(_) | Tell::Clock(_))) {
                 heard = now;
+            }
+            if self.measured.handle_answer(&incoming, now) {
+                continue;
             }
             if incoming.request != 0 {
                 streams.handle_answer(incoming, &self.note, now);
@@ -110,12 +117,16 @@ impl Copying<'_> {
             Tell::Stages(stages) => {
                 let change = self.tune.as_mut().and_then(|tune| tune.handle_stages(end, stages, streams));
                 change.into_iter().for_each(|change| self.streams_change(change));
-                let note = self.held_back.handle_stages(end, stages.times, self.most_landed.1, Instant::now());
-                note.into_iter().for_each(|note| self.events.tell(Event::Note(note)));
+                let fall = self.held_back.handle_stages(end, stages.times, self.most_landed.1, Instant::now());
+                fall.into_iter().for_each(|fall| self.rate_fell(fall));
                 // Within a process there is none: each side then waits for the other's turn on the processors.
                 let memory = self.report.link.as_ref().is_some_and(|link| link.kind == LinkKind::Memory);
                 let overall = self.held_back.overall();
                 self.report.limit = overall.filter(|limit| !(memory && limit.stage == Stage::Network));
+            }
+            Tell::Sample(sample) => {
+                let told = self.measured.handle_sample(end, *sample, Instant::now());
+                self.events.tell(Event::Sample(Box::new(told)));
             }
             Tell::Items(items) if end == EndId::Source => {
                 let refused = |error| ends.source.misbehaved(&error);
@@ -123,7 +134,13 @@ impl Copying<'_> {
                 items.into_iter().for_each(|item| self.handle_item(item));
             }
             Tell::Items(_) => return Err(misbehaved(ends, end, "told of items, which only the other side does")),
-            Tell::StreamLost(lost) if end == EndId::Source => streams.handle_stream_lost(lost, Instant::now()),
+            Tell::StreamLost(lost) if end == EndId::Source => {
+                let now = Instant::now();
+                let what = if lost.failure.is_none() { Happened::StreamRetired } else { Happened::StreamLost };
+                self.measured.mark(what, now);
+                self.events.tell(Event::StreamEnded { failure: lost.failure.clone() });
+                streams.handle_stream_lost(lost, now);
+            }
             Tell::Ended(ended) => return Ok(Some((end, self.handle_ended(ends, end, *ended)))),
             _ => {}
         }
@@ -132,8 +149,16 @@ impl Copying<'_> {
 
     fn streams_change(&mut self, change: Change) {
         self.found = self.tune.as_ref().map(Tune::best);
+        self.measured.mark(Happened::Streams { before: change.before, streams: change.streams }, Instant::now());
         self.report.link.iter_mut().for_each(|link| link.streams = change.streams);
         self.events.tell(Event::Streams(change));
+    }
+
+    fn rate_fell(&mut self, fall: RateFall) {
+        let (rate, usual) = (fall.rate as u64, fall.usual as u64);
+        self.measured.mark(Happened::RateFell { rate, usual }, Instant::now());
+        self.events.tell(Event::Note(held_back::words(&fall)));
+        self.events.tell(Event::RateFell(fall));
     }
 
     fn handle_progress(&mut self, progress: &Progress, streams: &mut Streams) {

@@ -1,4 +1,4 @@
-//! Where the time of the streams' threads goes.
+//! Where the time of an end's threads goes.
 //!
 //! Waiting is what a call took beyond the processor time that the thread used in it: a write to a socket that only
 //! copies does not wait for the network.
@@ -7,29 +7,43 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::sync::lock;
 use carrack_core::pace::limit::StageTimes;
+use carrack_core::timeline::{Sample, StageTime, Work};
 
-/// What a stream's thread may wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waits {
-    /// Reading or writing files.
-    Storage,
-    /// Sending or receiving on the connection.
-    Network,
-    /// The rate that was asked for.
-    Pacing,
-}
+use crate::sync::lock;
 
-/// The times of all streams of one end, in nanoseconds.
+/// The times of one end, in nanoseconds.
 #[derive(Debug, Default)]
 pub struct Stages {
     busy: Mutex<Busy>,
+    /// What the threads of the streams waited for storage, for the connection, and for the rate.
     storage: AtomicU64,
     network: AtomicU64,
     pacing: AtomicU64,
-    /// Calls of [`Stages::wait_briefly`].
-    brief: AtomicU64,
+    /// Of each stage, whichever thread worked in it.
+    works: [WorkTime; Work::ALL.len()],
+    /// Content that the streams have carried, in bytes.
+    bytes: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct WorkTime {
+    worked: AtomicU64,
+    waited: AtomicU64,
+    calls: AtomicU64,
+}
+
+impl WorkTime {
+    /// What stood before this call.
+    fn count(&self) -> u64 {
+        self.calls.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn read(&self) -> StageTime {
+        let micros = |time: &AtomicU64| time.load(Ordering::Relaxed) / 1000;
+        let calls = self.calls.load(Ordering::Relaxed);
+        StageTime { worked_us: micros(&self.worked), waited_us: micros(&self.waited), calls }
+    }
 }
 
 /// How long streams have carried something, those included that still do: over a slow path one block takes longer
@@ -70,35 +84,102 @@ impl Drop for Carrying<'_> {
     }
 }
 
+/// The beginning of something that is measured.
+pub struct Lap {
+    start: Instant,
+    used: Duration,
+}
+
+impl Lap {
+    /// Now, in this thread.
+    pub fn begin() -> Self {
+        Self { start: Instant::now(), used: carrack_sys::host::thread_cpu_time() }
+    }
+
+    /// Processor time used since, and the rest of the time that has passed.
+    fn end(&self) -> (Duration, Duration) {
+        let used = carrack_sys::host::thread_cpu_time().saturating_sub(self.used);
+        (used, self.start.elapsed().saturating_sub(used))
+    }
+}
+
 /// Of so many brief calls one is measured.
 const SAMPLED: u64 = 16;
+/// Work on so many bytes takes much longer than asking for the time.
+const LARGE_BYTES: usize = 64 << 10;
 
 impl Stages {
     /// As [`Stages::wait`], for calls of which there are very many and that rarely wait: asking for the time would take
     /// a tenth of theirs. One in sixteen stands for all.
-    pub fn wait_briefly<T>(&self, on: Waits, call: impl FnOnce() -> T) -> T {
-        if !self.brief.fetch_add(1, Ordering::Relaxed).is_multiple_of(SAMPLED) {
-            return call();
-        }
-        self.measure(on, SAMPLED as u32, call)
+    pub fn wait_briefly<T>(&self, work: Work, call: impl FnOnce() -> T) -> T {
+        if self.time(work).count().is_multiple_of(SAMPLED) { self.measure(work, SAMPLED, true, call) } else { call() }
     }
 
-    /// Does something that the thread may have to wait for.
-    pub fn wait<T>(&self, on: Waits, call: impl FnOnce() -> T) -> T {
-        self.measure(on, 1, call)
+    /// Does something in the thread of a stream that it may have to wait for.
+    pub fn wait<T>(&self, work: Work, call: impl FnOnce() -> T) -> T {
+        self.time(work).count();
+        self.measure(work, 1, true, call)
     }
 
-    fn measure<T>(&self, on: Waits, weight: u32, call: impl FnOnce() -> T) -> T {
-        let (start, used) = (Instant::now(), carrack_sys::host::thread_cpu_time());
-        let result = call();
-        let used = carrack_sys::host::thread_cpu_time().saturating_sub(used);
-        let stage = match on {
-            Waits::Storage => &self.storage,
-            Waits::Network => &self.network,
-            Waits::Pacing => &self.pacing,
+    /// As [`Stages::wait_briefly`], in a thread beside the streams.
+    pub fn aside_briefly<T>(&self, work: Work, call: impl FnOnce() -> T) -> T {
+        if self.time(work).count().is_multiple_of(SAMPLED) { self.measure(work, SAMPLED, false, call) } else { call() }
+    }
+
+    /// As [`Stages::wait`], in a thread beside the streams.
+    pub fn aside<T>(&self, work: Work, call: impl FnOnce() -> T) -> T {
+        self.time(work).count();
+        self.measure(work, 1, false, call)
+    }
+
+    /// Counts what was done since `lap` in a thread beside the streams.
+    pub fn count_aside(&self, work: Work, lap: &Lap) {
+        let (worked, waited) = lap.end();
+        let time = self.time(work);
+        time.count();
+        add(&time.worked, worked);
+        add(&time.waited, waited);
+    }
+
+    /// Does something to so many bytes that needs nothing but a processor. Of little, one in sixteen stands for all.
+    pub fn work<T>(&self, work: Work, bytes: usize, call: impl FnOnce() -> T) -> T {
+        let time = self.time(work);
+        let weight = match (time.count().is_multiple_of(SAMPLED), bytes >= LARGE_BYTES) {
+            (_, true) => 1,
+            (true, false) => SAMPLED as u32,
+            (false, false) => return call(),
         };
-        add(stage, start.elapsed().saturating_sub(used) * weight);
+        let start = Instant::now();
+        let result = call();
+        add(&time.worked, start.elapsed() * weight);
         result
+    }
+
+    fn measure<T>(&self, work: Work, weight: u64, in_stream: bool, call: impl FnOnce() -> T) -> T {
+        let lap = Lap::begin();
+        let result = call();
+        let (worked, waited) = lap.end();
+        let (worked, waited) = (worked * weight as u32, waited * weight as u32);
+        let time = self.time(work);
+        add(&time.worked, worked);
+        add(&time.waited, waited);
+        if let Some(total) = self.waited_for(work).filter(|_| in_stream) {
+            add(total, waited);
+        }
+        result
+    }
+
+    fn time(&self, work: Work) -> &WorkTime {
+        &self.works[work.number() as usize - 1]
+    }
+
+    fn waited_for(&self, work: Work) -> Option<&AtomicU64> {
+        match work {
+            Work::Find | Work::Read | Work::Create | Work::Write => Some(&self.storage),
+            Work::Send | Work::Receive => Some(&self.network),
+            Work::Pace => Some(&self.pacing),
+            _ => None,
+        }
     }
 
     /// Carries one unit.
@@ -107,17 +188,33 @@ impl Stages {
         call()
     }
 
+    /// So many bytes of content have been handed to the connection, or taken from it.
+    pub fn carried(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
     /// The times measured so far.
     pub fn times(&self) -> StageTimes {
         let read = |stage: &AtomicU64| Duration::from_nanos(stage.load(Ordering::Relaxed));
-        let mut busy = lock(&self.busy);
-        busy.count(Instant::now());
         StageTimes {
-            busy: busy.time,
+            busy: self.busy(),
             storage: read(&self.storage),
             network: read(&self.network),
             pacing: read(&self.pacing),
         }
+    }
+
+    /// All that was measured so far, for a sample.
+    pub fn fill(&self, sample: &mut Sample) {
+        sample.bytes = self.bytes.load(Ordering::Relaxed);
+        sample.carried_us = u64::try_from(self.busy().as_micros()).unwrap_or(u64::MAX);
+        Work::ALL.iter().for_each(|work| sample.stages.set(*work, self.time(*work).read()));
+    }
+
+    fn busy(&self) -> Duration {
+        let mut busy = lock(&self.busy);
+        busy.count(Instant::now());
+        busy.time
     }
 }
 
@@ -129,24 +226,67 @@ fn add(stage: &AtomicU64, time: Duration) {
 mod tests {
     use super::*;
 
+    fn burn(time: Duration) {
+        let start = carrack_sys::host::thread_cpu_time();
+        while carrack_sys::host::thread_cpu_time() - start < time {
+            std::hint::black_box(0);
+        }
+    }
+
     #[test]
     fn stages_tell_working_from_waiting() {
         let stages = Stages::default();
         let (hear, said) = std::sync::mpsc::channel::<()>();
         stages.carry(|| {
-            stages.wait(Waits::Storage, || {
-                let start = carrack_sys::host::thread_cpu_time();
-                while carrack_sys::host::thread_cpu_time() - start < Duration::from_millis(50) {
-                    std::hint::black_box(0);
-                }
-            });
+            stages.wait(Work::Read, || burn(Duration::from_millis(50)));
             // Nobody says anything: this only waits.
-            stages.wait(Waits::Network, || said.recv_timeout(Duration::from_millis(50)).is_err())
+            stages.wait(Work::Send, || said.recv_timeout(Duration::from_millis(50)).is_err())
         });
         drop(hear);
         let times = stages.times();
         assert!(times.network >= Duration::from_millis(45), "{times:?}");
         assert!(times.busy >= times.network + Duration::from_millis(50), "{times:?}");
+        let mut sample = Sample::default();
+        stages.fill(&mut sample);
+        let (read, send) = (sample.stages.of(Work::Read), sample.stages.of(Work::Send));
+        assert!(read.worked_us >= 50_000 && read.calls == 1, "{read:?}");
+        assert!(send.waited_us >= 45_000 && send.worked_us < 40_000, "{send:?}");
+        assert!(sample.carried_us >= 100_000);
+    }
+
+    /// What others than streams wait for does not hold the streams back by itself.
+    #[test]
+    fn stages_beside_the_streams_are_counted_apart() {
+        let stages = Stages::default();
+        let rest = || std::thread::sleep(Duration::from_millis(20));
+        stages.aside(Work::Create, rest);
+        let lap = Lap::begin();
+        rest();
+        stages.count_aside(Work::List, &lap);
+        assert_eq!(stages.times().storage, Duration::ZERO);
+        let mut sample = Sample::default();
+        stages.fill(&mut sample);
+        for work in [Work::Create, Work::List] {
+            assert!(sample.stages.of(work).waited_us >= 15_000, "{:?}", sample.stages.of(work));
+        }
+    }
+
+    /// One of sixteen stands for all, of each stage by itself: two stages that take turns are both measured.
+    #[test]
+    fn brief_work_is_sampled_stage_by_stage() {
+        let stages = Stages::default();
+        let time = Duration::from_micros(200);
+        for _ in 0..320 {
+            stages.work(Work::Hash, 1000, || burn(time));
+            stages.wait_briefly(Work::Create, || burn(time));
+        }
+        let mut sample = Sample::default();
+        stages.fill(&mut sample);
+        for work in [Work::Hash, Work::Create] {
+            let StageTime { worked_us, calls, .. } = sample.stages.of(work);
+            assert_eq!(calls, 320);
+            assert!(worked_us >= 60_000, "{worked_us} µs of {work:?}");
+        }
     }
 
     #[test]

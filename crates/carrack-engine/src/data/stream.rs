@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use carrack_core::ids::StreamId;
 use carrack_core::limits;
+use carrack_core::timeline::Work;
 use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_core::wire::frame::MAC_BYTES;
 use carrack_sys::bulk::{self, Pipe};
 
 use super::mac::Mac;
-use super::stages::{Stages, Waits};
+use super::stages::Stages;
 use crate::net::socket::Socket;
 use crate::net::tls::{RECORD_BYTES_MAX, ReadState, Tls};
 
@@ -86,6 +87,7 @@ impl OutStream {
     /// # Errors
     /// Those of the connection.
     pub fn payload(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stages.carried(bytes.len());
         if bytes.len() < SLICE_BYTES / 4 {
             self.staged.extend_from_slice(bytes);
             return if self.staged.len() >= SLICE_BYTES { self.flush() } else { Ok(()) };
@@ -105,7 +107,9 @@ impl OutStream {
             return Ok(0);
         }
         self.flush()?;
-        self.stages.wait(Waits::Network, || self.socket.send_file(file, offset, length))
+        let sent = self.stages.wait(Work::Send, || self.socket.send_file(file, offset, length))?;
+        self.stages.carried(sent);
+        Ok(sent)
     }
 
     /// Sends what waits.
@@ -138,10 +142,10 @@ impl OutStream {
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.protection {
             Protection::Tls(tls) => {
-                let sealed = tls.seal_to(bytes, &mut self.sealed)?;
-                self.stages.wait(Waits::Network, || self.socket.send(&self.sealed[..sealed]))
+                let sealed = self.stages.work(Work::Seal, bytes.len(), || tls.seal_to(bytes, &mut self.sealed))?;
+                self.stages.wait(Work::Send, || self.socket.send(&self.sealed[..sealed]))
             }
-            Protection::Mac(_) | Protection::Memory => self.stages.wait(Waits::Network, || self.socket.send(bytes)),
+            Protection::Mac(_) | Protection::Memory => self.stages.wait(Work::Send, || self.socket.send(bytes)),
         }
     }
 }
@@ -264,6 +268,7 @@ impl InStream {
         while left > 0 {
             let slice = left.min(self.slice_bytes() as u64) as usize;
             self.fill(slice)?;
+            self.stages.carried(slice);
             sink(&self.buffer[self.start..self.start + slice])?;
             self.start += slice;
             left -= slice as u64;
@@ -302,11 +307,11 @@ impl InStream {
             return Ok(0);
         }
         loop {
-            match self.stages.wait(Waits::Network, || call(&self.socket)) {
+            match self.stages.wait(Work::Receive, || call(&self.socket)) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => return Ok(0),
-                other => return other,
+                other => return other.inspect(|bytes| self.stages.carried(*bytes)),
             }
         }
     }
@@ -386,14 +391,15 @@ impl InStream {
             }
         }
         let Protection::Tls(tls) = &mut self.protection else { return Ok(()) };
-        let (payload, opened) = tls.open_to(&mut self.buffer[self.end..])?;
+        let room = &mut self.buffer[self.end..];
+        let (payload, opened) = self.stages.work(Work::Open, RECORD_BYTES_MAX, || tls.open_to(room))?;
         self.end += payload;
         if opened == ReadState::Closed { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
     }
 
     fn read_records(&mut self) -> io::Result<()> {
         let Protection::Tls(tls) = &mut self.protection else { return Ok(()) };
-        let read = self.stages.wait(Waits::Network, || read_retrying(&self.socket, tls.space()))?;
+        let read = self.stages.wait(Work::Receive, || read_retrying(&self.socket, tls.space()))?;
         tls.filled(read);
         Ok(())
     }
@@ -402,7 +408,7 @@ impl InStream {
         // Of large payload no more than is wanted: what lies ahead would have to be moved.
         let most = if wanted >= SLICE_BYTES / 4 { self.start + wanted } else { self.buffer.len() };
         let room = &mut self.buffer[self.end..most];
-        self.end += self.stages.wait(Waits::Network, || read_retrying(&self.socket, room))?;
+        self.end += self.stages.wait(Work::Receive, || read_retrying(&self.socket, room))?;
         Ok(())
     }
 }

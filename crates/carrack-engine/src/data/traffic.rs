@@ -2,8 +2,10 @@
 //! what was lost on the way. Connections come and go; the sums only grow.
 
 use carrack_core::ids::StreamId;
+use carrack_core::timeline::{TcpCounts, TcpState};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use carrack_sys::socket::{TcpFacts, tcp_facts};
 
@@ -21,25 +23,46 @@ pub struct Traffic {
     pub repeated: u64,
 }
 
-impl Traffic {
-    fn of(facts: &TcpFacts) -> Self {
-        Self { delivered: facts.acknowledged, segments: facts.segments_out, repeated: facts.retransmits }
+/// TCP's counters of a connection, for a sample.
+pub fn counts(facts: &TcpFacts) -> TcpCounts {
+    TcpCounts {
+        delivered: facts.acknowledged,
+        received: facts.received,
+        segments: facts.segments_out,
+        retransmits: facts.retransmits,
+        busy_us: micros(facts.busy),
+        rwnd_limited_us: micros(facts.rwnd_limited),
+        sndbuf_limited_us: micros(facts.sndbuf_limited),
+        timeouts: facts.timeouts.into(),
+        timeouts_us: micros(facts.timeouts_time),
+        out_of_order: facts.out_of_order.into(),
     }
+}
 
-    fn plus(self, other: Self) -> Self {
-        Self {
-            delivered: self.delivered.saturating_add(other.delivered),
-            segments: self.segments.saturating_add(other.segments),
-            repeated: self.repeated.saturating_add(other.repeated),
-        }
+/// How a connection stands, for a sample; what waits to be read is not known here.
+pub fn state(facts: &TcpFacts) -> TcpState {
+    let bytes = |segments: u32| u64::from(segments) * u64::from(facts.segment_bytes);
+    TcpState {
+        rtt_us: micros(facts.rtt),
+        min_rtt_us: micros(facts.min_rtt),
+        cwnd_bytes: bytes(facts.congestion_window),
+        window_bytes: facts.send_window.into(),
+        in_flight_bytes: bytes(facts.unacknowledged),
+        unsent_bytes: facts.unsent_bytes.into(),
+        unread_bytes: 0,
+        delivery_rate: facts.delivery_rate,
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Adds up what connections carry.
 #[derive(Debug, Default)]
 pub struct TrafficCount {
     /// Of connections that have gone.
-    gone: Mutex<Traffic>,
+    gone: Mutex<TcpCounts>,
 }
 
 impl TrafficCount {
@@ -47,16 +70,22 @@ impl TrafficCount {
     pub fn leave(&self, sockets: &mut HashMap<StreamId, Arc<Socket>>, number: StreamId) {
         if let Some(facts) = sockets.remove(&number).and_then(|socket| facts(&socket)) {
             let mut gone = lock(&self.gone);
-            *gone = gone.plus(Traffic::of(&facts));
+            *gone = gone.plus(&counts(&facts));
         }
     }
 
-    /// So far. Nothing for connections that are not TCP.
+    /// What they carry, so far. Nothing for connections that are not TCP.
     pub fn so_far(&self, sockets: &Mutex<HashMap<StreamId, Arc<Socket>>>) -> Traffic {
+        let TcpCounts { delivered, segments, retransmits, .. } = self.counts(sockets);
+        Traffic { delivered, segments, repeated: retransmits }
+    }
+
+    /// All counters, so far. Nothing for connections that are not TCP.
+    pub fn counts(&self, sockets: &Mutex<HashMap<StreamId, Arc<Socket>>>) -> TcpCounts {
         // The table is held: no connection leaves between the two sums.
         let sockets = lock(sockets);
         let gone = *lock(&self.gone);
-        sockets.values().filter_map(|socket| facts(socket)).fold(gone, |sum, facts| sum.plus(Traffic::of(&facts)))
+        sockets.values().filter_map(|socket| facts(socket)).fold(gone, |sum, facts| sum.plus(&counts(&facts)))
     }
 }
 
@@ -68,7 +97,7 @@ fn facts(socket: &Socket) -> Option<TcpFacts> {
 mod tests {
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     use super::*;
 

@@ -40,6 +40,7 @@ impl EndId {
 }
 
 /// How waiting has ended.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, for a moment, on the stack")]
 pub enum Waited {
     /// With what was waited for.
     Word(Incoming),
@@ -95,6 +96,7 @@ pub(super) fn weight(tell: &Tell, encoded: usize) -> usize {
     let entries = match tell {
         Tell::Items(items) | Tell::Sums(items) => size_of_val(&items[..]) + items.iter().map(of_item).sum::<usize>(),
         Tell::Page(all) => size_of_val(&all[..]) + all.iter().map(|entry| held(&entry.failure)).sum::<usize>(),
+        Tell::Sample(sample) => sample.memory_bytes(),
         Tell::Inspected(all) => size_of_val(&all[..]) + all.iter().map(|facts| held(&facts.failure)).sum::<usize>(),
         _ => 0,
     };
@@ -221,6 +223,7 @@ impl Inbox {
         let status = |word: &Incoming| match word.tell {
             Ok(Tell::Progress(_)) => Some((word.end, "progress")),
             Ok(Tell::Stages(_)) => Some((word.end, "stages")),
+            Ok(Tell::Sample(_)) => Some((word.end, "sample")),
             _ => None,
         };
         let same = |word: &Incoming| word.request == incoming.request && status(word) == status(incoming);

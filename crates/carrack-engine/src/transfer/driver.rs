@@ -15,8 +15,9 @@ use carrack_core::wire::peer::PeerMessage;
 use carrack_core::wire::{ProtocolError, Version};
 
 use super::Voice;
+use crate::data::crew::Crew;
 use crate::data::stages::Stages;
-use crate::data::traffic::Traffic;
+use crate::data::traffic::{Traffic, TrafficCount};
 use crate::error::protocol_failure;
 use crate::net::socket::Socket;
 use crate::panics::contain;
@@ -31,10 +32,25 @@ pub struct Driver<M: Machine> {
     pub(super) voice: Voice,
     /// Connections of the streams that are at work, to cut one off from another thread: its own may hang in a write.
     pub(super) sockets: Mutex<HashMap<StreamId, Arc<Socket>>>,
+    /// Of these and of those that have gone.
+    pub(super) traffic: TrafficCount,
     pub(super) stages: Arc<Stages>,
+    /// The threads of the streams.
+    pub(super) crew: Arc<Crew>,
+    pub(super) sampling: Sampling,
     /// The transfer has ended: for threads that wait for nothing that the machine decides.
     pub(super) over: Latch,
     threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// The thread that takes samples.
+#[derive(Default)]
+pub(super) struct Sampling {
+    /// The transfer is over: one more, and no further.
+    pub(super) stop: Latch,
+    /// Nothing more may be told.
+    pub(super) silent: Mutex<bool>,
+    pub(super) thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// What one end does in each round of its pump.
@@ -51,11 +67,6 @@ pub(super) trait Pump<M: Machine> {
     /// Does what the machine has decided.
     fn carry_out(&mut self, action: M::Action);
 
-    /// What the connections have carried so far.
-    fn traffic(&self) -> Traffic {
-        Traffic::default()
-    }
-
     /// A round is over; `last` when the transfer has ended and nothing is left to do.
     fn end_round(&mut self, _last: bool) {}
 }
@@ -69,7 +80,10 @@ impl<M: Machine> Driver<M> {
             tuning,
             voice,
             sockets: Mutex::default(),
+            traffic: TrafficCount::default(),
             stages: Arc::default(),
+            crew: Arc::default(),
+            sampling: Sampling::default(),
             over: Latch::default(),
             threads: Mutex::default(),
         })
@@ -168,6 +182,7 @@ impl<M: Machine> Driver<M> {
     pub(super) fn join(&self) {
         // A stream whose peer says nothing more and does not hang up would wait for ever, and so would this.
         self.abort_all();
+        self.join_sampling();
         // The lock is given back before each wait: a thread that is waited for may itself be starting one.
         while let Some(thread) = { lock(&self.threads).pop() } {
             let _ = thread.join();
@@ -177,12 +192,14 @@ impl<M: Machine> Driver<M> {
     /// Pumps until the transfer has ended, and tells how. After a panic nobody carries out any more what the machine
     /// decides: the peer is told here.
     pub(super) fn pump_to_the_end(&self, pump: &mut impl Pump<M>) -> Result<(), Failure> {
-        contain(M::SIDE, "the pump", || self.pump(pump)).unwrap_or_else(|why| {
+        let outcome = contain(M::SIDE, "the pump", || self.pump(pump)).unwrap_or_else(|why| {
             self.cancel(why.clone());
             self.over.set();
             let _ = contain(M::SIDE, "the last word", || (self.voice.peer)(&PeerMessage::Fail(why.clone())));
             Err(why)
-        })
+        });
+        self.end_sampling(outcome.is_err());
+        outcome
     }
 
     /// Carries out what the machine decides, until the transfer has ended; tells how.
@@ -215,7 +232,7 @@ impl<M: Machine> Driver<M> {
             // Only when there is nothing left to do: the last actions tell the other side how it ended.
             let last = outcome.filter(|_| idle);
             pump.end_round(last.is_some());
-            reports.tell(&self.voice, &self.stages, || pump.traffic(), last.is_some());
+            reports.tell(&self.voice, &self.stages, || self.traffic.so_far(&self.sockets), last.is_some());
             if let Some(outcome) = last {
                 return outcome;
             }

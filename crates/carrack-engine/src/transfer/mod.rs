@@ -6,6 +6,7 @@
 //! that needs the connection.
 
 mod driver;
+mod measure;
 pub mod receive;
 pub mod send;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::wire::control::{Tell, TransferOptions};
 use carrack_core::wire::peer::PeerMessage;
 
+pub use self::measure::Measured;
 use crate::data::stream::Connection;
 use crate::error::{describe, failure};
 use crate::panics::contain;
@@ -40,6 +42,8 @@ pub struct Voice {
     pub peer: Arc<Say>,
     /// Reports to the command.
     pub command: Arc<dyn Fn(Tell) + Send + Sync>,
+    /// What it tells of beside the transfer itself.
+    pub measured: Measured,
 }
 
 /// A transfer that runs at this end.

@@ -100,13 +100,24 @@ fn run_tuned(
     fuses: [Fuse; 2],
     tuning: &Arc<Tuning>,
 ) -> ([Option<Ended>; 2], usize) {
+    let [sender, receiver] = fuses;
+    run_measured(source, destination, &[sender, receiver, Fuse::never()], tuning)
+}
+
+/// The same, with a fuse in what both ends measure.
+fn run_measured(
+    source: Box<dyn Source>,
+    destination: impl Destination + 'static,
+    fuses: &[Fuse; 3],
+    tuning: &Arc<Tuning>,
+) -> ([Option<Ended>; 2], usize) {
     let offers = Arc::new(AtomicUsize::new(0));
     let (ended, hear) = mpsc::channel();
     let (to_receiver, for_receiver) = mpsc::channel();
     let (to_sender, for_sender) = mpsc::channel();
     let voice = |side: Side, fuse: &Fuse, peer: &mpsc::Sender<Vec<u8>>| {
         let (told, peer) = (ended.clone(), peer.clone());
-        let (say, tell, offers) = (fuse.clone(), fuse.clone(), Arc::clone(&offers));
+        let (say, tell, measured, offers) = (fuse.clone(), fuse.clone(), fuses[2].clone(), Arc::clone(&offers));
         Voice {
             peer: Arc::new(move |message| {
                 say.touch();
@@ -114,11 +125,16 @@ fn run_tuned(
                 peer.send(message.encode()).map_err(|_| io::ErrorKind::BrokenPipe.into())
             }),
             command: Arc::new(move |said| {
-                tell.touch();
+                // Samples are not the pump's words.
+                match &said {
+                    Tell::Sample(_) => measured.touch(),
+                    _ => tell.touch(),
+                }
                 if let Tell::Ended(how) = said {
                     let _ = told.send((side, *how));
                 }
             }),
+            measured: Default::default(),
         }
     };
     // What is written in order comes on one.
@@ -262,6 +278,24 @@ fn pump_that_panics_at_any_word_leaves_nobody_waiting() {
             }
         }
         assert!(blown >= 5, "only {blown} words");
+    }
+}
+
+/// What an end measures is told before its end, and a panic of that leaves the transfer as it is.
+#[test]
+fn sample_is_told_before_the_end_and_its_panic_costs_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let [from, to] = ["from", "to"].map(|name| place.path().join(name));
+    std::fs::create_dir(&from).unwrap();
+    write_sources(&from);
+    for measured in [Fuse::never(), Fuse::at(1), Fuse::at(2)] {
+        let _ = std::fs::remove_dir_all(&to);
+        std::fs::create_dir(&to).unwrap();
+        let tree = Tree::new(Dir::open_ambient(&to).unwrap(), false, None, Durability::None, &Arc::default()).unwrap();
+        let fuses = [Fuse::never(), Fuse::never(), measured.clone()];
+        let (ends, _) = run_measured(directory(&from), tree, &fuses, &Arc::default());
+        assert!(ends.iter().all(|ended| ended.as_ref().is_some_and(|ended| code(ended).is_none())), "{ends:?}");
+        assert!(measured.0.load(Ordering::Relaxed) <= 0, "nothing was measured");
     }
 }
 

@@ -153,11 +153,17 @@ fn converse(listener: &TcpListener, key: Key, play: Play) {
 }
 
 impl Conversation {
-    /// The next request; `None` when the client has gone.
+    /// The next request; `None` when the client has gone. What the clock says is answered here: it may be asked at any
+    /// time.
     pub fn next(&mut self) -> Option<(u64, Ask)> {
-        let next = self.asked.recv_timeout(PATIENCE).ok()?;
-        self.seen.push(next.1.clone());
-        Some(next)
+        loop {
+            let (request, ask) = self.asked.recv_timeout(PATIENCE).ok()?;
+            self.seen.push(ask.clone());
+            match ask {
+                Ask::Clock(_) => self.tell(request, Tell::Clock(Clock { us: 1 })),
+                ask => return Some((request, ask)),
+            }
+        }
     }
 
     pub fn tell(&self, request: u64, tell: Tell) {
@@ -207,6 +213,7 @@ impl Conversation {
                 Tell::Listening(Listening { port, pin: self.key.pin.to_vec() })
             }
             Ask::Begin(_) | Ask::Cancel(_) => Tell::Done(Counted::default()),
+            Ask::Clock(_) => Tell::Clock(Clock { us: 1 }),
             _ => return None,
         })
     }

@@ -6,8 +6,8 @@
 mod tcp;
 
 pub use tcp::{
-    TcpFacts, congestion_control, set_congestion_control, set_keep_alive, set_largest_segment, set_not_sent_low_water,
-    set_pacing_rate, set_user_timeout, tcp_facts,
+    BufferBytes, TcpFacts, buffer_bytes, congestion_control, set_congestion_control, set_keep_alive,
+    set_largest_segment, set_not_sent_low_water, set_pacing_rate, set_user_timeout, tcp_facts,
 };
 
 use crate::retry;

@@ -28,6 +28,48 @@ pub struct TcpFacts {
     pub acknowledged: u64,
     /// Segments sent and not acknowledged.
     pub unacknowledged: u32,
+    /// Payload of a segment, in bytes.
+    pub segment_bytes: u32,
+    /// Bytes that have come in order.
+    pub received: u64,
+    /// Bytes in the send buffer that have not been sent.
+    pub unsent_bytes: u32,
+    /// Bytes that the other side's receive window allows; 0 before Linux 5.4.
+    pub send_window: u32,
+    /// Time in which something was under way.
+    pub busy: Duration,
+    /// Of that, time in which the other side's receive window allowed no more.
+    pub rwnd_limited: Duration,
+    /// Of that, time in which the send buffer allowed no more.
+    pub sndbuf_limited: Duration,
+    /// Segments that came out of order; 0 before Linux 5.4.
+    pub out_of_order: u32,
+    /// Retransmission timeouts; 0 before Linux 6.7.
+    pub timeouts: u16,
+    /// Time lost in them; 0 before Linux 6.7.
+    pub timeouts_time: Duration,
+}
+
+/// The buffers of a socket, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BufferBytes {
+    /// What has room in the send buffer.
+    pub send: u64,
+    /// What has room in the receive buffer.
+    pub receive: u64,
+    /// What has come and was not read.
+    pub unread: u64,
+}
+
+/// Reads how large a socket's buffers are, and what waits to be read.
+pub fn buffer_bytes(fd: impl AsFd) -> io::Result<BufferBytes> {
+    use rustix::net::sockopt;
+    let fd = fd.as_fd();
+    Ok(BufferBytes {
+        send: sockopt::socket_send_buffer_size(fd)? as u64,
+        receive: sockopt::socket_recv_buffer_size(fd)? as u64,
+        unread: rustix::io::ioctl_fionread(fd)?,
+    })
 }
 
 /// Lets a socket be writable only while less than `bytes` wait unsent in it, so that a change of
@@ -132,34 +174,77 @@ mod system {
     }
 
     pub fn tcp_facts(fd: BorrowedFd<'_>) -> io::Result<TcpFacts> {
-        // SAFETY: tcp_info is integers only, for which all bits zero is a value.
-        let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
-        get(fd, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info)?;
+        // The kernel's structure has grown for twenty years, and each kernel fills what it knows: its fields are
+        // read where they stand (linux/tcp.h).
+        let mut words = Info([0; INFO_WORDS]);
+        let filled = get(fd, libc::IPPROTO_TCP, libc::TCP_INFO, &mut words)?;
+        let info = TcpInfo { words: words.0, filled };
         let micros = |count: u32| Duration::from_micros(count.into());
         // All ones is the kernel's "no sample yet".
-        let min_rtt = match info.tcpi_min_rtt {
+        let min_rtt = match info.u32(148) {
             u32::MAX => 0,
             count => count,
         };
         Ok(TcpFacts {
-            rtt: micros(info.tcpi_rtt),
+            rtt: micros(info.u32(68)),
             min_rtt: micros(min_rtt),
-            retransmits: info.tcpi_total_retrans.into(),
-            segments_out: info.tcpi_segs_out.into(),
-            delivery_rate: info.tcpi_delivery_rate,
-            congestion_window: info.tcpi_snd_cwnd,
-            last_heard: Duration::from_millis(info.tcpi_last_ack_recv.into()),
-            unanswered: info.tcpi_retransmits > 0 || info.tcpi_probes > 0,
-            acknowledged: info.tcpi_bytes_acked,
-            unacknowledged: info.tcpi_unacked,
+            retransmits: info.u32(100).into(),
+            segments_out: info.u32(136).into(),
+            delivery_rate: info.u64(160),
+            congestion_window: info.u32(80),
+            last_heard: Duration::from_millis(info.u32(56).into()),
+            unanswered: info.byte(2) > 0 || info.byte(3) > 0,
+            acknowledged: info.u64(120),
+            unacknowledged: info.u32(24),
+            segment_bytes: info.u32(16),
+            received: info.u64(128),
+            unsent_bytes: info.u32(144),
+            send_window: info.u32(228),
+            busy: Duration::from_micros(info.u64(168)),
+            rwnd_limited: Duration::from_micros(info.u64(176)),
+            sndbuf_limited: Duration::from_micros(info.u64(184)),
+            out_of_order: info.u32(224),
+            timeouts: info.u32(240).to_ne_bytes()[..2].try_into().map(u16::from_ne_bytes).unwrap_or(0),
+            timeouts_time: Duration::from_millis(info.u32(244).into()),
         })
+    }
+
+    /// More than any kernel fills.
+    const INFO_WORDS: usize = 64;
+
+    /// As the kernel writes it.
+    struct Info([u32; INFO_WORDS]);
+
+    /// `tcp_info`, of which the first bytes are filled, the rest zeros.
+    struct TcpInfo {
+        words: [u32; INFO_WORDS],
+        filled: usize,
+    }
+
+    impl TcpInfo {
+        /// The number at this offset; 0 where the kernel has not written it whole.
+        fn u32(&self, offset: usize) -> u32 {
+            if offset + 4 <= self.filled { self.words[offset / 4] } else { 0 }
+        }
+
+        fn u64(&self, offset: usize) -> u64 {
+            if offset + 8 > self.filled {
+                return 0;
+            }
+            let halves = [self.words[offset / 4].to_ne_bytes(), self.words[offset / 4 + 1].to_ne_bytes()];
+            halves.concat().try_into().map_or(0, u64::from_ne_bytes)
+        }
+
+        fn byte(&self, offset: usize) -> u8 {
+            if offset < self.filled { self.words[offset / 4].to_ne_bytes()[offset % 4] } else { 0 }
+        }
     }
 
     /// Types whose every bit pattern is a value, so the kernel may write any part of them.
     trait Plain {}
     impl Plain for u32 {}
     impl Plain for u64 {}
-    impl Plain for libc::tcp_info {}
+    impl Plain for Info {}
 
     fn set<T: Plain>(fd: BorrowedFd<'_>, level: i32, name: i32, value: &T) -> io::Result<()> {
         let from = std::ptr::from_ref(value).cast();
@@ -262,6 +347,50 @@ mod tests {
         assert!(facts.rtt > Duration::ZERO && facts.rtt < Duration::from_secs(60));
         assert!(facts.min_rtt <= facts.rtt * 10);
         assert!(facts.acknowledged <= 4097 && (facts.acknowledged >= 4096 || facts.unacknowledged > 0), "{facts:?}");
+    }
+
+    /// Our offsets are those of the C library's structure, as far as that goes.
+    #[allow(unsafe_code)]
+    #[test]
+    fn facts_are_read_where_the_system_has_them() {
+        use std::mem::offset_of;
+        use std::os::fd::AsRawFd;
+        let offsets = [
+            (offset_of!(libc::tcp_info, tcpi_rtt), 68),
+            (offset_of!(libc::tcp_info, tcpi_snd_cwnd), 80),
+            (offset_of!(libc::tcp_info, tcpi_total_retrans), 100),
+            (offset_of!(libc::tcp_info, tcpi_bytes_acked), 120),
+            (offset_of!(libc::tcp_info, tcpi_bytes_received), 128),
+            (offset_of!(libc::tcp_info, tcpi_segs_out), 136),
+            (offset_of!(libc::tcp_info, tcpi_notsent_bytes), 144),
+            (offset_of!(libc::tcp_info, tcpi_min_rtt), 148),
+            (offset_of!(libc::tcp_info, tcpi_delivery_rate), 160),
+            (offset_of!(libc::tcp_info, tcpi_busy_time), 168),
+            (offset_of!(libc::tcp_info, tcpi_rwnd_limited), 176),
+            (offset_of!(libc::tcp_info, tcpi_sndbuf_limited), 184),
+        ];
+        assert!(offsets.iter().all(|(theirs, ours)| theirs == ours), "{offsets:?}");
+        let (mut near, mut far) = pair();
+        near.write_all(&[1; 4096]).unwrap();
+        assert_eq!(buffer_bytes(&near).unwrap().unread, 0);
+        far.read_exact(&mut [0; 96]).unwrap();
+        let buffers = buffer_bytes(&far).unwrap();
+        assert_eq!(buffers.unread, 4000);
+        assert!(buffers.send > 4096 && buffers.receive > 4096, "{buffers:?}");
+        let facts = tcp_facts(&far).unwrap();
+        assert!(facts.received == 4096 && facts.segment_bytes >= 500, "{facts:?}");
+        // SAFETY: tcp_info is integers only, for which all bits zero is a value.
+        let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+        let mut bytes = size_of::<libc::tcp_info>() as libc::socklen_t;
+        // SAFETY: the pointer has the bytes that `bytes` allows the kernel to write.
+        let done = unsafe {
+            libc::getsockopt(near.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, (&raw mut info).cast(), &mut bytes)
+        };
+        let facts = tcp_facts(&near).unwrap();
+        assert_eq!(done, 0);
+        assert_eq!(facts.segments_out, u64::from(info.tcpi_segs_out));
+        assert_eq!(facts.congestion_window, info.tcpi_snd_cwnd);
+        assert_eq!(facts.acknowledged, info.tcpi_bytes_acked);
     }
 
     #[test]

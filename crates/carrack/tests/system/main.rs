@@ -39,6 +39,7 @@ mod ssh;
 mod storage;
 mod support;
 mod tail;
+mod timeline;
 mod torn;
 mod verbs;
 mod xxh128;

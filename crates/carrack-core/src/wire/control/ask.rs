@@ -52,6 +52,8 @@ pub enum Ask {
     /// Have so many data streams go on that were asked to end and are still connected. Asked of a sender, from
     /// version 5 on.
     Wake(u32),
+    /// What does your clock say, in microseconds since the agent began? From version 5 on.
+    Clock,
 }
 
 /// Which versions the command speaks.

@@ -3,6 +3,7 @@
 //! others see [`super::Ask`] and [`super::Tell`].
 
 mod files;
+mod sample;
 mod transfer;
 
 use prost::Message as _;
@@ -10,6 +11,7 @@ use prost::Message as _;
 pub use self::files::{
     Collect, Entry, Inspected, List, MakeDirectory, Page, PathFacts, Paths, Remove, Rename, Sum, Sums,
 };
+pub use self::sample::{DeviceSample, InterfaceSample, QueueFill, Sample, StageTime, StreamSample};
 pub use self::transfer::{
     Begin, Counted, Ended, Item, Items, Options, Progress, RawUnkept, RawUnkeptAttributes, ReceiveRole, Role, SendRole,
     Source, Stages, StreamLost,
@@ -26,7 +28,7 @@ pub struct ToAgent {
     #[prost(uint64, tag = "1")]
     pub request: u64,
     /// The request.
-    #[prost(oneof = "Ask", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17")]
+    #[prost(oneof = "Ask", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18")]
     pub ask: Option<Ask>,
 }
 
@@ -81,6 +83,9 @@ pub enum Ask {
     /// End data streams in good order: each when what it carries has landed (version 3, of a sender).
     #[prost(message, tag = "17")]
     Retire(Retire),
+    /// What does your clock say? (version 5)
+    #[prost(message, tag = "18")]
+    Clock(Empty),
 }
 
 /// From an agent to the command.
@@ -90,7 +95,7 @@ pub struct FromAgent {
     #[prost(uint64, tag = "1")]
     pub request: u64,
     /// The answer, or the report.
-    #[prost(oneof = "Tell", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16")]
+    #[prost(oneof = "Tell", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18")]
     pub tell: Option<Tell>,
 }
 
@@ -142,6 +147,12 @@ pub enum Tell {
     /// To `Dial`, before its answer, if it was asked for.
     #[prost(message, tag = "16")]
     Connected(Connected),
+    /// What this end has measured (version 5).
+    #[prost(message, tag = "17")]
+    Sample(Box<Sample>),
+    /// To `Clock` (version 5).
+    #[prost(message, tag = "18")]
+    Clock(Clock),
 }
 
 /// A message without fields.
@@ -197,6 +208,17 @@ pub struct Welcome {
     /// known by its key (version 4).
     #[prost(bytes = "vec", tag = "12")]
     pub machine: Vec<u8>,
+    /// The operating system and its version; empty from a node, and where it is not known (5).
+    #[prost(string, tag = "13")]
+    pub system: String,
+}
+
+/// An agent's clock.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct Clock {
+    /// Microseconds since the agent began.
+    #[prost(uint64, tag = "1")]
+    pub us: u64,
 }
 
 /// Accept data connections.

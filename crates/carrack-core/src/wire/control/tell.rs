@@ -2,6 +2,7 @@
 //! is made fit to be shown.
 
 mod fields;
+mod sample;
 
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use crate::attributes::Time;
 use crate::failure::Failure;
 use crate::pace::limit::StageTimes;
 use crate::report::{Counts, Faults, ItemKind, ItemReport, Progress, Unkept, UnkeptAttributes};
+use crate::timeline::Sample;
 use crate::wire::Version;
 
 /// What an agent says.
@@ -45,6 +47,10 @@ pub enum Tell {
     /// To `Dial`, before its answer, if it was asked for: TCP has connected, and the connection is being secured. The
     /// round trip, as TCP measured it. From version 3 on.
     Connected(Duration),
+    /// What this end has measured. From version 5 on.
+    Sample(Box<Sample>),
+    /// To `Clock`: microseconds since the agent began. From version 5 on.
+    Clock(u64),
 }
 
 /// What an agent says of itself.
@@ -69,6 +75,8 @@ pub struct Welcome {
     /// Tells the machine from all others, also after a reboot. From version 4 on; `None` of a node,
     /// which is known by its key.
     pub machine: Option<[u8; 32]>,
+    /// The operating system and its version; empty from a node, and where it is not known. From version 5 on.
+    pub system: String,
 }
 
 /// What a path is, links followed.

@@ -8,6 +8,7 @@ use carrack_core::ids::BundleId;
 use carrack_core::limits;
 use carrack_core::report::{Failure, FileDigests};
 use carrack_core::request::Verify;
+use carrack_core::timeline::Work;
 use carrack_core::transfer::receiver::Begin;
 use carrack_core::wire::ProtocolError;
 use carrack_core::wire::attributes;
@@ -19,7 +20,6 @@ use carrack_core::wire::peer::ItemResult;
 use super::Staged;
 use super::stream::{StreamError, StreamWork};
 use crate::data::hasher::BlockHasher;
-use crate::data::stages::Waits;
 use crate::storage::write::{Begun, SmallFile, Stored};
 use crate::sync::lock;
 
@@ -80,6 +80,7 @@ impl StreamWork<'_> {
         let digests = FileDigests::default();
         let small = SmallFile { path, attributes, fingerprint, digests, read_back: false };
         let (destination, writing) = (&self.run.destination, &self.run.writing);
+        let stages = &self.run.driver.stages;
         let written = match entry.kind {
             EntryKind::File => {
                 return self.small_file(index, entry.size, small, keep, staged);
@@ -87,10 +88,13 @@ impl StreamWork<'_> {
             EntryKind::Directory => {
                 // Counted also where it is not made: the attributes come for each that was sent.
                 self.run.directories_unset.fetch_add(1, Ordering::Relaxed);
-                let made = if keep { destination.make_directory(path) } else { Ok(()) };
+                let make = || stages.wait_briefly(Work::Create, || destination.make_directory(path));
+                let made = if keep { make() } else { Ok(()) };
                 made.map(|()| Stored::Done)
             }
-            EntryKind::Symlink if keep => destination.write_link(&small, writing, target),
+            EntryKind::Symlink if keep => {
+                stages.wait_briefly(Work::Create, || destination.write_link(&small, writing, target))
+            }
             EntryKind::Symlink => Ok(Stored::Done),
         };
         note_written(index, written, staged);
@@ -113,7 +117,7 @@ impl StreamWork<'_> {
         let mut begun = Ok(Begun::AtOnce);
         if keeps && size as usize > self.input.slice_bytes() {
             let begin = || run.destination.begin_small(&small, &run.writing, u64::from(size));
-            begun = run.driver.stages.wait_briefly(Waits::Storage, begin);
+            begun = run.driver.stages.wait_briefly(Work::Create, begin);
         }
         let in_memory = keeps && matches!(begun, Ok(Begun::AtOnce));
         let mut hasher = BlockHasher::new(run.driver.options.digests, 0);
@@ -121,10 +125,10 @@ impl StreamWork<'_> {
         content.clear();
         self.input.payload(u64::from(size), &mut |slice| {
             if keep {
-                hasher.update(slice);
+                run.driver.stages.work(Work::Hash, slice.len(), || hasher.update(slice));
             }
             if let Ok(Begun::Growing(growing)) = &mut begun {
-                run.driver.stages.wait(Waits::Storage, || growing.write(slice));
+                run.driver.stages.wait(Work::Write, || growing.write(slice));
             } else if in_memory {
                 content.extend_from_slice(slice);
             }
@@ -150,11 +154,11 @@ impl StreamWork<'_> {
         small.read_back = run.driver.options.verify == Verify::Disk;
         let written = begun.and_then(|begun| match begun {
             Begun::Kept => Ok(Stored::Kept),
-            Begun::Growing(growing) => run.driver.stages.wait_briefly(Waits::Storage, || growing.finish(&small)),
+            Begun::Growing(growing) => run.driver.stages.wait_briefly(Work::Create, || growing.finish(&small)),
             Begun::AtOnce if !keeps => Ok(Stored::Done),
             Begun::AtOnce => {
                 let write = || run.destination.write_small(&small, &run.writing, content);
-                run.driver.stages.wait_briefly(Waits::Storage, write)
+                run.driver.stages.wait_briefly(Work::Create, write)
             }
         });
         note_written(index, written, staged);

@@ -1,11 +1,13 @@
 //! Giving files their names, in groups.
 
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Instant;
 
 use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::report::{ErrorCode, Failure, FileDigests};
 use carrack_core::request::Verify;
+use carrack_core::timeline::Work;
 use carrack_core::transfer::machine::Machine;
 use carrack_core::wire::peer::{DirectoryAttributes, ItemResult};
 
@@ -28,6 +30,7 @@ impl ReceiveRun {
             // A sync costs the same for one file as for hundreds: whatever waits by now shares one.
             let group: Vec<Commit> =
                 std::iter::once(first).chain(std::iter::from_fn(|| work.try_recv().ok())).collect();
+            self.commits_waiting.fetch_sub(group.len(), Ordering::Relaxed);
             let synced = self.sync_group(&group);
             for commit in group {
                 self.commit(commit, &synced);
@@ -45,7 +48,8 @@ impl ReceiveRun {
         });
         // The sync may take seconds, and the streams hand in bundles meanwhile.
         drop(staged);
-        if needed { self.destination.sync_group() } else { Ok(()) }
+        let sync = || self.destination.sync_group();
+        if needed { self.driver.stages.aside(Work::Sync, sync) } else { Ok(()) }
     }
 
     pub(super) fn commit(&self, commit: Commit, synced: &Result<(), Failure>) {
@@ -64,7 +68,8 @@ impl ReceiveRun {
                 for (index, entry) in entries {
                     // What is not synced cannot be read back from storage, nor published.
                     let checked = synced.clone().and_then(|()| entry.verify());
-                    let published = checked.inspect_err(|_| entry.remove()).and_then(|()| entry.publish());
+                    let publish = || self.driver.stages.aside_briefly(Work::Publish, || entry.publish());
+                    let published = checked.inspect_err(|_| entry.remove()).and_then(|()| publish());
                     match published {
                         Ok(true) => {}
                         Ok(false) => exceptions.push((index, ItemResult::Kept)),
@@ -78,11 +83,13 @@ impl ReceiveRun {
                 // and permissions without writing would refuse it.
                 let list =
                     list.into_iter().map(|DirectoryAttributes { path, attributes }| NewDirectory { path, attributes });
-                let failures = self.destination.apply_directories(&list.collect::<Vec<_>>());
+                let list: Vec<NewDirectory> = list.collect();
+                let apply = || self.destination.apply_directories(&list);
+                let failures = self.driver.stages.aside(Work::Publish, apply);
                 self.driver.tell(|machine| machine.handle_directories_applied(Instant::now(), failures));
             }
             Commit::Sync => {
-                let synced = self.destination.sync_all();
+                let synced = self.driver.stages.aside(Work::Sync, || self.destination.sync_all());
                 self.driver.tell(|machine| match synced {
                     Ok(durable) => machine.handle_synced(Instant::now(), durable),
                     Err(why) => machine.fail(why),
@@ -97,8 +104,9 @@ impl ReceiveRun {
         let read_back = self.driver.options.verify == Verify::Disk && !self.driver.options.version.can_resume();
         let verify = || if read_back { part.verify(size, digests) } else { Ok(()) };
         // Synced first, read back then, renamed last: the name is never on anything that is less than that.
-        part.finish(size).and_then(|()| verify()).inspect_err(|_| part.remove())?;
-        part.publish(digests)
+        let finish = || part.finish(size).and_then(|()| verify());
+        self.driver.stages.aside(Work::Sync, finish).inspect_err(|_| part.remove())?;
+        self.driver.stages.aside(Work::Publish, || part.publish(digests))
     }
 
     /// What was written is of no use. Where storage has lost it, writing it again to another place may help.

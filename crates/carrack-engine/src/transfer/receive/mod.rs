@@ -18,8 +18,10 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use carrack_core::ids::{BundleId, ItemId};
+use carrack_core::limits;
 use carrack_core::report::Side;
 use carrack_core::request::Verify;
+use carrack_core::timeline::{Queue, QueueFill, Sample, Work};
 use carrack_core::transfer::machine::Machine;
 use carrack_core::transfer::receiver::{Receiver, ReceiverConfig};
 use carrack_core::tuning::Tuning;
@@ -61,6 +63,8 @@ pub struct ReceiveRun {
     parts_max: usize,
     /// Bundles that have come whole and wait to be committed.
     staged: Mutex<HashMap<BundleId, Staged>>,
+    /// Commits that wait for their thread.
+    commits_waiting: AtomicUsize,
     /// Streams that ended because what came over them had been altered.
     streams_altered: AtomicU64,
     /// Part files of earlier sessions that were read again before they were believed, and how many bytes of them.
@@ -105,11 +109,14 @@ impl ReceiveRun {
             claimed: Mutex::default(),
             parts_max: open_parts_max(),
             staged: Mutex::default(),
+            commits_waiting: AtomicUsize::new(0),
             streams_altered: AtomicU64::new(0),
             reread: Default::default(),
             disbelieved: Mutex::default(),
             at_work: Arc::default(),
         });
+        let measured = Arc::clone(&run);
+        run.driver.start_sampling(move |sample| measured.describe(sample));
         let workers = Workers::start(&run);
         let pumped = Arc::clone(&run);
         run.driver.spawn("the pump", move || pumped.pump(workers));
@@ -130,6 +137,16 @@ impl ReceiveRun {
     fn start_thread(self: &Arc<Self>, what: &'static str, work: impl FnOnce(&Self) + Send + 'static) -> JoinHandle<()> {
         let run = Arc::clone(self);
         self.driver.start_thread(what, move || work(&run))
+    }
+
+    /// What a sample tells of this end beside its streams.
+    fn describe(&self, sample: &mut Sample) {
+        sample.items = sample.stages.of(Work::Publish).calls;
+        let parts = lock(&self.parts).len();
+        let commits = self.commits_waiting.load(Ordering::Relaxed);
+        let fill = |queue, used, size| QueueFill { queue, used: used as u64, size: size as u64 };
+        sample.queues.push(fill(Queue::Commits, commits, slow::COMMITS_WAITING));
+        sample.queues.push(fill(Queue::Parts, parts, self.parts_max.min(limits::OPEN_ITEMS)));
     }
 
     pub(super) fn check_expected(&self, message: &PeerMessage) -> Result<(), ProtocolError> {
@@ -171,6 +188,7 @@ impl ReceiveRun {
             connection.socket.abort();
         }
         self.spawn("a data stream", move |run| {
+            let _counted = run.driver.crew.enter(number);
             let input = InStream::new(connection, Arc::clone(&run.driver.stages));
             // Only where nobody looks at the bytes they can go from the socket to the file inside the kernel.
             let pipe = if run.driver.options.digests.any() || !input.is_clear() { None } else { Pipe::new().ok() };
@@ -200,7 +218,7 @@ impl ReceiveRun {
             });
             // Closed, not only shut down: a sender whose window is full learns of it by the reset that only closing
             // sends. Not earlier, so that the reason that is told is ours.
-            lock(&run.driver.sockets).remove(&number);
+            run.driver.traffic.leave(&mut lock(&run.driver.sockets), number);
         });
     }
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::report::{ErrorCode, Failure, Faults, Side};
 use carrack_core::request::Verify;
+use carrack_core::timeline::Work;
 use carrack_core::transfer::receiver::{Opened, Receiver, ReceiverAction};
 use carrack_core::wire::control::{Ended, Tell};
 use carrack_core::wire::peer::Offer;
@@ -67,7 +68,7 @@ impl ReceiveRun {
         {
             // Read back once and found to be something else: believed again, it would be read back for ever.
             let believe = !lock(&self.disbelieved).1.contains(&offer.item);
-            let opened = self.destination.begin(&new_file(&offer), &self.writing, believe);
+            let opened = self.begin_file(&offer, believe);
             let ran_out = matches!(&opened, Err(failure) if failure.code == ErrorCode::ResourceLimit);
             // Others may have taken the descriptors. While a part file is open, one will be free; with none open,
             // waiting would never end, and the item fails.
@@ -93,6 +94,11 @@ impl ReceiveRun {
             };
             self.driver.tell(|machine| machine.handle_opened(Instant::now(), offer.item, told));
         }
+    }
+
+    fn begin_file(&self, offer: &Offer, believe: bool) -> Result<Opening, Failure> {
+        let begin = || self.destination.begin(&new_file(offer), &self.writing, believe);
+        self.driver.stages.aside(Work::Begin, begin)
     }
 
     pub(super) fn carry_out(&self, action: ReceiverAction, offers: &mut VecDeque<Offer>, workers: &Workers) {
@@ -134,6 +140,7 @@ impl ReceiveRun {
             ReceiverAction::Sync => Commit::Sync,
         };
         // Waits when many commits wait: what is written must not run ahead of what is synced without bound.
+        self.commits_waiting.fetch_add(1, Ordering::Relaxed);
         let _ = workers.commits.send(commit);
     }
 

@@ -11,6 +11,7 @@ use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::limits;
 use carrack_core::report::{Failure, FileDigests, ItemKind};
 use carrack_core::request::Verify;
+use carrack_core::timeline::Work;
 use carrack_core::transfer::receiver::Opened;
 use carrack_core::wire::control::Tell;
 use carrack_core::wire::peer::{Offer, QueryItem};
@@ -21,7 +22,7 @@ use crate::storage::write::{EarlierItem, Part};
 use crate::sync::lock;
 
 /// Commits that wait while one group is being published: beyond, streams wait too.
-const COMMITS_WAITING: usize = 256;
+pub(super) const COMMITS_WAITING: usize = 256;
 /// Blocks that are read again before it is looked whether anybody still wants to know.
 const REHASHED_AT_ONCE: usize = 16;
 
@@ -77,7 +78,8 @@ impl ReceiveRun {
         // save.
         let part = lock(&self.parts).get(&checkpoint.item).cloned();
         let read_back = self.driver.options.verify == Verify::Disk;
-        let saved = part.map_or(Ok(Vec::new()), |part| part.checkpoint(&checkpoint.blocks, read_back));
+        let save = |part: Arc<dyn Part>| part.checkpoint(&checkpoint.blocks, read_back);
+        let saved = part.map_or(Ok(Vec::new()), |part| self.driver.stages.aside(Work::Sync, || save(part)));
         self.driver.tell(|machine| machine.handle_checkpointed(Instant::now(), checkpoint.item, saved));
     }
 

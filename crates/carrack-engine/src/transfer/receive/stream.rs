@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::ids::{ItemId, StreamId};
 use carrack_core::report::Failure;
+use carrack_core::timeline::Work;
 use carrack_core::transfer::receiver::{ArrivedBlock, Begin, Receiver};
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_core::wire::ProtocolError;
@@ -14,7 +15,6 @@ use carrack_sys::bulk::Pipe;
 
 use super::ReceiveRun;
 use crate::data::hasher::BlockHasher;
-use crate::data::stages::Waits;
 use crate::data::stream::InStream;
 use crate::storage::write::Part;
 use crate::sync::lock;
@@ -103,7 +103,7 @@ impl StreamWork<'_> {
         if hole {
             if let Some(part) = part.as_deref() {
                 let write = || part.write_hole(offset, length.into());
-                written = self.run.driver.stages.wait(Waits::Storage, write);
+                written = self.run.driver.stages.wait(Work::Write, write);
                 hash_zeros(&mut hasher, length as usize);
             }
         } else {
@@ -111,10 +111,10 @@ impl StreamWork<'_> {
             let (run, mut at) = (self.run, offset + unseen);
             self.input.payload(u64::from(length) - unseen, &mut |slice| {
                 if let Some(part) = part.as_deref() {
-                    hasher.update(slice);
+                    run.driver.stages.work(Work::Hash, slice.len(), || hasher.update(slice));
                     // After an error the rest is read and dropped: the connection is in order, and carries other items.
                     if written.is_ok() {
-                        written = run.driver.stages.wait(Waits::Storage, || part.write(at, slice));
+                        written = run.driver.stages.wait(Work::Write, || part.write(at, slice));
                     }
                 }
                 at += slice.len() as u64;
@@ -125,7 +125,7 @@ impl StreamWork<'_> {
         self.input.meta(&mut trailer)?;
         let trailer = Trailer::decode(&trailer, self.run.driver.options.digests)?;
         if let (Some(part), Ok(())) = (part.as_deref(), &written) {
-            written = self.run.driver.stages.wait(Waits::Storage, || part.end_block(offset, length.into()));
+            written = self.run.driver.stages.wait(Work::Write, || part.end_block(offset, length.into()));
         }
         // Ours is the digest of the bytes as they came; the machine compares it with the sender's and asks again for
         // the block that differs.
@@ -163,7 +163,7 @@ impl StreamWork<'_> {
         let (run, mut at) = (self.run, offset);
         self.input.payload(done, &mut |slice| {
             if written.is_ok() {
-                *written = run.driver.stages.wait(Waits::Storage, || part.write(at, slice));
+                *written = run.driver.stages.wait(Work::Write, || part.write(at, slice));
             }
             at += slice.len() as u64;
             Ok::<(), StreamError>(())
@@ -174,7 +174,7 @@ impl StreamWork<'_> {
                 self.input.discard(most)?
             } else if let Some(pipe) = self.pipe.as_mut().filter(|_| part.splices()) {
                 let taken = self.input.splice(pipe, most)?;
-                *written = run.driver.stages.wait(Waits::Storage, || part.write_from(offset + done, pipe));
+                *written = run.driver.stages.wait(Work::Write, || part.write_from(offset + done, pipe));
                 taken
             } else {
                 0

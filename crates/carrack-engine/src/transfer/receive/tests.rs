@@ -79,6 +79,7 @@ fn marker_stays_locked_until_the_last_thread_has_left_storage() {
                 let _ = told.send(ended);
             }
         }),
+        measured: Default::default(),
     };
     let expected = Expected::new([b"f".to_vec()]);
     let run = ReceiveRun::start(options(), Box::new(tree), expected, voice, Arc::new(IMPATIENT));

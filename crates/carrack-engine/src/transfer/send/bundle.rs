@@ -7,6 +7,7 @@ use carrack_core::attributes::{OtherAttributes, Time};
 use carrack_core::digest::BlockDigest;
 use carrack_core::report::ItemKind;
 use carrack_core::request::Verify;
+use carrack_core::timeline::Work;
 use carrack_core::transfer::ScannedItem;
 use carrack_core::transfer::sender::{Bundle, SentItem, changed_unseen};
 use carrack_core::wire::attributes;
@@ -16,7 +17,6 @@ use carrack_sys::host::clock_seconds;
 use super::SendRun;
 use super::stream::StreamWork;
 use crate::data::hasher::BlockHasher;
-use crate::data::stages::Waits;
 
 impl SendRun {
     pub(super) fn entry(&self, kind: EntryKind, item: &ScannedItem, target: &[u8], size: usize) -> EntryHeader {
@@ -62,8 +62,10 @@ impl StreamWork<'_> {
         let mut described = item.clone();
         let twice = self.run.driver.options.verify == Verify::Source;
         let (run, stream, content) = (self.run, self.number, &mut self.content);
-        let read = run.driver.stages.wait_briefly(Waits::Storage, || {
-            run.open(item, stream).and_then(|source| {
+        let stages = &run.driver.stages;
+        let opened = stages.wait_briefly(Work::Find, || run.open(item, stream));
+        let read = opened.and_then(|source| {
+            stages.wait_briefly(Work::Read, || {
                 // Those of the file that is open, not those of the listing: content and attributes belong together.
                 described.attributes = source.attributes(item);
                 let most =
@@ -87,7 +89,7 @@ impl StreamWork<'_> {
         }
         self.run.pace(self.content.len());
         let mut hasher = BlockHasher::new(self.run.driver.options.digests, 0);
-        hasher.update(&self.content);
+        self.run.driver.stages.work(Work::Hash, self.content.len(), || hasher.update(&self.content));
         let digest = hasher.finish(true);
         let header = self.run.entry(EntryKind::File, &described, target, self.content.len());
         let attributes = attributes_of(&header, &described);
@@ -98,7 +100,8 @@ impl StreamWork<'_> {
     }
 
     pub(super) fn send_link(&mut self, item: &ScannedItem, target: &[u8]) -> io::Result<SentItem> {
-        let leads_to = self.run.root(item).and_then(|root| root.source.link_target(&item.path));
+        let find = || self.run.root(item).and_then(|root| root.source.link_target(&item.path));
+        let leads_to = self.run.driver.stages.wait_briefly(Work::Find, find);
         // A link that cannot be read is sent as an empty file that is not whole: the receiver drops it.
         match leads_to {
             Ok((leads_to, fingerprint)) => {

@@ -15,10 +15,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use carrack_core::ids::{ItemId, StreamId};
+use carrack_core::limits;
 use carrack_core::pace::RateLimit;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::request::Verify;
 use carrack_core::selection::Selection;
+use carrack_core::timeline::{Queue, QueueFill, Sample};
 use carrack_core::transfer::sender::{Sender, SenderConfig};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{StreamLost, Tell, TransferOptions};
@@ -27,7 +29,6 @@ use self::stream::StreamWork;
 use super::driver::Driver;
 use super::{Voice, stream_failure};
 use crate::data::stream::{Connection, OutStream, Protection};
-use crate::data::traffic::TrafficCount;
 use crate::error::{describe, failure};
 use crate::net::socket::Socket;
 use crate::storage::read::{Freshness, Reader, Root};
@@ -56,7 +57,6 @@ pub struct SendRun {
     again: Mutex<VecDeque<ItemId>>,
     /// Markers and part files of Carrack's own that the scan has left out.
     own: AtomicU64,
-    traffic: TrafficCount,
 }
 
 impl SendRun {
@@ -89,8 +89,9 @@ impl SendRun {
             linked: AtomicBool::new(false),
             again: Mutex::default(),
             own: AtomicU64::new(0),
-            traffic: TrafficCount::default(),
         });
+        let measured = Arc::clone(&run);
+        run.driver.start_sampling(move |sample| measured.describe(sample));
         run.spawn("the pump", Self::pump);
         if options.verify == Verify::Source {
             // Threads of their own: a stream that reads sources again would send nothing meanwhile.
@@ -131,6 +132,7 @@ impl SendRun {
             machine.handle_stream(Instant::now(), number);
         });
         self.spawn("a data stream", move |run| {
+            let _counted = run.driver.crew.enter(number);
             let mut stream = StreamWork::new(
                 run,
                 number,
@@ -138,7 +140,7 @@ impl SendRun {
             );
             let worked = stream.work();
             // What the connection has carried goes on counting after its socket has gone.
-            run.traffic.leave(&mut lock(&run.driver.sockets), number);
+            run.driver.traffic.leave(&mut lock(&run.driver.sockets), number);
             drop(stream);
             run.stream_over(number, worked);
         });
@@ -175,6 +177,17 @@ impl SendRun {
         }
         // Last: until here it was asked whether the stream was to end.
         self.driver.lock().forget_stream(number);
+    }
+
+    /// What a sample tells of this end beside its streams.
+    fn describe(&self, sample: &mut Sample) {
+        let machine = self.driver.lock();
+        sample.items = machine.progress().files_done;
+        let [bundles, offers] = machine.waiting();
+        drop(machine);
+        let fill = |queue, used, size| QueueFill { queue, used: used as u64, size: size as u64 };
+        sample.queues.push(fill(Queue::Bundles, bundles, limits::QUEUED_BUNDLES));
+        sample.queues.push(fill(Queue::Offers, offers, limits::OFFERED_ITEMS));
     }
 
     /// See [`super::Running::retire`].

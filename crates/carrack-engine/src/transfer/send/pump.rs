@@ -13,7 +13,6 @@ use carrack_core::wire::failure_bytes;
 use super::super::driver::Pump;
 use super::SendRun;
 use crate::data::path_watch::PathWatch;
-use crate::data::traffic::Traffic;
 use crate::panics::contain;
 use crate::sync::lock;
 use carrack_core::report::Progress;
@@ -59,10 +58,6 @@ impl Pump<Sender> for SendPump<'_> {
 
     fn carry_out(&mut self, action: SenderAction) {
         self.run.carry_out(action, &mut self.items);
-    }
-
-    fn traffic(&self) -> Traffic {
-        self.run.traffic.so_far(&self.run.driver.sockets)
     }
 
     fn end_round(&mut self, last: bool) {

@@ -3,9 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use carrack_core::timeline::Work;
 use carrack_core::transfer::machine::Machine;
 
 use super::SendRun;
+use crate::data::stages::Lap;
 use crate::storage::overlap::Overlaps;
 use crate::storage::read::{Found, missing};
 use crate::sync::lock;
@@ -24,6 +26,7 @@ impl SendRun {
         for (number, root) in self.roots.iter().enumerate() {
             let mut batch = Vec::with_capacity(SCAN_BATCH);
             let mut since = Instant::now();
+            let mut lap = Lap::begin();
             root.walk(number as u32, selection.as_ref(), self.freshness, &mut |found| {
                 batch.push(overlaps.check(found));
                 // A slow listing must not keep back what it has found.
@@ -32,8 +35,13 @@ impl SendRun {
                     return true;
                 }
                 since = Instant::now();
-                self.take_found(&mut batch, &mut ahead)
+                // Waiting for room is no listing.
+                self.driver.stages.count_aside(Work::List, &lap);
+                let goes_on = self.take_found(&mut batch, &mut ahead);
+                lap = Lap::begin();
+                goes_on
             });
+            self.driver.stages.count_aside(Work::List, &lap);
             if !self.take_found(&mut batch, &mut ahead) {
                 return;
             }

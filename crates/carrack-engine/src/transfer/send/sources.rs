@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use carrack_core::digest::{BlockDigest, FileTree, block_count, block_length};
 use carrack_core::ids::{ItemId, StreamId};
 use carrack_core::report::{ErrorCode, Failure, FileDigests, Side};
+use carrack_core::timeline::Work;
 use carrack_core::transfer::ScannedItem;
 use carrack_core::transfer::machine::Machine;
 use carrack_core::transfer::sender::BlockJob;
@@ -13,7 +14,6 @@ use carrack_core::tuning::SLICE_BYTES;
 
 use super::SendRun;
 use crate::data::hasher::BlockHasher;
-use crate::data::stages::Waits;
 use crate::error::failure;
 use crate::storage::read::{OpenOptions, Reader, Reading, Root};
 use crate::sync::lock;
@@ -26,7 +26,7 @@ impl SendRun {
         // Opened without any lock: on a file system that hangs only this stream waits.
         let scanned = self.driver.lock().scanned(item).cloned();
         let scanned = scanned.ok_or_else(|| failure(ErrorCode::Internal, Side::Source, "the item has ended"))?;
-        let opened = self.open(&scanned, stream)?;
+        let opened = self.driver.stages.wait(Work::Find, || self.open(&scanned, stream))?;
         // What is opened must be what was listed: the receiver was told its size and its times.
         opened.check_listed(&scanned)?;
         let mut sources = lock(&self.sources);
@@ -74,7 +74,7 @@ impl SendRun {
             // In parts: at a low rate a slice waits for longer than what holds the streams back may remain unknown.
             while !wait.is_zero() {
                 let part = wait.min(self.driver.tuning.stages_interval);
-                if self.driver.stages.wait(Waits::Pacing, || self.driver.over.wait(part)) {
+                if self.driver.stages.wait(Work::Pace, || self.driver.over.wait(part)) {
                     return;
                 }
                 wait -= part;

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use carrack_core::digest::BlockDigest;
 use carrack_core::ids::StreamId;
 use carrack_core::report::Failure;
+use carrack_core::timeline::Work;
 use carrack_core::transfer::sender::{BlockJob, Job, Next};
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_core::wire::frame::{Header, Trailer};
 
 use super::SendRun;
 use crate::data::hasher::BlockHasher;
-use crate::data::stages::Waits;
 use crate::data::stream::OutStream;
 use crate::storage::read::{Reader, Reading};
 
@@ -118,9 +118,9 @@ impl<'a> StreamWork<'a> {
         while sent < job.length as usize {
             let slice = &mut self.slice[..(job.length as usize - sent).min(SLICE_BYTES)];
             if !zeros && read.is_ok() {
-                read = self.run.driver.stages.wait(Waits::Storage, || source.read_at(job.offset + sent as u64, slice));
+                read = self.run.driver.stages.wait(Work::Read, || source.read_at(job.offset + sent as u64, slice));
             }
-            hasher.update(slice);
+            self.run.driver.stages.work(Work::Hash, slice.len(), || hasher.update(slice));
             let length = slice.len();
             if !hole {
                 self.run.pace(length);
@@ -168,7 +168,7 @@ impl<'a> StreamWork<'a> {
         self.content.resize(job.length as usize, 0);
         let (run, content) = (&self.run, &mut self.content);
         let is_over = || run.driver.is_over();
-        let read = run.driver.stages.wait(Waits::Storage, || source.read_next(job.offset, content, &is_over));
+        let read = run.driver.stages.wait(Work::Read, || source.read_next(job.offset, content, &is_over));
         let (length, end) = match read {
             Ok(read) => read,
             Err(why) => {
@@ -183,7 +183,7 @@ impl<'a> StreamWork<'a> {
         self.out.meta(&[&header.encode()])?;
         let mut hasher = BlockHasher::new(self.run.driver.options.digests, job.offset);
         for slice in self.content[..length].chunks(SLICE_BYTES) {
-            hasher.update(slice);
+            self.run.driver.stages.work(Work::Hash, slice.len(), || hasher.update(slice));
             self.run.pace(slice.len());
             self.out.payload(slice)?;
         }

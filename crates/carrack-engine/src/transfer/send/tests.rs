@@ -22,6 +22,7 @@ fn offers_wait_until_the_owner_knows_the_run_and_then_for_no_stream() {
             Ok(())
         }),
         command: Arc::new(|_| {}),
+        measured: Default::default(),
     };
     let root = Root { source: Box::new(Synthetic::Zeros(5 << 20)), target: b"zeros".to_vec(), typed: Vec::new() };
     let run = SendRun::start(options, vec![root], None, false, voice, Arc::default());

@@ -71,6 +71,7 @@ impl Ask {
             }),
             raw::Ask::Retire(retire) if retire.wake > 0 => Self::Wake(retire.wake),
             raw::Ask::Retire(retire) => Self::Retire(retire.count),
+            raw::Ask::Clock(_) => Self::Clock,
         })
     }
 }
@@ -111,6 +112,7 @@ impl From<Ask> for raw::Ask {
             }
             Ask::Retire(count) => Self::Retire(raw::Retire { count, wake: 0 }),
             Ask::Wake(wake) => Self::Retire(raw::Retire { count: 0, wake }),
+            Ask::Clock => Self::Clock(raw::Empty {}),
         }
     }
 }

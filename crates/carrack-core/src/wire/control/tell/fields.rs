@@ -53,6 +53,8 @@ impl TryFrom<raw::Tell> for Tell {
             }
             raw::Tell::Stages(stages) => Self::Stages(stages.into()),
             raw::Tell::Connected(connected) => Self::Connected(Duration::from_micros(connected.round_trip_us)),
+            raw::Tell::Sample(sample) => Self::Sample(Box::new((*sample).try_into()?)),
+            raw::Tell::Clock(clock) => Self::Clock(clock.us),
         })
     }
 }
@@ -81,6 +83,8 @@ impl From<Tell> for raw::Tell {
             }
             Tell::Stages(stages) => Self::Stages(stages.into()),
             Tell::Connected(round_trip) => Self::Connected(raw::Connected { round_trip_us: micros(round_trip) }),
+            Tell::Sample(sample) => Self::Sample(Box::new((*sample).into())),
+            Tell::Clock(us) => Self::Clock(raw::Clock { us }),
         }
     }
 }
@@ -126,6 +130,7 @@ impl TryFrom<raw::Welcome> for Welcome {
             clock_seconds: welcome.clock_seconds,
             congestion: welcome.congestion,
             machine,
+            system: peer_text(&welcome.system),
         })
     }
 }
@@ -142,6 +147,7 @@ impl From<Welcome> for raw::Welcome {
             clock_seconds: welcome.clock_seconds,
             congestion: welcome.congestion,
             machine: welcome.machine.map(|machine| machine.to_vec()).unwrap_or_default(),
+            system: welcome.system,
         }
     }
 }

@@ -1,0 +1,234 @@
+//! The timeline of a run: what both ends measure is placed on one axis, added up over the sessions, kept and told.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use carrack_core::failure::Failure;
+use carrack_core::report::{EndFacts, EndSample, Ends as EndsTold};
+use carrack_core::timeline::{ClockOffset, Happened, Point, Sample, Timeline};
+use carrack_core::tuning::Tuning;
+use carrack_core::wire::control::{Ask, Tell};
+
+use super::ends::Ends;
+use crate::end::{End, EndId, Incoming};
+
+/// Clocks are asked for as often as this at first, one question behind the answer to the other: the best of a few round
+/// trips is close to the shortest.
+const FIRST_QUESTIONS: u32 = 4;
+
+/// What is known of one end's measuring.
+#[derive(Debug, Default)]
+struct OneEnd {
+    clock: ClockOffset,
+    /// The last sample of the sessions before.
+    before: Option<Sample>,
+    /// The last sample of this one, with those before.
+    last: Option<Sample>,
+    /// The question for its clock that is out: its number, and when it was asked.
+    asked: Option<(u64, u64)>,
+    answers: u32,
+    due: Option<Instant>,
+}
+
+/// The timeline of a run, while it grows.
+pub struct Measured {
+    start: Instant,
+    tuning: Arc<Tuning>,
+    session: u32,
+    timeline: Timeline,
+    source: OneEnd,
+    destination: OneEnd,
+}
+
+impl Measured {
+    /// Begins with the run: its axis has its zero there.
+    pub fn new(tuning: Arc<Tuning>, start: Instant) -> Self {
+        let (timeline, source, destination) = Default::default();
+        Self { start, tuning, session: 0, timeline, source, destination }
+    }
+
+    /// A session begins, with ends whose clocks are not known; what they are.
+    pub fn session(&mut self, session: u32, streams: u16, ends: &Ends, now: Instant) -> EndsTold {
+        self.session = session;
+        for (end, facts) in [(&mut self.source, &ends.source), (&mut self.destination, &ends.destination)] {
+            let before = end.last.take().or_else(|| end.before.take());
+            // Ends of older versions are asked for nothing.
+            let due = facts.version().tells_samples().then_some(now);
+            *end = OneEnd { before, due, ..OneEnd::default() };
+        }
+        self.mark(Happened::Session { streams }, now);
+        EndsTold { session, source: facts(&ends.source), destination: facts(&ends.destination) }
+    }
+
+    /// When [`Measured::work`] next has something to do.
+    pub fn due(&self) -> Option<Instant> {
+        let due = |end: &OneEnd| end.due.filter(|_| end.asked.is_none());
+        [due(&self.source), due(&self.destination)].into_iter().flatten().min()
+    }
+
+    /// Asks the ends for their clocks, if it is time to.
+    ///
+    /// # Errors
+    /// When a connection has ended.
+    pub fn work(&mut self, ends: &mut Ends, now: Instant) -> Result<(), Failure> {
+        let at = self.at(now);
+        for id in [EndId::Source, EndId::Destination] {
+            let end = self.end(id);
+            if end.asked.is_none() && end.due.is_some_and(|due| now >= due) {
+                end.asked = Some((ends.get(id).ask(Ask::Clock)?, at));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes an answer, if it is one that was asked for here.
+    pub fn handle_answer(&mut self, incoming: &Incoming, now: Instant) -> bool {
+        let (at, pause) = (self.at(now), self.tuning.clock_interval);
+        let end = self.end(incoming.end);
+        let Some((_, asked_us)) = end.asked.filter(|(request, _)| *request == incoming.request) else { return false };
+        if let Ok(Tell::Clock(clock_us)) = incoming.tell {
+            end.clock.handle_answer(asked_us, at, clock_us);
+        }
+        (end.asked, end.answers) = (None, end.answers + 1);
+        end.due = Some(if end.answers < FIRST_QUESTIONS { now } else { now + pause });
+        true
+    }
+
+    /// An end has measured something; where that belongs.
+    pub fn handle_sample(&mut self, id: EndId, sample: Sample, now: Instant) -> EndSample {
+        let (at, session) = (self.at(now), self.session);
+        let end = self.end(id);
+        let sample = match &end.before {
+            Some(before) => sample.after(before),
+            None => sample,
+        };
+        // Without an answer it was measured at some time before now.
+        let (at_us, error_us) = end.clock.place(sample.at_us, at).unwrap_or((at, at));
+        end.last = Some(Sample { streams: Vec::new(), ..sample.clone() });
+        // What an end says of its clock puts nothing into the future.
+        let point = Point { at_us: at_us.min(at), error_us, sample };
+        self.timeline.push(id.side(), point.clone());
+        EndSample { side: id.side(), session, point }
+    }
+
+    /// Marks what happened.
+    pub fn mark(&mut self, what: Happened, now: Instant) {
+        let at = self.at(now);
+        self.timeline.mark(at, what);
+    }
+
+    /// Hands the timeline out, as far as it goes.
+    pub fn take_timeline(&mut self) -> Timeline {
+        std::mem::take(&mut self.timeline)
+    }
+
+    fn at(&self, now: Instant) -> u64 {
+        u64::try_from(now.saturating_duration_since(self.start).as_micros()).unwrap_or(u64::MAX)
+    }
+
+    fn end(&mut self, id: EndId) -> &mut OneEnd {
+        match id {
+            EndId::Source => &mut self.source,
+            EndId::Destination => &mut self.destination,
+        }
+    }
+}
+
+fn facts(end: &End) -> EndFacts {
+    let welcome = &end.welcome;
+    EndFacts {
+        name: end.name.clone(),
+        program: welcome.program.clone(),
+        protocol: end.version().number(),
+        system: welcome.system.clone(),
+        processors: welcome.processors,
+        congestion: welcome.congestion.clone(),
+        tells_samples: end.version().tells_samples(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use carrack_core::report::Side;
+
+    use super::*;
+
+    fn sample(at_us: u64, bytes: u64) -> Sample {
+        Sample { at_us, bytes, ..Sample::default() }
+    }
+
+    fn measured(start: Instant) -> Measured {
+        let mut measured = Measured::new(Arc::default(), start);
+        (measured.source.due, measured.destination.due) = (Some(start), Some(start));
+        measured
+    }
+
+    /// As a session's beginning does it.
+    fn next_session(measured: &mut Measured) {
+        for end in [&mut measured.source, &mut measured.destination] {
+            let before = end.last.take().or_else(|| end.before.take());
+            *end = OneEnd { before, ..OneEnd::default() };
+        }
+        measured.session += 1;
+    }
+
+    #[test]
+    fn samples_of_both_ends_stand_on_one_axis() {
+        let start = Instant::now();
+        let after = |micros| start + Duration::from_micros(micros);
+        let mut measured = measured(start);
+        // The source's clock began 300 ms before the axis, the destination's 200 ms after it.
+        for (end, request, clock) in [(EndId::Source, 5, 1_300_100), (EndId::Destination, 9, 800_100)] {
+            measured.end(end).asked = Some((request, 1_000_000));
+            let answer = |request| Incoming { end, request, tell: Ok(Tell::Clock(clock)) };
+            assert!(!measured.handle_answer(&answer(77), after(1_000_100)), "asked by somebody else");
+            assert!(measured.handle_answer(&answer(request), after(1_000_200)));
+            assert!(!measured.handle_answer(&answer(request), after(1_000_300)), "answered twice");
+        }
+        let source = measured.handle_sample(EndId::Source, sample(2_300_000, 7), after(2_500_000));
+        let destination = measured.handle_sample(EndId::Destination, sample(1_800_000, 6), after(2_000_500));
+        assert_eq!((source.point.at_us, source.side), (2_000_000, Side::Source));
+        assert_eq!((destination.point.at_us, destination.side), (2_000_000, Side::Destination));
+        assert!(source.point.error_us >= 100 && source.point.error_us < 1000, "{}", source.point.error_us);
+        // A clock that leaps ahead puts nothing into the future, and one that goes back makes no disorder.
+        let leap = measured.handle_sample(EndId::Source, sample(u64::MAX, 8), after(3_000_000));
+        assert_eq!(leap.point.at_us, 3_000_000);
+        measured.handle_sample(EndId::Source, sample(0, 9), after(3_500_000));
+        let points = measured.timeline.series(Side::Source).unwrap().points();
+        assert!(points.is_sorted_by_key(|point| point.at_us) && points.len() == 2);
+    }
+
+    #[test]
+    fn sessions_add_up_on_the_timeline() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let mut measured = measured(start);
+        measured.handle_sample(EndId::Source, sample(1, 100), after(1));
+        measured.handle_sample(EndId::Source, sample(2, 250), after(2));
+        next_session(&mut measured);
+        // One that told nothing loses nothing of those before.
+        next_session(&mut measured);
+        let told = measured.handle_sample(EndId::Source, sample(1, 30), after(5));
+        assert_eq!((told.session, told.point.sample.bytes), (2, 280));
+        assert_eq!(told.point.error_us, 5_000_000, "its clock is not known");
+        let destination = measured.handle_sample(EndId::Destination, sample(1, 30), after(5));
+        assert_eq!(destination.point.sample.bytes, 30);
+    }
+
+    #[test]
+    fn clocks_are_asked_for_often_at_first() {
+        let start = Instant::now();
+        let mut measured = measured(start);
+        for request in 0..6 {
+            assert!(measured.due().is_some());
+            (measured.source.asked, measured.destination.due) = (Some((request, 0)), None);
+            assert_eq!(measured.due(), None, "one question is out");
+            let answer = Incoming { end: EndId::Source, request, tell: Ok(Tell::Clock(0)) };
+            measured.handle_answer(&answer, start);
+            let wait = measured.due().unwrap() - start;
+            assert_eq!(wait > Duration::ZERO, request >= 3, "{request}: {wait:?}");
+        }
+    }
+}
