@@ -89,6 +89,7 @@ mod tests {
             "gc",
             "bench",
             "bench-disk",
+            "report",
             "token",
             "token-add",
             "serve",

@@ -16,6 +16,8 @@ mod mkdir;
 mod mv;
 mod place;
 mod reach;
+#[cfg(feature = "terminal")]
+mod report;
 mod rm;
 mod serve;
 mod stat;
@@ -53,6 +55,8 @@ const VERBS: &[Verb] = &[
     Verb { name: "gc", command: gc::command, run: gc::run },
     #[cfg(feature = "terminal")]
     Verb { name: "bench", command: bench::command, run: bench::run },
+    #[cfg(feature = "terminal")]
+    Verb { name: "report", command: report::command, run: report::run },
     Verb { name: "token", command: token::command, run: token::run },
     Verb { name: "serve", command: serve::command, run: serve::run },
     #[cfg(feature = "terminal")]

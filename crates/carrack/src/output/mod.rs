@@ -15,7 +15,9 @@ pub mod lines;
 mod log;
 pub mod manifest;
 pub mod part_file;
-#[cfg_attr(not(test), allow(dead_code, reason = "`carrack report` reads what is written here"))]
+#[cfg(feature = "terminal")]
+pub mod plot;
+#[cfg_attr(not(feature = "terminal"), allow(dead_code, reason = "the slim build writes samples, and reads none"))]
 mod sample;
 mod screen;
 pub mod stream;

@@ -70,7 +70,7 @@ impl Stage {
 
     /// Runs every command of a transcript anew and compares.
     #[track_caller]
-    fn transcript(&self, name: &str) {
+    pub fn transcript(&self, name: &str) {
         let recorded = std::fs::read_to_string(golden::directory().join(name)).unwrap_or_default();
         let kept = |line: &&str| line.starts_with("$ ") || line.starts_with("# ");
         let mut shown = String::new();

@@ -33,6 +33,7 @@ mod onto_itself;
 mod output;
 mod push;
 mod reconnect;
+mod report;
 mod shapes;
 mod smoke;
 mod ssh;

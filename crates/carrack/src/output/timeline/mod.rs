@@ -13,9 +13,28 @@
 //! The file is written as the copy goes, so a copy that is killed leaves one that can be read: only its last lines are
 //! missing. It stays small: see [`write::TimelineFile`].
 
-#[cfg_attr(not(test), allow(dead_code, reason = "`carrack report` reads what is written here"))]
+#[cfg(feature = "terminal")]
+mod happened;
+#[cfg(feature = "terminal")]
+pub mod objects;
+#[cfg(feature = "terminal")]
+pub mod page;
+#[cfg(feature = "terminal")]
+mod panels;
+#[cfg(feature = "terminal")]
+pub mod phases;
+#[cfg(any(test, feature = "terminal"))]
 pub mod read;
+#[cfg(feature = "terminal")]
+pub mod terminal;
+#[cfg(feature = "terminal")]
+mod told;
+#[cfg(feature = "terminal")]
+pub mod view;
 pub mod write;
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(all(test, feature = "terminal"))]
+mod page_tests;

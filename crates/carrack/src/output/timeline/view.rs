@@ -1,0 +1,314 @@
+//! What a recording shows: for each end the differences between its samples, what happened, and what held it back.
+
+use std::time::Duration;
+
+use carrack_core::pace::limit::{self, Stage};
+use carrack_core::report::Side;
+use carrack_core::timeline::{Point, Pressure, ProcessorTime, Sample, StageTime, StageTimes, TcpCounts, Work};
+use serde_json::{Map, Value};
+
+use super::happened::{self, Happening};
+use super::read::Recording;
+
+/// A recording, ready to be shown.
+pub struct View<'a> {
+    /// The recording.
+    pub recording: &'a Recording,
+    /// Where the axis ends, in seconds.
+    pub end: f64,
+    /// The source.
+    pub source: EndView<'a>,
+    /// The destination.
+    pub destination: EndView<'a>,
+    /// What happened, in its order.
+    pub happenings: Vec<Happening>,
+}
+
+/// One end.
+pub struct EndView<'a> {
+    /// `source` or `destination`.
+    pub side: &'static str,
+    /// What it said of itself when the last session began; nothing if no session did.
+    pub facts: Option<&'a Map<String, Value>>,
+    /// From sample to sample.
+    pub steps: Vec<Step>,
+}
+
+/// The time between two samples.
+#[derive(Clone, Debug, Default)]
+pub struct Step {
+    /// In seconds.
+    pub from: f64,
+    /// In seconds.
+    pub to: f64,
+    /// Counters have what was added in between, gauges are those of its end.
+    pub sample: Sample,
+}
+
+/// What held a copy back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Verdict {
+    /// The slowest stage, and its share of the time.
+    pub limit: (Stage, f64),
+    /// The next.
+    pub runner_up: Option<(Stage, f64)>,
+}
+
+/// How fast it went, in bytes a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rates {
+    /// Over the whole time.
+    pub mean: f64,
+    /// Half of the time it was faster.
+    pub median: f64,
+    /// A twentieth of the time it was slower.
+    pub p5: f64,
+    /// A twentieth of the time it was faster.
+    pub p95: f64,
+}
+
+impl<'a> View<'a> {
+    /// What a recording shows.
+    pub fn of(recording: &'a Recording) -> Self {
+        let happenings = happened::all(recording);
+        let ends = recording.events.iter().rfind(|told| told.kind == "ends");
+        // Counters begin at 0 when both ends are there.
+        let began = recording.events.iter().find(|told| told.kind == "ends").map_or(0, |told| told.at_us);
+        let end_of = |side: Side| {
+            let points = recording.timeline.series(side).map_or(&[][..], |series| series.points());
+            let facts = ends.and_then(|told| told.fields.get(side.name()));
+            EndView { side: side.name(), facts: facts.and_then(Value::as_object), steps: steps(points, began) }
+        };
+        let (source, destination) = (end_of(Side::Source), end_of(Side::Destination));
+        let last = |end: &EndView<'_>| end.steps.last().map_or(0.0, |step| step.to);
+        let elapsed = recording.summary.as_ref().and_then(|summary| summary.get("elapsed_seconds"));
+        let last_event = happenings.last().map_or(0.0, |happening| happening.at);
+        let end = [last(&source), last(&destination), last_event, elapsed.and_then(Value::as_f64).unwrap_or(0.0)];
+        let end = end.into_iter().filter(|end| end.is_finite()).fold(0.0, f64::max);
+        let end = if end > 0.0 { end } else { 1.0 };
+        Self { recording, end, source, destination, happenings }
+    }
+
+    /// The end whose bytes are shown as the rate: what has arrived, where the destination tells.
+    pub fn rated(&self) -> &EndView<'a> {
+        if self.destination.steps.is_empty() { &self.source } else { &self.destination }
+    }
+
+    /// How fast it went, by the samples; nothing without any.
+    pub fn rates(&self) -> Option<Rates> {
+        let mut steps: Vec<(f64, f64)> =
+            self.rated().rate().into_iter().map(|(from, to, rate)| (rate, to - from)).collect();
+        steps.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let time: f64 = steps.iter().map(|(_, time)| time).sum();
+        let bytes: f64 = steps.iter().map(|(rate, time)| rate * time).sum();
+        let at = |share: f64| {
+            let mut passed = 0.0;
+            let found = steps.iter().find(|(_, time)| {
+                passed += time;
+                passed >= share * time_of(&steps)
+            });
+            found.or(steps.last()).map_or(0.0, |(rate, _)| *rate)
+        };
+        (time > 0.0).then(|| Rates { mean: bytes / time, median: at(0.5), p5: at(0.05), p95: at(0.95) })
+    }
+
+    /// What held the whole copy back: as the report has it, else by the samples.
+    pub fn verdict(&self) -> Option<Verdict> {
+        let limited = self.recording.summary.as_ref().and_then(|summary| summary.get("limited_by"));
+        let by_samples = self.limits(0.0, self.end);
+        let told = limited.and_then(|limit| {
+            let stage = Stage::parse(limit.get("stage")?.as_str()?).ok()?;
+            Some((stage, limit.get("share")?.as_f64()?))
+        });
+        let Some(limit) = told else { return by_samples };
+        let among = by_samples.iter().flat_map(|verdict| [Some(verdict.limit), verdict.runner_up]);
+        let runner_up = among.flatten().find(|(stage, _)| *stage != limit.0);
+        Some(Verdict { limit, runner_up })
+    }
+
+    /// What held it back from one second to another; nothing where an end does not tell.
+    pub fn limits(&self, from: f64, to: f64) -> Option<Verdict> {
+        let (sent, received) = (self.source.over(from, to), self.destination.over(from, to));
+        let (source, destination) = (source_times(&sent), destination_times(&received));
+        let found = limit::limit(&source, &destination)?;
+        let mut shares = shares(&source, &destination);
+        shares.retain(|(stage, share)| *stage != found.stage && *share >= 0.05);
+        shares.sort_by(|one, other| other.1.total_cmp(&one.1));
+        Some(Verdict { limit: (found.stage, found.share), runner_up: shares.first().copied() })
+    }
+
+    /// The number of data streams at a moment; nothing where nobody tells.
+    pub fn streams(&self, at: f64) -> Option<u64> {
+        let told = [&self.source, &self.destination].into_iter().find_map(|end| {
+            let step = end.steps.iter().find(|step| step.to >= at)?;
+            (!step.sample.streams.is_empty()).then_some(step.sample.streams.len() as u64)
+        });
+        told.or_else(|| self.happenings.iter().rfind(|one| one.at <= at && one.streams.is_some())?.streams)
+    }
+
+    /// A number of the report.
+    pub fn summary(&self, name: &str) -> Option<&Value> {
+        self.recording.summary.as_ref()?.get(name).filter(|value| !value.is_null())
+    }
+}
+
+fn time_of(steps: &[(f64, f64)]) -> f64 {
+    steps.iter().map(|(_, time)| time).sum()
+}
+
+impl EndView<'_> {
+    /// Whether it tells what it measures.
+    pub fn tells(&self) -> bool {
+        !self.steps.is_empty()
+    }
+
+    /// A text of what it said of itself.
+    pub fn fact(&self, name: &str) -> &str {
+        self.facts.and_then(|facts| facts.get(name)).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Why it tells nothing; empty if it does.
+    pub fn silence(&self) -> String {
+        match self.facts {
+            _ if self.tells() => String::new(),
+            Some(facts) if facts.get("tells_samples") == Some(&Value::Bool(false)) => {
+                format!("The {} tells nothing: its program, {}, is too old.", self.side, self.fact("program"))
+            }
+            Some(_) => format!("The {} has told nothing.", self.side),
+            None => format!("The {} was not reached.", self.side),
+        }
+    }
+
+    /// Bytes a second.
+    pub fn rate(&self) -> Vec<(f64, f64, f64)> {
+        self.each(|step| Some(step.sample.bytes as f64 / (step.to - step.from)))
+    }
+
+    /// A value for each step; a step without one is left out.
+    pub fn each(&self, value: impl Fn(&Step) -> Option<f64>) -> Vec<(f64, f64, f64)> {
+        self.steps.iter().filter_map(|step| Some((step.from, step.to, value(step)?))).collect()
+    }
+
+    /// What was counted from one second to another. Steps that are only partly in it count by that part.
+    pub fn over(&self, from: f64, to: f64) -> Sample {
+        let mut sum = Sample::default();
+        for step in self.steps.iter().filter(|step| step.to > from && step.from < to) {
+            let share = (step.to.min(to) - step.from.max(from)) / (step.to - step.from);
+            sum = scaled(&step.sample, share).after(&sum);
+        }
+        sum
+    }
+}
+
+impl Step {
+    /// Seconds.
+    pub fn time(&self) -> f64 {
+        self.to - self.from
+    }
+}
+
+/// The share of the processors of a host that was at work.
+pub fn processors_busy(time: &ProcessorTime) -> Option<f64> {
+    let all = time.busy_us.saturating_add(time.idle_us);
+    (all > 0).then(|| time.busy_us as f64 / all as f64)
+}
+
+/// The steps between points. Counters begin with 0 at `began_us`.
+fn steps(points: &[Point], began_us: u64) -> Vec<Step> {
+    let mut earlier = Point { at_us: began_us, ..Point::default() };
+    let mut steps = Vec::with_capacity(points.len());
+    for point in points {
+        if point.at_us > earlier.at_us {
+            let (from, to) = (earlier.at_us as f64 / 1e6, point.at_us as f64 / 1e6);
+            steps.push(Step { from, to, sample: difference(&point.sample, &earlier.sample) });
+            earlier = point.clone();
+        }
+    }
+    steps
+}
+
+/// A sample whose counters are what was added since another.
+fn difference(later: &Sample, earlier: &Sample) -> Sample {
+    let mut sample = later.clone();
+    sample.bytes = later.bytes.saturating_sub(earlier.bytes);
+    sample.items = later.items.saturating_sub(earlier.items);
+    sample.carried_us = later.carried_us.saturating_sub(earlier.carried_us);
+    sample.stages = later.stages.since(&earlier.stages);
+    sample.counts = later.counts.since(&earlier.counts);
+    sample.processor = later.processor.since(&earlier.processor);
+    sample.pressure = later.pressure.since(&earlier.pressure);
+    sample.group_pressure = later.group_pressure.since(&earlier.group_pressure);
+    sample.throttled = later.throttled.since(&earlier.throttled);
+    for device in &mut sample.devices {
+        if let Some(before) = earlier.devices.iter().find(|before| before.name == device.name) {
+            device.counts = device.counts.since(&before.counts);
+        }
+    }
+    if let (Some(interface), Some(before)) = (&mut sample.interface, &earlier.interface)
+        && interface.name == before.name
+    {
+        interface.counts = interface.counts.since(&before.counts);
+    }
+    sample
+}
+
+/// A sample of which only a part counts.
+fn scaled(sample: &Sample, share: f64) -> Sample {
+    let part = |value: u64| (value as f64 * share).round() as u64;
+    let mut stages = StageTimes::default();
+    for (work, time) in sample.stages.iter() {
+        stages.set(work, StageTime::from_values(time.values().into_iter().map(part)));
+    }
+    Sample {
+        bytes: part(sample.bytes),
+        carried_us: part(sample.carried_us),
+        stages,
+        counts: TcpCounts::from_values(sample.counts.values().into_iter().map(part)),
+        processor: ProcessorTime::from_values(sample.processor.values().into_iter().map(part)),
+        pressure: Pressure::from_values(sample.pressure.values().into_iter().map(part)),
+        ..Sample::default()
+    }
+}
+
+fn waited(sample: &Sample, work: &[Work]) -> Duration {
+    Duration::from_micros(work.iter().map(|work| sample.stages.of(*work).waited_us).sum())
+}
+
+fn source_times(sample: &Sample) -> limit::StageTimes {
+    limit::StageTimes {
+        busy: Duration::from_micros(sample.carried_us),
+        storage: waited(sample, &[Work::Find, Work::Read]),
+        network: waited(sample, &[Work::Send]),
+        pacing: waited(sample, &[Work::Pace]),
+    }
+}
+
+fn destination_times(sample: &Sample) -> limit::StageTimes {
+    limit::StageTimes {
+        busy: Duration::from_micros(sample.carried_us),
+        storage: waited(sample, &[Work::Create, Work::Write]),
+        network: waited(sample, &[Work::Receive]),
+        pacing: Duration::ZERO,
+    }
+}
+
+/// The share of each stage in the time that the streams of its end carried something; of the network the share of the
+/// end that waited less.
+fn shares(source: &limit::StageTimes, destination: &limit::StageTimes) -> Vec<(Stage, f64)> {
+    let of = |times: &limit::StageTimes, part: Duration| {
+        if times.busy.is_zero() { 0.0 } else { (part.as_secs_f64() / times.busy.as_secs_f64()).min(1.0) }
+    };
+    let work = |times: &limit::StageTimes| {
+        let waits = times.storage + times.network + times.pacing;
+        of(times, times.busy.saturating_sub(waits))
+    };
+    let network = of(source, source.network).min(of(destination, destination.network));
+    vec![
+        (Stage::SourceStorage, of(source, source.storage)),
+        (Stage::SourceProcessors, work(source)),
+        (Stage::Network, network),
+        (Stage::DestinationProcessors, work(destination)),
+        (Stage::DestinationStorage, of(destination, destination.storage)),
+        (Stage::RateLimit, of(source, source.pacing)),
+    ]
+}
