@@ -15,6 +15,8 @@ pub struct Phase {
     pub from: f64,
     /// In seconds.
     pub to: f64,
+    /// Moments are told with a decimal: the copy was short.
+    pub is_fine: bool,
     /// Bytes a second, at the destination if it tells.
     pub rate: Option<f64>,
     /// Data streams at its end.
@@ -70,6 +72,7 @@ fn phase(view: &View<'_>, from: f64, to: f64) -> Phase {
     Phase {
         from,
         to,
+        is_fine: view.end < 20.0,
         rate: (time > 0.0).then(|| bytes / time),
         streams: view.streams(to),
         retransmits: tells_tcp.then_some(source.counts.retransmits),
@@ -97,7 +100,7 @@ impl Phase {
         };
         [
             // Seconds alone would not tell short ones apart.
-            match self.to - self.from < 2.5 && self.to < 60.0 {
+            match self.is_fine {
                 true => format!("{:.1} to {:.1} s", self.from, self.to),
                 false => format!("{} to {}", moment(self.from), moment(self.to)),
             },
