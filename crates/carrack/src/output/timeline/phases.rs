@@ -32,15 +32,8 @@ pub struct Phase {
 }
 
 /// What the columns of a table are called.
-pub const HEAD: [&str; 7] = [
-    "time",
-    "MB/s",
-    "streams",
-    "retransmits",
-    "source CPU",
-    "destination CPU",
-    "limited by (share of the streams' time)",
-];
+pub const HEAD: [&str; 7] =
+    ["time", "MB/s", "streams", "retransmits", "source CPU", "destination CPU", "limited by (of the streams' time)"];
 
 /// The stretches of a recording: of equal length, cut where the rate fell. None where neither end tells.
 pub fn phases(view: &View<'_>) -> Vec<Phase> {
