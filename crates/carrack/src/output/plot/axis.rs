@@ -89,7 +89,7 @@ impl Axis {
         let digits = if step < 1.0 { (-step.log10().floor()).clamp(0.0, 9.0) as usize } else { 0 };
         let number = |value: f64| match value {
             // More digits than anybody reads.
-            _ if value >= 1e9 => format!("{value:.0e}"),
+            _ if steps * step >= 1e7 => format!("{value:.1e}"),
             _ if value >= 1e3 => separated(value),
             _ => format!("{value:.digits$}"),
         };
