@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn axes_of_any_size_are_bounded_and_hold_the_value() {
         for unit in [Unit::Count, Unit::PerSecond, Unit::BytesPerSecond, Unit::Bytes, Unit::Share, Unit::Seconds] {
-            for power in -12..20 {
+            for power in -8..20 {
                 for factor in [1.0, 1.01, 1.99, 2.0, 4.9, 7.0] {
                     let most = factor * 10_f64.powi(power);
                     let axis = Axis::new(unit, most, 4);
@@ -217,7 +217,7 @@ mod tests {
                     assert!((2..=6).contains(&axis.ticks.len()), "{unit:?} {most}: {axis:?}");
                     let mut labels: Vec<&String> = axis.ticks.iter().map(|(_, label)| label).collect();
                     labels.dedup();
-                    assert!(labels.len() == axis.ticks.len() || power < -9, "{axis:?}");
+                    assert_eq!(labels.len(), axis.ticks.len(), "{axis:?}");
                 }
             }
         }
