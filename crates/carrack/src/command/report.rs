@@ -116,7 +116,7 @@ fn objects(view: &View<'_>) -> Result<(), CommandError> {
 /// Whether the user's locale has UTF-8, by the variables that decide it, in their order.
 fn is_utf8_locale() -> bool {
     let set = |name: &&str| std::env::var_os(name).filter(|value| !value.is_empty());
-    ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(set).is_some_and(|locale| is_utf8(locale))
+    ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(set).is_some_and(is_utf8)
 }
 
 fn is_utf8(locale: OsString) -> bool {

@@ -36,5 +36,6 @@ pub mod write;
 #[cfg(test)]
 mod tests;
 
-#[cfg(all(test, feature = "terminal"))]
+#[cfg(test)]
+#[cfg(feature = "terminal")]
 mod page_tests;

@@ -246,11 +246,11 @@ fn devices(
 }
 
 fn disk_rate(view: &View<'_>) -> Panel {
-    let (read, written): (fn(&DeviceSample) -> u64, fn(&DeviceSample) -> u64) =
-        (|device| device.counts.read_bytes, |device| device.counts.written_bytes);
+    let read = |device: &DeviceSample| device.counts.read_bytes;
     let panel = Panel::new("Disks: rate", Unit::BytesPerSecond);
     let rate = |device: &DeviceSample| device.counts.read_bytes as f64;
     let panel = devices(panel, &view.source, [Tone::First, Tone::Third], " read", read, rate);
+    let written = |device: &DeviceSample| device.counts.written_bytes;
     let rate = |device: &DeviceSample| device.counts.written_bytes as f64;
     devices(panel, &view.destination, [Tone::Second, Tone::Fourth], " written", written, rate)
 }
@@ -299,16 +299,16 @@ fn window(view: &View<'_>) -> Panel {
 
 fn interface(view: &View<'_>) -> Panel {
     let mut panel = Panel::new("Network interfaces", Unit::BytesPerSecond);
-    let (sent, received): (fn(&Step) -> Option<u64>, fn(&Step) -> Option<u64>) = (
-        |step| Some(step.sample.interface.as_ref()?.counts.sent_bytes),
-        |step| Some(step.sample.interface.as_ref()?.counts.received_bytes),
-    );
-    for (end, tone, doing, bytes) in
-        [(&view.source, Tone::First, "sent", sent), (&view.destination, Tone::Second, "received", received)]
+    for (end, tone, doing, is_sent) in
+        [(&view.source, Tone::First, "sent", true), (&view.destination, Tone::Second, "received", false)]
     {
         let last = end.steps.last().and_then(|step| step.sample.interface.as_ref());
         let name = last.map_or(String::new(), |interface| super::happened::printable(&interface.name));
-        let line = each(end, |step| Some(bytes(step)? as f64 / step.time()));
+        let line = each(end, |step| {
+            let counts = &step.sample.interface.as_ref()?.counts;
+            let bytes = if is_sent { counts.sent_bytes } else { counts.received_bytes };
+            Some(bytes as f64 / step.time())
+        });
         panel = panel.line(&format!("{} {name} {doing}", end.side), tone, line);
     }
     let dropped = |end: &EndView<'_>| -> u64 {
