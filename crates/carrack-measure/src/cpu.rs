@@ -95,7 +95,7 @@ fn copy() -> Operate<'static> {
 }
 
 fn test_data(seed: u64) -> Operate<'static> {
-    let mut records = data::Records::new(BLOCK, seed, 1);
+    let mut records = data::Records::new(BLOCK, seed);
     Box::new(move |_| {
         std::hint::black_box(records.next_record());
         Ok(BLOCK as u64)

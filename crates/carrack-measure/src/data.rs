@@ -10,11 +10,10 @@ use std::time::{Duration, Instant};
 const SECTOR: usize = 512;
 /// What direct access asks of memory, on every device there is.
 const ALIGNMENT: usize = 4096;
-/// The pool of one worker is at most this large, unless a record is larger: the largest record of a file system that
-/// compresses (ZFS, 1 MiB by default) has nothing that repeats, and a processor's cache has room for it.
-const POOL: usize = 4 << 20;
-/// The least pool of one worker; all pools together are 64 MiB where there are many.
-const POOL_LEAST: usize = 1 << 20;
+/// The pool of one worker, unless a record is larger: what a file system compresses at a time (128 KiB on Btrfs, at most
+/// 1 MiB on ZFS unless it is told otherwise) has nothing that repeats, and the cache of one core has room for it. A
+/// larger pool made writing to memory slower by a tenth.
+const POOL: usize = 1 << 20;
 
 /// Memory that direct access takes.
 #[derive(Debug)]
@@ -48,11 +47,10 @@ pub struct Records {
 }
 
 impl Records {
-    /// Records of `record` bytes. Those of different workers differ if their seeds do; `workers` share the memory.
-    pub fn new(record: usize, seed: u64, workers: usize) -> Self {
-        let room = ((64 << 20) / workers.max(1)).clamp(POOL_LEAST, POOL);
+    /// Records of `record` bytes. Those of different workers differ if their seeds do.
+    pub fn new(record: usize, seed: u64) -> Self {
         // At least one record, and records at offsets that direct access takes.
-        let count = (room / record.max(1)).max(1);
+        let count = (POOL / record.max(1)).max(1);
         let mut pool = Aligned::new(count * record);
         fill(seed, pool.bytes());
         Self { pool, record, at: 0, number: mix(seed ^ 0x5eed) }
@@ -96,7 +94,7 @@ fn finish(mut z: u64) -> u64 {
 
 /// Bytes a second that one worker can make in records of this size, measured for `time`.
 pub fn rate(record: usize, time: Duration) -> f64 {
-    let mut records = Records::new(record, 1, 1);
+    let mut records = Records::new(record, 1);
     let start = Instant::now();
     let mut bytes = 0u64;
     loop {
@@ -122,7 +120,7 @@ mod tests {
             let mut seen = HashSet::new();
             let mut sectors = 0;
             for seed in 0..seeds {
-                let mut records = Records::new(record, seed, 1);
+                let mut records = Records::new(record, seed);
                 for _ in 0..(12 << 20) / record {
                     for sector in records.next_record().chunks(SECTOR) {
                         sectors += 1;
@@ -137,7 +135,7 @@ mod tests {
     #[test]
     fn nothing_repeats_within_a_pool() {
         // What LZ4, Zstandard and others look for: the same eight bytes a second time.
-        let mut records = Records::new(4096, 3, 1);
+        let mut records = Records::new(4096, 3);
         let mut written = Vec::new();
         while written.len() < POOL {
             written.extend_from_slice(records.next_record());
@@ -155,7 +153,7 @@ mod tests {
     fn memory_is_aligned_and_records_too() {
         let mut aligned = Aligned::new(1000);
         assert_eq!((aligned.bytes().as_ptr() as usize % ALIGNMENT, aligned.bytes().len()), (0, 1000));
-        let mut records = Records::new(8192, 1, 64);
+        let mut records = Records::new(8192, 1);
         for _ in 0..300 {
             let record = records.next_record();
             assert_eq!((record.as_ptr() as usize % ALIGNMENT, record.len()), (0, 8192));

@@ -300,9 +300,8 @@ impl<'a> Visit<'a> {
         let (record, count) = (self.step.record, self.operations);
         let order = self.order(file);
         let place = move |at| order.record(at, count) * record;
-        let workers = self.step.threads * self.step.depth;
         let bytes = usize::try_from(record).unwrap_or(usize::MAX);
-        let records = || Records::new(bytes, self.seed.wrapping_mul(1 << 20).wrapping_add(worker as u64), workers);
+        let records = || Records::new(bytes, self.seed.wrapping_mul(1 << 20).wrapping_add(worker as u64));
         let open = &self.files[file];
         match self.step.operation {
             Operation::MmapRead => {

@@ -220,8 +220,8 @@ impl Doubts<'_, '_> {
                 self.warn("cache-unknown", text);
             }
             Cache::Pages if size < memory.saturating_mul(2) => {
-                let text = "the files are smaller than twice the memory: rows from the cache are labelled, \
-                            but a controller or a virtual machine's host may cache unseen"
+                let text = "the files are smaller than twice the memory: a controller or a virtual machine's host may \
+                            cache them unseen"
                     .to_owned();
                 self.warn("small", text);
             }

@@ -37,9 +37,10 @@ pub fn line(measured: &Measurement) -> String {
         name(fact("host").as_deref().unwrap_or("host")),
         write.or(read).and_then(|row| row.condition("threads")).unwrap_or("1").to_owned(),
         measured.started.to_string(),
-        format!("{}M", size.div_ceil(1 << 20)),
+        megabytes(size),
         chunk,
-        seeks.and_then(|row| row.value(value::OPERATIONS)).map_or_else(String::new, |count| format!("{count:.0}")),
+        // As many as there was time for: bonnie++ leaves that empty.
+        String::new(),
         seeks.and_then(|row| row.condition("depth")).unwrap_or_default().to_owned(),
     ];
     let none = [String::new(), String::new()];
@@ -100,6 +101,16 @@ fn latency(time: Duration) -> String {
         micros if micros < 100_000 => format!("{micros}us"),
         micros if micros < 100_000_000 => format!("{}ms", micros / 1000),
         micros => format!("{}s", micros / 1_000_000),
+    }
+}
+
+/// As bonnie++ writes sizes: `4769M`, `252G`.
+fn megabytes(size: u64) -> String {
+    const GIB: u64 = 1 << 30;
+    if size > 0 && size.is_multiple_of(GIB) {
+        format!("{}G", size / GIB)
+    } else {
+        format!("{}M", size.div_ceil(1 << 20))
     }
 }
 
