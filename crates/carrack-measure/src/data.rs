@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 const SECTOR: usize = 512;
 /// What direct access asks of memory, on every device there is.
 const ALIGNMENT: usize = 4096;
-/// The pool of one worker, unless a record is larger: what a file system compresses at a time (128 KiB on Btrfs, at most
-/// 1 MiB on ZFS unless it is told otherwise) has nothing that repeats, and the cache of one core has room for it. A
-/// larger pool made writing to memory slower by a tenth.
+/// The pool of one worker, unless a record is larger: what a file system compresses at a time (128 KiB on Btrfs, at
+/// most 1 MiB on ZFS unless it is told otherwise) has nothing that repeats, and the cache of one core has room for it.
+/// A larger pool made writing to memory slower by a tenth.
 const POOL: usize = 1 << 20;
 
 /// Memory that direct access takes.
