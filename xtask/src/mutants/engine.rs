@@ -132,7 +132,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "small files get their names before they are synced",
         "crates/carrack-engine/src/transfer/receive/commit.rs",
-        ["if needed { self.destination.sync_group() } else { Ok(()) }", "if needed { Ok(()) } else { Ok(()) }"],
+        ["if needed { self.driver.stages.aside(Work::Sync, sync) } else { Ok(()) }", "if needed { Ok(()) } else { Ok(()) }"],
         DISK,
     ),
     mutation(
