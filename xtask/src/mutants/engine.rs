@@ -295,7 +295,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a node is dialled at the port that it names",
         "crates/carrack-engine/src/copy/connect.rs",
-        ["Reached::Node(address, _) => address.port(),", "Reached::Node(..) => told_port as u16,"],
+        ["Reached::Node(address, ..) => address.port(),", "Reached::Node(..) => told_port as u16,"],
         "-p carrack-engine --test hostile server::",
     ),
     mutation(
