@@ -12,7 +12,7 @@ use crate::limits;
 use crate::pace::limit::Limit;
 use crate::pace::streams::Change;
 use crate::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};
-use crate::timeline::{Point, Timeline};
+use crate::timeline::{Fact, Point, Timeline};
 use crate::words::words;
 
 /// Told while a transfer runs, in order.
@@ -324,6 +324,10 @@ pub struct Report {
     pub durability: Option<Durability>,
     /// What held the copy back, where both ends told and it took long enough to tell.
     pub limit: Option<Limit>,
+    /// What the kernels say of that.
+    pub limit_fact: Option<Fact>,
+    /// What held it back most after that.
+    pub limit_next: Option<Limit>,
     /// Whether everything published had reached stable storage when the transfer ended; `None` where nothing is kept
     /// (a stream, a sink).
     pub durable: Option<bool>,

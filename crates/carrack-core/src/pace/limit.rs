@@ -74,6 +74,16 @@ words! {
         RateLimit "rate-limit" "the rate limit"
         /// A pipe or a terminal that takes what the command prints.
         Reader "reader" "whoever reads the output"
+        /// The receive window of one side, or the send buffer of the other, is smaller than what the path holds.
+        Window "window" "TCP's windows"
+        /// Packets are lost that no queue has dropped because it was full.
+        Loss "loss" "lost packets"
+        /// Nothing but the distance.
+        RoundTrip "round-trip" "the round trip"
+        /// Listing directories, opening files.
+        SourceMetadata "source-metadata" "finding files at the source"
+        /// Making files, giving them their names.
+        DestinationMetadata "destination-metadata" "making files at the destination"
     }
 }
 

@@ -8,6 +8,7 @@ mod clock;
 mod counters;
 mod sample;
 mod series;
+mod verdict;
 
 pub use clock::ClockOffset;
 pub use counters::{
@@ -16,6 +17,7 @@ pub use counters::{
 };
 pub use sample::{DeviceSample, InterfaceSample, Queue, QueueFill, Sample, StageTimes, StreamSample, Work};
 pub use series::{Point, Series};
+pub use verdict::{Fact, Stretch, Verdict, verdict};
 
 use crate::failure::Side;
 use crate::limits;

@@ -1,11 +1,11 @@
 //! The timeline of a run: what both ends measure is placed on one axis, added up over the sessions, kept and told.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use carrack_core::failure::Failure;
+use carrack_core::failure::{Failure, Side};
 use carrack_core::report::{EndFacts, EndSample, Ends as EndsTold};
-use carrack_core::timeline::{ClockOffset, Happened, Point, Sample, Timeline};
+use carrack_core::timeline::{ClockOffset, Happened, Point, Sample, Stretch, Timeline, Verdict, verdict};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{Ask, Tell};
 
@@ -15,6 +15,9 @@ use crate::end::{End, EndId, Incoming};
 /// Clocks are asked for as often as this at first, one question behind the answer to the other: the best of a few round
 /// trips is close to the shortest.
 const FIRST_QUESTIONS: u32 = 4;
+
+/// Samples that the latest stretch is made of, with some to spare.
+const RECENT: usize = 32;
 
 /// What is known of one end's measuring.
 #[derive(Debug, Default)]
@@ -26,6 +29,8 @@ struct OneEnd {
     last: Option<Sample>,
     /// The question for its clock that is out: its number, and when it was asked.
     asked: Option<(u64, u64)>,
+    /// The newest samples, without each stream by itself; a long timeline is thinned.
+    recent: Vec<Point>,
     answers: u32,
     due: Option<Instant>,
 }
@@ -35,6 +40,9 @@ pub struct Measured {
     start: Instant,
     tuning: Arc<Tuning>,
     session: u32,
+    /// When the session began, and how long those before it took, in microseconds.
+    session_us: u64,
+    moving_us: u64,
     timeline: Timeline,
     source: OneEnd,
     destination: OneEnd,
@@ -44,12 +52,13 @@ impl Measured {
     /// Begins with the run: its axis has its zero there.
     pub fn new(tuning: Arc<Tuning>, start: Instant) -> Self {
         let (timeline, source, destination) = Default::default();
-        Self { start, tuning, session: 0, timeline, source, destination }
+        Self { start, tuning, session: 0, session_us: 0, moving_us: 0, timeline, source, destination }
     }
 
     /// A session begins, with ends whose clocks are not known; what they are.
     pub fn session(&mut self, session: u32, streams: u16, ends: &Ends, now: Instant) -> EndsTold {
         self.session = session;
+        self.session_us = self.at(now);
         for (end, facts) in [(&mut self.source, &ends.source), (&mut self.destination, &ends.destination)] {
             let before = end.last.take().or_else(|| end.before.take());
             // Ends of older versions are asked for nothing.
@@ -107,14 +116,48 @@ impl Measured {
         end.last = Some(Sample { streams: Vec::new(), ..sample.clone() });
         // What an end says of its clock puts nothing into the future.
         let point = Point { at_us: at_us.min(at), error_us, sample };
+        let end = self.end(id);
+        if end.recent.len() >= RECENT {
+            end.recent.remove(0);
+        }
+        let sample = Sample { streams: Vec::new(), ..point.sample.clone() };
+        end.recent.push(Point { at_us: point.at_us, error_us, sample });
         self.timeline.push(id.side(), point.clone());
         EndSample { side: id.side(), session, point }
+    }
+
+    /// The session is over: what comes until the next one begins is nobody's time.
+    pub fn end_session(&mut self, now: Instant) {
+        let at = self.at(now);
+        self.moving_us = self.moving_us.saturating_add(at.saturating_sub(self.session_us));
+        self.session_us = at;
     }
 
     /// Marks what happened.
     pub fn mark(&mut self, what: Happened, now: Instant) {
         let at = self.at(now);
         self.timeline.mark(at, what);
+    }
+
+    /// What held the run back so far: in all of it, or since a while ago. `None` where an end does not tell, and where
+    /// it was too little to tell. `memory`: both ends are in one process.
+    pub fn verdict(&self, over: Option<Duration>, streams: u16, memory: bool, now: Instant) -> Option<Verdict> {
+        let nothing = Sample::default();
+        let Some(over) = over else {
+            let [source, destination] = [Side::Source, Side::Destination].map(|side| self.timeline.series(side));
+            let (source, destination) = (source?.points(), destination?.points());
+            // A pause between two sessions is nobody's time.
+            let span = self.moving_us.saturating_add(self.at(now).saturating_sub(self.session_us));
+            let stretch = |points| Stretch { before: &nothing, points };
+            return verdict(stretch(source), stretch(destination), span, streams, memory);
+        };
+        let since = self.at(now).saturating_sub(u64::try_from(over.as_micros()).unwrap_or(u64::MAX));
+        let [source, destination] = [&self.source, &self.destination].map(|end| {
+            let first = end.recent.iter().position(|point| point.at_us > since).unwrap_or(end.recent.len());
+            let before = first.checked_sub(1).and_then(|before| end.recent.get(before));
+            Stretch { before: before.map_or(&nothing, |point| &point.sample), points: &end.recent[first..] }
+        });
+        verdict(source, destination, self.at(now) - since, streams, memory)
     }
 
     /// Hands the timeline out, as far as it goes.
@@ -149,10 +192,6 @@ fn facts(end: &End) -> EndFacts {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use carrack_core::report::Side;
-
     use super::*;
 
     fn sample(at_us: u64, bytes: u64) -> Sample {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use carrack_core::report::{Counts, Event, Failure};
+use carrack_core::report::{Counts, Event, Failure, LinkReport};
 use carrack_core::request::{CopyRequest, Encrypt, LinkKind, LinkSet, MainDigest, Verify};
 use carrack_core::wire::control::{Ask, Sink};
 use carrack_core::wire::expected::Expected;
@@ -109,6 +109,7 @@ impl Copying<'_> {
             self.events.tell(Event::Note(GROWING.to_owned()));
         }
         self.report.link = Some(link.report.clone());
+        let link_told = link.report.clone();
         let moving = Instant::now();
         self.held_back.session(u64::from(plan.block_bytes) * u64::from(link.report.streams), moving);
         let told = self.measured.session(self.session, link.report.streams, ends, moving);
@@ -121,8 +122,23 @@ impl Copying<'_> {
         }
         let result = self.watch(ends, &mut streams);
         self.report.moving += moving.elapsed();
-        self.report.limit = self.held_back.reader(self.report.moving).or(self.report.limit);
+        self.judge(&link_told);
         result
+    }
+
+    /// What held the run back so far: by what both ends measured, or, of an older end, by what its streams waited for.
+    fn judge(&mut self, link: &LinkReport) {
+        let memory = link.kind == LinkKind::Memory;
+        let now = Instant::now();
+        let streams = self.report.link.as_ref().map_or(link.streams, |link| link.streams);
+        let report = &mut *self.report;
+        (report.limit_fact, report.limit_next) = (None, None);
+        if let Some(limit) = self.held_back.reader(report.moving) {
+            report.limit = Some(limit);
+        } else if let Some(verdict) = self.measured.verdict(None, streams, memory, now) {
+            (report.limit, report.limit_fact, report.limit_next) = (Some(verdict.limit), verdict.fact, verdict.next);
+        }
+        self.measured.end_session(now);
     }
 
     /// Tells both ends to stop and clean up, and gives them a moment for it.

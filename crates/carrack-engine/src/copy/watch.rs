@@ -156,6 +156,15 @@ impl Copying<'_> {
 
     fn rate_fell(&mut self, fall: RateFall) {
         let (rate, usual) = (fall.rate as u64, fall.usual as u64);
+        let (link, is_reader) =
+            (self.report.link.as_ref(), fall.limit.is_some_and(|limit| limit.stage == Stage::Reader));
+        let measured = link.filter(|_| !is_reader).and_then(|link| {
+            let memory = link.kind == LinkKind::Memory;
+            self.measured.verdict(Some(fall.over), link.streams, memory, Instant::now())
+        });
+        // What was as slow as asked for is not told at all.
+        let measured = measured.map(|verdict| verdict.limit).filter(|limit| limit.stage != Stage::RateLimit);
+        let fall = RateFall { limit: measured.or(fall.limit), ..fall };
         self.measured.mark(Happened::RateFell { rate, usual }, Instant::now());
         self.events.tell(Event::Note(held_back::words(&fall)));
         self.events.tell(Event::RateFell(fall));

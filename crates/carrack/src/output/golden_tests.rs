@@ -14,6 +14,7 @@ use carrack_core::report::{
     LinkReport, Outcome, ProgramSent, Progress, RateFall, Report, Side, Unkept, UnkeptAttributes,
 };
 use carrack_core::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};
+use carrack_core::timeline::Fact;
 use carrack_core::words::Word;
 use serde_json::Value;
 
@@ -175,9 +176,22 @@ fn reports() -> Vec<(&'static str, Report)> {
         Stage::DestinationStorage,
         Stage::RateLimit,
         Stage::Reader,
+        Stage::SourceMetadata,
+        Stage::DestinationMetadata,
     ];
     let limited =
         stages.map(|stage| ("limited", Report { limit: Some(Limit { stage, share: 0.5 }), ..report.clone() }));
+    let next = Some(Limit { stage: Stage::RateLimit, share: 0.2 });
+    let measured = [
+        (Stage::Window, Fact::WindowBytes(262_144)),
+        (Stage::Loss, Fact::Resent(0.0123)),
+        (Stage::RoundTrip, Fact::RoundTripUs(80_000)),
+        (Stage::SourceProcessors, Fact::Starved(0.6)),
+    ];
+    let measured = measured.map(|(stage, fact)| {
+        let limit = Some(Limit { stage, share: 0.7 });
+        ("limited", Report { limit, limit_fact: Some(fact), limit_next: next, ..report.clone() })
+    });
     let mut reports = vec![
         ("a good copy", report),
         ("a copy with everything", everything),
@@ -186,6 +200,7 @@ fn reports() -> Vec<(&'static str, Report)> {
         ("ended", ended),
     ];
     reports.extend(limited);
+    reports.extend(measured);
     reports
 }
 

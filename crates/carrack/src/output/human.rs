@@ -114,7 +114,7 @@ pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
             _ => "in the clear, headers authenticated, content not",
         };
         lines.extend(report.link.as_ref().map(|report| link(report, clear)));
-        lines.extend(report.limit.map(limited));
+        lines.extend(report.limit.map(|limit| limited(limit, report)));
         lines.extend(resumed(report));
         lines.extend(unkept(report));
         lines.extend(reread(report));
@@ -238,12 +238,16 @@ fn streams(change: &Change) -> String {
     format!("{streams} from now on, after {} with {rate}: {}", change.before, change.reason)
 }
 
-fn limited(limit: Limit) -> String {
-    match limit.stage {
-        // Known to the user by its flag.
-        Stage::RateLimit => format!("limited by: --bwlimit ({})", limit.amount()),
-        _ => format!("limited by: {}", limit.words()),
-    }
+/// What held a copy back, its number, and what held it back most after that.
+fn limited(limit: Limit, report: &Report) -> String {
+    let fact = report.limit_fact.map(|fact| format!("; {}", fact.words())).unwrap_or_default();
+    let next = report.limit_next.map(|next| format!(", then {} ({:.0} %)", named(next.stage), next.share * 100.0));
+    format!("limited by: {} ({}{fact}){}", named(limit.stage), limit.amount(), next.unwrap_or_default())
+}
+
+fn named(stage: Stage) -> &'static str {
+    // Known to the user by its flag.
+    if stage == Stage::RateLimit { "--bwlimit" } else { stage.meaning() }
 }
 
 fn resumed(report: &Report) -> Option<String> {

@@ -15,6 +15,7 @@ use carrack_core::report::{
     Report, Unkept, UnkeptAttributes,
 };
 use carrack_core::request::{Durability, Encrypt, MainDigest, Verify};
+use carrack_core::timeline::Fact;
 use data_encoding::{BASE64, HEXLOWER};
 use serde_json::{Map, Value, json};
 
@@ -129,7 +130,7 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
             "sessions_lost": faults.sessions_lost,
         },
         "files_resumed": report.counts.files_resumed,
-        "limited_by": report.limit.map(limit),
+        "limited_by": report.limit.map(|limit| limited_by(limit, report)),
         "bytes_resumed": report.counts.bytes_resumed,
         "unkept": {
             "permissions": report.unkept_permissions.as_ref().map(|unkept| self::unkept(unkept, |mode| json!(format!("{mode:04o}")))),
@@ -261,6 +262,22 @@ fn streams(change: &Change) -> Value {
 
 fn limit(limit: Limit) -> Value {
     json!({ "stage": limit.stage.name(), "share": limit.share })
+}
+
+/// What held a copy back, with what the kernels say of it and what held it back most after that.
+fn limited_by(limit: Limit, report: &Report) -> Value {
+    let mut object = self::limit(limit);
+    match report.limit_fact {
+        Some(Fact::Resent(share)) => object["resent_share"] = json!(share),
+        Some(Fact::RoundTripUs(us)) => object["round_trip_us"] = json!(us),
+        Some(Fact::WindowBytes(bytes)) => object["window_bytes"] = json!(bytes),
+        Some(Fact::Starved(share)) => object["starved_share"] = json!(share),
+        None => {}
+    }
+    if let Some(next) = report.limit_next {
+        object["next"] = self::limit(next);
+    }
+    object
 }
 
 fn rate_fell(fall: &RateFall) -> Value {

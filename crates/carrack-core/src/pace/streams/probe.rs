@@ -44,10 +44,11 @@ impl Probe {
             loss: if sent == 0 { 0.0 } else { again as f64 / sent as f64 },
             free: stage.is_some_and(|stage| !matches!(stage, Stage::RateLimit | Stage::Reader)),
             roomy: match stage {
-                Some(Stage::Network | Stage::SourceStorage | Stage::DestinationStorage) => true,
                 Some(Stage::SourceProcessors) => leaves_idle(&source, time, processors.source),
                 Some(Stage::DestinationProcessors) => leaves_idle(&destination, time, processors.destination),
                 Some(Stage::RateLimit | Stage::Reader) | None => false,
+                // The path, or storage.
+                Some(_) => true,
             },
         }
     }

@@ -1,0 +1,451 @@
+//! Why a copy was not faster: the stage that the others waited for, in numbers that both ends and their kernels told.
+//!
+//! Looked at in this order: the rate that was asked for; storage and processors of the side that the other waits for;
+//! where both sides wait for each other, the windows of TCP, lost packets, the round trip, and what is left is the
+//! rate of the path. Where neither side carries anything, a stage that has one thread may be the cause.
+
+use super::{Point, Sample, Work};
+use crate::pace::limit::{Limit, Stage};
+
+/// Why a copy was not faster.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Verdict {
+    /// The stage that the others waited for, and the part of the streams' time that it took.
+    pub limit: Limit,
+    /// What the kernel says of it.
+    pub fact: Option<Fact>,
+    /// The stage that took the most time after it.
+    pub next: Option<Limit>,
+}
+
+/// What a kernel says of a limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fact {
+    /// Share of the segments that was sent again.
+    Resent(f64),
+    /// Shortest round trip, in microseconds.
+    RoundTripUs(u64),
+    /// What the windows of all streams allowed in flight, in bytes.
+    WindowBytes(u64),
+    /// Share of their time that the streams' threads were ready and waited for a processor.
+    Starved(f64),
+}
+
+impl Fact {
+    /// For a sentence.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Resent(share) => format!("{:.2} % of the segments sent again", share * 100.0),
+            Self::RoundTripUs(us) => format!("{:.1} ms", *us as f64 / 1000.0),
+            Self::WindowBytes(bytes) => format!("{} KiB in flight over all streams", bytes / 1024),
+            Self::Starved(share) => {
+                format!("their threads waited for a processor for {:.0} % of the time", share * 100.0)
+            }
+        }
+    }
+}
+
+/// Samples of one end over a stretch of a copy, in their order; the first is where it begins.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch<'a> {
+    /// The state before the stretch; all zeros where that is the beginning of the copy.
+    pub before: &'a Sample,
+    /// The samples in it.
+    pub points: &'a [Point],
+}
+
+/// Less than this in a stream's threads says nothing, in microseconds.
+const CARRIED_MIN_US: f64 = 50_000.0;
+/// Both ends wait for each other: it is the path between them.
+const BOTH_WAIT: f64 = 0.35;
+/// More of their time than this, and the streams were as slow as they were asked to be.
+const PACED: f64 = 0.3;
+/// Streams that carry nothing for more than this wait for somebody who finds, makes or names files.
+const IDLE: f64 = 0.5;
+/// A stage of one thread that is at work for more than this holds up the streams that are idle.
+const SERIAL: f64 = 0.5;
+/// TCP says that a window held it back for this part of its time.
+const WINDOW_LIMITED: f64 = 0.2;
+/// What is in flight is at least this part of what the window allows.
+const WINDOW_FILLED: f64 = 0.3;
+/// Segments sent again from which on loss is what holds a path back that has no queue.
+const LOSS: f64 = 0.0002;
+/// Part of its time that TCP spent in timeouts.
+const TIMEOUTS: f64 = 0.05;
+/// A round trip that is longer than the shortest by this part, and by this time, in microseconds, is one of packets
+/// that wait in a queue: the path is full.
+const QUEUED: f64 = 0.25;
+/// See [`QUEUED`].
+const QUEUED_US: f64 = 2_000.0;
+/// Shorter round trips hold nobody back, in microseconds.
+const FAR_US: f64 = 2_000.0;
+/// A runner-up has at least this part of the time.
+const NEXT_MIN: f64 = 0.05;
+
+/// Where the time of one end's streams went, in microseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Side {
+    carried: f64,
+    storage: f64,
+    metadata: f64,
+    network: f64,
+    pacing: f64,
+    work: f64,
+    starved: f64,
+}
+
+/// The path, as the sender's kernel saw it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Path {
+    resent: f64,
+    timeouts: f64,
+    window_limited: f64,
+    rtt_us: f64,
+    min_rtt_us: f64,
+    window_bytes: f64,
+    in_flight_bytes: f64,
+}
+
+/// What held a copy back over a stretch of `span_us` microseconds, over so many streams; `None` where too little was
+/// told. Within one process there is no network: each side waits for the other's turn on the processors.
+pub fn verdict(
+    source: Stretch<'_>,
+    destination: Stretch<'_>,
+    span_us: u64,
+    streams: u16,
+    memory: bool,
+) -> Option<Verdict> {
+    let (last_source, last_destination) = (source.points.last()?, destination.points.last()?);
+    let (sent, received) = (since(source.before, last_source), since(destination.before, last_destination));
+    let [sender, receiver] =
+        [(&sent, Work::Read, Work::Find, Work::Send), (&received, Work::Write, Work::Create, Work::Receive)]
+            .map(|(sample, storage, metadata, network)| Side::new(sample, storage, metadata, network));
+    let carried = sender.carried.max(receiver.carried);
+    let total = span_us as f64 * f64::from(streams.max(1));
+    if carried < CARRIED_MIN_US || total <= 0.0 {
+        return None;
+    }
+    let (sender, receiver) = (sender.over(carried), receiver.over(carried));
+    let idle = (1.0 - carried / total).clamp(0.0, 1.0);
+    let mut shares = shares(&sender, &receiver, carried);
+    for (stage, share) in serial(&sent, &received, span_us) {
+        // As far as the streams had nothing to carry meanwhile.
+        let held_up = share.min(1.0) * idle;
+        if let Some(entry) = shares.iter_mut().find(|(known, _)| *known == stage) {
+            entry.1 = entry.1.max(held_up);
+        }
+    }
+    let (sends, receives) = (sender.network / carried, receiver.network / carried);
+    let (stage, fact) = if sender.pacing / carried > PACED {
+        (Stage::RateLimit, None)
+    } else if let Some(stage) = held_up_by(&sent, &received, span_us, idle) {
+        (stage, None)
+    } else if sends.min(receives) > BOTH_WAIT && !memory {
+        Path::new(source.points, &sent, span_us).stage()
+    } else if sends > receives {
+        receiver.slower(Stage::DestinationStorage, Stage::DestinationMetadata, Stage::DestinationProcessors)
+    } else {
+        sender.slower(Stage::SourceStorage, Stage::SourceMetadata, Stage::SourceProcessors)
+    };
+    let is_path = |stage| matches!(stage, Stage::Network | Stage::Window | Stage::Loss | Stage::RoundTrip);
+    let share_of = |stage: Stage| if is_path(stage) { Stage::Network } else { stage };
+    let share = shares.iter().find(|(known, _)| *known == share_of(stage)).map_or(0.0, |(_, share)| *share);
+    let others = shares.iter().filter(|(known, share)| {
+        *known != share_of(stage) && *share >= NEXT_MIN && !(memory && *known == Stage::Network)
+    });
+    let next = others.max_by(|one, other| one.1.total_cmp(&other.1)).map(|&(stage, share)| Limit { stage, share });
+    Some(Verdict { limit: Limit { stage, share }, fact, next })
+}
+
+/// What happened in a stretch.
+fn since(before: &Sample, last: &Point) -> Sample {
+    let last = &last.sample;
+    Sample {
+        carried_us: last.carried_us.saturating_sub(before.carried_us),
+        stages: last.stages.since(&before.stages),
+        counts: last.counts.since(&before.counts),
+        processor: last.processor.since(&before.processor),
+        ..Sample::default()
+    }
+}
+
+impl Side {
+    fn new(sample: &Sample, storage: Work, metadata: Work, network: Work) -> Self {
+        let waited = |work| sample.stages.of(work).waited_us as f64;
+        let carried = sample.carried_us as f64;
+        let starved = if carried > 0.0 { (sample.processor.starved_us as f64 / carried).min(1.0) } else { 0.0 };
+        // A thread that has to wait for a processor does so in the midst of whatever it does: that part of its waiting
+        // is not for storage, nor for the network.
+        let kept = 1.0 - starved;
+        let side = Self {
+            carried,
+            storage: waited(storage) * kept,
+            metadata: waited(metadata) * kept,
+            network: waited(network) * kept,
+            pacing: waited(Work::Pace),
+            work: 0.0,
+            starved,
+        };
+        Self { work: (carried - side.storage - side.metadata - side.network - side.pacing).max(0.0), ..side }
+    }
+
+    /// As part of a longer time. The side whose streams carried something for less of it had nothing to carry
+    /// meanwhile: it waited for the other, as it does within a block.
+    fn over(self, carried: f64) -> Self {
+        let idle = (carried - self.carried).max(0.0);
+        Self { carried: self.carried + idle, network: self.network + idle, ..self }
+    }
+
+    fn slower(&self, storage: Stage, metadata: Stage, processors: Stage) -> (Stage, Option<Fact>) {
+        if self.storage.max(self.metadata) > self.work {
+            return (if self.storage >= self.metadata { storage } else { metadata }, None);
+        }
+        (processors, Some(Fact::Starved(self.starved)).filter(|_| self.starved >= NEXT_MIN))
+    }
+}
+
+/// The part of the streams' time that each stage took.
+fn shares(sender: &Side, receiver: &Side, carried: f64) -> Vec<(Stage, f64)> {
+    let share = |time: f64| (time / carried).clamp(0.0, 1.0);
+    vec![
+        (Stage::SourceStorage, share(sender.storage)),
+        (Stage::SourceMetadata, share(sender.metadata)),
+        (Stage::SourceProcessors, share(sender.work)),
+        (Stage::Network, share(sender.network.min(receiver.network))),
+        (Stage::DestinationProcessors, share(receiver.work)),
+        (Stage::DestinationMetadata, share(receiver.metadata)),
+        (Stage::DestinationStorage, share(receiver.storage)),
+        (Stage::RateLimit, share(sender.pacing)),
+    ]
+}
+
+/// The part of the time that stages were at work which have a thread of their own.
+fn serial(sent: &Sample, received: &Sample, span_us: u64) -> [(Stage, f64); 3] {
+    let share = |sample: &Sample, work| {
+        let time = sample.stages.of(work);
+        time.worked_us.saturating_add(time.waited_us) as f64 / span_us.max(1) as f64
+    };
+    [
+        (Stage::SourceMetadata, share(sent, Work::List)),
+        (Stage::DestinationMetadata, share(received, Work::Begin).max(share(received, Work::Publish))),
+        (Stage::DestinationStorage, share(received, Work::Sync)),
+    ]
+}
+
+/// The stage of one thread that holds up streams which are idle.
+fn held_up_by(sent: &Sample, received: &Sample, span_us: u64, idle: f64) -> Option<Stage> {
+    let found = serial(sent, received, span_us).into_iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
+    (idle > IDLE && found.1 > SERIAL).then_some(found.0)
+}
+
+impl Path {
+    fn new(points: &[Point], sent: &Sample, span_us: u64) -> Self {
+        let counts = &sent.counts;
+        let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
+        // A stream that has just been made, or has gone, says nothing of the path.
+        let told: Vec<&Sample> =
+            points.iter().map(|point| &point.sample).filter(|sample| sample.state.rtt_us > 0).collect();
+        let mean = |value: &dyn Fn(&Sample) -> u64| {
+            told.iter().map(|sample| value(sample) as f64).sum::<f64>() / told.len().max(1) as f64
+        };
+        let rtt_us = mean(&|sample| sample.state.rtt_us);
+        let rate = counts.delivered as f64 / (span_us.max(1) as f64 / 1e6);
+        Self {
+            resent: share(counts.retransmits, counts.segments),
+            timeouts: share(counts.timeouts_us, counts.busy_us),
+            window_limited: share(counts.rwnd_limited_us.saturating_add(counts.sndbuf_limited_us), counts.busy_us),
+            rtt_us,
+            min_rtt_us: told.iter().map(|sample| sample.state.min_rtt_us).filter(|us| *us > 0).min().unwrap_or(0)
+                as f64,
+            window_bytes: told.iter().map(|sample| sample.state.window_bytes).max().unwrap_or(0) as f64,
+            in_flight_bytes: rate * rtt_us / 1e6,
+        }
+    }
+
+    /// What of the path holds back, and what the kernel says of it.
+    fn stage(&self) -> (Stage, Option<Fact>) {
+        let queued = self.rtt_us - self.min_rtt_us;
+        // A slow relay closes its window, too, but little is in flight to it: then it is not the window.
+        let is_filled = self.in_flight_bytes >= WINDOW_FILLED * self.window_bytes;
+        if self.window_limited > WINDOW_LIMITED && is_filled && self.rtt_us >= FAR_US {
+            return (Stage::Window, Some(Fact::WindowBytes(self.in_flight_bytes as u64)));
+        }
+        if queued > QUEUED_US.max(QUEUED * self.min_rtt_us) {
+            return (Stage::Network, Some(Fact::RoundTripUs(self.rtt_us as u64)));
+        }
+        if self.resent >= LOSS || self.timeouts >= TIMEOUTS {
+            return (Stage::Loss, Some(Fact::Resent(self.resent)));
+        }
+        if self.window_limited <= WINDOW_LIMITED && self.min_rtt_us >= FAR_US {
+            return (Stage::RoundTrip, Some(Fact::RoundTripUs(self.min_rtt_us as u64)));
+        }
+        (Stage::Network, None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::{StageTime, TcpCounts, TcpState};
+
+    const SECOND: u64 = 1_000_000;
+
+    /// A second of four streams: what each stage waited, in percent of their time, and what it worked.
+    fn sample(carried: u64, waited: &[(Work, u64)], starved: u64) -> Sample {
+        let all = 4 * SECOND / 100;
+        let mut sample = Sample { carried_us: carried * all, ..Sample::default() };
+        for (work, percent) in waited {
+            let time = StageTime { waited_us: percent * all, ..StageTime::default() };
+            sample.stages.set(*work, time);
+        }
+        sample.processor.starved_us = starved * all;
+        sample
+    }
+
+    fn judge(source: Sample, destination: Sample, memory: bool) -> Option<Verdict> {
+        let [source, destination] = [source, destination].map(|sample| [Point { at_us: SECOND, error_us: 0, sample }]);
+        let before = Sample::default();
+        let [source, destination] = [&source, &destination].map(|points| Stretch { before: &before, points });
+        verdict(source, destination, SECOND, 4, memory)
+    }
+
+    fn stage(source: Sample, destination: Sample) -> Option<Stage> {
+        judge(source, destination, false).map(|verdict| verdict.limit.stage)
+    }
+
+    use Work::{Create, Find, Pace, Read, Receive, Send, Write};
+
+    #[test]
+    fn slow_side_is_named_by_what_its_streams_waited_for() {
+        for (what, source, destination, expected) in [
+            ("slow reads", sample(100, &[(Read, 90)], 0), sample(100, &[(Receive, 92)], 0), Stage::SourceStorage),
+            ("slow opens", sample(100, &[(Find, 90)], 0), sample(100, &[(Receive, 92)], 0), Stage::SourceMetadata),
+            ("hashing", sample(100, &[(Read, 10)], 0), sample(100, &[(Receive, 80)], 0), Stage::SourceProcessors),
+            ("slow writes", sample(100, &[(Send, 90)], 0), sample(100, &[(Write, 95)], 0), Stage::DestinationStorage),
+            (
+                "slow creates",
+                sample(100, &[(Send, 90)], 0),
+                sample(100, &[(Create, 95)], 0),
+                Stage::DestinationMetadata,
+            ),
+            ("opening", sample(100, &[(Send, 80)], 0), sample(100, &[(Write, 9)], 0), Stage::DestinationProcessors),
+            ("as asked", sample(100, &[(Pace, 80)], 0), sample(100, &[(Receive, 90)], 0), Stage::RateLimit),
+            // Threads that got a processor for a fifth of the time were held up in calls of all kinds.
+            (
+                "a busy processor at the destination",
+                sample(100, &[(Send, 70)], 0),
+                sample(100, &[(Write, 40), (Receive, 45)], 80),
+                Stage::DestinationProcessors,
+            ),
+            (
+                "a busy processor at the source",
+                sample(100, &[(Send, 40), (Read, 40)], 80),
+                sample(100, &[(Receive, 90)], 0),
+                Stage::SourceProcessors,
+            ),
+            // The receiver has nothing before a block has been read, and is quick with it.
+            ("whole blocks", sample(90, &[(Read, 85)], 0), sample(5, &[], 0), Stage::SourceStorage),
+        ] {
+            assert_eq!(stage(source, destination), Some(expected), "{what}");
+        }
+    }
+
+    #[test]
+    fn runner_up_and_shares_are_told() {
+        let verdict =
+            judge(sample(100, &[(Send, 90)], 0), sample(100, &[(Write, 70), (Receive, 12)], 0), false).unwrap();
+        assert!((verdict.limit.share - 0.7).abs() < 1e-9, "{verdict:?}");
+        assert_eq!(verdict.next.map(|next| next.stage), Some(Stage::DestinationProcessors));
+        let starved = judge(sample(100, &[(Send, 70)], 0), sample(100, &[], 60), false).unwrap();
+        assert_eq!(starved.fact, Some(Fact::Starved(0.6)));
+        // Within one process the sides wait for each other's turn.
+        let waiting = || (sample(100, &[(Send, 60)], 0), sample(100, &[(Receive, 60)], 0));
+        let (source, destination) = waiting();
+        assert_eq!(stage(source, destination), Some(Stage::Network));
+        let (source, destination) = waiting();
+        let memory = judge(source, destination, true).unwrap();
+        assert!(memory.limit.stage != Stage::Network && memory.next.is_none_or(|next| next.stage != Stage::Network));
+    }
+
+    #[test]
+    fn stage_of_one_thread_is_named_where_streams_are_idle() {
+        let busy = |work, percent: u64| {
+            let mut sample = sample(10, &[], 0);
+            let (waited_us, calls) = (percent * SECOND / 100, 9);
+            sample.stages.set(work, StageTime { waited_us, calls, ..StageTime::default() });
+            sample
+        };
+        let idle = || sample(10, &[], 0);
+        assert_eq!(stage(busy(Work::List, 90), idle()), Some(Stage::SourceMetadata));
+        assert_eq!(stage(idle(), busy(Work::Publish, 90)), Some(Stage::DestinationMetadata));
+        assert_eq!(stage(idle(), busy(Work::Begin, 80)), Some(Stage::DestinationMetadata));
+        assert_eq!(stage(idle(), busy(Work::Sync, 90)), Some(Stage::DestinationStorage));
+        assert!(stage(busy(Work::List, 20), idle()).is_some_and(|stage| stage != Stage::SourceMetadata));
+    }
+
+    /// Both sides wait for the path.
+    fn path(counts: TcpCounts, state: TcpState) -> (Stage, Option<Fact>) {
+        let source = Sample { counts, state, ..sample(100, &[(Send, 95)], 0) };
+        let verdict = judge(source, sample(100, &[(Receive, 95)], 0), false).unwrap();
+        (verdict.limit.stage, verdict.fact)
+    }
+
+    #[test]
+    fn path_is_judged_by_windows_then_loss_then_the_round_trip() {
+        let state =
+            |rtt_us, min_rtt_us, window_bytes| TcpState { rtt_us, min_rtt_us, window_bytes, ..TcpState::default() };
+        let counts = |delivered, retransmits, rwnd_limited_us| {
+            let (segments, busy_us) = (100_000, 4 * SECOND);
+            TcpCounts { delivered, segments, retransmits, busy_us, rwnd_limited_us, ..TcpCounts::default() }
+        };
+        // 64 KiB for each of four streams, 20 ms away.
+        let window = path(counts(12 << 20, 0, 4 * SECOND), state(20_000, 20_000, 256 << 10));
+        assert_eq!(window.0, Stage::Window);
+        // A relay next door that takes little: its window is closed, and nothing is in flight.
+        assert_eq!(path(counts(12 << 20, 0, 4 * SECOND), state(150, 60, 1 << 20)).0, Stage::Network);
+        assert_eq!(path(counts(12 << 20, 0, 4 * SECOND), state(150, 60, 0)).0, Stage::Network);
+        // Full: packets wait in a queue, and some are dropped there.
+        assert_eq!(path(counts(100 << 20, 500, 0), state(51_000, 200, 4 << 20)).0, Stage::Network);
+        assert_eq!(path(counts(100 << 20, 500, 0), state(140_000, 80_000, 4 << 20)).0, Stage::Network);
+        // Lost without a queue.
+        let loss = path(counts(10 << 20, 500, 0), state(81_000, 80_000, 4 << 20));
+        assert_eq!(loss, (Stage::Loss, Some(Fact::Resent(0.005))));
+        let slow = TcpCounts { timeouts_us: SECOND, ..counts(1 << 20, 0, 0) };
+        assert_eq!(path(slow, state(300, 200, 4 << 20)).0, Stage::Loss);
+        // Far, and nothing else.
+        assert_eq!(
+            path(counts(10 << 20, 2, 0), state(81_000, 80_000, 4 << 20)),
+            (Stage::RoundTrip, Some(Fact::RoundTripUs(80_000)))
+        );
+        assert_eq!(path(counts(900 << 20, 0, 0), state(300, 200, 4 << 20)).0, Stage::Network);
+    }
+
+    #[test]
+    fn verdict_needs_both_ends_and_survives_any_numbers() {
+        let before = Sample::default();
+        let none = Stretch { before: &before, points: &[] };
+        assert_eq!(verdict(none, none, SECOND, 4, false), None);
+        assert_eq!(judge(sample(0, &[], 0), sample(0, &[], 0), false), None);
+        let mut wild = Sample { carried_us: u64::MAX, ..Sample::default() };
+        for work in Work::ALL {
+            wild.stages.set(*work, StageTime { worked_us: u64::MAX, waited_us: u64::MAX, calls: u64::MAX });
+        }
+        wild.counts = TcpCounts::from_values([u64::MAX; 10]);
+        wild.state = TcpState::from_values([u64::MAX; 8]);
+        wild.processor.starved_us = u64::MAX;
+        for (source, destination) in [
+            (wild.clone(), wild.clone()),
+            (wild.clone(), Sample::default()),
+            (Sample::default(), wild.clone()),
+            (wild, sample(100, &[(Receive, 95)], 0)),
+        ] {
+            for memory in [false, true] {
+                if let Some(verdict) = judge(source.clone(), destination.clone(), memory) {
+                    let share = verdict.limit.share;
+                    assert!((0.0..=1.0).contains(&share), "{verdict:?}");
+                    assert!(verdict.fact.is_none_or(|fact| !fact.words().is_empty()));
+                }
+            }
+        }
+    }
+}
