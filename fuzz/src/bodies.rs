@@ -11,7 +11,7 @@ use carrack_core::request::{Digests, Durability, Existing, Verify};
 use carrack_core::transfer::ScannedItem;
 use carrack_core::transfer::machine::Machine;
 use carrack_core::transfer::marker::{Chain, PartRecord, replay};
-use carrack_core::transfer::receiver::{ArrivedBlock, Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
+use carrack_core::transfer::receiver::{ArrivedBlock, BlockStart, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use carrack_core::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig, SentItem};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{Ask, Role, Tell, TransferOptions};
@@ -327,7 +327,7 @@ impl Both {
             Unit::Block(item, offset, length) => self.receiver.begin_block(stream, item, offset, length, whole),
             Unit::Bundle(bundle) => Ok(self.receiver.begin_bundle(stream, bundle)),
         };
-        self.writing[usize::from(stream.0)] = (begin == Ok(Begin::Write)).then_some(unit);
+        self.writing[usize::from(stream.0)] = (begin == Ok(BlockStart::Write)).then_some(unit);
     }
 
     fn finishes(&mut self, stream: StreamId, how: u8) {

@@ -11,6 +11,7 @@ mod layers;
 mod mans;
 mod metadata;
 mod mutants;
+mod names;
 mod packages;
 mod runs;
 mod source;

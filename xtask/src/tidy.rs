@@ -1,12 +1,13 @@
 //! The style that a machine can check, and neither rustfmt nor clippy does: lengths of files, width of documents and
-//! comments, headers, words, and that the tests which the table of faults names are there.
+//! comments, headers, words, names that two types share, and that the tests which the table of faults names are there.
 //!
-//! What needs judgement (names, comments, order) is left to the reader of a change.
+//! What needs judgement (whether a name fits, comments, order) is left to the reader of a change.
 
 use std::path::Path;
 
 use crate::Finding;
 use crate::faults;
+use crate::names;
 use crate::source::{self, Source, words};
 
 const FILE_LINES_MAX: usize = 600;
@@ -33,6 +34,7 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, String> {
     let sources = source::read_all(root, &["crates", "xtask", "fuzz"])?;
     let mut findings: Vec<Finding> = sources.iter().flat_map(rust).collect();
     findings.extend(sources.iter().flat_map(flags));
+    findings.extend(names::check(&sources));
     findings.extend(faults::check(&source::read(&root.join(faults::TABLE))?, &faults::names(&sources)));
     for path in source::files(root)? {
         let name = source::relative(root, &path);

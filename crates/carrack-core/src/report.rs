@@ -48,7 +48,7 @@ pub enum Event {
         pause: Duration,
     },
     /// A session begins, and what its two ends are. What is measured from then on is theirs.
-    Ends(Box<Ends>),
+    Ends(Box<SessionEnds>),
     /// What an end has measured; about once a second from each end that tells.
     Sample(Box<EndSample>),
     /// A data stream was lost, or has ended as it was asked to.
@@ -62,7 +62,7 @@ pub enum Event {
 
 /// The two ends of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ends {
+pub struct SessionEnds {
     /// Sessions of this copy before it.
     pub session: u32,
     /// Where the bytes come from.

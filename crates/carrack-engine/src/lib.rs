@@ -63,7 +63,7 @@ pub use storage::place::{Place, Stores};
 
 /// The keys of nodes: which one a node must show, in memory, in a file, or as somebody else keeps them.
 pub mod keys {
-    pub use crate::control::known_nodes::{Expected, KnownKeys, KnownNodes, MemoryKeys};
+    pub use crate::control::known_nodes::{ExpectedKey, KnownKeys, KnownNodes, MemoryKeys};
 }
 
 /// Stores: what each place promises that bytes are read from and written to, and the suite that proves it.

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use carrack_core::path::display_bytes;
 use carrack_sys::dir::{Dir, Links, stat_file};
-use carrack_sys::gauge::{self, Access};
+use carrack_sys::gauge::{self, IoMode};
 
 const PREFIX: &[u8] = b".carrack-bench-";
 const LOCK: &[u8] = b"lock";
@@ -79,7 +79,7 @@ impl Drop for Scratch {
 
 /// Takes the lock of a directory. `None` if another process has it, or has just removed it.
 fn own(directory: &Dir) -> Option<File> {
-    let lock = gauge::open(directory, LOCK, Access::Buffered).ok()?;
+    let lock = gauge::open(directory, LOCK, IoMode::Buffered).ok()?;
     // A file system without locks (some network file systems): the directory is ours all the same, and nobody sweeps
     // it, since nobody can take its lock.
     if !carrack_sys::file::try_lock(&lock).unwrap_or(true) {
@@ -98,7 +98,7 @@ pub fn sweep(parent: &Path) -> io::Result<Vec<String>> {
     let mut removed = Vec::new();
     for name in names(&parent)?.into_iter().filter(|name| is_ours(name)) {
         let Ok(directory) = parent.open_dir(&name, Links::Refuse) else { continue };
-        let Ok(lock) = gauge::open(&directory, LOCK, Access::Buffered) else { continue };
+        let Ok(lock) = gauge::open(&directory, LOCK, IoMode::Buffered) else { continue };
         if matches!(carrack_sys::file::try_lock(&lock), Ok(true)) && remove(&parent, &name, &directory).is_ok() {
             removed.push(display_bytes(&name).to_string());
         }
@@ -153,10 +153,10 @@ mod tests {
     }
 
     fn fill(scratch: &Scratch) {
-        gauge::open(scratch.directory(), &Scratch::data_name(0), Access::Buffered).unwrap();
+        gauge::open(scratch.directory(), &Scratch::data_name(0), IoMode::Buffered).unwrap();
         scratch.directory().make_dir(&Scratch::files_name(0), 0o700).unwrap();
         let files = scratch.directory().open_dir(&Scratch::files_name(0), Links::Refuse).unwrap();
-        gauge::open(&files, b"f1", Access::Buffered).unwrap();
+        gauge::open(&files, b"f1", IoMode::Buffered).unwrap();
     }
 
     #[test]

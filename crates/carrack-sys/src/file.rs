@@ -4,7 +4,7 @@
 //! Hints (`preallocate`, `drop_cache`) succeed where the system has nothing of the kind;
 //! everything that touches data or metadata reports its error.
 
-use crate::dir::{Time, mode_bits, only_mtime};
+use crate::dir::{FileTime, mode_bits, only_mtime};
 use crate::retry;
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
@@ -203,7 +203,7 @@ pub fn set_mode(file: &File, mode: u32) -> io::Result<()> {
 }
 
 /// Sets the modification time and leaves the access time alone.
-pub fn set_times(file: &File, mtime: Time) -> io::Result<()> {
+pub fn set_times(file: &File, mtime: FileTime) -> io::Result<()> {
     let times = only_mtime(mtime)?;
     Ok(retry(|| rustix::fs::futimens(file, &times))?)
 }
@@ -343,13 +343,13 @@ mod tests {
     #[test]
     fn times_and_modes_are_kept() {
         let file = tempfile::tempfile().unwrap();
-        let old = Time { seconds: -5, nanos: 999_999_999 };
+        let old = FileTime { seconds: -5, nanos: 999_999_999 };
         set_times(&file, old).unwrap();
         set_mode(&file, 0o100_640).unwrap();
         let stat = stat_file(&file).unwrap();
         assert_eq!((stat.mtime, stat.mode), (old, 0o640));
         // UTIME_NOW and UTIME_OMIT are out of range, not commands.
-        let magic = Time { seconds: 0, nanos: (1 << 30) - 1 };
+        let magic = FileTime { seconds: 0, nanos: (1 << 30) - 1 };
         assert!(set_times(&file, magic).is_err());
         sync_data(&file).unwrap();
     }

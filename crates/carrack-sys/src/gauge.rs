@@ -12,7 +12,7 @@ use crate::retry;
 
 /// How reads and writes of an open file reach storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum IoMode {
     /// Through the page cache.
     Buffered,
     /// Through the page cache, and each write waits until its data is on storage (`O_DSYNC`).
@@ -25,31 +25,31 @@ pub enum Access {
 ///
 /// # Errors
 /// [`io::ErrorKind::Unsupported`] where the file system has no direct access; else what opening says.
-pub fn open(directory: &Dir, name: &[u8], access: Access) -> io::Result<File> {
+pub fn open(directory: &Dir, name: &[u8], access: IoMode) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | access_flags(access)?;
     let opened = retry(|| rustix::fs::openat(directory.as_fd(), name, flags, Mode::RUSR | Mode::WUSR));
     match opened {
         // open(2): the file system has no O_DIRECT.
-        Err(rustix::io::Errno::INVAL) if access == Access::Direct => Err(io::ErrorKind::Unsupported.into()),
+        Err(rustix::io::Errno::INVAL) if access == IoMode::Direct => Err(io::ErrorKind::Unsupported.into()),
         other => Ok(other?.into()),
     }
 }
 
 #[cfg(target_os = "linux")]
-fn access_flags(access: Access) -> io::Result<OFlags> {
+fn access_flags(access: IoMode) -> io::Result<OFlags> {
     Ok(match access {
-        Access::Buffered => OFlags::empty(),
-        Access::Dsync => OFlags::DSYNC,
-        Access::Direct => OFlags::DIRECT,
+        IoMode::Buffered => OFlags::empty(),
+        IoMode::Dsync => OFlags::DSYNC,
+        IoMode::Direct => OFlags::DIRECT,
     })
 }
 
 #[cfg(not(target_os = "linux"))]
-fn access_flags(access: Access) -> io::Result<OFlags> {
+fn access_flags(access: IoMode) -> io::Result<OFlags> {
     match access {
-        Access::Buffered => Ok(OFlags::empty()),
-        Access::Dsync => Ok(OFlags::SYNC),
-        Access::Direct => Err(io::ErrorKind::Unsupported.into()),
+        IoMode::Buffered => Ok(OFlags::empty()),
+        IoMode::Dsync => Ok(OFlags::SYNC),
+        IoMode::Direct => Err(io::ErrorKind::Unsupported.into()),
     }
 }
 
@@ -121,7 +121,7 @@ fn whole_pages(offset: u64, len: u64, page: u64) -> (u64, u64) {
 /// The file must keep its length while this lives: touching a page that it no longer has, or for which no room is left,
 /// ends the process with SIGBUS. So this is for files that nobody else knows and that have all their space already.
 #[derive(Debug)]
-pub struct Mapping(system::Mapping);
+pub struct Mapping(system::MappedMemory);
 
 impl Mapping {
     /// Maps `len` bytes of a file that is open for reading and writing.
@@ -130,7 +130,7 @@ impl Mapping {
     /// What the system says, and [`io::ErrorKind::InvalidInput`] for no bytes or more than memory has addresses.
     pub fn new(file: &File, len: u64) -> io::Result<Self> {
         let bytes = usize::try_from(len).ok().filter(|&bytes| bytes > 0 && isize::try_from(bytes).is_ok());
-        system::Mapping::new(file, 0, bytes.ok_or(io::ErrorKind::InvalidInput)?, true).map(Self)
+        system::MappedMemory::new(file, 0, bytes.ok_or(io::ErrorKind::InvalidInput)?, true).map(Self)
     }
 
     /// Copies bytes out.
@@ -165,18 +165,18 @@ mod system {
 
     /// Memory that the system has mapped for us.
     #[derive(Debug)]
-    pub struct Mapping {
+    pub struct MappedMemory {
         start: *mut u8,
         len: usize,
     }
 
     // SAFETY: the memory belongs to the process, not to a thread, and is reached by copying alone.
-    unsafe impl Send for Mapping {}
+    unsafe impl Send for MappedMemory {}
     // SAFETY: as above. Two threads that write one place, or read what another writes, get one or the other's bytes:
     // the copies are made by the C library, and no reference to the memory exists.
-    unsafe impl Sync for Mapping {}
+    unsafe impl Sync for MappedMemory {}
 
-    impl Mapping {
+    impl MappedMemory {
         pub fn new(file: &File, offset: u64, len: usize, writable: bool) -> io::Result<Self> {
             let protection = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
             let offset = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
@@ -207,7 +207,7 @@ mod system {
         }
     }
 
-    impl Drop for Mapping {
+    impl Drop for MappedMemory {
         fn drop(&mut self) {
             // SAFETY: exactly what `new` mapped, and nobody uses it any more.
             unsafe { libc::munmap(self.start.cast(), self.len) };
@@ -253,7 +253,7 @@ mod system {
         while left > 0 {
             let window = left.min(WINDOW);
             let bytes = usize::try_from(window).map_err(|_| io::ErrorKind::InvalidInput)?;
-            let mapping = Mapping::new(file, at, bytes, false)?;
+            let mapping = MappedMemory::new(file, at, bytes, false)?;
             let mut residence = vec![0u8; usize::try_from(window.div_ceil(page_bytes())).unwrap_or(0)];
             // SAFETY: the range is a mapping of ours, and the vector has a byte for each of its pages.
             let done = unsafe { libc::mincore(mapping.start.cast(), mapping.len, residence.as_mut_ptr().cast()) };
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn cachestat_and_mincore_agree_on_what_was_just_written() {
         let (_directory, dir) = scratch();
-        let mut file = open(&dir, b"f", Access::Buffered).unwrap();
+        let mut file = open(&dir, b"f", IoMode::Buffered).unwrap();
         file.write_all(&[7; 100_000]).unwrap();
         let asked = cached(&file, 0, 100_000).unwrap();
         assert_eq!(asked.bytes, 100_000);
@@ -299,7 +299,7 @@ mod tests {
         if crate::dir::file_system(&dir).unwrap().in_memory {
             return;
         }
-        let mut file = open(&dir, b"f", Access::Buffered).unwrap();
+        let mut file = open(&dir, b"f", IoMode::Buffered).unwrap();
         file.write_all(&[7; 1 << 20]).unwrap();
         crate::file::sync_data(&file).unwrap();
         crate::file::drop_cache(&file, 0, 0).unwrap();
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn mapping_and_file_are_one() {
         let (_directory, dir) = scratch();
-        let mut file = open(&dir, b"f", Access::Buffered).unwrap();
+        let mut file = open(&dir, b"f", IoMode::Buffered).unwrap();
         file.write_all(b"0123456789").unwrap();
         let mapping = Mapping::new(&file, 10).unwrap();
         mapping.write(3, b"abc");
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn direct_access_is_there_or_said_not_to_be() {
         let (_directory, dir) = scratch();
-        for access in [Access::Dsync, Access::Direct] {
+        for access in [IoMode::Dsync, IoMode::Direct] {
             match open(&dir, b"f", access) {
                 Ok(_) => {}
                 Err(error) => assert_eq!(error.kind(), io::ErrorKind::Unsupported),
@@ -342,7 +342,7 @@ mod tests {
         // procfs has no direct access.
         let proc = Dir::open_ambient(Path::new("/proc/self"));
         if let Ok(proc) = proc {
-            let direct = open(&proc, b"comm", Access::Direct);
+            let direct = open(&proc, b"comm", IoMode::Direct);
             assert_eq!(direct.unwrap_err().kind(), io::ErrorKind::Unsupported);
         }
     }

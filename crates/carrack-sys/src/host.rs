@@ -161,9 +161,9 @@ pub fn own_program() -> std::io::Result<Vec<u8>> {
 }
 
 /// This host's clock, by which it keeps files' times.
-pub fn clock() -> crate::dir::Time {
+pub fn clock() -> crate::dir::FileTime {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-    crate::dir::Time { seconds: now.tv_sec, nanos: u32::try_from(now.tv_nsec).unwrap_or(0) }
+    crate::dir::FileTime { seconds: now.tv_sec, nanos: u32::try_from(now.tv_nsec).unwrap_or(0) }
 }
 
 /// Tells this machine from all others, also after a reboot; containers may share it with their host, and clones with

@@ -8,7 +8,7 @@ use std::time::Instant;
 use blake3::hazmat::HasherExt;
 use proptest::prelude::*;
 
-use super::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
+use super::receiver::{BlockStart, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use super::simulation::plan::Rng;
 use crate::attributes::Attributes;
 use crate::digest::{BlockDigest, FileDigests, block_count, block_length, from_xxh128};
@@ -226,12 +226,14 @@ impl Case {
             .begin_block(stream, ItemId(1), offset, length, whole)
             .expect("the block is one of the file's")
         {
-            Begin::Write => {
+            BlockStart::Write => {
                 assert!(!self.written.contains_key(&index), "block {index} is written again");
                 self.writing.insert(stream, index);
             }
-            Begin::Discard => assert!(self.written.contains_key(&index), "block {index} is dropped, and is not there"),
-            Begin::WaitFor(other) => {
+            BlockStart::Discard => {
+                assert!(self.written.contains_key(&index), "block {index} is dropped, and is not there")
+            }
+            BlockStart::WaitFor(other) => {
                 assert_eq!(self.writing.get(&other), Some(&index));
                 self.queues.get_mut(&stream).expect("it asks").push_front(index);
             }

@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
 use self::answers::shorten_failures;
-use self::incoming::{Incoming, ItemState};
+use self::incoming::{IncomingItem, ItemState};
 use super::Unit;
 use crate::digest::{BlockDigest, FileDigests, is_main_of};
 use crate::failure::{ErrorCode, Failure, Side};
@@ -96,7 +96,7 @@ pub struct ReceiverConfig {
 
 /// How a stream is to treat a block that begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begin {
+pub enum BlockStart {
     /// Write its bytes. Where the marker claims the block from an earlier attempt, that is to be taken back there
     /// before the first byte is written: a claim that is trusted after a crash must be true.
     Write,
@@ -138,7 +138,7 @@ pub enum Opened {
 pub struct Receiver {
     options: TransferOptions,
     tuning: Tuning,
-    items: BTreeMap<ItemId, Incoming>,
+    items: BTreeMap<ItemId, IncomingItem>,
     waiting: VecDeque<Offer>,
     last_offer: ItemId,
     /// Bundles that have landed, as far back as the sender may send one again.
@@ -273,7 +273,7 @@ impl Receiver {
             let Some(offer) = self.waiting.pop_front() else {
                 return;
             };
-            self.items.insert(offer.item, Incoming::new(offer.size, &self.options));
+            self.items.insert(offer.item, IncomingItem::new(offer.size, &self.options));
             self.actions.push_back(ReceiverAction::Open(offer));
         }
     }

@@ -27,7 +27,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The key that a node must show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Expected {
+pub struct ExpectedKey {
     /// None at a first meeting.
     pub pin: Option<[u8; 32]>,
     /// It was pinned before this work began: by the address, or by the list. Somebody has had the chance to look at it.
@@ -40,7 +40,7 @@ pub trait KnownKeys: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// When that cannot be known now: nothing is sent to the node then.
-    fn expected(&self, node: &NodeAddress) -> Result<Expected, Failure>;
+    fn expected(&self, node: &NodeAddress) -> Result<ExpectedKey, Failure>;
 
     /// Remembers the key of a node that was met for the first time; tells what a person should know of that.
     ///
@@ -71,9 +71,9 @@ impl MemoryKeys {
 }
 
 impl KnownKeys for MemoryKeys {
-    fn expected(&self, node: &NodeAddress) -> Result<Expected, Failure> {
+    fn expected(&self, node: &NodeAddress) -> Result<ExpectedKey, Failure> {
         let known = self.lock().get(&node.known_as()).copied();
-        Ok(Expected { pin: known.map(|(_, pin)| pin), was_pinned: known.is_some_and(|(was_pinned, _)| was_pinned) })
+        Ok(ExpectedKey { pin: known.map(|(_, pin)| pin), was_pinned: known.is_some_and(|(was_pinned, _)| was_pinned) })
     }
 
     fn remember(&self, node: &NodeAddress, pin: [u8; 32]) -> Result<Option<String>, Failure> {
@@ -98,7 +98,7 @@ pub struct KnownNodes {
 }
 
 /// The list, as it was read.
-struct List {
+struct PinList {
     text: String,
     pins: BTreeMap<String, [u8; 32]>,
 }
@@ -109,10 +109,10 @@ impl KnownNodes {
         Self { path, at_start: OnceLock::new(), met: Mutex::default() }
     }
 
-    fn load(&self) -> Result<List, Failure> {
+    fn load(&self) -> Result<PinList, Failure> {
         let text = read(&self.path).map_err(|why| unusable(&self.path, &why))?;
         let pins = parse(&text).map_err(|why| unusable(&self.path, &why))?;
-        Ok(List { text, pins })
+        Ok(PinList { text, pins })
     }
 
     fn met(&self) -> MutexGuard<'_, BTreeMap<String, [u8; 32]>> {
@@ -125,7 +125,7 @@ impl KnownNodes {
 }
 
 impl KnownKeys for KnownNodes {
-    fn expected(&self, node: &NodeAddress) -> Result<Expected, Failure> {
+    fn expected(&self, node: &NodeAddress) -> Result<ExpectedKey, Failure> {
         let pins = match self.at_start.get() {
             Some(pins) => pins,
             None => {
@@ -136,7 +136,7 @@ impl KnownKeys for KnownNodes {
         let name = node.known_as();
         let met = self.met().get(&name).copied();
         let was_pinned = met.is_none() && pins.contains_key(&name);
-        Ok(Expected { pin: met.or_else(|| pins.get(&name).copied()), was_pinned })
+        Ok(ExpectedKey { pin: met.or_else(|| pins.get(&name).copied()), was_pinned })
     }
 
     fn remember(&self, node: &NodeAddress, pin: [u8; 32]) -> Result<Option<String>, Failure> {
@@ -337,7 +337,7 @@ mod tests {
         let told = [(); 2].map(|()| known.remember(&node("Met."), [7; 32]).unwrap());
         assert!(told[0].is_some() && told[1].is_none(), "{told:?}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("met:7420 sha256:{}\n", "07".repeat(32)));
-        assert_eq!(known.expected(&node("met")).unwrap(), Expected { pin: Some([7; 32]), was_pinned: false });
+        assert_eq!(known.expected(&node("met")).unwrap(), ExpectedKey { pin: Some([7; 32]), was_pinned: false });
         assert_eq!(known.remember(&node("met"), [8; 32]).unwrap_err().code, ErrorCode::KeyMismatch);
         // The next command's user has had the chance to look.
         assert!(KnownNodes::new(path).expected(&node("met")).unwrap().was_pinned);
@@ -346,12 +346,12 @@ mod tests {
     #[test]
     fn keys_in_memory_are_pinned_by_their_owner_or_by_the_first_meeting() {
         let keys = MemoryKeys::new([(node("a"), [1; 32])]);
-        assert_eq!(keys.expected(&node("A.")).unwrap(), Expected { pin: Some([1; 32]), was_pinned: true });
-        assert_eq!(keys.expected(&node("b")).unwrap(), Expected { pin: None, was_pinned: false });
+        assert_eq!(keys.expected(&node("A.")).unwrap(), ExpectedKey { pin: Some([1; 32]), was_pinned: true });
+        assert_eq!(keys.expected(&node("b")).unwrap(), ExpectedKey { pin: None, was_pinned: false });
         for _ in 0..2 {
             assert_eq!(keys.remember(&node("b"), [2; 32]).unwrap(), None);
         }
-        assert_eq!(keys.expected(&node("b")).unwrap(), Expected { pin: Some([2; 32]), was_pinned: false });
+        assert_eq!(keys.expected(&node("b")).unwrap(), ExpectedKey { pin: Some([2; 32]), was_pinned: false });
         for known in ["a", "b"] {
             assert_eq!(keys.remember(&node(known), [9; 32]).unwrap_err().code, ErrorCode::KeyMismatch);
         }

@@ -11,7 +11,7 @@ use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
 use carrack_core::location::NodeAddress;
 use carrack_core::request::EndOptions;
 
-use super::known_nodes::{Expected, KnownKeys, changed, mismatch};
+use super::known_nodes::{ExpectedKey, KnownKeys, changed, mismatch};
 use super::refusals;
 use super::token;
 use crate::error::{describe, failure};
@@ -49,7 +49,7 @@ pub fn connect(
     note: &Arc<dyn Fn(String) + Send + Sync>,
 ) -> Result<NodeConnection, Failure> {
     // A key that was typed outweighs the known ones, which then need not be readable.
-    let typed = Expected { pin: node.pin, was_pinned: true };
+    let typed = ExpectedKey { pin: node.pin, was_pinned: true };
     let expected = if node.pin.is_some() { typed } else { keys.expected(node)? };
     let shown = token::choose(node, &options.credential, expected.was_pinned)?;
     let deadline = options.reach.connect_deadline(Instant::now());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrack_core::failure::{Failure, Side};
-use carrack_core::report::{EndFacts, EndSample, Ends as EndsTold};
+use carrack_core::report::{EndFacts, EndSample, SessionEnds as EndsTold};
 use carrack_core::timeline::{ClockOffset, Happened, Point, Sample, Stretch, Timeline, Verdict, verdict};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{Ask, Tell};

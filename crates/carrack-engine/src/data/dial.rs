@@ -16,7 +16,7 @@ use crate::net::deadlines::within;
 use crate::net::socket::Socket;
 
 /// A data connection made.
-pub struct Dialed {
+pub struct DialedConnection {
     /// The data connection, greeted and proved.
     pub connection: Connection,
     /// The address that answered.
@@ -42,7 +42,7 @@ pub fn dial(
     segment: u32,
     timeout: Duration,
     connected: &dyn Fn(Duration),
-) -> io::Result<Dialed> {
+) -> io::Result<DialedConnection> {
     let deadline = Instant::now() + timeout;
     let (socket, address) = connect_allowed(local, addresses, segment, deadline, allow)?;
     if let Ok(facts) = carrack_sys::socket::tcp_facts(&socket) {
@@ -53,7 +53,7 @@ pub fn dial(
     tune(&socket);
     let (connection, cipher) = within(&socket, deadline, || hello::dial(Arc::clone(&socket), key, pin, number))?;
     let round_trip = least_round_trip(&*socket);
-    Ok(Dialed { connection, address, cipher, round_trip })
+    Ok(DialedConnection { connection, address, cipher, round_trip })
 }
 
 #[cfg(test)]

@@ -26,11 +26,11 @@ const PROVEN_BYTES: u64 = 16 << 10;
 #[derive(Default)]
 pub struct PathWatch {
     looked: Option<Instant>,
-    seen: HashMap<StreamId, Seen>,
+    seen: HashMap<StreamId, PathSeen>,
 }
 
 #[derive(Clone, Copy)]
-struct Seen {
+struct PathSeen {
     /// Acknowledged, and sent again, when it was first looked at.
     first: TcpFacts,
     /// Acknowledged when that last changed, and when that was.
@@ -38,7 +38,7 @@ struct Seen {
     since: Instant,
 }
 
-impl Seen {
+impl PathSeen {
     fn new(facts: TcpFacts, now: Instant) -> Self {
         Self { first: facts, acknowledged: facts.acknowledged, since: now }
     }
@@ -72,10 +72,10 @@ impl PathWatch {
         for (number, socket) in sockets.iter() {
             let Socket::Tcp(tcp) = &**socket else { continue };
             let Ok(facts) = carrack_sys::socket::tcp_facts(tcp) else { continue };
-            let seen = self.seen.entry(*number).or_insert_with(|| Seen::new(facts, now));
+            let seen = self.seen.entry(*number).or_insert_with(|| PathSeen::new(facts, now));
             if seen.look(facts, now) {
                 is_any_stuck = true;
-                *seen = Seen::new(facts, now);
+                *seen = PathSeen::new(facts, now);
             }
         }
         if is_any_stuck { self.unproven() } else { Vec::new() }
@@ -97,7 +97,7 @@ mod tests {
     /// What is seen each second.
     fn stuck_after(seconds: impl IntoIterator<Item = TcpFacts>) -> Option<usize> {
         let now = Instant::now();
-        let mut seen = Seen::new(facts(3000, 0, 0), now);
+        let mut seen = PathSeen::new(facts(3000, 0, 0), now);
         seconds
             .into_iter()
             .enumerate()
@@ -115,7 +115,7 @@ mod tests {
         let now = Instant::now();
         let mut watch = PathWatch::default();
         for (number, acknowledged) in [(0, 3000), (1, 90_000), (2, 3000)] {
-            let mut seen = Seen::new(facts(3000, 0, 0), now);
+            let mut seen = PathSeen::new(facts(3000, 0, 0), now);
             assert!(!seen.look(facts(acknowledged, 0, 0), now));
             watch.seen.insert(StreamId(number), seen);
         }

@@ -50,7 +50,7 @@ pub enum Kernel {
 
 /// What stands at the beginning of the bytes that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Record {
+pub enum RecordHead {
     /// So many bytes of payload, from a record of `taken` bytes.
     Data {
         /// Of what came.
@@ -201,13 +201,13 @@ impl Records {
     ///
     /// # Errors
     /// `InvalidData` when it was altered, or is none; `InvalidInput` when `out` is too short.
-    pub fn open(&mut self, incoming: &[u8], out: &mut [u8]) -> io::Result<Record> {
+    pub fn open(&mut self, incoming: &[u8], out: &mut [u8]) -> io::Result<RecordHead> {
         // What comes after the peer's last word is not looked at.
         if self.closed {
-            return Ok(Record::Closed);
+            return Ok(RecordHead::Closed);
         }
         let Some((header, rest)) = incoming.split_first_chunk::<HEADER_BYTES>() else {
-            return Ok(Record::Incomplete);
+            return Ok(RecordHead::Incomplete);
         };
         let length = usize::from(u16::from_be_bytes([header[3], header[4]]));
         let taken = HEADER_BYTES + length;
@@ -217,7 +217,7 @@ impl Records {
         if taken > RECORD_BYTES_MAX || length <= TAG_BYTES {
             return Err(invalid("a TLS record of a length that cannot be"));
         }
-        let Some(sealed) = rest.get(..length) else { return Ok(Record::Incomplete) };
+        let Some(sealed) = rest.get(..length) else { return Ok(RecordHead::Incomplete) };
         let (sealed, tag) = sealed.split_at(length - TAG_BYTES);
         if sealed.len() > RECORD_BYTES + 1 {
             return Err(invalid("a TLS record of more than 2^14 bytes"));
@@ -236,14 +236,14 @@ impl Records {
             return Err(invalid("another TLS record in the midst of a handshake message"));
         }
         match kind {
-            APPLICATION_DATA => Ok(Record::Data { taken, payload: last }),
-            HANDSHAKE => self.take_handshake(&out[..last]).map(|()| Record::Other(taken)),
+            APPLICATION_DATA => Ok(RecordHead::Data { taken, payload: last }),
+            HANDSHAKE => self.take_handshake(&out[..last]).map(|()| RecordHead::Other(taken)),
             ALERT if last == 2 && out[1] == CLOSE_NOTIFY => {
                 self.closed = true;
-                Ok(Record::Closed)
+                Ok(RecordHead::Closed)
             }
             // A closing alert follows.
-            ALERT if last == 2 && out[1] == USER_CANCELED => Ok(Record::Other(taken)),
+            ALERT if last == 2 && out[1] == USER_CANCELED => Ok(RecordHead::Other(taken)),
             ALERT => Err(invalid("a TLS alert")),
             _ => Err(invalid("a TLS record of an unknown type")),
         }
@@ -368,7 +368,7 @@ mod tests {
     }
 
     /// What the client makes of one record, sealed as the server would seal it, and the other way round.
-    fn outcome(from: &mut Tls, to: &mut Tls, plain: &[u8], kind: u8) -> Result<Record, String> {
+    fn outcome(from: &mut Tls, to: &mut Tls, plain: &[u8], kind: u8) -> Result<RecordHead, String> {
         let mut sealed = vec![0; plain.len() + RECORD_OVERHEAD];
         let bytes = from.records().unwrap().seal_record(plain, kind, &mut sealed).unwrap();
         let opened = to.records().unwrap().open(&sealed[..bytes], &mut vec![0; RECORD_BYTES_MAX]);
@@ -378,13 +378,14 @@ mod tests {
     #[test]
     fn handshake_messages_may_be_in_pieces_and_nothing_comes_between() {
         let (mut client, mut server) = pair();
-        let other = |opened: Result<Record, String>| assert!(matches!(opened, Ok(Record::Other(_))), "{opened:?}");
+        let other =
+            |opened: Result<RecordHead, String>| assert!(matches!(opened, Ok(RecordHead::Other(_))), "{opened:?}");
         let ticket = [&[NEW_SESSION_TICKET, 0, 0, 200][..], &[7; 200]].concat();
         for piece in [&ticket[..2], &ticket[2..9], &ticket[9..]] {
             other(outcome(&mut server, &mut client, piece, HANDSHAKE));
         }
         let data = outcome(&mut server, &mut client, b"data", APPLICATION_DATA);
-        assert!(matches!(data, Ok(Record::Data { payload: 4, .. })), "{data:?}");
+        assert!(matches!(data, Ok(RecordHead::Data { payload: 4, .. })), "{data:?}");
         // A change of keys in two pieces; what follows has the new ones.
         other(outcome(&mut client, &mut server, &UPDATE[..3], HANDSHAKE));
         other(outcome(&mut client, &mut server, &UPDATE[3..], HANDSHAKE));
@@ -514,7 +515,7 @@ mod tests {
             let mut rest = &sealed[..];
             let outcome = loop {
                 match records.open(rest, &mut out) {
-                    Ok(Record::Data { taken, payload }) => {
+                    Ok(RecordHead::Data { taken, payload }) => {
                         opened.extend_from_slice(&out[..payload]);
                         rest = &rest[taken..];
                     }
@@ -522,7 +523,7 @@ mod tests {
                 }
             };
             // A length made longer waits for bytes that never come.
-            let waits = matches!(outcome, Ok(Record::Incomplete));
+            let waits = matches!(outcome, Ok(RecordHead::Incomplete));
             prop_assert!(waits || outcome.is_err_and(|error| error.kind() == io::ErrorKind::InvalidData));
             prop_assert_eq!(opened.len(), place / (RECORD_BYTES + RECORD_OVERHEAD) * RECORD_BYTES);
             prop_assert!(plain.starts_with(&opened));
@@ -539,7 +540,7 @@ mod tests {
             }
             let mut out = vec![0; RECORD_BYTES_MAX];
             let outcome = server.records().unwrap().open(&bytes, &mut out);
-            let refused = matches!(outcome, Ok(Record::Incomplete) | Err(_));
+            let refused = matches!(outcome, Ok(RecordHead::Incomplete) | Err(_));
             prop_assert!(refused, "{:?}", outcome);
         }
     }

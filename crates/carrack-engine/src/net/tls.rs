@@ -21,7 +21,7 @@ pub use self::config::client_config;
 pub use self::config::{Key, nameless, server_config};
 use self::config::{PinnedKey, pinning};
 pub use super::records::RECORD_BYTES_MAX;
-use super::records::{Kernel, Record, Records};
+use super::records::{Kernel, RecordHead, Records};
 use crate::sync::lock;
 
 /// ALPN of control connections to a node.
@@ -146,15 +146,15 @@ impl Tls {
     pub fn handshake(&mut self, mut socket: impl Read + Write) -> io::Result<()> {
         loop {
             let step = self.step()?;
-            if !self.outgoing.is_empty() && step != Step::Encoded {
+            if !self.outgoing.is_empty() && step != TlsStep::Encoded {
                 socket.write_all(&self.outgoing)?;
                 self.outgoing.clear();
             }
             match step {
-                Step::Ready => return self.establish(),
-                Step::Closed => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Step::Encoded | Step::Transmit => {}
-                Step::Starved => {
+                TlsStep::Ready => return self.establish(),
+                TlsStep::Closed => return Err(io::ErrorKind::UnexpectedEof.into()),
+                TlsStep::Encoded | TlsStep::Transmit => {}
+                TlsStep::Starved => {
                     let read = socket.read(self.space())?;
                     if read == 0 {
                         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -165,7 +165,7 @@ impl Tls {
         }
     }
 
-    fn step(&mut self) -> io::Result<Step> {
+    fn step(&mut self) -> io::Result<TlsStep> {
         let incoming = &mut self.incoming[self.start..self.end];
         let (discard, step) = match &mut self.connection {
             TlsState::Client(connection) => {
@@ -176,8 +176,8 @@ impl Tls {
                 let given = given(connection, incoming);
                 handshake_step(connection.process_tls_records(&mut incoming[..given]), &mut self.outgoing)
             }
-            TlsState::Established(_) => (0, Ok(Step::Ready)),
-            TlsState::Failed => (0, Ok(Step::Closed)),
+            TlsState::Established(_) => (0, Ok(TlsStep::Ready)),
+            TlsState::Failed => (0, Ok(TlsStep::Closed)),
         };
         self.start += discard;
         let waits = match &self.connection {
@@ -188,10 +188,10 @@ impl Tls {
         // A server may send before the client has finished; what it waits for may be here already.
         let more = Records::is_complete(&self.incoming[self.start..self.end]);
         match step? {
-            Step::Ready if waits => Ok(if more { Step::Encoded } else { Step::Starved }),
+            TlsStep::Ready if waits => Ok(if more { TlsStep::Encoded } else { TlsStep::Starved }),
             // What is to be sent goes together with what comes of the rest.
-            Step::Transmit if waits && more => Ok(Step::Encoded),
-            Step::Starved if more && discard > 0 => Ok(Step::Encoded),
+            TlsStep::Transmit if waits && more => Ok(TlsStep::Encoded),
+            TlsStep::Starved if more && discard > 0 => Ok(TlsStep::Encoded),
             step => Ok(step),
         }
     }
@@ -274,15 +274,15 @@ impl Tls {
         };
         loop {
             match records.open(&self.incoming[self.start..self.end], out)? {
-                Record::Data { taken, payload } => {
+                RecordHead::Data { taken, payload } => {
                     self.start += taken;
                     if payload > 0 {
                         return Ok((payload, ReadState::More));
                     }
                 }
-                Record::Other(taken) => self.start += taken,
-                Record::Incomplete => return Ok((0, ReadState::More)),
-                Record::Closed => return Ok((0, ReadState::Closed)),
+                RecordHead::Other(taken) => self.start += taken,
+                RecordHead::Incomplete => return Ok((0, ReadState::More)),
+                RecordHead::Closed => return Ok((0, ReadState::Closed)),
             }
         }
     }
@@ -344,7 +344,7 @@ fn agreed(connection: &rustls::CommonState) -> Agreed {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum TlsStep {
     /// The handshake is over, and data may pass.
     Ready,
     /// More bytes from the peer are needed.
@@ -363,22 +363,25 @@ fn given(connection: &rustls::CommonState, incoming: &[u8]) -> usize {
     if connection.is_handshaking() { Records::first_bytes(incoming) } else { 0 }
 }
 
-fn handshake_step<Data>(status: UnbufferedStatus<'_, '_, Data>, outgoing: &mut Vec<u8>) -> (usize, io::Result<Step>) {
+fn handshake_step<Data>(
+    status: UnbufferedStatus<'_, '_, Data>,
+    outgoing: &mut Vec<u8>,
+) -> (usize, io::Result<TlsStep>) {
     let step = match status.state {
         Err(error) => Err(tls_error(error)),
         Ok(ConnectionState::EncodeTlsData(mut data)) => {
-            encode(outgoing, |out| data.encode(out)).map(|()| Step::Encoded)
+            encode(outgoing, |out| data.encode(out)).map(|()| TlsStep::Encoded)
         }
         Ok(ConnectionState::TransmitTlsData(data)) => {
             data.done();
-            Ok(Step::Transmit)
+            Ok(TlsStep::Transmit)
         }
-        Ok(ConnectionState::BlockedHandshake) => Ok(Step::Starved),
-        Ok(ConnectionState::WriteTraffic(_)) => Ok(Step::Ready),
+        Ok(ConnectionState::BlockedHandshake) => Ok(TlsStep::Starved),
+        Ok(ConnectionState::WriteTraffic(_)) => Ok(TlsStep::Ready),
         Ok(ConnectionState::ReadTraffic(_)) => {
             Err(io::Error::new(io::ErrorKind::InvalidData, "the peer sent data before the handshake was done"))
         }
-        Ok(_) => Ok(Step::Closed),
+        Ok(_) => Ok(TlsStep::Closed),
     };
     (status.discard, step)
 }

@@ -9,7 +9,7 @@ use crate::sync::lock;
 
 /// Faults of a store.
 #[derive(Default)]
-pub struct Faults(Mutex<Vec<Fault>>);
+pub struct StoreFaults(Mutex<Vec<Fault>>);
 
 /// One fault: which call it hits, and what happens then.
 pub struct Fault {
@@ -52,14 +52,14 @@ impl Fault {
     }
 }
 
-impl Faults {
+impl StoreFaults {
     /// These. Of two faults of one call the first counts until it is over.
     pub fn new(faults: impl IntoIterator<Item = Fault>) -> Self {
         Self(Mutex::new(faults.into_iter().collect()))
     }
 }
 
-impl Hook for Faults {
+impl Hook for StoreFaults {
     fn before(&self, call: Call, _bytes: u64) -> Act {
         let mut faults = lock(&self.0);
         let Some(fault) = faults.iter_mut().find(|fault| fault.call == call && fault.times != Some(0)) else {

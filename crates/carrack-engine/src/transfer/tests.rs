@@ -19,7 +19,7 @@ use carrack_sys::dir::Dir;
 use super::*;
 use crate::data::stream::Protection;
 use crate::net::socket::Socket;
-use crate::storage::fault::{Fault, Faults};
+use crate::storage::fault::{Fault, StoreFaults};
 use crate::storage::null::Null;
 use crate::storage::over::{Call, Hook, over_source};
 use crate::storage::posix::tree::Tree;
@@ -209,7 +209,7 @@ fn source_that_panics_fails_the_transfer() {
         ("a stream of a bundle", 5, Call::Open),
         ("reading a bundle", 5, Call::ReadWhole),
     ] {
-        let hook: Arc<dyn Hook> = Arc::new(Faults::new([Fault::panics(call)]));
+        let hook: Arc<dyn Hook> = Arc::new(StoreFaults::new([Fault::panics(call)]));
         let source = over_source(Box::new(Synthetic::Random(size)), &hook);
         let ends = run(source, Null, [Fuse::never(), Fuse::never()]);
         both_say_internal(what, &ends);

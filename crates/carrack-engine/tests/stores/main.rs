@@ -18,7 +18,7 @@ use carrack_core::report::{Event, ItemKind, Report};
 use carrack_core::request::{CopyOptions, CopyRequest, Digests, Durability, EndOptions, Existing, Verify};
 use carrack_engine::files::{Files, ListEntry, SumEntry};
 use carrack_engine::stores::conformance::{Fixture, check};
-use carrack_engine::stores::fault::{Fault, Faults};
+use carrack_engine::stores::fault::{Fault, StoreFaults};
 use carrack_engine::stores::objects::{self, Bucket, Objects};
 use carrack_engine::stores::over::{Act, Call, Hook, Over};
 use carrack_engine::stores::properties::{BlockBytes, MarkerRequest, Properties, WriteOptions};
@@ -122,7 +122,7 @@ fn object_store_takes_up_what_an_earlier_copy_has_left() {
     let ((place, files), service) = (filled(), Service::default());
     let from = here(&place.path().join("from/"));
     // Whoever carries the fifth block panics: the session is lost.
-    let faults = Faults::new([Fault::panics(Call::EndBlock).after(5)]);
+    let faults = StoreFaults::new([Fault::panics(Call::EndBlock).after(5)]);
     let broken = Over::new(store(&service), Arc::new(faults));
     let report = copy(Arc::new(broken), from.clone(), at("bucket"));
     assert!(report.error.is_some(), "{report:?}");
@@ -151,7 +151,7 @@ fn object_store_takes_up_what_an_earlier_copy_has_left() {
 fn object_store_starts_over_where_an_upload_is_gone() {
     let ((place, files), service) = (filled(), Service::default());
     let from = here(&place.path().join("from/"));
-    let broken = Over::new(store(&service), Arc::new(Faults::new([Fault::panics(Call::EndBlock).after(5)])));
+    let broken = Over::new(store(&service), Arc::new(StoreFaults::new([Fault::panics(Call::EndBlock).after(5)])));
     assert!(copy(Arc::new(broken), from.clone(), at("bucket")).error.is_some());
     service.lock().uploads.clear();
     let report = copy(store(&service), from, at("bucket"));
@@ -195,7 +195,7 @@ fn object_store_starts_over_where_its_journal_is_damaged() {
     let damages: [fn(&mut State, &[u8]); 2] = [flip, add];
     for (number, damage) in damages.into_iter().enumerate() {
         let service = Service::default();
-        let broken = Over::new(store(&service), Arc::new(Faults::new([Fault::panics(Call::EndBlock).after(5)])));
+        let broken = Over::new(store(&service), Arc::new(StoreFaults::new([Fault::panics(Call::EndBlock).after(5)])));
         assert!(copy(Arc::new(broken), from.clone(), at("bucket")).error.is_some());
         let is_journal = |key: &&Vec<u8>| key.windows(9).any(|part| part == b".carrack-");
         let journal = service.lock().objects.keys().rfind(is_journal).unwrap().clone();

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 
 use carrack_sys::file::{drop_cache, read_full_at, sync_data, write_all_at};
-use carrack_sys::gauge::{self, Access, Mapping};
+use carrack_sys::gauge::{self, IoMode, Mapping};
 
 use super::order::Order;
 use super::plan::{Mode, Operation, Rate, Step};
@@ -144,9 +144,9 @@ impl<'a> DataFiles<'a> {
 
     fn open(&self, step: &Step) -> Result<Vec<File>, Error> {
         let access = match step.mode {
-            Mode::Cached | Mode::Fdatasync => Access::Buffered,
-            Mode::Dsync => Access::Dsync,
-            Mode::Direct => Access::Direct,
+            Mode::Cached | Mode::Fdatasync => IoMode::Buffered,
+            Mode::Dsync => IoMode::Dsync,
+            Mode::Direct => IoMode::Direct,
         };
         let open = |number| gauge::open(self.scratch.directory(), &Scratch::data_name(number), access);
         let files: io::Result<Vec<File>> = (0..step.threads).map(open).collect();

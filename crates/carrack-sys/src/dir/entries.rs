@@ -22,7 +22,7 @@ const BATCH: usize = 2000;
 
 /// One name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
+pub struct DirEntry {
     /// The name, any bytes but NUL and `/`.
     pub name: Vec<u8>,
     /// Inode number: reading in this order spares a disk's head.
@@ -31,16 +31,16 @@ pub struct Entry {
     pub kind: Option<Kind>,
 }
 
-impl Entry {
+impl DirEntry {
     /// `None` for the two names that every directory has.
-    fn new(name: &CStr, inode: u64, kind: FileType) -> Option<Entry> {
+    fn new(name: &CStr, inode: u64, kind: FileType) -> Option<DirEntry> {
         let name = name.to_bytes();
         if name == b"." || name == b".." {
             return None;
         }
         let kind = (kind != FileType::Unknown).then(|| kind.into());
         let name = name.to_vec();
-        Some(Entry { name, inode, kind })
+        Some(DirEntry { name, inode, kind })
     }
 }
 
@@ -64,7 +64,7 @@ impl Entries {
 
     /// Appends the next entries to `out`, up to about 2,000; `false` when there are no more. A
     /// batch may be empty before the end. After an error `out` holds what was read before it.
-    pub fn next_batch(&mut self, out: &mut Vec<Entry>) -> io::Result<bool> {
+    pub fn next_batch(&mut self, out: &mut Vec<DirEntry>) -> io::Result<bool> {
         Ok(self.reader.next_batch(out)?)
     }
 }
@@ -83,13 +83,13 @@ impl Getdents {
         Getdents { fd, buffer }
     }
 
-    fn next_batch(&mut self, out: &mut Vec<Entry>) -> Result<bool, Errno> {
+    fn next_batch(&mut self, out: &mut Vec<DirEntry>) -> Result<bool, Errno> {
         let mut raw = rustix::fs::RawDir::new(&self.fd, &mut self.buffer);
         // Only the first call of `next` asks the kernel, so only it can be interrupted or end.
         let first = retry(|| match raw.next() {
             None => Ok(None),
             Some(Err(error)) => Err(error),
-            Some(Ok(entry)) => Ok(Some(Entry::new(entry.file_name(), entry.ino(), entry.file_type()))),
+            Some(Ok(entry)) => Ok(Some(DirEntry::new(entry.file_name(), entry.ino(), entry.file_type()))),
         })?;
         let Some(first) = first else {
             return Ok(false);
@@ -99,7 +99,7 @@ impl Getdents {
             if let Some(entry) = raw.next() {
                 let entry = entry?;
                 let (inode, kind) = (entry.ino(), entry.file_type());
-                out.extend(Entry::new(entry.file_name(), inode, kind));
+                out.extend(DirEntry::new(entry.file_name(), inode, kind));
             }
         }
         Ok(true)
@@ -120,7 +120,7 @@ impl Portable {
         Ok(Portable { dir, failed: None })
     }
 
-    pub(super) fn next_batch(&mut self, out: &mut Vec<Entry>) -> Result<bool, Errno> {
+    pub(super) fn next_batch(&mut self, out: &mut Vec<DirEntry>) -> Result<bool, Errno> {
         // rustix answers "end" to whoever asks again after an error; we answer the error.
         if let Some(error) = self.failed {
             return Err(error);
@@ -134,7 +134,7 @@ impl Portable {
                 }
                 Some(Ok(entry)) => {
                     let (inode, kind) = (entry.ino(), entry.file_type());
-                    out.extend(Entry::new(entry.file_name(), inode, kind));
+                    out.extend(DirEntry::new(entry.file_name(), inode, kind));
                 }
             }
         }

@@ -16,11 +16,11 @@ mod stat;
 #[cfg(test)]
 mod tests;
 
-pub use entries::{Entries, Entry};
+pub use entries::{DirEntry, Entries};
 pub use file_system::{ChangeTimes, FileSystem, file_system};
-use stat::Freshness;
+use stat::StatSource;
 pub(crate) use stat::only_mtime;
-pub use stat::{Kind, Stat, Time, stat_file, stat_file_uncached, stat_path};
+pub use stat::{FileTime, Kind, Stat, stat_file, stat_file_uncached, stat_path};
 
 use crate::retry;
 use beneath::PASS;
@@ -129,15 +129,15 @@ impl Dir {
     /// Looks at something below. A link in the last component is followed only under
     /// [`Links::Beneath`]; under [`Links::Refuse`] it is described itself.
     pub fn stat(&self, rel: &[u8], links: Links) -> io::Result<Stat> {
-        self.stat_with(rel, links, Freshness::Cached)
+        self.stat_with(rel, links, StatSource::Cached)
     }
 
     /// As [`Dir::stat`], past what this system remembers: NFS, SMB and FUSE ask whoever stores it.
     pub fn stat_uncached(&self, rel: &[u8], links: Links) -> io::Result<Stat> {
-        self.stat_with(rel, links, Freshness::Stored)
+        self.stat_with(rel, links, StatSource::Stored)
     }
 
-    fn stat_with(&self, rel: &[u8], links: Links, freshness: Freshness) -> io::Result<Stat> {
+    fn stat_with(&self, rel: &[u8], links: Links, freshness: StatSource) -> io::Result<Stat> {
         let parts = components(rel)?;
         let Some((last, parents)) = parts.split_last() else {
             return stat::stat_open(self.as_fd(), freshness);
@@ -189,7 +189,7 @@ impl Dir {
 }
 
 fn stat_entry(at: BorrowedFd<'_>, name: &[u8]) -> io::Result<Stat> {
-    stat::stat_at(at, name, AtFlags::SYMLINK_NOFOLLOW, Freshness::Cached)
+    stat::stat_at(at, name, AtFlags::SYMLINK_NOFOLLOW, StatSource::Cached)
 }
 
 /// Calls that make, rename, remove and set.
@@ -299,7 +299,7 @@ impl Dir {
 
     /// Sets the modification time of an entry, of a link itself if it is one, and leaves the
     /// access time alone.
-    pub fn set_times(&self, name: &[u8], mtime: Time) -> io::Result<()> {
+    pub fn set_times(&self, name: &[u8], mtime: FileTime) -> io::Result<()> {
         let (name, times) = (single(name)?, only_mtime(mtime)?);
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         Ok(retry(|| rustix::fs::utimensat(&self.fd, name, &times, flags))?)
@@ -387,7 +387,7 @@ impl Dir {
     }
 
     /// Sets the modification time of the directory itself, and leaves the access time alone.
-    pub fn set_own_times(&self, mtime: Time) -> io::Result<()> {
+    pub fn set_own_times(&self, mtime: FileTime) -> io::Result<()> {
         let times = only_mtime(mtime)?;
         Ok(retry(|| rustix::fs::futimens(&self.fd, &times))?)
     }

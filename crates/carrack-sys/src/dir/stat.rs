@@ -46,7 +46,7 @@ impl From<FileType> for Kind {
 
 /// A moment, as file systems keep it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Time {
+pub struct FileTime {
     /// Seconds since 1970-01-01 UTC; negative before.
     pub seconds: i64,
     /// Nanoseconds within the second, below 1,000,000,000, always counted forward.
@@ -54,7 +54,7 @@ pub struct Time {
 }
 
 /// The pair (access time, modification time) that changes only the latter.
-pub(crate) fn only_mtime(mtime: Time) -> io::Result<rustix::fs::Timestamps> {
+pub(crate) fn only_mtime(mtime: FileTime) -> io::Result<rustix::fs::Timestamps> {
     // Above the range sit the magic values UTIME_NOW and UTIME_OMIT: a peer's number must never
     // be taken for one of them.
     if mtime.nanos >= 1_000_000_000 {
@@ -75,11 +75,11 @@ pub struct Stat {
     /// Permission bits with setuid, setgid and sticky: at most `0o7777`.
     pub mode: u32,
     /// When the content last changed.
-    pub mtime: Time,
+    pub mtime: FileTime,
     /// When content or metadata last changed.
-    pub ctime: Time,
+    pub ctime: FileTime,
     /// When it was made; `None` where the file system, or the system, does not say.
-    pub born: Option<Time>,
+    pub born: Option<FileTime>,
     /// The file system it is on.
     pub device: u64,
     /// Its number there.
@@ -98,7 +98,7 @@ impl Stat {
     // The fields' C types differ by architecture and system, so a cast needless here is needed there.
     #[allow(clippy::unnecessary_cast)]
     pub(super) fn new(raw: &rustix::fs::Stat) -> Stat {
-        let time = |seconds: i64, nanos: u64| Time { seconds, nanos: u32::try_from(nanos).unwrap_or(0) };
+        let time = |seconds: i64, nanos: u64| FileTime { seconds, nanos: u32::try_from(nanos).unwrap_or(0) };
         Stat {
             kind: FileType::from_raw_mode(raw.st_mode).into(),
             size: u64::try_from(raw.st_size).unwrap_or(0),
@@ -117,7 +117,7 @@ impl Stat {
 
     #[cfg(target_os = "linux")]
     fn of_statx(raw: &rustix::fs::Statx) -> Stat {
-        let time = |time: rustix::fs::StatxTimestamp| Time { seconds: time.tv_sec, nanos: time.tv_nsec };
+        let time = |time: rustix::fs::StatxTimestamp| FileTime { seconds: time.tv_sec, nanos: time.tv_nsec };
         let has_born = rustix::fs::StatxFlags::from_bits_retain(raw.stx_mask).contains(rustix::fs::StatxFlags::BTIME);
         Stat {
             kind: FileType::from_raw_mode(raw.stx_mode.into()).into(),
@@ -138,7 +138,7 @@ impl Stat {
 
 /// How old an answer may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Freshness {
+pub(super) enum StatSource {
     /// As the system has it. NFS, SMB and FUSE keep what they were told for seconds.
     Cached,
     /// As whoever stores it says now. On local file systems there is no difference.
@@ -147,13 +147,13 @@ pub(super) enum Freshness {
 
 /// Looks at one name, or with [`AtFlags::EMPTY_PATH`] and none at what is open.
 #[cfg(target_os = "linux")]
-pub(super) fn stat_at(at: BorrowedFd<'_>, name: &[u8], flags: AtFlags, freshness: Freshness) -> io::Result<Stat> {
+pub(super) fn stat_at(at: BorrowedFd<'_>, name: &[u8], flags: AtFlags, freshness: StatSource) -> io::Result<Stat> {
     use rustix::fs::StatxFlags;
     let mask = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     // As the older calls: looking at a place does not mount it.
     let flags = flags | AtFlags::NO_AUTOMOUNT;
     // The older calls know no such flag.
-    let sync = if freshness == Freshness::Stored { AtFlags::STATX_FORCE_SYNC } else { AtFlags::empty() };
+    let sync = if freshness == StatSource::Stored { AtFlags::STATX_FORCE_SYNC } else { AtFlags::empty() };
     match retry(|| rustix::fs::statx(at, name, flags | sync, mask)) {
         Ok(raw) => Ok(Stat::of_statx(&raw)),
         // Linux before 4.11, and containers that do not let it through.
@@ -164,7 +164,7 @@ pub(super) fn stat_at(at: BorrowedFd<'_>, name: &[u8], flags: AtFlags, freshness
 
 /// See the other.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn stat_at(at: BorrowedFd<'_>, name: &[u8], flags: AtFlags, _: Freshness) -> io::Result<Stat> {
+pub(super) fn stat_at(at: BorrowedFd<'_>, name: &[u8], flags: AtFlags, _: StatSource) -> io::Result<Stat> {
     stat_at_without_born(at, name, flags)
 }
 
@@ -180,20 +180,20 @@ pub fn stat_path(path: &Path, follow: bool) -> io::Result<Stat> {
         return Err(Errno::NOENT.into());
     }
     let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
-    stat_at(rustix::fs::CWD, path.as_os_str().as_bytes(), flags, Freshness::Cached)
+    stat_at(rustix::fs::CWD, path.as_os_str().as_bytes(), flags, StatSource::Cached)
 }
 
 /// Looks at what is open.
 pub fn stat_file(file: impl AsFd) -> io::Result<Stat> {
-    stat_open(file.as_fd(), Freshness::Cached)
+    stat_open(file.as_fd(), StatSource::Cached)
 }
 
 /// Looks at what is open, past what this system remembers of it: NFS, SMB and FUSE ask whoever stores it.
 pub fn stat_file_uncached(file: impl AsFd) -> io::Result<Stat> {
-    stat_open(file.as_fd(), Freshness::Stored)
+    stat_open(file.as_fd(), StatSource::Stored)
 }
 
-pub(super) fn stat_open(open: BorrowedFd<'_>, freshness: Freshness) -> io::Result<Stat> {
+pub(super) fn stat_open(open: BorrowedFd<'_>, freshness: StatSource) -> io::Result<Stat> {
     #[cfg(target_os = "linux")]
     let flags = AtFlags::EMPTY_PATH;
     #[cfg(not(target_os = "linux"))]
@@ -214,12 +214,12 @@ mod tests {
         for name in [&b"f"[..], b"l", b""] {
             let flags = if name.is_empty() { AtFlags::EMPTY_PATH } else { AtFlags::SYMLINK_NOFOLLOW };
             let old = stat_at_without_born(open.as_fd(), name, flags).unwrap();
-            for freshness in [Freshness::Cached, Freshness::Stored] {
+            for freshness in [StatSource::Cached, StatSource::Stored] {
                 let new = stat_at(open.as_fd(), name, flags, freshness).unwrap();
                 assert_eq!(Stat { born: None, ..new }, old);
             }
         }
-        let missing = stat_at(open.as_fd(), b"missing", AtFlags::SYMLINK_NOFOLLOW, Freshness::Cached).unwrap_err();
+        let missing = stat_at(open.as_fd(), b"missing", AtFlags::SYMLINK_NOFOLLOW, StatSource::Cached).unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
         assert_eq!(stat_path(Path::new(""), true).unwrap_err().kind(), io::ErrorKind::NotFound);
     }

@@ -261,7 +261,7 @@ fn names_that_could_mean_something_else_are_refused() {
         refused(dir.stat(rel, Links::Beneath).map(drop));
         refused(dir.make_dir_all(rel, Links::Beneath).map(drop));
     }
-    let time = Time { seconds: 0, nanos: 0 };
+    let time = FileTime { seconds: 0, nanos: 0 };
     for name in [b"".as_slice(), b".", b"..", b"a/b", b"/", b"a\0b"] {
         refused(dir.create_new(name).map(drop));
         refused(dir.open_write(name).map(drop));
@@ -366,7 +366,7 @@ fn metadata_is_set_on_the_entry_itself() {
     put(&dir, b"file", b"");
     dir.symlink(b"file", b"link").unwrap();
     let before = dir.stat_at(b"file").unwrap();
-    let old = Time { seconds: -1, nanos: 500_000_000 };
+    let old = FileTime { seconds: -1, nanos: 500_000_000 };
     dir.set_times(b"link", old).unwrap();
     assert_eq!(dir.stat_at(b"link").unwrap().mtime, old);
     type SetMode = fn(&Dir, &[u8], u32) -> io::Result<()>;
@@ -397,7 +397,7 @@ fn listing_by_both_readers_has_every_entry() {
     for name in &names {
         dir.symlink(b"x", name).unwrap();
     }
-    let drain = |next: &mut dyn FnMut(&mut Vec<Entry>) -> io::Result<bool>| {
+    let drain = |next: &mut dyn FnMut(&mut Vec<DirEntry>) -> io::Result<bool>| {
         let mut all = Vec::new();
         let mut batches = 0;
         while next(&mut all).unwrap() {
@@ -416,7 +416,7 @@ fn listing_by_both_readers_has_every_entry() {
     let two = drain(&mut |out| again.next_batch(out));
     let three = drain(&mut |out| Ok(portable.next_batch(out)?));
     assert_eq!(one, two);
-    let sorted = |mut all: Vec<Entry>| {
+    let sorted = |mut all: Vec<DirEntry>| {
         all.sort();
         all
     };

@@ -20,7 +20,7 @@ fn per_second(number: f64) -> String {
 
 /// One change.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum Difference {
     /// A fact of the host, or a setting of the measurement; empty where it was not known.
     Fact {
         /// Its name.
@@ -60,21 +60,21 @@ pub enum Change {
 }
 
 /// Everything that differs; numbers that both have are always there.
-pub fn changes(old: &Measurement, new: &Measurement) -> Vec<Change> {
+pub fn changes(old: &Measurement, new: &Measurement) -> Vec<Difference> {
     let mut changes = facts(&old.facts, &new.facts);
     changes.extend(facts(&old.settings, &new.settings));
     for row in &new.rows {
         match old.rows.iter().find(|candidate| is_same(candidate, row)) {
-            None => changes.push(Change::Only { row: row.clone(), is_new: true }),
+            None => changes.push(Difference::Only { row: row.clone(), is_new: true }),
             Some(before) => changes.extend(of_row(before, row)),
         }
     }
     let gone = old.rows.iter().filter(|row| !new.rows.iter().any(|candidate| is_same(candidate, row)));
-    changes.extend(gone.map(|row| Change::Only { row: row.clone(), is_new: false }));
+    changes.extend(gone.map(|row| Difference::Only { row: row.clone(), is_new: false }));
     changes
 }
 
-fn facts(old: &[(String, String)], new: &[(String, String)]) -> Vec<Change> {
+fn facts(old: &[(String, String)], new: &[(String, String)]) -> Vec<Difference> {
     let value = |facts: &[(String, String)], name: &str| {
         facts.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone()).unwrap_or_default()
     };
@@ -83,7 +83,7 @@ fn facts(old: &[(String, String)], new: &[(String, String)]) -> Vec<Change> {
     names.dedup();
     let names = names.into_iter().filter(|name| !FLEETING.contains(&name.as_str()));
     let both = names.map(|name| (name.clone(), value(old, name), value(new, name)));
-    both.filter(|(_, old, new)| old != new).map(|(name, old, new)| Change::Fact { name, old, new }).collect()
+    both.filter(|(_, old, new)| old != new).map(|(name, old, new)| Difference::Fact { name, old, new }).collect()
 }
 
 fn is_same(one: &Row, other: &Row) -> bool {
@@ -95,7 +95,7 @@ fn is_same(one: &Row, other: &Row) -> bool {
     one.name == other.name && sorted(one) == sorted(other)
 }
 
-fn of_row(old: &Row, new: &Row) -> Vec<Change> {
+fn of_row(old: &Row, new: &Row) -> Vec<Difference> {
     let mut changes = Vec::new();
     // Bytes a second where bytes were moved, unless single operations are what the row is about.
     let random = new.name.starts_with("random-");
@@ -105,10 +105,10 @@ fn of_row(old: &Row, new: &Row) -> Vec<Change> {
     if let Some(name) = name
         && let (Some(old), Some(now)) = (old.value(name), new.value(name))
     {
-        changes.push(Change::Number { row: new.clone(), value: name, old, new: now });
+        changes.push(Difference::Number { row: new.clone(), value: name, old, new: now });
     }
     if old.labels != new.labels {
-        changes.push(Change::Labels { row: new.clone(), old: old.labels.clone(), new: new.labels.clone() });
+        changes.push(Difference::Labels { row: new.clone(), old: old.labels.clone(), new: new.labels.clone() });
     }
     changes
 }
@@ -119,7 +119,7 @@ pub fn share(old: f64, new: f64) -> Option<f64> {
 }
 
 /// The changes as lines for people.
-pub fn lines(changes: &[Change]) -> Vec<String> {
+pub fn lines(changes: &[Difference]) -> Vec<String> {
     let mut lines = Vec::new();
     let facts: Vec<String> = changes.iter().filter_map(fact_line).collect();
     lines.push(if facts.is_empty() { "Nothing changed on the host." } else { "Changed on the host:" }.to_owned());
@@ -133,25 +133,25 @@ pub fn lines(changes: &[Change]) -> Vec<String> {
     lines
 }
 
-fn fact_line(change: &Change) -> Option<String> {
-    let Change::Fact { name, old, new } = change else { return None };
+fn fact_line(change: &Difference) -> Option<String> {
+    let Difference::Fact { name, old, new } = change else { return None };
     let or_none = |text: &str| if text.is_empty() { "(none)".to_owned() } else { text.to_owned() };
     Some(format!("  {name}: {} -> {}", or_none(old), or_none(new)))
 }
 
-fn row_lines(change: &Change) -> Vec<String> {
+fn row_lines(change: &Difference) -> Vec<String> {
     match change {
-        Change::Fact { .. } => Vec::new(),
-        Change::Number { row, value, old, new } => {
+        Difference::Fact { .. } => Vec::new(),
+        Difference::Number { row, value, old, new } => {
             let shown = HEADLINES.iter().find(|(name, _)| name == value).map_or(per_second as Show, |(_, f)| *f);
             let change = share(*old, *new).map_or_else(String::new, |share| format!("{:+.1}%", share * 100.0));
             vec![format!("{:<36} {:>12} {:>12} {change:>9}", called(row), shown(*old), shown(*new))]
         }
-        Change::Labels { old, new, .. } => {
+        Difference::Labels { old, new, .. } => {
             let words = |labels: &[String]| if labels.is_empty() { "none".to_owned() } else { labels.join(", ") };
             vec![format!("    labels: {} -> {}", words(old), words(new))]
         }
-        Change::Only { row, is_new } => {
+        Difference::Only { row, is_new } => {
             vec![format!("{:<36} only in the {} result", called(row), if *is_new { "later" } else { "earlier" })]
         }
     }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use carrack_measure::result::{Measurement, Row, label, value};
 
-use super::svg::{self, Bar, Cell, Range, escape};
+use super::svg::{self, Cell, ChartBar, Range, escape};
 use super::{diff, numbers};
 
 const STYLE: &str = "\
@@ -139,13 +139,13 @@ fn heat_maps(measured: &Measurement) -> String {
 fn rates(measured: &Measurement) -> String {
     let grids = grids(measured);
     let rows = measured.rows.iter().filter(|row| !is_random(row) && !group(row).is_some_and(|g| grids.contains(&g)));
-    let bars: Vec<Bar> = rows
+    let bars: Vec<ChartBar> = rows
         .filter_map(|row| {
             let rate = bytes_rate(row)?;
             let words =
                 row.labels.iter().filter(|label| *label != label::SHORT).cloned().collect::<Vec<_>>().join(", ");
             let text = format!("{}  {words}", numbers::rate(rate)).trim_end().to_owned();
-            Some(Bar { name: diff::called(row), amount: rate, text, hatched: is_hatched(row) })
+            Some(ChartBar { name: diff::called(row), amount: rate, text, hatched: is_hatched(row) })
         })
         .collect();
     if bars.is_empty() {
@@ -158,11 +158,11 @@ fn rates(measured: &Measurement) -> String {
 fn operations(measured: &Measurement) -> String {
     let rows = measured.rows.iter().filter(|row| is_random(row) || bytes_rate(row).is_none());
     let rows = rows.filter(|row| row.condition("arrivals").is_none());
-    let bars: Vec<Bar> = rows
+    let bars: Vec<ChartBar> = rows
         .filter_map(|row| {
             let rate = row.value(value::OPERATIONS_PER_SECOND)?;
             let text = format!("{} /s", numbers::count(rate));
-            Some(Bar { name: diff::called(row), amount: rate, text, hatched: is_hatched(row) })
+            Some(ChartBar { name: diff::called(row), amount: rate, text, hatched: is_hatched(row) })
         })
         .collect();
     if bars.is_empty() || !grids(measured).is_empty() && bars.len() > 20 {

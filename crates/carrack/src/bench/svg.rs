@@ -20,7 +20,7 @@ pub fn escape(text: &str) -> String {
 }
 
 /// One bar: its name, what it is worth, how that is written, and whether it is hatched as not to be believed.
-pub struct Bar {
+pub struct ChartBar {
     /// What stands before it.
     pub name: String,
     /// Its length.
@@ -32,7 +32,7 @@ pub struct Bar {
 }
 
 /// Horizontal bars.
-pub fn bars(bars: &[Bar]) -> String {
+pub fn bars(bars: &[ChartBar]) -> String {
     const ROW: usize = 24;
     const NAMES: f64 = 250.0;
     const ROOM: f64 = 380.0;
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn names_cannot_become_markup() {
-        let bar = Bar { name: "<script>\"&".to_owned(), amount: 1.0, text: "\u{1b}[2J".to_owned(), hatched: true };
+        let bar = ChartBar { name: "<script>\"&".to_owned(), amount: 1.0, text: "\u{1b}[2J".to_owned(), hatched: true };
         let svg = bars(&[bar]);
         assert!(svg.contains("&lt;script&gt;&quot;&amp;") && !svg.contains("<script") && !svg.contains('\u{1b}'));
     }

@@ -17,7 +17,7 @@ use crate::cli::flags::Flags;
 use crate::error::CommandError;
 use crate::exit;
 use crate::output::lines::Lines;
-use crate::output::part_file::PartFile;
+use crate::output::part_file::OutputFile;
 use crate::output::plot::text::Paper;
 use crate::output::timeline::read::{self, ReadError, Recording};
 use crate::output::timeline::view::View;
@@ -94,7 +94,7 @@ fn write(out: &[u8], page: &str) -> Result<(), CommandError> {
     if out == b"-" {
         return stream::print(page.as_bytes());
     }
-    let written = PartFile::create(out).and_then(|mut file| {
+    let written = OutputFile::create(out).and_then(|mut file| {
         file.write_all(page.as_bytes())?;
         file.publish()
     });

@@ -94,7 +94,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         tuning: Tuning::DEFAULT,
     };
     let node = Node::start(config)?;
-    let facts = Facts {
+    let facts = Announcement {
         address: node.address(),
         fingerprint: node.fingerprint(),
         token_file: node.token_file().map(Path::to_path_buf),
@@ -107,7 +107,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
 }
 
 /// What the node's users have to know.
-struct Facts {
+struct Announcement {
     address: SocketAddr,
     /// SHA-256 of its public key.
     fingerprint: [u8; 32],
@@ -116,7 +116,7 @@ struct Facts {
     read_only: bool,
 }
 
-fn announce(facts: &Facts, anonymous: bool, as_json: bool) {
+fn announce(facts: &Announcement, anonymous: bool, as_json: bool) {
     let mut out = Lines::stdout(true);
     if as_json {
         out.json(&objects::object("serving", SystemTime::now(), fields(facts, anonymous)));
@@ -130,7 +130,7 @@ fn announce(facts: &Facts, anonymous: bool, as_json: bool) {
     }
 }
 
-fn fields(facts: &Facts, anonymous: bool) -> serde_json::Value {
+fn fields(facts: &Announcement, anonymous: bool) -> serde_json::Value {
     let path = |path: &Path| objects::with_path(json!({}), path.as_os_str().as_bytes());
     json!({
         "address": facts.address.to_string(),
@@ -142,7 +142,7 @@ fn fields(facts: &Facts, anonymous: bool) -> serde_json::Value {
     })
 }
 
-fn lines(facts: &Facts, anonymous: bool, host: &str) -> Vec<String> {
+fn lines(facts: &Announcement, anonymous: bool, host: &str) -> Vec<String> {
     let fingerprint = format!("#{}", format_pin(&facts.fingerprint));
     let shown = |path: &Path| display_bytes(path.as_os_str().as_bytes()).to_string();
     let (token, flag) = match &facts.token_file {
@@ -199,8 +199,8 @@ mod tests {
     use super::*;
     use crate::cli::location::parse_location;
 
-    fn facts(address: &str, token_file: Option<&str>) -> Facts {
-        Facts {
+    fn facts(address: &str, token_file: Option<&str>) -> Announcement {
+        Announcement {
             address: address.parse().expect("an address"),
             fingerprint: [0xab; 32],
             token_file: token_file.map(PathBuf::from),
@@ -224,7 +224,7 @@ mod tests {
             text[5],
             format!("to copy to here: carrack --token-file '/state/my token' PATH 'carrack://box/{pin}'")
         );
-        let read_only = Facts { read_only: true, ..facts("[::]:7420", None) };
+        let read_only = Announcement { read_only: true, ..facts("[::]:7420", None) };
         assert!(!lines(&read_only, true, "box").iter().any(|line| line.contains("to here")));
         let text = lines(&facts("[::]:99", None), true, "box");
         assert!(text[3].contains("whoever"));

@@ -8,11 +8,11 @@ use std::io::{self, Write};
 use carrack_core::path::display_bytes;
 use carrack_core::report::{ItemReport, Outcome};
 
-use super::part_file::PartFile;
+use super::part_file::OutputFile;
 
 /// A list that is being written.
 pub struct FailedList {
-    file: PartFile,
+    file: OutputFile,
     /// The connection was lost: items are told again from the start.
     again: bool,
     /// The first error; nothing is written after it.
@@ -25,7 +25,7 @@ impl FailedList {
     /// # Errors
     /// What the system says to creating `FILE.part`.
     pub fn create(path: &[u8]) -> io::Result<Self> {
-        Ok(Self { file: PartFile::create(path)?, again: false, error: None })
+        Ok(Self { file: OutputFile::create(path)?, again: false, error: None })
     }
 
     /// Adds an item, if it failed.

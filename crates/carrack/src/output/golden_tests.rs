@@ -10,8 +10,8 @@ use carrack_core::failure::Retryable;
 use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::{Change, Reason};
 use carrack_core::report::{
-    Counts, EndFacts, Ends, ErrorCode, Event, Failure, Faults, FileDigests, ItemFailure, ItemKind, ItemReport,
-    LinkReport, Outcome, ProgramSent, Progress, RateFall, Report, Side, Unkept, UnkeptAttributes,
+    Counts, EndFacts, ErrorCode, Event, Failure, Faults, FileDigests, ItemFailure, ItemKind, ItemReport, LinkReport,
+    Outcome, ProgramSent, Progress, RateFall, Report, SessionEnds, Side, Unkept, UnkeptAttributes,
 };
 use carrack_core::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};
 use carrack_core::timeline::Fact;
@@ -75,7 +75,7 @@ fn events() -> Vec<Event> {
         tells_samples: true,
     };
     let old = EndFacts { system: String::new(), protocol: 4, tells_samples: false, ..end.clone() };
-    events.push(Event::Ends(Box::new(Ends { session: 1, source: end, destination: old })));
+    events.push(Event::Ends(Box::new(SessionEnds { session: 1, source: end, destination: old })));
     events.extend([Side::Source, Side::Destination].map(|side| Event::Sample(Box::new(full(side)))));
     events.push(Event::StreamEnded { failure: None });
     events.push(Event::StreamEnded { failure: Some(denied()) });

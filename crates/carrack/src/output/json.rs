@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime};
 use carrack_core::pace::limit::Limit;
 use carrack_core::pace::streams::Change;
 use carrack_core::report::{
-    EndFacts, Ends, Event, Failure, FileDigests, ItemReport, LinkReport, Outcome, ProgramSent, Progress, RateFall,
-    Report, Unkept, UnkeptAttributes,
+    EndFacts, Event, Failure, FileDigests, ItemReport, LinkReport, Outcome, ProgramSent, Progress, RateFall, Report,
+    SessionEnds, Unkept, UnkeptAttributes,
 };
 use carrack_core::request::{Durability, Encrypt, MainDigest, Verify};
 use carrack_core::timeline::Fact;
@@ -289,7 +289,7 @@ fn rate_fell(fall: &RateFall) -> Value {
     })
 }
 
-fn ends(ends: &Ends) -> Value {
+fn ends(ends: &SessionEnds) -> Value {
     let end = |facts: &EndFacts| {
         json!({
             "name": facts.name,

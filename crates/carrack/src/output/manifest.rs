@@ -9,12 +9,12 @@ use carrack_core::path::display_bytes;
 use carrack_core::report::{ItemKind, ItemReport, Outcome};
 use data_encoding::HEXLOWER;
 
-use super::part_file::PartFile;
+use super::part_file::OutputFile;
 use super::stream;
 
 /// A manifest that is being written.
 pub struct Manifest {
-    out: PartFile,
+    out: OutputFile,
     /// It goes to a terminal, which gets nothing that it could obey.
     terminal: bool,
     lines: u64,
@@ -27,7 +27,7 @@ pub struct Manifest {
 
 /// How a manifest ended.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct ManifestOutcome {
     /// Files whose names are not UTF-8: `b3sum -c` cannot read them.
     pub left_out: u64,
     /// Where it stayed, if the copy did not come to its end.
@@ -41,7 +41,7 @@ impl Manifest {
     /// What the system says to creating `FILE.part`.
     pub fn create(path: &[u8]) -> io::Result<Self> {
         let standard = path == b"-";
-        let out = if standard { PartFile::standard_output()? } else { PartFile::create(path)? };
+        let out = if standard { OutputFile::standard_output()? } else { OutputFile::create(path)? };
         let terminal = standard && stream::output_is_terminal();
         Ok(Self { out, terminal, lines: 0, left_out: 0, again: false, error: None })
     }
@@ -88,14 +88,14 @@ impl Manifest {
     ///
     /// # Errors
     /// The first thing that went wrong, whenever it did.
-    pub fn finish(mut self, complete: bool) -> io::Result<Written> {
+    pub fn finish(mut self, complete: bool) -> io::Result<ManifestOutcome> {
         if let Some(error) = self.error {
             return Err(error);
         }
         if complete {
             self.start_over_if_told()?;
         }
-        let mut written = Written { left_out: self.left_out, unfinished: None };
+        let mut written = ManifestOutcome { left_out: self.left_out, unfinished: None };
         match complete {
             true => self.out.publish()?,
             false if self.lines == 0 => self.out.discard()?,
@@ -181,7 +181,7 @@ mod tests {
         manifest.item(&ItemReport { kind: ItemKind::Symlink, ..item(b"link", Outcome::Published) });
         assert_eq!(fs::read(&path).expect("read"), b"old");
         let written = manifest.finish(true).expect("finished");
-        assert_eq!(written, Written { left_out: 1, unfinished: None });
+        assert_eq!(written, ManifestOutcome { left_out: 1, unfinished: None });
         let text = fs::read_to_string(&path).expect("read");
         assert_eq!(text, format!("\\{}  a\\\\b\n", "ab".repeat(32)));
         assert!(!part.exists());
@@ -210,7 +210,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("sums");
         let manifest = Manifest::create(path.as_os_str().as_encoded_bytes()).expect("created");
-        assert_eq!(manifest.finish(false).expect("finished"), Written::default());
+        assert_eq!(manifest.finish(false).expect("finished"), ManifestOutcome::default());
         assert_eq!(fs::read_dir(directory.path()).expect("listed").count(), 0);
     }
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use super::stream::{self, Out};
 
 /// A file that is being written.
-pub struct PartFile {
+pub struct OutputFile {
     out: BufWriter<File>,
     goal: Goal,
 }
@@ -30,7 +30,7 @@ enum Goal {
 /// Links that are followed before it must be a circle, as by the system.
 const LINKS_FOLLOWED: usize = 40;
 
-impl PartFile {
+impl OutputFile {
     /// Begins a part file, or opens what is written in place.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl PartFile {
     }
 }
 
-impl Write for PartFile {
+impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.out.write(bytes)
     }
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     fn written(path: &Path, text: &str) -> io::Result<()> {
-        let mut file = PartFile::create(path.as_os_str().as_encoded_bytes())?;
+        let mut file = OutputFile::create(path.as_os_str().as_encoded_bytes())?;
         file.write_all(text.as_bytes())?;
         file.publish()
     }

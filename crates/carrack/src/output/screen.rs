@@ -32,11 +32,11 @@ const RATE_SAMPLES: usize = 64;
 
 /// Standard error, with or without a bar.
 pub struct Screen {
-    kind: Kind,
-    meter: Meter,
+    kind: ProgressDisplay,
+    meter: ProgressMeter,
 }
 
-enum Kind {
+enum ProgressDisplay {
     Bar(Bar),
     /// A line when `next` has come, then every so often.
     Lines {
@@ -56,19 +56,21 @@ impl Screen {
             BarChoice::Never => None,
         };
         let kind = match bar {
-            Some(bar) => Kind::Bar(bar),
-            None if choice != BarChoice::Never && lines && !every.is_zero() => Kind::Lines { every, next: now + every },
-            None => Kind::Still,
+            Some(bar) => ProgressDisplay::Bar(bar),
+            None if choice != BarChoice::Never && lines && !every.is_zero() => {
+                ProgressDisplay::Lines { every, next: now + every }
+            }
+            None => ProgressDisplay::Still,
         };
-        Self { kind, meter: Meter::default() }
+        Self { kind, meter: ProgressMeter::default() }
     }
 
     /// Prints a line, above the bar if there is one.
     pub fn say(&self, line: &str) {
         let print = || super::say(line);
         match &self.kind {
-            Kind::Bar(bar) => bar.suspend(print),
-            Kind::Lines { .. } | Kind::Still => print(),
+            ProgressDisplay::Bar(bar) => bar.suspend(print),
+            ProgressDisplay::Lines { .. } | ProgressDisplay::Still => print(),
         }
     }
 
@@ -77,15 +79,15 @@ impl Screen {
         self.meter.add(now, counts.bytes_done);
         let text = human::progress(counts, self.meter.rate());
         let due = match &mut self.kind {
-            Kind::Bar(bar) => {
+            ProgressDisplay::Bar(bar) => {
                 bar.draw(counts, &text);
                 false
             }
-            Kind::Lines { every, next } if now >= *next => {
+            ProgressDisplay::Lines { every, next } if now >= *next => {
                 *next = now + *every;
                 true
             }
-            Kind::Lines { .. } | Kind::Still => false,
+            ProgressDisplay::Lines { .. } | ProgressDisplay::Still => false,
         };
         if asked || due {
             self.say(&text);
@@ -94,7 +96,7 @@ impl Screen {
 
     /// Takes the bar away: what is said from now on stays.
     pub fn end(&self) {
-        if let Kind::Bar(bar) = &self.kind {
+        if let ProgressDisplay::Bar(bar) = &self.kind {
             bar.end();
         }
     }
@@ -102,11 +104,11 @@ impl Screen {
 
 /// Bytes a second over the last few seconds.
 #[derive(Debug, Default)]
-struct Meter {
+struct ProgressMeter {
     samples: VecDeque<(Instant, u64)>,
 }
 
-impl Meter {
+impl ProgressMeter {
     fn add(&mut self, now: Instant, bytes: u64) {
         self.samples.push_back((now, bytes));
         // The oldest kept is the last one outside the window, so that a rate is over the whole of it.
@@ -130,7 +132,7 @@ mod tests {
     #[test]
     fn rate_is_of_the_last_seconds() {
         let start = Instant::now();
-        let mut meter = Meter::default();
+        let mut meter = ProgressMeter::default();
         assert_eq!(meter.rate(), None);
         meter.add(start, 0);
         assert_eq!(meter.rate(), None);
@@ -148,7 +150,7 @@ mod tests {
     #[test]
     fn samples_are_bounded() {
         let start = Instant::now();
-        let mut meter = Meter::default();
+        let mut meter = ProgressMeter::default();
         for millis in 0..4000 {
             meter.add(start + Duration::from_millis(millis), millis);
         }
@@ -159,7 +161,7 @@ mod tests {
     #[test]
     fn bytes_going_backwards_are_no_rate() {
         let start = Instant::now();
-        let mut meter = Meter::default();
+        let mut meter = ProgressMeter::default();
         meter.add(start, 100);
         meter.add(start + Duration::from_secs(1), 50);
         assert_eq!(meter.rate(), Some(0.0));

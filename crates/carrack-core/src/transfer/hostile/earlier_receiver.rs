@@ -9,7 +9,7 @@ use crate::request::Verify;
 use crate::transfer::machine::Machine;
 use crate::transfer::orders::offer;
 use crate::transfer::receiver::ArrivedBlock;
-use crate::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction};
+use crate::transfer::receiver::{BlockStart, Opened, Receiver, ReceiverAction};
 use crate::tuning::Tuning;
 use crate::wire::frame::Trailer;
 
@@ -35,7 +35,11 @@ fn resumed(verify: Verify, blocks: &[u64]) -> Receiver {
 fn deliver(receiver: &mut Receiver, index: u64, digest: BlockDigest) {
     let offset = index * u64::from(BLOCK);
     let length = (SIZE - offset).min(u64::from(BLOCK)) as u32;
-    assert_eq!(receiver.begin_block(StreamId(0), ItemId(1), offset, length, false), Ok(Begin::Write), "block {index}");
+    assert_eq!(
+        receiver.begin_block(StreamId(0), ItemId(1), offset, length, false),
+        Ok(BlockStart::Write),
+        "block {index}"
+    );
     receiver.handle_block(
         start(),
         StreamId(0),
@@ -91,7 +95,7 @@ fn held_blocks_alone_are_confirmed() {
     receiver.handle_message(start(), confirm(0, 2)).unwrap();
     is_violation(receiver.handle_message(start(), confirm(0, 1)));
     // It landed so: what comes of it is dropped.
-    assert_eq!(receiver.begin_block(StreamId(0), ItemId(1), 0, BLOCK, false), Ok(Begin::Discard));
+    assert_eq!(receiver.begin_block(StreamId(0), ItemId(1), 0, BLOCK, false), Ok(BlockStart::Discard));
     // What is sent all the same is not held any more.
     deliver(&mut receiver, 3, digest(9));
     is_violation(receiver.handle_message(start(), confirm(3, 1)));
@@ -199,7 +203,7 @@ fn checkpoint_comes_at_once_after_many_bytes() {
         assert_eq!(checkpoint(&actions(&mut receiver)), None);
         assert_eq!(
             receiver.begin_block(StreamId(0), ItemId(1), index * u64::from(block), block, false),
-            Ok(Begin::Write)
+            Ok(BlockStart::Write)
         );
         receiver.handle_block(
             start(),
@@ -315,7 +319,7 @@ fn version_1_hears_of_failures_only() {
     for message in [confirm(0, 1), PeerMessage::Query { bundle: BundleId(1), items: vec![question(0)] }] {
         is_violation(receiver.handle_message(start(), message));
     }
-    assert_eq!(receiver.begin_bundle(StreamId(0), BundleId(5)), Begin::Write);
+    assert_eq!(receiver.begin_bundle(StreamId(0), BundleId(5)), BlockStart::Write);
     assert!(receiver.handle_bundle(start(), StreamId(0), BundleId(5), 1));
     receiver.handle_committed(start(), BundleId(5), vec![(0, ItemResult::Again(failure()))]);
     let done = PeerMessage::BundleDone { bundle: BundleId(5), exceptions: vec![(0, ItemResult::Failed(failure()))] };

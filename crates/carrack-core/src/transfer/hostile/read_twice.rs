@@ -12,7 +12,7 @@ use crate::request::Verify;
 use crate::transfer::machine::Machine;
 use crate::transfer::orders::{offer, options_v2};
 use crate::transfer::receiver::ArrivedBlock;
-use crate::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
+use crate::transfer::receiver::{BlockStart, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use crate::transfer::sender::{Sender, SenderAction, SenderConfig};
 use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
@@ -74,7 +74,7 @@ fn receiver() -> Receiver {
 
 fn receive(receiver: &mut Receiver, stream: StreamId, index: u64, content: u8) {
     let offset = index * u64::from(BLOCK_BYTES);
-    assert_eq!(receiver.begin_block(stream, ItemId(1), offset, BLOCK_BYTES, false), Ok(Begin::Write));
+    assert_eq!(receiver.begin_block(stream, ItemId(1), offset, BLOCK_BYTES, false), Ok(BlockStart::Write));
     let trailer = Trailer { whole: true, digest: block(content) };
     receiver.handle_block(
         Instant::now(),

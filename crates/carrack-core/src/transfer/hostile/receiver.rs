@@ -10,7 +10,7 @@ use crate::transfer::BLOCKS_AHEAD;
 use crate::transfer::machine::Machine;
 use crate::transfer::orders::{offer, options, options_v2};
 use crate::transfer::receiver::ArrivedBlock;
-use crate::transfer::receiver::{Begin, Opened, Receiver, ReceiverAction, ReceiverConfig};
+use crate::transfer::receiver::{BlockStart, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use crate::tuning::Tuning;
 use crate::wire::Version;
 use crate::wire::control::TransferOptions;
@@ -45,7 +45,7 @@ fn complete(size: u64) -> PeerMessage {
 }
 
 fn deliver(receiver: &mut Receiver, offset: u64, length: u32, whole: bool) {
-    assert_eq!(receiver.begin_block(StreamId(0), ItemId(1), offset, length, whole), Ok(Begin::Write));
+    assert_eq!(receiver.begin_block(StreamId(0), ItemId(1), offset, length, whole), Ok(BlockStart::Write));
     let digest = BlockDigest::default();
     receiver.handle_block(
         start(),
@@ -171,7 +171,7 @@ fn blocks_come_only_where_they_belong() {
     for (item, offset, length, whole) in wrong {
         is_violation(receiver.begin_block(StreamId(0), ItemId(item), offset, length, whole));
     }
-    assert_eq!(receiver.begin_block(StreamId(0), ItemId(1), 4096, 904, false), Ok(Begin::Write));
+    assert_eq!(receiver.begin_block(StreamId(0), ItemId(1), 4096, 904, false), Ok(BlockStart::Write));
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn source_without_a_size_cannot_take_its_blocks_back() {
     // Complete with fewer bytes than came, or with a block still being written that lies beyond.
     let mut receiver = open(None);
     deliver(&mut receiver, 0, BLOCK, false);
-    assert_eq!(receiver.begin_block(StreamId(1), ItemId(1), 2048, BLOCK, false), Ok(Begin::Write));
+    assert_eq!(receiver.begin_block(StreamId(1), ItemId(1), 2048, BLOCK, false), Ok(BlockStart::Write));
     is_violation(receiver.handle_message(start(), complete(2048)));
     receiver.handle_message(start(), complete(3072)).unwrap();
     is_violation(receiver.begin_block(StreamId(0), ItemId(1), 3072, BLOCK, false));
@@ -221,7 +221,7 @@ fn xxh128_is_as_short_as_it_is() {
         actions.contains(&ReceiverAction::Send(PeerMessage::SendAgain { item: ItemId(1), offset: 0 }))
     };
     let mut deliver = |offset, length, ours, theirs| {
-        assert_eq!(receiver.begin_block(StreamId(0), ItemId(1), offset, length, false), Ok(Begin::Write));
+        assert_eq!(receiver.begin_block(StreamId(0), ItemId(1), offset, length, false), Ok(BlockStart::Write));
         let trailer = Trailer { whole: true, digest: theirs };
         receiver.handle_block(start(), StreamId(0), ArrivedBlock { item: ItemId(1), offset, length }, ours, &trailer);
         is_asked_again(actions(&mut receiver))
@@ -257,7 +257,7 @@ fn completion_comes_once_and_as_agreed() {
     let done = ReceiverAction::Send(PeerMessage::Done { item: ItemId(1), result: ItemResult::Mismatch });
     assert!(actions(&mut receiver).contains(&done));
     receiver.handle_message(start(), complete(5000)).unwrap();
-    assert_eq!(receiver.begin_block(StreamId(0), ItemId(1), 0, BLOCK, false), Ok(Begin::Discard));
+    assert_eq!(receiver.begin_block(StreamId(0), ItemId(1), 0, BLOCK, false), Ok(BlockStart::Discard));
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn last_word_is_the_last() {
         PeerMessage::Abandon { item: ItemId(1) },
     ];
     late.into_iter().for_each(|message| is_violation(receiver.handle_message(start(), message)));
-    assert_eq!(receiver.begin_bundle(StreamId(0), BundleId(9)), Begin::Discard);
+    assert_eq!(receiver.begin_bundle(StreamId(0), BundleId(9)), BlockStart::Discard);
     assert!(!receiver.handle_bundle(start(), StreamId(0), BundleId(9), 1));
     receiver.fail(failure());
     receiver.handle_synced(start(), true);
@@ -283,7 +283,7 @@ fn last_word_is_the_last() {
 #[test]
 fn finishing_with_a_bundle_uncommitted_is_refused() {
     let mut receiver = receiver();
-    assert_eq!(receiver.begin_bundle(StreamId(0), BundleId(1)), Begin::Write);
+    assert_eq!(receiver.begin_bundle(StreamId(0), BundleId(1)), BlockStart::Write);
     assert!(receiver.handle_bundle(start(), StreamId(0), BundleId(1), 10));
     is_violation(receiver.handle_message(start(), PeerMessage::Finish));
     receiver.handle_committed(start(), BundleId(1), Vec::new());
@@ -294,7 +294,7 @@ fn finishing_with_a_bundle_uncommitted_is_refused() {
 fn bundles_are_bounded() {
     let mut receiver = receiver();
     let taken = (0..5000).filter(|&bundle| {
-        receiver.begin_bundle(StreamId(0), BundleId(bundle)) == Begin::Write
+        receiver.begin_bundle(StreamId(0), BundleId(bundle)) == BlockStart::Write
             && receiver.handle_bundle(start(), StreamId(0), BundleId(bundle), 1)
     });
     assert_eq!(taken.count(), limits::UNACKNOWLEDGED_BUNDLES);
@@ -307,7 +307,7 @@ fn failures_of_a_whole_bundle_fit_into_one_message() {
     let long = "\u{7f}é".repeat(limits::ERROR_TEXT_BYTES);
     for texts in [[&*long, &*long], ["short", &*long]] {
         let mut receiver = receiver();
-        assert_eq!(receiver.begin_bundle(StreamId(0), BundleId(1)), Begin::Write);
+        assert_eq!(receiver.begin_bundle(StreamId(0), BundleId(1)), BlockStart::Write);
         assert!(receiver.handle_bundle(start(), StreamId(0), BundleId(1), 10));
         let fail = |index: u32| {
             let message = texts[usize::from(index > limits::BUNDLE_ITEMS / 2)].to_owned();
@@ -365,11 +365,11 @@ fn receiver_survives_whatever_a_sender_says_or_sends() {
                     let (offset, length) =
                         (rng.below(8) * 1024, [BLOCK, rng.below(1500) as u32][rng.below(2) as usize]);
                     let begin = receiver.begin_block(StreamId(stream as u16), item, offset, length, rng.chance(200));
-                    writing[stream] = (begin == Ok(Begin::Write)).then_some((item, offset, length));
+                    writing[stream] = (begin == Ok(BlockStart::Write)).then_some((item, offset, length));
                 }
                 None if rng.chance(200) => {
                     let bundle = BundleId(rng.below(6));
-                    if receiver.begin_bundle(StreamId(stream as u16), bundle) == Begin::Write
+                    if receiver.begin_bundle(StreamId(stream as u16), bundle) == BlockStart::Write
                         && receiver.handle_bundle(start(), StreamId(stream as u16), bundle, 5)
                     {
                         receiver.handle_committed(start(), bundle, Vec::new());

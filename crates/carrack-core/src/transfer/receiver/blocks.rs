@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::incoming::{ItemState, WrittenBlock};
-use super::{ArrivedBlock, Begin, Receiver, ReceiverAction, ReceiverPhase};
+use super::{ArrivedBlock, BlockStart, Receiver, ReceiverAction, ReceiverPhase};
 use crate::digest::BlockDigest;
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::ids::{BundleId, ItemId, StreamId};
@@ -39,14 +39,14 @@ impl Receiver {
 
     /// Lets a stream write a unit unless another is writing it. The sender has given one of the two up, and says which:
     /// its word may come later than the data.
-    pub(super) fn begin(&mut self, stream: StreamId, unit: Unit) -> Begin {
+    pub(super) fn begin(&mut self, stream: StreamId, unit: Unit) -> BlockStart {
         let mut others = self.streams.iter().filter(|(other, current)| **other != stream && **current == Some(unit));
         match others.next() {
-            Some(_) if self.lost.contains(&stream) => Begin::Discard,
-            Some((&other, _)) => Begin::WaitFor(other),
+            Some(_) if self.lost.contains(&stream) => BlockStart::Discard,
+            Some((&other, _)) => BlockStart::WaitFor(other),
             None => {
                 self.streams.insert(stream, Some(unit));
-                Begin::Write
+                BlockStart::Write
             }
         }
     }
@@ -62,7 +62,7 @@ impl Receiver {
         offset: u64,
         length: u32,
         whole: bool,
-    ) -> Result<Begin, ProtocolError> {
+    ) -> Result<BlockStart, ProtocolError> {
         if id > self.last_offer {
             return Err(ProtocolError::violation(format!(
                 "the sender sent a block of item {id}, which it has not offered"
@@ -75,20 +75,20 @@ impl Receiver {
         }
         let Some(item) = self.items.get(&id).filter(|_| !self.has_ended()) else {
             // It ended while the block was under way.
-            return Ok(Begin::Discard);
+            return Ok(BlockStart::Discard);
         };
         item.check_block(id, offset, length, whole)?;
         if item.has_landed(offset) || item.state == ItemState::Publishing {
-            return Ok(Begin::Discard);
+            return Ok(BlockStart::Discard);
         }
         let begin = self.begin(stream, Unit::Block(id, offset));
-        if let Some(item) = self.items.get_mut(&id).filter(|_| begin == Begin::Write) {
+        if let Some(item) = self.items.get_mut(&id).filter(|_| begin == BlockStart::Write) {
             item.begin(offset, whole);
         }
         Ok(begin)
     }
 
-    /// A block has been written by a stream that was told [`Begin::Write`].
+    /// A block has been written by a stream that was told [`BlockStart::Write`].
     pub fn handle_block(
         &mut self,
         now: Instant,
@@ -139,9 +139,9 @@ impl Receiver {
     }
 
     /// A bundle begins on a stream: whether its items are to be written, or read and dropped.
-    pub fn begin_bundle(&mut self, stream: StreamId, bundle: BundleId) -> Begin {
+    pub fn begin_bundle(&mut self, stream: StreamId, bundle: BundleId) -> BlockStart {
         if self.phase != ReceiverPhase::Receiving || self.bundles_landed.contains(&bundle) {
-            return Begin::Discard;
+            return BlockStart::Discard;
         }
         self.begin(stream, Unit::Bundle(bundle))
     }

@@ -11,7 +11,7 @@ use crate::wire::ProtocolError;
 use crate::wire::control::TransferOptions;
 
 #[derive(Debug)]
-pub(super) struct Incoming {
+pub(super) struct IncomingItem {
     pub state: ItemState,
     block_bytes: u32,
     /// From the offer; of a source without a size known when it is complete.
@@ -53,7 +53,7 @@ pub(super) enum ItemState {
     Publishing,
 }
 
-impl Incoming {
+impl IncomingItem {
     pub fn new(size: Option<u64>, options: &TransferOptions) -> Self {
         Self {
             state: ItemState::Opening,

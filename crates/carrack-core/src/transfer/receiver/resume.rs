@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::incoming::Incoming;
+use super::incoming::IncomingItem;
 use super::{Receiver, ReceiverAction};
 use crate::digest::{BlockDigest, FileDigests};
 use crate::ids::{BundleId, ItemId};
@@ -17,7 +17,7 @@ impl Receiver {
     /// The part file of an item has blocks from an earlier attempt: tells the sender of them. What cannot be compared
     /// is not told of, and comes like any other.
     pub(super) fn hold(&mut self, id: ItemId, blocks: Vec<(u64, BlockDigest)>) {
-        let open: usize = self.items.values().map(Incoming::held_open).sum();
+        let open: usize = self.items.values().map(IncomingItem::held_open).sum();
         let comparable = self.recovers() && self.options.digests.main.is_some();
         let Some(item) = self.items.get_mut(&id).filter(|_| comparable) else {
             return;

@@ -15,7 +15,7 @@ use std::io;
 
 use carrack_core::path::join;
 use carrack_core::transfer::marker::Tag;
-use carrack_sys::dir::{Dir, Entry, Kind, Links, Stat};
+use carrack_sys::dir::{Dir, DirEntry, Kind, Links, Stat};
 use carrack_sys::file;
 
 use super::marker::{Abandoned, Looked, look};
@@ -120,7 +120,7 @@ fn leftovers(directory: &Dir, path: &[u8], waiting: &mut Vec<Vec<u8>>) -> io::Re
     let mut entries = directory.entries()?;
     let mut batch = Vec::new();
     while entries.next_batch(&mut batch)? {
-        for Entry { name, kind, .. } in batch.drain(..) {
+        for DirEntry { name, kind, .. } in batch.drain(..) {
             let hidden = is_marker(&name) || tag_of(&name).is_some();
             // What is gone meanwhile is none of ours any more.
             let Some(kind) = kind.or_else(|| directory.stat_at(&name).ok().map(|stat| stat.kind)) else { continue };

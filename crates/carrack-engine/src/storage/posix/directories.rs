@@ -18,9 +18,9 @@ use carrack_sys::host;
 
 use super::descriptors::{open_directories_max, patiently};
 use super::identity::Ground;
-use super::names::Shown;
+use super::names::FileSystemTraits;
 use super::times::system_time;
-use super::unkept::{MODE_MASK, ToKeep, Unkept, if_it_can};
+use super::unkept::{MODE_MASK, ToKeep, UnkeptTally, if_it_can};
 use crate::error::{failure, io_failure};
 use crate::storage::write::NewDirectory;
 use crate::sync::lock;
@@ -35,7 +35,7 @@ pub type Had = (u32, Identity);
 pub type Names = HashMap<Identity, Vec<u8>>;
 
 /// Finds out what there is to know of the file system of a directory; `None` where this directory cannot tell.
-pub type AskShown = Box<dyn Fn(&Dir) -> Option<Shown> + Send + Sync>;
+pub type AskShown = Box<dyn Fn(&Dir) -> Option<FileSystemTraits> + Send + Sync>;
 
 /// Asks in one directory at a time: two threads that ask in the same one would take each other's file away.
 struct Asks {
@@ -54,7 +54,7 @@ pub struct DestinationFileSystem {
     pub ground: Ground,
     /// What a directory has told of it: among others which names are one, wherever a directory does not say
     /// that it is an exception.
-    shown: OnceLock<Shown>,
+    shown: OnceLock<FileSystemTraits>,
     /// The file system does not say of a directory whether names are one there.
     is_silent: AtomicBool,
     /// See [`Dir::keeps_inodes`].
@@ -360,7 +360,7 @@ impl Directories {
     ///
     /// # Errors
     /// When another one bears its name, and those of the file system.
-    pub fn set_attributes(&self, wanted: &NewDirectory, unkept: &Unkept) -> Result<(), Failure> {
+    pub fn set_attributes(&self, wanted: &NewDirectory, unkept: &UnkeptTally) -> Result<(), Failure> {
         let path = &wanted.path[..];
         let fail = |error: io::Error| io_failure(Side::Destination, "set permissions and times", &error);
         if !lock(&self.known).contains_key(&key(path)) {

@@ -12,7 +12,7 @@ use std::sync::{Mutex, OnceLock};
 use crate::sync::lock;
 use carrack_core::transfer::Fingerprint;
 use carrack_core::tuning::CHANGE_TIME_GRAIN;
-use carrack_sys::dir::{ChangeTimes, FileSystem, Stat, Time, file_system};
+use carrack_sys::dir::{ChangeTimes, FileSystem, FileTime, Stat, file_system};
 use carrack_sys::host;
 
 /// A device, and the file system on it.
@@ -108,7 +108,7 @@ fn digest(stat: &Stat, found: &FileSystem) -> Fingerprint {
     put(&stat.inode.to_le_bytes());
     put(&stat.size.to_le_bytes());
     for time in [stat.born, Some(stat.ctime), Some(stat.mtime)] {
-        let Time { seconds, nanos } = time.unwrap_or(Time { seconds: 0, nanos: 0 });
+        let FileTime { seconds, nanos } = time.unwrap_or(FileTime { seconds: 0, nanos: 0 });
         put(&[u8::from(time.is_some())]);
         put(&seconds.to_le_bytes());
         put(&nanos.to_le_bytes());
@@ -151,7 +151,7 @@ mod tests {
     const NOW: i64 = 1_000_000;
 
     fn stat() -> Stat {
-        let time = |seconds, nanos| Time { seconds, nanos };
+        let time = |seconds, nanos| FileTime { seconds, nanos };
         Stat {
             kind: Kind::File,
             size: 5,
@@ -188,7 +188,7 @@ mod tests {
             of(&|stat| stat.mtime.nanos = 8),
             of(&|stat| stat.ctime.nanos = 7),
             of(&|stat| stat.born = None),
-            of(&|stat| stat.born = Some(Time { seconds: 400, nanos: 10 })),
+            of(&|stat| stat.born = Some(FileTime { seconds: 400, nanos: 10 })),
             ground(ChangeTimes::Kept, 78).fingerprint(&stat(), NOW).unwrap(),
         ];
         for (index, other) in others.iter().enumerate() {
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn fingerprint_is_not_given_where_a_change_might_not_show() {
-        let at = |seconds| Stat { ctime: Time { seconds, nanos: 1 }, ..stat() };
+        let at = |seconds| Stat { ctime: FileTime { seconds, nanos: 1 }, ..stat() };
         let kept = ground(ChangeTimes::Kept, 77);
         for (changed, given) in [(NOW - 3, true), (NOW - 2, false), (NOW, false), (NOW + 9, false), (i64::MAX, false)] {
             assert_eq!(kept.fingerprint(&at(changed), NOW).is_some(), given, "{changed}");
@@ -216,7 +216,7 @@ mod tests {
         assert!(layered.fingerprint(&Stat { ctime: stat().ctime, ..read_only }, NOW).is_some());
         let elsewhere = Stat { device: 4, ..stat() };
         assert_eq!((kept.fingerprint(&elsewhere, NOW), kept.identity(&elsewhere)), (None, None));
-        let whole_seconds = Stat { ctime: Time { seconds: 600, nanos: 0 }, ..stat() };
+        let whole_seconds = Stat { ctime: FileTime { seconds: 600, nanos: 0 }, ..stat() };
         assert!(
             kept.proves_content(&stat()) && !kept.proves_content(&whole_seconds) && !kept.proves_content(&elsewhere)
         );

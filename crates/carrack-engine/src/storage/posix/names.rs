@@ -78,7 +78,7 @@ pub fn new_tag() -> io::Result<Tag> {
 
 /// What a file that is made for a moment shows of the file system of its directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shown {
+pub struct FileSystemTraits {
     /// Which names are one name there.
     pub names: Sameness,
     /// The file has another device than its directory, as where the layers of an overlay lie on several file systems:
@@ -102,7 +102,7 @@ impl Sameness {
     }
 }
 
-impl Shown {
+impl FileSystemTraits {
     /// Asks a directory's file system, by a file that is there for a moment. `None` where that cannot be found out
     /// here: nothing can be written to the directory, or looking fails.
     pub fn ask(dir: &Dir, tag: Tag) -> Option<Self> {
@@ -307,7 +307,7 @@ mod tests {
         let root = Dir::open_ambient(directory.path()).unwrap();
         let probe = ".A\u{e9}.carrack-0badcafe-0.part";
         drop(root.create_new(probe.as_bytes()).unwrap());
-        assert_eq!(Shown::ask(&root, *b"0badcafe"), Some(Shown::default()));
+        assert_eq!(FileSystemTraits::ask(&root, *b"0badcafe"), Some(FileSystemTraits::default()));
         assert!(root.stat_at(probe.as_bytes()).is_err());
     }
 
@@ -322,7 +322,7 @@ mod tests {
     fn names_that_are_one_are_asked_of_the_file_system_and_nothing_is_left() {
         let directory = tempfile::tempdir().unwrap();
         let dir = Dir::open_ambient(directory.path()).unwrap();
-        let same = Shown::ask(&dir, TAG).unwrap().names;
+        let same = FileSystemTraits::ask(&dir, TAG).unwrap().names;
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
         std::fs::write(directory.path().join("B"), "").unwrap();
         assert_eq!(same.case, directory.path().join("b").exists());

@@ -20,14 +20,14 @@ use carrack_sys::bulk::Pipe;
 use carrack_sys::{dir, file};
 
 pub use self::entry::PartEntry;
-pub(super) use self::entry::{Source, check_twin, may_replace, stat_entry};
+pub(super) use self::entry::{EntrySource, check_twin, may_replace, stat_entry};
 use super::directories::{Directories, Names};
 use super::identity::Ground;
 use super::marker::SharedJournal;
 use super::past_cache::WriteBehind;
 use super::reserve::Reserve;
 use super::times::system_time;
-use super::unkept::{Unkept, if_it_can};
+use super::unkept::{UnkeptTally, if_it_can};
 use super::watch::Watch;
 
 use crate::data::hasher::BlockHasher;
@@ -37,7 +37,7 @@ use crate::sync::lock;
 
 /// What a part file that is left bears: long ago, so that whoever writes to it gives it another, and even, for file
 /// systems that keep no odd seconds.
-const SEALED: dir::Time = dir::Time { seconds: 1_000_000_000, nanos: 0 };
+const SEALED: dir::FileTime = dir::FileTime { seconds: 1_000_000_000, nanos: 0 };
 
 /// What everything of one session that is being written shares.
 pub(super) struct Shared {
@@ -48,7 +48,7 @@ pub(super) struct Shared {
     pub sync_each: AtomicBool,
     pub tuning: Arc<Tuning>,
     pub watch: Watch,
-    pub unkept: Unkept,
+    pub unkept: UnkeptTally,
     /// Where two names may be one: files of this session by device and inode, and the names that they got.
     pub published: Mutex<Names>,
     /// Files that have got their names, or kept them, where nothing can be read back past the cache.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use crate::sync::lock;
 use carrack_core::tuning::{RESTS_MAX, SETTLED_AFTER, TICK, WHOLE_SECONDS};
-use carrack_sys::dir::{Stat, Time};
+use carrack_sys::dir::{FileTime, Stat};
 use carrack_sys::host;
 
 /// Nanoseconds on some clock.
@@ -65,7 +65,7 @@ impl SourceClocks {
     }
 }
 
-fn nanos(time: Time) -> Nanos {
+fn nanos(time: FileTime) -> Nanos {
     Nanos::from(time.seconds) * 1_000_000_000 + Nanos::from(time.nanos)
 }
 
@@ -104,7 +104,7 @@ mod tests {
     fn stat(device: u64, seconds: i64, nanos: u32) -> Stat {
         let file = tempfile::tempfile().unwrap();
         let mut stat = carrack_sys::dir::stat_file(&file).unwrap();
-        (stat.device, stat.ctime) = (device, Time { seconds, nanos });
+        (stat.device, stat.ctime) = (device, FileTime { seconds, nanos });
         stat
     }
 

@@ -4,11 +4,11 @@ use carrack_core::attributes::Time;
 use carrack_sys::dir;
 
 /// A time as the system takes it.
-pub fn system_time(time: Time) -> dir::Time {
-    dir::Time { seconds: time.seconds, nanos: time.nanos }
+pub fn system_time(time: Time) -> dir::FileTime {
+    dir::FileTime { seconds: time.seconds, nanos: time.nanos }
 }
 
 /// A time as the system tells it.
-pub fn time_of(time: dir::Time) -> Time {
+pub fn time_of(time: dir::FileTime) -> Time {
     Time { seconds: time.seconds, nanos: time.nanos }
 }

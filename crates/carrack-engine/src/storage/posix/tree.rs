@@ -31,12 +31,12 @@ use carrack_sys::file;
 use super::descriptors::patiently;
 use super::directories::{AskShown, Directories, OpenDir, let_owner_write};
 use super::marker::Journal;
-use super::names::{PartName, PartNames, Shown, new_tag};
-use super::part::{PartEntry, PartFile, Shared, Source, Touched, check_twin, may_replace, stat_entry};
+use super::names::{FileSystemTraits, PartName, PartNames, new_tag};
+use super::part::{EntrySource, PartEntry, PartFile, Shared, Touched, check_twin, may_replace, stat_entry};
 use super::past_cache::WriteBehind;
 use super::reserve::Reserve;
 use super::times::system_time;
-use super::unkept::{MODE_MASK, Unkept};
+use super::unkept::{MODE_MASK, UnkeptTally};
 use super::watch::Watch;
 use crate::error::{failure, io_failure};
 use crate::storage::properties::{MarkerRequest, WriteOptions};
@@ -102,7 +102,7 @@ impl Tree {
             journal,
             tag,
             (durability, Arc::clone(tuning)),
-            Box::new(move |dir| Shown::ask(dir, tag)),
+            Box::new(move |dir| FileSystemTraits::ask(dir, tag)),
         )?;
         tree.shared.directories.root_had(had);
         Ok(tree)
@@ -116,7 +116,7 @@ impl Tree {
         ask: AskShown,
     ) -> io::Result<Self> {
         let directories = Directories::new(root, durability == Durability::Each, ask)?;
-        let (watch, published, unkept) = (Watch::default(), Mutex::default(), Unkept::default());
+        let (watch, published, unkept) = (Watch::default(), Mutex::default(), UnkeptTally::default());
         Ok(Self {
             shared: Arc::new(Shared {
                 directories,
@@ -184,7 +184,7 @@ impl Tree {
         Ok(self.shared.directories.get(directory)?.folds())
     }
 
-    fn entry(&self, path: &[u8], part: PartName, source: Source, existing: Existing) -> PartEntry {
+    fn entry(&self, path: &[u8], part: PartName, source: EntrySource, existing: Existing) -> PartEntry {
         let (parent, name) = split_name(path);
         PartEntry {
             shared: Arc::clone(&self.shared),
@@ -283,7 +283,7 @@ impl Tree {
     ) -> PartFile {
         PartFile {
             file,
-            entry: self.entry(offer.path, name, Source::of_large(offer, size), options.existing),
+            entry: self.entry(offer.path, name, EntrySource::of_large(offer, size), options.existing),
             number: None,
             mode: offer.attributes.mode & MODE_MASK,
             path: Arc::from(offer.path),
@@ -335,7 +335,7 @@ impl Tree {
         })?;
         let mode = Some(small.attributes.mode & MODE_MASK);
         let (mtime, others) = (small.attributes.mtime, small.attributes.others.clone());
-        let source = Source { kind: ItemKind::File, size, mtime, mode, others, fingerprint: small.fingerprint };
+        let source = EntrySource { kind: ItemKind::File, size, mtime, mode, others, fingerprint: small.fingerprint };
         let made = Some((part_file, self.entry(small.path, part, source, existing)));
         drop(entered);
         Ok(Some(GrowingFile { made, device, path, end: 0, failed: None }))
@@ -363,7 +363,8 @@ impl Tree {
             directory.dir.stat_at(&part.name)
         })?;
         let (mtime, mode, others) = (small.attributes.mtime, None, small.attributes.others.clone());
-        let source = Source { kind: ItemKind::Symlink, size: 0, mtime, mode, others, fingerprint: small.fingerprint };
+        let source =
+            EntrySource { kind: ItemKind::Symlink, size: 0, mtime, mode, others, fingerprint: small.fingerprint };
         let entry = self.entry(small.path, part, source, existing);
         entry.look(stat);
         Ok(Some(entry))

@@ -27,7 +27,7 @@ pub struct ToKeep<'a> {
 
 /// What was not kept in one session, and an example of each kind.
 #[derive(Default)]
-pub struct Unkept {
+pub struct UnkeptTally {
     permissions: Mutex<Option<report::Unkept<u32>>>,
     times: Mutex<Option<report::Unkept<Time>>>,
     attributes: Mutex<Option<UnkeptAttributes>>,
@@ -37,7 +37,7 @@ fn note<T>(so_far: &Mutex<Option<report::Unkept<T>>>, path: Vec<u8>, wanted: T, 
     lock(so_far).get_or_insert(report::Unkept { count: 0, path, wanted, kept }).count += 1;
 }
 
-impl Unkept {
+impl UnkeptTally {
     /// Compares what was set with what is there. Attributes of further kinds are never set.
     pub fn look(&self, path: impl Fn() -> Vec<u8>, wanted: &ToKeep<'_>, found: &Stat) {
         let ToKeep { mode, mtime, others } = *wanted;
@@ -63,7 +63,7 @@ impl Unkept {
     }
 }
 
-/// A file system that refuses to set permissions or times does not keep them, which [`Unkept::look`] then finds.
+/// A file system that refuses to set permissions or times does not keep them, which [`UnkeptTally::look`] then finds.
 ///
 /// # Errors
 /// Any error that is not such a refusal.

@@ -12,7 +12,7 @@ use carrack_core::path::{join, split_name};
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
 use carrack_core::selection::Selected;
 use carrack_core::transfer::{Fingerprint, ScannedItem};
-use carrack_sys::dir::{Dir, Entry, Kind, Links, Stat};
+use carrack_sys::dir::{Dir, DirEntry, Kind, Links, Stat};
 use carrack_sys::host::clock_seconds;
 
 use super::descriptors::patiently;
@@ -205,7 +205,7 @@ impl Walking<'_> {
         let mut entries = patiently(|| directory.entries())?;
         let mut batch = Vec::new();
         while entries.next_batch(&mut batch)? {
-            batch.sort_unstable_by_key(|entry: &Entry| entry.inode);
+            batch.sort_unstable_by_key(|entry: &DirEntry| entry.inode);
             for entry in batch.drain(..) {
                 if !self.entry((&directory, ground), path, &entry, waiting) {
                     return Ok(false);
@@ -219,7 +219,7 @@ impl Walking<'_> {
         &mut self,
         (directory, ground): (&Dir, Ground),
         path: &[u8],
-        entry: &Entry,
+        entry: &DirEntry,
         waiting: &mut Vec<Vec<u8>>,
     ) -> bool {
         let full = join(path, &entry.name);

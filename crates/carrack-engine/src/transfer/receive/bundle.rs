@@ -9,7 +9,7 @@ use carrack_core::limits;
 use carrack_core::report::{Failure, FileDigests};
 use carrack_core::request::Verify;
 use carrack_core::timeline::Work;
-use carrack_core::transfer::receiver::Begin;
+use carrack_core::transfer::receiver::BlockStart;
 use carrack_core::wire::ProtocolError;
 use carrack_core::wire::attributes;
 use carrack_core::wire::frame::{
@@ -18,19 +18,19 @@ use carrack_core::wire::frame::{
 use carrack_core::wire::peer::ItemResult;
 
 use super::Staged;
-use super::stream::{StreamError, StreamWork};
+use super::stream::{ReceiveStream, StreamError};
 use crate::data::hasher::BlockHasher;
 use crate::storage::write::{Begun, SmallFile, Stored};
 use crate::sync::lock;
 
-impl StreamWork<'_> {
+impl ReceiveStream<'_> {
     pub(super) fn bundle(&mut self, bundle: BundleId, entries: u32) -> Result<(), StreamError> {
         let begin = self.begin(|machine| Ok(machine.begin_bundle(self.number, bundle)))?;
         let mut staged = Staged::default();
         let mut bytes = 0;
         let result =
-            (0..entries).try_for_each(|index| self.entry(index, begin == Begin::Write, &mut bytes, &mut staged));
-        if begin != Begin::Write {
+            (0..entries).try_for_each(|index| self.entry(index, begin == BlockStart::Write, &mut bytes, &mut staged));
+        if begin != BlockStart::Write {
             return result;
         }
         if let Err(error) = result {

@@ -33,7 +33,7 @@ use carrack_sys::bulk::Pipe;
 
 use self::at_work::AtWork;
 use self::slow::Workers;
-use self::stream::{StreamError, StreamWork};
+use self::stream::{ReceiveStream, StreamError};
 use super::driver::Driver;
 use super::{Voice, stream_failure, write_options};
 use crate::data::stream::{Connection, InStream};
@@ -192,7 +192,7 @@ impl ReceiveRun {
             let input = InStream::new(connection, Arc::clone(&run.driver.stages));
             // Only where nobody looks at the bytes they can go from the socket to the file inside the kernel.
             let pipe = if run.driver.options.digests.any() || !input.is_clear() { None } else { Pipe::new().ok() };
-            let mut stream = StreamWork { run, number, input, scratch: Vec::new(), pipe };
+            let mut stream = ReceiveStream { run, number, input, scratch: Vec::new(), pipe };
             let ended = stream.work();
             run.driver.tell(|machine| {
                 machine.handle_stream_closed(Instant::now(), number);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use carrack_core::ids::{ItemId, StreamId};
 use carrack_core::report::Failure;
 use carrack_core::timeline::Work;
-use carrack_core::transfer::receiver::{ArrivedBlock, Begin, Receiver};
+use carrack_core::transfer::receiver::{ArrivedBlock, BlockStart, Receiver};
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_core::wire::ProtocolError;
 use carrack_core::wire::frame::{HEADER_BYTES, Header, TRAILER_BYTES, Trailer};
@@ -38,7 +38,7 @@ impl From<ProtocolError> for StreamError {
 }
 
 /// One stream's thread.
-pub(super) struct StreamWork<'a> {
+pub(super) struct ReceiveStream<'a> {
     pub(super) run: &'a ReceiveRun,
     pub(super) number: StreamId,
     pub(super) input: InStream,
@@ -47,7 +47,7 @@ pub(super) struct StreamWork<'a> {
     pub(super) pipe: Option<Pipe>,
 }
 
-impl StreamWork<'_> {
+impl ReceiveStream<'_> {
     pub(super) fn work(&mut self) -> Result<(), StreamError> {
         let stages = Arc::clone(&self.run.driver.stages);
         loop {
@@ -67,19 +67,19 @@ impl StreamWork<'_> {
     /// Asks until no other stream is writing the same.
     pub(super) fn begin(
         &self,
-        ask: impl Fn(&mut Receiver) -> Result<Begin, ProtocolError>,
-    ) -> Result<Begin, StreamError> {
+        ask: impl Fn(&mut Receiver) -> Result<BlockStart, ProtocolError>,
+    ) -> Result<BlockStart, StreamError> {
         let deadline = Instant::now() + self.run.driver.tuning.silence;
         let mut machine = self.run.driver.lock();
         loop {
             match ask(&mut machine)? {
                 // Another stream has the same block or bundle and is still in a write of it: two of them at one offset
                 // could leave a mixture. It lands, or is cut off and leaves.
-                Begin::WaitFor(_) if Instant::now() < deadline => {
+                BlockStart::WaitFor(_) if Instant::now() < deadline => {
                     self.run.driver.wake();
                     machine = self.run.driver.wait_timeout(machine, Duration::from_secs(1));
                 }
-                Begin::WaitFor(other) => {
+                BlockStart::WaitFor(other) => {
                     let what = format!("data connection {other} could not be ended");
                     return Err(StreamError::Connection(io::Error::other(what)));
                 }
@@ -92,7 +92,7 @@ impl StreamWork<'_> {
         // The machine decides before a byte is written: a block of an item that ended is read and dropped, because the
         // stream goes on behind it.
         let begin = self.begin(|machine| machine.begin_block(self.number, item, offset, length, whole))?;
-        let part = (begin == Begin::Write).then(|| lock(&self.run.parts).get(&item).cloned()).flatten();
+        let part = (begin == BlockStart::Write).then(|| lock(&self.run.parts).get(&item).cloned()).flatten();
         if let Some(part) = part.as_deref() {
             // Before the first byte: a crash in the midst of the block must not leave a marker that still calls it
             // whole.
@@ -129,7 +129,7 @@ impl StreamWork<'_> {
         }
         // Ours is the digest of the bytes as they came; the machine compares it with the sender's and asks again for
         // the block that differs.
-        if begin == Begin::Write {
+        if begin == BlockStart::Write {
             let ours = hasher.finish(whole);
             self.run.driver.tell(|machine| match written {
                 Ok(()) => machine.handle_block(

@@ -15,7 +15,7 @@ use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
 use carrack_sys::host::clock_seconds;
 
 use super::SendRun;
-use super::stream::StreamWork;
+use super::stream::SendStream;
 use crate::data::hasher::BlockHasher;
 
 impl SendRun {
@@ -36,7 +36,7 @@ impl SendRun {
     }
 }
 
-impl StreamWork<'_> {
+impl SendStream<'_> {
     pub(super) fn send_bundle(&mut self, bundle: &Bundle) -> io::Result<()> {
         let header = Header::Bundle { bundle: bundle.id, entries: bundle.items.len() as u32 };
         self.out.meta(&[&header.encode()])?;

@@ -25,7 +25,7 @@ use carrack_core::transfer::sender::{Sender, SenderConfig};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{StreamLost, Tell, TransferOptions};
 
-use self::stream::StreamWork;
+use self::stream::SendStream;
 use super::driver::Driver;
 use super::{Voice, stream_failure};
 use crate::data::stream::{Connection, OutStream, Protection};
@@ -133,7 +133,7 @@ impl SendRun {
         });
         self.spawn("a data stream", move |run| {
             let _counted = run.driver.crew.enter(number);
-            let mut stream = StreamWork::new(
+            let mut stream = SendStream::new(
                 run,
                 number,
                 OutStream::new(connection, Arc::clone(&run.driver.stages), &run.driver.tuning),

@@ -21,7 +21,7 @@ use crate::storage::read::{Reader, Reading};
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// One stream's thread.
-pub(super) struct StreamWork<'a> {
+pub(super) struct SendStream<'a> {
     pub(super) run: &'a SendRun,
     pub(super) number: StreamId,
     pub(super) out: OutStream,
@@ -31,7 +31,7 @@ pub(super) struct StreamWork<'a> {
     pub(super) looked: Instant,
 }
 
-impl<'a> StreamWork<'a> {
+impl<'a> SendStream<'a> {
     pub(super) fn new(run: &'a SendRun, number: StreamId, out: OutStream) -> Self {
         Self { run, number, out, slice: vec![0; SLICE_BYTES], content: Vec::new(), looked: Instant::now() }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use carrack_measure::cpu::measure;
 use clap::Command;
 
-use super::shown::{Shown, refused, with_plain_output};
+use super::shown::{BenchOutput, refused, with_plain_output};
 use crate::cli::duration::parse_timeout;
 use crate::cli::flag::Value;
 use crate::cli::flags::Flags;
@@ -29,7 +29,7 @@ pub fn command() -> Command {
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let time = flags.get(&TIME)?.unwrap_or(TIME_DEFAULT);
-    let mut shown = Shown::of_measuring(flags)?;
+    let mut shown = BenchOutput::of_measuring(flags)?;
     let stop = || carrack_sys::signal::stop_requested().is_some();
     let measured = measure(time, &stop, &mut |row| shown.row(row));
     shown.finish(&measured.map_err(refused)?)

@@ -10,7 +10,7 @@ use carrack_measure::disk::plan::{Choice, Mode, Operation};
 use carrack_measure::disk::{Event, Request, measure};
 use clap::Command;
 
-use super::shown::{Shown, refused, with_output};
+use super::shown::{BenchOutput, refused, with_output};
 use crate::cli::duration::parse_duration;
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
@@ -107,7 +107,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         size: flags.get(&SIZE)?,
         files: flags.get(&FILES)?.unwrap_or(FILES_DEFAULT),
     };
-    let mut shown = Shown::of_measuring(flags)?;
+    let mut shown = BenchOutput::of_measuring(flags)?;
     let stop = || carrack_sys::signal::stop_requested().is_some();
     let measured = measure(&request, &stop, &mut |event| match event {
         Event::Swept(names) => {

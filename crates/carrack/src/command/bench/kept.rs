@@ -7,8 +7,8 @@ use carrack_core::path::display_bytes;
 use clap::Command;
 use serde_json::{Value, json};
 
-use super::shown::{Shown, with_formats};
-use crate::bench::diff::{self, Change};
+use super::shown::{BenchOutput, with_formats};
+use crate::bench::diff::{self, Difference};
 use crate::bench::kept::{self, Kept};
 use crate::cli::flag::Positional;
 use crate::cli::flags::Flags;
@@ -88,7 +88,7 @@ pub fn show(flags: &Flags) -> Result<u8, CommandError> {
         Some(name) => kept::find(&all, &name)?,
         None => Cow::Borrowed(all.last().ok_or_else(none)?),
     };
-    Shown::open(flags, false)?.whole(&kept.measured)
+    BenchOutput::open(flags, false)?.whole(&kept.measured)
 }
 
 fn none() -> CommandError {
@@ -135,10 +135,10 @@ fn before<'a>(all: &'a [Kept], new: &Kept) -> Result<&'a Kept, CommandError> {
     })
 }
 
-fn fields(change: &Change) -> Value {
+fn fields(change: &Difference) -> Value {
     match change {
-        Change::Fact { name, old, new } => json!({ "what": "fact", "name": name, "old": old, "new": new }),
-        Change::Number { row, value, old, new } => json!({
+        Difference::Fact { name, old, new } => json!({ "what": "fact", "name": name, "old": old, "new": new }),
+        Difference::Number { row, value, old, new } => json!({
             "what": "number",
             "name": value,
             "row": diff::called(row),
@@ -146,10 +146,10 @@ fn fields(change: &Change) -> Value {
             "new": new,
             "share": diff::share(*old, *new),
         }),
-        Change::Labels { row, old, new } => {
+        Difference::Labels { row, old, new } => {
             json!({ "what": "labels", "name": diff::called(row), "old": old.join(" "), "new": new.join(" ") })
         }
-        Change::Only { row, is_new } => {
+        Difference::Only { row, is_new } => {
             let (old, new) = if *is_new { ("", "measured") } else { ("measured", "") };
             json!({ "what": "row", "name": diff::called(row), "old": old, "new": new })
         }

@@ -19,7 +19,7 @@ use crate::command::reach::{JSON, QUIET};
 use crate::error::CommandError;
 use crate::exit;
 use crate::output::lines::Lines;
-use crate::output::part_file::PartFile;
+use crate::output::part_file::OutputFile;
 use crate::output::{format, json as objects, say};
 
 words! {
@@ -54,7 +54,7 @@ pub fn with_plain_output(verb: Command) -> Command {
 }
 
 /// Shows rows as they come, and the whole at the end.
-pub struct Shown {
+pub struct BenchOutput {
     format: Format,
     json: bool,
     quiet: bool,
@@ -64,7 +64,7 @@ pub struct Shown {
     table: Table,
 }
 
-impl Shown {
+impl BenchOutput {
     /// Opens what is written to, before anything is measured.
     ///
     /// # Errors
@@ -181,12 +181,12 @@ impl Shown {
 /// The file of a page: begun before anything is measured, and removed if nothing came of it.
 struct Page {
     path: Vec<u8>,
-    file: Option<PartFile>,
+    file: Option<OutputFile>,
 }
 
 impl Page {
     fn create(path: Vec<u8>) -> Result<Self, CommandError> {
-        match PartFile::create(&path) {
+        match OutputFile::create(&path) {
             Ok(file) => Ok(Self { path, file: Some(file) }),
             Err(error) => Err(CommandError::file("cannot write", &path, &error)),
         }

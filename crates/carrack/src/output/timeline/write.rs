@@ -27,13 +27,13 @@ pub struct TimelineFile {
     start: Instant,
     apart_us: u64,
     step_bytes: u64,
-    ends: [OneEnd; 2],
+    ends: [EndProgress; 2],
     /// The first error; nothing is written after it.
     error: Option<io::Error>,
 }
 
 #[derive(Default)]
-struct OneEnd {
+struct EndProgress {
     written_us: Option<u64>,
     /// The newest sample, if it was not written.
     held: Option<(SystemTime, EndSample)>,

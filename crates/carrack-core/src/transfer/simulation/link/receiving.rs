@@ -9,7 +9,7 @@ use crate::ids::{BundleId, ItemId, StreamId};
 use crate::report::ItemKind;
 use crate::transfer::machine::Machine;
 use crate::transfer::receiver::ArrivedBlock;
-use crate::transfer::receiver::Begin;
+use crate::transfer::receiver::BlockStart;
 use crate::transfer::simulation::disk::Entry;
 use crate::transfer::simulation::plan::Mutant;
 use crate::transfer::simulation::source::digest_of;
@@ -78,23 +78,23 @@ impl World {
             Content::Block { item, offset, length, whole, hole, .. } => {
                 let begin = self.receiver.begin_block(stream, item, offset, length, whole);
                 let begin = begin.expect("the sender keeps to the protocol");
-                if begin == Begin::Write {
+                if begin == BlockStart::Write {
                     self.disk.begin(stream, item, offset);
                     self.begin_in_store(item, offset, hole);
                 }
                 begin
             }
         };
-        self.verdict.discarded += u64::from(begin == Begin::Discard);
+        self.verdict.discarded += u64::from(begin == BlockStart::Discard);
         self.stream(stream).receiving = match begin {
-            Begin::Write => Receiving::Taking { write: true },
-            Begin::Discard => Receiving::Taking { write: false },
-            Begin::WaitFor(other) => {
+            BlockStart::Write => Receiving::Taking { write: true },
+            BlockStart::Discard => Receiving::Taking { write: false },
+            BlockStart::WaitFor(other) => {
                 self.verdict.waits += 1;
                 Receiving::WaitingFor(other)
             }
         };
-        !matches!(begin, Begin::WaitFor(_))
+        !matches!(begin, BlockStart::WaitFor(_))
     }
 
     pub(super) fn begin_in_store(&mut self, item: ItemId, offset: u64, hole: bool) {

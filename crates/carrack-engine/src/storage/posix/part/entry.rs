@@ -28,7 +28,7 @@ pub struct PartEntry {
     pub(in crate::storage::posix) parent: Vec<u8>,
     pub(in crate::storage::posix) part: PartName,
     pub(in crate::storage::posix) name: Vec<u8>,
-    pub(in crate::storage::posix) source: Source,
+    pub(in crate::storage::posix) source: EntrySource,
     /// What it is at the destination, once it is whole.
     pub(in crate::storage::posix) stored: Mutex<Option<dir::Stat>>,
     /// What the receiver computed over what it wrote.
@@ -43,7 +43,7 @@ pub struct PartEntry {
 
 /// What the source of an item is.
 #[derive(Clone)]
-pub(in crate::storage::posix) struct Source {
+pub(in crate::storage::posix) struct EntrySource {
     pub kind: ItemKind,
     pub size: u64,
     pub mtime: Option<Time>,
@@ -55,7 +55,7 @@ pub(in crate::storage::posix) struct Source {
     pub fingerprint: Option<Fingerprint>,
 }
 
-impl Source {
+impl EntrySource {
     /// Of a large file of so many bytes.
     pub fn of_large(file: &NewFile<'_>, size: u64) -> Self {
         Self {
@@ -114,7 +114,7 @@ impl PartEntry {
             return named;
         }
         if let Some(stored) = &stored {
-            let Source { mode, mtime, others, .. } = &self.source;
+            let EntrySource { mode, mtime, others, .. } = &self.source;
             self.shared.unkept.look(|| self.path(), &ToKeep { mode: *mode, mtime: *mtime, others }, stored);
         }
         if let Some(directory) = self.shared.directories.find(&self.parent) {
@@ -132,7 +132,7 @@ impl PartEntry {
     /// Has the marker tell of what has got its name: it need not be sent again for as long as its source and what
     /// stands there are what they are now.
     fn write_down(&self, directory: &OpenDir, written: Option<dir::Stat>, digests: FileDigests) {
-        let Source { kind, fingerprint, .. } = self.source;
+        let EntrySource { kind, fingerprint, .. } = self.source;
         let (Some(journal), Some(source), Some(written)) = (&self.shared.journal, fingerprint, written) else { return };
         if kind == ItemKind::File && digests.main().is_none() {
             return;

@@ -357,8 +357,8 @@ fn names_of_every_length_are_written() {
 /// A destination that takes upper and lower case for one. The file system here does not: the test
 /// makes the second name itself.
 fn folding(directory: &Path) -> Tree {
-    use crate::storage::names::{Sameness, Shown};
-    let shown = Shown { names: Sameness { case: true, forms: false }, is_split: false };
+    use crate::storage::names::{FileSystemTraits, Sameness};
+    let shown = FileSystemTraits { names: Sameness { case: true, forms: false }, is_split: false };
     let root = Dir::open_ambient(directory).unwrap();
     Tree::with(root, None, *b"0a1b2c3d", (Durability::Group, Arc::default()), Box::new(move |_| Some(shown))).unwrap()
 }

@@ -49,10 +49,10 @@ fn directory_exchanged_for_another_gets_neither_its_mode_nor_its_time() {
 /// An overlay of several file systems gives a directory that it had forgotten another inode number.
 #[test]
 fn directory_whose_number_is_not_kept_is_not_taken_for_another() {
-    use crate::storage::names::{Sameness, Shown};
+    use crate::storage::names::{FileSystemTraits, Sameness};
     for is_split in [false, true] {
         let directory = tempfile::tempdir().unwrap();
-        let shown = Shown { names: Sameness::default(), is_split };
+        let shown = FileSystemTraits { names: Sameness::default(), is_split };
         let root = Dir::open_ambient(directory.path()).unwrap();
         let tree =
             Tree::with(root, None, *b"0a1b2c3d", (Durability::Group, Arc::default()), Box::new(move |_| Some(shown)))

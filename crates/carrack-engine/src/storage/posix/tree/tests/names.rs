@@ -109,11 +109,11 @@ fn directory_that_cannot_tell_whether_names_are_one_leaves_that_to_the_next() {
     use std::sync::Arc;
     use std::sync::atomic::AtomicU64;
 
-    use crate::storage::names::Shown;
+    use crate::storage::names::FileSystemTraits;
     let directory = tempfile::tempdir().unwrap();
     let asked = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&asked);
-    let ask = move |_: &Dir| (count.fetch_add(1, Ordering::Relaxed) == 2).then(Shown::default);
+    let ask = move |_: &Dir| (count.fetch_add(1, Ordering::Relaxed) == 2).then(FileSystemTraits::default);
     let root = Dir::open_ambient(directory.path()).unwrap();
     let tree = Tree::with(root, None, *b"0a1b2c3d", (Durability::Group, Arc::default()), Box::new(ask)).unwrap();
     let folds = |path: &[u8]| tree.shared.directories.get(path).unwrap().folds();
