@@ -1,10 +1,10 @@
 //! What a recording shows: for each end the differences between its samples, what happened, and what held it back.
 
-use std::time::Duration;
-
-use carrack_core::pace::limit::{self, Stage};
+use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::report::Side;
-use carrack_core::timeline::{Point, Pressure, ProcessorTime, Sample, StageTime, StageTimes, TcpCounts, Work};
+use carrack_core::timeline::{
+    Point, Pressure, ProcessorTime, Sample, StageTime, StageTimes, Stretch, TcpCounts, verdict,
+};
 use serde_json::{Map, Value};
 
 use super::happened::{self, Happening};
@@ -22,6 +22,8 @@ pub struct View<'a> {
     pub destination: EndView<'a>,
     /// What happened, in its order.
     pub happenings: Vec<Happening>,
+    /// When counters were 0, in microseconds.
+    began_us: u64,
 }
 
 /// One end.
@@ -73,11 +75,11 @@ impl<'a> View<'a> {
         let happenings = happened::all(recording);
         let ends = recording.events.iter().rfind(|told| told.kind == "ends");
         // Counters begin at 0 when both ends are there.
-        let began = recording.events.iter().find(|told| told.kind == "ends").map_or(0, |told| told.at_us);
+        let began_us = recording.events.iter().find(|told| told.kind == "ends").map_or(0, |told| told.at_us);
         let end_of = |side: Side| {
             let points = recording.timeline.series(side).map_or(&[][..], |series| series.points());
             let facts = ends.and_then(|told| told.fields.get(side.name()));
-            EndView { side: side.name(), facts: facts.and_then(Value::as_object), steps: steps(points, began) }
+            EndView { side: side.name(), facts: facts.and_then(Value::as_object), steps: steps(points, began_us) }
         };
         let (source, destination) = (end_of(Side::Source), end_of(Side::Destination));
         let last = |end: &EndView<'_>| end.steps.last().map_or(0.0, |step| step.to);
@@ -86,7 +88,7 @@ impl<'a> View<'a> {
         let end = [last(&source), last(&destination), last_event, elapsed.and_then(Value::as_f64).unwrap_or(0.0)];
         let end = end.into_iter().filter(|end| end.is_finite()).fold(0.0, f64::max);
         let end = if end > 0.0 { end } else { 1.0 };
-        Self { recording, end, source, destination, happenings }
+        Self { recording, end, source, destination, happenings, began_us }
     }
 
     /// The end whose bytes are shown as the rate: what has arrived, where the destination tells.
@@ -116,25 +118,41 @@ impl<'a> View<'a> {
     pub fn verdict(&self) -> Option<Verdict> {
         let limited = self.recording.summary.as_ref().and_then(|summary| summary.get("limited_by"));
         let by_samples = self.limits(0.0, self.end);
-        let told = limited.and_then(|limit| {
+        let limit_of = |limit: &Value| {
             let stage = Stage::parse(limit.get("stage")?.as_str()?).ok()?;
             Some((stage, limit.get("share")?.as_f64()?))
-        });
-        let Some(limit) = told else { return by_samples };
-        let among = by_samples.iter().flat_map(|verdict| [Some(verdict.limit), verdict.runner_up]);
-        let runner_up = among.flatten().find(|(stage, _)| *stage != limit.0);
+        };
+        let Some(limit) = limited.and_then(limit_of) else { return by_samples };
+        // A program that does not say what was next leaves it to the samples.
+        let next = limited.and_then(|limited| limited.get("next")).and_then(limit_of);
+        let mut among = by_samples.iter().flat_map(|verdict| [Some(verdict.limit), verdict.runner_up]).flatten();
+        let runner_up = next.or_else(|| among.find(|(stage, _)| *stage != limit.0));
         Some(Verdict { limit, runner_up })
     }
 
     /// What held it back from one second to another; nothing where an end does not tell.
     pub fn limits(&self, from: f64, to: f64) -> Option<Verdict> {
-        let (sent, received) = (self.source.over(from, to), self.destination.over(from, to));
-        let (source, destination) = (source_times(&sent), destination_times(&received));
-        let found = limit::limit(&source, &destination)?;
-        let mut shares = shares(&source, &destination);
-        shares.retain(|(stage, share)| *stage != found.stage && *share >= 0.05);
-        shares.sort_by(|one, other| other.1.total_cmp(&one.1));
-        Some(Verdict { limit: (found.stage, found.share), runner_up: shares.first().copied() })
+        let nothing = Sample::default();
+        let [(source, source_us), (destination, destination_us)] = [Side::Source, Side::Destination].map(|side| {
+            let points = self.recording.timeline.series(side).map_or(&[][..], |series| series.points());
+            let until = |at: f64| points.partition_point(|point| point.at_us as f64 / 1e6 <= at);
+            let (first, last) = (until(from), until(to));
+            let before = first.checked_sub(1).map(|before| &points[before]);
+            let points = &points[first..last.max(first)];
+            let began_us = before.map_or(self.began_us, |point| point.at_us);
+            let span_us = points.last().map_or(0, |point| point.at_us.saturating_sub(began_us));
+            (Stretch { before: before.map_or(&nothing, |point| &point.sample), points }, span_us)
+        });
+        let streams = u16::try_from(self.streams(to).unwrap_or(1)).unwrap_or(u16::MAX);
+        let found = verdict(source, destination, source_us.max(destination_us), streams, self.is_in_memory())?;
+        let pair = |limit: Limit| (limit.stage, limit.share);
+        Some(Verdict { limit: pair(found.limit), runner_up: found.next.map(pair) })
+    }
+
+    /// Whether both ends were in one process.
+    fn is_in_memory(&self) -> bool {
+        let link = self.recording.events.iter().rfind(|told| told.kind == "link");
+        link.is_some_and(|told| told.fields.get("kind").and_then(Value::as_str) == Some("memory"))
     }
 
     /// The number of data streams at a moment; nothing where nobody tells.
@@ -268,47 +286,4 @@ fn scaled(sample: &Sample, share: f64) -> Sample {
         pressure: Pressure::from_values(sample.pressure.values().into_iter().map(part)),
         ..Sample::default()
     }
-}
-
-fn waited(sample: &Sample, work: &[Work]) -> Duration {
-    Duration::from_micros(work.iter().map(|work| sample.stages.of(*work).waited_us).sum())
-}
-
-fn source_times(sample: &Sample) -> limit::StageTimes {
-    limit::StageTimes {
-        busy: Duration::from_micros(sample.carried_us),
-        storage: waited(sample, &[Work::Find, Work::Read]),
-        network: waited(sample, &[Work::Send]),
-        pacing: waited(sample, &[Work::Pace]),
-    }
-}
-
-fn destination_times(sample: &Sample) -> limit::StageTimes {
-    limit::StageTimes {
-        busy: Duration::from_micros(sample.carried_us),
-        storage: waited(sample, &[Work::Create, Work::Write]),
-        network: waited(sample, &[Work::Receive]),
-        pacing: Duration::ZERO,
-    }
-}
-
-/// The share of each stage in the time that the streams of its end carried something; of the network the share of the
-/// end that waited less.
-fn shares(source: &limit::StageTimes, destination: &limit::StageTimes) -> Vec<(Stage, f64)> {
-    let of = |times: &limit::StageTimes, part: Duration| {
-        if times.busy.is_zero() { 0.0 } else { (part.as_secs_f64() / times.busy.as_secs_f64()).min(1.0) }
-    };
-    let work = |times: &limit::StageTimes| {
-        let waits = times.storage + times.network + times.pacing;
-        of(times, times.busy.saturating_sub(waits))
-    };
-    let network = of(source, source.network).min(of(destination, destination.network));
-    vec![
-        (Stage::SourceStorage, of(source, source.storage)),
-        (Stage::SourceProcessors, work(source)),
-        (Stage::Network, network),
-        (Stage::DestinationProcessors, work(destination)),
-        (Stage::DestinationStorage, of(destination, destination.storage)),
-        (Stage::RateLimit, of(source, source.pacing)),
-    ]
 }
