@@ -87,7 +87,7 @@ const HOUSE: &[Folder] = &[
             &["dial", "listen", "sessions"],
             &["hello"],
             &["stream"],
-            &["crew", "hasher", "mac", "meter", "path_watch", "stages", "traffic"],
+            &["crew", "hasher", "mac", "measurements", "meter", "path_watch", "stages", "traffic"],
         ],
     },
     Folder {

@@ -39,6 +39,24 @@ pub enum Location {
     Zero(u64),
     /// A source of so many bytes that neither a file system nor a network card can compress.
     Random(u64),
+    /// Bytes that are made or dropped at the host of a place. No text becomes one.
+    Synthetic {
+        /// A place on that host; its path means nothing.
+        host: Box<Location>,
+        /// Which bytes, or that they are dropped.
+        what: Synthetic,
+    },
+}
+
+/// What is at no path of a host, but made there, or dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Synthetic {
+    /// A source of so many zero bytes.
+    Zeros(u64),
+    /// A source of so many bytes that nothing on the way can compress.
+    Random(u64),
+    /// A sink that forgets.
+    Null,
 }
 
 /// What is handed to `ssh` to name a host: its own configuration decides the rest.
@@ -64,7 +82,22 @@ pub struct NodeAddress {
 impl Location {
     /// Whether reaching it needs another host.
     pub fn is_remote(&self) -> bool {
-        matches!(self, Self::Ssh { .. } | Self::Node { .. })
+        match self {
+            Self::Ssh { .. } | Self::Node { .. } => true,
+            Self::Synthetic { host, .. } => host.is_remote(),
+            _ => false,
+        }
+    }
+
+    /// Bytes that are made, or dropped, at the host of this place.
+    #[must_use]
+    pub fn synthetic(&self, what: Synthetic) -> Self {
+        Self::Synthetic { host: Box::new(self.host().clone()), what }
+    }
+
+    /// The place on whose host it is: itself, but for what is at no place.
+    pub fn host(&self) -> &Self {
+        if let Self::Synthetic { host, .. } = self { host.host() } else { self }
     }
 
     /// The path, for the locations that have one.
@@ -73,7 +106,7 @@ impl Location {
             Self::Local(path) | Self::Ssh { path, .. } | Self::Node { path, .. } | Self::Store { path, .. } => {
                 Some(path)
             }
-            Self::Stdio | Self::Null | Self::Zero(_) | Self::Random(_) => None,
+            Self::Stdio | Self::Null | Self::Zero(_) | Self::Random(_) | Self::Synthetic { .. } => None,
         }
     }
 
@@ -81,6 +114,7 @@ impl Location {
     pub fn node(&self) -> Option<&NodeAddress> {
         match self {
             Self::Node { node, .. } => Some(node),
+            Self::Synthetic { host, .. } => host.node(),
             _ => None,
         }
     }
@@ -91,6 +125,7 @@ impl Location {
             Self::Ssh { host, .. } => Self::Ssh { host: host.clone(), path },
             Self::Node { node, .. } => Self::Node { node: node.clone(), path },
             Self::Store { scheme, .. } => Self::Store { scheme: scheme.clone(), path },
+            Self::Synthetic { host, .. } => host.with_path(path),
             _ => Self::Local(path),
         }
     }
@@ -148,6 +183,17 @@ impl fmt::Display for Location {
             Self::Null => f.write_str("null:"),
             Self::Zero(size) => write!(f, "zero:{size}"),
             Self::Random(size) => write!(f, "random:{size}"),
+            Self::Synthetic { host, what } => write!(f, "{what} at {host}"),
+        }
+    }
+}
+
+impl fmt::Display for Synthetic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Zeros(size) => write!(f, "zero:{size}"),
+            Self::Random(size) => write!(f, "random:{size}"),
+            Self::Null => f.write_str("null:"),
         }
     }
 }
@@ -155,6 +201,18 @@ impl fmt::Display for Location {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn synthetic_is_at_its_host_and_has_no_path() {
+        let node = NodeAddress { host: "far".into(), port: 7420, pin: None };
+        let place = Location::Node { node: node.clone(), path: b"data".to_vec() };
+        let zeros = place.synthetic(Synthetic::Zeros(7));
+        assert_eq!((zeros.is_remote(), zeros.path(), zeros.node()), (true, None, Some(&node)));
+        assert_eq!((zeros.host(), zeros.to_string()), (&place, "zero:7 at carrack://far:7420/data".to_owned()));
+        assert_eq!(zeros.synthetic(Synthetic::Null).host(), &place);
+        let here = Location::Local(b"data".to_vec()).synthetic(Synthetic::Null);
+        assert!(!here.is_remote() && here.with_path(b"x".to_vec()) == Location::Local(b"x".to_vec()));
+    }
 
     #[test]
     fn known_as_is_the_same_for_all_spellings_of_one_node() {

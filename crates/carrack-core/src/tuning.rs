@@ -143,6 +143,8 @@ knobs! {
     link_timeout: Duration = Duration::from_secs(5);
     /// From accepting a connection to knowing who is there.
     authenticate_timeout: Duration = Duration::from_secs(10);
+    /// A node ends a measurement after so long: nobody keeps its path busy for nothing, and others from measuring.
+    measure_longest: Duration = Duration::from_secs(300);
 
     /// A block that is on its way for longer than this many times the usual, while a stream has nothing to do, is sent
     /// again.

@@ -13,7 +13,8 @@ use carrack_sys::dir::{Kind, stat_file};
 use carrack_sys::file::clear_nonblock;
 use carrack_sys::standard::Patient;
 
-use super::Agent;
+use super::{Agent, DataPort};
+use crate::data::measurements::{Measurement, Way};
 use crate::error::{failure, io_failure, protocol_failure, system_failure};
 use crate::standard::Standard;
 use crate::storage::null::Null;
@@ -60,11 +61,12 @@ impl Agent {
                 "the peer began a second transfer in one session",
             ));
         }
-        // Standard streams and made-up sources are those of the process that the user started. An agent elsewhere would
-        // read and write streams that carry the protocol, or fill a disk from nothing.
+        // Standard streams are those of the process that the user started. An agent elsewhere would read and write
+        // streams that carry the protocol.
         if self.environment.own.is_none() {
             role.check_remote().map_err(|error| protocol_failure(Side::Link, &error))?;
         }
+        let measurement = self.measurement(&role)?;
         let tuning = Arc::clone(&self.environment.tuning);
         let mut known = 0;
         let running = match role {
@@ -81,7 +83,9 @@ impl Agent {
             }
             Role::Receive(role) => {
                 // Before the destination is looked at: a node for reading makes no directory and no marker.
-                self.may_write()?;
+                if !role.is_dropped() {
+                    self.may_write()?;
+                }
                 let destination = self.destination(&role, &options)?;
                 known = destination.known_count(options.digests);
                 let directory = (role.sink == Sink::Files).then(|| role.directory.clone());
@@ -91,8 +95,10 @@ impl Agent {
         };
         // Connections may arrive while the destination is being opened. Under one lock the transfer becomes known and
         // those that wait are taken, so that none arrives between the two and is left waiting.
+        self.bound(measurement.is_some(), &running);
         let waiting = {
             let mut state = self.lock();
+            state.measurement = measurement;
             state.running = Some(running.clone());
             std::mem::take(&mut state.waiting)
         };
@@ -103,6 +109,30 @@ impl Agent {
             running.add_stream(connection);
         }
         Ok(known)
+    }
+
+    /// A node takes a measurement only from who may, and one at a time; what runs for its own user does as told.
+    fn measurement(&self, role: &Role) -> Result<Option<Measurement>, Failure> {
+        let DataPort::Shared(sessions) = &self.environment.data else { return Ok(None) };
+        if !role.is_synthetic() {
+            return Ok(None);
+        }
+        let way = if matches!(role, Role::Send(_)) { Way::Out } else { Way::In };
+        sessions.measurements.begin(&self.environment.peer_address, way).map(Some)
+    }
+
+    /// Ends a measurement that takes too long.
+    fn bound(self: &Arc<Self>, is_measurement: bool, running: &Running) {
+        if !is_measurement {
+            return;
+        }
+        let (agent, running, longest) = (Arc::clone(self), running.clone(), self.environment.tuning.measure_longest);
+        std::thread::spawn(move || {
+            if !agent.left.wait(longest) {
+                let why = format!("the node measures for {} s at most", longest.as_secs_f64());
+                running.cancel(failure(ErrorCode::ResourceLimit, Side::Link, why));
+            }
+        });
     }
 
     /// How a transfer speaks: to the other end, whose messages travel as they are, and to the command.

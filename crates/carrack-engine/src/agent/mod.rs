@@ -28,6 +28,7 @@ use carrack_core::wire::control::{Ask, Tell};
 use carrack_core::wire::mux::Channel;
 
 use crate::data::listen::DataListener;
+use crate::data::measurements::Measurement;
 use crate::data::sessions::NodeSessions;
 use crate::data::stream::Connection;
 use crate::error::{failure, io_failure, protocol_failure};
@@ -93,6 +94,8 @@ pub struct Agent {
 #[derive(Default)]
 struct AgentState {
     running: Option<Running>,
+    /// The place that the transfer has among the node's measurements.
+    measurement: Option<Measurement>,
     /// Data connections that came before the transfer began.
     waiting: Vec<Connection>,
     listener: Option<DataListener>,
@@ -271,14 +274,15 @@ impl Agent {
 
     /// Ends what runs, and removes what is unfinished.
     fn end_work(&self, why: &str) {
-        let (running, listener, tunnels) = {
+        let (running, listener, tunnels, measurement) = {
             let mut state = self.lock();
             if let (DataPort::Shared(sessions), Some(session)) = (&self.environment.data, state.session.take()) {
                 sessions.remove(&session);
             }
             state.waiting.clear();
             self.left.set();
-            (state.running.take(), state.listener.take(), std::mem::take(&mut state.tunnels))
+            let tunnels = std::mem::take(&mut state.tunnels);
+            (state.running.take(), state.listener.take(), tunnels, state.measurement.take())
         };
         drop(listener);
         for tunnel in tunnels.values() {
@@ -288,6 +292,7 @@ impl Agent {
             running.cancel(failure(ErrorCode::ConnectionLost, Side::Link, why));
             running.join();
         }
+        drop(measurement);
     }
 
     /// `None` when the answer comes later.

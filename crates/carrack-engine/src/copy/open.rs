@@ -132,16 +132,17 @@ pub(super) fn check_overlaps(plan: &Plan, source: &End) -> Result<(), Failure> {
 
 /// The place where an agent is needed for a location: synthetic ones are in this process.
 fn place_of(location: &Location) -> Location {
+    let location = location.host();
     let is_elsewhere = location.is_remote() || matches!(location, Location::Store { .. });
     if is_elsewhere { location.clone() } else { Location::Local(Vec::new()) }
 }
 
 fn same_host(a: &Location, b: &Location) -> bool {
-    match (a, b) {
+    match (a.host(), b.host()) {
         (Location::Ssh { host: a, .. }, Location::Ssh { host: b, .. }) => a == b,
         (Location::Node { node: a, .. }, Location::Node { node: b, .. }) => a == b,
         (Location::Store { scheme: a, .. }, Location::Store { scheme: b, .. }) => a == b,
         (Location::Store { .. }, _) | (_, Location::Store { .. }) => false,
-        _ => !a.is_remote() && !b.is_remote(),
+        (a, b) => !a.is_remote() && !b.is_remote(),
     }
 }

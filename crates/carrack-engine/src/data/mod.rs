@@ -7,6 +7,7 @@ pub mod hasher;
 pub mod hello;
 pub mod listen;
 pub mod mac;
+pub mod measurements;
 pub mod meter;
 pub mod path_watch;
 pub mod sessions;

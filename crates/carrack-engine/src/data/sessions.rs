@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use carrack_core::wire::control::SessionKey;
 
+use super::measurements::Measurements;
 use super::stream::Connection;
 use crate::net::dial_rule::DialRule;
 use crate::sync::lock;
@@ -22,6 +23,8 @@ pub struct NodeSessions {
     pub pin: [u8; 32],
     /// Where the node dials for its clients.
     pub dials: DialRule,
+    /// Who may measure the path to it.
+    pub measurements: Arc<Measurements>,
     open: Mutex<HashMap<[u8; 16], (SessionKey, Arrived)>>,
 }
 
@@ -30,7 +33,8 @@ impl NodeSessions {
     pub fn new(port: u16, pin: [u8; 32]) -> Self {
         let listens = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
         let dials = DialRule { listens, only_who_asks: true, told: Vec::new() };
-        Self { port, pin, dials, open: Mutex::default() }
+        let measurements = Arc::new(Measurements::new(false));
+        Self { port, pin, dials, measurements, open: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 16], (SessionKey, Arrived)>> {

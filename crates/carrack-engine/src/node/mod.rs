@@ -18,6 +18,7 @@ use std::thread::JoinHandle;
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::tuning::Tuning;
+use carrack_core::words;
 use carrack_sys::dir::{Dir, Stat};
 
 use self::door::Arrival;
@@ -27,6 +28,7 @@ use self::secrets::{load_key, load_token};
 use crate::agent::{self, Agent, DataPort, Environment};
 use crate::context::check_tuning;
 use crate::data::hello::{self, Wire};
+use crate::data::measurements::Measurements;
 use crate::data::sessions::NodeSessions;
 use crate::error::{failure, io_failure};
 use crate::net::bind::bind_address;
@@ -52,6 +54,8 @@ pub struct NodeConfig {
     pub access: Access,
     /// Nothing may be changed.
     pub read_only: bool,
+    /// Who may measure the path to it.
+    pub measure: Measure,
     /// Networks that it may dial whatever else holds.
     pub dial_to: Vec<Network>,
     /// Where its key is kept; made if it is not there.
@@ -62,6 +66,17 @@ pub struct NodeConfig {
     pub doors: Vec<Door>,
     /// The knobs of its sessions.
     pub tuning: Tuning,
+}
+
+words! {
+    /// Who may measure the path to a node, with bytes that are made up, or dropped, there.
+    #[derive(Default)]
+    pub enum Measure {
+        #[default]
+        0 Token "token" "whoever shows the token; nobody, if the node has none"
+        1 Anyone "anyone" "whoever is let in"
+        2 Nobody "nobody" "nobody"
+    }
 }
 
 /// Who may come to a node.
@@ -174,6 +189,12 @@ impl Node {
         let address = listener.local_addr().map_err(|error| fail("listen".into(), &error))?;
         let only_who_asks = config.read_only || token.is_none();
         let mut sessions = NodeSessions::new(address.port(), key.pin);
+        let may_measure = match config.measure {
+            Measure::Token => token.is_some(),
+            Measure::Anyone => true,
+            Measure::Nobody => false,
+        };
+        sessions.measurements = Arc::new(Measurements::new(may_measure));
         sessions.dials = DialRule { listens: address, only_who_asks, told: config.dial_to };
         // As long as it is sure what a relative one means.
         let root_path = std::path::absolute(&config.root).unwrap_or(config.root);

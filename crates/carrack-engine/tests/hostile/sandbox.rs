@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use carrack_core::tuning::Tuning;
 use carrack_engine::Context;
-use carrack_engine::node::{Access, NodeConfig};
+use carrack_engine::node::{Access, Measure, NodeConfig};
 use tempfile::TempDir;
 
 /// What stands in the files outside: must never be told, and never change.
@@ -145,6 +145,7 @@ pub fn node_config(root: &Path, own: &Path) -> NodeConfig {
         listen: "127.0.0.1:0".parse().unwrap(),
         access: Access::Anonymous,
         read_only: false,
+        measure: Measure::Token,
         dial_to: Vec::new(),
         key_file: own.join("node.key"),
         stop: Context::default().stop,

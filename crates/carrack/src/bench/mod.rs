@@ -1,5 +1,6 @@
-//! Results of measurements: kept in files, shown to people and written for other programs. What is measured, and how,
-//! is `carrack_measure`'s.
+//! Measurements of the path to other hosts ([`ladder`]), made by ordinary copies; and the results of all measurements:
+//! kept in files, shown to people and written for other programs. What one host does by itself `carrack_measure`
+//! measures.
 
 pub mod bonnie;
 pub mod csv;
@@ -8,6 +9,8 @@ pub mod document;
 pub mod fio;
 pub mod html;
 pub mod kept;
+pub mod ladder;
+pub mod moved;
 pub mod numbers;
 pub mod svg;
 pub mod table;

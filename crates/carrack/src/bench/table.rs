@@ -3,7 +3,8 @@
 use carrack_core::path::display_bytes;
 use carrack_measure::result::{Measurement, Row, label, value};
 
-use super::numbers;
+use super::ladder::rung::LADDER;
+use super::{ladder, numbers};
 
 /// Labels that stand beside a rate as one sign, explained below the table.
 const SIGNS: [(&str, &str); 4] =
@@ -18,6 +19,8 @@ enum Shape {
     Operations,
     /// One processor beside all.
     Processor,
+    /// A rung of a ladder.
+    Rung,
 }
 
 /// Makes lines of rows, one row after the other.
@@ -28,6 +31,8 @@ pub struct Table {
     labels: Vec<String>,
     /// Rate of one processor, for the row of all.
     one: Option<(String, f64)>,
+    /// Rungs so far, and their rates.
+    rungs: Vec<(String, f64)>,
 }
 
 impl Table {
@@ -51,6 +56,7 @@ impl Table {
             Shape::Bytes => lines.push(bytes_row(row)),
             Shape::Operations => lines.extend(operations_row(row)),
             Shape::Processor => lines.extend(self.processor_row(row)),
+            Shape::Rung => lines.push(self.rung_row(row)),
         }
         lines
     }
@@ -63,6 +69,30 @@ impl Table {
             format!("{sign:<14} {meaning}")
         });
         lines.collect()
+    }
+
+    /// The rate, what is lost of it against which rung, and what it costs at both ends.
+    fn rung_row(&mut self, row: &Row) -> String {
+        let rate = row.value(value::BYTES_PER_SECOND).unwrap_or_default();
+        let rung = LADDER.iter().find(|rung| rung.name() == row.name);
+        let below = rung.and_then(|rung| rung.stands_on(&self.rungs)).map(|(name, _)| name.clone());
+        let share = |share: f64| format!("{:.0}%", share * 100.0);
+        let loss = row.value(ladder::LOSS).map_or_else(|| "-".to_owned(), share);
+        // Ends that do not tell share this process, or nothing is known of them.
+        let used = |name: &str| row.value(name).map_or_else(|| "-".to_owned(), share);
+        let streams = row.value(ladder::STREAMS).map_or_else(|| "-".to_owned(), |streams| streams.to_string());
+        let line = format!(
+            "{:<13}{:>10} {loss:>6} {:<14}{:>6} {:>6} {streams:>7} {:<8}{}",
+            row.name,
+            numbers::rate(rate),
+            below.unwrap_or_default(),
+            used(ladder::SOURCE_PROCESSORS),
+            used(ladder::DESTINATION_PROCESSORS),
+            row.condition("link").unwrap_or_default(),
+            words(row),
+        );
+        self.rungs.push((row.name.clone(), rate));
+        line.trim_end().to_owned()
     }
 
     /// A row of one processor waits for that of all of them, where there is one.
@@ -106,7 +136,9 @@ pub fn headline(measured: &Measurement) -> Vec<String> {
 }
 
 fn shape(row: &Row) -> Shape {
-    if row.condition("processors").is_some() {
+    if row.condition("sink").is_some() {
+        Shape::Rung
+    } else if row.condition("processors").is_some() {
         Shape::Processor
     } else if row.name.starts_with("random-") || row.value(value::BYTES).is_none() {
         Shape::Operations
@@ -124,6 +156,10 @@ fn heading(shape: Shape) -> String {
         Shape::Operations => format!(
             "{:<13}{:<10}{:>5} {:>5} {:>9} {:>7} {:>7} {:>7} {:>7}",
             "", "mode", "rec", "depth", "per sec ", "p50", "p95", "p99", "max"
+        ),
+        Shape::Rung => format!(
+            "{:<13}{:>10} {:>6} {:<14}{:>6} {:>6} {:>7} {:<8}",
+            "", "rate  ", "loss", "against", "cpu A", "cpu B", "streams", "link"
         ),
         Shape::Processor => format!("{:<22}{:>12} {:>12}  {:>12} {:>12}", "", "one core", "", "all cores", ""),
     }

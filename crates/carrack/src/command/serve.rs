@@ -10,7 +10,7 @@ use carrack_core::path::display_bytes;
 use carrack_core::pin::format_pin;
 use carrack_core::tuning::Tuning;
 use carrack_engine::node::Network;
-use carrack_engine::node::{Access, Node, NodeConfig};
+use carrack_engine::node::{Access, Measure, Node, NodeConfig};
 use clap::{ArgAction, Command};
 use serde_json::json;
 
@@ -38,6 +38,12 @@ const TOKEN_FILE: Value<Vec<u8>> = Value::path(
 const ANONYMOUS: Switch =
     Switch::new("anonymous", "Accept clients without a token: anyone who can reach the port can read and write");
 const READ_ONLY: Switch = Switch::new("read-only", "Refuse every write");
+const MEASURE: Value<Measure> = Value::word(
+    "measure",
+    "WHO",
+    Measure::ALL,
+    "Who may measure the path to the node, by carrack bench: one client at a time [default: token]",
+);
 const DIAL_TO: Value<Network> = Value::new(
     "dial-to",
     "CIDR",
@@ -63,7 +69,7 @@ pub fn command() -> Command {
         )
         .args([ROOT.arg(), LISTEN.arg()])
         .arg(TOKEN_FILE.arg().conflicts_with(ANONYMOUS.name))
-        .args([ANONYMOUS.arg(), READ_ONLY.arg()])
+        .args([ANONYMOUS.arg(), READ_ONLY.arg(), MEASURE.arg()])
         .arg(DIAL_TO.arg().action(ArgAction::Append))
         .args([KEY_FILE.arg(), JSON.arg()])
 }
@@ -87,6 +93,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
             None => Access::Generated(state_directory().join("node.token")),
         },
         read_only: flags.has(&READ_ONLY),
+        measure: flags.get(&MEASURE)?.unwrap_or_default(),
         dial_to: flags.all(&DIAL_TO)?,
         key_file: path(&KEY_FILE)?.unwrap_or_else(|| state_directory().join("node.key")),
         stop: stop(),

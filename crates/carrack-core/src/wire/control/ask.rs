@@ -406,19 +406,22 @@ mod tests {
     }
 
     #[test]
-    fn remote_ends_have_no_standard_streams_and_make_nothing_up() {
+    fn remote_ends_have_no_standard_streams() {
         let send = |origin| {
             let source = SourceSpec { origin, target: b"t".to_vec() };
             Role::Send(SendRole { sources: vec![SourceSpec::at(b"a"), source], known: false })
         };
         assert!(send(Origin::Path(b"b".to_vec())).check_remote().is_ok());
-        for origin in [Origin::Stdin, Origin::Zeros(1), Origin::Random(1)] {
-            assert_eq!(send(origin).check_remote(), Err(refused_sources()));
+        assert_eq!(send(Origin::Stdin).check_remote(), Err(refused_sources()));
+        for origin in [Origin::Zeros(1), Origin::Random(1)] {
+            assert!(send(origin.clone()).check_remote().is_ok() && send(origin).is_synthetic());
         }
+        assert!(!send(Origin::Path(b"b".to_vec())).is_synthetic());
         for sink in [Sink::Files, Sink::Stdout, Sink::Null, Sink::Device] {
             let role = raw::ReceiveRole { sink: sink.number(), ..raw::ReceiveRole::default() };
             let role = Role::Receive(role.try_into().unwrap());
             assert_eq!(role.check_remote().is_ok(), sink != Sink::Stdout);
+            assert_eq!(role.is_synthetic(), sink == Sink::Null);
         }
     }
 

@@ -12,7 +12,7 @@ use clap::Command;
 use serde_json::json;
 
 use crate::bench::table::Table;
-use crate::bench::{bonnie, csv, document, fio, html, kept, table};
+use crate::bench::{bonnie, csv, document, fio, html, kept, ladder, table};
 use crate::cli::flag::{Switch, Value};
 use crate::cli::flags::Flags;
 use crate::command::reach::{JSON, QUIET};
@@ -127,6 +127,10 @@ impl BenchOutput {
                     self.out.line(b"");
                 }
                 legend.iter().for_each(|line| self.out.line(line.as_bytes()));
+                if let Some(verdict) = ladder::verdict(measured) {
+                    self.out.line(b"");
+                    self.out.line(verdict.as_bytes());
+                }
             }
             Format::Csv => {
                 self.out.line(csv::heading().as_bytes());
@@ -144,7 +148,7 @@ impl BenchOutput {
         }
         let id = if self.keep { Some(kept::keep(measured)?) } else { None };
         if self.json {
-            let fields = json!({
+            let mut fields = json!({
                 "verb": "bench",
                 "exit_code": exit::DONE,
                 "kind": measured.kind,
@@ -153,6 +157,9 @@ impl BenchOutput {
                 "rows": measured.rows.len(),
                 "id": id,
             });
+            if let Some(verdict) = ladder::verdict(measured) {
+                fields["verdict"] = json!(verdict);
+            }
             self.out.json(&objects::object("summary", SystemTime::now(), fields));
         } else if let Some(id) = id.filter(|_| !self.quiet) {
             say(&format!("kept as {id}, after {}", format::duration(measured.elapsed)));

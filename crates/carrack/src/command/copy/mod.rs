@@ -1,6 +1,6 @@
 //! `carrack SRC... DST`: the engine copies, the output tells.
 
-mod options;
+pub mod options;
 
 pub use options::command;
 

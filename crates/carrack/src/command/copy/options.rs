@@ -44,7 +44,7 @@ const FILES_FROM: Value<Vec<u8>> = Value::path(
      called below DST and as --failed-list writes it, like run42/a.dat; - is standard input",
 );
 const VERIFY: Value<Verify> = Value::word("verify", "HOW", Verify::ALL, "[default: wire]");
-const DIGEST: Value<Digests> = Value::new(
+pub const DIGEST: Value<Digests> = Value::new(
     "digest",
     "LIST",
     parse_digests,
@@ -58,7 +58,8 @@ const MANIFEST: Value<Vec<u8>> = Value::path(
 );
 
 // How it is copied.
-const STREAMS: Value<Option<u16>> = Value::new("streams", "N|auto", parse_streams, "Data connections [default: auto]");
+pub const STREAMS: Value<Option<u16>> =
+    Value::new("streams", "N|auto", parse_streams, "Data connections [default: auto]");
 const POLITE: Switch = Switch::new(
     "polite",
     "Use fewer data connections where others use the path: each must raise the rate by 5 %, not by 1 %",
@@ -70,7 +71,7 @@ const BLOCK: Value<u32> = Value::new(
     "Unit of sending and repair: a power of two from 64K to 64M [default: 256K for files up to 1G, 1M up to 256G, \
      else 4M]",
 );
-const CONGESTION: Value<CongestionControl> = Value::new(
+pub const CONGESTION: Value<CongestionControl> = Value::new(
     "congestion",
     "NAME",
     parse_congestion,
@@ -78,7 +79,7 @@ const CONGESTION: Value<CongestionControl> = Value::new(
 );
 const BWLIMIT: Value<Option<u64>> =
     Value::new("bwlimit", "RATE", parse_rate, "Limit in bytes a second, like 100MB; 0: no limit");
-const ENCRYPT: Value<Encrypt> = Value::word("encrypt", "HOW", Encrypt::ALL, "[default: tls]");
+pub const ENCRYPT: Value<Encrypt> = Value::word("encrypt", "HOW", Encrypt::ALL, "[default: tls]");
 
 // What becomes of faults.
 const DURABLE: Value<Durability> = Value::word("durable", "HOW", Durability::ALL, "[default: group]");
@@ -105,19 +106,20 @@ const SOURCE_TOKEN_FILE: Value<Vec<u8>> = Value::path(
 );
 const DESTINATION_TOKEN_FILE: Value<Vec<u8>> =
     Value::path("destination-token-file", "FILE", "The bearer token for the destination's node");
-const PORTS: Value<(u16, u16)> = Value::new(
+pub const PORTS: Value<(u16, u16)> = Value::new(
     "ports",
     "LO-HI",
     parse_ports,
     "Ports on which the listening side accepts data connections; a node has its own [default: any]",
 );
-const DATA_ADDRESS: Value<String> = Value::new(
+pub const DATA_ADDRESS: Value<String> = Value::new(
     "data-address",
     "ADDR",
     parse_data_address,
     "Address that data connections go to [default: where ssh went]",
 );
-const LINK: Value<LinkKind> = Value::word("link", "KIND", LinkKind::BETWEEN_HOSTS, "[default: the first that works]");
+pub const LINK: Value<LinkKind> =
+    Value::word("link", "KIND", LinkKind::BETWEEN_HOSTS, "[default: the first that works]");
 
 // What is said of it.
 const VERBOSE: Switch = Switch::short('v', "verbose", "Name every file; twice: with size and digest");

@@ -224,15 +224,31 @@ impl From<Begin> for raw::Begin {
     }
 }
 
+impl ReceiveRole {
+    /// Whether what comes is dropped without a device to drop it into.
+    pub fn is_dropped(&self) -> bool {
+        self.sink == Sink::Null && self.directory.is_empty()
+    }
+}
+
 impl Role {
-    /// Refuses what only an end in the command's own process may be asked for: its standard streams,
-    /// and bytes that are made up.
+    /// Whether bytes are made up for it, or dropped: it measures, and brings nobody anything.
+    pub fn is_synthetic(&self) -> bool {
+        match self {
+            Self::Send(role) => {
+                role.sources.iter().any(|source| matches!(source.origin, Origin::Zeros(_) | Origin::Random(_)))
+            }
+            Self::Receive(role) => role.is_dropped(),
+        }
+    }
+
+    /// Refuses what only an end in the command's own process may be asked for: its standard streams.
     ///
     /// # Errors
     /// When it is asked for.
     pub fn check_remote(&self) -> Result<(), ProtocolError> {
         match self {
-            Self::Send(role) if role.sources.iter().any(|source| !matches!(source.origin, Origin::Path(_))) => {
+            Self::Send(role) if role.sources.iter().any(|source| source.origin == Origin::Stdin) => {
                 Err(refused_sources())
             }
             Self::Receive(role) if role.sink == Sink::Stdout => Err(refused_sink(role.sink.number())),

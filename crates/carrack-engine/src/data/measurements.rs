@@ -1,0 +1,134 @@
+//! Measurements of the path to a node: transfers of bytes that are made up, or dropped, there. They keep the path busy
+//! and bring nobody anything, so a node takes one at a time, of a bounded length, from those who may.
+
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use carrack_core::failure::{ErrorCode, Failure, Side};
+
+use crate::error::failure;
+use crate::sync::{lock, wait_timeout};
+
+/// How long a client's next measurement waits for its last one to leave.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Who may measure, and who does.
+#[derive(Debug)]
+pub struct Measurements {
+    allowed: bool,
+    now: Mutex<Option<Now>>,
+    left: Condvar,
+}
+
+/// Which way the bytes of a measurement go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The node makes them up.
+    Out,
+    /// The node drops them.
+    In,
+}
+
+/// One client measures, at most once each way: both ways at once is one measurement, too.
+#[derive(Debug)]
+struct Now {
+    client: String,
+    ways: Vec<Way>,
+}
+
+impl Measurements {
+    /// Nobody measures yet; `allowed` says whether anybody may.
+    pub fn new(allowed: bool) -> Self {
+        Self { allowed, now: Mutex::default(), left: Condvar::new() }
+    }
+
+    /// Takes a measurement by the client at this address.
+    ///
+    /// # Errors
+    /// [`ErrorCode::PermissionDenied`] where the node takes none, [`ErrorCode::Busy`] while it has another.
+    pub fn begin(self: &Arc<Self>, client: &str, way: Way) -> Result<Measurement, Failure> {
+        if !self.allowed {
+            let why = "the node takes no measurements from its clients (carrack serve --measure)";
+            return Err(failure(ErrorCode::PermissionDenied, Side::Link, why));
+        }
+        let end = Instant::now() + PATIENCE;
+        let mut now = lock(&self.now);
+        loop {
+            match now.as_mut() {
+                None => {
+                    *now = Some(Now { client: client.to_owned(), ways: vec![way] });
+                    break;
+                }
+                Some(now) if now.client == client && !now.ways.contains(&way) => {
+                    now.ways.push(way);
+                    break;
+                }
+                // A command does not wait for the end of a session before it begins the next one.
+                Some(now_) if now_.client == client && Instant::now() < end => {
+                    now = wait_timeout(&self.left, now, end.saturating_duration_since(Instant::now()));
+                }
+                Some(_) => {
+                    let why = "the node is being measured by somebody else, and takes one measurement at a time";
+                    return Err(failure(ErrorCode::Busy, Side::Link, why));
+                }
+            }
+        }
+        Ok(Measurement { of: Arc::clone(self), way })
+    }
+}
+
+/// A measurement under way; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Measurement {
+    of: Arc<Measurements>,
+    way: Way,
+}
+
+impl Drop for Measurement {
+    fn drop(&mut self) {
+        let mut now = lock(&self.of.now);
+        if let Some(here) = now.as_mut() {
+            here.ways.retain(|way| *way != self.way);
+            if here.ways.is_empty() {
+                *now = None;
+            }
+        }
+        self.of.left.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(result: Result<Measurement, Failure>) -> Option<ErrorCode> {
+        result.err().map(|failure| failure.code)
+    }
+
+    #[test]
+    fn node_takes_one_measurement_at_a_time_from_one_client_both_ways() {
+        let all = Arc::new(Measurements::new(true));
+        let out = all.begin("10.0.0.1", Way::Out).unwrap();
+        assert_eq!(code(all.begin("10.0.0.2", Way::In)), Some(ErrorCode::Busy));
+        let back = all.begin("10.0.0.1", Way::In).unwrap();
+        drop(out);
+        assert_eq!(code(all.begin("10.0.0.2", Way::Out)), Some(ErrorCode::Busy), "the other way is still measured");
+        drop(back);
+        assert_eq!(code(all.begin("10.0.0.2", Way::Out)), None);
+        assert_eq!(code(Arc::new(Measurements::new(false)).begin("::1", Way::In)), Some(ErrorCode::PermissionDenied));
+    }
+
+    #[test]
+    fn next_measurement_of_a_client_waits_for_its_last() {
+        let all = Arc::new(Measurements::new(true));
+        let first = all.begin("::1", Way::Out).unwrap();
+        let second = {
+            let all = Arc::clone(&all);
+            std::thread::spawn(move || code(all.begin("::1", Way::Out)))
+        };
+        drop(first);
+        assert_eq!(second.join().unwrap(), None);
+        let _held = all.begin("::1", Way::Out).unwrap();
+        assert_eq!(code(all.begin("::1", Way::Out)), Some(ErrorCode::Busy), "it waits, but not for ever");
+    }
+}

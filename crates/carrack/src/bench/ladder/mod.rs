@@ -1,0 +1,345 @@
+//! The ladder between two places: the same bytes from memory to memory, and then by one more thing at a time up to a
+//! copy from disk to disk. Every rung is an ordinary copy.
+
+pub mod rung;
+mod scratch;
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::Instant;
+
+use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::location::{Location, Synthetic};
+use carrack_core::request::{CopyOptions, CopyRequest, Verify};
+use carrack_engine::Context;
+use carrack_measure::result::{Measurement, Row, Warning, label, value};
+use carrack_measure::{facts, residency};
+use carrack_sys::dir::Dir;
+
+use self::rung::{LADDER, Rung, Sink, Source};
+use self::scratch::Scratch;
+use super::moved::{self, Moved};
+
+/// What to measure.
+pub struct Request {
+    /// Where the bytes come from: a directory.
+    pub source: Place,
+    /// Where they go.
+    pub destination: Place,
+    /// Bytes of each rung.
+    pub size: u64,
+    /// Copies of each rung; the median counts.
+    pub runs: usize,
+    /// How they are copied.
+    pub options: CopyOptions,
+}
+
+/// One end of the ladder.
+pub struct Place {
+    /// Its directory on disk.
+    pub directory: Location,
+    /// A directory of the same host in memory, if one is known; `is_asked` says that a person named it.
+    pub ram: Option<Location>,
+    /// Whether a person has named it.
+    pub is_asked: bool,
+}
+
+/// What is told while it is measured.
+pub trait Tell {
+    /// A rung is there.
+    fn row(&mut self, row: &Row);
+    /// A doubt about all of them.
+    fn warning(&mut self, warning: &Warning);
+    /// What a person should know.
+    fn note(&mut self, text: &str);
+}
+
+/// The value of a row that says which share of the rate below is lost.
+pub const LOSS: &str = "loss";
+/// Processors that the source's process kept busy.
+pub const SOURCE_PROCESSORS: &str = "source_processors";
+/// The same of the destination's.
+pub const DESTINATION_PROCESSORS: &str = "destination_processors";
+/// Data connections at the end.
+pub const STREAMS: &str = "streams";
+
+/// The file that rungs read, and the one that they write.
+const FROM: &str = "from";
+const TO: &str = "to";
+/// A file whose storage is asked whether it is memory, in bytes: not so small that it travels in a bundle.
+const PROBE_BYTES: u64 = 4 << 20;
+/// Files of this size and more are written, and read, past the cache.
+const PAST_CACHE_BYTES: u64 = carrack_core::tuning::Tuning::DEFAULT.past_cache_file_bytes;
+/// Share of the free space that may be used.
+const FREE_SHARE: f64 = 0.9;
+
+/// The directories of one end, and what is known of them.
+struct End {
+    place: Location,
+    disk: Scratch,
+    ram: Option<Scratch>,
+    /// The storage is memory, too.
+    disk_is_memory: bool,
+}
+
+/// Measures, and tells each rung when it is there.
+///
+/// # Errors
+/// Why it ended early. Whatever it ends with, nothing stays at either place.
+pub fn measure(request: &Request, context: &Context, tell: &mut dyn Tell) -> Result<Measurement, Failure> {
+    let (begin, started) = (Instant::now(), carrack_sys::host::clock_seconds());
+    let mut ladder = Ladder::begin(request, context, tell)?;
+    let mut measured = Measurement {
+        kind: "ladder".to_owned(),
+        target: format!("{} {}", request.source.directory, request.destination.directory),
+        started,
+        settings: settings(request),
+        facts: facts::host().0,
+        warnings: std::mem::take(&mut ladder.warnings),
+        ..Measurement::default()
+    };
+    let mut rates: Vec<(String, f64)> = Vec::new();
+    for rung in LADDER {
+        let Some(mut row) = ladder.climb(&rung, tell)? else { continue };
+        let rate = row.value(value::BYTES_PER_SECOND).unwrap_or_default();
+        if let Some((_, below)) = rung.stands_on(&rates) {
+            row.put(LOSS, rung::loss(rate, *below));
+        }
+        rates.push((rung.name(), rate));
+        tell.row(&row);
+        measured.rows.push(row);
+    }
+    measured.elapsed = begin.elapsed();
+    Ok(measured)
+}
+
+/// Where the loss enters, of a ladder that was measured.
+pub fn verdict(measured: &Measurement) -> Option<String> {
+    if measured.kind != "ladder" {
+        return None;
+    }
+    let rate = |row: &Row| Some((row.name.clone(), row.value(value::BYTES_PER_SECOND)?));
+    rung::verdict(&measured.rows.iter().filter_map(rate).collect::<Vec<_>>())
+}
+
+fn settings(request: &Request) -> Vec<(String, String)> {
+    let options = &request.options;
+    let digest = options.digest.main.map_or("none", carrack_core::request::MainDigest::name);
+    [
+        ("size_bytes", request.size.to_string()),
+        ("runs", request.runs.to_string()),
+        ("streams", options.streams.map_or_else(|| "auto".to_owned(), |streams| streams.to_string())),
+        ("encrypt", options.encrypt.name().to_owned()),
+        ("digest", digest.to_owned()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .to_vec()
+}
+
+struct Ladder<'a> {
+    request: &'a Request,
+    context: &'a Context,
+    source: End,
+    destination: End,
+    warnings: Vec<Warning>,
+}
+
+impl<'a> Ladder<'a> {
+    /// Makes the directories at both ends and the files that are read.
+    fn begin(request: &'a Request, context: &'a Context, tell: &mut dyn Tell) -> Result<Self, Failure> {
+        check_room(request)?;
+        let open = |place: &Place, numbers: [usize; 2], tell: &mut dyn Tell| {
+            let options = if numbers[0] == 0 { &request.options.source } else { &request.options.destination };
+            let mut note = |text: &str| tell.note(text);
+            let disk = Scratch::create(&place.directory, numbers[0], options, context, &mut note)?;
+            let ram = match place.ram.as_ref().map(|ram| Scratch::create(ram, numbers[1], options, context, &mut note))
+            {
+                Some(Err(why)) if place.is_asked => return Err(why),
+                found => found.and_then(Result::ok),
+            };
+            Ok::<_, Failure>(End { place: place.directory.clone(), disk, ram, disk_is_memory: false })
+        };
+        let source = open(&request.source, [0, 1], tell)?;
+        let destination = open(&request.destination, [2, 3], tell)?;
+        let mut ladder = Self { request, context, source, destination, warnings: Vec::new() };
+        ladder.make_files(tell)?;
+        for warning in &ladder.warnings {
+            tell.warning(warning);
+        }
+        Ok(ladder)
+    }
+
+    fn warn(&mut self, word: &str, text: String) {
+        self.warnings.push(Warning { word: word.to_owned(), text });
+    }
+
+    /// The files that rungs read; and what is meant for memory is asked whether it is, what is meant for a disk, too.
+    fn make_files(&mut self, tell: &mut dyn Tell) -> Result<(), Failure> {
+        self.source.disk_is_memory = self.make(&self.source.disk.file(FROM), true, self.request.size, tell)?;
+        let disk = self.destination.disk.file(TO);
+        self.destination.disk_is_memory = self.make(&disk, false, PROBE_BYTES, tell)?;
+        for of_source in [true, false] {
+            let (end, place, flag) = match of_source {
+                true => (&self.source, &self.request.source, "--source-ram"),
+                false => (&self.destination, &self.request.destination, "--destination-ram"),
+            };
+            let (name, size) = if of_source { (FROM, self.request.size) } else { (TO, PROBE_BYTES) };
+            let file = end.ram.as_ref().map(|ram| ram.file(name));
+            let is_memory = file.map(|file| self.make(&file, of_source, size, tell)).transpose()?;
+            match is_memory {
+                Some(true) => {}
+                Some(false) if place.is_asked => {
+                    let why = format!("{flag} is not in memory: what was written there was read back from storage");
+                    return Err(Failure::new(ErrorCode::Usage, Side::Command, why));
+                }
+                _ => {
+                    let text = format!(
+                        "rungs with memory at {} are left out: no directory in memory is known there ({flag} DIR)",
+                        place.directory
+                    );
+                    self.warn("no-memory", text);
+                    let end = if of_source { &mut self.source } else { &mut self.destination };
+                    end.ram = None;
+                }
+            }
+        }
+        for (end, side) in [(&self.source, "source"), (&self.destination, "destination")] {
+            if end.disk_is_memory {
+                let text = format!("{} lies in memory: rungs with the {side}'s disk measure none", end.place);
+                self.warnings.push(Warning { word: "memory".to_owned(), text });
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a file of random bytes, on storage; whether its storage is memory. The bytes come from this host: no host
+    /// need be able to reach itself.
+    fn make(&self, file: &Location, at_source: bool, size: u64, tell: &mut dyn Tell) -> Result<bool, Failure> {
+        let mut request = self.copy(Location::Random(size), file.clone());
+        request.options.verify = Verify::Disk;
+        request.options.digest = CopyOptions::default().digest;
+        if at_source {
+            request.options.destination = self.request.options.source.clone();
+        }
+        let made = self.watch(request, tell)?;
+        Ok(made.not_read_back > 0)
+    }
+
+    fn copy(&self, from: Location, to: Location) -> CopyRequest {
+        let options = CopyOptions { resume: false, retries: 0, ..self.request.options.clone() };
+        CopyRequest { sources: vec![from], destination: to, options }
+    }
+
+    fn watch(&self, request: CopyRequest, tell: &mut dyn Tell) -> Result<Moved, Failure> {
+        moved::watch(request, self.context, &mut |text| tell.note(text), &mut |_| false)
+    }
+
+    /// Measures a rung; nothing where an end has no directory in memory.
+    fn climb(&mut self, rung: &Rung, tell: &mut dyn Tell) -> Result<Option<Row>, Failure> {
+        let size = self.request.size;
+        let from = match rung.from {
+            Source::Zero => Some(self.source.place.synthetic(Synthetic::Zeros(size))),
+            Source::Random => Some(self.source.place.synthetic(Synthetic::Random(size))),
+            Source::Ram => self.source.ram.as_ref().map(|ram| ram.file(FROM)),
+            Source::Disk => Some(self.source.disk.file(FROM)),
+        };
+        let to = match rung.to {
+            Sink::Null => Some(self.destination.place.synthetic(Synthetic::Null)),
+            Sink::Ram => self.destination.ram.as_ref().map(|ram| ram.file(TO)),
+            Sink::Disk => Some(self.destination.disk.file(TO)),
+        };
+        let (Some(from), Some(to)) = (from, to) else { return Ok(None) };
+        let mut runs: Vec<(Moved, Option<f64>)> = Vec::new();
+        for _ in 0..self.request.runs {
+            match (rung.to, &mut self.destination.ram) {
+                (Sink::Ram, Some(ram)) => ram.remove(TO)?,
+                (Sink::Disk, _) => self.destination.disk.remove(TO)?,
+                _ => {}
+            }
+            let cached = if rung.from == Source::Disk { cool(&from) } else { None };
+            let moved = self.watch(self.copy(from.clone(), to.clone()), tell)?;
+            let of_devices = moved.source.device_bytes_read().filter(|_| rung.from == Source::Disk);
+            let read = of_devices.map(|read| 1.0 - (read as f64 / size as f64).min(1.0));
+            runs.push((moved, cached.or(read)));
+        }
+        match (rung.to, &mut self.destination.ram) {
+            (Sink::Ram, Some(ram)) => ram.remove(TO)?,
+            (Sink::Disk, _) => self.destination.disk.remove(TO)?,
+            _ => {}
+        }
+        Ok(Some(self.row(rung, runs)))
+    }
+
+    fn row(&self, rung: &Rung, mut runs: Vec<(Moved, Option<f64>)>) -> Row {
+        runs.sort_by(|(a, _), (b, _)| a.rate().total_cmp(&b.rate()));
+        let (least, most) = (runs.first().map(|run| run.0.rate()), runs.last().map(|run| run.0.rate()));
+        let mut row = Row { name: rung.name(), ..Row::default() };
+        let mut condition = |name: &str, value: &str| row.conditions.push((name.to_owned(), value.to_owned()));
+        condition("source", rung.from.name());
+        condition("sink", rung.to.name());
+        let Some((middle, cached)) = runs.get(runs.len().saturating_sub(1) / 2) else { return row };
+        if let Some(link) = &middle.link {
+            condition("link", link.kind.name());
+            row.put(STREAMS, link.streams.into());
+        }
+        row.put(value::BYTES, middle.bytes as f64);
+        row.put(value::SECONDS, middle.moving.as_secs_f64());
+        row.put(value::BYTES_PER_SECOND, middle.rate());
+        row.put("least_bytes_per_second", least.unwrap_or_default());
+        row.put("most_bytes_per_second", most.unwrap_or_default());
+        row.put("runs", runs.len() as f64);
+        row.put(value::PROCESSORS, middle.here);
+        // An end that does not tell may be in this process, which knows of itself.
+        let (source_here, sink_here) = (!self.source.place.is_remote(), !self.destination.place.is_remote());
+        let here = |is_here: bool| if is_here { middle.here } else { f64::NAN };
+        row.put(SOURCE_PROCESSORS, middle.source.processors().unwrap_or(here(source_here)));
+        row.put(DESTINATION_PROCESSORS, middle.destination.processors().unwrap_or(here(sink_here && !source_here)));
+        let reads = rung.from == Source::Disk;
+        if (reads && self.source.disk_is_memory) || (rung.to == Sink::Disk && self.destination.disk_is_memory) {
+            row.labels.push(label::MEMORY.to_owned());
+        }
+        if reads && !self.source.disk_is_memory {
+            row.put(value::CACHED, cached.unwrap_or(f64::NAN));
+            // Where nobody tells, a large file has passed the cache by when it was made, and when it was read.
+            let known = cached.or((self.request.size >= PAST_CACHE_BYTES).then_some(0.0));
+            row.labels.extend(residency::label(residency::Cache::Pages, known, false).map(str::to_owned));
+        }
+        row
+    }
+}
+
+/// Drops a file of this host from the cache, and tells which share is there all the same.
+fn cool(file: &Location) -> Option<f64> {
+    let Location::Local(path) = file else { return None };
+    let file = File::open(Path::new(OsStr::from_bytes(path))).ok()?;
+    let size = file.metadata().ok()?.len();
+    // What cannot be dropped shows in what is cached.
+    let _ = carrack_sys::file::drop_cache(&file, 0, 0);
+    residency::cached_share(&file, size)
+}
+
+/// Refuses what would fill a file system of this host. Another host's refuses the file itself, before its first byte.
+fn check_room(request: &Request) -> Result<(), Failure> {
+    let mut wanted: Vec<(u64, u64, u64, String)> = Vec::new();
+    let places = [&request.source, &request.destination].into_iter();
+    for place in places.flat_map(|place| std::iter::once(&place.directory).chain(place.ram.as_ref())) {
+        let Location::Local(path) = place else { continue };
+        let path = if path.is_empty() { b".".as_slice() } else { path };
+        let Ok(directory) = Dir::open_ambient(Path::new(OsStr::from_bytes(path))) else { continue };
+        let (Ok(space), Ok(stat)) = (directory.free_space(), directory.stat_self()) else { continue };
+        match wanted.iter_mut().find(|(device, ..)| *device == stat.device) {
+            Some((_, bytes, ..)) => *bytes += request.size,
+            None => wanted.push((stat.device, request.size, space.bytes_available, place.to_string())),
+        }
+    }
+    match wanted.into_iter().find(|(_, bytes, free, _)| *bytes as f64 > *free as f64 * FREE_SHARE) {
+        None => Ok(()),
+        Some((_, bytes, free, place)) => {
+            let why =
+                format!("{place}: the ladder would write {bytes} bytes, and {free} are free; give a smaller --size");
+            Err(Failure::new(ErrorCode::NoSpace, Side::Command, why))
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! One copy that is made to be measured: its rate, second by second, and what it cost on both sides.
+
+use std::time::{Duration, Instant};
+
+use carrack_core::failure::{Failure, Side};
+use carrack_core::report::{Event, LinkReport};
+use carrack_core::request::CopyRequest;
+use carrack_core::timeline::Sample;
+use carrack_engine::{Context, Copy};
+use carrack_measure::usage::Mark;
+
+/// What one end has told of itself.
+#[derive(Clone, Debug, Default)]
+pub struct EndSeen {
+    /// Everything that it told, in order, with its place on the axis of the copy in microseconds.
+    pub samples: Vec<(u64, Sample)>,
+}
+
+impl EndSeen {
+    /// Processors that its process kept busy; `None` if it told too little.
+    pub fn processors(&self) -> Option<f64> {
+        let ((began, first), (ended, last)) = self.samples.first().zip(self.samples.last())?;
+        let elapsed = ended.checked_sub(*began).filter(|elapsed| *elapsed > 0)?;
+        Some(last.processor.since(&first.processor).process_us as f64 / elapsed as f64)
+    }
+
+    /// Bytes that the devices under its files have read; `None` if none is known.
+    pub fn device_bytes_read(&self) -> Option<u64> {
+        let (_, last) = self.samples.last()?;
+        (!last.devices.is_empty()).then(|| last.devices.iter().map(|device| device.counts.read_bytes).sum())
+    }
+}
+
+/// A copy that was measured.
+#[derive(Clone, Debug, Default)]
+pub struct Moved {
+    /// Bytes that came to their end.
+    pub bytes: u64,
+    /// From the link being made to the last publication.
+    pub moving: Duration,
+    /// Bytes that had landed so long after the first event, as progress was told.
+    pub landed: Vec<(Duration, u64)>,
+    /// How the data ran.
+    pub link: Option<LinkReport>,
+    /// Processors that this process kept busy, whichever ends were in it.
+    pub here: f64,
+    /// What the source's end told.
+    pub source: EndSeen,
+    /// What the destination's end told.
+    pub destination: EndSeen,
+    /// Files that were to be read back from storage and were not: it is memory.
+    pub not_read_back: u64,
+    /// Everything had reached stable storage; `None` where nothing is kept.
+    pub durable: Option<bool>,
+}
+
+impl Moved {
+    /// Bytes a second while it moved.
+    pub fn rate(&self) -> f64 {
+        let seconds = self.moving.as_secs_f64();
+        if seconds > 0.0 { self.bytes as f64 / seconds } else { 0.0 }
+    }
+}
+
+/// Makes a copy and watches it. `note` takes what a person should know; `enough` is asked with what has landed, and
+/// ends the copy.
+///
+/// # Errors
+/// What ended the copy early, or failed in it; not that it was enough.
+pub fn watch(
+    request: CopyRequest,
+    context: &Context,
+    note: &mut dyn FnMut(&str),
+    enough: &mut dyn FnMut(&[(Duration, u64)]) -> bool,
+) -> Result<Moved, Failure> {
+    let mut moved = Moved::default();
+    let (began, mark) = (Instant::now(), Mark::now());
+    let mut copy = Copy::start(request, context);
+    let mut was_enough = false;
+    while let Some(event) = copy.next_event() {
+        match event {
+            Event::Progress(progress) => {
+                moved.landed.push((began.elapsed(), progress.bytes_done));
+                if !was_enough && enough(&moved.landed) {
+                    was_enough = true;
+                    copy.cancel();
+                }
+            }
+            Event::Sample(sample) => {
+                let end = if sample.side == Side::Source { &mut moved.source } else { &mut moved.destination };
+                end.samples.push((sample.point.at_us, sample.point.sample));
+            }
+            Event::Linked(link) => moved.link = Some(link),
+            Event::Note(text) => note(&text),
+            _ => {}
+        }
+    }
+    let report = copy.wait();
+    moved.here = mark.usage().process;
+    moved.moving = report.moving;
+    moved.bytes = report.counts.bytes;
+    moved.not_read_back = report.files_not_read_back;
+    moved.durable = report.durable;
+    moved.link = report.link.or(moved.link);
+    let failed = report.failures.into_iter().next().map(|item| item.failure);
+    match report.error.filter(|_| !was_enough).or(failed.filter(|_| !was_enough)) {
+        Some(why) => Err(why),
+        None => Ok(moved),
+    }
+}
