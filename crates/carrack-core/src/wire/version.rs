@@ -12,7 +12,8 @@
 //!    are marked (4) where they are defined and in docs/protocol.md: what an end of a version before does not say is
 //!    absent, and means what it meant then.
 //! 5. Streams that were asked to end stay connected for a while, and go on when they are asked to (`Retire.wake`). Ends
-//!    tell what they measure (`Sample`), and what their clocks say (`Clock`).
+//!    tell what they measure (`Sample`), and what their clocks say (`Clock`). Ends elsewhere than in the command's own
+//!    process make up sources, too.
 
 use std::fmt;
 
@@ -139,6 +140,11 @@ impl Version {
 
     /// Ends tell what they measure, and what their clocks say.
     pub fn tells_samples(self) -> bool {
+        self >= Self::V5
+    }
+
+    /// A sender makes up bytes wherever it is, to measure the path from there.
+    pub fn makes_sources(self) -> bool {
         self >= Self::V5
     }
 

@@ -102,7 +102,9 @@ impl Copying<'_> {
         let options = &self.request.options;
         let xxh128 = options.digest.main == Some(MainDigest::Xxh128);
         type Knows = fn(Version) -> bool;
-        let wanted: [(_, _, Knows, _); 6] = [
+        let made_up = self.request.sources.iter().any(|source| matches!(source, Location::Synthetic { .. }));
+        let wanted: [(_, _, Knows, _); 7] = [
+            (&ends.source, made_up, Version::makes_sources, Reason::TooOldToMeasure),
             (&ends.source, options.only.is_some(), Version::can_select, Reason::TooOldToSelect),
             (&ends.source, options.allow_growing, Version::can_allow_growing, Reason::TooOldForGrowing),
             (

@@ -75,7 +75,7 @@ words! {
         #[default]
         0 Token "token" "whoever shows the token; nobody, if the node has none"
         1 Anyone "anyone" "whoever is let in"
-        2 Nobody "nobody" "nobody"
+        2 Nobody "nobody" "no client"
     }
 }
 

@@ -24,6 +24,7 @@ mod held_back;
 mod hints;
 mod identity;
 mod kill;
+mod ladder;
 mod limits;
 mod link;
 mod names;

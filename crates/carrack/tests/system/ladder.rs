@@ -1,0 +1,159 @@
+//! `carrack bench ladder`: every rung between all kinds of places, who may measure a node, and that nothing stays.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::node::Node;
+use crate::support::process::signal;
+use crate::support::running::Running;
+use crate::support::sshd::Sshd;
+use crate::support::{Ran, Sandbox, wait_until};
+
+/// A ladder that is soon over.
+const SMALL: [&str; 4] = ["--json", "--size=8M", "--runs=1", "--no-keep"];
+
+fn objects(ran: &Ran, kind: &str) -> Vec<Value> {
+    let all = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    all.filter(|object| object["type"] == kind).collect()
+}
+
+fn names(ran: &Ran) -> Vec<String> {
+    objects(ran, "row").iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Everything that is in a directory, hidden names too.
+fn content(directory: &Path) -> Vec<String> {
+    fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+fn make_dirs(sandbox: &Sandbox, names: &[&str]) {
+    names.iter().for_each(|name| fs::create_dir_all(sandbox.path(name)).unwrap());
+}
+
+#[test]
+fn ladder_here_has_every_rung_is_kept_and_leaves_nothing() {
+    let sandbox = Sandbox::new();
+    make_dirs(&sandbox, &["a", "b", "ram"]);
+    sandbox.write("a/mine", "mine");
+    let ran = sandbox.ok(["bench", "ladder", "a", "b", "--json", "--size=8M", "--runs=2"]);
+    let all = ["zero->null", "ram->null", "ram->ram", "disk->null", "disk->ram", "random->disk", "disk->disk"];
+    assert_eq!(names(&ran), all);
+    for row in objects(&ran, "row") {
+        let values = &row["values"];
+        assert_eq!((&values["bytes"], &values["runs"]), (&(8 << 20).into(), &2.into()), "{row}");
+        let rate = |name: &str| values[name].as_f64().unwrap();
+        assert!(rate("least_bytes_per_second") <= rate("bytes_per_second"), "{row}");
+        assert!(rate("bytes_per_second") <= rate("most_bytes_per_second") && rate("bytes_per_second") > 0.0, "{row}");
+        assert_eq!(row["conditions"]["link"], "memory");
+        assert_eq!(values["loss"].is_null(), row["name"] == "zero->null", "{row}");
+    }
+    let verdict = ran.summary()["verdict"].as_str().unwrap().to_owned();
+    assert!(verdict.contains("the loss enters at ") || verdict.contains("no rung loses"), "{verdict}");
+    assert_eq!((content(&sandbox.path("a")), content(&sandbox.path("b")).len()), (vec!["mine".to_owned()], 0));
+    // What was kept says the same again.
+    let shown = sandbox.ok(["bench", "show"]);
+    assert!(shown.stdout.trim_end().ends_with(&verdict), "{}", shown.stdout);
+    assert!(shown.stdout.lines().all(|line| line.chars().count() <= 80 || line == verdict), "{}", shown.stdout);
+}
+
+#[test]
+fn ladder_to_a_node_and_from_it_goes_over_the_network() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    make_dirs(&sandbox, &["here", "root/there"]);
+    let (there, token) = (node.at("there"), node.token());
+    for places in [["here", &there], [&there, "here"]] {
+        let ran = sandbox.ok([&["bench", "ladder", places[0], places[1], &token], &SMALL[..]].concat());
+        // No directory in memory is known at a node: that is told, and its rungs are left out.
+        assert!(objects(&ran, "note").iter().any(|note| note["message"].as_str().unwrap().contains("left out")));
+        let names = names(&ran);
+        for name in ["zero->null", "disk->null", "random->disk", "disk->disk"] {
+            assert!(names.iter().any(|found| found == name), "{name}: {names:?}");
+        }
+        assert!(!names.iter().any(|name| name == "ram->ram"), "{names:?}");
+        assert!(objects(&ran, "row").iter().all(|row| row["conditions"]["link"] == "direct"), "{}", ran.stdout);
+        assert_eq!(content(&sandbox.path("here")).len() + content(&sandbox.path("root/there")).len(), 0);
+    }
+}
+
+#[test]
+fn ladder_over_ssh_has_every_rung_at_both_ends() {
+    let sandbox = Sandbox::new();
+    let far = Sshd::start(&sandbox);
+    make_dirs(&sandbox, &["here", "there"]);
+    let there = format!("far:{}", sandbox.path("there").display());
+    for places in [["here", &there], [&there, "here"]] {
+        let ran = sandbox.ok([&["bench", "ladder", places[0], places[1], &far.rsh], &SMALL[..]].concat());
+        assert_eq!(names(&ran).len(), 7, "{}", ran.stdout);
+        assert_eq!(content(&sandbox.path("here")).len() + content(&sandbox.path("there")).len(), 0);
+    }
+}
+
+#[test]
+fn node_is_measured_only_by_who_may() {
+    let sandbox = Sandbox::new();
+    make_dirs(&sandbox, &["here"]);
+    for (more, words) in [
+        (&["--anonymous"][..], "takes no measurements"),
+        (&["--measure=nobody"], "takes no measurements"),
+        (&["--anonymous", "--measure=anyone"], ""),
+    ] {
+        let node = Node::start(&sandbox, "root", more);
+        let ran = sandbox.run([&["bench", "ladder", "here", &node.at(""), &node.token()], &SMALL[..]].concat());
+        match words {
+            "" => assert_eq!(ran.code, 0, "{}", ran.stderr),
+            words => ran.failed_with(11, &[words]),
+        }
+        // Also of what ended early.
+        assert_eq!(content(&sandbox.path("here")).len() + content(&sandbox.path("root")).len(), 0);
+    }
+}
+
+/// A ladder that would take long, once it has begun to write.
+fn long(sandbox: &Sandbox) -> Running {
+    let running = Running::start(sandbox.carrack().args(["bench", "ladder", "a", "b", "--size=256M", "--runs=99"]));
+    wait_until("the directory is there", || !content(&sandbox.path("b")).is_empty());
+    running
+}
+
+#[test]
+fn ladder_that_was_killed_is_swept_by_the_next_and_one_that_runs_is_not() {
+    let sandbox = Sandbox::new();
+    make_dirs(&sandbox, &["a", "b"]);
+    let killed = long(&sandbox);
+    signal(killed.id(), "KILL");
+    assert_eq!(killed.end().code, -1);
+    let left = content(&sandbox.path("b"));
+    assert_eq!(left.len(), 1, "{left:?}");
+    let runs = long(&sandbox);
+    wait_until("what was left is gone", || !sandbox.path("b").join(&left[0]).exists());
+    wait_until("its own is there", || !content(&sandbox.path("b")).is_empty());
+    let own = content(&sandbox.path("b"));
+    // Beside it another one measures, and ends.
+    sandbox.ok([&["bench", "ladder", "a", "b"], &SMALL[..]].concat());
+    assert_eq!(content(&sandbox.path("b")), own);
+    signal(runs.id(), "INT");
+    assert_eq!(runs.end().code, 20);
+    assert_eq!(content(&sandbox.path("a")).len() + content(&sandbox.path("b")).len(), 0);
+}
+
+#[test]
+fn ladder_refuses_what_it_cannot_measure() {
+    let sandbox = Sandbox::new();
+    make_dirs(&sandbox, &["a", "b"]);
+    for (arguments, code, words) in [
+        (&["zero:8M", "b"][..], 2, "is none"),
+        (&["a", "null:"], 2, "is none"),
+        (&["a"], 2, "required"),
+        (&["a", "b", "--size=1M"], 2, "too little"),
+        (&["a", "b", "--runs=0"], 2, "number of runs"),
+        (&["a", "missing"], 11, "missing"),
+        (&["a", "b", "--size=9999T"], 11, "smaller --size"),
+        (&["a", "b", "--source-ram=/nowhere", "--size=8M"], 11, "/nowhere"),
+    ] {
+        sandbox.run([&["bench", "ladder"], arguments].concat()).failed_with(code, &[words]);
+        assert_eq!(content(&sandbox.path("a")).len() + content(&sandbox.path("b")).len(), 0, "{arguments:?}");
+    }
+}
