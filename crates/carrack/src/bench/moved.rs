@@ -62,6 +62,9 @@ impl Moved {
     }
 }
 
+/// Told what has landed so long after the beginning, in order; whether that is enough.
+pub type Enough<'a> = &'a mut dyn FnMut(&[(Duration, u64)]) -> bool;
+
 /// Makes a copy and watches it. `note` takes what a person should know; `enough` is asked with what has landed, and
 /// ends the copy.
 ///
@@ -71,7 +74,7 @@ pub fn watch(
     request: CopyRequest,
     context: &Context,
     note: &mut dyn FnMut(&str),
-    enough: &mut dyn FnMut(&[(Duration, u64)]) -> bool,
+    enough: Enough<'_>,
 ) -> Result<Moved, Failure> {
     let mut moved = Moved::default();
     let (began, mark) = (Instant::now(), Mark::now());
