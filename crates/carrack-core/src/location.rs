@@ -44,13 +44,13 @@ pub enum Location {
         /// A place on that host; its path means nothing.
         host: Box<Location>,
         /// Which bytes, or that they are dropped.
-        what: Synthetic,
+        what: SyntheticKind,
     },
 }
 
 /// What is at no path of a host, but made there, or dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Synthetic {
+pub enum SyntheticKind {
     /// A source of so many zero bytes.
     Zeros(u64),
     /// A source of so many bytes that nothing on the way can compress.
@@ -91,7 +91,7 @@ impl Location {
 
     /// Bytes that are made, or dropped, at the host of this place.
     #[must_use]
-    pub fn synthetic(&self, what: Synthetic) -> Self {
+    pub fn synthetic(&self, what: SyntheticKind) -> Self {
         Self::Synthetic { host: Box::new(self.host().clone()), what }
     }
 
@@ -188,7 +188,7 @@ impl fmt::Display for Location {
     }
 }
 
-impl fmt::Display for Synthetic {
+impl fmt::Display for SyntheticKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Zeros(size) => write!(f, "zero:{size}"),
@@ -206,11 +206,11 @@ mod tests {
     fn synthetic_is_at_its_host_and_has_no_path() {
         let node = NodeAddress { host: "far".into(), port: 7420, pin: None };
         let place = Location::Node { node: node.clone(), path: b"data".to_vec() };
-        let zeros = place.synthetic(Synthetic::Zeros(7));
+        let zeros = place.synthetic(SyntheticKind::Zeros(7));
         assert_eq!((zeros.is_remote(), zeros.path(), zeros.node()), (true, None, Some(&node)));
         assert_eq!((zeros.host(), zeros.to_string()), (&place, "zero:7 at carrack://far:7420/data".to_owned()));
-        assert_eq!(zeros.synthetic(Synthetic::Null).host(), &place);
-        let here = Location::Local(b"data".to_vec()).synthetic(Synthetic::Null);
+        assert_eq!(zeros.synthetic(SyntheticKind::Null).host(), &place);
+        let here = Location::Local(b"data".to_vec()).synthetic(SyntheticKind::Null);
         assert!(!here.is_remote() && here.with_path(b"x".to_vec()) == Location::Local(b"x".to_vec()));
     }
 

@@ -14,7 +14,7 @@ use carrack_sys::file::clear_nonblock;
 use carrack_sys::standard::Patient;
 
 use super::{Agent, DataPort};
-use crate::data::measurements::{Measurement, Way};
+use crate::data::measurements::{PathTest, TestWay};
 use crate::error::{failure, io_failure, protocol_failure, system_failure};
 use crate::standard::Standard;
 use crate::storage::null::Null;
@@ -112,12 +112,12 @@ impl Agent {
     }
 
     /// A node takes a measurement only from who may, and one at a time; what runs for its own user does as told.
-    fn measurement(&self, role: &Role) -> Result<Option<Measurement>, Failure> {
+    fn measurement(&self, role: &Role) -> Result<Option<PathTest>, Failure> {
         let DataPort::Shared(sessions) = &self.environment.data else { return Ok(None) };
         if !role.is_synthetic() {
             return Ok(None);
         }
-        let way = if matches!(role, Role::Send(_)) { Way::Out } else { Way::In };
+        let way = if matches!(role, Role::Send(_)) { TestWay::Out } else { TestWay::In };
         sessions.measurements.begin(&self.environment.peer_address, way).map(Some)
     }
 

@@ -28,7 +28,7 @@ use carrack_core::wire::control::{Ask, Tell};
 use carrack_core::wire::mux::Channel;
 
 use crate::data::listen::DataListener;
-use crate::data::measurements::Measurement;
+use crate::data::measurements::PathTest;
 use crate::data::sessions::NodeSessions;
 use crate::data::stream::Connection;
 use crate::error::{failure, io_failure, protocol_failure};
@@ -95,7 +95,7 @@ pub struct Agent {
 struct AgentState {
     running: Option<Running>,
     /// The place that the transfer has among the node's measurements.
-    measurement: Option<Measurement>,
+    measurement: Option<PathTest>,
     /// Data connections that came before the transfer began.
     waiting: Vec<Connection>,
     listener: Option<DataListener>,

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use carrack_core::limits;
-use carrack_core::location::{Location, Synthetic};
+use carrack_core::location::{Location, SyntheticKind};
 use carrack_core::pace;
 use carrack_core::path::{check_relative, display_bytes, join};
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Reason, Side};
@@ -322,8 +322,8 @@ fn source(location: &Location, target: Vec<u8>) -> SourceSpec {
         Location::Stdio => Origin::Stdin,
         Location::Zero(size) => Origin::Zeros(*size),
         Location::Random(size) => Origin::Random(*size),
-        Location::Synthetic { what: Synthetic::Zeros(size), .. } => Origin::Zeros(*size),
-        Location::Synthetic { what: Synthetic::Random(size), .. } => Origin::Random(*size),
+        Location::Synthetic { what: SyntheticKind::Zeros(size), .. } => Origin::Zeros(*size),
+        Location::Synthetic { what: SyntheticKind::Random(size), .. } => Origin::Random(*size),
         other => Origin::Path(other.path().unwrap_or_default().to_vec()),
     };
     SourceSpec { origin, target }
@@ -339,7 +339,7 @@ fn is_contents(location: &Location, facts: Option<&PathFacts>) -> bool {
 fn name_of(location: &Location) -> Vec<u8> {
     match location {
         Location::Stdio => b"stdin".to_vec(),
-        Location::Zero(_) | Location::Synthetic { what: Synthetic::Zeros(_), .. } => b"zero".to_vec(),
+        Location::Zero(_) | Location::Synthetic { what: SyntheticKind::Zeros(_), .. } => b"zero".to_vec(),
         Location::Random(_) | Location::Synthetic { .. } => b"random".to_vec(),
         other => last_name(other.path().unwrap_or_default()),
     }

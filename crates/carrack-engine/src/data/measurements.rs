@@ -1,4 +1,4 @@
-//! Measurements of the path to a node: transfers of bytes that are made up, or dropped, there. They keep the path busy
+//! PathTests of the path to a node: transfers of bytes that are made up, or dropped, there. They keep the path busy
 //! and bring nobody anything, so a node takes one at a time, of a bounded length, from those who may.
 
 use std::sync::{Arc, Condvar, Mutex};
@@ -14,15 +14,15 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Who may measure, and who does.
 #[derive(Debug)]
-pub struct Measurements {
+pub struct PathTests {
     allowed: bool,
-    now: Mutex<Option<Now>>,
+    now: Mutex<Option<TestingClient>>,
     left: Condvar,
 }
 
 /// Which way the bytes of a measurement go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum TestWay {
     /// The node makes them up.
     Out,
     /// The node drops them.
@@ -31,12 +31,12 @@ pub enum Way {
 
 /// One client measures, at most once each way: both ways at once is one measurement, too.
 #[derive(Debug)]
-struct Now {
+struct TestingClient {
     client: String,
-    ways: Vec<Way>,
+    ways: Vec<TestWay>,
 }
 
-impl Measurements {
+impl PathTests {
     /// Nobody measures yet; `allowed` says whether anybody may.
     pub fn new(allowed: bool) -> Self {
         Self { allowed, now: Mutex::default(), left: Condvar::new() }
@@ -46,7 +46,7 @@ impl Measurements {
     ///
     /// # Errors
     /// [`ErrorCode::PermissionDenied`] where the node takes none, [`ErrorCode::Busy`] while it has another.
-    pub fn begin(self: &Arc<Self>, client: &str, way: Way) -> Result<Measurement, Failure> {
+    pub fn begin(self: &Arc<Self>, client: &str, way: TestWay) -> Result<PathTest, Failure> {
         if !self.allowed {
             let why = "the node takes no measurements from its clients (carrack serve --measure)";
             return Err(failure(ErrorCode::PermissionDenied, Side::Link, why));
@@ -56,7 +56,7 @@ impl Measurements {
         loop {
             match now.as_mut() {
                 None => {
-                    *now = Some(Now { client: client.to_owned(), ways: vec![way] });
+                    *now = Some(TestingClient { client: client.to_owned(), ways: vec![way] });
                     break;
                 }
                 Some(now) if now.client == client && !now.ways.contains(&way) => {
@@ -73,18 +73,18 @@ impl Measurements {
                 }
             }
         }
-        Ok(Measurement { of: Arc::clone(self), way })
+        Ok(PathTest { of: Arc::clone(self), way })
     }
 }
 
 /// A measurement under way; it ends when this is dropped.
 #[derive(Debug)]
-pub struct Measurement {
-    of: Arc<Measurements>,
-    way: Way,
+pub struct PathTest {
+    of: Arc<PathTests>,
+    way: TestWay,
 }
 
-impl Drop for Measurement {
+impl Drop for PathTest {
     fn drop(&mut self) {
         let mut now = lock(&self.of.now);
         if let Some(here) = now.as_mut() {
@@ -101,34 +101,34 @@ impl Drop for Measurement {
 mod tests {
     use super::*;
 
-    fn code(result: Result<Measurement, Failure>) -> Option<ErrorCode> {
+    fn code(result: Result<PathTest, Failure>) -> Option<ErrorCode> {
         result.err().map(|failure| failure.code)
     }
 
     #[test]
     fn node_takes_one_measurement_at_a_time_from_one_client_both_ways() {
-        let all = Arc::new(Measurements::new(true));
-        let out = all.begin("10.0.0.1", Way::Out).unwrap();
-        assert_eq!(code(all.begin("10.0.0.2", Way::In)), Some(ErrorCode::Busy));
-        let back = all.begin("10.0.0.1", Way::In).unwrap();
+        let all = Arc::new(PathTests::new(true));
+        let out = all.begin("10.0.0.1", TestWay::Out).unwrap();
+        assert_eq!(code(all.begin("10.0.0.2", TestWay::In)), Some(ErrorCode::Busy));
+        let back = all.begin("10.0.0.1", TestWay::In).unwrap();
         drop(out);
-        assert_eq!(code(all.begin("10.0.0.2", Way::Out)), Some(ErrorCode::Busy), "the other way is still measured");
+        assert_eq!(code(all.begin("10.0.0.2", TestWay::Out)), Some(ErrorCode::Busy), "the other way is still measured");
         drop(back);
-        assert_eq!(code(all.begin("10.0.0.2", Way::Out)), None);
-        assert_eq!(code(Arc::new(Measurements::new(false)).begin("::1", Way::In)), Some(ErrorCode::PermissionDenied));
+        assert_eq!(code(all.begin("10.0.0.2", TestWay::Out)), None);
+        assert_eq!(code(Arc::new(PathTests::new(false)).begin("::1", TestWay::In)), Some(ErrorCode::PermissionDenied));
     }
 
     #[test]
     fn next_measurement_of_a_client_waits_for_its_last() {
-        let all = Arc::new(Measurements::new(true));
-        let first = all.begin("::1", Way::Out).unwrap();
+        let all = Arc::new(PathTests::new(true));
+        let first = all.begin("::1", TestWay::Out).unwrap();
         let second = {
             let all = Arc::clone(&all);
-            std::thread::spawn(move || code(all.begin("::1", Way::Out)))
+            std::thread::spawn(move || code(all.begin("::1", TestWay::Out)))
         };
         drop(first);
         assert_eq!(second.join().unwrap(), None);
-        let _held = all.begin("::1", Way::Out).unwrap();
-        assert_eq!(code(all.begin("::1", Way::Out)), Some(ErrorCode::Busy), "it waits, but not for ever");
+        let _held = all.begin("::1", TestWay::Out).unwrap();
+        assert_eq!(code(all.begin("::1", TestWay::Out)), Some(ErrorCode::Busy), "it waits, but not for ever");
     }
 }

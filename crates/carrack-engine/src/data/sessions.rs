@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use carrack_core::wire::control::SessionKey;
 
-use super::measurements::Measurements;
+use super::measurements::PathTests;
 use super::stream::Connection;
 use crate::net::dial_rule::DialRule;
 use crate::sync::lock;
@@ -24,7 +24,7 @@ pub struct NodeSessions {
     /// Where the node dials for its clients.
     pub dials: DialRule,
     /// Who may measure the path to it.
-    pub measurements: Arc<Measurements>,
+    pub measurements: Arc<PathTests>,
     open: Mutex<HashMap<[u8; 16], (SessionKey, Arrived)>>,
 }
 
@@ -33,7 +33,7 @@ impl NodeSessions {
     pub fn new(port: u16, pin: [u8; 32]) -> Self {
         let listens = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
         let dials = DialRule { listens, only_who_asks: true, told: Vec::new() };
-        let measurements = Arc::new(Measurements::new(false));
+        let measurements = Arc::new(PathTests::new(false));
         Self { port, pin, dials, measurements, open: Mutex::default() }
     }
 

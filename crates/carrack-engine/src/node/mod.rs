@@ -28,7 +28,7 @@ use self::secrets::{load_key, load_token};
 use crate::agent::{self, Agent, DataPort, Environment};
 use crate::context::check_tuning;
 use crate::data::hello::{self, Wire};
-use crate::data::measurements::Measurements;
+use crate::data::measurements::PathTests;
 use crate::data::sessions::NodeSessions;
 use crate::error::{failure, io_failure};
 use crate::net::bind::bind_address;
@@ -194,7 +194,7 @@ impl Node {
             Measure::Anyone => true,
             Measure::Nobody => false,
         };
-        sessions.measurements = Arc::new(Measurements::new(may_measure));
+        sessions.measurements = Arc::new(PathTests::new(may_measure));
         sessions.dials = DialRule { listens: address, only_who_asks, told: config.dial_to };
         // As long as it is sure what a relative one means.
         let root_path = std::path::absolute(&config.root).unwrap_or(config.root);

@@ -11,23 +11,23 @@ use std::path::Path;
 use std::time::Instant;
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
-use carrack_core::location::{Location, Synthetic};
+use carrack_core::location::{Location, SyntheticKind};
 use carrack_core::request::{CopyOptions, CopyRequest, Verify};
 use carrack_engine::Context;
 use carrack_measure::result::{Measurement, Row, Warning, label, value};
 use carrack_measure::{facts, residency};
 use carrack_sys::dir::Dir;
 
-use self::rung::{LADDER, Rung, Sink, Source};
-use self::scratch::Scratch;
+use self::rung::{LADDER, Rung, RungSink, RungSource};
+use self::scratch::FarScratch;
 use super::moved::{self, Moved};
 
 /// What to measure.
-pub struct Request {
+pub struct LadderRequest {
     /// Where the bytes come from: a directory.
-    pub source: Place,
+    pub source: LadderPlace,
     /// Where they go.
-    pub destination: Place,
+    pub destination: LadderPlace,
     /// Bytes of each rung.
     pub size: u64,
     /// Copies of each rung; the median counts.
@@ -37,7 +37,7 @@ pub struct Request {
 }
 
 /// One end of the ladder.
-pub struct Place {
+pub struct LadderPlace {
     /// Its directory on disk.
     pub directory: Location,
     /// A directory of the same host in memory, if one is known; `is_asked` says that a person named it.
@@ -47,7 +47,7 @@ pub struct Place {
 }
 
 /// What is told while it is measured.
-pub trait Tell {
+pub trait TellRow {
     /// A rung is there.
     fn row(&mut self, row: &Row);
     /// A doubt about all of them.
@@ -76,10 +76,10 @@ const PAST_CACHE_BYTES: u64 = carrack_core::tuning::Tuning::DEFAULT.past_cache_f
 const FREE_SHARE: f64 = 0.9;
 
 /// The directories of one end, and what is known of them.
-struct End {
+struct LadderEnd {
     place: Location,
-    disk: Scratch,
-    ram: Option<Scratch>,
+    disk: FarScratch,
+    ram: Option<FarScratch>,
     /// The storage is memory, too.
     disk_is_memory: bool,
 }
@@ -88,7 +88,7 @@ struct End {
 ///
 /// # Errors
 /// Why it ended early. Whatever it ends with, nothing stays at either place.
-pub fn measure(request: &Request, context: &Context, tell: &mut dyn Tell) -> Result<Measurement, Failure> {
+pub fn measure(request: &LadderRequest, context: &Context, tell: &mut dyn TellRow) -> Result<Measurement, Failure> {
     let (begin, started) = (Instant::now(), carrack_sys::host::clock_seconds());
     let mut ladder = Ladder::begin(request, context, tell)?;
     let mut measured = Measurement {
@@ -124,7 +124,7 @@ pub fn verdict(measured: &Measurement) -> Option<String> {
     rung::verdict(&measured.rows.iter().filter_map(rate).collect::<Vec<_>>())
 }
 
-fn settings(request: &Request) -> Vec<(String, String)> {
+fn settings(request: &LadderRequest) -> Vec<(String, String)> {
     let options = &request.options;
     let digest = options.digest.main.map_or("none", carrack_core::request::MainDigest::name);
     [
@@ -139,27 +139,27 @@ fn settings(request: &Request) -> Vec<(String, String)> {
 }
 
 struct Ladder<'a> {
-    request: &'a Request,
+    request: &'a LadderRequest,
     context: &'a Context,
-    source: End,
-    destination: End,
+    source: LadderEnd,
+    destination: LadderEnd,
     warnings: Vec<Warning>,
 }
 
 impl<'a> Ladder<'a> {
     /// Makes the directories at both ends and the files that are read.
-    fn begin(request: &'a Request, context: &'a Context, tell: &mut dyn Tell) -> Result<Self, Failure> {
+    fn begin(request: &'a LadderRequest, context: &'a Context, tell: &mut dyn TellRow) -> Result<Self, Failure> {
         check_room(request)?;
-        let open = |place: &Place, numbers: [usize; 2], tell: &mut dyn Tell| {
+        let open = |place: &LadderPlace, numbers: [usize; 2], tell: &mut dyn TellRow| {
             let options = if numbers[0] == 0 { &request.options.source } else { &request.options.destination };
             let mut note = |text: &str| tell.note(text);
-            let disk = Scratch::create(&place.directory, numbers[0], options, context, &mut note)?;
-            let ram = match place.ram.as_ref().map(|ram| Scratch::create(ram, numbers[1], options, context, &mut note))
-            {
-                Some(Err(why)) if place.is_asked => return Err(why),
-                found => found.and_then(Result::ok),
-            };
-            Ok::<_, Failure>(End { place: place.directory.clone(), disk, ram, disk_is_memory: false })
+            let disk = FarScratch::create(&place.directory, numbers[0], options, context, &mut note)?;
+            let ram =
+                match place.ram.as_ref().map(|ram| FarScratch::create(ram, numbers[1], options, context, &mut note)) {
+                    Some(Err(why)) if place.is_asked => return Err(why),
+                    found => found.and_then(Result::ok),
+                };
+            Ok::<_, Failure>(LadderEnd { place: place.directory.clone(), disk, ram, disk_is_memory: false })
         };
         let source = open(&request.source, [0, 1], tell)?;
         let destination = open(&request.destination, [2, 3], tell)?;
@@ -176,7 +176,7 @@ impl<'a> Ladder<'a> {
     }
 
     /// The files that rungs read; and what is meant for memory is asked whether it is, what is meant for a disk, too.
-    fn make_files(&mut self, tell: &mut dyn Tell) -> Result<(), Failure> {
+    fn make_files(&mut self, tell: &mut dyn TellRow) -> Result<(), Failure> {
         self.source.disk_is_memory = self.make(&self.source.disk.file(FROM), true, self.request.size, tell)?;
         let disk = self.destination.disk.file(TO);
         self.destination.disk_is_memory = self.make(&disk, false, PROBE_BYTES, tell)?;
@@ -216,7 +216,7 @@ impl<'a> Ladder<'a> {
 
     /// Makes a file of random bytes, on storage; whether its storage is memory. The bytes come from this host: no host
     /// need be able to reach itself.
-    fn make(&self, file: &Location, at_source: bool, size: u64, tell: &mut dyn Tell) -> Result<bool, Failure> {
+    fn make(&self, file: &Location, at_source: bool, size: u64, tell: &mut dyn TellRow) -> Result<bool, Failure> {
         let mut request = self.copy(Location::Random(size), file.clone());
         request.options.verify = Verify::Disk;
         request.options.digest = CopyOptions::default().digest;
@@ -232,41 +232,41 @@ impl<'a> Ladder<'a> {
         CopyRequest { sources: vec![from], destination: to, options }
     }
 
-    fn watch(&self, request: CopyRequest, tell: &mut dyn Tell) -> Result<Moved, Failure> {
+    fn watch(&self, request: CopyRequest, tell: &mut dyn TellRow) -> Result<Moved, Failure> {
         moved::watch(request, self.context, &mut |text| tell.note(text), &mut |_| false)
     }
 
     /// Measures a rung; nothing where an end has no directory in memory.
-    fn climb(&mut self, rung: &Rung, tell: &mut dyn Tell) -> Result<Option<Row>, Failure> {
+    fn climb(&mut self, rung: &Rung, tell: &mut dyn TellRow) -> Result<Option<Row>, Failure> {
         let size = self.request.size;
         let from = match rung.from {
-            Source::Zero => Some(self.source.place.synthetic(Synthetic::Zeros(size))),
-            Source::Random => Some(self.source.place.synthetic(Synthetic::Random(size))),
-            Source::Ram => self.source.ram.as_ref().map(|ram| ram.file(FROM)),
-            Source::Disk => Some(self.source.disk.file(FROM)),
+            RungSource::Zero => Some(self.source.place.synthetic(SyntheticKind::Zeros(size))),
+            RungSource::Random => Some(self.source.place.synthetic(SyntheticKind::Random(size))),
+            RungSource::Ram => self.source.ram.as_ref().map(|ram| ram.file(FROM)),
+            RungSource::Disk => Some(self.source.disk.file(FROM)),
         };
         let to = match rung.to {
-            Sink::Null => Some(self.destination.place.synthetic(Synthetic::Null)),
-            Sink::Ram => self.destination.ram.as_ref().map(|ram| ram.file(TO)),
-            Sink::Disk => Some(self.destination.disk.file(TO)),
+            RungSink::Null => Some(self.destination.place.synthetic(SyntheticKind::Null)),
+            RungSink::Ram => self.destination.ram.as_ref().map(|ram| ram.file(TO)),
+            RungSink::Disk => Some(self.destination.disk.file(TO)),
         };
         let (Some(from), Some(to)) = (from, to) else { return Ok(None) };
         let mut runs: Vec<(Moved, Option<f64>)> = Vec::new();
         for _ in 0..self.request.runs {
             match (rung.to, &mut self.destination.ram) {
-                (Sink::Ram, Some(ram)) => ram.remove(TO)?,
-                (Sink::Disk, _) => self.destination.disk.remove(TO)?,
+                (RungSink::Ram, Some(ram)) => ram.remove(TO)?,
+                (RungSink::Disk, _) => self.destination.disk.remove(TO)?,
                 _ => {}
             }
-            let cached = if rung.from == Source::Disk { cool(&from) } else { None };
+            let cached = if rung.from == RungSource::Disk { cool(&from) } else { None };
             let moved = self.watch(self.copy(from.clone(), to.clone()), tell)?;
-            let of_devices = moved.source.device_bytes_read().filter(|_| rung.from == Source::Disk);
+            let of_devices = moved.source.device_bytes_read().filter(|_| rung.from == RungSource::Disk);
             let read = of_devices.map(|read| 1.0 - (read as f64 / size as f64).min(1.0));
             runs.push((moved, cached.or(read)));
         }
         match (rung.to, &mut self.destination.ram) {
-            (Sink::Ram, Some(ram)) => ram.remove(TO)?,
-            (Sink::Disk, _) => self.destination.disk.remove(TO)?,
+            (RungSink::Ram, Some(ram)) => ram.remove(TO)?,
+            (RungSink::Disk, _) => self.destination.disk.remove(TO)?,
             _ => {}
         }
         Ok(Some(self.row(rung, runs)))
@@ -296,8 +296,8 @@ impl<'a> Ladder<'a> {
         let here = |is_here: bool| if is_here { middle.here } else { f64::NAN };
         row.put(SOURCE_PROCESSORS, middle.source.processors().unwrap_or(here(source_here)));
         row.put(DESTINATION_PROCESSORS, middle.destination.processors().unwrap_or(here(sink_here && !source_here)));
-        let reads = rung.from == Source::Disk;
-        if (reads && self.source.disk_is_memory) || (rung.to == Sink::Disk && self.destination.disk_is_memory) {
+        let reads = rung.from == RungSource::Disk;
+        if (reads && self.source.disk_is_memory) || (rung.to == RungSink::Disk && self.destination.disk_is_memory) {
             row.labels.push(label::MEMORY.to_owned());
         }
         if reads && !self.source.disk_is_memory {
@@ -321,7 +321,7 @@ fn cool(file: &Location) -> Option<f64> {
 }
 
 /// Refuses what would fill a file system of this host. Another host's refuses the file itself, before its first byte.
-fn check_room(request: &Request) -> Result<(), Failure> {
+fn check_room(request: &LadderRequest) -> Result<(), Failure> {
     let mut wanted: Vec<(u64, u64, u64, String)> = Vec::new();
     let places = [&request.source, &request.destination].into_iter();
     for place in places.flat_map(|place| std::iter::once(&place.directory).chain(place.ram.as_ref())) {

@@ -5,7 +5,7 @@ use carrack_core::words;
 
 words! {
     /// Where the bytes of a rung come from.
-    pub enum Source {
+    pub enum RungSource {
         0 Zero "zero" "zeros that are made as they are sent"
         1 Ram "ram" "a file in memory"
         2 Disk "disk" "a file"
@@ -15,7 +15,7 @@ words! {
 
 words! {
     /// Where they go.
-    pub enum Sink {
+    pub enum RungSink {
         0 Null "null" "nowhere: they are dropped as they come"
         1 Ram "ram" "a file in memory"
         2 Disk "disk" "a file, synced"
@@ -26,9 +26,9 @@ words! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rung {
     /// Where its bytes come from.
-    pub from: Source,
+    pub from: RungSource,
     /// Where they go.
-    pub to: Sink,
+    pub to: RungSink,
     /// Those that it may stand on, the best first: of several in one list the slower counts.
     below: &'static [&'static [&'static str]],
     /// What it adds to them.
@@ -40,20 +40,25 @@ const WRITING: &str = "writing the destination's storage";
 
 /// All of them, from bottom to top.
 pub const LADDER: [Rung; 7] = [
-    Rung { from: Source::Zero, to: Sink::Null, below: &[], adds: "the network and the processors" },
-    Rung { from: Source::Ram, to: Sink::Null, below: &[&["zero->null"]], adds: "reading a file, even from memory" },
+    Rung { from: RungSource::Zero, to: RungSink::Null, below: &[], adds: "the network and the processors" },
     Rung {
-        from: Source::Ram,
-        to: Sink::Ram,
+        from: RungSource::Ram,
+        to: RungSink::Null,
+        below: &[&["zero->null"]],
+        adds: "reading a file, even from memory",
+    },
+    Rung {
+        from: RungSource::Ram,
+        to: RungSink::Ram,
         below: &[&["ram->null"], &["zero->null"]],
         adds: "writing a file, even to memory",
     },
-    Rung { from: Source::Disk, to: Sink::Null, below: &[&["ram->null"], &["zero->null"]], adds: READING },
-    Rung { from: Source::Disk, to: Sink::Ram, below: &[&["ram->ram"], &["disk->null"]], adds: READING },
-    Rung { from: Source::Random, to: Sink::Disk, below: &[&["ram->ram"], &["zero->null"]], adds: WRITING },
+    Rung { from: RungSource::Disk, to: RungSink::Null, below: &[&["ram->null"], &["zero->null"]], adds: READING },
+    Rung { from: RungSource::Disk, to: RungSink::Ram, below: &[&["ram->ram"], &["disk->null"]], adds: READING },
+    Rung { from: RungSource::Random, to: RungSink::Disk, below: &[&["ram->ram"], &["zero->null"]], adds: WRITING },
     Rung {
-        from: Source::Disk,
-        to: Sink::Disk,
+        from: RungSource::Disk,
+        to: RungSink::Disk,
         below: &[&["disk->ram", "random->disk"], &["disk->null", "random->disk"]],
         adds: "reading and writing storage at the same time",
     },

@@ -24,14 +24,14 @@ const LETS_GO: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// A directory that is removed when this is dropped.
-pub struct Scratch {
+pub struct FarScratch {
     directory: Location,
     options: EndOptions,
     context: Context,
     files: Files,
 }
 
-impl Scratch {
+impl FarScratch {
     /// Removes what was left in `parent` by those that were killed, and makes a directory there; `number` tells those
     /// of one process apart. `note` takes what a person should know.
     ///
@@ -74,7 +74,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for FarScratch {
     fn drop(&mut self) {
         let path = self.directory.path().unwrap_or_default().to_vec();
         if self.context.stop.requested().is_none() && self.files.remove(&path, true, &mut |_| {}).is_ok() {

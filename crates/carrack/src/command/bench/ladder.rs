@@ -6,7 +6,7 @@ use carrack_measure::result::{Row, Warning};
 use clap::Command;
 
 use super::shown::{Shown, with_plain_output};
-use crate::bench::ladder::{Place, Request, Tell, measure};
+use crate::bench::ladder::{LadderPlace, LadderRequest, TellRow, measure};
 use crate::cli::flag::{Positional, Value};
 use crate::cli::flags::Flags;
 use crate::cli::size::parse_size;
@@ -65,7 +65,7 @@ pub fn command() -> Command {
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let (source, destination) = (directory(flags, &A)?, directory(flags, &B)?);
     let credential = credential(flags, &[source.clone(), destination.clone()])?;
-    let request = Request {
+    let request = LadderRequest {
         source: place(source, flags.get(&SOURCE_RAM)?),
         destination: place(destination, flags.get(&DESTINATION_RAM)?),
         size: flags.get(&SIZE)?.unwrap_or(SIZE_DEFAULT),
@@ -106,14 +106,14 @@ fn directory(flags: &Flags, which: &Positional) -> Result<Location, CommandError
     }
 }
 
-fn place(directory: Location, asked: Option<Vec<u8>>) -> Place {
+fn place(directory: Location, asked: Option<Vec<u8>>) -> LadderPlace {
     let is_asked = asked.is_some();
     let path = asked.or_else(|| directory.node().is_none().then(|| SHARED_MEMORY.to_vec()));
     let ram = path.map(|path| directory.with_path(path));
-    Place { directory, ram, is_asked }
+    LadderPlace { directory, ram, is_asked }
 }
 
-impl Tell for Shown {
+impl TellRow for Shown {
     fn row(&mut self, row: &Row) {
         Self::row(self, row);
     }
