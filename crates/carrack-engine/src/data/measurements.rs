@@ -48,7 +48,7 @@ impl PathTests {
     /// [`ErrorCode::PermissionDenied`] where the node takes none, [`ErrorCode::Busy`] while it has another.
     pub fn begin(self: &Arc<Self>, client: &str, way: TestWay) -> Result<PathTest, Failure> {
         if !self.allowed {
-            let why = "the node takes no measurements from its clients (carrack serve --measure)";
+            let why = "the node takes no measurements from this client";
             return Err(failure(ErrorCode::PermissionDenied, Side::Link, why));
         }
         let end = Instant::now() + PATIENCE;
