@@ -5,7 +5,7 @@ use carrack_core::request::{CopyOptions, EndOptions, LinkSet, Reach, Verify};
 use carrack_measure::result::{Row, Warning};
 use clap::Command;
 
-use super::shown::{Shown, with_plain_output};
+use super::shown::{BenchOutput, with_plain_output};
 use crate::bench::ladder::{LadderPlace, LadderRequest, TellRow, measure};
 use crate::cli::flag::{Positional, Value};
 use crate::cli::flags::Flags;
@@ -72,7 +72,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         runs: flags.get(&RUNS)?.unwrap_or(RUNS_DEFAULT),
         options: options(flags, &EndOptions { credential, ..EndOptions::default() })?,
     };
-    let mut shown = Shown::of_measuring(flags)?;
+    let mut shown = BenchOutput::of_measuring(flags)?;
     let measured = measure(&request, &context(), &mut shown)?;
     shown.finish(&measured)
 }
@@ -113,7 +113,7 @@ fn place(directory: Location, asked: Option<Vec<u8>>) -> LadderPlace {
     LadderPlace { directory, ram, is_asked }
 }
 
-impl TellRow for Shown {
+impl TellRow for BenchOutput {
     fn row(&mut self, row: &Row) {
         Self::row(self, row);
     }
