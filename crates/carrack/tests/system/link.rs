@@ -68,7 +68,7 @@ fn long_way(knobs: &Knobs) {
 }
 
 #[test]
-fn loss_costs_time_and_the_report_names_the_network() {
+fn loss_costs_time_and_the_report_names_it() {
     let setup = Setup { mtu: 1500, ..Setup::default() };
     let lossy = |knobs: &Knobs| {
         long_way(knobs);
@@ -76,7 +76,7 @@ fn loss_costs_time_and_the_report_names_the_network() {
     };
     let Some(scene) = Scene::new(&setup, 5 * MIB, lossy) else { return };
     let summary = scene.copy(&["--streams=2", "--block=256K"]).summary();
-    assert_eq!(summary["limited_by"]["stage"], "network", "{summary}");
+    assert_eq!(summary["limited_by"]["stage"], "loss", "{summary}");
     assert!(scene.happened(|counts| counts.lost) > 0);
 }
 
