@@ -265,9 +265,9 @@ impl Path {
     /// What of the path holds back, and what the kernel says of it.
     fn stage(&self) -> (Stage, Option<Fact>) {
         let queued = self.rtt_us - self.min_rtt_us;
-        // A slow relay closes its window, too, but little is in flight to it: then it is not the window.
+        // A slow relay closes its window, too. But it is near, or little is in flight to it: then it is not the window.
         let is_filled = self.in_flight_bytes >= WINDOW_FILLED * self.window_bytes;
-        if self.window_limited > WINDOW_LIMITED && is_filled && self.rtt_us >= FAR_US {
+        if self.window_limited > WINDOW_LIMITED && is_filled && self.min_rtt_us >= FAR_US {
             return (Stage::Window, Some(Fact::WindowBytes(self.in_flight_bytes as u64)));
         }
         if queued > QUEUED_US.max(QUEUED * self.min_rtt_us) {
@@ -404,6 +404,8 @@ mod tests {
         // A relay next door that takes little: its window is closed, and nothing is in flight.
         assert_eq!(path(counts(12 << 20, 0, 4 * SECOND), state(150, 60, 1 << 20)).0, Stage::Network);
         assert_eq!(path(counts(12 << 20, 0, 4 * SECOND), state(150, 60, 0)).0, Stage::Network);
+        // One that acknowledges late, as far as its window goes.
+        assert_eq!(path(counts(7 << 20, 0, 4 * SECOND), state(4_600, 4, 95 << 10)).0, Stage::Network);
         // Full: packets wait in a queue, and some are dropped there.
         assert_eq!(path(counts(100 << 20, 500, 0), state(51_000, 200, 4 << 20)).0, Stage::Network);
         assert_eq!(path(counts(100 << 20, 500, 0), state(140_000, 80_000, 4 << 20)).0, Stage::Network);

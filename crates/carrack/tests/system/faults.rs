@@ -152,7 +152,7 @@ fn file_where_a_directory_is_needed_and_the_reverse() {
     }
     sandbox.write("root/d", "a file");
     let ran = sandbox.run(["tree/", &node.at(""), &node.token()]);
-    ran.failed_with(23, &["d/f10", "a directory stands there"]);
+    ran.failed_with(23, &["destination: d: ", "2 items below it", "a directory stands there"]);
     assert_eq!(fs::read(sandbox.path("root/d")).unwrap(), b"a file");
     for size in [10, MIB + 1] {
         assert_eq!(fs::read(sandbox.path(format!("root/f{size}/inside"))).unwrap(), b"a directory");
@@ -230,7 +230,7 @@ fn link_in_the_destination_is_not_followed() {
     }
     for destination in ["here".to_string(), node.at("")] {
         let ran = sandbox.run(["tree/", &destination, &node.token()]);
-        ran.failed_with(23, &["sub/f10", "not followed"]);
+        ran.failed_with(23, &["destination: sub: ", "5 items below it", "not followed"]);
         assert_eq!(content(&sandbox.path("canary")), canary);
     }
     for place in ["here", "root"] {
@@ -351,7 +351,8 @@ fn destination_entry_is_replaced_or_told_by_its_kind() {
         }
         let merged = kind == "directory";
         assert_eq!(fs::read(place.join("directory/inner")).is_ok(), merged, "into {kind}");
-        assert_eq!(ran.stderr.contains("directory/inner"), !merged, "{kind}: {}", ran.stderr);
+        let is_told = ran.stderr.contains("failed: destination: directory: ") && ran.stderr.contains("1 item below it");
+        assert_eq!(is_told, !merged, "{kind}: {}", ran.stderr);
         for (path, held) in before {
             let kept = fs::symlink_metadata(&path).is_ok();
             let replaced = ["small", "large", "link"].iter().any(|name| path.ends_with(name)) && held.is_some();
