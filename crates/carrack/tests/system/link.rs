@@ -67,17 +67,27 @@ fn long_way(knobs: &Knobs) {
     knobs.rate(Some(400_000_000));
 }
 
+/// A path so far away that its streams, held back by loss, stay below its rate by much. No packet waits in a queue
+/// then, and what a busy machine adds to a round trip is small beside it.
 #[test]
 fn loss_costs_time_and_the_report_names_it() {
     let setup = Setup { mtu: 1500, ..Setup::default() };
     let lossy = |knobs: &Knobs| {
-        long_way(knobs);
-        knobs.lose(5e-3);
+        knobs.delay(Duration::from_millis(50));
+        knobs.rate(Some(400_000_000));
+        knobs.lose(1e-2);
     };
-    let Some(scene) = Scene::new(&setup, 5 * MIB, lossy) else { return };
-    let summary = scene.copy(&["--streams=2", "--block=256K"]).summary();
-    assert_eq!(summary["limited_by"]["stage"], "loss", "{summary}");
-    assert!(scene.happened(|counts| counts.lost) > 0);
+    // A link whose packets were late by a part of the round trip had a queue after all: on a busy machine, again.
+    const LATE: Duration = Duration::from_millis(20);
+    for attempts_left in (0..6).rev() {
+        let Some(scene) = Scene::new(&setup, 6 * MIB, lossy) else { return };
+        let summary = scene.copy(&["--streams=2", "--block=256K"]).summary();
+        assert!(scene.happened(|counts| counts.lost) > 0);
+        if attempts_left == 0 || [Host::Near, Host::Far].iter().all(|host| scene.link.counts(*host).latest < LATE) {
+            assert_eq!(summary["limited_by"]["stage"], "loss", "{summary}");
+            break;
+        }
+    }
 }
 
 #[test]
