@@ -39,6 +39,8 @@
 
 mod anchor;
 mod gauge;
+#[cfg(test)]
+mod noise;
 mod probe;
 mod sample;
 #[cfg(test)]
@@ -237,6 +239,8 @@ impl StreamControl {
         if again {
             (self.more, self.fewer) = (Direction::default(), Direction::default());
             self.anchor = Anchor::default();
+            // What was measured before the rate fell says nothing of the path as it is.
+            self.tally = None;
             self.phase = Phase::Begin { upwards: true };
         }
         let (streams, reason) = self.conclude(probe)?;

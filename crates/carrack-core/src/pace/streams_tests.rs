@@ -1,5 +1,6 @@
 //! The controller against models of paths, on a clock of the test's own.
 
+use super::noise::Noise;
 use super::*;
 use crate::pace::limit::StageTimes;
 
@@ -23,8 +24,9 @@ fn capped(each: f64, all: f64) -> Path {
 struct Run {
     control: StreamControl,
     path: Path,
+    /// How far rates are off, as a part of them.
     noise: f64,
-    state: u64,
+    chance: Noise,
     sample: Sample,
     /// What holds it back, as shares of time: waits for the network at both ends.
     network: f64,
@@ -41,7 +43,7 @@ impl Run {
             control: StreamControl::new(&Tuning::DEFAULT, streams, same(processors), false),
             path,
             noise: 0.0,
-            state: 1,
+            chance: Noise::new(0),
             sample: Sample::default(),
             network: 0.9,
             pacing: 0.0,
@@ -51,20 +53,8 @@ impl Run {
     }
 
     fn noisy(mut self, noise: f64, seed: u64) -> Self {
-        (self.noise, self.state) = (noise, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        (self.noise, self.chance) = (noise, Noise::new(seed));
         self
-    }
-
-    /// About normal, of variance 1.
-    fn chance(&mut self) -> f64 {
-        let mut sum = 0.0;
-        for _ in 0..12 {
-            self.state ^= self.state << 13;
-            self.state ^= self.state >> 7;
-            self.state ^= self.state << 17;
-            sum += (self.state >> 11) as f64 / (1u64 << 53) as f64;
-        }
-        sum - 6.0
     }
 
     fn seconds(&mut self, seconds: u32) -> &mut Self {
@@ -78,7 +68,7 @@ impl Run {
         let (rate, loss) = (self.path)(self.sample.alive);
         self.trace.push((self.sample.alive, rate));
         // Of one probe, which is four ticks.
-        let noise = 1.0 + self.noise * 2.0 * self.chance();
+        let noise = 1.0 + self.noise * 2.0 * self.chance.next();
         let bytes = (rate * noise.max(0.0) * TICK.as_secs_f64()) as u64;
         let spent = |network: f64, pacing: f64| StageTimes {
             busy: TICK * 4,
@@ -163,6 +153,17 @@ fn cap_that_is_halved_is_found_again() {
     run.seconds(60);
     assert!(run.reaches(360.0 * MBIT, 60.0) <= 30.0, "{:?}", run.changes);
     assert!((14..=18).contains(&run.control.streams()), "{:?}", run.changes);
+}
+
+/// Three probes of the fallen rate are enough: those before it do not count.
+#[test]
+fn cap_that_falls_to_a_third_is_found_again() {
+    let mut run = Run::new(2, 2, capped(50.0 * MBIT, 400.0 * MBIT));
+    run.seconds(60);
+    assert_eq!(run.control.streams(), 8);
+    run.path = capped(50.0 * MBIT / 3.0, 400.0 * MBIT);
+    run.seconds(60);
+    assert!(run.reaches(360.0 * MBIT, 60.0) <= 25.0, "{:?}", run.changes);
 }
 
 #[test]
@@ -375,7 +376,7 @@ fn samples_that_make_no_sense() {
     let (mut run, mut control) =
         (Run::new(2, 2, capped(0.0, 0.0)), StreamControl::new(&Tuning::DEFAULT, 2, same(2), false));
     let odd = [0, 1, 1 << 20, 1 << 40, u64::MAX / 2, u64::MAX];
-    let mut pick = |count: usize| ((run.chance() + 6.0) / 12.0 * count as f64) as usize % count;
+    let mut pick = |count: usize| ((run.chance.next() + 6.0) / 12.0 * count as f64) as usize % count;
     for _ in 0..50_000 {
         let time = |number: u64| Duration::from_nanos(number);
         let times = |pick: &mut dyn FnMut(usize) -> usize| StageTimes {

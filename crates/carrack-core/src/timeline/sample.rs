@@ -206,6 +206,32 @@ impl Sample {
         self
     }
 
+    /// What was counted since an earlier sample; the rest as it is now.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut sample = self.clone();
+        sample.bytes = self.bytes.saturating_sub(earlier.bytes);
+        sample.items = self.items.saturating_sub(earlier.items);
+        sample.carried_us = self.carried_us.saturating_sub(earlier.carried_us);
+        sample.stages = self.stages.since(&earlier.stages);
+        sample.counts = self.counts.since(&earlier.counts);
+        sample.processor = self.processor.since(&earlier.processor);
+        sample.pressure = self.pressure.since(&earlier.pressure);
+        sample.group_pressure = self.group_pressure.since(&earlier.group_pressure);
+        sample.throttled = self.throttled.since(&earlier.throttled);
+        for device in &mut sample.devices {
+            if let Some(before) = earlier.devices.iter().find(|before| before.name == device.name) {
+                device.counts = device.counts.since(&before.counts);
+            }
+        }
+        if let (Some(interface), Some(before)) = (&mut sample.interface, &earlier.interface)
+            && interface.name == before.name
+        {
+            interface.counts = interface.counts.since(&before.counts);
+        }
+        sample
+    }
+
     /// One sample for this and the one before it. Counters have everything; of gauges the larger stays.
     #[must_use]
     pub fn merged(mut self, earlier: &Self) -> Self {
@@ -251,6 +277,25 @@ impl Sample {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counters_of_two_sessions_are_added_and_taken_apart_again() {
+        let of = |count: u64| {
+            let counts = DeviceCounts::from_values(std::iter::repeat(count));
+            Sample {
+                bytes: count,
+                carried_us: count,
+                counts: TcpCounts::from_values(std::iter::repeat(count)),
+                devices: vec![DeviceSample { name: "vda".to_owned(), counts, ..DeviceSample::default() }],
+                ..Sample::default()
+            }
+        };
+        let (first, second) = (of(7), of(5));
+        assert_eq!(second.clone().after(&first).since(&first), second);
+        let other =
+            Sample { devices: vec![DeviceSample { name: "vdb".to_owned(), ..DeviceSample::default() }], ..of(5) };
+        assert_eq!(other.since(&first).devices, other.devices, "of a device that was not there before, all counts");
+    }
 
     #[test]
     fn stages_are_kept_by_their_numbers() {

@@ -106,8 +106,8 @@ struct Path {
     in_flight_bytes: f64,
 }
 
-/// What held a copy back over a stretch of `span_us` microseconds, over so many streams; `None` where too little was
-/// told. Within one process there is no network: each side waits for the other's turn on the processors.
+/// What held a copy back over a stretch of `span_us` microseconds, over so many streams in the mean; `None` where too
+/// little was told. Within one process there is no network: each side waits for the other's turn on the processors.
 pub fn verdict(
     source: Stretch<'_>,
     destination: Stretch<'_>,

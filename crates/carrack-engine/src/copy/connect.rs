@@ -161,7 +161,8 @@ impl DialOffer {
 }
 
 impl<'a> Connecting<'a> {
-    /// Asks for the first data connections. They are made while the caller does something else.
+    /// Asks for the first data connections. They are made while the caller does something else. `found` is how many an
+    /// earlier session of the run has found best.
     ///
     /// # Errors
     /// When a control connection ends.
@@ -170,12 +171,12 @@ impl<'a> Connecting<'a> {
         plan: &'a Plan,
         key: SessionKey,
         note: &Note,
+        found: Option<u16>,
         ends: &mut Ends,
         inbox: &mut Inbox,
     ) -> Result<Self, Failure> {
         let (note, start, tuning) = (Arc::clone(note), Instant::now(), Arc::clone(&ends.tuning));
-        let mut connecting =
-            Self { request, plan, key, note, offers: Vec::new(), last: None, start, tuning, found: None };
+        let mut connecting = Self { request, plan, key, note, offers: Vec::new(), last: None, start, tuning, found };
         let direct = ends.dialer();
         let links = request.options.links;
         if ends.are_here() {
@@ -188,12 +189,11 @@ impl<'a> Connecting<'a> {
     }
 
     /// Waits until there is one (within one process: all of them), and tries the other ways if the first does not lead
-    /// there. `found` is how many an earlier session of the run has found best.
+    /// there.
     ///
     /// # Errors
     /// When none can be made in any allowed way.
-    pub fn finish(mut self, found: Option<u16>, ends: &mut Ends, inbox: &mut Inbox) -> Result<Link, Failure> {
-        self.found = found;
+    pub fn finish(mut self, ends: &mut Ends, inbox: &mut Inbox) -> Result<Link, Failure> {
         let (request, plan) = (self.request, self.plan);
         if ends.are_here() {
             return connect_here(request, plan, ends);

@@ -43,6 +43,11 @@ pub struct Measured {
     /// When the session began, and how long those before it took, in microseconds.
     session_us: u64,
     moving_us: u64,
+    /// The number of streams that is wanted, since when, and how long how many were wanted before, in microseconds of
+    /// one stream.
+    streams: u16,
+    streams_since_us: u64,
+    streams_us: u64,
     timeline: Timeline,
     source: OneEnd,
     destination: OneEnd,
@@ -52,21 +57,37 @@ impl Measured {
     /// Begins with the run: its axis has its zero there.
     pub fn new(tuning: Arc<Tuning>, start: Instant) -> Self {
         let (timeline, source, destination) = Default::default();
-        Self { start, tuning, session: 0, session_us: 0, moving_us: 0, timeline, source, destination }
+        let (session, session_us, moving_us) = Default::default();
+        let (streams, streams_since_us, streams_us) = Default::default();
+        Self {
+            start,
+            tuning,
+            session,
+            session_us,
+            moving_us,
+            streams,
+            streams_since_us,
+            streams_us,
+            timeline,
+            source,
+            destination,
+        }
     }
 
     /// A session begins, with ends whose clocks are not known; what they are.
     pub fn session(&mut self, session: u32, streams: u16, ends: &Ends, now: Instant) -> EndsTold {
         self.session = session;
         self.session_us = self.at(now);
-        for (end, facts) in [(&mut self.source, &ends.source), (&mut self.destination, &ends.destination)] {
+        for end in [&mut self.source, &mut self.destination] {
             let before = end.last.take().or_else(|| end.before.take());
-            // Ends of older versions are asked for nothing.
-            let due = facts.version().tells_samples().then_some(now);
+            // Where one of them is too old, none tells, and none is asked for anything.
+            let due = ends.version().tells_samples().then_some(now);
             *end = OneEnd { before, due, ..OneEnd::default() };
         }
         self.mark(Happened::Session { streams }, now);
-        EndsTold { session, source: facts(&ends.source), destination: facts(&ends.destination) }
+        let tells_samples = ends.version().tells_samples();
+        let [source, destination] = [&ends.source, &ends.destination].map(|end| facts(end, tells_samples));
+        EndsTold { session, source, destination }
     }
 
     /// When [`Measured::work`] next has something to do.
@@ -108,7 +129,11 @@ impl Measured {
         let (at, session) = (self.at(now), self.session);
         let end = self.end(id);
         let sample = match &end.before {
-            Some(before) => sample.after(before),
+            Some(before) => {
+                // A source counts what the sessions before have brought along; a destination what it has named.
+                let named = if id == EndId::Destination { before.items } else { 0 };
+                Sample { items: sample.items.saturating_add(named), ..sample }.after(before)
+            }
             None => sample,
         };
         // Without an answer it was measured at some time before now.
@@ -131,17 +156,31 @@ impl Measured {
         let at = self.at(now);
         self.moving_us = self.moving_us.saturating_add(at.saturating_sub(self.session_us));
         self.session_us = at;
+        self.count_streams(at, 0);
     }
 
     /// Marks what happened.
     pub fn mark(&mut self, what: Happened, now: Instant) {
         let at = self.at(now);
+        if let Happened::Session { streams } | Happened::Streams { streams, .. } = what {
+            self.count_streams(at, streams);
+        }
         self.timeline.mark(at, what);
+    }
+
+    /// From now on another number of streams is wanted.
+    fn count_streams(&mut self, at: u64, streams: u16) {
+        self.streams_us = self.streams_us.saturating_add(self.streams_us_since(at));
+        (self.streams, self.streams_since_us) = (streams, at);
+    }
+
+    fn streams_us_since(&self, at: u64) -> u64 {
+        at.saturating_sub(self.streams_since_us).saturating_mul(self.streams.into())
     }
 
     /// What held the run back so far: in all of it, or since a while ago. `None` where an end does not tell, and where
     /// it was too little to tell. `memory`: both ends are in one process.
-    pub fn verdict(&self, over: Option<Duration>, streams: u16, memory: bool, now: Instant) -> Option<Verdict> {
+    pub fn verdict(&self, over: Option<Duration>, memory: bool, now: Instant) -> Option<Verdict> {
         let nothing = Sample::default();
         let Some(over) = over else {
             let [source, destination] = [Side::Source, Side::Destination].map(|side| self.timeline.series(side));
@@ -149,7 +188,9 @@ impl Measured {
             // A pause between two sessions is nobody's time.
             let span = self.moving_us.saturating_add(self.at(now).saturating_sub(self.session_us));
             let stretch = |points| Stretch { before: &nothing, points };
-            return verdict(stretch(source), stretch(destination), span, streams, memory);
+            let all_us = self.streams_us.saturating_add(self.streams_us_since(self.at(now)));
+            let mean = all_us.checked_div(span).map_or(self.streams, |mean| u16::try_from(mean).unwrap_or(u16::MAX));
+            return verdict(stretch(source), stretch(destination), span, mean, memory);
         };
         let since = self.at(now).saturating_sub(u64::try_from(over.as_micros()).unwrap_or(u64::MAX));
         let [source, destination] = [&self.source, &self.destination].map(|end| {
@@ -157,7 +198,7 @@ impl Measured {
             let before = first.checked_sub(1).and_then(|before| end.recent.get(before));
             Stretch { before: before.map_or(&nothing, |point| &point.sample), points: &end.recent[first..] }
         });
-        verdict(source, destination, self.at(now) - since, streams, memory)
+        verdict(source, destination, self.at(now) - since, self.streams, memory)
     }
 
     /// Hands the timeline out, as far as it goes.
@@ -177,7 +218,8 @@ impl Measured {
     }
 }
 
-fn facts(end: &End) -> EndFacts {
+/// `tells_samples`: both ends do.
+fn facts(end: &End, tells_samples: bool) -> EndFacts {
     let welcome = &end.welcome;
     EndFacts {
         name: end.name.clone(),
@@ -186,7 +228,7 @@ fn facts(end: &End) -> EndFacts {
         system: welcome.system.clone(),
         processors: welcome.processors,
         congestion: welcome.congestion.clone(),
-        tells_samples: end.version().tells_samples(),
+        tells_samples,
     }
 }
 

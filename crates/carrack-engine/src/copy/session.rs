@@ -95,14 +95,14 @@ impl Copying<'_> {
         ends.source.introduce(&ends.destination);
         let begun = self.begin_receiving(&plan, ends)?;
         let (request, key) = (self.request, self.key.clone());
-        let link = Connecting::start(request, &plan, key, &self.note, ends, &mut self.inbox)?;
+        let link = Connecting::start(request, &plan, key, &self.note, self.found, ends, &mut self.inbox)?;
         // While connections are made, the sender looks at its files and offers them. What can be read only once is not
         // touched before there is a way for it.
         let early = plan.single_use().is_none();
         if early {
             self.begin_sending(&plan, selection.as_ref(), begun, ends)?;
         }
-        let link = link.finish(self.found, ends, &mut self.inbox)?;
+        let link = link.finish(ends, &mut self.inbox)?;
         self.attempts.handle_link();
         self.events.tell(Event::Linked(link.report.clone()));
         if self.request.options.allow_growing && self.request.options.verify != Verify::Source && self.session == 0 {
@@ -130,12 +130,11 @@ impl Copying<'_> {
     fn judge(&mut self, link: &LinkReport) {
         let memory = link.kind == LinkKind::Memory;
         let now = Instant::now();
-        let streams = self.report.link.as_ref().map_or(link.streams, |link| link.streams);
         let report = &mut *self.report;
         (report.limit_fact, report.limit_next) = (None, None);
         if let Some(limit) = self.held_back.reader(report.moving) {
             report.limit = Some(limit);
-        } else if let Some(verdict) = self.measured.verdict(None, streams, memory, now) {
+        } else if let Some(verdict) = self.measured.verdict(None, memory, now) {
             (report.limit, report.limit_fact, report.limit_next) = (Some(verdict.limit), verdict.fact, verdict.next);
         }
         self.measured.end_session(now);

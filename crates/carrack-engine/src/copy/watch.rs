@@ -160,7 +160,7 @@ impl Copying<'_> {
             (self.report.link.as_ref(), fall.limit.is_some_and(|limit| limit.stage == Stage::Reader));
         let measured = link.filter(|_| !is_reader).and_then(|link| {
             let memory = link.kind == LinkKind::Memory;
-            self.measured.verdict(Some(fall.over), link.streams, memory, Instant::now())
+            self.measured.verdict(Some(fall.over), memory, Instant::now())
         });
         // What was as slow as asked for is not told at all.
         let measured = measured.map(|verdict| verdict.limit).filter(|limit| limit.stage != Stage::RateLimit);

@@ -1,4 +1,4 @@
-//! PathTests of the path to a node: transfers of bytes that are made up, or dropped, there. They keep the path busy
+//! Measurements of the path to a node: transfers of bytes that are made up, or dropped, there. They keep the path busy
 //! and bring nobody anything, so a node takes one at a time, of a bounded length, from those who may.
 
 use std::sync::{Arc, Condvar, Mutex};
@@ -40,6 +40,11 @@ impl PathTests {
     /// Nobody measures yet; `allowed` says whether anybody may.
     pub fn new(allowed: bool) -> Self {
         Self { allowed, now: Mutex::default(), left: Condvar::new() }
+    }
+
+    /// Whether this client may measure.
+    pub fn allowed(&self) -> bool {
+        self.allowed
     }
 
     /// Takes a measurement by the client at this address.

@@ -21,6 +21,8 @@ pub struct Meter {
     allowed: usize,
     /// Name of the interface that the data goes over.
     interface: Option<String>,
+    /// Whether the whole host is told of, not this process alone.
+    tells_host: bool,
     /// What the host had counted at the beginning.
     start: Sample,
     last: Last,
@@ -34,22 +36,24 @@ struct Last {
 }
 
 impl Meter {
-    /// Begins to count. `devices` are numbers of file systems, as `st_dev` has them.
-    pub fn new(mut devices: Vec<u64>) -> Self {
+    /// Begins to count. `devices` are numbers of file systems, as `st_dev` has them; `tells_host`: what the whole host
+    /// does is told, too.
+    pub fn new(mut devices: Vec<u64>, tells_host: bool) -> Self {
         devices.sort_unstable();
         devices.dedup();
         devices.truncate(limits::SAMPLE_DEVICES);
-        let processors = sys::processors().unwrap_or_default();
+        let processors = Self::processors(tells_host);
         let last = Last { at: Instant::now(), processors: processors.clone(), threads: HashMap::new() };
         let (groups, allowed) = (sys::GroupPaths::find(), carrack_sys::host::cpu_count());
-        let mut meter = Self { devices, groups, allowed, interface: None, start: Sample::default(), last };
+        let mut meter = Self { devices, groups, allowed, interface: None, tells_host, start: Sample::default(), last };
         meter.start = meter.absolute(&processors);
         meter
     }
 
     /// The data goes over a connection that has this address here. The first one counts.
     pub fn set_address(&mut self, address: IpAddr) {
-        if self.interface.is_none()
+        if self.tells_host
+            && self.interface.is_none()
             && let Some(name) = sys::interface_of(address)
         {
             self.interface = Some(name);
@@ -59,7 +63,7 @@ impl Meter {
 
     /// Fills in what the host has counted since the beginning. `threads` are those of the streams.
     pub fn fill(&mut self, sample: &mut Sample, threads: HashMap<StreamId, ThreadTime>, all_threads: ThreadTime) {
-        let processors = sys::processors().unwrap_or_default();
+        let processors = Self::processors(self.tells_host);
         let now = self.absolute(&processors);
         let start = &self.start;
         sample.processor = ProcessorTime {
@@ -112,9 +116,18 @@ impl Meter {
         }
     }
 
+    /// Nothing where only this process is told of.
+    fn processors(tells_host: bool) -> sys::Processors {
+        if tells_host { sys::processors().unwrap_or_default() } else { sys::Processors::default() }
+    }
+
     /// What the host has counted since it started.
     fn absolute(&self, processors: &sys::Processors) -> Sample {
         let all = &processors.all;
+        if !self.tells_host {
+            let processor = ProcessorTime { process_us: micros(sys::process_cpu_time()), ..ProcessorTime::default() };
+            return Sample { processor, ..Sample::default() };
+        }
         Sample {
             processor: ProcessorTime {
                 process_us: micros(sys::process_cpu_time()),
@@ -186,7 +199,7 @@ mod tests {
 
     #[test]
     fn meter_counts_from_its_beginning() {
-        let mut meter = Meter::new(vec![u64::MAX, u64::MAX]);
+        let mut meter = Meter::new(vec![u64::MAX, u64::MAX], true);
         let start = carrack_sys::host::thread_cpu_time();
         while carrack_sys::host::thread_cpu_time() - start < Duration::from_millis(40) {
             std::hint::black_box(0);
@@ -208,6 +221,20 @@ mod tests {
             assert_eq!(sample.interface.as_ref().map(|interface| &interface.name[..]), Some("lo"));
             assert!(sample.processor_state.cores >= 1);
         }
+    }
+
+    #[test]
+    fn meter_of_a_guest_tells_of_its_own_process_alone() {
+        let root = std::fs::metadata("/").map(|facts| std::os::unix::fs::MetadataExt::dev(&facts)).unwrap();
+        let mut meter = Meter::new(vec![root], false);
+        meter.set_address("127.0.0.1".parse().unwrap());
+        let mut sample = Sample::default();
+        meter.fill(&mut sample, HashMap::new(), ThreadTime { cpu_us: 5, starved_us: 6 });
+        let processor = ProcessorTime { process_us: 0, ..sample.processor };
+        assert_eq!(processor, ProcessorTime { streams_us: 5, starved_us: 6, ..ProcessorTime::default() });
+        assert_eq!((sample.pressure, sample.group_pressure), (Pressure::default(), Pressure::default()));
+        assert!(sample.devices.is_empty() && sample.interface.is_none());
+        assert_eq!((sample.processor_state.cores, sample.processor_state.busiest_core_permille), (0, 0));
     }
 
     #[test]

@@ -34,9 +34,18 @@ struct WorkTime {
 }
 
 impl WorkTime {
-    /// What stood before this call.
-    fn count(&self) -> u64 {
-        self.calls.fetch_add(1, Ordering::Relaxed)
+    fn count(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a call of which there may be very many. For how many calls its time stands; `None` where it is not
+    /// measured. The first ones are measured each by itself: they may be all there are.
+    fn count_briefly(&self) -> Option<u32> {
+        match self.calls.fetch_add(1, Ordering::Relaxed) {
+            0..SAMPLED => Some(1),
+            calls if calls.is_multiple_of(SAMPLED) => Some(SAMPLED as u32),
+            _ => None,
+        }
     }
 
     fn read(&self) -> StageTime {
@@ -103,7 +112,7 @@ impl Lap {
     }
 }
 
-/// Of so many brief calls one is measured.
+/// Of so many brief calls one is measured, once so many have been.
 const SAMPLED: u64 = 16;
 /// Work on so many bytes takes much longer than asking for the time.
 const LARGE_BYTES: usize = 64 << 10;
@@ -112,7 +121,7 @@ impl Stages {
     /// As [`Stages::wait`], for calls of which there are very many and that rarely wait: asking for the time would take
     /// a tenth of theirs. One in sixteen stands for all.
     pub fn wait_briefly<T>(&self, work: Work, call: impl FnOnce() -> T) -> T {
-        if self.time(work).count().is_multiple_of(SAMPLED) { self.measure(work, SAMPLED, true, call) } else { call() }
+        self.measure_briefly(work, true, call)
     }
 
     /// Does something in the thread of a stream that it may have to wait for.
@@ -123,7 +132,7 @@ impl Stages {
 
     /// As [`Stages::wait_briefly`], in a thread beside the streams.
     pub fn aside_briefly<T>(&self, work: Work, call: impl FnOnce() -> T) -> T {
-        if self.time(work).count().is_multiple_of(SAMPLED) { self.measure(work, SAMPLED, false, call) } else { call() }
+        self.measure_briefly(work, false, call)
     }
 
     /// As [`Stages::wait`], in a thread beside the streams.
@@ -144,22 +153,26 @@ impl Stages {
     /// Does something to so many bytes that needs nothing but a processor. Of little, one in sixteen stands for all.
     pub fn work<T>(&self, work: Work, bytes: usize, call: impl FnOnce() -> T) -> T {
         let time = self.time(work);
-        let weight = match (time.count().is_multiple_of(SAMPLED), bytes >= LARGE_BYTES) {
-            (_, true) => 1,
-            (true, false) => SAMPLED as u32,
-            (false, false) => return call(),
-        };
+        let Some(weight) = time.count_briefly().or((bytes >= LARGE_BYTES).then_some(1)) else { return call() };
+        let weight = if bytes >= LARGE_BYTES { 1 } else { weight };
         let start = Instant::now();
         let result = call();
         add(&time.worked, start.elapsed() * weight);
         result
     }
 
-    fn measure<T>(&self, work: Work, weight: u64, in_stream: bool, call: impl FnOnce() -> T) -> T {
+    fn measure_briefly<T>(&self, work: Work, in_stream: bool, call: impl FnOnce() -> T) -> T {
+        match self.time(work).count_briefly() {
+            Some(weight) => self.measure(work, weight, in_stream, call),
+            None => call(),
+        }
+    }
+
+    fn measure<T>(&self, work: Work, weight: u32, in_stream: bool, call: impl FnOnce() -> T) -> T {
         let lap = Lap::begin();
         let result = call();
         let (worked, waited) = lap.end();
-        let (worked, waited) = (worked * weight as u32, waited * weight as u32);
+        let (worked, waited) = (worked * weight, waited * weight);
         let time = self.time(work);
         add(&time.worked, worked);
         add(&time.waited, waited);
@@ -286,6 +299,24 @@ mod tests {
             let StageTime { worked_us, calls, .. } = sample.stages.of(work);
             assert_eq!(calls, 320);
             assert!(worked_us >= 60_000, "{worked_us} µs of {work:?}");
+        }
+    }
+
+    /// A single call that took long is not taken for sixteen.
+    #[test]
+    fn first_brief_calls_stand_for_themselves() {
+        let stages = Stages::default();
+        let time = Duration::from_millis(20);
+        let start = Instant::now();
+        stages.wait_briefly(Work::Publish, || burn(time));
+        stages.work(Work::Hash, 1000, || burn(time));
+        let most = start.elapsed().as_micros() as u64;
+        let mut sample = Sample::default();
+        stages.fill(&mut sample);
+        for work in [Work::Publish, Work::Hash] {
+            let StageTime { worked_us, waited_us, calls } = sample.stages.of(work);
+            assert_eq!(calls, 1);
+            assert!(worked_us + waited_us <= most, "{worked_us} + {waited_us} µs of {work:?} in {most}");
         }
     }
 

@@ -24,11 +24,11 @@ pub struct Traffic {
 }
 
 /// TCP's counters of a connection, for a sample.
-pub fn counts(facts: &TcpFacts) -> TcpCounts {
+fn counts(facts: &TcpFacts) -> TcpCounts {
     TcpCounts {
         delivered: facts.acknowledged,
         received: facts.received,
-        segments: facts.segments_out,
+        segments: facts.segments_out.into(),
         retransmits: facts.retransmits,
         busy_us: micros(facts.busy),
         rwnd_limited_us: micros(facts.rwnd_limited),
@@ -63,15 +63,35 @@ fn micros(time: Duration) -> u64 {
 pub struct TrafficCount {
     /// Of connections that have gone.
     gone: Mutex<TcpCounts>,
+    /// Segments of each that is there.
+    segments: Mutex<HashMap<StreamId, Widened>>,
+}
+
+/// A counter of the system that has 32 bits and begins again, in 64.
+#[derive(Clone, Copy, Debug, Default)]
+struct Widened(u64);
+
+impl Widened {
+    /// Takes what the system has counted, modulo 2^32. What is older than the last is passed over: two threads may look
+    /// at once.
+    fn handle(&mut self, counted: u32) -> u64 {
+        let more = counted.wrapping_sub(self.0 as u32);
+        if more < 1 << 31 {
+            self.0 += u64::from(more);
+        }
+        self.0
+    }
 }
 
 impl TrafficCount {
     /// Takes a connection out of the table, and keeps its counts.
     pub fn leave(&self, sockets: &mut HashMap<StreamId, Arc<Socket>>, number: StreamId) {
         if let Some(facts) = sockets.remove(&number).and_then(|socket| facts(&socket)) {
+            let counts = self.widened(number, &facts);
             let mut gone = lock(&self.gone);
-            *gone = gone.plus(&counts(&facts));
+            *gone = gone.plus(&counts);
         }
+        lock(&self.segments).remove(&number);
     }
 
     /// What they carry, so far. Nothing for connections that are not TCP.
@@ -85,7 +105,21 @@ impl TrafficCount {
         // The table is held: no connection leaves between the two sums.
         let sockets = lock(sockets);
         let gone = *lock(&self.gone);
-        sockets.values().filter_map(|socket| facts(socket)).fold(gone, |sum, facts| sum.plus(&counts(&facts)))
+        let each = sockets.iter().filter_map(|(number, socket)| Some((number, facts(socket)?)));
+        each.fold(gone, |sum, (number, facts)| sum.plus(&self.widened(*number, &facts)))
+    }
+
+    /// The counters of one connection that is in the table, which is held.
+    fn widened(&self, number: StreamId, facts: &TcpFacts) -> TcpCounts {
+        let segments = lock(&self.segments).entry(number).or_default().handle(facts.segments_out);
+        TcpCounts { segments, ..counts(facts) }
+    }
+
+    /// The counters of one connection, which may have left the table.
+    pub fn counts_of(&self, number: StreamId, facts: &TcpFacts) -> TcpCounts {
+        let known = lock(&self.segments).get_mut(&number).map(|known| known.handle(facts.segments_out));
+        let counts = counts(facts);
+        TcpCounts { segments: known.unwrap_or(counts.segments), ..counts }
     }
 }
 
@@ -100,6 +134,17 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
+
+    #[test]
+    fn segments_go_on_counting_where_the_counter_of_the_system_begins_again() {
+        let mut segments = Widened::default();
+        let counted = [5, 1 << 30, 5 << 29, u32::MAX - 9, u32::MAX - 12, 3];
+        let wrapped = (1 << 32) + 3;
+        assert_eq!(
+            counted.map(|counted| segments.handle(counted)),
+            [5, 1 << 30, 5 << 29, (1 << 32) - 10, (1 << 32) - 10, wrapped]
+        );
+    }
 
     #[test]
     fn traffic_of_streams_that_have_gone_still_counts() {

@@ -14,7 +14,7 @@ use carrack_sys::socket::buffer_bytes;
 
 use super::driver::Driver;
 use crate::data::meter::Meter;
-use crate::data::traffic::{counts, state};
+use crate::data::traffic::state;
 use crate::net::socket::Socket;
 use crate::panics::contain;
 use crate::sync::lock;
@@ -27,14 +27,16 @@ const SHORT: Duration = Duration::from_millis(50);
 pub struct Measured {
     /// When its agent began: the zero of its clock.
     pub began: Instant,
+    /// Whether samples tell what the whole host does, not its own process alone.
+    pub tells_host: bool,
     /// Numbers of the file systems that its files lie on.
     pub devices: Vec<u64>,
 }
 
 impl Default for Measured {
-    /// From now on, and no devices.
+    /// From now on, all of the host, and no devices.
     fn default() -> Self {
-        Self { began: Instant::now(), devices: Vec::new() }
+        Self { began: Instant::now(), tells_host: true, devices: Vec::new() }
     }
 }
 
@@ -90,7 +92,8 @@ impl<M: Machine> Driver<M> {
         let interval = self.tuning.sample_interval;
         let mut next = Instant::now() + interval;
         let mut over = self.sampling.stop.wait(SHORT.min(interval));
-        let mut meter = (!over).then(|| Meter::new(self.voice.measured.devices.clone()));
+        let mut meter =
+            (!over).then(|| Meter::new(self.voice.measured.devices.clone(), self.voice.measured.tells_host));
         loop {
             if !over {
                 over = self.sampling.stop.wait(next.saturating_duration_since(Instant::now()));
@@ -117,7 +120,7 @@ impl<M: Machine> Driver<M> {
         let Seen { streams, address, send_buffers, receive_buffers } = self.look_at_streams(&threads);
         // Those that have gone count, too.
         sample.counts = self.traffic.counts(&self.sockets);
-        sample.state = streams.iter().fold(TcpState::default(), |sum, stream| together(sum, stream.state));
+        sample.state = all_streams(&streams);
         sample.streams = streams;
         let fills = [(Queue::SendBuffers, send_buffers), (Queue::ReceiveBuffers, receive_buffers)];
         let fills = fills.into_iter().filter(|(_, (_, size))| *size > 0);
@@ -146,7 +149,12 @@ impl<M: Machine> Driver<M> {
             seen.receive_buffers = plus(seen.receive_buffers, (room.unread, room.receive));
             seen.address = seen.address.or_else(|| tcp.local_addr().ok().map(|address| address.ip()));
             let thread = threads.get(&number).copied().unwrap_or_default();
-            seen.streams.push(StreamSample { number: number.0, counts: counts(&facts), state, thread });
+            seen.streams.push(StreamSample {
+                number: number.0,
+                counts: self.traffic.counts_of(number, &facts),
+                state,
+                thread,
+            });
         }
         seen.streams.sort_unstable_by_key(|stream| stream.number);
         seen
@@ -155,6 +163,11 @@ impl<M: Machine> Driver<M> {
 
 fn plus(one: (u64, u64), other: (u64, u64)) -> (u64, u64) {
     (one.0.saturating_add(other.0), one.1.saturating_add(other.1))
+}
+
+/// How streams stand in sum.
+pub(super) fn all_streams<'a>(streams: impl IntoIterator<Item = &'a StreamSample>) -> TcpState {
+    streams.into_iter().fold(TcpState::default(), |sum, stream| together(sum, stream.state))
 }
 
 /// Of two streams the larger times, and the sums of what they have under way.

@@ -15,7 +15,7 @@ pub struct TcpFacts {
     /// Segments sent again, since the connection began.
     pub retransmits: u64,
     /// Segments sent, those sent again included.
-    pub segments_out: u64,
+    pub segments_out: u32,
     /// Bytes per second delivered, as measured over the last round trip.
     pub delivery_rate: u64,
     /// Segments allowed in flight.
@@ -189,7 +189,7 @@ mod system {
             rtt: micros(info.u32(68)),
             min_rtt: micros(min_rtt),
             retransmits: info.u32(100).into(),
-            segments_out: info.u32(136).into(),
+            segments_out: info.u32(136),
             delivery_rate: info.u64(160),
             congestion_window: info.u32(80),
             last_heard: Duration::from_millis(info.u32(56).into()),
@@ -388,7 +388,7 @@ mod tests {
         };
         let facts = tcp_facts(&near).unwrap();
         assert_eq!(done, 0);
-        assert_eq!(facts.segments_out, u64::from(info.tcpi_segs_out));
+        assert_eq!(facts.segments_out, info.tcpi_segs_out);
         assert_eq!(facts.congestion_window, info.tcpi_snd_cwnd);
         assert_eq!(facts.acknowledged, info.tcpi_bytes_acked);
     }

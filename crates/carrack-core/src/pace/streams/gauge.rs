@@ -88,9 +88,13 @@ impl Gauge {
     fn compare_with_last(&mut self, sample: &Sample) {
         let Some(last) = self.last.replace(*sample) else { return };
         let time = sample.at.saturating_sub(last.at).as_secs_f64();
+        // An end may say anything of its clock.
+        if time <= 0.0 {
+            return;
+        }
         let rate = sample.delivered.saturating_sub(last.delivered) as f64 / time;
         let before = std::mem::replace(&mut self.rate, rate);
-        if before > 0.0 && rate.is_finite() {
+        if before > 0.0 {
             // A probe is the mean of several samples.
             let samples = (COUNTED.as_secs_f64() / time).max(1.0);
             let uneven = (rate - before).abs() / rate.midpoint(before) / DIFFERENCE / samples.sqrt();

@@ -3,6 +3,7 @@
 //!
 //! `cargo test -p carrack-core streams::simulation -- --nocapture` prints the table of docs/tuning.md.
 
+use super::noise::Noise;
 use super::*;
 use crate::pace::limit::StageTimes;
 
@@ -169,7 +170,7 @@ fn disk(streams: u16, _: f64) -> Brings {
 struct Transfer {
     control: StreamControl,
     sample: Sample,
-    state: u64,
+    noise: Noise,
     changes: u32,
 }
 
@@ -178,25 +179,13 @@ impl Transfer {
         let both = Processors { source: processors, destination: processors };
         let control = StreamControl::new(&Tuning::DEFAULT, streams, both, false);
         let sample = Sample { alive: streams, ..Sample::default() };
-        Self { control, sample, state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, changes: 0 }
-    }
-
-    /// About normal, of variance 1.
-    fn chance(&mut self) -> f64 {
-        let mut sum = 0.0;
-        for _ in 0..12 {
-            self.state ^= self.state << 13;
-            self.state ^= self.state >> 7;
-            self.state ^= self.state << 17;
-            sum += (self.state >> 11) as f64 / (1u64 << 53) as f64;
-        }
-        sum - 6.0
+        Self { control, sample, noise: Noise::new(seed), changes: 0 }
     }
 
     /// Half a second goes by, in which its streams bring so much.
     fn tick(&mut self, brings: Brings, noise: f64, left: f64) {
         // A probe is four ticks.
-        let factor = (1.0 + 2.0 * noise * self.chance()).max(0.0);
+        let factor = (1.0 + 2.0 * noise * self.noise.next()).max(0.0);
         let bytes = brings.rate * factor * TICK.as_secs_f64();
         let busy = TICK * u32::from(self.sample.alive);
         let waits = |share: f64| StageTimes { busy, network: busy.mul_f64(share), ..StageTimes::default() };

@@ -71,7 +71,7 @@ impl ReceiveRun {
                     let publish = || self.driver.stages.aside_briefly(Work::Publish, || entry.publish());
                     let published = checked.inspect_err(|_| entry.remove()).and_then(|()| publish());
                     match published {
-                        Ok(true) => {}
+                        Ok(true) => self.count_published(),
                         Ok(false) => exceptions.push((index, ItemResult::Kept)),
                         Err(why) => exceptions.push((index, self.lost(why))),
                     }
@@ -106,7 +106,15 @@ impl ReceiveRun {
         // Synced first, read back then, renamed last: the name is never on anything that is less than that.
         let finish = || part.finish(size).and_then(|()| verify());
         self.driver.stages.aside(Work::Sync, finish).inspect_err(|_| part.remove())?;
-        self.driver.stages.aside(Work::Publish, || part.publish(digests))
+        let published = self.driver.stages.aside(Work::Publish, || part.publish(digests))?;
+        if published {
+            self.count_published();
+        }
+        Ok(published)
+    }
+
+    fn count_published(&self) {
+        self.items_published.fetch_add(1, Ordering::Relaxed);
     }
 
     /// What was written is of no use. Where storage has lost it, writing it again to another place may help.

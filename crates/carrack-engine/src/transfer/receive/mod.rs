@@ -21,7 +21,7 @@ use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::limits;
 use carrack_core::report::Side;
 use carrack_core::request::Verify;
-use carrack_core::timeline::{Queue, QueueFill, Sample, Work};
+use carrack_core::timeline::{Queue, QueueFill, Sample};
 use carrack_core::transfer::machine::Machine;
 use carrack_core::transfer::receiver::{Receiver, ReceiverConfig};
 use carrack_core::tuning::Tuning;
@@ -65,6 +65,8 @@ pub struct ReceiveRun {
     staged: Mutex<HashMap<BundleId, Staged>>,
     /// Commits that wait for their thread.
     commits_waiting: AtomicUsize,
+    /// Files and links that this session has given their names.
+    items_published: AtomicU64,
     /// Streams that ended because what came over them had been altered.
     streams_altered: AtomicU64,
     /// Part files of earlier sessions that were read again before they were believed, and how many bytes of them.
@@ -110,6 +112,7 @@ impl ReceiveRun {
             parts_max: open_parts_max(),
             staged: Mutex::default(),
             commits_waiting: AtomicUsize::new(0),
+            items_published: AtomicU64::new(0),
             streams_altered: AtomicU64::new(0),
             reread: Default::default(),
             disbelieved: Mutex::default(),
@@ -141,7 +144,7 @@ impl ReceiveRun {
 
     /// What a sample tells of this end beside its streams.
     fn describe(&self, sample: &mut Sample) {
-        sample.items = sample.stages.of(Work::Publish).calls;
+        sample.items = self.items_published.load(Ordering::Relaxed);
         let parts = lock(&self.parts).len();
         let commits = self.commits_waiting.load(Ordering::Relaxed);
         let fill = |queue, used, size| QueueFill { queue, used: used as u64, size: size as u64 };

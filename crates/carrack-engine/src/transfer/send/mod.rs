@@ -27,6 +27,7 @@ use carrack_core::wire::control::{StreamLost, Tell, TransferOptions};
 
 use self::stream::SendStream;
 use super::driver::Driver;
+use super::measure::all_streams;
 use super::{Voice, stream_failure};
 use crate::data::stream::{Connection, OutStream, Protection};
 use crate::error::{describe, failure};
@@ -150,14 +151,18 @@ impl SendRun {
     fn stream_over(&self, number: StreamId, worked: io::Result<()>) {
         // A stream that was asked to end is told to the command, too, though nothing failed: the command counts how
         // many it has.
-        let retired = self.driver.lock().is_retiring(number);
-        if worked.is_ok() && !retired {
-            return;
-        }
         let why = worked.err().map(|error| stream_failure(number, &error));
-        // What it carried is sent again on another stream; nothing else knows of it.
-        if let Some(why) = &why {
-            self.driver.tell(|machine| machine.handle_stream_lost(Instant::now(), number, why));
+        // Under one lock: between the two it might be woken. What it carried is sent again on another stream; nothing
+        // else knows of it.
+        let retired = self.driver.tell(|machine| {
+            let retired = machine.is_retiring(number);
+            if let Some(why) = &why {
+                machine.handle_stream_lost(Instant::now(), number, why);
+            }
+            retired
+        });
+        if why.is_none() && !retired {
+            return;
         }
         if self.driver.is_over() {
             // The receiver had all it wanted, and has closed its side.
@@ -183,6 +188,9 @@ impl SendRun {
     fn describe(&self, sample: &mut Sample) {
         let machine = self.driver.lock();
         sample.items = machine.progress().files_done;
+        // What is parked says nothing of the path as it is now.
+        let at_work = sample.streams.iter().filter(|stream| !machine.is_retiring(StreamId(stream.number)));
+        sample.state = all_streams(at_work);
         let [bundles, offers] = machine.waiting();
         drop(machine);
         let fill = |queue, used, size| QueueFill { queue, used: used as u64, size: size as u64 };

@@ -143,7 +143,7 @@ impl<'a> View<'a> {
             let span_us = points.last().map_or(0, |point| point.at_us.saturating_sub(began_us));
             (Stretch { before: before.map_or(&nothing, |point| &point.sample), points }, span_us)
         });
-        let streams = u16::try_from(self.streams(to).unwrap_or(1)).unwrap_or(u16::MAX);
+        let streams = self.mean_streams(from, to);
         let found = verdict(source, destination, source_us.max(destination_us), streams, self.is_in_memory())?;
         let pair = |limit: Limit| (limit.stage, limit.share);
         Some(Verdict { limit: pair(found.limit), runner_up: found.next.map(pair) })
@@ -157,11 +157,23 @@ impl<'a> View<'a> {
 
     /// The number of data streams at a moment; nothing where nobody tells.
     pub fn streams(&self, at: f64) -> Option<u64> {
-        let told = [&self.source, &self.destination].into_iter().find_map(|end| {
-            let step = end.steps.iter().find(|step| step.to >= at)?;
-            (!step.sample.streams.is_empty()).then_some(step.sample.streams.len() as u64)
-        });
-        told.or_else(|| self.happenings.iter().rfind(|one| one.at <= at && one.streams.is_some())?.streams)
+        // A sample has parked streams, too.
+        let wanted = || self.happenings.iter().rfind(|one| one.at <= at && one.streams.is_some())?.streams;
+        wanted().or_else(|| {
+            [&self.source, &self.destination].into_iter().find_map(|end| {
+                let step = end.steps.iter().find(|step| step.to >= at)?;
+                (!step.sample.streams.is_empty()).then_some(step.sample.streams.len() as u64)
+            })
+        })
+    }
+
+    /// The number of data streams from one second to another, in the mean; at least 1.
+    fn mean_streams(&self, from: f64, to: f64) -> u16 {
+        let changes = self.happenings.iter().filter(|one| one.streams.is_some() && one.at > from && one.at < to);
+        let cuts: Vec<f64> = [from].into_iter().chain(changes.map(|one| one.at)).chain([to]).collect();
+        let parts = cuts.windows(2).map(|cut| self.streams(cut[0]).unwrap_or(1) as f64 * (cut[1] - cut[0]));
+        let mean = if to > from { parts.sum::<f64>() / (to - from) } else { 1.0 };
+        mean.clamp(1.0, f64::from(u16::MAX)) as u16
     }
 
     /// A number of the report.
@@ -238,36 +250,11 @@ fn steps(points: &[Point], began_us: u64) -> Vec<Step> {
     for point in points {
         if point.at_us > earlier.at_us {
             let (from, to) = (earlier.at_us as f64 / 1e6, point.at_us as f64 / 1e6);
-            steps.push(Step { from, to, sample: difference(&point.sample, &earlier.sample) });
+            steps.push(Step { from, to, sample: point.sample.since(&earlier.sample) });
             earlier = point.clone();
         }
     }
     steps
-}
-
-/// A sample whose counters are what was added since another.
-fn difference(later: &Sample, earlier: &Sample) -> Sample {
-    let mut sample = later.clone();
-    sample.bytes = later.bytes.saturating_sub(earlier.bytes);
-    sample.items = later.items.saturating_sub(earlier.items);
-    sample.carried_us = later.carried_us.saturating_sub(earlier.carried_us);
-    sample.stages = later.stages.since(&earlier.stages);
-    sample.counts = later.counts.since(&earlier.counts);
-    sample.processor = later.processor.since(&earlier.processor);
-    sample.pressure = later.pressure.since(&earlier.pressure);
-    sample.group_pressure = later.group_pressure.since(&earlier.group_pressure);
-    sample.throttled = later.throttled.since(&earlier.throttled);
-    for device in &mut sample.devices {
-        if let Some(before) = earlier.devices.iter().find(|before| before.name == device.name) {
-            device.counts = device.counts.since(&before.counts);
-        }
-    }
-    if let (Some(interface), Some(before)) = (&mut sample.interface, &earlier.interface)
-        && interface.name == before.name
-    {
-        interface.counts = interface.counts.since(&before.counts);
-    }
-    sample
 }
 
 /// A sample of which only a part counts.
