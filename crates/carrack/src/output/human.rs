@@ -314,31 +314,47 @@ pub fn left_out(report: &Report) -> Option<String> {
 }
 
 /// What failed, told to the end even with `-q`. A directory that cannot be entered fails everything below it: that is
-/// one line, which counts them.
+/// one line, which counts the items that the report names.
 pub fn failures(report: &Report) -> Vec<String> {
-    let mut lines = Vec::new();
-    for (index, item) in report.failures.iter().enumerate() {
-        let is_same = |other: &&ItemFailure| other.failure == item.failure && cause(other).is_some();
-        let below = report.failures.iter().filter(is_same).filter(|other| cause(other) == Some(Cause::Above)).count();
-        match cause(item) {
-            Some(_) if below > 0 && report.failures[..index].iter().any(|earlier| is_same(&earlier)) => {}
-            Some(_) if report.failures.iter().filter(is_same).count() > 1 && below > 0 => {
-                let items = counted(below as u64, "item", "items");
-                lines.push(format!("failed: {} ({items} below it failed as well)", failure(&item.failure)));
-            }
-            _ => lines.push(failed_item(&item.path, &item.failure)),
-        }
-    }
-    let told = report.failures.len() as u64;
-    if report.counts.failed > told {
-        let more = report.counts.failed - told;
+    let unnamed = report.counts.failed.saturating_sub(report.failures.len() as u64);
+    let by_cause = by_cause(&report.failures);
+    let mut lines: Vec<String> = by_cause.iter().flat_map(|items| of_one_cause(items, unnamed == 0)).collect();
+    if unnamed > 0 {
         lines.push(format!(
             "failed: {} not named here (--json, --log-file and --failed-list name every one)",
-            counted(more, "more item", "more items")
+            counted(unnamed, "more item", "more items")
         ));
     }
     lines.extend(report.error.as_ref().map(|error| format!("error: {}", failure(error))));
     lines
+}
+
+/// Groups failures that have one cause, in the order of the first of each. A failure that does not name the item or a
+/// directory above it is a group of its own.
+fn by_cause(failures: &[ItemFailure]) -> Vec<Vec<&ItemFailure>> {
+    let mut groups: Vec<Vec<&ItemFailure>> = Vec::new();
+    for item in failures {
+        let has_cause = cause(item).is_some();
+        let is_same = |first: &&ItemFailure| first.failure == item.failure && cause(first).is_some();
+        match groups.iter_mut().find(|group| has_cause && group.first().is_some_and(is_same)) {
+            Some(group) => group.push(item),
+            None => groups.push(vec![item]),
+        }
+    }
+    groups
+}
+
+/// The lines of items that failed for one cause; `is_all` says that the report names every failed item.
+fn of_one_cause(items: &[&ItemFailure], is_all: bool) -> Vec<String> {
+    let below = items.iter().filter(|item| cause(item) == Some(Cause::Above)).count();
+    match items {
+        [first, _, ..] if below > 0 => {
+            let at_least = if is_all { "" } else { "at least " };
+            let below = counted(below as u64, "item", "items");
+            vec![format!("failed: {} ({at_least}{below} below it failed as well)", failure(&first.failure))]
+        }
+        _ => items.iter().map(|item| failed_item(&item.path, &item.failure)).collect(),
+    }
 }
 
 /// Where the cause of an item's failure lies, where the failure names a path.

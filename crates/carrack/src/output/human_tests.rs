@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use carrack_core::attributes::Time;
+use carrack_core::limits;
 use carrack_core::pace::streams::Reason;
 use carrack_core::report::{Counts, ErrorCode, Faults, FileDigests, ItemFailure, ItemKind};
 
@@ -223,6 +224,22 @@ fn failures_of_one_cause_are_one_line_with_a_count() {
     });
     assert_eq!(lines[..2], ["failed: source: d: gone", "failed: source: d: gone"]);
     assert!(lines[2].starts_with("failed: 7 more items not named here"), "{lines:?}");
+}
+
+#[test]
+fn count_of_one_cause_is_a_least_where_not_all_items_are_named() {
+    let below = |number: u32| {
+        let path = format!("d/{number}").into_bytes();
+        ItemFailure { path, failure: denied("in the way").at_path(&b"d"[..]) }
+    };
+    let of = |failed: u64| {
+        let failures_told = (0..limits::FAILURES_TOLD as u32).map(below).collect();
+        failures(&Report { counts: Counts { failed, ..finished().counts }, failures: failures_told, ..finished() })
+    };
+    assert_eq!(of(100), ["failed: source: d: in the way (100 items below it failed as well)"]);
+    let lines = of(1000);
+    assert_eq!(lines[0], "failed: source: d: in the way (at least 100 items below it failed as well)");
+    assert!(lines.len() == 2 && lines[1].starts_with("failed: 900 more items not named here"), "{lines:?}");
 }
 
 #[test]
