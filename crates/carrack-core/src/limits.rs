@@ -81,8 +81,9 @@ pub const LISTED_SOURCES: usize = 256;
 pub const INSPECTED_PATHS: usize = 1024;
 /// Requests that wait while another is carried out. A command asks and waits; it never has more than a few out.
 pub const REQUESTS_WAITING: usize = 16;
-/// What ends have said out of turn and a command keeps until it asks for it, in messages.
-pub const WORDS_KEPT: usize = 64;
+/// What ends have said out of turn and a command keeps until it asks for it, in messages: the answers to all dials, and
+/// some besides.
+pub const WORDS_KEPT: usize = OWN_DIALS + 32;
 /// Blocks, and bundles, that one message says have landed. Each takes 21 bytes at most; what landed while nobody
 /// could speak may be more.
 pub const LANDED_TOLD: usize = 16_384;

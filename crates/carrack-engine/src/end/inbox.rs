@@ -254,7 +254,7 @@ fn refusal_of(said: Incoming) -> Option<(EndId, Failure)> {
 mod tests {
     use carrack_core::pace::limit::StageTimes;
     use carrack_core::report::Progress;
-    use carrack_core::wire::control::Stages;
+    use carrack_core::wire::control::{Dialed, Stages, StreamLost};
 
     use super::super::backlog::Backlog;
 
@@ -357,6 +357,28 @@ mod tests {
         (0..2).for_each(|_| put());
         let refused = inbox.wait(None, &quiet(), &|word| word.request == 7).err().map(|failure| failure.code);
         assert_eq!((refused, inbox.kept.len()), (Some(ErrorCode::ProtocolViolation), 4));
+    }
+
+    /// All connections of a far path may be made while something else is waited for.
+    #[test]
+    fn inbox_keeps_the_answers_to_all_dials_beside_what_ends_tell() {
+        const FIRST: u64 = 10;
+        let mut inbox = Inbox::default();
+        let words = inbox.share();
+        words.send(word(EndId::Source, FIRST, Tell::Connected(Duration::from_millis(20)))).unwrap();
+        for dial in 0..limits::OWN_DIALS as u64 {
+            words.send(word(EndId::Source, FIRST + dial, Tell::Dialed(Dialed::default()))).unwrap();
+        }
+        for end in [EndId::Source, EndId::Destination] {
+            words.send(word(end, 0, Tell::Stages(busy(1)))).unwrap();
+            words.send(word(end, 0, Tell::StreamLost(StreamLost::default()))).unwrap();
+        }
+        words.send(word(EndId::Destination, 7, Tell::Done(0))).unwrap();
+        assert!(inbox.wait(None, &quiet(), &|word| word.request == 7).is_ok());
+        for dial in 0..limits::OWN_DIALS as u64 {
+            let dialed = |word: &Incoming| word.request == FIRST + dial && matches!(word.tell, Ok(Tell::Dialed(_)));
+            assert!(inbox.wait(Some(Instant::now()), &quiet(), &dialed).is_ok(), "dial {dial}");
+        }
     }
 
     #[test]
