@@ -11,8 +11,9 @@ use carrack_faults::link::{ADDRESSES, Host, Link, Setup};
 use serde_json::Value;
 
 use crate::support::node::Node;
+use crate::support::process::signal;
 use crate::support::running::Running;
-use crate::support::{Sandbox, netns, same_tree, tree, wait_until};
+use crate::support::{Ran, Sandbox, netns, same_tree, tree, wait_until};
 
 const MIB: usize = 1 << 20;
 /// Of a connection, and of the whole link: the test waits for probes of seconds, and this is what they cost.
@@ -37,9 +38,21 @@ fn connections_in(link: &Link, from: Host, address: &str, state: &str) -> BTreeS
     table.lines().skip(1).filter(leads_there).map(|line| line.split_whitespace().nth(1).unwrap().to_owned()).collect()
 }
 
-fn changes(events: &[Value]) -> Vec<(u64, u64)> {
-    let changes = events.iter().filter(|event| event["type"] == "streams");
+/// Each change of the number of streams: before and after.
+fn changes(ran: &Ran) -> Vec<(u64, u64)> {
+    let events = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let changes = events.filter(|event| event["type"] == "streams");
     changes.map(|event| (event["before"].as_u64().unwrap(), event["streams"].as_u64().unwrap())).collect()
+}
+
+/// A link that gives each connection little.
+fn slow_for_each() -> Link {
+    Link::new(&netns::name(), &Setup::default(), |knobs| knobs.flow_rate(Some(EACH))).unwrap()
+}
+
+/// How often a copy that logs to `log` has changed the number of streams for this reason.
+fn told(sandbox: &Sandbox, what: Reason) -> usize {
+    std::fs::read_to_string(sandbox.path("log")).unwrap_or_default().matches(what.meaning()).count()
 }
 
 #[test]
@@ -49,8 +62,7 @@ fn streams_come_where_each_is_slow_and_go_where_the_link_is() {
     }
     let sandbox = Sandbox::in_memory();
     sandbox.write("tree/file", tree::bytes(640 * MIB, 1));
-    let slow = |knobs: &carrack_faults::link::Knobs| knobs.flow_rate(Some(EACH));
-    let link = Link::new(&netns::name(), &Setup::default(), slow).unwrap();
+    let link = slow_for_each();
     let node = Node::on(&link.host(Host::Far).prefix(), &sandbox, "root", ADDRESSES[1]);
     let mut command = sandbox.carrack();
     command.args(["-v", "--json", "--log-file", "log", &node.token(), "tree/", &node.at("there")]);
@@ -67,13 +79,9 @@ fn streams_come_where_each_is_slow_and_go_where_the_link_is() {
     // As many as there are fill it.
     link.both(|knobs| knobs.rate(Some(ALL)));
     link.both(|knobs| knobs.flow_rate(None));
-    let told = |what: Reason| {
-        let log = std::fs::read_to_string(sandbox.path("log")).unwrap_or_default();
-        log.matches(what.meaning()).count()
-    };
     wait_until("more are tried, and not kept, and tried again", || {
         open();
-        (told(Reason::Back) > 0 && told(Reason::TryMore) > 1) || !running.is_running()
+        (told(&sandbox, Reason::Back) > 0 && told(&sandbox, Reason::TryMore) > 1) || !running.is_running()
     });
     // Those that were not kept stay connected for a minute, and are used again.
     let (now, ever) = open();
@@ -84,8 +92,13 @@ fn streams_come_where_each_is_slow_and_go_where_the_link_is() {
     let ran = running.end();
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
     same_tree(&sandbox.path("tree"), &sandbox.path("root/there"));
-    let events: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let (changes, summary) = (changes(&events), ran.summary());
+    assert_streams_came_and_went(&ran);
+}
+
+/// More streams were tried, and some were given up, and nothing was lost by it.
+#[track_caller]
+fn assert_streams_came_and_went(ran: &Ran) {
+    let (changes, summary) = (changes(ran), ran.summary());
     assert!(changes.iter().any(|(before, now)| now > before), "{}", ran.stdout);
     assert!(changes.iter().any(|(before, now)| now < before), "{}", ran.stdout);
     assert_eq!(summary["link"]["streams"], changes.last().unwrap().1);
@@ -93,6 +106,92 @@ fn streams_come_where_each_is_slow_and_go_where_the_link_is() {
     for fault in ["streams_lost", "resent_after_loss"] {
         assert_eq!(summary["faults"][fault], 0, "{summary}");
     }
+}
+
+/// Waits until a copy, which logs to `log`, has more streams than at first, and has parked some that were of no use:
+/// the link then gives all of them no more than they have.
+fn wait_until_parked(link: &Link, sandbox: &Sandbox, running: &mut Running) {
+    wait_until("more streams are tried", || told(sandbox, Reason::TryMore) > 0 || !running.is_running());
+    link.both(|knobs| knobs.rate(Some(ALL)));
+    link.both(|knobs| knobs.flow_rate(None));
+    wait_until("some are given up", || told(sandbox, Reason::Back) > 0 || !running.is_running());
+    assert!(running.is_running(), "the copy was over before anything was found out");
+}
+
+/// The number of streams is found by the two nodes and told to a command that has no part in the data; files of many
+/// sizes are synced one by one meanwhile.
+#[test]
+fn streams_come_and_go_between_two_nodes_while_each_file_is_synced() {
+    if !carrack_faults::netns::can_make() {
+        return;
+    }
+    let sandbox = Sandbox::in_memory();
+    for number in 0..20 {
+        sandbox.write(format!("from/tree/large{number}"), tree::bytes(24 * MIB, number));
+    }
+    for number in 0..200 {
+        sandbox.write(format!("from/tree/small{number}"), tree::bytes(10_000, 100 + number));
+    }
+    let link = slow_for_each();
+    let from = Node::on(&link.host(Host::Near).prefix(), &sandbox, "from", ADDRESSES[0]);
+    let to = Node::on(&link.host(Host::Far).prefix(), &sandbox, "to", ADDRESSES[1]);
+    let mut command = sandbox.carrack();
+    command.args(["-v", "--json", "--log-file=log", "--durable=each", &from.token_as("source")]);
+    command.args([&to.token_as("destination"), &from.at("tree/"), &to.at("there")]);
+    let mut running = Running::start(&mut link.host(Host::Near).on(&command));
+    wait_until_parked(&link, &sandbox, &mut running);
+    link.both(|knobs| knobs.rate(None));
+    let ran = running.end();
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    same_tree(&sandbox.path("from/tree"), &sandbox.path("to/there"));
+    assert_streams_came_and_went(&ran);
+    assert_eq!((&ran.summary()["durable"], &ran.summary()["link"]["kind"]), (&true.into(), &"direct".into()));
+}
+
+/// A polite copy is stopped while some of its streams are parked, and begun again.
+#[test]
+fn polite_copy_with_parked_streams_is_stopped_and_goes_on() {
+    if !carrack_faults::netns::can_make() {
+        return;
+    }
+    let sandbox = Sandbox::in_memory();
+    sandbox.write("tree/file", tree::bytes(640 * MIB, 1));
+    let link = slow_for_each();
+    let node = Node::on(&link.host(Host::Far).prefix(), &sandbox, "root", ADDRESSES[1]);
+    let mut command = sandbox.carrack();
+    command.args(["-v", "--json", "--polite", "--log-file=log", &node.token(), "tree/", &node.at("there")]);
+    let mut running = Running::start(&mut link.host(Host::Near).on(&command));
+    wait_until_parked(&link, &sandbox, &mut running);
+    signal(running.id(), "TERM");
+    assert_eq!(running.end().code, 75);
+    let of_copy = || connections(&link, Host::Near, &node.address).len();
+    wait_until("no connection stays, parked or not", || of_copy() == 0);
+    link.both(|knobs| knobs.rate(None));
+    let ran = Running::start(&mut link.host(Host::Near).on(&command)).end();
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    same_tree(&sandbox.path("tree"), &sandbox.path("root/there"));
+    let summary = ran.summary();
+    assert!(summary["bytes_resumed"].as_u64() > Some(0), "{summary}");
+    assert_eq!(summary["faults"]["streams_lost"], 0, "{summary}");
+}
+
+/// Each connection is slow, and twice as many would be twice as fast; but the rate is the one that was asked for.
+#[test]
+fn streams_stay_as_they_are_while_the_rate_is_the_one_that_was_asked_for() {
+    if !carrack_faults::netns::can_make() {
+        return;
+    }
+    let sandbox = Sandbox::in_memory();
+    sandbox.write("tree/file", tree::bytes(10 * MIB, 1));
+    let link = slow_for_each();
+    let node = Node::on(&link.host(Host::Far).prefix(), &sandbox, "root", ADDRESSES[1]);
+    let mut command = sandbox.carrack();
+    command.args(["--json", "--bwlimit=1M", &node.token(), "tree/", &node.at("there")]);
+    let ran = Running::start(&mut link.host(Host::Near).on(&command)).end();
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    same_tree(&sandbox.path("tree"), &sandbox.path("root/there"));
+    assert_eq!(changes(&ran), [], "{}", ran.stdout);
+    assert_eq!(ran.summary()["limited_by"]["stage"], "rate-limit", "{}", ran.stdout);
 }
 
 /// Where the control connection has shown that a node is far, no data connection waits for another: the first words of
