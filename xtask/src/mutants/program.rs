@@ -57,4 +57,10 @@ pub const MUTATIONS: &[Mutation] = &[
         ],
         BINARY,
     ),
+    mutation(
+        "another host is not asked whether it has room for a ladder",
+        "crates/carrack/src/bench/ladder/room.rs",
+        ["if !directory.is_remote() {", "if !directory.is_remote() || number < usize::MAX {"],
+        "-p carrack --test system ladder::ladder_without_room",
+    ),
 ];

@@ -2,11 +2,14 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
+use carrack_faults::fuse::{FaultFs, Features};
+use carrack_faults::image::Scarce;
 use serde_json::Value;
 
 use crate::support::node::Node;
-use crate::support::process::signal;
+use crate::support::process::{agents, signal};
 use crate::support::running::Running;
 use crate::support::sshd::Sshd;
 use crate::support::{Ran, Sandbox, wait_until};
@@ -156,4 +159,93 @@ fn ladder_refuses_what_it_cannot_measure() {
         sandbox.run([&["bench", "ladder"], arguments].concat()).failed_with(code, &[words]);
         assert_eq!(content(&sandbox.path("a")).len() + content(&sandbox.path("b")).len(), 0, "{arguments:?}");
     }
+}
+
+#[test]
+fn ladder_without_room_at_a_node_is_refused_before_anything_is_written() {
+    if !carrack_faults::can_mount("a file system of FUSE") {
+        return;
+    }
+    let sandbox = Sandbox::in_memory();
+    make_dirs(&sandbox, &["backing", "here"]);
+    let here = FaultFs::mount(&sandbox.path("backing"), &sandbox.path("here"), Features::default()).unwrap();
+    let Some(there) = Scarce::new(&sandbox.path("root"), 64 << 20, 1000) else { return };
+    let node = Node::start(&sandbox, "root", &[]);
+    let ladder = |size: &str| {
+        let of_node = [&node.at(""), node.token().as_str(), size, "--runs=1", "--json", "--no-keep"].map(str::to_owned);
+        sandbox.run([["bench", "ladder", "here"].map(str::to_owned).to_vec(), of_node.to_vec()].concat())
+    };
+    // A tenth of what is free has to stay free.
+    for size in ["--size=65M", "--size=60M"] {
+        ladder(size).failed_with(11, &["smaller --size", "too few"]);
+        assert!(here.written().is_empty(), "{:?}", here.written());
+        assert_eq!(content(there.path()).len() + content(&sandbox.path("backing")).len(), 0);
+    }
+    assert_eq!(ladder("--size=50M").code, 0);
+    assert!(!here.written().is_empty());
+    assert_eq!(content(there.path()).len() + content(&sandbox.path("backing")).len(), 0);
+}
+
+/// Every call to the storage of one end is late; the rest is memory.
+#[test]
+fn rung_that_a_slow_storage_enters_by_is_named() {
+    if !carrack_faults::can_mount("a file system of FUSE") {
+        return;
+    }
+    for (slow, words) in [("a", "the loss enters at disk->null: "), ("b", "the loss enters at random->disk: ")] {
+        let sandbox = Sandbox::in_memory();
+        make_dirs(&sandbox, &["a", "b", "backing"]);
+        let features = Features { uncached: true, ..Features::default() };
+        let disk = FaultFs::mount(&sandbox.path("backing"), &sandbox.path(slow), features).unwrap();
+        disk.slow(Duration::from_millis(30));
+        let ran = sandbox.ok([&["bench", "ladder", "a", "b"], &SMALL[..]].concat());
+        let verdict = ran.summary()["verdict"].as_str().unwrap().to_owned();
+        assert!(verdict.starts_with(words), "{verdict}: {}", ran.stdout);
+        assert_eq!(content(&sandbox.path("backing")).len(), 0);
+    }
+}
+
+/// Ladders to a far place, ended once all files that they read are there and no rung has been measured.
+#[test]
+fn ladder_that_is_interrupted_or_loses_its_far_side_leaves_nothing() {
+    let sandbox = Sandbox::new();
+    make_dirs(&sandbox, &["here", "root", "there"]);
+    let mut node = Node::start(&sandbox, "root", &[]);
+    let far = Sshd::start(&sandbox);
+    let over_ssh = format!("far:{}", sandbox.path("there").display());
+    let is_clean = |far: &str| content(&sandbox.path("here")).is_empty() && content(&sandbox.path(far)).is_empty();
+    let begin = |far: &str, location: &str, access: &str| {
+        let mut command = sandbox.carrack();
+        command.args(["bench", "ladder", "here", location, access, "--size=64M", "--runs=1", "--no-keep"]);
+        let running = Running::start(&mut command);
+        // The last file that is made before the rungs, but for those in memory.
+        let has_file = |name: &String| sandbox.path(far).join(name).join("to").exists();
+        wait_until("files are made at both ends", || content(&sandbox.path(far)).iter().any(has_file));
+        running
+    };
+    for (directory, location, access) in
+        [("root", node.at(""), node.token()), ("there", over_ssh.clone(), far.rsh.clone())]
+    {
+        let running = begin(directory, &location, &access);
+        signal(running.id(), "INT");
+        assert_eq!(running.end().code, 20);
+        assert!(is_clean(directory), "{directory}: {:?}", content(&sandbox.path(directory)));
+    }
+    // A far side that is killed: what it was called by cleans up where it can be reached again.
+    let running = begin("there", &over_ssh, &far.rsh);
+    let killed = agents(&sandbox.path(""));
+    assert!(!killed.is_empty());
+    killed.into_iter().for_each(|agent| signal(agent, "KILL"));
+    let ran = running.end();
+    assert!(![0, 20].contains(&ran.code), "{}", ran.stdout);
+    assert!(is_clean("there"), "{:?}", content(&sandbox.path("there")));
+    // Where nobody answers any more, the next ladder there does.
+    let running = begin("root", &node.at(""), &node.token());
+    node.kill();
+    let ran = running.end();
+    assert!(![0, 20].contains(&ran.code), "{}", ran.stdout);
+    assert_eq!(content(&sandbox.path("here")).len(), 0);
+    node.restart(&sandbox);
+    sandbox.ok([&["bench", "ladder", "here", &node.at(""), &node.token()], &SMALL[..]].concat());
+    assert!(is_clean("root"), "{:?}", content(&sandbox.path("root")));
 }

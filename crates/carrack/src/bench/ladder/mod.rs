@@ -1,6 +1,7 @@
 //! The ladder between two places: the same bytes from memory to memory, and then by one more thing at a time up to a
 //! copy from disk to disk. Every rung is an ordinary copy.
 
+mod room;
 pub mod rung;
 mod scratch;
 
@@ -16,7 +17,6 @@ use carrack_core::request::{CopyOptions, CopyRequest, Verify};
 use carrack_engine::Context;
 use carrack_measure::result::{Measurement, Row, Warning, label, value};
 use carrack_measure::{facts, residency};
-use carrack_sys::dir::Dir;
 
 use self::rung::{LADDER, Rung, RungSink, RungSource};
 use self::scratch::FarScratch;
@@ -72,8 +72,6 @@ const TO: &str = "to";
 const PROBE_BYTES: u64 = 4 << 20;
 /// Files of this size and more are written, and read, past the cache.
 const PAST_CACHE_BYTES: u64 = carrack_core::tuning::Tuning::DEFAULT.past_cache_file_bytes;
-/// Share of the free space that may be used.
-const FREE_SHARE: f64 = 0.9;
 
 /// The directories of one end, and what is known of them.
 struct LadderEnd {
@@ -147,9 +145,9 @@ struct Ladder<'a> {
 }
 
 impl<'a> Ladder<'a> {
-    /// Makes the directories at both ends and the files that are read.
+    /// Makes the directories at both ends and the files that are read, if there is room for all.
     fn begin(request: &'a LadderRequest, context: &'a Context, tell: &mut dyn TellRow) -> Result<Self, Failure> {
-        check_room(request)?;
+        room::check(request, context, &mut |text| tell.note(text))?;
         let open = |place: &LadderPlace, numbers: [usize; 2], tell: &mut dyn TellRow| {
             let options = if numbers[0] == 0 { &request.options.source } else { &request.options.destination };
             let mut note = |text: &str| tell.note(text);
@@ -318,28 +316,4 @@ fn cool(file: &Location) -> Option<f64> {
     // What cannot be dropped shows in what is cached.
     let _ = carrack_sys::file::drop_cache(&file, 0, 0);
     residency::cached_share(&file, size)
-}
-
-/// Refuses what would fill a file system of this host. Another host's refuses the file itself, before its first byte.
-fn check_room(request: &LadderRequest) -> Result<(), Failure> {
-    let mut wanted: Vec<(u64, u64, u64, String)> = Vec::new();
-    let places = [&request.source, &request.destination].into_iter();
-    for place in places.flat_map(|place| std::iter::once(&place.directory).chain(place.ram.as_ref())) {
-        let Location::Local(path) = place else { continue };
-        let path = if path.is_empty() { b".".as_slice() } else { path };
-        let Ok(directory) = Dir::open_ambient(Path::new(OsStr::from_bytes(path))) else { continue };
-        let (Ok(space), Ok(stat)) = (directory.free_space(), directory.stat_self()) else { continue };
-        match wanted.iter_mut().find(|(device, ..)| *device == stat.device) {
-            Some((_, bytes, ..)) => *bytes += request.size,
-            None => wanted.push((stat.device, request.size, space.bytes_available, place.to_string())),
-        }
-    }
-    match wanted.into_iter().find(|(_, bytes, free, _)| *bytes as f64 > *free as f64 * FREE_SHARE) {
-        None => Ok(()),
-        Some((_, bytes, free, place)) => {
-            let why =
-                format!("{place}: the ladder would write {bytes} bytes, and {free} are free; give a smaller --size");
-            Err(Failure::new(ErrorCode::NoSpace, Side::Command, why))
-        }
-    }
 }
