@@ -211,6 +211,21 @@ pub const MUTATIONS: &[Mutation] = &[
         STORES,
     ),
     mutation(
+        "parts of an upload are believed whoever has put them",
+        "crates/carrack-engine/src/storage/objects/writing.rs",
+        [
+            "let is_proven = is_same && left.identity == Some(identity(&versions));",
+            "let is_proven = is_same && identity(&versions) != Fingerprint::default();",
+        ],
+        STORES,
+    ),
+    mutation(
+        "a part is held that has changed while it was read again",
+        "crates/carrack-engine/src/storage/objects/writing.rs",
+        ["there.get(index) == adopted.get(index));", "adopted.contains_key(index));"],
+        STORES,
+    ),
+    mutation(
         "a damaged journal of objects is continued",
         "crates/carrack-engine/src/storage/objects/journal.rs",
         ["filter(|found| !found.damaged && !request.anew)", "filter(|_| !request.anew)"],

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use carrack_core::attributes::Attributes;
-use carrack_core::digest::FileDigests;
+use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{ErrorCode, Failure, Reason};
 use carrack_core::location::Location;
 use carrack_core::report::{Event, ItemKind, Report};
@@ -24,7 +24,7 @@ use carrack_engine::stores::over::{Act, Call, Hook, Over};
 use carrack_engine::stores::properties::{BlockBytes, MarkerRequest, Properties, WriteOptions};
 use carrack_engine::stores::read::Source;
 use carrack_engine::stores::store::{Facts, Store, Wanted};
-use carrack_engine::stores::write::{Destination, NewFile, Opening};
+use carrack_engine::stores::write::{Destination, NewFile, Opening, Part};
 use carrack_engine::{Context, Copy, Stores};
 
 use object::{Service, State};
@@ -159,23 +159,36 @@ fn object_store_starts_over_where_an_upload_is_gone() {
     expect_only(&service, &files);
 }
 
-/// A call that hangs may put its part when a later session has long put its own.
-#[test]
-fn object_of_parts_that_somebody_else_has_put_is_refused() {
-    let service = Service::default();
-    let marker = Some(MarkerRequest { key: [3; 8], anew: false });
-    let options = WriteOptions {
+fn options() -> WriteOptions {
+    WriteOptions {
         block_bytes: 128 << 10,
         digests: Digests::BLAKE3,
         verify: Verify::Wire,
         existing: Existing::Replace,
         durability: Durability::Group,
-    };
-    let wanted = Wanted { path: b"bucket", is_copied: false, marker, options, tuning: &Arc::default() };
-    let to = store(&service).destination(&wanted).unwrap();
+    }
+}
+
+/// A session that keeps a journal.
+fn destination(service: &Service) -> Box<dyn Destination> {
+    let marker = Some(MarkerRequest { key: [3; 8], anew: false });
+    let tuning = &Arc::default();
+    store(service)
+        .destination(&Wanted { path: b"bucket", is_copied: false, marker, options: options(), tuning })
+        .unwrap()
+}
+
+fn file(size: u64) -> NewFile<'static> {
     let attributes = Attributes::default();
-    let file = NewFile { path: b"f", size: Some(1000), attributes, sparse: false, fingerprint: None };
-    let Opening::Fresh(part) = to.begin(&file, &options, true).unwrap() else { panic!("it is not new") };
+    NewFile { path: b"f", size: Some(size), attributes, sparse: false, fingerprint: None }
+}
+
+/// A call that hangs may put its part when a later session has long put its own.
+#[test]
+fn object_of_parts_that_somebody_else_has_put_is_refused() {
+    let service = Service::default();
+    let to = destination(&service);
+    let Opening::Fresh(part) = to.begin(&file(1000), &options(), true).unwrap() else { panic!("it is not new") };
     part.write(0, &[1; 1000]).unwrap();
     part.end_block(0, 1000).unwrap();
     let (key, name) = service.lock().uploads.keys().next().cloned().unwrap();
@@ -183,6 +196,99 @@ fn object_of_parts_that_somebody_else_has_put_is_refused() {
     part.finish(1000).unwrap();
     assert_eq!(part.publish(FileDigests::default()).unwrap_err().code, ErrorCode::InputOutput);
     assert!(got(&service, "bucket/f").is_none() && service.lock().uploads.is_empty());
+}
+
+/// A call that hangs may put its part when a later session has claimed that block, and before the next one looks.
+#[test]
+fn object_store_reads_parts_again_that_are_not_those_of_its_journal() {
+    let ((place, files), service) = (filled(), Service::default());
+    let from = here(&place.path().join("from/"));
+    let broken = Over::new(store(&service), Arc::new(StoreFaults::new([Fault::panics(Call::EndBlock).after(5)])));
+    assert!(copy(Arc::new(broken), from.clone(), at("bucket")).error.is_some());
+    let uploads: Vec<_> = service.lock().uploads.iter().map(|(id, parts)| (id.clone(), parts.clone())).collect();
+    for ((key, name), parts) in &uploads {
+        for (number, (content, _)) in parts {
+            let older: Vec<u8> = content.iter().map(|byte| !byte).collect();
+            service.put_part(objects::Upload { key, name }, *number, &older).unwrap();
+        }
+    }
+    assert!(uploads.iter().any(|(_, parts)| !parts.is_empty()), "nothing was left");
+    let report = copy(store(&service), from, at("bucket"));
+    assert!(report.error.is_none() && report.counts.failed == 0, "{report:?}");
+    expect_only(&service, &files);
+}
+
+/// What one session puts and claims, and what the next ones take from it.
+#[test]
+fn parts_of_an_upload_are_believed_as_long_as_nobody_else_has_put_any() {
+    let (block, service) = (128u64 << 10, Service::default());
+    let content = |number: u8| vec![number; block as usize];
+    let put = |part: &dyn Part, index: u64, number: u8| {
+        part.write(index * block, &content(number)).unwrap();
+        part.end_block(index * block, block).unwrap();
+        let digest = BlockDigest { main: [number; 32], ..BlockDigest::default() };
+        assert_eq!(part.checkpoint(&[(index, digest)], false).unwrap(), [] as [u64; 0]);
+    };
+    let hung = |index: u64, number: u8| {
+        let (key, name) = service.lock().uploads.keys().next().cloned().unwrap();
+        service.put_part(objects::Upload { key: &key, name: &name }, index, &content(number)).unwrap();
+    };
+    // Each session is killed: none ends in good order.
+    let session = |work: &dyn Fn(&dyn Part, Vec<u64>, Vec<u64>)| match destination(&service)
+        .begin(&file(2 * block), &options(), true)
+        .unwrap()
+    {
+        Opening::Fresh(part) => work(&*part, Vec::new(), Vec::new()),
+        Opening::Resumed { part, held, doubtful } => {
+            work(&*part, held.into_iter().map(|block| block.0).collect(), doubtful);
+        }
+        _ => panic!("it is there"),
+    };
+    let none = Vec::<u64>::new();
+    session(&|part, _, _| {
+        put(part, 0, 1);
+        put(part, 1, 1);
+    });
+    session(&|part, held, doubtful| {
+        assert_eq!((held, doubtful), (vec![0, 1], none.clone()), "all is as it was claimed");
+        part.unclaim(1);
+    });
+    session(&|part, held, doubtful| {
+        assert_eq!((held, doubtful), (vec![0], none.clone()), "the other was taken back");
+        put(part, 1, 2);
+    });
+    hung(1, 1);
+    session(&|part, held, doubtful| {
+        assert_eq!((held, doubtful), (none.clone(), vec![0, 1]), "a call that hung has put another part");
+        // And another does while they are read: that part is not the one that is adopted.
+        hung(0, 3);
+        let read: Vec<_> = part.rehash(&[0, 1]).into_iter().map(|block| block.0).collect();
+        assert_eq!(read, [1]);
+    });
+    session(&|part, held, doubtful| {
+        assert_eq!((held, doubtful), (none.clone(), vec![0, 1]), "one was not read again");
+        assert_eq!(part.rehash(&[0, 1]).len(), 2);
+    });
+    session(&|_, held, doubtful| assert_eq!((held, doubtful), (vec![0, 1], none.clone()), "both were read again"));
+}
+
+/// A file of a bundle that is read back may have several blocks.
+#[test]
+fn small_file_of_several_blocks_is_read_back_from_an_object_store() {
+    let (place, service) = (tempfile::tempdir().unwrap(), Service::default());
+    let contents = [0, 1, 256 << 10, (256 << 10) + 1, 600 << 10];
+    let from = place.path().join("from");
+    std::fs::create_dir(&from).unwrap();
+    for size in contents {
+        std::fs::write(from.join(size.to_string()), (0..size).map(|n| (n % 251) as u8).collect::<Vec<_>>()).unwrap();
+    }
+    let options = CopyOptions { verify: Verify::Disk, block_bytes: Some(256 << 10), ..CopyOptions::default() };
+    let (report, _) = copy_with(store(&service), here(&place.path().join("from/")), at("bucket"), options);
+    assert!(report.error.is_none() && report.counts.failed == 0, "{report:?}");
+    for size in contents {
+        let found = got(&service, &format!("bucket/{size}")).unwrap();
+        assert!(found == std::fs::read(from.join(size.to_string())).unwrap(), "{size}");
+    }
 }
 
 /// A damaged journal says nothing, and what it knew of is removed; so is what somebody else has put into it.

@@ -131,6 +131,9 @@ impl ObjectDestination {
         let there = self.0.bucket.parts(part.upload()).unwrap_or_default();
         let (is_same, mut claims) = (*digests == options.digests, left.claims());
         claims.retain(|claim| there.contains_key(&claim.index));
+        let versions = claims.iter().filter_map(|claim| Some((claim.index, *there.get(&claim.index)?))).collect();
+        // A call that hung in a session before the one that wrote the claim may have put its part since.
+        let is_proven = is_same && left.identity == Some(identity(&versions));
         *lock(&part.parts) = there;
         // Digests of other kinds are made anew, under another number.
         if !fits || claims.is_empty() || (!is_same && part.write_down().is_err()) {
@@ -138,8 +141,9 @@ impl ObjectDestination {
             return ControlFlow::Continue(part.into_new());
         }
         let (mut held, mut doubtful) = (Vec::new(), Vec::new());
-        if is_same {
-            part.has_claims.store(true, Ordering::Relaxed);
+        part.has_claims.store(is_same, Ordering::Relaxed);
+        if is_proven {
+            *lock(&part.claimed) = versions;
             held = claims.iter().map(|claim| (claim.index, claim.digest)).collect();
         } else {
             doubtful = claims.iter().map(|claim| claim.index).collect();
@@ -196,8 +200,10 @@ impl Destination for ObjectDestination {
             return Ok(Stored::Hidden(Box::new(Waiting { new, content: content.to_vec(), digests })));
         }
         let upload = self.upload(new, None, options)?;
-        let put = upload.put_block(0, content).and_then(|()| upload.finish(size));
-        put.inspect_err(|_| upload.remove())?;
+        // Parts of the size that they are read back by.
+        let mut blocks = (0..).zip(content.chunks(options.block_bytes as usize));
+        let put = blocks.try_for_each(|(index, block)| upload.put_block(index, block));
+        put.and_then(|()| upload.finish(size)).inspect_err(|_| upload.remove())?;
         Ok(Stored::Hidden(Box::new(Uploaded { upload, size, digests })))
     }
 
@@ -250,6 +256,9 @@ struct ObjectPart {
     blocks: Mutex<BTreeMap<u64, Vec<u8>>>,
     /// What each part is known by that has been put.
     parts: Mutex<BTreeMap<u64, Version>>,
+    /// Blocks that the journal claims, and what the part of each was known by then. Held while the journal is written:
+    /// each identity there is that of all claims before it.
+    claimed: Mutex<BTreeMap<u64, Version>>,
     /// Bytes of the whole file, once that is there.
     whole: AtomicU64,
 }
@@ -258,8 +267,9 @@ impl ObjectPart {
     fn new(new: New, name: Vec<u8>, size: Option<u64>, options: WriteOptions) -> Self {
         let key = new.session.key(&new.path);
         let (number, has_claims, is_void) = (AtomicU64::new(0), AtomicBool::new(false), AtomicBool::new(false));
-        let (blocks, parts, whole) = (Mutex::default(), Mutex::default(), AtomicU64::new(0));
-        Self { new, key, name, size, options, number, has_claims, is_void, blocks, parts, whole }
+        let (blocks, parts, claimed) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let whole = AtomicU64::new(0);
+        Self { new, key, name, size, options, number, has_claims, is_void, blocks, parts, claimed, whole }
     }
 
     fn into_new(self) -> New {
@@ -319,6 +329,25 @@ impl ObjectPart {
         Ok(())
     }
 
+    /// Has the journal claim these blocks, or take back what it claims; and say by what all parts are known that it
+    /// claims then. `false` where it does not tell of this upload.
+    fn claim(&self, blocks: &[(u64, BlockDigest)]) -> Result<bool, Failure> {
+        let Some((journal, part)) = self.written_down() else { return Ok(false) };
+        let mut claimed = lock(&self.claimed);
+        let mut records = Vec::new();
+        for &(first, digest) in blocks {
+            let version = lock(&self.parts).get(&first).copied().filter(|_| digest.main != TAKEN_BACK);
+            match version {
+                Some(version) => claimed.insert(first, version),
+                None => claimed.remove(&first),
+            };
+            records.push(Record::Blocks { part, first, digests: vec![digest] });
+        }
+        // Each of those takes back what was said before of the whole.
+        records.push(Record::Left { part, identity: identity(&claimed) });
+        journal.write(&records).map(|()| true)
+    }
+
     /// A block as it is stored, and what it is.
     fn stored(&self, index: u64) -> Result<BlockDigest, Failure> {
         let content = self.bucket().get_part(self.upload(), index)?;
@@ -360,31 +389,33 @@ impl Part for ObjectPart {
     }
 
     fn checkpoint(&self, blocks: &[(u64, BlockDigest)], read_back: bool) -> Result<Vec<u64>, Failure> {
-        let (mut lost, mut records) = (Vec::new(), Vec::new());
+        let (mut lost, mut good) = (Vec::new(), Vec::new());
         for &(index, digest) in blocks {
             if read_back && self.stored(index)? != digest {
                 lost.push(index);
-            } else if let Some((_, part)) = self.written_down() {
-                records.push(Record::Blocks { part, first: index, digests: vec![digest] });
+            } else {
+                good.push((index, digest));
             }
         }
-        if let Some((journal, _)) = self.written_down().filter(|_| !records.is_empty()) {
-            journal.write(&records)?;
+        if !good.is_empty() && self.claim(&good)? {
             self.has_claims.store(true, Ordering::Relaxed);
         }
         Ok(lost)
     }
 
     fn unclaim(&self, index: u64) {
-        let digest = BlockDigest { main: TAKEN_BACK, ..BlockDigest::default() };
-        let Some((journal, part)) = self.written_down() else { return };
-        if journal.write(&[Record::Blocks { part, first: index, digests: vec![digest] }]).is_err() {
+        if self.claim(&[(index, BlockDigest { main: TAKEN_BACK, ..BlockDigest::default() })]).is_err() {
             self.is_void.store(true, Ordering::Relaxed);
         }
     }
 
     fn rehash(&self, doubtful: &[u64]) -> Vec<(u64, BlockDigest)> {
-        let found = doubtful.iter().filter_map(|&index| Some((index, self.stored(index).ok()?))).collect::<Vec<_>>();
+        let read = doubtful.iter().filter_map(|&index| Some((index, self.stored(index).ok()?)));
+        let mut found = read.collect::<Vec<_>>();
+        // What was read is what the object will be made of, or it counts for nothing.
+        let there = self.bucket().parts(self.upload()).unwrap_or_default();
+        let adopted = lock(&self.parts).clone();
+        found.retain(|(index, _)| there.contains_key(index) && there.get(index) == adopted.get(index));
         let _ = self.checkpoint(&found, false);
         found
     }
@@ -421,6 +452,18 @@ impl Part for ObjectPart {
             self.remove();
         }
     }
+}
+
+/// What the parts of an upload are known by together, of which each is told by its number and version.
+fn identity(parts: &BTreeMap<u64, Version>) -> Fingerprint {
+    let mut hasher = blake3::Hasher::new_derive_key("carrack parts of an upload");
+    for (number, version) in parts {
+        hasher.update(&number.to_le_bytes());
+        hasher.update(version);
+    }
+    let mut identity = Fingerprint::default();
+    hasher.finalize_xof().fill(&mut identity);
+    identity
 }
 
 /// A small file that is not put yet.
