@@ -370,4 +370,22 @@ pub const MUTATIONS: &[Mutation] = &[
         ["!handing_on && heard.elapsed()", "(!handing_on || handing_on) && heard.elapsed()"],
         ENGINE,
     ),
+    mutation(
+        "a measurement keeps its place when it has ended",
+        "crates/carrack-engine/src/agent/bounded.rs",
+        ["let _place = place;", "std::mem::forget(place);"],
+        "-p carrack-engine --lib agent::tests::measurement",
+    ),
+    mutation(
+        "a node is measured as long as the client likes",
+        "crates/carrack-engine/src/agent/bounded.rs",
+        ["running.cancel(failure(ErrorCode::ResourceLimit, Side::Link, why));", "running.wait_over(longest);"],
+        "-p carrack-engine --lib agent::tests::measurement",
+    ),
+    mutation(
+        "whatever is named beside a null sink is a device",
+        "crates/carrack-engine/src/agent/begin.rs",
+        ["if stat.kind == Kind::CharDevice)", "if stat.size < u64::MAX)"],
+        "-p carrack-engine --test hostile null_sink",
+    ),
 ];

@@ -13,8 +13,9 @@ use carrack_sys::dir::{Kind, stat_file};
 use carrack_sys::file::clear_nonblock;
 use carrack_sys::standard::Patient;
 
+use super::bounded::BoundedTest;
 use super::{Agent, DataPort};
-use crate::data::measurements::{PathTest, TestWay};
+use crate::data::measurements::TestWay;
 use crate::error::{failure, io_failure, protocol_failure, system_failure};
 use crate::standard::Standard;
 use crate::storage::null::Null;
@@ -83,7 +84,7 @@ impl Agent {
             }
             Role::Receive(role) => {
                 // Before the destination is looked at: a node for reading makes no directory and no marker.
-                if !role.is_dropped() {
+                if !self.measures(&role) {
                     self.may_write()?;
                 }
                 let destination = self.destination(&role, &options)?;
@@ -93,9 +94,9 @@ impl Agent {
                 Running::Receive(ReceiveRun::start(options, destination, Expected::new(role.targets), voice, tuning))
             }
         };
+        measurement.iter().for_each(|measurement| measurement.has_begun(running.clone()));
         // Connections may arrive while the destination is being opened. Under one lock the transfer becomes known and
         // those that wait are taken, so that none arrives between the two and is left waiting.
-        self.bound(measurement.is_some(), &running);
         let waiting = {
             let mut state = self.lock();
             state.measurement = measurement;
@@ -111,28 +112,26 @@ impl Agent {
         Ok(known)
     }
 
-    /// A node takes a measurement only from who may, and one at a time; what runs for its own user does as told.
-    fn measurement(&self, role: &Role) -> Result<Option<PathTest>, Failure> {
+    /// A node takes a measurement only from who may, one at a time, and each for a bounded time; what runs for its own
+    /// user does as told.
+    fn measurement(&self, role: &Role) -> Result<Option<BoundedTest>, Failure> {
         let DataPort::Shared(sessions) = &self.environment.data else { return Ok(None) };
-        if !role.is_synthetic() {
-            return Ok(None);
-        }
-        let way = if matches!(role, Role::Send(_)) { TestWay::Out } else { TestWay::In };
-        sessions.measurements.begin(&self.environment.peer_address, way).map(Some)
+        let way = match role {
+            Role::Send(_) if role.is_synthetic() => TestWay::Out,
+            Role::Receive(role) if self.measures(role) => TestWay::In,
+            Role::Send(_) | Role::Receive(_) => return Ok(None),
+        };
+        let place = sessions.measurements.begin(&self.environment.peer_address, way)?;
+        BoundedTest::start(place, self.environment.tuning.measure_longest).map(Some)
     }
 
-    /// Ends a measurement that takes too long.
-    fn bound(self: &Arc<Self>, is_measurement: bool, running: &Running) {
-        if !is_measurement {
-            return;
-        }
-        let (agent, running, longest) = (Arc::clone(self), running.clone(), self.environment.tuning.measure_longest);
-        std::thread::spawn(move || {
-            if !agent.left.wait(longest) {
-                let why = format!("the node measures for {} s at most", longest.as_secs_f64());
-                running.cancel(failure(ErrorCode::ResourceLimit, Side::Link, why));
-            }
-        });
+    /// Whether what comes is dropped, and not into a device: one has to be where the client says that it is.
+    fn measures(&self, role: &ReceiveRole) -> bool {
+        let is_device = || {
+            let found = self.environment.place.look(&role.directory);
+            matches!(found, Ok((Some(stat), _)) if stat.kind == Kind::CharDevice)
+        };
+        role.is_dropped() && (role.sink != Sink::Null || role.directory.is_empty() || !is_device())
     }
 
     /// How a transfer speaks: to the other end, whose messages travel as they are, and to the command.

@@ -2,6 +2,7 @@
 //! side of an ssh session, in a node, and in the command's own process.
 
 mod begin;
+mod bounded;
 mod dial;
 mod greeting;
 mod measured;
@@ -27,8 +28,8 @@ use carrack_core::wire::ProtocolError;
 use carrack_core::wire::control::{Ask, Tell};
 use carrack_core::wire::mux::Channel;
 
+use self::bounded::BoundedTest;
 use crate::data::listen::DataListener;
-use crate::data::measurements::PathTest;
 use crate::data::sessions::NodeSessions;
 use crate::data::stream::Connection;
 use crate::error::{failure, io_failure, protocol_failure};
@@ -94,8 +95,8 @@ pub struct Agent {
 #[derive(Default)]
 struct AgentState {
     running: Option<Running>,
-    /// The place that the transfer has among the node's measurements.
-    measurement: Option<PathTest>,
+    /// What bounds the transfer, if it is a measurement of the path to the node.
+    measurement: Option<BoundedTest>,
     /// Data connections that came before the transfer began.
     waiting: Vec<Connection>,
     listener: Option<DataListener>,
@@ -292,7 +293,8 @@ impl Agent {
             running.cancel(failure(ErrorCode::ConnectionLost, Side::Link, why));
             running.join();
         }
-        drop(measurement);
+        // The client's next session may measure at once.
+        measurement.into_iter().for_each(BoundedTest::join);
     }
 
     /// `None` when the answer comes later.

@@ -1,12 +1,16 @@
-//! A session in which something panics, beside another of the same node.
+//! Sessions of one node beside each other: one in which something panics, and some that measure.
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use carrack_core::wire::control::List;
+use carrack_core::request::{Digests, Durability, Existing, Verify};
+use carrack_core::wire::Version;
+use carrack_core::wire::control::{Begin, List, Origin, Role, SendRole, SourceSpec, TransferOptions};
 use carrack_sys::dir::Dir;
 
 use super::*;
+use crate::data::measurements::PathTests;
 
 /// As long as somebody may wait who waits in vain.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -32,11 +36,23 @@ impl Write for Fused {
 struct Client {
     writer: MuxWriter,
     said: mpsc::Receiver<(u64, Tell)>,
+    /// What was said and nobody has looked for.
+    kept: RefCell<Vec<(u64, Tell)>>,
 }
 
 impl Client {
     /// Of a session that panics at its n-th word; 0 for never.
     fn of_session(root: &Arc<Dir>, sessions: &Arc<NodeSessions>, panics_at: i64) -> Self {
+        Self::from_address("", root, sessions, panics_at, Tuning::default())
+    }
+
+    fn from_address(
+        address: &str,
+        root: &Arc<Dir>,
+        sessions: &Arc<NodeSessions>,
+        panics_at: i64,
+        tuning: Tuning,
+    ) -> Self {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let environment = Environment {
             place: Place::Beneath(Arc::clone(root)),
@@ -46,8 +62,8 @@ impl Client {
             busy: false,
             data: DataPort::Shared(Arc::clone(sessions)),
             local_address: String::new(),
-            peer_address: String::new(),
-            tuning: Arc::default(),
+            peer_address: address.to_owned(),
+            tuning: Arc::new(tuning),
         };
         let half = |socket: &UnixStream| socket.try_clone().unwrap();
         let (abort, out) = (half(&theirs), Fused { out: half(&theirs), writes: AtomicI64::new(panics_at) });
@@ -63,11 +79,49 @@ impl Client {
                 say.send(Tell::decode(&payload).unwrap()).map_err(|_| io::ErrorKind::BrokenPipe.into())
             });
         });
-        Self { writer, said }
+        Self { writer, said, kept: RefCell::default() }
     }
 
     fn ask(&self, request: u64, ask: Ask) {
         self.writer.send(Channel::CONTROL, &ask.encode(request)).unwrap();
+    }
+
+    /// Asks for a measurement until the node has a place for it.
+    fn begins_to_measure(&self) {
+        let start = Instant::now();
+        for request in 1.. {
+            self.ask(request, measure());
+            match self.answer(request) {
+                Tell::Done(_) => return,
+                Tell::Failed(why) if why.code == ErrorCode::Busy && start.elapsed() < PATIENCE => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn answer(&self, request: u64) -> Tell {
+        self.find(|said, _| said == request)
+    }
+
+    /// Why its transfer has ended.
+    fn ended(&self) -> Failure {
+        let ended = self.find(|_, tell| matches!(tell, Tell::Ended(_)));
+        let Tell::Ended(ended) = ended else { unreachable!("it was looked for") };
+        ended.failure.expect("a failure")
+    }
+
+    fn find(&self, is_it: impl Fn(u64, &Tell) -> bool) -> Tell {
+        let mut kept = self.kept.borrow_mut();
+        if let Some(at) = kept.iter().position(|(request, tell)| is_it(*request, tell)) {
+            return kept.remove(at).1;
+        }
+        loop {
+            let (request, tell) = self.said.recv_timeout(PATIENCE).expect("it is said");
+            if is_it(request, &tell) {
+                return tell;
+            }
+            kept.push((request, tell));
+        }
     }
 
     /// All that is said until the end of the session.
@@ -85,6 +139,63 @@ impl Client {
 
 fn list() -> Ask {
     Ask::List(List { path: Vec::new(), recursive: true, ..List::default() })
+}
+
+/// Bytes that are made up, without end.
+fn measure() -> Ask {
+    let options = TransferOptions {
+        block_bytes: limits::BLOCK_BYTES_MIN,
+        digests: Digests::BLAKE3,
+        verify: Verify::Wire,
+        existing: Existing::Replace,
+        rate_limit: None,
+        congestion: None,
+        item_events: false,
+        version: Version::NEWEST,
+        durability: Durability::Group,
+        allow_growing: false,
+    };
+    let source = SourceSpec { origin: Origin::Zeros(1 << 40), target: b"t".to_vec() };
+    Ask::Begin(Begin { options, role: Role::Send(SendRole { sources: vec![source], known: false }) })
+}
+
+/// A node that takes measurements, for so long, from clients at these addresses.
+fn measuring(longest: Duration, addresses: [&str; 2]) -> (tempfile::TempDir, [Client; 2]) {
+    let place = tempfile::tempdir().unwrap();
+    let root = Arc::new(Dir::open_ambient(place.path()).unwrap());
+    let mut sessions = NodeSessions::new(1, [0; 32]);
+    sessions.measurements = Arc::new(PathTests::new(true));
+    let sessions = Arc::new(sessions);
+    let tuning = Tuning { measure_longest: longest, ..Tuning::default() };
+    let clients = addresses.map(|address| Client::from_address(address, &root, &sessions, 0, tuning));
+    (place, clients)
+}
+
+#[test]
+fn measurement_that_takes_too_long_is_ended_and_others_may_measure() {
+    let (_place, [first, second]) = measuring(Duration::from_millis(100), ["10.0.0.1", "10.0.0.2"]);
+    first.begins_to_measure();
+    second.begins_to_measure();
+    let why = first.ended();
+    assert_eq!(why.code, ErrorCode::ResourceLimit, "{why}");
+    assert!(why.message().contains("measures for 0.1 s at most"), "{why}");
+    // Its session goes on, and measures no more.
+    first.ask(1 << 40, measure());
+    let Tell::Failed(why) = first.answer(1 << 40) else { panic!("it measures again") };
+    assert_eq!(why.code, ErrorCode::ProtocolViolation, "{why}");
+}
+
+#[test]
+fn measurement_that_was_cancelled_leaves_its_place_to_others_while_its_session_goes_on() {
+    let (_place, [first, second]) = measuring(Duration::MAX, ["10.0.0.1", "10.0.0.2"]);
+    first.begins_to_measure();
+    second.ask(1 << 40, measure());
+    let Tell::Failed(why) = second.answer(1 << 40) else { panic!("two measure at once") };
+    assert_eq!(why.code, ErrorCode::Busy, "{why}");
+    first.ask(1 << 40, Ask::Cancel);
+    second.begins_to_measure();
+    first.ask(1 << 41, list());
+    assert!(matches!(first.answer(1 << 41), Tell::Page(_) | Tell::Done(_)), "its session is there");
 }
 
 #[test]

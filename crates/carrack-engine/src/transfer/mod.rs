@@ -14,6 +14,7 @@ mod tests;
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use carrack_core::ids::StreamId;
 use carrack_core::report::{ErrorCode, Failure, Side};
@@ -109,6 +110,23 @@ impl Running {
         match self {
             Self::Send(run) => run.driver.cancel(why),
             Self::Receive(run) => run.driver.cancel(why),
+        }
+    }
+
+    /// Waits until the transfer has ended, for at most this long; whether it has. Some of its threads may still be
+    /// about to leave.
+    pub fn wait_over(&self, most: Duration) -> bool {
+        match self {
+            Self::Send(run) => run.driver.over.wait(most),
+            Self::Receive(run) => run.driver.over.wait(most),
+        }
+    }
+
+    /// Cuts off data connections that are still there.
+    pub fn cut_off(&self) {
+        match self {
+            Self::Send(run) => run.driver.abort_all(),
+            Self::Receive(run) => run.driver.abort_all(),
         }
     }
 

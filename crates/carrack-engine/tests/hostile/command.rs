@@ -193,6 +193,26 @@ fn file_is_no_sink() {
     assert_eq!(std::fs::read(sandbox.root().join("mine")).unwrap(), b"mine");
 }
 
+/// What is dropped measures the path, whatever device it is said to be dropped into.
+#[test]
+fn null_sink_beside_a_name_is_a_measurement() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.root().join("mine"), b"mine").unwrap();
+    let dials = || DialRule { listens: "127.0.0.1:1".parse().unwrap(), only_who_asks: false, told: Vec::new() };
+    let mut session = Session::at_node(&sandbox.root(), dials());
+    for name in ["", "x", "mine", ".", "../dev/null", "/dev/null"] {
+        let failure = session.request(receive(name, 2)).expect_err("a measurement that the node takes from nobody");
+        assert_eq!(failure.code, ErrorCode::PermissionDenied, "{name}: {failure:?}");
+        session.assert_alive();
+    }
+    session.leave().unwrap();
+    assert_eq!(std::fs::read(sandbox.root().join("mine")).unwrap(), b"mine");
+    // The device itself is a destination like others.
+    let mut session = Session::at_node(std::path::Path::new("/dev"), dials());
+    session.request(receive("null", 2)).unwrap();
+}
+
 #[test]
 fn asking_twice() {
     let _watch = Watch::start();

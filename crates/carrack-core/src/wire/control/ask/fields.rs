@@ -225,9 +225,9 @@ impl From<Begin> for raw::Begin {
 }
 
 impl ReceiveRole {
-    /// Whether what comes is dropped without a device to drop it into.
+    /// Whether what comes is dropped: into the device at `directory`, if one is there.
     pub fn is_dropped(&self) -> bool {
-        self.sink == Sink::Null && self.directory.is_empty()
+        self.sink == Sink::Null
     }
 }
 
