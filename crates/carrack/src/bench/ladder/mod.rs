@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::location::{Location, SyntheticKind};
@@ -72,6 +72,8 @@ const TO: &str = "to";
 const PROBE_BYTES: u64 = 4 << 20;
 /// Files of this size and more are written, and read, past the cache.
 const PAST_CACHE_BYTES: u64 = carrack_core::tuning::Tuning::DEFAULT.past_cache_file_bytes;
+/// So long an end has copied when it begins to count what its devices read.
+const UNCOUNTED: Duration = Duration::from_millis(50);
 
 /// The directories of one end, and what is known of them.
 struct LadderEnd {
@@ -259,8 +261,8 @@ impl<'a> Ladder<'a> {
             let cached = if rung.from == RungSource::Disk { cool(&from) } else { None };
             let moved = self.watch(self.copy(from.clone(), to.clone()), tell)?;
             let of_devices = moved.source.device_bytes_read().filter(|_| rung.from == RungSource::Disk);
-            let read = of_devices.map(|read| 1.0 - (read as f64 / size as f64).min(1.0));
-            runs.push((moved, cached.or(read)));
+            let unread = of_devices.and_then(|read| unread_share(read, size, moved.moving));
+            runs.push((moved, cached.or(unread)));
         }
         match (rung.to, &mut self.destination.ram) {
             (RungSink::Ram, Some(ram)) => ram.remove(TO)?,
@@ -308,6 +310,13 @@ impl<'a> Ladder<'a> {
     }
 }
 
+/// Which share of a file its devices have not read while it was copied in so long: an end counts from [`UNCOUNTED`] on,
+/// and has read at the same rate before. `None` where nothing was counted.
+fn unread_share(read: u64, size: u64, moving: Duration) -> Option<f64> {
+    let counted = size as f64 * (1.0 - UNCOUNTED.as_secs_f64() / moving.as_secs_f64());
+    (counted > 0.0).then(|| 1.0 - (read as f64 / counted).min(1.0))
+}
+
 /// Drops a file of this host from the cache, and tells which share is there all the same.
 fn cool(file: &Location) -> Option<f64> {
     let Location::Local(path) = file else { return None };
@@ -316,4 +325,22 @@ fn cool(file: &Location) -> Option<f64> {
     // What cannot be dropped shows in what is cached.
     let _ = carrack_sys::file::drop_cache(&file, 0, 0);
     residency::cached_share(&file, size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// At 5 GB/s a quarter of a file is read before anything is counted.
+    #[test]
+    fn bytes_read_before_devices_are_counted_are_not_said_to_be_cached() {
+        let share = |read: f64, moving: Duration| {
+            let size = 1 << 30;
+            unread_share((read * size as f64) as u64, size, moving).map(|share| (share * 100.0).round())
+        };
+        assert_eq!((share(0.75, UNCOUNTED * 4), share(0.95, UNCOUNTED * 20)), (Some(0.0), Some(0.0)));
+        assert_eq!((share(0.0, UNCOUNTED * 4), share(0.375, UNCOUNTED * 4)), (Some(100.0), Some(50.0)));
+        assert_eq!((share(0.5, UNCOUNTED * 1000), share(2.0, UNCOUNTED * 2)), (Some(50.0), Some(0.0)));
+        assert_eq!((share(0.0, UNCOUNTED), share(0.0, Duration::ZERO)), (None, None), "nothing was counted");
+    }
 }
