@@ -27,7 +27,9 @@ impl EndSeen {
     /// Bytes that the devices under its files have read; `None` if none is known.
     pub fn device_bytes_read(&self) -> Option<u64> {
         let (_, last) = self.samples.last()?;
-        (!last.devices.is_empty()).then(|| last.devices.iter().map(|device| device.counts.read_bytes).sum())
+        // What another host tells may be any number.
+        let read = last.devices.iter().map(|device| device.counts.read_bytes);
+        (!last.devices.is_empty()).then(|| read.fold(0, u64::saturating_add))
     }
 }
 
@@ -109,5 +111,23 @@ pub fn watch(
     match report.error.filter(|_| !was_enough).or(failed.filter(|_| !was_enough)) {
         Some(why) => Err(why),
         None => Ok(moved),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use carrack_core::timeline::{DeviceCounts, DeviceSample};
+
+    #[test]
+    fn devices_of_another_host_may_tell_any_number() {
+        let device = |read_bytes: u64| DeviceSample {
+            counts: DeviceCounts { read_bytes, ..DeviceCounts::default() },
+            ..DeviceSample::default()
+        };
+        let seen = |devices: Vec<DeviceSample>| EndSeen { samples: vec![(1, Sample { devices, ..Sample::default() })] };
+        assert_eq!(seen(vec![device(2), device(3)]).device_bytes_read(), Some(5));
+        assert_eq!(seen(vec![device(u64::MAX), device(3)]).device_bytes_read(), Some(u64::MAX));
+        assert_eq!((seen(Vec::new()).device_bytes_read(), EndSeen::default().device_bytes_read()), (None, None));
     }
 }

@@ -76,6 +76,8 @@ fn page_obeys_no_name_of_a_peer() {
     let text = FELL
         .replace("/scratch/test", hostile)
         .replace("uct2-c001", hostile)
+        .replace("\"program\":\"0.9.0\"", &format!("\"program\":\"{hostile}\""))
+        .replace("\"congestion\":\"cubic\"", &format!("\"congestion\":\"{hostile}\""))
         .replace("Linux 6.1.0-25-amd64", hostile)
         .replace("md0", hostile)
         .replace("eth0", hostile)
@@ -96,6 +98,51 @@ fn page_obeys_no_name_of_a_peer() {
     is_well_formed(&html);
     let lines = terminal::lines(&View::of(&recording(&text)), Paper { columns: 80, is_ascii: false });
     assert!(!lines.concat().contains(['\u{1b}', '\u{202e}', '\0', '\n']));
+    // An end that tells nothing is shown with its program.
+    let silent = text.replace("\"tells_samples\":true", "\"tells_samples\":false");
+    let silent: String =
+        silent.lines().filter(|line| !line.contains("sample\",")).flat_map(|line| [line, "\n"]).collect();
+    let recording = recording(&silent);
+    let view = View::of(&recording);
+    let said = [terminal::lines(&view, Paper { columns: 80, is_ascii: false }), vec![page(&view)]].concat().concat();
+    assert!(said.contains("tells nothing: its program, ") && !said.contains(['\u{1b}', '\u{202e}', '\0']));
+}
+
+/// A far end tells any numbers: all of them together are too large for the integers that they travel in.
+#[test]
+fn page_and_lines_of_the_largest_numbers_are_made() {
+    let most = "18446744073709551615";
+    let stages: Vec<String> = carrack_core::timeline::Work::ALL
+        .iter()
+        .map(|work| format!("\"{}\":{{\"worked_us\":{most},\"waited_us\":{most},\"calls\":{most}}}", work.name()))
+        .collect();
+    let interface = format!("\"sent_dropped\":{most},\"received_dropped\":{most},\"sent_bytes\":{most}");
+    // The last sample of each end tells them: before that, there was little.
+    let last = ["source", "destination"].map(|side| {
+        let told = format!("\"type\":\"sample\",\"time\":\"2008-05-01T20:31:14.000Z\",\"side\":\"{side}\"");
+        FELL.lines().rfind(|line| line.contains(&told)).unwrap()
+    });
+    let text: String = FELL.lines().fold(String::new(), |mut text, line| {
+        let is_last = last.contains(&line);
+        let replaced = line.find("\"stages\":{").zip(line.find("},\"queues\"")).filter(|_| is_last);
+        match replaced {
+            Some((from, to)) => {
+                let altered = format!("{}\"stages\":{{{}{}", &line[..from], stages.join(","), &line[to..]);
+                let altered = altered.replace("\"interface\":{", &format!("\"interface\":{{{interface},"));
+                // Of two fields of one name, the later one counts.
+                writeln!(text, "{altered}").unwrap();
+            }
+            None => writeln!(text, "{line}").unwrap(),
+        }
+        text
+    });
+    assert_ne!(text, FELL);
+    let recording = recording(&text);
+    let view = View::of(&recording);
+    let html = page(&view);
+    is_well_formed(&html);
+    assert!(!html.contains("NaN") && !html.contains("inf") && html.contains("The destination dropped"));
+    assert!(!terminal::lines(&view, Paper { columns: 80, is_ascii: true }).is_empty());
 }
 
 #[test]

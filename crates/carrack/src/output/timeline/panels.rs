@@ -147,10 +147,11 @@ fn stages(end: &EndView<'_>, kinds: &[Kind]) -> Panel {
     let part = |time: StageTime, waits: bool| if waits { time.waited_us } else { time.worked_us };
     // What has no waiting of its own takes all of its time.
     let whole = |kind: &Kind| matches!(kind.3, [Work::Hash | Work::Seal | Work::Open | Work::Pace]);
+    // A peer may tell any number: as fractions, none is too large to be added.
     let of = |step: &Step, kind: &Kind| -> f64 {
         let times = kind.3.iter().map(|work| step.sample.stages.of(*work));
-        let each = times.map(|time| if whole(kind) { time.worked_us + time.waited_us } else { part(time, kind.2) });
-        each.sum::<u64>() as f64 / 1e6
+        let each = times.map(|time| if whole(kind) { used_us(time) } else { part(time, kind.2) as f64 });
+        each.sum::<f64>() / 1e6
     };
     let told: Vec<&Step> = end.steps.iter().filter(|step| step.sample.carried_us > 0).collect();
     if told.is_empty() {
@@ -174,13 +175,18 @@ fn stages(end: &EndView<'_>, kinds: &[Kind]) -> Panel {
     panel
 }
 
+/// Microseconds that were worked and waited.
+fn used_us(time: StageTime) -> f64 {
+    time.worked_us as f64 + time.waited_us as f64
+}
+
 /// What single threads do beside the streams.
 fn commits(view: &View<'_>) -> Panel {
     let mut panel = Panel::new("Threads beside the streams", Unit::Share);
     let share = |end: &EndView<'_>, work: Work| {
         let time = |step: &Step| {
             let time = step.sample.stages.of(work);
-            ((time.worked_us + time.waited_us) as f64 / 1e6 / step.time()).min(1.0)
+            (used_us(time) / 1e6 / step.time()).min(1.0)
         };
         let line = per_step(end, time);
         // What is never seen needs no line.
@@ -313,7 +319,8 @@ fn interface(view: &View<'_>) -> Panel {
     }
     let dropped = |end: &EndView<'_>| -> u64 {
         let counts = end.steps.iter().filter_map(|step| step.sample.interface.as_ref());
-        counts.map(|interface| interface.counts.received_dropped + interface.counts.sent_dropped).sum()
+        let dropped = counts.flat_map(|interface| [interface.counts.received_dropped, interface.counts.sent_dropped]);
+        dropped.fold(0, u64::saturating_add)
     };
     let dropped = [&view.source, &view.destination].map(|end| (end.side, dropped(end)));
     let told = dropped.iter().filter(|(_, dropped)| *dropped > 0);

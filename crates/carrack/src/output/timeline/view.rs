@@ -7,7 +7,7 @@ use carrack_core::timeline::{
 };
 use serde_json::{Map, Value};
 
-use super::happened::{self, Happening};
+use super::happened::{self, Happening, printable};
 use super::read::Recording;
 
 /// A recording, ready to be shown.
@@ -192,7 +192,7 @@ impl EndView<'_> {
         !self.steps.is_empty()
     }
 
-    /// A text of what it said of itself.
+    /// A text of what it said of itself, as it said it: whoever shows it to people makes it [`printable`].
     pub fn fact(&self, name: &str) -> &str {
         self.facts.and_then(|facts| facts.get(name)).and_then(Value::as_str).unwrap_or_default()
     }
@@ -202,7 +202,8 @@ impl EndView<'_> {
         match self.facts {
             _ if self.tells() => String::new(),
             Some(facts) if facts.get("tells_samples") == Some(&Value::Bool(false)) => {
-                format!("The {} tells nothing: its program, {}, is too old.", self.side, self.fact("program"))
+                let program = printable(self.fact("program"));
+                format!("The {} tells nothing: its program, {program}, is too old.", self.side)
             }
             Some(_) => format!("The {} has told nothing.", self.side),
             None => format!("The {} was not reached.", self.side),

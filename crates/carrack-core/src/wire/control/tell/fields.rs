@@ -128,7 +128,7 @@ impl TryFrom<raw::Welcome> for Welcome {
             local_address: welcome.local_address,
             peer_address: welcome.peer_address,
             clock_seconds: welcome.clock_seconds,
-            congestion: welcome.congestion,
+            congestion: peer_text(&welcome.congestion),
             machine,
             system: peer_text(&welcome.system),
         })
@@ -423,6 +423,30 @@ impl From<Stages> for raw::Stages {
             delivered: stages.delivered,
             segments: stages.segments,
             repeated: stages.repeated,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::drives_terminal;
+
+    /// A peer may send what no program of ours does: the texts are made as a peer makes them, past [`Tell::encode`].
+    #[test]
+    fn texts_of_a_welcome_are_bounded_and_drive_no_terminal() {
+        let hostile = format!("cubic\u{1b}[2J\u{202e}\n{}", "x".repeat(limits::ERROR_TEXT_BYTES));
+        let welcome = raw::Welcome {
+            version: Version::V1.number(),
+            program: hostile.clone(),
+            congestion: hostile.clone(),
+            system: hostile,
+            ..raw::Welcome::default()
+        };
+        let Ok(welcome) = Welcome::try_from(welcome) else { panic!("a version that is known") };
+        for text in [&welcome.program, &welcome.congestion, &welcome.system] {
+            assert!(text.starts_with("cubic\u{fffd}") && text.len() <= limits::ERROR_TEXT_BYTES, "{text:?}");
+            assert!(!text.chars().any(drives_terminal), "{text:?}");
         }
     }
 }
