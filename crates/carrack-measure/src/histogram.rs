@@ -82,9 +82,9 @@ impl Histogram {
         if wanted == 1 {
             return self.min();
         }
-        let mut seen = 0;
+        let mut seen = 0u64;
         for (index, count) in self.counts.iter().enumerate() {
-            seen += count;
+            seen = count.saturating_add(seen);
             if seen >= wanted {
                 return Duration::from_nanos(middle(index).clamp(self.min_nanos, self.max_nanos));
             }
@@ -98,19 +98,30 @@ impl Histogram {
         filled.map(|(index, count)| (middle(index), *count))
     }
 
-    /// Makes a histogram of what [`Self::bins`] gave, and of the extremes and the sum, which bins do not tell.
-    pub fn of_bins(bins: impl IntoIterator<Item = (u64, u64)>, min: Duration, max: Duration, mean: Duration) -> Self {
+    /// Makes a histogram of what [`Self::bins`] gave, and of the extremes and the mean, which bins do not tell. `None`
+    /// if the shortest is longer than the longest. The numbers may come from a file: counts that are too large for a
+    /// histogram end at the largest number that there is.
+    pub fn of_bins(
+        bins: impl IntoIterator<Item = (u64, u64)>,
+        min: Duration,
+        max: Duration,
+        mean: Duration,
+    ) -> Option<Self> {
         let mut made = Self::default();
         for (nanos, count) in bins {
-            made.counts[bucket(nanos)] += count;
-            made.count += count;
+            let sum = &mut made.counts[bucket(nanos)];
+            *sum = sum.saturating_add(count);
+            made.count = made.count.saturating_add(count);
         }
         if made.count > 0 {
+            if min > max {
+                return None;
+            }
             let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
             (made.min_nanos, made.max_nanos) = (nanos(min), nanos(max));
-            made.sum_nanos = mean.as_nanos() * u128::from(made.count);
+            made.sum_nanos = u128::from(nanos(mean)) * u128::from(made.count);
         }
-        made
+        Some(made)
     }
 }
 
@@ -180,8 +191,21 @@ mod tests {
         }
         one.merge(&other);
         assert_eq!(one, both);
-        let again = Histogram::of_bins(both.bins(), both.min(), both.max(), both.mean());
+        let again = Histogram::of_bins(both.bins(), both.min(), both.max(), both.mean()).unwrap();
         assert_eq!((again.count(), again.quantile(0.99)), (both.count(), both.quantile(0.99)));
         assert_eq!(again.bins().collect::<Vec<_>>(), both.bins().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn bins_from_a_file_neither_overflow_nor_contradict_their_extremes() {
+        let nanos = Duration::from_nanos;
+        assert_eq!(Histogram::of_bins([(100, 5)], nanos(5), nanos(0), nanos(0)), None);
+        assert_eq!(Histogram::of_bins([], nanos(5), nanos(0), nanos(0)), Some(Histogram::default()));
+        let most = [(100, u64::MAX), (100, u64::MAX), (1 << 40, u64::MAX)];
+        let full = Histogram::of_bins(most, nanos(1), nanos(u64::MAX), Duration::MAX).unwrap();
+        assert_eq!((full.count(), full.max(), full.mean()), (u64::MAX, nanos(u64::MAX), nanos(u64::MAX)));
+        for share in [0.0, 0.5, 0.99, 1.0] {
+            assert!(full.quantile(share) >= full.min() && full.quantile(share) <= full.max(), "{share}");
+        }
     }
 }

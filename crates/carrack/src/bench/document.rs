@@ -1,9 +1,13 @@
 //! A measurement as JSON, and back: the form in which it is kept and printed.
 //!
 //! Within a version keys may be added; nothing is taken away, and nothing changes its meaning.
+//!
+//! A document may come from anybody. What is read of it is fit to be shown: no text drives a terminal, and no number
+//! makes a sum overflow.
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use carrack_core::path::drives_terminal;
 use carrack_measure::histogram::Histogram;
 use carrack_measure::result::{Measurement, Row, Warning};
 use carrack_measure::series::Series;
@@ -84,7 +88,7 @@ fn object(pairs: &[(String, String)]) -> Value {
 /// A measurement from its object.
 ///
 /// # Errors
-/// What is missing, or of another kind.
+/// What is missing, of another kind, or contradicts itself.
 pub fn from_json(value: &Value) -> Result<Measurement, String> {
     match value["v"].as_u64() {
         Some(VERSION) => {}
@@ -100,19 +104,19 @@ pub fn from_json(value: &Value) -> Result<Measurement, String> {
         settings: pairs(&value["settings"]),
         facts: pairs(&value["facts"]),
         warnings: list(&value["warnings"]).iter().filter_map(warning).collect(),
-        rows: list(&value["rows"]).iter().map(row_from).collect::<Option<_>>().ok_or("one of its rows has no name")?,
+        rows: list(&value["rows"]).iter().map(row_from).collect::<Result<_, _>>()?,
     })
 }
 
-fn row_from(value: &Value) -> Option<Row> {
+fn row_from(value: &Value) -> Result<Row, String> {
     let numbers = value["values"].as_object().into_iter().flatten();
-    Some(Row {
-        name: text(&value["name"])?,
+    Ok(Row {
+        name: text(&value["name"]).ok_or("one of its rows has no name")?,
         conditions: pairs(&value["conditions"]),
-        values: numbers.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?))).collect(),
+        values: numbers.filter_map(|(name, value)| Some((printable(name), value.as_f64()?))).collect(),
         labels: list(&value["labels"]).iter().filter_map(text).collect(),
         series: series_from(&value["series"]),
-        latency: latency_from(&value["latency"]),
+        latency: latency_from(&value["latency"])?,
     })
 }
 
@@ -121,11 +125,12 @@ fn series_from(value: &Value) -> Option<Series> {
     Some(Series::new(seconds(&value["slot_seconds"]), amounts))
 }
 
-fn latency_from(value: &Value) -> Option<Histogram> {
+fn latency_from(value: &Value) -> Result<Option<Histogram>, String> {
     let bin = |bin: &Value| Some((bin[0].as_u64()?, bin[1].as_u64()?));
     let time = |name: &str| Duration::from_nanos(value[name].as_u64().unwrap_or(0));
-    let bins = value["bins"].as_array()?.iter().filter_map(bin);
-    Some(Histogram::of_bins(bins, time("min_ns"), time("max_ns"), time("mean_ns")))
+    let Some(bins) = value["bins"].as_array() else { return Ok(None) };
+    let made = Histogram::of_bins(bins.iter().filter_map(bin), time("min_ns"), time("max_ns"), time("mean_ns"));
+    made.map(Some).ok_or_else(|| "the shortest time of one of its rows is longer than the longest".to_owned())
 }
 
 fn seconds(value: &Value) -> Duration {
@@ -133,7 +138,12 @@ fn seconds(value: &Value) -> Duration {
 }
 
 fn text(value: &Value) -> Option<String> {
-    value.as_str().map(str::to_owned)
+    value.as_str().map(printable)
+}
+
+/// Text without what drives a terminal or hides in it. What this program has written comes back as it was.
+fn printable(text: &str) -> String {
+    text.chars().map(|character| if drives_terminal(character) { '\u{fffd}' } else { character }).collect()
 }
 
 fn list(value: &Value) -> &[Value] {
@@ -142,7 +152,7 @@ fn list(value: &Value) -> &[Value] {
 
 fn pairs(value: &Value) -> Vec<(String, String)> {
     let fields = value.as_object().into_iter().flatten();
-    fields.filter_map(|(name, value)| Some((name.clone(), text(value)?))).collect()
+    fields.filter_map(|(name, value)| Some((printable(name), text(value)?))).collect()
 }
 
 #[cfg(test)]

@@ -104,13 +104,14 @@ pub fn find<'a>(all: &'a [Kept], wanted: &str) -> Result<std::borrow::Cow<'a, Ke
     if let Some(exact) = all.iter().find(|kept| kept.id == wanted) {
         return Ok(Cow::Borrowed(exact));
     }
-    if wanted.contains('/') {
-        let path = PathBuf::from(wanted);
+    let begin: Vec<&Kept> = all.iter().filter(|kept| kept.id.starts_with(wanted)).collect();
+    // A file of this directory needs no slash before its name, where no result is called so.
+    let path = PathBuf::from(wanted);
+    if wanted.contains('/') || begin.is_empty() && path.is_file() {
         let measured =
             read(&path).map_err(|why| CommandError::usage(format!("{} is no result: {why}", shown(&path))))?;
         return Ok(Cow::Owned(Kept { id: shown(&path), path, measured }));
     }
-    let begin: Vec<&Kept> = all.iter().filter(|kept| kept.id.starts_with(wanted)).collect();
     let wanted = display_bytes(wanted.as_bytes());
     match begin[..] {
         [one] => Ok(Cow::Borrowed(one)),

@@ -7,6 +7,8 @@ pub mod csv;
 pub mod diff;
 pub mod document;
 pub mod fio;
+#[cfg(test)]
+mod hostile_tests;
 pub mod html;
 pub mod kept;
 pub mod ladder;

@@ -10,6 +10,9 @@ use super::{ladder, numbers};
 const SIGNS: [(&str, &str); 4] =
     [(label::UNSTEADY, "~"), (label::SHORT, "?"), (label::PROCESSOR, "!"), (label::SHARED, "*")];
 
+/// A terminal has at least as many. Labels for which the line of their row has no room stand on a line of their own.
+const COLUMNS: usize = 80;
+
 /// Which columns a row has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
@@ -29,8 +32,8 @@ pub struct Table {
     shape: Option<Shape>,
     /// Labels that have been used.
     labels: Vec<String>,
-    /// Rate of one processor, for the row of all.
-    one: Option<(String, f64)>,
+    /// A row of one processor, which waits for that of all of them.
+    one: Option<Row>,
     /// Rungs so far, and their rates.
     rungs: Vec<(String, f64)>,
 }
@@ -44,7 +47,9 @@ impl Table {
             }
         }
         let shape = shape(row);
-        let mut lines = Vec::new();
+        let is_all = row.condition("processors") == Some("all");
+        let one = self.one.take_if(|one| is_all && one.name == row.name);
+        let mut lines = self.rest();
         if self.shape != Some(shape) {
             if self.shape.is_some() {
                 lines.push(String::new());
@@ -53,12 +58,19 @@ impl Table {
             self.shape = Some(shape);
         }
         match shape {
-            Shape::Bytes => lines.push(bytes_row(row)),
+            Shape::Bytes => lines.extend(bytes_row(row)),
             Shape::Operations => lines.extend(operations_row(row)),
-            Shape::Processor => lines.extend(self.processor_row(row)),
-            Shape::Rung => lines.push(self.rung_row(row)),
+            // Whether a row of all follows is known when the next one is there, be it of this host or of another.
+            Shape::Processor if row.condition("processors") == Some("one") => self.one = Some(row.clone()),
+            Shape::Processor => lines.push(processor_row(row, one.as_ref(), Some(row))),
+            Shape::Rung => lines.extend(self.rung_row(row)),
         }
         lines
+    }
+
+    /// The row that still waits for another, when there is no more.
+    pub fn rest(&mut self) -> Vec<String> {
+        self.one.take().iter().map(|one| processor_row(one, Some(one), None)).collect()
     }
 
     /// What the signs and labels mean that were used.
@@ -72,7 +84,7 @@ impl Table {
     }
 
     /// The rate, what is lost of it against which rung, and what it costs at both ends.
-    fn rung_row(&mut self, row: &Row) -> String {
+    fn rung_row(&mut self, row: &Row) -> Vec<String> {
         let rate = row.value(value::BYTES_PER_SECOND).unwrap_or_default();
         let rung = LADDER.iter().find(|rung| rung.name() == row.name);
         let below = rung.and_then(|rung| rung.stands_on(&self.rungs)).map(|(name, _)| name.clone());
@@ -82,40 +94,28 @@ impl Table {
         let used = |name: &str| row.value(name).map_or_else(|| "-".to_owned(), share);
         let streams = row.value(ladder::STREAMS).map_or_else(|| "-".to_owned(), |streams| streams.to_string());
         let line = format!(
-            "{:<13}{:>10} {loss:>6} {:<14}{:>6} {:>6} {streams:>7} {:<8}{}",
+            "{:<13}{:>10} {loss:>6} {:<14}{:>6} {:>6} {streams:>7} {:<8}",
             row.name,
             numbers::rate(rate),
             below.unwrap_or_default(),
             used(ladder::SOURCE_PROCESSORS),
             used(ladder::DESTINATION_PROCESSORS),
             row.condition("link").unwrap_or_default(),
-            words(row),
         );
         self.rungs.push((row.name.clone(), rate));
-        line.trim_end().to_owned()
+        with_words(&line, row)
     }
+}
 
-    /// A row of one processor waits for that of all of them, where there is one.
-    fn processor_row(&mut self, row: &Row) -> Vec<String> {
-        let rate = row.value(value::BYTES_PER_SECOND).unwrap_or(0.0);
-        if row.condition("processors") == Some("one") && carrack_sys::host::cpu_count() > 1 && self.one.is_none() {
-            self.one = Some((row.name.clone(), rate));
-            return Vec::new();
+/// One processor beside all of them; either may be missing. The signs are those of `row`.
+fn processor_row(row: &Row, one: Option<&Row>, all: Option<&Row>) -> String {
+    let columns = |of: Option<&Row>| match of.map(|row| row.value(value::BYTES_PER_SECOND).unwrap_or(0.0)) {
+        None => format!("{:>12} {:>12}", "-", "-"),
+        Some(rate) => {
+            format!("{:>12} {:>12}", numbers::rate(rate), format!("{} Gb/s", numbers::three_digits(rate * 8e-9)))
         }
-        let (one, all) = match self.one.take() {
-            Some((name, one)) if name == row.name => (Some(one), Some(rate)),
-            _ if row.condition("processors") == Some("one") => (Some(rate), None),
-            _ => (None, Some(rate)),
-        };
-        let columns = |rate: Option<f64>| match rate {
-            None => format!("{:>12} {:>12}", "-", "-"),
-            Some(rate) => {
-                format!("{:>12} {:>12}", numbers::rate(rate), format!("{} Gb/s", numbers::three_digits(rate * 8e-9)))
-            }
-        };
-        let line = format!("{:<22}{}  {} {}", row.name, columns(one), columns(all), signs(row));
-        vec![line.trim_end().to_owned()]
-    }
+    };
+    format!("{:<22}{}  {} {}", row.name, columns(one), columns(all), signs(row)).trim_end().to_owned()
 }
 
 /// What was measured, and where.
@@ -179,19 +179,18 @@ pub fn depth(row: &Row) -> String {
     if threads == "1" { depth.to_owned() } else { format!("{threads}x{depth}") }
 }
 
-fn bytes_row(row: &Row) -> String {
+fn bytes_row(row: &Row) -> Vec<String> {
     let rate = |name: &str| row.value(name).map_or_else(|| "-".to_owned(), numbers::rate);
     let processors = row.value(value::PROCESSORS).map_or_else(String::new, |used| format!("{:.0}%", used * 100.0));
     let line = format!(
-        "{} {:>10}{:<1} {:>9} {:>10} {processors:>5} {}",
+        "{} {:>10}{:<1} {:>9} {:>10} {processors:>5} ",
         place(row),
         rate(value::BYTES_PER_SECOND),
         signs(row),
         rate(value::SETTLED_BYTES_PER_SECOND),
         rate(value::FIRST_DONE_BYTES_PER_SECOND),
-        words(row),
     );
-    line.trim_end().to_owned()
+    with_words(&line, row)
 }
 
 fn operations_row(row: &Row) -> Vec<String> {
@@ -210,11 +209,23 @@ fn operations_row(row: &Row) -> Vec<String> {
     if let Some(arrivals) = row.value(value::ARRIVALS_PER_SECOND) {
         lines.push(format!("{:<13}{} a second were due; times from when each was due", "", numbers::count(arrivals)));
     }
-    let words = words(row);
-    if !words.is_empty() {
-        lines.push(format!("{:<13}{words}", ""));
-    }
+    lines.extend(words_line(row));
     lines
+}
+
+/// A line with the labels behind it, or below it where they do not fit.
+fn with_words(line: &str, row: &Row) -> Vec<String> {
+    let whole = format!("{line}{}", words(row)).trim_end().to_owned();
+    if whole.chars().count() <= COLUMNS {
+        return vec![whole];
+    }
+    std::iter::once(line.trim_end().to_owned()).chain(words_line(row)).collect()
+}
+
+/// The labels on a line of their own, if there are any.
+fn words_line(row: &Row) -> Option<String> {
+    let words = words(row);
+    (!words.is_empty()).then(|| format!("{:<13}{words}", ""))
 }
 
 /// One sign for what most weakens a rate.
@@ -248,5 +259,61 @@ mod tests {
         {
             assert!(text.contains(words), "{words}: {text}");
         }
+    }
+
+    /// A row of this name, with one condition and a rate.
+    fn row_of(name: &str, condition: [&str; 2], rate: f64) -> Row {
+        let conditions = vec![(condition[0].to_owned(), condition[1].to_owned())];
+        let values = vec![(value::BYTES.to_owned(), 1e9), (value::BYTES_PER_SECOND.to_owned(), rate)];
+        Row { name: name.to_owned(), conditions, values, ..Row::default() }
+    }
+
+    #[test]
+    fn every_label_of_every_shape_fits_into_80_columns() {
+        let mut rung = row_of("random->disk", ["sink", "disk"], 1.16e9);
+        rung.conditions.push(("link".to_owned(), "direct".to_owned()));
+        rung.put(ladder::SOURCE_PROCESSORS, 1.0);
+        rung.put(ladder::DESTINATION_PROCESSORS, 1.0);
+        let rows = [sample().rows, vec![rung, row_of("blake3+aes-128-gcm", ["processors", "all"], 1.2e10)]].concat();
+        let every: Vec<Vec<String>> = label::ALL.iter().map(|(name, _)| vec![(*name).to_owned()]).collect();
+        for labels in every.iter().cloned().chain([every.concat()]) {
+            let mut table = Table::default();
+            let labelled = rows.iter().map(|row| Row { labels: labels.clone(), ..row.clone() });
+            let mut lines: Vec<String> = labelled.flat_map(|row| table.row(&row)).collect();
+            lines.extend(table.legend());
+            let text = lines.join("\n");
+            assert!(lines.iter().all(|line| line.chars().count() <= 80), "{labels:?}\n{text}");
+            if let [label] = &labels[..] {
+                let shown = SIGNS.iter().find(|(name, _)| name == label).map_or(label.as_str(), |(_, sign)| sign);
+                // A row of processors has signs alone, and a rung has words alone.
+                assert!(text.matches(shown).count() >= rows.len() - 1, "{label}\n{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_one_processor_are_all_shown_wherever_they_were_measured() {
+        let one = |name: &str, rate: f64| row_of(name, ["processors", "one"], rate);
+        let all = |name: &str, rate: f64| row_of(name, ["processors", "all"], rate);
+        let lines = |rows: &[Row]| {
+            let mut table = Table::default();
+            let mut lines: Vec<String> = rows.iter().flat_map(|row| table.row(row)).collect();
+            lines.extend(table.rest());
+            lines[1..].iter().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+        };
+        // On a host with one processor there is no row of all.
+        let alone = lines(&[one("blake3", 1e9), one("xxh128", 2e9), one("crc32c", 3e9)]);
+        let expected = ["blake3 1.00 GB/s 8.00 Gb/s - -", "xxh128 2.00 GB/s 16.0 Gb/s - -"];
+        assert_eq!((&alone[..2], alone.len()), (&expected.map(str::to_owned)[..], 3));
+        let both = lines(&[one("blake3", 1e9), all("blake3", 2e9), one("xxh128", 2e9), all("crc32c", 3e9)]);
+        let expected = [
+            "blake3 1.00 GB/s 8.00 Gb/s 2.00 GB/s 16.0 Gb/s",
+            "xxh128 2.00 GB/s 16.0 Gb/s - -",
+            "crc32c - - 3.00 GB/s 24.0 Gb/s",
+        ];
+        assert_eq!(both, expected);
+        // A row of another shape does not come before one that waited.
+        let mixed = lines(&[one("blake3", 1e9), sample().rows.remove(0)]);
+        assert!(mixed[0].starts_with("blake3") && mixed.last().is_some_and(|line| line.starts_with("write")));
     }
 }

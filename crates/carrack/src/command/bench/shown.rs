@@ -122,6 +122,7 @@ impl BenchOutput {
         match self.format {
             _ if self.json => {}
             Format::Table => {
+                self.table.rest().iter().for_each(|line| self.out.line(line.as_bytes()));
                 let legend = self.table.legend();
                 if !legend.is_empty() {
                     self.out.line(b"");
