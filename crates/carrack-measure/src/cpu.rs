@@ -6,14 +6,17 @@ use std::time::{Duration, Instant};
 use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 
 use crate::data;
+use crate::disk::MEMORY_PART;
 use crate::error::Error;
 use crate::facts;
+use crate::residency;
 use crate::result::{Measurement, Row, label, value};
 use crate::workers::{self, Job, Operate};
 
 /// Bytes that are worked on at a time: a block of a copy, which lies in the processor's cache.
 const BLOCK: usize = 1 << 20;
-/// What is copied in memory, and does not fit into the cache of one processor.
+/// What is copied in memory by each thread, and does not fit into the cache of one processor; less where all threads
+/// together would take too much memory ([`copy_bytes`]).
 const COPY: usize = 64 << 20;
 /// Copied at a time.
 const COPY_STEP: usize = 8 << 20;
@@ -21,28 +24,28 @@ const COPY_STEP: usize = 8 << 20;
 /// One kind of work.
 struct Work {
     name: &'static str,
-    /// Makes what one thread does again and again.
-    make: fn(u64) -> Operate<'static>,
+    /// Makes what one thread does again and again; given its number, and the bytes that it copies in memory.
+    make: fn(u64, usize) -> Operate<'static>,
 }
 
 const WORKS: &[Work] = &[
-    Work { name: "blake3", make: |seed| digest(seed, |block| u64::from(blake3::hash(block).as_bytes()[0])) },
-    Work { name: "xxh128", make: |seed| digest(seed, |block| twox_hash::XxHash3_128::oneshot(block) as u64) },
-    Work { name: "crc32c", make: |seed| digest(seed, |block| u64::from(crc32c::crc32c(block))) },
-    Work { name: "adler32", make: |seed| digest(seed, |block| u64::from(simd_adler32::adler32(&block))) },
-    Work { name: "aes-128-gcm", make: |seed| seal(seed, &AES_128_GCM, None) },
-    Work { name: "aes-256-gcm", make: |seed| seal(seed, &AES_256_GCM, None) },
-    Work { name: "chacha20-poly1305", make: |seed| seal(seed, &CHACHA20_POLY1305, None) },
+    Work { name: "blake3", make: |seed, _| digest(seed, |block| u64::from(blake3::hash(block).as_bytes()[0])) },
+    Work { name: "xxh128", make: |seed, _| digest(seed, |block| twox_hash::XxHash3_128::oneshot(block) as u64) },
+    Work { name: "crc32c", make: |seed, _| digest(seed, |block| u64::from(crc32c::crc32c(block))) },
+    Work { name: "adler32", make: |seed, _| digest(seed, |block| u64::from(simd_adler32::adler32(&block))) },
+    Work { name: "aes-128-gcm", make: |seed, _| seal(seed, &AES_128_GCM, None) },
+    Work { name: "aes-256-gcm", make: |seed, _| seal(seed, &AES_256_GCM, None) },
+    Work { name: "chacha20-poly1305", make: |seed, _| seal(seed, &CHACHA20_POLY1305, None) },
     Work {
         name: "blake3+aes-128-gcm",
-        make: |seed| seal(seed, &AES_128_GCM, Some(|b| u64::from(blake3::hash(b).as_bytes()[0]))),
+        make: |seed, _| seal(seed, &AES_128_GCM, Some(|b| u64::from(blake3::hash(b).as_bytes()[0]))),
     },
     Work {
         name: "xxh128+aes-128-gcm",
-        make: |seed| seal(seed, &AES_128_GCM, Some(|b| twox_hash::XxHash3_128::oneshot(b) as u64)),
+        make: |seed, _| seal(seed, &AES_128_GCM, Some(|b| twox_hash::XxHash3_128::oneshot(b) as u64)),
     },
-    Work { name: "memory-copy", make: |_| copy() },
-    Work { name: "test-data", make: test_data },
+    Work { name: "memory-copy", make: |_, bytes| copy(bytes) },
+    Work { name: "test-data", make: |seed, _| test_data(seed) },
 ];
 
 /// A digest of a block.
@@ -82,14 +85,29 @@ fn seal(seed: u64, algorithm: &'static Algorithm, digest: Option<Digest>) -> Ope
     })
 }
 
-fn copy() -> Operate<'static> {
-    let (from, mut to) = (vec![1u8; COPY], vec![2u8; COPY]);
+/// Bytes that each of so many threads copies in memory, in whole steps. Each has as many to copy from as to copy to.
+///
+/// # Errors
+/// If all of them together would need too much of `memory` even so.
+fn copy_bytes(threads: usize, memory: u64) -> Result<usize, Error> {
+    let part = usize::try_from(memory / MEMORY_PART / 2).unwrap_or(usize::MAX) / threads.max(1);
+    match part.min(COPY) / COPY_STEP * COPY_STEP {
+        0 => {
+            let needed = (COPY_STEP * 2) as u64 * threads as u64;
+            Err(Error::Memory { needed, memory })
+        }
+        bytes => Ok(bytes),
+    }
+}
+
+fn copy(bytes: usize) -> Operate<'static> {
+    let (from, mut to) = (vec![1u8; bytes], vec![2u8; bytes]);
     let mut at = 0;
     Box::new(move |_| {
         let range = at..at + COPY_STEP;
         to[range.clone()].copy_from_slice(&from[range]);
         std::hint::black_box(&mut to);
-        at = (at + COPY_STEP) % COPY;
+        at = (at + COPY_STEP) % bytes;
         Ok(COPY_STEP as u64)
     })
 }
@@ -105,7 +123,7 @@ fn test_data(seed: u64) -> Operate<'static> {
 /// Measures everything for `time` on one processor, then on all; tells each row when it is there.
 ///
 /// # Errors
-/// Being stopped.
+/// Being stopped, and too little memory for as many threads as there are processors.
 pub fn measure(
     time: Duration,
     stop: &(dyn Fn() -> bool + Sync),
@@ -113,6 +131,7 @@ pub fn measure(
 ) -> Result<Measurement, Error> {
     let (begin, started) = (Instant::now(), carrack_sys::host::clock_seconds());
     let processors = carrack_sys::host::cpu_count();
+    copy_bytes(processors, residency::memory_bytes())?;
     let mut rows = Vec::new();
     for work in WORKS {
         // One alone first; on a host with one processor that is all.
@@ -136,7 +155,8 @@ pub fn measure(
 }
 
 fn measure_one(work: &Work, threads: usize, time: Duration, stop: &(dyn Fn() -> bool + Sync)) -> Result<Row, Error> {
-    let make = |_: usize, worker: usize| (work.make)(worker as u64);
+    let copied = copy_bytes(threads, residency::memory_bytes())?;
+    let make = |_: usize, worker: usize| (work.make)(worker as u64, copied);
     let finish = |_: usize| Ok(());
     let job = Job {
         files: threads,
@@ -181,6 +201,19 @@ mod tests {
         for row in &measured.rows {
             assert!(row.value(value::BYTES_PER_SECOND) > Some(0.0), "{row:?}");
         }
+    }
+
+    #[test]
+    fn copies_of_all_threads_fit_into_a_quarter_of_memory() {
+        for (threads, memory, expected) in
+            [(1, 64 << 30, 64 << 20), (64, 64 << 30, 64 << 20), (256, 64 << 30, 32 << 20), (2, 128 << 20, 8 << 20)]
+        {
+            let bytes = copy_bytes(threads, memory).unwrap();
+            assert_eq!(bytes, expected, "{threads} {memory}");
+            assert!((bytes * 2 * threads) as u64 <= memory / 4);
+        }
+        let refused = copy_bytes(128, 1 << 30);
+        assert!(matches!(refused, Err(Error::Memory { needed, .. }) if needed == 2 << 30), "{refused:?}");
     }
 
     #[test]

@@ -49,11 +49,15 @@ pub struct Records {
 impl Records {
     /// Records of `record` bytes. Those of different workers differ if their seeds do.
     pub fn new(record: usize, seed: u64) -> Self {
-        // At least one record, and records at offsets that direct access takes.
-        let count = (POOL / record.max(1)).max(1);
-        let mut pool = Aligned::new(count * record);
+        let mut pool = Aligned::new(Self::pool_bytes(record));
         fill(seed, pool.bytes());
         Self { pool, record, at: 0, number: mix(seed ^ 0x5eed) }
+    }
+
+    /// Memory that records of `record` bytes take, in bytes: at least one record, else as many as the pool has room for,
+    /// so that all lie at offsets that direct access takes.
+    pub fn pool_bytes(record: usize) -> usize {
+        (POOL / record.max(1)).max(1).saturating_mul(record)
     }
 
     /// The next record.

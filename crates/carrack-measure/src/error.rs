@@ -14,9 +14,9 @@ pub enum Error {
         /// Bytes that are free.
         free: u64,
     },
-    /// It needs more memory than half of what there is.
+    /// It needs more than a quarter of the memory: the rest is for the cache, and for others.
     Memory {
-        /// Bytes of all records that are under way at a time.
+        /// Bytes that all its threads need at a time.
         needed: u64,
         /// Bytes of memory.
         memory: u64,
@@ -50,7 +50,7 @@ impl fmt::Display for Error {
                 )
             }
             Self::Memory { needed, memory } => {
-                write!(f, "records of {needed} bytes in all are too much for {memory} bytes of memory")
+                write!(f, "its threads would need {needed} bytes: more than a quarter of {memory} bytes of memory")
             }
             Self::Impossible(why) => f.write_str(why),
             Self::System { what, .. } => write!(f, "cannot {what}"),

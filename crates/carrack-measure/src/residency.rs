@@ -4,6 +4,7 @@ use std::fs::File;
 
 use carrack_sys::dir::Dir;
 use carrack_sys::gauge;
+use carrack_sys::measure::GroupPaths;
 
 use crate::result::label;
 
@@ -19,7 +20,7 @@ pub enum Cache {
     Pages,
     /// All of it: tmpfs.
     Everything,
-    /// A cache of its own, which cannot be asked (ZFS).
+    /// A cache of its own, which nobody can ask (ZFS).
     Own,
 }
 
@@ -63,24 +64,12 @@ pub fn label(cache: Cache, share: Option<f64>, direct: bool) -> Option<&'static 
 /// Memory that a cache may use: the host's, or what the control group allows where that is less.
 pub fn memory_bytes() -> u64 {
     let host = total_of(&std::fs::read_to_string("/proc/meminfo").unwrap_or_default()).unwrap_or(u64::MAX);
-    host.min(group_limit().unwrap_or(u64::MAX))
+    host.min(GroupPaths::find().memory_limit().unwrap_or(u64::MAX))
 }
 
 fn total_of(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-}
-
-/// The least limit of this process's control group and those above it (version 2); `None` where there is none.
-fn group_limit() -> Option<u64> {
-    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let limit = |group: &str| {
-        let text = std::fs::read_to_string(format!("/sys/fs/cgroup{group}/memory.max")).ok()?;
-        text.trim().parse::<u64>().ok()
-    };
-    let above = own.match_indices('/').map(|(at, _)| &own[..at]);
-    above.chain([own]).filter_map(limit).min()
 }
 
 #[cfg(test)]

@@ -118,10 +118,12 @@ pub mod label {
     pub const CACHED: &str = "cached";
     /// Some of them.
     pub const PARTLY_CACHED: &str = "partly-cached";
-    /// The file system has a cache of its own that cannot be asked.
+    /// Nobody tells whether the bytes were in a cache: the file system has one of its own, or the system cannot be asked.
     pub const CACHE_UNKNOWN: &str = "cache-unknown";
     /// The file system lies in memory.
     pub const MEMORY: &str = "memory";
+    /// Not all that was written had reached the storage when it counted.
+    pub const NOT_SYNCED: &str = "not-synced";
     /// The rate still rose or fell.
     pub const UNSTEADY: &str = "unsteady";
     /// It ended too early to tell whether the rate had settled.
@@ -133,11 +135,12 @@ pub mod label {
     /// Other programs had a part of the processors.
     pub const SHARED: &str = "shared";
     /// Every label, with its meaning.
-    pub const ALL: [(&str, &str); 9] = [
+    pub const ALL: [(&str, &str); 10] = [
         (CACHED, "from or in the page cache: says nothing about the storage"),
         (PARTLY_CACHED, "in part from or in the page cache"),
-        (CACHE_UNKNOWN, "this file system has a cache of its own, which cannot be asked"),
+        (CACHE_UNKNOWN, "nobody tells whether the bytes were in a cache"),
         (MEMORY, "this file system lies in memory"),
+        (NOT_SYNCED, "not all of it had reached the storage when it counted"),
         (UNSTEADY, "in the second half the rate still changed by more than a tenth"),
         (SHORT, "too short to tell whether the rate had settled"),
         (PROCESSOR, "a processor was busy all the time: the storage may be faster"),

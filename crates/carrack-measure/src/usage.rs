@@ -1,20 +1,18 @@
 //! Processor time of this process and of the busiest processor of the host while something is measured.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use carrack_sys::measure::{Busy, processors};
+
+/// Ten ticks of most systems, in which processor time is counted.
+const LEAST: Duration = Duration::from_millis(100);
 
 /// What processors have done up to a moment.
 #[derive(Clone, Debug)]
 pub struct Mark {
     at: Instant,
     process_seconds: f64,
-    processors: Vec<Ticks>,
-}
-
-/// Time of one processor, in ticks of the system.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Ticks {
-    busy: u64,
-    all: u64,
+    processors: Vec<Busy>,
 }
 
 /// What processors did between two moments.
@@ -29,8 +27,8 @@ pub struct Usage {
 impl Mark {
     /// Notes what processors have done so far.
     pub fn now() -> Self {
-        let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-        Self { at: Instant::now(), process_seconds: carrack_sys::host::cpu_seconds(), processors: parse(&stat) }
+        let processors = processors().unwrap_or_default().each;
+        Self { at: Instant::now(), process_seconds: carrack_sys::host::cpu_seconds(), processors }
     }
 
     /// What they did since.
@@ -42,29 +40,16 @@ impl Mark {
     }
 }
 
-/// The largest share of busy ticks; `None` if no processor has had ten ticks, which would say nothing.
-fn busiest(before: &[Ticks], after: &[Ticks]) -> Option<f64> {
+/// The largest share of busy time; `None` if no processor has had [`LEAST`], which would say nothing.
+fn busiest(before: &[Busy], after: &[Busy]) -> Option<f64> {
+    // What the hypervisor gave to others this host did not have: for whoever waits, the processor was busy.
+    let used = |time: &Busy| time.busy.saturating_add(time.stolen);
     let shares = before.iter().zip(after).filter_map(|(before, after)| {
-        let all = after.all.saturating_sub(before.all);
-        let busy = after.busy.saturating_sub(before.busy).min(all);
-        (all >= 10).then(|| busy as f64 / all as f64)
+        let busy = used(after).saturating_sub(used(before));
+        let all = busy.saturating_add(after.idle.saturating_sub(before.idle));
+        (all >= LEAST).then(|| busy.as_secs_f64() / all.as_secs_f64())
     });
     shares.reduce(f64::max)
-}
-
-/// The lines `cpuN user nice system idle iowait irq softirq steal …` of `/proc/stat`.
-fn parse(stat: &str) -> Vec<Ticks> {
-    let each = stat.lines().filter(|line| {
-        line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
-    });
-    each.map(|line| {
-        let ticks: Vec<u64> = line.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
-        // Guest time is part of user time already.
-        let all: u64 = ticks.iter().take(8).sum();
-        let idle: u64 = ticks.iter().skip(3).take(2).sum();
-        Ticks { busy: all - idle, all }
-    })
-    .collect()
 }
 
 #[cfg(test)]
@@ -73,10 +58,16 @@ mod tests {
 
     #[test]
     fn busiest_processor_is_found() {
-        let before = "cpu  9 9 9 9\ncpu0 100 0 100 800 0 0 0 0 50\ncpu1 0 0 0 1000 0 0 0 0\nintr 5\n";
-        let after = "cpu  9 9 9 9\ncpu0 140 0 110 840 10 0 0 0 90\ncpu1 0 0 10 1090 0 0 0 0\nintr 6\n";
-        assert_eq!(busiest(&parse(before), &parse(after)), Some(0.5));
-        assert_eq!(busiest(&parse(before), &parse(before)), None);
+        let time = |[busy, idle, stolen]: [u64; 3]| Busy {
+            busy: Duration::from_millis(busy * 10),
+            idle: Duration::from_millis(idle * 10),
+            stolen: Duration::from_millis(stolen * 10),
+            ..Busy::default()
+        };
+        let before = [[200, 800, 0], [0, 1000, 0]].map(time);
+        let after = [[240, 850, 10], [10, 1090, 0]].map(time);
+        assert_eq!(busiest(&before, &after), Some(0.5));
+        assert_eq!(busiest(&before, &before), None);
         assert_eq!(busiest(&[], &[]), None);
     }
 

@@ -3,7 +3,8 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Barrier, Mutex, OnceLock, PoisonError};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use crate::histogram::Histogram;
@@ -66,7 +67,7 @@ pub struct Done {
 /// What all workers share.
 struct Shared<'s, 'a> {
     job: &'s Job<'a>,
-    barrier: Barrier,
+    start_line: StartLine,
     start: OnceLock<Instant>,
     /// Next operation of each file.
     next: Vec<AtomicU64>,
@@ -79,6 +80,49 @@ struct Shared<'s, 'a> {
     stopped: AtomicBool,
     first_done: OnceLock<(Duration, u64)>,
     error: Mutex<Option<io::Error>>,
+}
+
+/// Where workers wait until all of them are there, or one could not be made.
+struct StartLine {
+    workers: usize,
+    state: Mutex<Start>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// So many workers are there.
+    Waits(usize),
+    /// All of them are.
+    Runs,
+    /// It comes to nothing.
+    Fails,
+}
+
+impl StartLine {
+    fn new(workers: usize) -> Self {
+        Self { workers, state: Mutex::new(Start::Waits(0)), changed: Condvar::new() }
+    }
+
+    /// Waits for the others; whether to run.
+    fn wait(&self) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Start::Waits(before) = *state {
+            let all = before + 1 >= self.workers;
+            *state = if all { Start::Runs } else { Start::Waits(before + 1) };
+            if all {
+                self.changed.notify_all();
+            }
+        }
+        let waits = |state: &mut Start| matches!(state, Start::Waits(_));
+        *self.changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner) == Start::Runs
+    }
+
+    /// Sends home all who wait, and all who come later.
+    fn fail(&self) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = Start::Fails;
+        self.changed.notify_all();
+    }
 }
 
 /// What one worker did.
@@ -96,12 +140,17 @@ struct Own {
 /// Runs a job to its end.
 ///
 /// # Errors
-/// The first error of an operation; the others end then, too.
+/// The first error of an operation, or of making a thread; the others end then, too.
 pub fn run(job: &Job<'_>) -> io::Result<Done> {
+    run_with(job, &|_| Builder::new())
+}
+
+/// [`run`] with threads as `builder` makes them; it is given the worker's number.
+fn run_with(job: &Job<'_>, builder: &dyn Fn(usize) -> Builder) -> io::Result<Done> {
     let workers = job.files * job.depth;
     let shared = Shared {
         job,
-        barrier: Barrier::new(workers),
+        start_line: StartLine::new(workers),
         start: OnceLock::new(),
         next: (0..job.files).map(|_| AtomicU64::new(0)).collect(),
         arrivals: AtomicU64::new(0),
@@ -113,14 +162,19 @@ pub fn run(job: &Job<'_>) -> io::Result<Done> {
     };
     let mark = Mark::now();
     let own: Vec<Own> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..workers)
-            .map(|worker| {
-                scope.spawn({
-                    let shared = &shared;
-                    move || work(shared, worker)
-                })
-            })
-            .collect();
+        let mut threads = Vec::new();
+        for worker in 0..workers {
+            let shared = &shared;
+            match builder(worker).spawn_scoped(scope, move || work(shared, worker)) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    let why = format!("thread {} of {workers} could not be started: {error}", worker + 1);
+                    shared.fail(io::Error::new(error.kind(), why));
+                    shared.start_line.fail();
+                    break;
+                }
+            }
+        }
         // A worker panics only if this crate has a fault: it goes on here.
         threads
             .into_iter()
@@ -162,7 +216,9 @@ fn work(shared: &Shared<'_, '_>, worker: usize) -> Own {
     if job.rate.is_some() {
         carrack_sys::gauge::wake_exactly();
     }
-    shared.barrier.wait();
+    if !shared.start_line.wait() {
+        return Own::default();
+    }
     let start = *shared.start.get_or_init(Instant::now);
     let mut own = Own::default();
     let mut ended = operate_all(shared, worker, start, &mut operate, &mut own);
@@ -177,11 +233,17 @@ fn work(shared: &Shared<'_, '_>, worker: usize) -> Own {
     }
     own.ended = start.elapsed();
     if let Err(error) = ended {
-        let mut first = shared.error.lock().unwrap_or_else(PoisonError::into_inner);
-        first.get_or_insert(error);
-        shared.stopped.store(true, Ordering::Relaxed);
+        shared.fail(error);
     }
     own
+}
+
+impl Shared<'_, '_> {
+    /// Keeps the first error, and ends all workers.
+    fn fail(&self, error: io::Error) {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.stopped.store(true, Ordering::Relaxed);
+    }
 }
 
 fn operate_all(
@@ -297,6 +359,30 @@ mod tests {
         let make = |_: usize, _: usize| -> Operate<'_> { Box::new(|_| Ok(1)) };
         let error = run(&job(&make, &|_| Err(io::ErrorKind::Other.into()), &|| false)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::Other);
+    }
+
+    #[test]
+    fn thread_that_cannot_be_made_is_an_error_and_nobody_waits_for_it() {
+        let operated = AtomicUsize::new(0);
+        let make = |_: usize, _: usize| -> Operate<'_> {
+            let operated = &operated;
+            Box::new(move |_| {
+                operated.fetch_add(1, Ordering::Relaxed);
+                Ok(1)
+            })
+        };
+        // No address space has room for such a stack: the system refuses the thread.
+        let builder = |refused: usize| {
+            move |worker: usize| {
+                if worker == refused { Builder::new().stack_size(1 << 60) } else { Builder::new() }
+            }
+        };
+        for refused in [0, 3, 5] {
+            let error = run_with(&job(&make, &|_| Ok(()), &|| false), &builder(refused)).unwrap_err();
+            let expected = format!("thread {} of 6 could not be started", refused + 1);
+            assert!(error.to_string().contains(&expected), "{error}");
+        }
+        assert_eq!(operated.load(Ordering::Relaxed), 0, "nothing begins before all are there");
     }
 
     #[test]

@@ -119,7 +119,8 @@ fn whole_pages(offset: u64, len: u64, page: u64) -> (u64, u64) {
 /// A whole file mapped into memory, shared: writes reach the file.
 ///
 /// The file must keep its length while this lives: touching a page that it no longer has, or for which no room is left,
-/// ends the process with SIGBUS. So this is for files that nobody else knows and that have all their space already.
+/// ends the process with SIGBUS. So this is for files that nobody else knows and that have all their space already. A
+/// file that is too short from the beginning is refused.
 #[derive(Debug)]
 pub struct Mapping(system::MappedMemory);
 
@@ -127,8 +128,12 @@ impl Mapping {
     /// Maps `len` bytes of a file that is open for reading and writing.
     ///
     /// # Errors
-    /// What the system says, and [`io::ErrorKind::InvalidInput`] for no bytes or more than memory has addresses.
+    /// What the system says, [`io::ErrorKind::InvalidInput`] for no bytes or more than memory has addresses, and
+    /// [`io::ErrorKind::UnexpectedEof`] for more bytes than the file has.
     pub fn new(file: &File, len: u64) -> io::Result<Self> {
+        if file.metadata()?.len() < len {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         let bytes = usize::try_from(len).ok().filter(|&bytes| bytes > 0 && isize::try_from(bytes).is_ok());
         system::MappedMemory::new(file, 0, bytes.ok_or(io::ErrorKind::InvalidInput)?, true).map(Self)
     }
@@ -328,6 +333,9 @@ mod tests {
         assert_eq!(&read, b"012abc6789");
         assert!(std::panic::catch_unwind(|| mapping.read(8, &mut [0; 3])).is_err());
         assert!(Mapping::new(&file, 0).is_err());
+        // The system would map it, and end the process at the first touch of a page behind the last byte.
+        assert_eq!(Mapping::new(&file, 11).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(Mapping::new(&file, 1 << 20).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 
     #[test]

@@ -24,8 +24,8 @@ pub const MUTATIONS: &[Mutation] = &[
         "a measurement that runs is swept by another",
         "crates/carrack-measure/src/scratch.rs",
         [
-            "if matches!(carrack_sys::file::try_lock(&lock), Ok(true)) && remove(",
-            "if carrack_sys::file::try_lock(&lock).is_ok() && remove(",
+            "let is_free = matches!(carrack_sys::file::try_lock(&lock), Ok(true));",
+            "let is_free = carrack_sys::file::try_lock(&lock).is_ok();",
         ],
         MEASURE,
     ),
@@ -43,5 +43,32 @@ pub const MUTATIONS: &[Mutation] = &[
         "crates/carrack-measure/src/steady.rs",
         ["if change.abs() <= SLOPE_MAX", "if change <= SLOPE_MAX"],
         MEASURE,
+    ),
+    mutation(
+        "text of a result that somebody else wrote drives a terminal",
+        "crates/carrack/src/bench/document.rs",
+        [
+            "    text.chars().map(|character| if drives_terminal(character) { '\\u{fffd}' } else { character }).collect()\n",
+            "    let _ = drives_terminal;\n    text.to_owned()\n",
+        ],
+        "-p carrack --bin carrack bench::hostile_tests",
+    ),
+    mutation(
+        "files that were removed count as laid",
+        "crates/carrack-measure/src/disk/data_rows.rs",
+        ["let old = self.laid.take().map_or(", "let old = self.laid.map_or("],
+        MEASURE,
+    ),
+    mutation(
+        "workers wait for one that could not be made",
+        "crates/carrack-measure/src/workers.rs",
+        ["                    shared.start_line.fail();\n", ""],
+        MEASURE,
+    ),
+    mutation(
+        "a mapping is longer than its file",
+        "crates/carrack-sys/src/gauge.rs",
+        ["if file.metadata()?.len() < len {", "if file.metadata()?.len() > u64::MAX - len {"],
+        "-p carrack-sys --lib gauge::",
     ),
 ];

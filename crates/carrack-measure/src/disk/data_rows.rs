@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 
+use carrack_sys::dir::Dir;
 use carrack_sys::file::{drop_cache, read_full_at, sync_data, write_all_at};
 use carrack_sys::gauge::{self, IoMode, Mapping};
 
@@ -19,11 +20,16 @@ use crate::workers::{self, Done, Job, Operate};
 /// Record with which a file is written that a row needs and no row has written.
 const LAY_RECORD: u64 = 1 << 20;
 
+/// Opens a file of a directory, and creates it where it is missing.
+type OpenFile = fn(&Dir, &[u8], IoMode) -> io::Result<File>;
+
 /// The data files of a measurement: what is in them, and who has read them.
 pub struct DataFiles<'a> {
     scratch: &'a Scratch,
     cache: Cache,
     stop: &'a (dyn Fn() -> bool + Sync),
+    /// Opens a data file: [`gauge::open`].
+    open: OpenFile,
     size: u64,
     laid: Option<Laid>,
     /// The last row has read all files through the cache.
@@ -45,7 +51,7 @@ struct Laid {
 impl<'a> DataFiles<'a> {
     /// No files yet, and no size.
     pub fn new(scratch: &'a Scratch, cache: Cache, stop: &'a (dyn Fn() -> bool + Sync)) -> Self {
-        Self { scratch, cache, stop, size: 0, laid: None, warm: false, seed: 1 }
+        Self { scratch, cache, stop, open: gauge::open, size: 0, laid: None, warm: false, seed: 1 }
     }
 
     /// Sets the bytes of all files together.
@@ -130,9 +136,9 @@ impl<'a> DataFiles<'a> {
         }
     }
 
-    /// New, empty files.
-    fn fresh(&self, step: &Step) -> Result<Vec<File>, Error> {
-        let old = self.laid.map_or(0, |laid| laid.files);
+    /// New, empty files in place of the old ones, which are gone even if this fails.
+    fn fresh(&mut self, step: &Step) -> Result<Vec<File>, Error> {
+        let old = self.laid.take().map_or(0, |laid| laid.files);
         for number in 0..old.max(step.threads) {
             match self.scratch.directory().unlink(&Scratch::data_name(number)) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -148,7 +154,7 @@ impl<'a> DataFiles<'a> {
             Mode::Dsync => IoMode::Dsync,
             Mode::Direct => IoMode::Direct,
         };
-        let open = |number| gauge::open(self.scratch.directory(), &Scratch::data_name(number), access);
+        let open = |number| (self.open)(self.scratch.directory(), &Scratch::data_name(number), access);
         let files: io::Result<Vec<File>> = (0..step.threads).map(open).collect();
         files.map_err(Error::while_doing("open a file"))
     }
@@ -338,6 +344,40 @@ impl<'a> Visit<'a> {
             Operation::Strided => Order::Strided,
             random if random.is_random() => Order::Random { seed: self.seed.wrapping_add(file as u64) },
             _ => Order::Forward,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As Linux opens a file where the file system has no direct access: the file is made all the same.
+    fn open_without_direct(directory: &Dir, name: &[u8], access: IoMode) -> io::Result<File> {
+        match access {
+            IoMode::Direct => {
+                gauge::open(directory, name, IoMode::Buffered)?;
+                Err(io::ErrorKind::Unsupported.into())
+            }
+            access => gauge::open(directory, name, access),
+        }
+    }
+
+    #[test]
+    fn files_that_a_refused_row_removed_are_laid_again() {
+        let place = tempfile::tempdir().unwrap();
+        let scratch = Scratch::create(place.path()).unwrap();
+        let mut files = DataFiles::new(&scratch, Cache::Pages, &|| false);
+        files.open = open_without_direct;
+        files.set_size(1 << 20);
+        let step =
+            |operation, mode| Step { operation, mode, record: 64 << 10, depth: 1, threads: 1, rate: None, limit: None };
+        // A round as it is made: in every mode a new file, and then what is done with it.
+        assert!(files.measure(&step(Operation::Write, Mode::Cached)).unwrap().is_some());
+        assert!(files.measure(&step(Operation::Write, Mode::Direct)).unwrap().is_none());
+        for operation in [Operation::MmapRead, Operation::Read, Operation::MmapWrite] {
+            let row = files.measure(&step(operation, Mode::Cached)).unwrap().unwrap();
+            assert_eq!(row.value(value::BYTES), Some(f64::from(1 << 20)), "{operation:?}");
         }
     }
 }

@@ -10,7 +10,7 @@ pub mod order;
 pub mod plan;
 mod rows;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use carrack_core::path::display_bytes;
@@ -49,6 +49,8 @@ pub enum Event<'a> {
     Warning(&'a Warning),
 }
 
+/// The threads of a measurement use no more than this part of memory.
+pub(crate) const MEMORY_PART: u64 = 4;
 /// Share of the free space that may be used.
 const FREE_SHARE: f64 = 0.9;
 /// Of what is free, the size that is found by itself uses no more.
@@ -78,7 +80,7 @@ pub fn measure(
 ) -> Result<Measurement, Error> {
     let (begin, started) = (Instant::now(), carrack_sys::host::clock_seconds());
     let steps = request.choice.steps();
-    check_memory(&steps)?;
+    check_memory(&steps, residency::memory_bytes())?;
     let shown = display_bytes(request.directory.as_os_str().as_encoded_bytes()).to_string();
     let reading = Error::while_doing(format!("read the directory {shown}"));
     let swept = scratch::sweep(&request.directory).map_err(reading)?;
@@ -105,7 +107,7 @@ pub fn measure(
         ..Measurement::default()
     };
     let mut doubts = Doubts { measured: &mut measured, tell };
-    doubts.about_place(&request.directory, &mount, cache, size);
+    doubts.about_place(&mount, cache, size);
     let count = steps.len();
     for (index, step) in steps.iter().enumerate() {
         (doubts.tell)(Event::Step(step, index + 1, count));
@@ -135,12 +137,20 @@ fn settings(request: &Request, size: u64, data_rate: f64) -> Vec<(String, String
     settings
 }
 
-/// All records that are under way at a time must fit into memory with room for the cache.
-fn check_memory(steps: &[Step]) -> Result<(), Error> {
-    let needed = |step: &Step| step.record.saturating_mul(step.depth as u64).saturating_mul(step.threads as u64);
-    let needed = steps.iter().map(needed).max().unwrap_or(0);
-    let memory = residency::memory_bytes();
-    if needed > memory / 4 { Err(Error::Memory { needed, memory }) } else { Ok(()) }
+/// What the threads of a step need at a time must fit into memory with room for the cache.
+fn check_memory(steps: &[Step], memory: u64) -> Result<(), Error> {
+    let needed = steps.iter().map(memory_of).max().unwrap_or(0);
+    if needed > memory / MEMORY_PART { Err(Error::Memory { needed, memory }) } else { Ok(()) }
+}
+
+/// Bytes that all threads of a step need at a time.
+fn memory_of(step: &Step) -> u64 {
+    /// A thread's stack, its histogram and its series.
+    const THREAD: u64 = 64 << 10;
+    let record = usize::try_from(step.record).unwrap_or(usize::MAX);
+    let buffer = if step.operation.is_write() { data::Records::pool_bytes(record) } else { record };
+    let each = (buffer as u64).saturating_add(THREAD);
+    each.saturating_mul(step.depth as u64).saturating_mul(step.threads as u64)
 }
 
 /// Refuses what would leave less than a tenth of the free space free.
@@ -207,11 +217,11 @@ impl Doubts<'_, '_> {
         self.measured.warnings.push(warning);
     }
 
-    fn about_place(&mut self, directory: &Path, mount: &Mount, cache: Cache, size: u64) {
+    fn about_place(&mut self, mount: &Mount, cache: Cache, size: u64) {
         let memory = residency::memory_bytes();
         match cache {
             Cache::Everything => {
-                let text = format!("{} lies in memory ({}): no disk is measured", directory.display(), mount.kind);
+                let text = format!("{} lies in memory ({}): no disk is measured", self.measured.target, mount.kind);
                 self.warn("memory", text);
             }
             Cache::Own => {
@@ -267,5 +277,37 @@ impl Doubts<'_, '_> {
         let row =
             self.measured.rows.iter().find(|row| row.name == step.operation.name() && row.conditions == conditions);
         row.and_then(|row| row.value(value::OPERATIONS_PER_SECOND))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_is_checked_is_what_the_threads_take() {
+        let step = |operation, record, depth, threads| Step {
+            operation,
+            mode: Mode::Direct,
+            record,
+            depth,
+            threads,
+            rate: None,
+            limit: None,
+        };
+        // A thread that writes has a pool of a mebibyte, however small its records are.
+        for (operation, record, least) in [
+            (Operation::RandomWrite, 4096, 16 << 30),
+            (Operation::RandomRead, 4096, 64 << 20),
+            (Operation::Write, 16 << 20, 256 << 30),
+        ] {
+            let step = step(operation, record, 1024, 16);
+            let (needed, threads) = (memory_of(&step), 1024 * 16);
+            assert!((least..least + threads * (128 << 10)).contains(&needed), "{operation:?} {record}: {needed}");
+            let refused = check_memory(std::slice::from_ref(&step), needed * 4 - 4);
+            assert!(matches!(refused, Err(Error::Memory { needed: told, .. }) if told == needed), "{refused:?}");
+            assert!(check_memory(&[step], needed * 4).is_ok());
+        }
+        assert_eq!(memory_of(&step(Operation::Read, u64::MAX, 2, 2)), u64::MAX);
     }
 }

@@ -58,6 +58,8 @@ pub struct GroupPaths {
     unified: Option<String>,
     /// Directories with a `cpu.stat`, the process's own group and those around it.
     processors: Vec<String>,
+    /// Directories with a limit of memory, likewise.
+    memory: Vec<String>,
 }
 
 /// Groups around a process that are asked: they are nested a few deep.
@@ -76,11 +78,11 @@ impl GroupPaths {
         for line in text.lines() {
             let mut parts = line.splitn(3, ':');
             let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else { continue };
+            let controls = |wanted: &str| controllers.split(',').any(|name| name == wanted);
             let roots: &[&str] = match controllers {
                 "" => &["/sys/fs/cgroup/unified", "/sys/fs/cgroup"],
-                _ if controllers.split(',').any(|name| name == "cpu") => {
-                    &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"]
-                }
+                _ if controls("cpu") => &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"],
+                _ if controls("memory") => &["/sys/fs/cgroup/memory"],
                 _ => continue,
             };
             // The path is one of the whole system. Seen from inside a container it may lead nowhere, and what is
@@ -92,13 +94,24 @@ impl GroupPaths {
             if controllers.is_empty() {
                 found.unified = Some(format!("{root}{path}"));
             }
-            let mut around = Some(path);
-            while let Some(group) = around.filter(|_| found.processors.len() < DEPTH) {
-                found.processors.push(format!("{root}{group}"));
-                around = group.rsplit_once('/').map(|(outer, _)| outer);
+            for (list, wanted) in [(&mut found.processors, "cpu"), (&mut found.memory, "memory")] {
+                let mut around = Some(path).filter(|_| controllers.is_empty() || controls(wanted));
+                while let Some(group) = around.filter(|_| list.len() < DEPTH) {
+                    list.push(format!("{root}{group}"));
+                    around = group.rsplit_once('/').map(|(outer, _)| outer);
+                }
             }
         }
         found
+    }
+
+    /// Bytes of memory that the process's own group and those around it allow; `None` where there is no limit.
+    pub fn memory_limit(&self) -> Option<u64> {
+        // Version 1 has a number without a limit, too: more than any host has.
+        let limit = |group: &String| {
+            ["memory.max", "memory.limit_in_bytes"].iter().find_map(|name| bytes(&read(&format!("{group}/{name}"))?))
+        };
+        self.memory.iter().filter_map(limit).min()
     }
 
     /// Of the process's own group; zeros where it does not say.
@@ -115,6 +128,11 @@ impl GroupPaths {
             time: sum.time.saturating_add(one.time),
         })
     }
+}
+
+/// A number of bytes; none of `max`.
+fn bytes(text: &str) -> Option<u64> {
+    text.trim().parse().ok()
 }
 
 /// Version 2 tells microseconds, version 1 nanoseconds.
@@ -153,6 +171,10 @@ mod tests {
             path == "/sys/fs/cgroup/cpu,cpuacct"
         });
         assert_eq!((one.unified, one.processors), (None, vec!["/sys/fs/cgroup/cpu,cpuacct".to_owned()]));
+        assert_eq!((&two.memory[..], one.memory.len()), (&around[..], 0));
+        let one = GroupPaths::parse("4:memory:/docker/x\n3:cpu,cpuacct:/\n", |path| !path.contains("unified"));
+        let around = ["/docker/x", "/docker", ""].map(|group| format!("/sys/fs/cgroup/memory{group}"));
+        assert_eq!((&one.memory[..], one.processors.len()), (&around[..], 1));
         assert_eq!(GroupPaths::parse("0::/\n", |_| false), GroupPaths::default());
         let deep = format!("0::{}\n", "/a".repeat(1000));
         assert_eq!(GroupPaths::parse(&deep, whole).processors.len(), DEPTH);
@@ -168,8 +190,16 @@ mod tests {
     }
 
     #[test]
+    fn limits_of_memory_are_read() {
+        for (text, expected) in [("4096\n", Some(4096)), ("max\n", None), ("", None), ("-1\n", None)] {
+            assert_eq!(bytes(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
     fn groups_of_this_process_answer() {
         let groups = GroupPaths::find();
+        assert!(groups.memory_limit().is_none_or(|limit| limit > 1 << 20));
         let (first, second) = (groups.throttled(), groups.throttled());
         assert!(second.periods >= first.periods && groups.pressure().io_some >= groups.pressure().io_full);
         assert!(pressure().io_some >= pressure().io_full);

@@ -11,7 +11,7 @@ mod processor;
 pub use device::{DeviceFacts, device};
 pub use group::{GroupPaths, Pressure, Throttled, pressure};
 pub use interface::{InterfaceFacts, interface, interface_of};
-pub use processor::{Processors, ThreadFacts, process_cpu_time, processors, thread, thread_number};
+pub use processor::{Busy, Processors, ThreadFacts, process_cpu_time, processors, thread, thread_number};
 
 /// A file's text, as far as it is text; `None` where it cannot be read.
 fn read(path: &str) -> Option<String> {

@@ -300,6 +300,11 @@ impl<'a> Ladder<'a> {
         if (reads && self.source.disk_is_memory) || (rung.to == RungSink::Disk && self.destination.disk_is_memory) {
             row.labels.push(label::MEMORY.to_owned());
         }
+        // One copy that was not synced is enough to doubt the rung, whichever of them counts.
+        let is_synced = runs.iter().all(|(moved, _)| moved.durable == Some(true));
+        if rung.to == RungSink::Disk && !is_synced {
+            row.labels.push(label::NOT_SYNCED.to_owned());
+        }
         if reads && !self.source.disk_is_memory {
             row.put(value::CACHED, cached.unwrap_or(f64::NAN));
             // Where nobody tells, a large file has passed the cache by when it was made, and when it was read.

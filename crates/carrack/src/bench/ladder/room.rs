@@ -101,7 +101,7 @@ fn check_here(request: &LadderRequest) -> Result<(), Failure> {
         let Ok(directory) = Dir::open_ambient(Path::new(OsStr::from_bytes(path))) else { continue };
         let (Ok(space), Ok(stat)) = (directory.free_space(), directory.stat_self()) else { continue };
         match wanted.iter_mut().find(|(device, ..)| *device == stat.device) {
-            Some((_, bytes, ..)) => *bytes += request.size,
+            Some((_, bytes, ..)) => *bytes = bytes.saturating_add(request.size),
             None => wanted.push((stat.device, request.size, space.bytes_available, place)),
         }
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use carrack_measure::cpu::measure;
+use carrack_measure::error::Error;
 use clap::Command;
 
 use super::shown::{BenchOutput, refused, with_plain_output};
@@ -32,5 +33,10 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let mut shown = BenchOutput::of_measuring(flags)?;
     let stop = || carrack_sys::signal::stop_requested().is_some();
     let measured = measure(time, &stop, &mut |row| shown.row(row));
-    shown.finish(&measured.map_err(refused)?)
+    let measured = measured.map_err(|error| match error {
+        // No flag makes it need less.
+        Error::Memory { .. } => CommandError::usage(error.to_string()),
+        error => refused(error),
+    });
+    shown.finish(&measured?)
 }
