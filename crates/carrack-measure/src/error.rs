@@ -50,7 +50,7 @@ impl fmt::Display for Error {
                 )
             }
             Self::Memory { needed, memory } => {
-                write!(f, "its threads would need {needed} bytes: more than a quarter of {memory} bytes of memory")
+                write!(f, "the threads would need {needed} bytes, more than a quarter of {memory} bytes of memory")
             }
             Self::Impossible(why) => f.write_str(why),
             Self::System { what, .. } => write!(f, "cannot {what}"),

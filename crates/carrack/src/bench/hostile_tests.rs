@@ -49,7 +49,7 @@ fn document() -> Value {
         rows.push(json!({ "name": "blake3", "conditions": { "processors": which },
             "values": { "bytes": 1, "bytes_per_second": 1e9 }, "labels": ["shared"] }));
     }
-    for (name, sink) in [("zero-null", "null"), ("disk-disk", "disk")] {
+    for (name, sink) in [("zero->null", "null"), ("disk->null", "null"), ("disk->disk", "disk")] {
         rows.push(json!({ "name": name, "conditions": { "sink": sink, "link": "direct" },
             "values": { "bytes": 1, "bytes_per_second": 1e9, "loss": 0.5 }, "labels": ["memory"] }));
     }
@@ -92,7 +92,7 @@ fn no_text_of_a_document_drives_a_terminal() {
     for kind in [json!(HOSTILE), kind, json!("ladder")] {
         hostile["kind"] = kind;
         let measured = document::from_json(&hostile).expect("its kinds are right");
-        assert!(measured.rows.len() == sample().rows.len() + 4 && measured.target.starts_with("/data"));
+        assert!(measured.rows.len() == sample().rows.len() + 5 && measured.target.starts_with("/data"));
         drives_nothing(&measured);
     }
 }

@@ -8,16 +8,10 @@ mod shown;
 
 use clap::Command;
 
+use super::Verb as SubVerb;
 use super::reach::{JSON, QUIET};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
-
-/// A verb below `bench`.
-struct SubVerb {
-    name: &'static str,
-    command: fn() -> Command,
-    run: fn(&Flags) -> Result<u8, CommandError>,
-}
 
 const SUB_VERBS: &[SubVerb] = &[
     SubVerb { name: "disk", command: disk::command, run: disk::run },
