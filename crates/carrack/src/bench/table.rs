@@ -209,7 +209,7 @@ fn operations_row(row: &Row) -> Vec<String> {
     if let Some(arrivals) = row.value(value::ARRIVALS_PER_SECOND) {
         lines.push(format!("{:<13}{} a second were due; times from when each was due", "", numbers::count(arrivals)));
     }
-    lines.extend(words_line(row));
+    lines.extend(words_lines(row));
     lines
 }
 
@@ -219,13 +219,19 @@ fn with_words(line: &str, row: &Row) -> Vec<String> {
     if whole.chars().count() <= COLUMNS {
         return vec![whole];
     }
-    std::iter::once(line.trim_end().to_owned()).chain(words_line(row)).collect()
+    std::iter::once(line.trim_end().to_owned()).chain(words_lines(row)).collect()
 }
 
-/// The labels on a line of their own, if there are any.
-fn words_line(row: &Row) -> Option<String> {
-    let words = words(row);
-    (!words.is_empty()).then(|| format!("{:<13}{words}", ""))
+/// The labels on lines of their own: as many as they need.
+fn words_lines(row: &Row) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for label in written(row) {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + label.chars().count() + 2 <= COLUMNS => *line += &format!(", {label}"),
+            _ => lines.push(format!("{:<13}{label}", "")),
+        }
+    }
+    lines
 }
 
 /// One sign for what most weakens a rate.
@@ -234,9 +240,13 @@ fn signs(row: &Row) -> &'static str {
 }
 
 /// The labels that are written out.
+fn written(row: &Row) -> impl Iterator<Item = &str> {
+    row.labels.iter().map(String::as_str).filter(|label| SIGNS.iter().all(|(sign, _)| sign != label))
+}
+
+/// The same in one line.
 fn words(row: &Row) -> String {
-    let written = row.labels.iter().filter(|label| SIGNS.iter().all(|(sign, _)| sign != label));
-    written.map(String::as_str).collect::<Vec<_>>().join(", ")
+    written(row).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
