@@ -14,5 +14,4 @@ pub mod kept;
 pub mod ladder;
 pub mod moved;
 pub mod numbers;
-pub mod svg;
 pub mod table;

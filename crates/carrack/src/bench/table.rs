@@ -41,7 +41,11 @@ pub struct Table {
 impl Table {
     /// The lines of a row: headings where they are due, the row, and what is to be said of it.
     pub fn row(&mut self, row: &Row) -> Vec<String> {
-        for label in &row.labels {
+        // Of several signs one is shown: the others would be explained without being there.
+        let hidden = |label: &String| {
+            SIGNS.iter().any(|(sign, _)| sign == label) && sign_of(row).is_none_or(|(shown, _)| shown != label)
+        };
+        for label in row.labels.iter().filter(|label| !hidden(label)) {
             if !self.labels.contains(label) {
                 self.labels.push(label.clone());
             }
@@ -236,7 +240,11 @@ fn words_lines(row: &Row) -> Vec<String> {
 
 /// One sign for what most weakens a rate.
 fn signs(row: &Row) -> &'static str {
-    SIGNS.iter().find(|(label, _)| row.has_label(label)).map_or("", |(_, sign)| sign)
+    sign_of(row).map_or("", |(_, sign)| sign)
+}
+
+fn sign_of(row: &Row) -> Option<&'static (&'static str, &'static str)> {
+    SIGNS.iter().find(|(label, _)| row.has_label(label))
 }
 
 /// The labels that are written out.
@@ -256,7 +264,8 @@ mod tests {
 
     #[test]
     fn tables_fit_into_80_columns_and_say_what_is_cached() {
-        let measured = sample();
+        let mut measured = sample();
+        measured.rows[2].labels.push(label::PROCESSOR.to_owned());
         let mut table = Table::default();
         let mut lines = headline(&measured);
         lines.extend(measured.rows.iter().flat_map(|row| table.row(row)));
@@ -265,6 +274,8 @@ mod tests {
         assert!(lines.iter().all(|line| line.chars().count() <= 80), "{text}");
         let cached = lines.iter().find(|line| line.contains("4.80 GB/s")).expect("the first row");
         assert!(cached.ends_with("cached"), "{text}");
+        // A sign that no row shows is not explained.
+        assert!(!text.contains("a processor was busy"), "{text}");
         for words in ["disk: /data, xfs", "note: the files are small", "p95", "20.0ms", "1st done", "file-create", "~"]
         {
             assert!(text.contains(words), "{words}: {text}");

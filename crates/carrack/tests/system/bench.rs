@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::faults::Mounted;
+use crate::support::browser::{Look, Picture, open};
 use crate::support::process::signal;
 use crate::support::running::Running;
 use crate::support::{Ran, Sandbox, is_root, tool, wait_until};
@@ -311,4 +312,58 @@ fn page_needs_nothing_else_and_is_gone_if_nothing_was_measured() {
     sandbox.run(["bench", "disk", "d", "--size=1000T", "--html=other.html"]).failed_with(11, &[]);
     assert!(!sandbox.path("other.html").exists() && !sandbox.path("other.html.part").exists());
     sandbox.run(["bench", "disk", "d", "--html=absent/page.html"]).failed_with(11, &["absent/page.html"]);
+}
+
+/// Shows a page in a browser: nothing is asked for beside it, its console stays empty, and it is as light or dark as
+/// the reader's system.
+#[track_caller]
+fn seen(sandbox: &Sandbox, page: &[u8], look: Look) -> Picture {
+    let opened = open(sandbox, page.to_vec(), look);
+    assert_eq!(opened.requests, ["GET / HTTP/1.1 Host: page.invalid"], "{look:?}");
+    assert_eq!(opened.console, Vec::<String>::new(), "{look:?}");
+    assert_eq!(opened.picture.width, look.width as usize);
+    let brightness = opened.picture.brightness();
+    assert!(if look.dark { brightness < 90.0 } else { brightness > 180.0 }, "{look:?}: {brightness}");
+    opened.picture
+}
+
+/// The page of a short round, light and dark, wide and narrow: its bars are there in the colours of the scheme.
+#[test]
+fn bench_page_in_a_browser() {
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.path("d")).unwrap();
+    sandbox.ok(["bench", "disk", "d", "--size=16M", "--time=250ms", "--files=200", "--no-keep", "--html=page.html"]);
+    let page = fs::read(sandbox.path("page.html")).unwrap();
+    let text = String::from_utf8(page.clone()).unwrap();
+    for title in ["Rates", "Operations a second", "Time of one operation"] {
+        assert!(text.contains(&format!("<h3>{title}</h3>")), "{title}");
+    }
+    let (light, dark) = ([[0xf6, 0xf7, 0xf8], [0x0b, 0x62, 0xa8]], [[0x12, 0x14, 0x17], [0x63, 0xb3, 0xf4]]);
+    for (dark_scheme, colours) in [(false, light), (true, dark)] {
+        for width in [1200, 700] {
+            let look = Look { dark: dark_scheme, width };
+            let picture = seen(&sandbox, &page, look);
+            for (colour, least) in colours.into_iter().zip([20_000, 2000]) {
+                let count = picture.count(colour);
+                assert!(count > least, "{look:?}: {count} pixels of {colour:?}");
+            }
+        }
+    }
+}
+
+/// The page of a grid of record sizes: a heat map from the darkest colour to the brightest, on both schemes.
+#[test]
+fn bench_page_of_a_grid_in_a_browser() {
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.path("d")).unwrap();
+    let arguments = ["bench", "disk", "d", "--full", "--op=write,rewrite,read,reread,random-read", "--size=16M"];
+    sandbox.ok([&arguments[..], &["--time=250ms", "--no-keep", "--html=page.html"]].concat());
+    let page = fs::read(sandbox.path("page.html")).unwrap();
+    for look in [Look { dark: false, width: 1200 }, Look { dark: true, width: 700 }] {
+        let picture = seen(&sandbox, &page, look);
+        for colour in [[0x44, 0x01, 0x54], [0xfd, 0xe7, 0x25]] {
+            let count = picture.count(colour);
+            assert!(count > 300, "{look:?}: {count} pixels of {colour:?}");
+        }
+    }
 }

@@ -1,11 +1,16 @@
-//! Plots over time, for a page and for a terminal: axes with round numbers, lines, stacked bands, marks.
+//! Plots over time, for a page and for a terminal: axes with round numbers, lines, stacked bands, marks. And plots of
+//! single values, for a page: [`bars`], [`spreads`], [`heat`].
 //!
 //! A [`Panel`] is data with a title and a unit. [`svg`] draws it for a [`page`], [`text`] with characters. Nothing here
-//! knows what a copy is.
+//! knows what a copy or a measurement is.
 
 pub mod axis;
+pub mod bars;
+pub mod heat;
 mod lane;
+mod names;
 pub mod page;
+pub mod spreads;
 pub mod svg;
 pub mod text;
 mod thin;

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use carrack_core::path::drives_terminal;
+
 use super::axis::Axis;
 use super::svg::{self, Size, swatch};
 use super::{Mark, Panel};
@@ -15,7 +17,8 @@ const PATTERNS: &[&str] = &["t0", "t1", "t2", "t3", "t4", "t5"];
 /// Widths that each panel is drawn in: for a phone, half a screen and a screen. The style sheet shows one.
 const WIDTHS: [(&str, f64); 3] = [("narrow", 350.0), ("middle", 640.0), ("wide", 1060.0)];
 
-/// Text for HTML, in an element or an attribute.
+/// Text for HTML, in an element or an attribute. What drives a terminal or turns the direction of text becomes U+FFFD;
+/// the end of a line stays one.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -25,6 +28,8 @@ pub fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
+            '\n' => out.push('\n'),
+            other if drives_terminal(other) => out.push('\u{fffd}'),
             _ => out.push(character),
         }
     }
@@ -64,6 +69,11 @@ impl Page {
                  <rect class=\"{tone} over\" width=\"2\" height=\"5\"/></pattern>"
             );
         }
+        // Over colours that are not the page's own.
+        out.push_str(
+            "<pattern id=\"hatch-veil\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\" \
+             patternTransform=\"rotate(45)\"><rect class=\"stripe\" width=\"2\" height=\"8\"/></pattern>",
+        );
         out.push_str("</defs></svg>\n<main>\n");
         Self { out }
     }
@@ -128,12 +138,44 @@ impl Page {
             self.out.push_str("</ul>");
         }
         self.out.push_str("</figcaption>\n");
-        for (class, width) in WIDTHS {
-            let size = Size { width, height, with_labels };
-            let _ = writeln!(self.out, "<div class=\"{class}\">{}</div>", svg::panel(panel, end, marks, size));
+        self.widths(|width| svg::panel(panel, end, marks, Size { width, height, with_labels }));
+        self.end_figure(&panel.note);
+    }
+
+    /// A picture without a time axis: its title, which is text, and what is drawn for each width. `note` is a sentence
+    /// below it, or nothing.
+    pub fn figure(&mut self, title: &str, note: &str, draw: impl Fn(f64) -> String) {
+        let _ = writeln!(self.out, "<figure>\n<figcaption><h3>{}</h3></figcaption>", escape(title));
+        self.widths(draw);
+        self.end_figure(note);
+    }
+
+    /// Small pictures side by side, each with the end of its own time axis, in seconds.
+    pub fn small_panels(&mut self, panels: &[(Panel, f64)]) {
+        let (_, width) = WIDTHS[0];
+        self.out.push_str("<div class=\"several\">\n");
+        for (panel, end) in panels {
+            let unit = Axis::new(panel.unit, panel.most(), 5).unit;
+            let picture = svg::panel(panel, *end, &[], Size { width, height: 70.0, with_labels: false });
+            let _ = writeln!(
+                self.out,
+                "<figure>\n<figcaption><h3>{} <span class=\"unit\">{unit}</span></h3></figcaption>\n{picture}",
+                escape(&panel.title)
+            );
+            self.end_figure(&panel.note);
         }
-        if !panel.note.is_empty() {
-            let _ = writeln!(self.out, "<p class=\"note\">{}</p>", escape(&panel.note));
+        self.out.push_str("</div>\n");
+    }
+
+    fn widths(&mut self, draw: impl Fn(f64) -> String) {
+        for (class, width) in WIDTHS {
+            let _ = writeln!(self.out, "<div class=\"{class}\">{}</div>", draw(width));
+        }
+    }
+
+    fn end_figure(&mut self, note: &str) {
+        if !note.is_empty() {
+            let _ = writeln!(self.out, "<p class=\"note\">{}</p>", escape(note));
         }
         self.out.push_str("</figure>\n");
     }
@@ -142,5 +184,16 @@ impl Page {
     pub fn finish(mut self) -> String {
         self.out.push_str("</main>\n</body>\n</html>\n");
         self.out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_cannot_become_markup_nor_drive_anything() {
+        assert_eq!(escape("<a b=\"c\" d='e'>&"), "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;");
+        assert_eq!(escape("one\ntwo \u{1b}[2J\u{202e}\0 µs"), "one\ntwo \u{fffd}[2J\u{fffd}\u{fffd} µs");
     }
 }

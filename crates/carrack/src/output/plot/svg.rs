@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::axis::{Axis, TimeAxis, moment};
+use super::axis::{Axis, TimeAxis, Unit, moment};
 use super::lane::place;
 use super::page::escape;
 use super::thin::thin;
@@ -23,6 +23,16 @@ impl Svg {
         Self { out }
     }
 
+    /// Begins a drawing that is shown in its own size, also where the page is narrower.
+    pub fn natural(width: f64, height: f64, label: &str) -> Self {
+        let label = escape(label);
+        let out = format!(
+            "<svg viewBox=\"0 0 {width:.0} {height:.0}\" style=\"min-width:{width:.0}px\" role=\"img\" \
+             aria-label=\"{label}\">"
+        );
+        Self { out }
+    }
+
     /// A straight line.
     pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let ((x1, y1), (x2, y2)) = (from, to);
@@ -38,6 +48,16 @@ impl Svg {
             "" => write!(self.out, "/>"),
             title => write!(self.out, "><title>{}</title></rect>", escape(title)),
         };
+    }
+
+    /// A rectangle in a colour that is the same on a light page and a dark one: `#rrggbb`.
+    pub fn block(&mut self, colour: &str, (x, y): (f64, f64), (width, height): (f64, f64), title: &str) {
+        let title = escape(title);
+        let _ = write!(
+            self.out,
+            "<rect fill=\"{colour}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\">\
+             <title>{title}</title></rect>"
+        );
     }
 
     /// A text; `anchor` is `start`, `middle` or `end`.
@@ -163,7 +183,7 @@ pub fn panel(panel: &Panel, end: f64, marks: &[Mark], size: Size) -> String {
 }
 
 /// How wide a small text is, at most.
-fn text_width(text: &str) -> f64 {
+pub(super) fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * CHARACTER
 }
 
@@ -243,11 +263,16 @@ fn readings(svg: &mut Svg, frame: &Frame, panel: &Panel) {
         let told: Vec<String> =
             lines.chain(bands).map(|(name, value)| format!("{name}: {}", panel.unit.shown(value))).collect();
         if !told.is_empty() {
-            let title = format!("{}\n{}", moment(middle), told.join("\n"));
+            let title = format!("{}\n{}", short_moment(middle, frame.end), told.join("\n"));
             let (x, wide) = (frame.x(from), frame.width / columns);
             svg.rect("reading", (x, frame.top), (wide, frame.height), &title);
         }
     }
+}
+
+/// A moment of an axis that ends at `end`: where that is soon, with parts of a second.
+fn short_moment(at: f64, end: f64) -> String {
+    if end < 10.0 { Unit::Seconds.shown(at) } else { moment(at) }
 }
 
 /// A short piece of a line or a band, for a legend.
