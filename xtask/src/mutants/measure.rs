@@ -3,6 +3,7 @@
 use super::{Mutation, mutation};
 
 const MEASURE: &str = "-p carrack-measure --lib";
+const SCARCE: &str = "-p carrack --test system bench_disk_leaves_nothing_where_there_is_room";
 
 pub const MUTATIONS: &[Mutation] = &[
     mutation(
@@ -28,6 +29,12 @@ pub const MUTATIONS: &[Mutation] = &[
             "let is_free = carrack_sys::file::try_lock(&lock).is_ok();",
         ],
         MEASURE,
+    ),
+    mutation(
+        "a directory stays where there is no room for its lock",
+        "crates/carrack-measure/src/scratch.rs",
+        ["                    let _ = parent.remove_dir(&name);\n", ""],
+        SCARCE,
     ),
     mutation(
         "the time of an operation counts from when it began, however late that was",

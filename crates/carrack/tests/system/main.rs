@@ -6,6 +6,7 @@
 
 mod attributes;
 mod bench;
+mod bench_faults;
 mod bind;
 mod changed;
 mod cli;
