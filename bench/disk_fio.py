@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Compares `carrack bench disk` with fio on the same file system, mode, record and depth.
 
-Usage: disk_fio.py [--pairs N] [--size SIZE] [--only WORD] [--report FILE] CARRACK
+Usage: disk_fio.py [--pairs N] [--size MIB] [--milliseconds N] [--only WORD] [--report FILE] CARRACK
 
 Runs on a tmpfs and, as root, on ext4 and XFS in images in that tmpfs (loop devices, so no disk's noise is measured).
 Each row is measured in pairs, carrack and fio in turn, the order changing from pair to pair; their medians are
-compared. Exit code 1 if a row is more than 10 % away. The host must be quiet.
+compared. Both write a new file, or read one that was laid out in the same way a moment ago; both end after all of its
+bytes or after the same time. Where several operations are under way, both have as many threads with one operation each
+(fio: psync and numjobs). Exit code 1 if a row is more than 10 % away. The host must be quiet.
 """
 import argparse
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -23,93 +26,125 @@ ROWS = [
     ("write dsync", "write", "dsync", ["--rw=write", "--sync=dsync"], "1M", 1),
     ("write direct", "write", "direct", ["--rw=write", "--direct=1"], "1M", 1),
     ("read cached", "read", "cached", ["--rw=read"], "1M", 1),
-    ("read direct", "read", "direct", ["--rw=read", "--direct=1"], "1M", 1),
     ("read cached 64K", "read", "cached", ["--rw=read"], "64K", 1),
+    ("read direct", "read", "direct", ["--rw=read", "--direct=1"], "1M", 1),
     ("random read direct", "random-read", "direct", ["--rw=randread", "--direct=1"], "4K", 1),
-    ("random read direct deep", "random-read", "direct", ["--rw=randread", "--direct=1"], "4K", 8),
+    ("random read direct", "random-read", "direct", ["--rw=randread", "--direct=1"], "4K", 8),
     ("random write direct", "random-write", "direct", ["--rw=randwrite", "--direct=1", "--overwrite=1"], "4K", 1),
-    ("random write direct deep", "random-write", "direct", ["--rw=randwrite", "--direct=1", "--overwrite=1"], "4K", 8),
+    ("random write direct", "random-write", "direct", ["--rw=randwrite", "--direct=1", "--overwrite=1"], "4K", 8),
 ]
 MOST = 0.10
-# Random rows end after this much: a file of 4 KiB records is many records.
-RANDOM_SECONDS = 1.5
 
 
 def run(command, **options):
     return subprocess.run(command, check=True, capture_output=True, text=True, **options).stdout
 
 
-def carrack(program, place, row, size):
+def carrack(program, place, row, given):
     _, operation, mode, _, record, depth = row
-    time = RANDOM_SECONDS if operation.startswith("random") else 0
     lines = run([program, "bench", "disk", place, "--json", "--no-keep", f"--op={operation}", f"--mode={mode}",
-                 f"--record={record}", f"--depth={depth}", f"--size={size}", f"--time={time}s"]).splitlines()
+                 f"--record={record}", f"--depth={depth}", f"--size={given.size}M",
+                 f"--time={given.milliseconds}ms"]).splitlines()
     rows = [line for line in map(json.loads, lines) if line["type"] == "row"]
     return rows[0]["values"]["bytes_per_second"]
 
 
-def fio(place, row, size):
+def lay(name, megabytes):
+    """Writes a file as carrack lays one that it will visit: 1 MiB at a time, random bytes, fdatasync."""
+    piece = os.urandom(1 << 20)
+    with open(name, "wb", buffering=0) as file:
+        for _ in range(megabytes):
+            file.write(piece)
+        os.fdatasync(file.fileno())
+
+
+def fio(place, row, given, engine="psync"):
+    """One run, on a file of its own: new for a write, else laid out before."""
     _, operation, _, options, record, depth = row
     name = os.path.join(place, "fio.dat")
-    random = operation.startswith("random")
-    base = ["fio", "--name=row", f"--filename={name}", f"--size={size}", "--output-format=json", "--thread",
-            "--ioengine=psync", "--fallocate=none", "--randrepeat=0", "--group_reporting"]
-    if operation == "write":
-        # A new file, as carrack's is.
+    if operation != "write":
+        lay(name, given.size)
+    command = ["fio", "--name=row", f"--filename={name}", "--output-format=json", "--thread", "--fallocate=none",
+               "--randrepeat=0", "--group_reporting", f"--bs={record}", f"--size={given.size}M",
+               f"--runtime={given.milliseconds}ms"]
+    if engine == "psync":
+        # As many threads as the depth, each with its share of the operations.
+        command += ["--ioengine=psync", f"--numjobs={depth}", f"--io_size={given.size // depth}M"]
+    else:
+        command += [f"--ioengine={engine}", f"--iodepth={depth}"]
+    try:
+        job = json.loads(run(command + options))["jobs"][0]
+    finally:
         if os.path.exists(name):
             os.unlink(name)
-    elif not os.path.exists(name):
-        run(base + ["--rw=write", "--bs=1M", "--end_fsync=1"])
-    command = base + options + [f"--bs={record}"]
-    if depth > 1:
-        # Depth by the system's own queue, not by threads: what is compared.
-        command = [word for word in command if not word.startswith("--ioengine")]
-        command += ["--ioengine=libaio", f"--iodepth={depth}"]
-    if random:
-        command += [f"--runtime={RANDOM_SECONDS}"]
-    job = json.loads(run(command))["jobs"][0]
     return job["write" if "write" in operation else "read"]["bw_bytes"]
+
+
+# No work left for later: what a file system does in the background after its first mount would fall into some row.
+MAKE = {
+    "ext4": ["mkfs.ext4", "-q", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
+    "xfs": ["mkfs.xfs", "-q", "-K"],
+}
 
 
 def image(directory, kind, megabytes):
     """A file system in an image; answers with its mount point and how to undo it."""
     path, point = os.path.join(directory, f"{kind}.img"), os.path.join(directory, kind)
     with open(path, "wb") as file:
-        file.truncate(megabytes << 20)
-    run(["mkfs." + kind, "-q", path])
+        # All of its memory is there from the start: no row pays for memory that a row before it did not touch.
+        os.posix_fallocate(file.fileno(), 0, megabytes << 20)
+    run(MAKE[kind] + [path])
     os.mkdir(point)
     run(["mount", "-o", "loop", path, point])
-    return point, lambda: (subprocess.run(["umount", point]), os.unlink(path))
+    return point, lambda: (subprocess.run(["umount", point], check=False), os.unlink(path))
 
 
-def compare(program, place, size, pairs, only):
+def compare(program, place, given):
     for row in ROWS:
-        if only and only not in row[0]:
+        if given.only and given.only not in row[0]:
             continue
         ours, theirs = [], []
         # The first pair warms up memory and file system, and does not count.
-        for pair in range(pairs + 1):
-            measure = [lambda: ours.append(carrack(program, place, row, size)),
-                       lambda: theirs.append(fio(place, row, size))]
+        for pair in range(given.pairs + 1):
+            measure = [lambda: ours.append(carrack(program, place, row, given)),
+                       lambda: theirs.append(fio(place, row, given))]
             for one in measure if pair % 2 == 0 else reversed(measure):
                 one()
-        leftover = os.path.join(place, "fio.dat")
-        if os.path.exists(leftover):
-            os.unlink(leftover)
-        yield row[0], statistics.median(ours[1:]), statistics.median(theirs[1:]), ours[1:], theirs[1:]
+        yield row, ours[1:], theirs[1:]
+
+
+def table_line(kind, row, ours, theirs):
+    """A line of a table, and whether the two are far from each other."""
+    name, _, _, _, record, depth = row
+    ratio = statistics.median(ours) / statistics.median(theirs)
+    far = abs(ratio - 1) > MOST
+    ratios = sorted(a / b for a, b in zip(ours, theirs))
+    low, high = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
+    shown = f"**{ratio:.2f}**" if far else f"{ratio:.2f}"
+    return (f"| {kind} | {name} | {record} | {depth} | {statistics.median(ours) / 1e6:,.0f} | "
+            f"{statistics.median(theirs) / 1e6:,.0f} | {shown} | {low:.2f}-{high:.2f} |"), far
+
+
+HEAD = ["| file system | row | record | depth | carrack MB/s | fio MB/s | ratio | of single pairs |",
+        "|---|---|--:|--:|--:|--:|--:|--:|"]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("carrack")
     parser.add_argument("--pairs", type=int, default=7)
-    parser.add_argument("--size", default="512M")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--size", type=int, default=512, help="of the file, in MiB")
+    parser.add_argument("--milliseconds", type=int, default=1000, help="limit for one run of one row")
+    parser.add_argument("--only", default="", help="rows with this word in their name")
     parser.add_argument("--places", default="tmpfs,ext4,xfs")
-    parser.add_argument("--report", default="")
+    parser.add_argument("--report", default="", help="write the table there, and every single rate below it")
     given = parser.parse_args()
+    program = os.path.abspath(given.carrack)
+    # What is mounted is unmounted, also after a signal.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     directory = tempfile.mkdtemp(prefix="carrack-fio-", dir="/dev/shm")
-    undo, lines, far = [], [], 0
+    undo, table, each, far = [], list(HEAD), [], 0
+    print("\n".join(HEAD), flush=True)
     try:
         for kind in given.places.split(","):
             place = os.path.join(directory, kind)
@@ -119,17 +154,16 @@ def main():
                 print(f"{kind}: mounting an image needs root", file=sys.stderr)
                 continue
             else:
-                place, remove = image(directory, kind, 2048)
+                # Files of both, and room: a full file system is slower.
+                place, remove = image(directory, kind, 4 * given.size)
                 undo.append(remove)
-            for name, ours, theirs, each, others in compare(os.path.abspath(given.carrack), place, given.size,
-                                                            given.pairs, given.only):
-                ratio = ours / theirs
-                mark = "" if abs(ratio - 1) <= MOST else "  <-- more than 10 %"
-                far += bool(mark)
-                line = f"{kind:6} {name:26} {ours / 1e6:10.0f} {theirs / 1e6:10.0f} MB/s {ratio:6.3f}{mark}"
+            for row, ours, theirs in compare(program, place, given):
+                line, is_far = table_line(kind, row, ours, theirs)
+                far += is_far
                 print(line, flush=True)
-                spread = " ".join(f"{a / 1e6:.0f}/{b / 1e6:.0f}" for a, b in zip(each, others))
-                lines += [line, f"         {spread}"]
+                table.append(line)
+                each.append(f"{kind} {row[0]} {row[4]} {row[5]}: " +
+                            " ".join(f"{a / 1e6:.0f}/{b / 1e6:.0f}" for a, b in zip(ours, theirs)))
             if undo:
                 undo.pop()()
     finally:
@@ -138,7 +172,7 @@ def main():
         shutil.rmtree(directory, ignore_errors=True)
     if given.report:
         with open(given.report, "w") as file:
-            file.write("file system, row, carrack, fio, ratio of medians; each pair below\n" + "\n".join(lines) + "\n")
+            file.write("\n".join(table + [""] + each) + "\n")
     return 1 if far else 0
 
 
