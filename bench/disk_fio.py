@@ -50,12 +50,14 @@ def carrack(program, place, row, given):
 
 
 def lay(name, megabytes):
-    """Writes a file as carrack lays one that it will visit: 1 MiB at a time, random bytes, fdatasync."""
+    """Writes a file as carrack lays one that it will visit: 1 MiB at a time, random bytes, fdatasync, nothing in the
+    cache. fio would empty the cache while its clock runs."""
     piece = os.urandom(1 << 20)
     with open(name, "wb", buffering=0) as file:
         for _ in range(megabytes):
             file.write(piece)
         os.fdatasync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def fio(place, row, given, engine="psync"):
@@ -97,6 +99,32 @@ def image(directory, kind, megabytes):
     os.mkdir(point)
     run(["mount", "-o", "loop", path, point])
     return point, lambda: (subprocess.run(["umount", point], check=False), os.unlink(path))
+
+
+class Awake:
+    """Keeps every processor from halting, by a loop that gives way to whatever else wants to run. A virtual processor
+    that has halted takes up to 50 microseconds to wake; whether it has is chance, and would decide rows that hand each
+    request to another thread, as a loop device does."""
+
+    def __enter__(self):
+        self.spinners = []
+        for cpu in os.sched_getaffinity(0):
+            process = os.fork()
+            if process == 0:
+                os.sched_setaffinity(0, {cpu})
+                os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+                parent = os.getppid()
+                while os.getppid() == parent:
+                    for _ in range(1_000_000):
+                        pass
+                os._exit(0)
+            self.spinners.append(process)
+        return self
+
+    def __exit__(self, *_):
+        for process in self.spinners:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
 
 
 def compare(program, place, given):
@@ -146,26 +174,27 @@ def main():
     undo, table, each, far = [], list(HEAD), [], 0
     print("\n".join(HEAD), flush=True)
     try:
-        for kind in given.places.split(","):
-            place = os.path.join(directory, kind)
-            if kind == "tmpfs":
-                os.mkdir(place)
-            elif os.geteuid() != 0:
-                print(f"{kind}: mounting an image needs root", file=sys.stderr)
-                continue
-            else:
-                # Files of both, and room: a full file system is slower.
-                place, remove = image(directory, kind, 4 * given.size)
-                undo.append(remove)
-            for row, ours, theirs in compare(program, place, given):
-                line, is_far = table_line(kind, row, ours, theirs)
-                far += is_far
-                print(line, flush=True)
-                table.append(line)
-                each.append(f"{kind} {row[0]} {row[4]} {row[5]}: " +
-                            " ".join(f"{a / 1e6:.0f}/{b / 1e6:.0f}" for a, b in zip(ours, theirs)))
-            if undo:
-                undo.pop()()
+        with Awake():
+            for kind in given.places.split(","):
+                place = os.path.join(directory, kind)
+                if kind == "tmpfs":
+                    os.mkdir(place)
+                elif os.geteuid() != 0:
+                    print(f"{kind}: mounting an image needs root", file=sys.stderr)
+                    continue
+                else:
+                    # Files of both, and room: a full file system is slower.
+                    place, remove = image(directory, kind, 4 * given.size)
+                    undo.append(remove)
+                for row, ours, theirs in compare(program, place, given):
+                    line, is_far = table_line(kind, row, ours, theirs)
+                    far += is_far
+                    print(line, flush=True)
+                    table.append(line)
+                    each.append(f"{kind} {row[0]} {row[4]} {row[5]}: " +
+                                " ".join(f"{a / 1e6:.0f}/{b / 1e6:.0f}" for a, b in zip(ours, theirs)))
+                if undo:
+                    undo.pop()()
     finally:
         for remove in undo:
             remove()

@@ -64,6 +64,12 @@ pub struct Done {
     pub behind: Duration,
 }
 
+/// A counter with a cache line of its own, and the one that is fetched with it: workers on several processors count
+/// without waiting for each other.
+#[derive(Default)]
+#[repr(align(128))]
+struct Apart(AtomicU64);
+
 /// What all workers share.
 struct Shared<'s, 'a> {
     job: &'s Job<'a>,
@@ -76,7 +82,7 @@ struct Shared<'s, 'a> {
     /// Workers of each file that are not done.
     working: Vec<AtomicU64>,
     /// Bytes of each worker.
-    progress: Vec<AtomicU64>,
+    progress: Vec<Apart>,
     stopped: AtomicBool,
     first_done: OnceLock<(Duration, u64)>,
     error: Mutex<Option<io::Error>>,
@@ -155,7 +161,7 @@ fn run_with(job: &Job<'_>, builder: &dyn Fn(usize) -> Builder) -> io::Result<Don
         next: (0..job.files).map(|_| AtomicU64::new(0)).collect(),
         arrivals: AtomicU64::new(0),
         working: (0..job.files).map(|_| AtomicU64::new(job.depth as u64)).collect(),
-        progress: (0..workers).map(|_| AtomicU64::new(0)).collect(),
+        progress: (0..workers).map(|_| Apart::default()).collect(),
         stopped: AtomicBool::new(false),
         first_done: OnceLock::new(),
         error: Mutex::new(None),
@@ -225,7 +231,7 @@ fn work(shared: &Shared<'_, '_>, worker: usize) -> Own {
     // Memory is given back, and a mapping undone, outside of what is timed.
     let done = start.elapsed();
     shared.first_done.get_or_init(|| {
-        let bytes = shared.progress.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum();
+        let bytes = shared.progress.iter().map(|bytes| bytes.0.load(Ordering::Relaxed)).sum();
         (done, bytes)
     });
     if shared.working[file].fetch_sub(1, Ordering::AcqRel) == 1 && ended.is_ok() {
@@ -287,7 +293,7 @@ fn operate_all(
         own.series.add(own.operated, bytes as f64);
         own.bytes += bytes;
         own.operations += 1;
-        shared.progress[worker].store(own.bytes, Ordering::Relaxed);
+        shared.progress[worker].0.store(own.bytes, Ordering::Relaxed);
     }
 }
 

@@ -106,7 +106,7 @@ impl<'a> DataFiles<'a> {
     fn visit(&mut self, step: &Step) -> Result<Row, Error> {
         let laid = self.lay(step)?;
         let operations = self.operations(step, laid.bytes.min(self.size / step.threads as u64))?;
-        let files = self.open(step)?;
+        let files = self.open(step, step.threads)?;
         let length = operations * step.record;
         if step.operation == Operation::Reread {
             self.warm_up(&files, length)?;
@@ -114,11 +114,15 @@ impl<'a> DataFiles<'a> {
             forget(&files)?;
         }
         let random = step.operation.is_random();
+        // In order, the system reads ahead for a descriptor, so workers on one file share it. In no order nothing is
+        // read ahead: each worker has a descriptor of its own, or they would wait for each other at its count of users.
+        let own = if random && step.depth > 1 { self.open(step, step.threads * step.depth)? } else { Vec::new() };
+        let handles = if own.is_empty() { &files } else { &own };
         let order = if random { gauge::Order::Random } else { gauge::Order::Sequential };
-        files.iter().for_each(|file| gauge::expect_order(file, order));
+        handles.iter().for_each(|file| gauge::expect_order(file, order));
         let buffered_read = !step.operation.is_write() && step.mode != Mode::Direct;
         let before = if buffered_read { cached(&files, length) } else { None };
-        let done = self.run(step, &files, operations)?;
+        let done = self.run(step, handles, operations)?;
         self.warm = buffered_read && !random && done.operations_least == operations;
         let unwritten =
             (step.operation.is_write() && step.mode == Mode::Cached).then(|| unwritten(&files, length)).flatten();
@@ -145,17 +149,19 @@ impl<'a> DataFiles<'a> {
                 other => other.map_err(Error::while_doing("remove a file"))?,
             }
         }
-        self.open(step)
+        self.open(step, step.threads)
     }
 
-    fn open(&self, step: &Step) -> Result<Vec<File>, Error> {
+    /// Opens the files of a step, `count` times in all: all descriptors of the first file come first.
+    fn open(&self, step: &Step, count: usize) -> Result<Vec<File>, Error> {
         let access = match step.mode {
             Mode::Cached | Mode::Fdatasync => IoMode::Buffered,
             Mode::Dsync => IoMode::Dsync,
             Mode::Direct => IoMode::Direct,
         };
-        let open = |number| (self.open)(self.scratch.directory(), &Scratch::data_name(number), access);
-        let files: io::Result<Vec<File>> = (0..step.threads).map(open).collect();
+        let each = count / step.threads;
+        let open = |number| (self.open)(self.scratch.directory(), &Scratch::data_name(number / each), access);
+        let files: io::Result<Vec<File>> = (0..count).map(open).collect();
         files.map_err(Error::while_doing("open a file"))
     }
 
@@ -193,6 +199,7 @@ impl<'a> DataFiles<'a> {
         Ok(())
     }
 
+    /// `files` has one descriptor for each file, or one for each worker.
     fn run(&self, step: &Step, files: &[File], operations: u64) -> Result<Done, Error> {
         let mapped = matches!(step.operation, Operation::MmapRead | Operation::MmapWrite);
         let map = |file: &File| Mapping::new(file, operations * step.record);
@@ -201,7 +208,8 @@ impl<'a> DataFiles<'a> {
         let visit = Visit { step, files, maps: &maps, operations, seed: self.seed };
         let make = |file: usize, worker: usize| visit.operate(file, worker);
         let syncs = step.operation.is_write() && step.mode == Mode::Fdatasync;
-        let finish = |file: usize| if syncs { sync_data(&files[file]) } else { Ok(()) };
+        let each = files.len() / step.threads;
+        let finish = |file: usize| if syncs { sync_data(&files[file * each]) } else { Ok(()) };
         let job = Job {
             files: step.threads,
             depth: step.depth,
@@ -294,6 +302,7 @@ fn mean(shares: impl Iterator<Item = Option<f64>>) -> Option<f64> {
 /// One pass over the files.
 struct Visit<'a> {
     step: &'a Step,
+    /// One descriptor for each file, or one for each worker.
     files: &'a [File],
     maps: &'a [Mapping],
     operations: u64,
@@ -308,7 +317,7 @@ impl<'a> Visit<'a> {
         let place = move |at| order.record(at, count) * record;
         let bytes = usize::try_from(record).unwrap_or(usize::MAX);
         let records = || Records::new(bytes, self.seed.wrapping_mul(1 << 20).wrapping_add(worker as u64));
-        let open = &self.files[file];
+        let open = &self.files[if self.files.len() > self.step.threads { worker } else { file }];
         match self.step.operation {
             Operation::MmapRead => {
                 let (map, mut buffer) = (&self.maps[file], Aligned::new(bytes));
