@@ -10,6 +10,7 @@ bytes or after the same time. Where several operations are under way, both have 
 (fio: psync and numjobs). Exit code 1 if a row is more than 10 % away. The host must be quiet.
 """
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -60,7 +61,7 @@ def lay(name, megabytes):
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def fio(place, row, given, engine="psync"):
+def fio(place, row, given):
     """One run, on a file of its own: new for a write, else laid out before."""
     _, operation, _, options, record, depth = row
     name = os.path.join(place, "fio.dat")
@@ -68,12 +69,9 @@ def fio(place, row, given, engine="psync"):
         lay(name, given.size)
     command = ["fio", "--name=row", f"--filename={name}", "--output-format=json", "--thread", "--fallocate=none",
                "--randrepeat=0", "--group_reporting", f"--bs={record}", f"--size={given.size}M",
-               f"--runtime={given.milliseconds}ms"]
-    if engine == "psync":
-        # As many threads as the depth, each with its share of the operations.
-        command += ["--ioengine=psync", f"--numjobs={depth}", f"--io_size={given.size // depth}M"]
-    else:
-        command += [f"--ioengine={engine}", f"--iodepth={depth}"]
+               f"--runtime={given.milliseconds}ms",
+               # As many threads as the depth, each with its share of the operations.
+               "--ioengine=psync", f"--numjobs={depth}", f"--io_size={given.size // depth}M"]
     try:
         job = json.loads(run(command + options))["jobs"][0]
     finally:
@@ -101,30 +99,28 @@ def image(directory, kind, megabytes):
     return point, lambda: (subprocess.run(["umount", point], check=False), os.unlink(path))
 
 
-class Awake:
-    """Keeps every processor from halting, by a loop that gives way to whatever else wants to run. A virtual processor
-    that has halted takes up to 50 microseconds to wake; whether it has is chance, and would decide rows that hand each
-    request to another thread, as a loop device does."""
+WORKERS = "/sys/devices/virtual/workqueue/cpumask"
+
+
+class OneProcessor:
+    """Runs what is started meanwhile, and the kernel's workers, on one processor. A loop device hands each request to a
+    worker. On a virtual machine, waking a worker on another processor takes 4 or 40 microseconds, by chance; that would
+    be most of what a row measures."""
 
     def __enter__(self):
-        self.spinners = []
-        for cpu in os.sched_getaffinity(0):
-            process = os.fork()
-            if process == 0:
-                os.sched_setaffinity(0, {cpu})
-                os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-                parent = os.getppid()
-                while os.getppid() == parent:
-                    for _ in range(1_000_000):
-                        pass
-                os._exit(0)
-            self.spinners.append(process)
+        self.processors = os.sched_getaffinity(0)
+        with open(WORKERS) as file:
+            self.workers = file.read()
+        self.set({min(self.processors)}, f"{1 << min(self.processors):x}")
         return self
 
     def __exit__(self, *_):
-        for process in self.spinners:
-            os.kill(process, signal.SIGKILL)
-            os.waitpid(process, 0)
+        self.set(self.processors, self.workers)
+
+    def set(self, processors, workers):
+        os.sched_setaffinity(0, processors)
+        with open(WORKERS, "w") as file:
+            file.write(workers)
 
 
 def compare(program, place, given):
@@ -174,18 +170,19 @@ def main():
     undo, table, each, far = [], list(HEAD), [], 0
     print("\n".join(HEAD), flush=True)
     try:
-        with Awake():
-            for kind in given.places.split(","):
-                place = os.path.join(directory, kind)
-                if kind == "tmpfs":
-                    os.mkdir(place)
-                elif os.geteuid() != 0:
-                    print(f"{kind}: mounting an image needs root", file=sys.stderr)
-                    continue
-                else:
-                    # Files of both, and room: a full file system is slower.
-                    place, remove = image(directory, kind, 4 * given.size)
-                    undo.append(remove)
+        for kind in given.places.split(","):
+            place, processors = os.path.join(directory, kind), contextlib.nullcontext()
+            if kind == "tmpfs":
+                os.mkdir(place)
+            elif os.geteuid() != 0:
+                print(f"{kind}: mounting an image needs root", file=sys.stderr)
+                continue
+            else:
+                # Files of both, and room: a full file system is slower.
+                place, remove = image(directory, kind, 4 * given.size)
+                undo.append(remove)
+                processors = OneProcessor()
+            with processors:
                 for row, ours, theirs in compare(program, place, given):
                     line, is_far = table_line(kind, row, ours, theirs)
                     far += is_far
@@ -193,8 +190,8 @@ def main():
                     table.append(line)
                     each.append(f"{kind} {row[0]} {row[4]} {row[5]}: " +
                                 " ".join(f"{a / 1e6:.0f}/{b / 1e6:.0f}" for a, b in zip(ours, theirs)))
-                if undo:
-                    undo.pop()()
+            if undo:
+                undo.pop()()
     finally:
         for remove in undo:
             remove()
