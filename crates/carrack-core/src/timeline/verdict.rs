@@ -66,8 +66,14 @@ const IDLE: f64 = 0.5;
 const SERIAL: f64 = 0.5;
 /// TCP says that a window held it back for this part of its time.
 const WINDOW_LIMITED: f64 = 0.2;
-/// What is in flight is at least this part of what the window allows.
-const WINDOW_FILLED: f64 = 0.3;
+/// TCP says that a window which is not filled held it back for this part of its time: whoever takes the bytes is slow.
+const RELAYED: f64 = 0.6;
+/// What is in flight is at least this part of what the window allows: a window that is the limit is full but for the
+/// moments in which a thread does not get its processor.
+const WINDOW_FILLED: f64 = 0.6;
+/// Naming files takes so much longer than syncing them before it is named itself. Where each file is synced by itself,
+/// giving it its name has a sync of the directory within, which takes about as long as that of the file.
+const NAMES_OVER_SYNCS: f64 = 1.5;
 /// Segments sent again from which on loss is what holds a path back that has no queue.
 const LOSS: f64 = 0.0002;
 /// Part of its time that TCP spent in timeouts.
@@ -99,11 +105,15 @@ struct Side {
 struct Path {
     resent: f64,
     timeouts: f64,
-    window_limited: f64,
+    rwnd_limited: f64,
+    sndbuf_limited: f64,
     rtt_us: f64,
     min_rtt_us: f64,
     window_bytes: f64,
+    cwnd_bytes: f64,
     in_flight_bytes: f64,
+    /// The part of the window that is in flight.
+    filled: f64,
 }
 
 /// What held a copy back over a stretch of `span_us` microseconds, over so many streams in the mean; `None` where too
@@ -118,30 +128,34 @@ pub fn verdict(
     let (last_source, last_destination) = (source.points.last()?, destination.points.last()?);
     let (sent, received) = (since(source.before, last_source), since(destination.before, last_destination));
     let [sender, receiver] =
-        [(&sent, Work::Read, Work::Find, Work::Send), (&received, Work::Write, Work::Create, Work::Receive)]
-            .map(|(sample, storage, metadata, network)| Side::new(sample, storage, metadata, network));
+        [(&sent, Work::Read, Work::Find, Work::Send), (&received, Work::Write, Work::Create, Work::Receive)].map(
+            |(sample, storage, metadata, network)| Side::new(sample, [storage, metadata, network], span_us, streams),
+        );
     let carried = sender.carried.max(receiver.carried);
     let total = span_us as f64 * f64::from(streams.max(1));
-    if carried < CARRIED_MIN_US || total <= 0.0 {
+    let idle = if total > 0.0 { (1.0 - carried / total).clamp(0.0, 1.0) } else { 0.0 };
+    // Of a million empty files the streams carry next to nothing.
+    let held_up = held_up_by(&sent, &received, span_us, idle);
+    if carried < CARRIED_MIN_US && held_up.is_none() {
         return None;
     }
+    let carried = carried.max(1.0);
     let (sender, receiver) = (sender.over(carried), receiver.over(carried));
-    let idle = (1.0 - carried / total).clamp(0.0, 1.0);
     let mut shares = shares(&sender, &receiver, carried);
     for (stage, share) in serial(&sent, &received, span_us) {
         // As far as the streams had nothing to carry meanwhile.
-        let held_up = share.min(1.0) * idle;
+        let share = share.min(1.0) * idle;
         if let Some(entry) = shares.iter_mut().find(|(known, _)| *known == stage) {
-            entry.1 = entry.1.max(held_up);
+            entry.1 = entry.1.max(share);
         }
     }
     let (sends, receives) = (sender.network / carried, receiver.network / carried);
     let (stage, fact) = if sender.pacing / carried > PACED {
         (Stage::RateLimit, None)
-    } else if let Some(stage) = held_up_by(&sent, &received, span_us, idle) {
+    } else if let Some(stage) = held_up {
         (stage, None)
-    } else if sends.min(receives) > BOTH_WAIT && !memory {
-        Path::new(source.points, &sent, span_us).stage()
+    } else if sends.min(receives) > BOTH_WAIT && !memory && is_path_longest(&shares) {
+        Path::new(source, &sent, span_us).stage()
     } else if sends > receives {
         receiver.slower(Stage::DestinationStorage, Stage::DestinationMetadata, Stage::DestinationProcessors)
     } else {
@@ -165,15 +179,22 @@ fn since(before: &Sample, last: &Point) -> Sample {
         stages: last.stages.since(&before.stages),
         counts: last.counts.since(&before.counts),
         processor: last.processor.since(&before.processor),
+        processor_state: last.processor_state,
+        throttled: last.throttled.since(&before.throttled),
         ..Sample::default()
     }
 }
 
 impl Side {
-    fn new(sample: &Sample, storage: Work, metadata: Work, network: Work) -> Self {
+    fn new(sample: &Sample, [storage, metadata, network]: [Work; 3], span_us: u64, streams: u16) -> Self {
         let waited = |work| sample.stages.of(work).waited_us as f64;
         let carried = sample.carried_us as f64;
-        let starved = if carried > 0.0 { (sample.processor.starved_us as f64 / carried).min(1.0) } else { 0.0 };
+        let starved = if carried > 0.0 { sample.processor.starved_us as f64 / carried } else { 0.0 };
+        // A thread whose control group has used its quota up is not ready: the kernel does not count that it waits. It
+        // counts for each processor how long the group was held back there.
+        let cores = sample.processor_state.cores.clamp(1, u64::from(streams.max(1)));
+        let throttled = sample.throttled.time_us as f64 / (span_us.max(1) as f64 * cores as f64);
+        let starved = starved.max(throttled).min(1.0);
         // A thread that has to wait for a processor does so in the midst of whatever it does: that part of its waiting
         // is not for storage, nor for the network.
         let kept = 1.0 - starved;
@@ -219,6 +240,12 @@ fn shares(sender: &Side, receiver: &Side, carried: f64) -> Vec<(Stage, f64)> {
     ]
 }
 
+/// Whether no stage of either side takes more of the time than both sides wait for each other.
+fn is_path_longest(shares: &[(Stage, f64)]) -> bool {
+    let path = shares.iter().find(|(stage, _)| *stage == Stage::Network).map_or(0.0, |(_, share)| *share);
+    shares.iter().all(|(_, share)| *share <= path)
+}
+
 /// The part of the time that stages were at work which have a thread of their own.
 fn serial(sent: &Sample, received: &Sample, span_us: u64) -> [(Stage, f64); 3] {
     let share = |sample: &Sample, work| {
@@ -227,24 +254,28 @@ fn serial(sent: &Sample, received: &Sample, span_us: u64) -> [(Stage, f64); 3] {
     };
     [
         (Stage::SourceMetadata, share(sent, Work::List)),
-        (Stage::DestinationMetadata, share(received, Work::Begin).max(share(received, Work::Publish))),
+        (Stage::DestinationMetadata, share(received, Work::Begin) + share(received, Work::Publish)),
         (Stage::DestinationStorage, share(received, Work::Sync)),
     ]
 }
 
-/// The stage of one thread that holds up streams which are idle.
+/// The stage of one thread that holds up streams which are idle. One thread syncs files and gives them their names, so
+/// both count together.
 fn held_up_by(sent: &Sample, received: &Sample, span_us: u64, idle: f64) -> Option<Stage> {
-    let found = serial(sent, received, span_us).into_iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
-    (idle > IDLE && found.1 > SERIAL).then_some(found.0)
+    let [list, names, syncs] = serial(sent, received, span_us);
+    let destination = if names.1 > NAMES_OVER_SYNCS * syncs.1 { names.0 } else { syncs.0 };
+    let found = if list.1 >= names.1 + syncs.1 { list } else { (destination, names.1 + syncs.1) };
+    let is_long = found.1 * span_us as f64 >= CARRIED_MIN_US;
+    (idle > IDLE && found.1 > SERIAL && is_long).then_some(found.0)
 }
 
 impl Path {
-    fn new(points: &[Point], sent: &Sample, span_us: u64) -> Self {
+    fn new(source: Stretch<'_>, sent: &Sample, span_us: u64) -> Self {
         let counts = &sent.counts;
         let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
         // A stream that has just been made, or has gone, says nothing of the path.
         let told: Vec<&Sample> =
-            points.iter().map(|point| &point.sample).filter(|sample| sample.state.rtt_us > 0).collect();
+            source.points.iter().map(|point| &point.sample).filter(|sample| sample.state.rtt_us > 0).collect();
         let mean = |value: &dyn Fn(&Sample) -> u64| {
             told.iter().map(|sample| value(sample) as f64).sum::<f64>() / told.len().max(1) as f64
         };
@@ -253,21 +284,44 @@ impl Path {
         Self {
             resent: share(counts.retransmits, counts.segments),
             timeouts: share(counts.timeouts_us, counts.busy_us),
-            window_limited: share(counts.rwnd_limited_us.saturating_add(counts.sndbuf_limited_us), counts.busy_us),
+            rwnd_limited: share(counts.rwnd_limited_us, counts.busy_us),
+            sndbuf_limited: share(counts.sndbuf_limited_us, counts.busy_us),
             rtt_us,
             min_rtt_us: told.iter().map(|sample| sample.state.min_rtt_us).filter(|us| *us > 0).min().unwrap_or(0)
                 as f64,
-            window_bytes: told.iter().map(|sample| sample.state.window_bytes).max().unwrap_or(0) as f64,
+            window_bytes: mean(&|sample| sample.state.window_bytes),
+            cwnd_bytes: mean(&|sample| sample.state.cwnd_bytes),
             in_flight_bytes: rate * rtt_us / 1e6,
+            filled: Self::filled(source, span_us),
         }
+    }
+
+    /// How far what is in flight fills the window, by the mean of the samples that tell of both. Each is taken with the
+    /// rate of its own time: while a connection grows, what it carries later does not fill the window that it had.
+    fn filled(source: Stretch<'_>, span_us: u64) -> f64 {
+        let began_us = source.points.last().map_or(0, |last| last.at_us.saturating_sub(span_us));
+        let mut before = (began_us, source.before.counts.delivered);
+        let mut shares = Vec::new();
+        for Point { at_us, sample, .. } in source.points {
+            let state = &sample.state;
+            let bytes = sample.counts.delivered.saturating_sub(before.1) as f64;
+            let seconds = at_us.saturating_sub(before.0).max(1) as f64 / 1e6;
+            if state.rtt_us > 0 && state.window_bytes > 0 {
+                shares.push(bytes / seconds * (state.rtt_us as f64 / 1e6) / state.window_bytes as f64);
+            }
+            before = (*at_us, sample.counts.delivered);
+        }
+        shares.iter().sum::<f64>() / shares.len().max(1) as f64
     }
 
     /// What of the path holds back, and what the kernel says of it.
     fn stage(&self) -> (Stage, Option<Fact>) {
         let queued = self.rtt_us - self.min_rtt_us;
         // A slow relay closes its window, too. But it is near, or little is in flight to it: then it is not the window.
-        let is_filled = self.in_flight_bytes >= WINDOW_FILLED * self.window_bytes;
-        if self.window_limited > WINDOW_LIMITED && is_filled && self.min_rtt_us >= FAR_US {
+        // Where the congestion window allows less it is that one which counts; the other grows as it does.
+        let is_less = self.cwnd_bytes <= 0.0 || self.window_bytes <= self.cwnd_bytes;
+        let receiver = self.rwnd_limited > WINDOW_LIMITED && self.filled >= WINDOW_FILLED && is_less;
+        if (receiver || self.sndbuf_limited > WINDOW_LIMITED) && self.min_rtt_us >= FAR_US {
             return (Stage::Window, Some(Fact::WindowBytes(self.in_flight_bytes as u64)));
         }
         if queued > QUEUED_US.max(QUEUED * self.min_rtt_us) {
@@ -276,7 +330,8 @@ impl Path {
         if self.resent >= LOSS || self.timeouts >= TIMEOUTS {
             return (Stage::Loss, Some(Fact::Resent(self.resent)));
         }
-        if self.window_limited <= WINDOW_LIMITED && self.min_rtt_us >= FAR_US {
+        // A receiver's window grows as the connection does; one that is closed nearly always is somebody's who is slow.
+        if self.rwnd_limited <= RELAYED && self.min_rtt_us >= FAR_US {
             return (Stage::RoundTrip, Some(Fact::RoundTripUs(self.min_rtt_us as u64)));
         }
         (Stage::Network, None)
@@ -350,6 +405,36 @@ mod tests {
         }
     }
 
+    /// Measured: a destination with a fifth of a processor, its group held back for 55 % of the time.
+    #[test]
+    fn control_group_that_is_held_back_is_no_slow_network() {
+        let source = || sample(100, &[(Send, 88)], 4);
+        let receiving = || sample(100, &[(Receive, 64), (Write, 15)], 12);
+        assert_eq!(stage(source(), receiving()), Some(Stage::Network));
+        let mut held = receiving();
+        held.processor_state.cores = 2;
+        held.throttled.time_us = SECOND * 2 * 55 / 100;
+        let verdict = judge(source(), held, false).unwrap();
+        assert_eq!(verdict.limit.stage, Stage::DestinationProcessors);
+        assert!(matches!(verdict.fact, Some(Fact::Starved(share)) if (share - 0.55).abs() < 1e-9), "{verdict:?}");
+    }
+
+    /// A limit that changes midway: the longer one is named, and the other is the runner-up.
+    #[test]
+    fn limit_that_changes_is_named_by_the_longer_part() {
+        let halves = |network: u64| {
+            let storage = 96 - network;
+            judge(sample(100, &[(Send, 97)], 0), sample(100, &[(Receive, network), (Write, storage)], 0), false)
+        };
+        for (network, first, second) in
+            [(56, Stage::Network, Stage::DestinationStorage), (40, Stage::DestinationStorage, Stage::Network)]
+        {
+            let verdict = halves(network).unwrap();
+            assert_eq!(verdict.next.map(|next| next.stage), Some(second), "{network}");
+            assert_eq!(verdict.limit.stage, first, "{network}");
+        }
+    }
+
     #[test]
     fn runner_up_and_shares_are_told() {
         let verdict =
@@ -380,6 +465,19 @@ mod tests {
         assert_eq!(stage(idle(), busy(Work::Publish, 90)), Some(Stage::DestinationMetadata));
         assert_eq!(stage(idle(), busy(Work::Begin, 80)), Some(Stage::DestinationMetadata));
         assert_eq!(stage(idle(), busy(Work::Sync, 90)), Some(Stage::DestinationStorage));
+        // Syncing and naming are done by one thread, and naming has a sync of the directory within.
+        let both = |syncs, names| {
+            let mut both = busy(Work::Sync, syncs);
+            let waited_us = names * SECOND / 100;
+            both.stages.set(Work::Publish, StageTime { waited_us, ..StageTime::default() });
+            both
+        };
+        assert_eq!(stage(idle(), both(30, 50)), Some(Stage::DestinationMetadata));
+        assert_eq!(stage(idle(), both(47, 48)), Some(Stage::DestinationStorage));
+        // Empty files: the streams carry nothing.
+        let mut listing = busy(Work::List, 90);
+        listing.carried_us = 20;
+        assert_eq!(stage(listing, sample(0, &[], 0)), Some(Stage::SourceMetadata));
         assert!(stage(busy(Work::List, 20), idle()).is_some_and(|stage| stage != Stage::SourceMetadata));
     }
 
@@ -401,6 +499,16 @@ mod tests {
         // 64 KiB for each of four streams, 20 ms away.
         let window = path(counts(12 << 20, 0, 4 * SECOND), state(20_000, 20_000, 256 << 10));
         assert_eq!(window.0, Stage::Window);
+        // The sender's own buffer is small.
+        let small = TcpCounts { sndbuf_limited_us: 2 * SECOND, ..counts(4 << 20, 0, 0) };
+        assert_eq!(path(small, state(45_000, 40_000, 1 << 20)).0, Stage::Window);
+        // A connection that still grows, and with it the receiver's window.
+        assert_eq!(path(counts(24 << 20, 0, 2 * SECOND), state(103_000, 100_000, 12 << 20)).0, Stage::RoundTrip);
+        // It is rather the congestion window that allows little, though the receiver's has been closed at times.
+        let reno = TcpState { cwnd_bytes: 6 << 20, ..state(102_000, 100_000, 8 << 20) };
+        assert_eq!(path(counts(60 << 20, 0, 3 * SECOND / 2), reno).0, Stage::RoundTrip);
+        // A relay far away that takes little: what is in flight does not fill its window.
+        assert_eq!(path(counts(16 << 20, 0, 4 * SECOND), state(41_000, 40_000, 4 << 20)).0, Stage::Network);
         // A relay next door that takes little: its window is closed, and nothing is in flight.
         assert_eq!(path(counts(12 << 20, 0, 4 * SECOND), state(150, 60, 1 << 20)).0, Stage::Network);
         assert_eq!(path(counts(12 << 20, 0, 4 * SECOND), state(150, 60, 0)).0, Stage::Network);
@@ -420,6 +528,29 @@ mod tests {
             (Stage::RoundTrip, Some(Fact::RoundTripUs(80_000)))
         );
         assert_eq!(path(counts(900 << 20, 0, 0), state(300, 200, 4 << 20)).0, Stage::Network);
+    }
+
+    /// Measured: 48 MiB over 100 ms. The window was closed at times while it grew, and most went after the only sample
+    /// that tells of it.
+    #[test]
+    fn connection_that_grows_is_held_back_by_the_round_trip() {
+        let sample = |delivered, state| {
+            let counts = TcpCounts { delivered, busy_us: SECOND, rwnd_limited_us: SECOND / 3, ..TcpCounts::default() };
+            Sample { counts, state, ..sample(100, &[(Send, 95)], 0) }
+        };
+        let state = TcpState { rtt_us: 103_000, min_rtt_us: 100_000, ..TcpState::default() };
+        let state = TcpState { cwnd_bytes: 8 << 20, window_bytes: 6 << 20, ..state };
+        let point = |at_us, sample| Point { at_us, error_us: 0, sample };
+        let source =
+            [point(SECOND, sample(8 << 20, state)), point(5 * SECOND / 4, sample(48 << 20, TcpState::default()))];
+        let received = Sample { carried_us: 4 * SECOND, ..Sample::default() };
+        let mut destination = [point(SECOND, received)];
+        let waited_us = 95 * 4 * SECOND / 100;
+        destination[0].sample.stages.set(Receive, StageTime { waited_us, ..StageTime::default() });
+        let before = Sample::default();
+        let [source, destination] = [&source[..], &destination[..]].map(|points| Stretch { before: &before, points });
+        let verdict = verdict(source, destination, 5 * SECOND / 4, 4, false).unwrap();
+        assert_eq!(verdict.limit.stage, Stage::RoundTrip, "{verdict:?}");
     }
 
     #[test]
