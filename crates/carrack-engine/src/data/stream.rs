@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use carrack_core::ids::StreamId;
 use carrack_core::limits;
@@ -11,6 +12,7 @@ use carrack_core::timeline::Work;
 use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_core::wire::frame::MAC_BYTES;
 use carrack_sys::bulk::{self, Pipe};
+use carrack_sys::file::read_full_at;
 
 use super::mac::Mac;
 use super::stages::Stages;
@@ -47,7 +49,12 @@ pub struct OutStream {
     staged: Vec<u8>,
     sealed: Vec<u8>,
     stages: Arc<Stages>,
+    /// The last bytes of a file that the kernel sent took long: it may be storage that it waits for.
+    is_slow: bool,
 }
+
+/// A slice that the kernel sends sooner waits for nothing that is worth asking about.
+const QUICK_SEND: Duration = Duration::from_micros(500);
 
 impl OutStream {
     /// Sends over this connection from now on, and counts the time that it waits.
@@ -59,6 +66,7 @@ impl OutStream {
             staged: Vec::with_capacity(2 * SLICE_BYTES),
             sealed: Vec::new(),
             stages,
+            is_slow: true,
         }
     }
 
@@ -107,9 +115,26 @@ impl OutStream {
             return Ok(0);
         }
         self.flush()?;
+        let start = Instant::now();
+        if self.is_slow {
+            self.wait_for_storage(file, offset, length);
+        }
         let sent = self.stages.wait(Work::Send, || self.socket.send_file(file, offset, length))?;
+        self.is_slow = start.elapsed() > QUICK_SEND;
         self.stages.carried(sent);
         Ok(sent)
+    }
+
+    /// Waits here for what is not in the page cache: a wait within `sendfile` would be counted as one for the network.
+    /// Whoever sends the bytes meets the same errors.
+    fn wait_for_storage(&self, file: &File, offset: u64, length: usize) {
+        let Some(last) = (length as u64).checked_sub(1).and_then(|more| offset.checked_add(more)) else { return };
+        // Storage fills the cache in the order that it is asked in: once the last byte is there, so is the rest. A file
+        // system without a page cache would read that byte for nothing.
+        let _ = bulk::fetch(file, offset, length as u64);
+        if bulk::read_if_cached(file, &mut [0], last).is_ok() {
+            let _ = self.stages.wait(Work::Read, || read_full_at(file, &mut [0], last));
+        }
     }
 
     /// Sends what waits.
@@ -441,6 +466,32 @@ mod tests {
             number: StreamId(0),
         };
         (near, InStream::new(connection, Arc::default()))
+    }
+
+    /// The kernel sends a file by itself; what it has to wait for on storage is counted as reading, not as sending.
+    #[test]
+    fn storage_that_sendfile_would_wait_for_is_counted_as_reading() {
+        let length = 4 * SLICE_BYTES;
+        let content: Vec<u8> = (0..length as u32).map(|n| (n ^ (n >> 8)) as u8).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&content).unwrap();
+        file.sync_all().unwrap();
+        carrack_sys::file::drop_cache(&file, 0, 0).unwrap();
+        let has_cache = bulk::read_if_cached(&file, &mut [0], 0).is_ok();
+        let (mut near, far) = UnixStream::pair().unwrap();
+        let (socket, protection) = (Arc::new(Socket::Unix(far)), Protection::Memory);
+        let connection = Connection { socket, protection, early: Vec::new(), number: StreamId(0) };
+        let stages: Arc<Stages> = Arc::default();
+        let mut out = OutStream::new(connection, Arc::clone(&stages), &Tuning::DEFAULT);
+        let sender = std::thread::spawn(move || out.file(&file, 0, length).unwrap());
+        let mut received = vec![0; length];
+        near.read_exact(&mut received[..]).unwrap();
+        assert_eq!(sender.join().unwrap(), length);
+        assert!(received == content);
+        let mut sample = carrack_core::timeline::Sample::default();
+        stages.fill(&mut sample);
+        assert_eq!(sample.stages.of(Work::Read).calls, u64::from(has_cache));
+        assert_eq!(sample.stages.of(Work::Send).calls, 1);
     }
 
     /// As at a node with a thousand streams: each still gets its bytes, in smaller pieces, from little memory.
