@@ -51,11 +51,12 @@ fn machine_told(environment: &Environment) -> Option<[u8; 32]> {
     }
 }
 
-/// As [`machine_told`].
+/// A node tells its system to those who have shown its token: a report says what both ends run on. What anybody may
+/// reach does not say which faults of that system to try.
 fn system_told(environment: &Environment) -> String {
     match environment.data {
-        DataPort::Own(_) => carrack_sys::host::system_version(),
-        DataPort::Shared(_) => String::new(),
+        DataPort::Shared(_) if environment.token.is_none() => String::new(),
+        DataPort::Shared(_) | DataPort::Own(_) => carrack_sys::host::system_version(),
     }
 }
 

@@ -45,6 +45,9 @@ fn timeline_has_both_ends_from_the_beginning_to_the_end() {
     assert_eq!(lines.last().unwrap(), &with_moment(&ran.summary(), lines.last().unwrap()));
     let ends = of_type(&lines, "ends");
     assert!(ends.len() == 1 && ends[0]["source"]["tells_samples"] == true, "{ends:?}");
+    // The node has been shown its token.
+    let system = |side: &str| ends[0][side]["system"].as_str().unwrap();
+    assert!(!system("source").is_empty() && system("source") == system("destination"), "{ends:?}");
     assert!(of_type(&lines, "progress").is_empty() && of_type(&lines, "link").len() == 1);
     let mut sides: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for sample in of_type(&lines, "sample") {
@@ -81,6 +84,18 @@ fn with_moment(line: &Value, of: &Value) -> Value {
         line[name] = of[name].clone();
     }
     line
+}
+
+#[test]
+fn node_without_a_token_does_not_say_what_it_runs_on() {
+    let sandbox = Sandbox::in_memory();
+    let node = Node::start(&sandbox, "root", &["--anonymous"]);
+    let address = format!("carrack://{}/there{}", node.address, node.fingerprint);
+    sandbox.ok(["--timeline=t.jsonl", "random:1M", &address]);
+    let lines = lines(&sandbox, "t.jsonl");
+    let ends = of_type(&lines, "ends");
+    assert_eq!(ends[0]["destination"]["system"], "", "{ends:?}");
+    assert_ne!(ends[0]["source"]["system"], "", "{ends:?}");
 }
 
 #[test]

@@ -208,7 +208,7 @@ pub struct Welcome {
     /// known by its key (version 4).
     #[prost(bytes = "vec", tag = "12")]
     pub machine: Vec<u8>,
-    /// The operating system and its version; empty from a node, and where it is not known (5).
+    /// The operating system and its version; empty from a node without a token, and where it is not known (5).
     #[prost(string, tag = "13")]
     pub system: String,
 }

@@ -75,7 +75,8 @@ pub struct Welcome {
     /// Tells the machine from all others, also after a reboot. From version 4 on; `None` of a node,
     /// which is known by its key.
     pub machine: Option<[u8; 32]>,
-    /// The operating system and its version; empty from a node, and where it is not known. From version 5 on.
+    /// The operating system and its version; empty from a node that wants no token, and where it is not known. From
+    /// version 5 on.
     pub system: String,
 }
 
