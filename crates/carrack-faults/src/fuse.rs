@@ -137,6 +137,8 @@ struct State {
     /// Calls that have been held so far.
     holds: u64,
     slow: Duration,
+    /// Calls that take longer still.
+    slow_calls: BTreeMap<Call, Duration>,
 }
 
 struct Rule {
@@ -252,6 +254,11 @@ impl FaultFs {
     pub fn slow(&self, by: Duration) {
         self.shared.lock().slow = by;
     }
+
+    /// Every answer to this call takes this much longer.
+    pub fn slow_call(&self, call: Call, by: Duration) {
+        self.shared.lock().slow_calls.insert(call, by);
+    }
 }
 
 impl Drop for FaultFs {
@@ -291,7 +298,7 @@ impl Shared {
             let directory = name.parent().unwrap_or(name).to_path_buf();
             *state.written.entry(directory).or_default() += range.map_or(0, |(_, length)| length as u64);
         }
-        let slow = state.slow;
+        let slow = state.slow + state.slow_calls.get(&call).copied().unwrap_or_default();
         let mut found = None;
         for rule in state.rules.iter_mut().filter(|rule| rule.call == call) {
             if !name.file_name().unwrap_or_default().to_string_lossy().contains(&rule.name) {
