@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 
 use crate::data;
-use crate::disk::MEMORY_PART;
 use crate::error::Error;
 use crate::facts;
 use crate::residency;
@@ -90,7 +89,7 @@ fn seal(seed: u64, algorithm: &'static Algorithm, digest: Option<Digest>) -> Ope
 /// # Errors
 /// If all of them together would need too much of `memory` even so.
 fn copy_bytes(threads: usize, memory: u64) -> Result<usize, Error> {
-    let part = usize::try_from(memory / MEMORY_PART / 2).unwrap_or(usize::MAX) / threads.max(1);
+    let part = usize::try_from(memory / residency::MEMORY_PART / 2).unwrap_or(usize::MAX) / threads.max(1);
     match part.min(COPY) / COPY_STEP * COPY_STEP {
         0 => {
             let needed = (COPY_STEP * 2) as u64 * threads as u64;

@@ -54,8 +54,8 @@ impl Records {
         Self { pool, record, at: 0, number: mix(seed ^ 0x5eed) }
     }
 
-    /// Memory that records of `record` bytes take, in bytes: at least one record, else as many as the pool has room for,
-    /// so that all lie at offsets that direct access takes.
+    /// Memory that records of `record` bytes take, in bytes: at least one record, else as many as the pool has room
+    /// for, so that all lie at offsets that direct access takes.
     pub fn pool_bytes(record: usize) -> usize {
         (POOL / record.max(1)).max(1).saturating_mul(record)
     }

@@ -61,6 +61,9 @@ pub fn label(cache: Cache, share: Option<f64>, direct: bool) -> Option<&'static 
     }
 }
 
+/// The threads of a measurement use no more than this part of memory.
+pub const MEMORY_PART: u64 = 4;
+
 /// Memory that a cache may use: the host's, or what the control group allows where that is less.
 pub fn memory_bytes() -> u64 {
     let host = total_of(&std::fs::read_to_string("/proc/meminfo").unwrap_or_default()).unwrap_or(u64::MAX);

@@ -118,7 +118,8 @@ pub mod label {
     pub const CACHED: &str = "cached";
     /// Some of them.
     pub const PARTLY_CACHED: &str = "partly-cached";
-    /// Nobody tells whether the bytes were in a cache: the file system has one of its own, or the system cannot be asked.
+    /// Nobody tells whether the bytes were in a cache: the file system has one of its own, or the system cannot be
+    /// asked.
     pub const CACHE_UNKNOWN: &str = "cache-unknown";
     /// The file system lies in memory.
     pub const MEMORY: &str = "memory";

@@ -256,12 +256,12 @@ pub fn rename(place: &Place, rename: &Rename) -> Result<(), Failure> {
     let (to_dir, to_name) = place.parent(&to).map_err(fail)?;
     // Before the rename: afterwards nothing tells that it did nothing.
     match names_of_one(&from_dir, &from_name, &to_dir, &to_name).map_err(fail)? {
-        Names::Same => {
+        TwoNames::Same => {
             return Err(named(failure(ErrorCode::SameFile, Side::Destination, "both are the same file")));
         }
         // rename(2) does nothing to two hard links of one file, and reports success: `mv` that leaves both is no move.
-        Names::Links => return from_dir.unlink(&from_name).map_err(fail),
-        Names::Others => {}
+        TwoNames::Links => return from_dir.unlink(&from_name).map_err(fail),
+        TwoNames::Others => {}
     }
     from_dir.rename(&from_name, &to_dir, &to_name).map_err(|error| match error.kind() {
         // It would have to copy and remove, which is not what a rename promises; a copy is another verb.
@@ -274,7 +274,7 @@ pub fn rename(place: &Place, rename: &Rename) -> Result<(), Failure> {
 }
 
 /// What two names are to each other.
-enum Names {
+enum TwoNames {
     /// One and the same.
     Same,
     /// Two hard links of one file.
@@ -284,24 +284,26 @@ enum Names {
 }
 
 /// Tells what two names are to each other, by what they lead to and by what their directories list.
-fn names_of_one(from_dir: &Dir, from: &[u8], to_dir: &Dir, to: &[u8]) -> io::Result<Names> {
+fn names_of_one(from_dir: &Dir, from: &[u8], to_dir: &Dir, to: &[u8]) -> io::Result<TwoNames> {
     let identity = |stat: &Stat| (stat.device, stat.inode);
     let stat = from_dir.stat_at(from)?;
     // Device and inode say whether it is one thing; on one thing a rename may mean three things.
     if !to_dir.stat_at(to).is_ok_and(|there| identity(&there) == identity(&stat)) {
-        return Ok(Names::Others);
+        return Ok(TwoNames::Others);
     }
     if identity(&from_dir.stat_self()?) == identity(&to_dir.stat_self()?) {
         return match from == to {
-            true => Ok(Names::Same),
+            true => Ok(TwoNames::Same),
             // Where upper and lower case are one, both names may find the one entry that there is.
-            false => {
-                Ok(if has_entry(from_dir, from)? && has_entry(to_dir, to)? { Names::Links } else { Names::Others })
-            }
+            false => Ok(if has_entry(from_dir, from)? && has_entry(to_dir, to)? {
+                TwoNames::Links
+            } else {
+                TwoNames::Others
+            }),
         };
     }
     // Two directories list one thing. A directory has no hard links: it is one name that two paths lead to.
-    Ok(if stat.kind != Kind::Dir && stat.links > 1 { Names::Links } else { Names::Others })
+    Ok(if stat.kind != Kind::Dir && stat.links > 1 { TwoNames::Links } else { TwoNames::Others })
 }
 
 /// Whether a directory lists a name spelled so.

@@ -234,10 +234,8 @@ fn parts_of_an_upload_are_believed_as_long_as_nobody_else_has_put_any() {
         service.put_part(objects::Upload { key: &key, name: &name }, index, &content(number)).unwrap();
     };
     // Each session is killed: none ends in good order.
-    let session = |work: &dyn Fn(&dyn Part, Vec<u64>, Vec<u64>)| match destination(&service)
-        .begin(&file(2 * block), &options(), true)
-        .unwrap()
-    {
+    type Session<'a> = &'a dyn Fn(&dyn Part, Vec<u64>, Vec<u64>);
+    let session = |work: Session| match destination(&service).begin(&file(2 * block), &options(), true).unwrap() {
         Opening::Fresh(part) => work(&*part, Vec::new(), Vec::new()),
         Opening::Resumed { part, held, doubtful } => {
             work(&*part, held.into_iter().map(|block| block.0).collect(), doubtful);

@@ -49,8 +49,6 @@ pub enum Event<'a> {
     Warning(&'a Warning),
 }
 
-/// The threads of a measurement use no more than this part of memory.
-pub(crate) const MEMORY_PART: u64 = 4;
 /// Share of the free space that may be used.
 const FREE_SHARE: f64 = 0.9;
 /// Of what is free, the size that is found by itself uses no more.
@@ -140,7 +138,7 @@ fn settings(request: &Request, size: u64, data_rate: f64) -> Vec<(String, String
 /// What the threads of a step need at a time must fit into memory with room for the cache.
 fn check_memory(steps: &[Step], memory: u64) -> Result<(), Error> {
     let needed = steps.iter().map(memory_of).max().unwrap_or(0);
-    if needed > memory / MEMORY_PART { Err(Error::Memory { needed, memory }) } else { Ok(()) }
+    if needed > memory / residency::MEMORY_PART { Err(Error::Memory { needed, memory }) } else { Ok(()) }
 }
 
 /// Bytes that all threads of a step need at a time.

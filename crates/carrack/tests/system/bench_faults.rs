@@ -1,4 +1,4 @@
-//! `carrack bench disk` where something goes wrong: it says what, keeps no result, and leaves nothing where it measured.
+//! `carrack bench disk` where something goes wrong: it says what, keeps no result, and leaves nothing behind.
 
 use std::fs;
 use std::path::Path;
