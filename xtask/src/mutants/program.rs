@@ -63,4 +63,10 @@ pub const MUTATIONS: &[Mutation] = &[
         ["if !directory.is_remote() {", "if !directory.is_remote() || number < usize::MAX {"],
         "-p carrack --test system ladder::ladder_without_room",
     ),
+    mutation(
+        "a ladder ends where memory that nobody asked for has no room",
+        "crates/carrack/src/bench/ladder/room.rs",
+        ["        if is_wanted {\n", "        if is_wanted || bytes > 0 {\n"],
+        "-p carrack --bin carrack bench::ladder::room",
+    ),
 ];

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use carrack_faults::fuse::{FaultFs, Features};
@@ -12,7 +13,7 @@ use crate::support::node::Node;
 use crate::support::process::{agents, signal};
 use crate::support::running::Running;
 use crate::support::sshd::Sshd;
-use crate::support::{Ran, Sandbox, wait_until};
+use crate::support::{Ran, Sandbox, is_root, ran, wait_until};
 
 /// A ladder that is soon over.
 const SMALL: [&str; 4] = ["--json", "--size=8M", "--runs=1", "--no-keep"];
@@ -139,6 +140,41 @@ fn ladder_that_was_killed_is_swept_by_the_next_and_one_that_runs_is_not() {
     assert_eq!(content(&sandbox.path("b")), own);
     signal(runs.id(), "INT");
     assert_eq!(runs.end().code, 20);
+    assert_eq!(content(&sandbox.path("a")).len() + content(&sandbox.path("b")).len(), 0);
+}
+
+/// A container may have little of the memory that other hosts have.
+#[test]
+fn rungs_with_memory_that_nobody_asked_for_are_left_out_where_it_has_no_room() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    make_dirs(&sandbox, &["a", "b"]);
+    // In a mount namespace that goes with the command.
+    let ladder = |room: &str, more: &[&str]| {
+        let (command, mut mounted) = (sandbox.carrack(), Command::new("unshare"));
+        mounted.current_dir(sandbox.path(".")).env_clear();
+        mounted.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let script = "mount -t tmpfs -o size=$0 none /dev/shm && exec \"$@\"";
+        mounted.args(["-m", "sh", "-c", script, room]).arg(command.get_program());
+        mounted.args(["bench", "ladder", "a", "b", "--json", "--size=16M", "--runs=1", "--no-keep"]).args(more);
+        ran(mounted.output().unwrap())
+    };
+    let without = ["zero->null", "disk->null", "random->disk", "disk->disk"];
+    let at_source = ["zero->null", "ram->null", "disk->null", "random->disk", "disk->disk"];
+    for (room, rungs, left_out) in [("16m", &without[..], 2), ("24m", &at_source[..], 1)] {
+        let ran = ladder(room, &[]);
+        assert_eq!(ran.code, 0, "{room}: {}", ran.stderr);
+        assert_eq!(names(&ran), rungs, "{room}");
+        let notes = objects(&ran, "note");
+        let told = notes.iter().filter(|note| {
+            let text = note["message"].as_str().unwrap();
+            text.contains("are left out: /dev/shm: ") && text.contains("smaller --size")
+        });
+        assert_eq!(told.count(), left_out, "{room}: {}", ran.stdout);
+    }
+    ladder("16m", &["--source-ram=/dev/shm"]).failed_with(11, &["/dev/shm", "smaller --size"]);
     assert_eq!(content(&sandbox.path("a")).len() + content(&sandbox.path("b")).len(), 0);
 }
 

@@ -80,6 +80,8 @@ struct LadderEnd {
     place: Location,
     disk: FarScratch,
     ram: Option<FarScratch>,
+    /// Why memory that is known there cannot be used.
+    lacks: Option<String>,
     /// The storage is memory, too.
     disk_is_memory: bool,
 }
@@ -149,20 +151,20 @@ struct Ladder<'a> {
 impl<'a> Ladder<'a> {
     /// Makes the directories at both ends and the files that are read, if there is room for all.
     fn begin(request: &'a LadderRequest, context: &'a Context, tell: &mut dyn TellRow) -> Result<Self, Failure> {
-        room::check(request, context, &mut |text| tell.note(text))?;
-        let open = |place: &LadderPlace, numbers: [usize; 2], tell: &mut dyn TellRow| {
+        let [source_lacks, destination_lacks] = room::check(request, context, &mut |text| tell.note(text))?;
+        let open = |place: &LadderPlace, lacks: Option<String>, numbers: [usize; 2], tell: &mut dyn TellRow| {
             let options = if numbers[0] == 0 { &request.options.source } else { &request.options.destination };
             let mut note = |text: &str| tell.note(text);
             let disk = FarScratch::create(&place.directory, numbers[0], options, context, &mut note)?;
-            let ram =
-                match place.ram.as_ref().map(|ram| FarScratch::create(ram, numbers[1], options, context, &mut note)) {
-                    Some(Err(why)) if place.is_asked => return Err(why),
-                    found => found.and_then(Result::ok),
-                };
-            Ok::<_, Failure>(LadderEnd { place: place.directory.clone(), disk, ram, disk_is_memory: false })
+            let ram = place.ram.as_ref().filter(|_| lacks.is_none());
+            let ram = match ram.map(|ram| FarScratch::create(ram, numbers[1], options, context, &mut note)) {
+                Some(Err(why)) if place.is_asked => return Err(why),
+                found => found.and_then(Result::ok),
+            };
+            Ok::<_, Failure>(LadderEnd { place: place.directory.clone(), disk, ram, lacks, disk_is_memory: false })
         };
-        let source = open(&request.source, [0, 1], tell)?;
-        let destination = open(&request.destination, [2, 3], tell)?;
+        let source = open(&request.source, source_lacks, [0, 1], tell)?;
+        let destination = open(&request.destination, destination_lacks, [2, 3], tell)?;
         let mut ladder = Self { request, context, source, destination, warnings: Vec::new() };
         ladder.make_files(tell)?;
         for warning in &ladder.warnings {
@@ -195,10 +197,9 @@ impl<'a> Ladder<'a> {
                     return Err(Failure::new(ErrorCode::Usage, Side::Command, why));
                 }
                 _ => {
-                    let text = format!(
-                        "rungs with memory at {} are left out: no directory in memory is known there ({flag} DIR)",
-                        place.directory
-                    );
+                    let unknown = || format!("no directory in memory is known there ({flag} DIR)");
+                    let why = end.lacks.clone().unwrap_or_else(unknown);
+                    let text = format!("rungs with memory at {} are left out: {why}", place.directory);
                     self.warn("no-memory", text);
                     let end = if of_source { &mut self.source } else { &mut self.destination };
                     end.ram = None;

@@ -2,6 +2,7 @@
 //! asked. Another host is offered a file, which it refuses before the first byte if it has no room for it; if it does
 //! not refuse, the copy ends with the first bytes that land.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -27,14 +28,18 @@ const OFFERED: &str = "room";
 /// Directories of the question, told apart from those of the rungs.
 const NUMBERS: [usize; 4] = [4, 5, 6, 7];
 
-/// Refuses a ladder that would fill a file system; `note` takes what a person should know.
+/// Why the memory of the source, and that of the destination, cannot be used.
+pub type Lacking = [Option<String>; 2];
+
+/// Refuses a ladder that would fill a file system; `note` takes what a person should know. Of memory that nobody has
+/// asked for it tells where that has no room.
 ///
 /// # Errors
 /// That there is no room, or why a place could not be asked.
-pub fn check(request: &LadderRequest, context: &Context, note: &mut dyn FnMut(&str)) -> Result<(), Failure> {
-    check_here(request)?;
+pub fn check(request: &LadderRequest, context: &Context, note: &mut dyn FnMut(&str)) -> Result<Lacking, Failure> {
+    let mut lacking = check_here(request)?;
     let mut numbers = NUMBERS.into_iter();
-    for place in [&request.source, &request.destination] {
+    for (place, lacks) in [&request.source, &request.destination].into_iter().zip(&mut lacking) {
         for (directory, is_wanted) in directories(place) {
             let number = numbers.next().unwrap_or_default();
             if !directory.is_remote() {
@@ -45,14 +50,17 @@ pub fn check(request: &LadderRequest, context: &Context, note: &mut dyn FnMut(&s
                 options.destination = options.source.clone();
             }
             match FarScratch::create(directory, number, &options.destination, context, note) {
-                Ok(scratch) => ask(&scratch, directory, options, request.size, context, note)?,
+                Ok(scratch) => match ask(&scratch, directory, options, request.size, context, note) {
+                    Err(why) if why.code == ErrorCode::NoSpace && !is_wanted => *lacks = Some(why.message()),
+                    other => other?,
+                },
                 Err(why) if is_wanted => return Err(why),
                 // A directory in memory that is not there is left out later.
                 Err(_) => {}
             }
         }
     }
-    Ok(())
+    Ok(lacking)
 }
 
 /// The directories of one end, and whether the ladder fails without them.
@@ -92,25 +100,60 @@ fn ask(
     }
 }
 
-/// Refuses what would fill a file system of this host.
-fn check_here(request: &LadderRequest) -> Result<(), Failure> {
-    let mut wanted: Vec<(u64, u64, u64, &Location)> = Vec::new();
-    for (place, _) in [&request.source, &request.destination].into_iter().flat_map(directories) {
+/// Refuses what would fill a file system of this host. What nobody has asked for gets what room the rest leaves.
+fn check_here(request: &LadderRequest) -> Result<Lacking, Failure> {
+    let ends = [&request.source, &request.destination].into_iter().enumerate();
+    let all = ends.flat_map(|(end, place)| directories(place).map(move |(place, is_wanted)| (end, place, is_wanted)));
+    let (wanted, others): (Vec<_>, Vec<_>) = all.partition(|(.., is_wanted)| *is_wanted);
+    let (mut taken, mut lacking) = (HashMap::<u64, u64>::new(), Lacking::default());
+    for (end, place, is_wanted) in wanted.into_iter().chain(others) {
         let Location::Local(path) = place else { continue };
         let path = if path.is_empty() { b".".as_slice() } else { path };
         let Ok(directory) = Dir::open_ambient(Path::new(OsStr::from_bytes(path))) else { continue };
         let (Ok(space), Ok(stat)) = (directory.free_space(), directory.stat_self()) else { continue };
-        match wanted.iter_mut().find(|(device, ..)| *device == stat.device) {
-            Some((_, bytes, ..)) => *bytes = bytes.saturating_add(request.size),
-            None => wanted.push((stat.device, request.size, space.bytes_available, place)),
+        let (taken, free) = (taken.entry(stat.device).or_default(), space.bytes_available);
+        let bytes = taken.saturating_add(request.size);
+        if bytes as f64 <= free as f64 * FREE_SHARE {
+            *taken = bytes;
+            continue;
         }
+        let why = format!("{place}: the ladder would write {bytes} bytes, and {free} are free; give a smaller --size");
+        if is_wanted {
+            return Err(Failure::new(ErrorCode::NoSpace, Side::Command, why));
+        }
+        lacking[end] = Some(why);
     }
-    match wanted.into_iter().find(|(_, bytes, free, _)| *bytes as f64 > *free as f64 * FREE_SHARE) {
-        None => Ok(()),
-        Some((_, bytes, free, place)) => {
-            let why =
-                format!("{place}: the ladder would write {bytes} bytes, and {free} are free; give a smaller --size");
-            Err(Failure::new(ErrorCode::NoSpace, Side::Command, why))
+    Ok(lacking)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where all directories are on one file system, the disk's files come first.
+    #[test]
+    fn memory_that_nobody_asked_for_gets_what_room_is_left() {
+        let directory = tempfile::tempdir().unwrap();
+        let here = || Location::Local(directory.path().to_str().unwrap().into());
+        let free = Dir::open_ambient(directory.path()).unwrap().free_space().unwrap().bytes_available;
+        let checked = |share: f64, asked: [bool; 2]| {
+            let place = |is_asked| LadderPlace { directory: here(), ram: Some(here()), is_asked };
+            let request = LadderRequest {
+                source: place(asked[0]),
+                destination: place(asked[1]),
+                size: (free as f64 * share) as u64,
+                runs: 1,
+                options: CopyOptions::default(),
+            };
+            check_here(&request).map(|lacking| lacking.map(|why| why.is_some())).map_err(|why| why.code)
+        };
+        // Of a tenth, four, three and two files fit; nobody else fills the rest meanwhile.
+        for (share, lacking) in [(0.1, [false, false]), (0.27, [false, true]), (0.4, [true, true])] {
+            assert_eq!(checked(share, [false; 2]), Ok(lacking), "{share}");
+        }
+        assert_eq!(checked(0.27, [false, true]), Ok([true, false]), "what is asked for comes first");
+        for (share, asked) in [(0.4, [true, false]), (0.27, [true, true]), (0.6, [false; 2])] {
+            assert_eq!(checked(share, asked), Err(ErrorCode::NoSpace), "{share} {asked:?}");
         }
     }
 }
