@@ -98,7 +98,7 @@ fn is_same(one: &Row, other: &Row) -> bool {
 fn of_row(old: &Row, new: &Row) -> Vec<Difference> {
     let mut changes = Vec::new();
     // Bytes a second where bytes were moved, unless single operations are what the row is about.
-    let random = new.name.starts_with("random-");
+    let random = super::table::is_random(new);
     let name = HEADLINES.iter().map(|(name, _)| *name).find(|name| {
         !(random && *name == value::BYTES_PER_SECOND) && old.value(name).is_some() && new.value(name).is_some()
     });

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use carrack_measure::result::{Measurement, Row, label, value};
 
+use super::table::is_random;
 use super::{diff, ladder, numbers, table};
 use crate::output::format;
 use crate::output::plot::axis::Unit;
@@ -60,10 +61,6 @@ fn is_hatched(row: &Row) -> bool {
 
 fn bytes_rate(row: &Row) -> Option<f64> {
     row.value(value::BYTES_PER_SECOND)
-}
-
-fn is_random(row: &Row) -> bool {
-    row.name.starts_with("random-")
 }
 
 fn record(row: &Row) -> Option<u64> {
@@ -140,7 +137,10 @@ fn rates(page: &mut Page, measured: &Measurement) {
             let rate = bytes_rate(row)?;
             let words: Vec<&str> =
                 row.labels.iter().map(String::as_str).filter(|label| *label != label::SHORT).collect();
-            let text = format!("{}  {}", numbers::rate(rate), words.join(", ")).trim_end().to_owned();
+            let mut text = numbers::rate(rate);
+            if !words.is_empty() {
+                text = format!("{text} · {}", words.join(", "));
+            }
             Some(Bar { name: diff::called(row), value: rate, text, hatched: is_hatched(row) })
         })
         .collect();
@@ -216,12 +216,17 @@ fn panel(row: &Row) -> Option<(Panel, f64)> {
 
 fn numbers_table(page: &mut Page, measured: &Measurement) {
     let head = ["row", "rate", "settled", "1st done", "per second", "p50", "p95", "p99", "longest", "cpu", "labels"];
-    let rows: Vec<Vec<String>> = measured.rows.iter().map(numbers_row).collect();
+    let rows: Vec<[String; 11]> = measured.rows.iter().map(numbers_row).collect();
+    // A column that is empty for every row is none.
+    let columns: Vec<usize> = (0..head.len()).filter(|&at| rows.iter().any(|row| !row[at].is_empty())).collect();
+    let head: Vec<&str> = columns.iter().map(|&at| head[at]).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| columns.iter().map(|&at| row[at].clone()).collect()).collect();
+    let numbers: Vec<usize> = (0..head.len()).filter(|&at| !["row", "labels"].contains(&head[at])).collect();
     page.heading(2, "All numbers");
-    page.table(&head, &rows, &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    page.table(&head, &rows, &numbers);
 }
 
-fn numbers_row(row: &Row) -> Vec<String> {
+fn numbers_row(row: &Row) -> [String; 11] {
     let number = |name: &str, show: &dyn Fn(f64) -> String| row.value(name).map_or_else(String::new, show);
     let time = |share: f64| row.latency.as_ref().map_or_else(String::new, |all| numbers::time(all.quantile(share)));
     let cells = [
@@ -237,7 +242,7 @@ fn numbers_row(row: &Row) -> Vec<String> {
         number(value::PROCESSORS, &|used| format!("{:.0}%", used * 100.0)),
         row.labels.join(", "),
     ];
-    cells.iter().map(|cell| escape(cell)).collect()
+    cells.map(|cell| escape(&cell))
 }
 
 fn facts(page: &mut Page, measured: &Measurement) {
@@ -288,5 +293,17 @@ mod tests {
         // Six cells, drawn in three widths.
         assert_eq!(page.matches("class=\"veil\"").count(), 18);
         assert!(!page.contains("<h3>Rates</h3>"));
+    }
+
+    #[test]
+    fn rung_from_random_bytes_is_a_bar_and_empty_columns_are_none() {
+        let mut ladder = sample();
+        ladder.kind = "ladder".to_owned();
+        ladder.rows.truncate(1);
+        ladder.rows[0] = Row { name: "random->disk".to_owned(), latency: None, series: None, ..ladder.rows[0].clone() };
+        ladder.rows[0].conditions = vec![("sink".to_owned(), "disk".to_owned())];
+        let page = page(&ladder);
+        assert!(page.contains("<h3>Rates</h3>") && !page.contains("<h3>Operations a second</h3>"));
+        assert!(page.contains(">rate</th>") && !page.contains(">p99</th>"), "{page}");
     }
 }

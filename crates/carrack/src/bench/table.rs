@@ -144,11 +144,16 @@ fn shape(row: &Row) -> Shape {
         Shape::Rung
     } else if row.condition("processors").is_some() {
         Shape::Processor
-    } else if row.name.starts_with("random-") || row.value(value::BYTES).is_none() {
+    } else if is_random(row) || row.value(value::BYTES).is_none() {
         Shape::Operations
     } else {
         Shape::Bytes
     }
+}
+
+/// Whether a row is about single reads or writes in no order; a ladder has a rung whose name begins like theirs.
+pub fn is_random(row: &Row) -> bool {
+    matches!(row.name.as_str(), "random-read" | "random-write")
 }
 
 fn heading(shape: Shape) -> String {

@@ -67,7 +67,6 @@ fn bench_disk_that_meets_an_error_names_the_call_and_leaves_nothing() {
         ("pwrite64", "EIO", "3", ["--op=write", "--mode=dsync"], ["write", "nput/output"]),
         ("fdatasync", "EIO", "1", ["--op=write", "--mode=fdatasync"], ["write", "nput/output"]),
         ("pread64", "EIO", "3", ["--op=read", "--mode=cached"], ["read", "nput/output"]),
-        ("unlinkat", "EIO", "3", ["--op=files", "--threads=2"], ["file-delete", "nput/output"]),
     ] {
         let sandbox = Sandbox::new();
         fs::create_dir(sandbox.path("d")).unwrap();

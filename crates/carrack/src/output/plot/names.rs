@@ -6,6 +6,8 @@ use super::svg::{Svg, text_width};
 const GAP: f64 = 8.0;
 /// Share of the width that names may take.
 const SHARE: f64 = 0.35;
+/// A name is so much larger than a number on an axis.
+const LARGER: f64 = 1.13;
 /// Height of a name above its row.
 const ABOVE: f64 = 17.0;
 
@@ -35,7 +37,7 @@ impl Names {
     }
 }
 
-/// The width of the widest text.
+/// The width of the widest text, at most, in the size of names.
 pub fn widest<'a>(texts: impl Iterator<Item = &'a str>) -> f64 {
-    texts.map(text_width).fold(0.0, f64::max)
+    texts.map(|text| text_width(text) * LARGER).fold(0.0, f64::max)
 }

@@ -33,7 +33,7 @@ pub fn spreads(spreads: &[Spread], label: &str, width: f64) -> String {
     let row = names.above + BAR + FREE;
     let bottom = HEAD + spreads.len() as f64 * row;
     let mut svg = Svg::new(width, bottom + 4.0, label);
-    if spreads.is_empty() || from > to {
+    if all().next().is_none() {
         return svg.finish();
     }
     let x = |time: f64| left + (power(time) - from) / (to - from) * (width - left - RIGHT);
