@@ -26,15 +26,16 @@ const LEAST: f64 = 0.2;
 /// Draws bars from 0 to the largest. `label` says what they show to who cannot see them.
 pub fn bars(bars: &[Bar], label: &str, width: f64) -> String {
     let names = Names::new(bars.iter().map(|bar| bar.name.as_str()), width);
-    let texts = widest(bars.iter().map(|bar| bar.text.as_str())) + GAP;
-    let room = (width - names.left - texts).max(width * LEAST);
     let most = bars.iter().map(|bar| bar.value).filter(|value| value.is_finite()).fold(f64::MIN_POSITIVE, f64::max);
+    let share = |bar: &Bar| if bar.value.is_finite() { (bar.value / most).clamp(0.0, 1.0) } else { 0.0 };
+    // The longest bar is as long as lets every bar have its text behind it.
+    let room_of = |bar: &Bar| (width - names.left - GAP - widest(std::iter::once(bar.text.as_str()))) / share(bar);
+    let room = bars.iter().map(room_of).fold(width - names.left, f64::min).max(width * LEAST);
     let row = names.above + BAR + FREE;
     let mut svg = Svg::new(width, bars.len() as f64 * row + 2.0, label);
     for (at, bar) in bars.iter().enumerate() {
         let top = at as f64 * row + names.above + 2.0;
-        let share = if bar.value.is_finite() { (bar.value / most).clamp(0.0, 1.0) } else { 0.0 };
-        let length = (share * room).max(1.0);
+        let length = (share(bar) * room).max(1.0);
         names.draw(&mut svg, &bar.name, top, top + BAR / 2.0);
         let class = if bar.hatched { "band t1 hatched" } else { "band t1" };
         svg.rect(class, (names.left, top), (length, BAR), &format!("{}: {}", bar.name, bar.text));
