@@ -75,8 +75,11 @@ impl Client {
         let writer = MuxWriter::new(Box::new(ours), Box::new(|| {}));
         let reader = writer.clone();
         std::thread::spawn(move || {
-            let _ = reader.read_all(input, &mut |_, payload| {
-                say.send(Tell::decode(&payload).unwrap()).map_err(|_| io::ErrorKind::BrokenPipe.into())
+            let _ = reader.read_all(input, &mut |channel, payload| match channel {
+                Channel::CONTROL => {
+                    say.send(Tell::decode(&payload).unwrap()).map_err(|_| io::ErrorKind::BrokenPipe.into())
+                }
+                _ => Ok(()),
             });
         });
         Self { writer, said, kept: RefCell::default() }

@@ -157,14 +157,14 @@ impl<'a> View<'a> {
 
     /// The number of data streams at a moment; nothing where nobody tells.
     pub fn streams(&self, at: f64) -> Option<u64> {
-        // A sample has parked streams, too.
-        let wanted = || self.happenings.iter().rfind(|one| one.at <= at && one.streams.is_some())?.streams;
-        wanted().or_else(|| {
-            [&self.source, &self.destination].into_iter().find_map(|end| {
-                let step = end.steps.iter().find(|step| step.to >= at)?;
-                (!step.sample.streams.is_empty()).then_some(step.sample.streams.len() as u64)
-            })
-        })
+        let last = self.happenings.iter().rfind(|one| one.at <= at && one.streams.is_some());
+        let wanted = last.and_then(|one| one.streams);
+        let there = [&self.source, &self.destination].into_iter().find_map(|end| {
+            let step = end.steps.iter().find(|step| step.to >= at)?;
+            (!step.sample.streams.is_empty()).then_some(step.sample.streams.len() as u64)
+        });
+        // Of those that are wanted some may be lost; of those that are there some may be parked.
+        wanted.into_iter().chain(there).min()
     }
 
     /// The number of data streams from one second to another, in the mean; at least 1.
