@@ -98,7 +98,7 @@ const HOUSE: &[Folder] = &[
             &["facts"],
             &["residency", "scratch", "workers"],
             &["error", "result", "usage"],
-            &["data", "histogram", "series", "steady"],
+            &["data", "histogram", "network", "series", "steady"],
         ],
     },
     Folder {
@@ -112,7 +112,7 @@ const HOUSE: &[Folder] = &[
         floors: &[
             &["opening", "tls_duplex"],
             &["connect", "deadlines", "tls", "unproved"],
-            &["bind", "dial_rule", "mux", "pipe", "records", "socket"],
+            &["bind", "dial_rule", "mux", "pipe", "records", "route", "socket"],
         ],
     },
 ];

@@ -164,6 +164,8 @@ pub const KNOWN_ITEMS: usize = 1 << 20;
 pub const TIMELINE_MARKS: usize = 1024;
 /// Streams that one sample of an end tells of: [`STREAMS`], and as many that are lost and not yet gone.
 pub const SAMPLE_STREAMS: usize = 2 * STREAMS as usize;
+/// Steps of the way to another host that an end may tell.
+pub const PATH_HOPS: usize = 64;
 /// Devices that one sample of an end tells of.
 pub const SAMPLE_DEVICES: usize = 16;
 /// Bytes of the name of a device or an interface in a sample. Linux' are shorter.

@@ -55,8 +55,10 @@ pub enum SyntheticKind {
     Zeros(u64),
     /// A source of so many bytes that nothing on the way can compress.
     Random(u64),
-    /// A sink that forgets.
+    /// A sink that forgets. The kernel may throw the bytes away itself.
     Null,
+    /// A sink that takes the bytes into memory, as an application does, and forgets them there.
+    Memory,
 }
 
 /// What is handed to `ssh` to name a host: its own configuration decides the rest.
@@ -194,6 +196,7 @@ impl fmt::Display for SyntheticKind {
             Self::Zeros(size) => write!(f, "zero:{size}"),
             Self::Random(size) => write!(f, "random:{size}"),
             Self::Null => f.write_str("null:"),
+            Self::Memory => f.write_str("memory:"),
         }
     }
 }

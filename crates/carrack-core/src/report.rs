@@ -58,6 +58,41 @@ pub enum Event {
     },
     /// The copy has become much slower. A note says the same to a person.
     RateFell(RateFall),
+    /// The way from an end to the other, where it was asked for.
+    Path {
+        /// The end that it begins at.
+        side: Side,
+        /// What was found.
+        path: PathTrace,
+    },
+}
+
+/// The way that packets take to another host, as far as it could be found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PathTrace {
+    /// The host; `None` where the data goes over no network of its own.
+    pub to: Option<IpAddr>,
+    /// Routers and the host itself, the nearest first.
+    pub hops: Vec<Hop>,
+    /// The host has answered.
+    pub reached: bool,
+    /// The largest packet that gets there whole, in bytes.
+    pub mtu_bytes: Option<u32>,
+    /// A packet of that size has got there. Otherwise it is what the sending host takes for possible.
+    pub is_mtu_proved: bool,
+    /// Larger packets vanish, and no router says so.
+    pub drops_large_packets: bool,
+    /// Why something could not be found; empty where everything was.
+    pub why: String,
+}
+
+/// One step of the way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hop {
+    /// Who answered; `None` if nobody did.
+    pub address: Option<IpAddr>,
+    /// How long the answer took, where that is known.
+    pub round_trip: Option<Duration>,
 }
 
 /// The two ends of a session.

@@ -63,6 +63,8 @@ pub struct CopyOptions {
     pub durability: Durability,
     /// A source may grow while it is copied: what it had when it was listed is copied.
     pub allow_growing: bool,
+    /// Have both ends find the way that packets take to the other.
+    pub trace: bool,
     /// Attempts in a row that may get nowhere.
     pub retries: u32,
     /// From the start to giving up.
@@ -96,6 +98,7 @@ impl Default for CopyOptions {
             item_events: false,
             durability: Durability::Group,
             allow_growing: false,
+            trace: false,
             retries: tuning::RETRIES,
             deadline: None,
             resume: true,

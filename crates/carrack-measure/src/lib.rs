@@ -15,6 +15,7 @@ pub mod disk;
 pub mod error;
 pub mod facts;
 pub mod histogram;
+pub mod network;
 pub mod residency;
 pub mod result;
 pub mod scratch;

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::histogram::Histogram;
+use crate::network::{Interval, Route};
 use crate::series::Series;
 
 /// One run of a measurement.
@@ -52,6 +53,12 @@ pub struct Row {
     pub series: Option<Series>,
     /// Times of single operations.
     pub latency: Option<Histogram>,
+    /// How each connection went, second by second; empty where none was watched.
+    pub intervals: Vec<Interval>,
+    /// The way that packets take; `None` for a row that is about something else.
+    pub route: Option<Route>,
+    /// Why it has no numbers, or only those of a part of its time.
+    pub error: Option<String>,
 }
 
 impl Row {
@@ -135,8 +142,14 @@ pub mod label {
     pub const PROCESSOR: &str = "processor-busy";
     /// Other programs had a part of the processors.
     pub const SHARED: &str = "shared";
+    /// The receiver threw the bytes away before they were in its memory.
+    pub const DISCARDED: &str = "discarded";
+    /// It ended before its time was over.
+    pub const INCOMPLETE: &str = "incomplete";
+    /// The bytes went through the control connection.
+    pub const TUNNEL: &str = "tunnel";
     /// Every label, with its meaning.
-    pub const ALL: [(&str, &str); 10] = [
+    pub const ALL: [(&str, &str); 13] = [
         (CACHED, "from or in the page cache: says nothing about the storage"),
         (PARTLY_CACHED, "in part from or in the page cache"),
         (CACHE_UNKNOWN, "nobody tells whether the bytes were in a cache"),
@@ -144,8 +157,11 @@ pub mod label {
         (NOT_SYNCED, "not all of it had reached the storage when it counted"),
         (UNSTEADY, "in the second half the rate still changed by more than a tenth"),
         (SHORT, "too short to tell whether the rate had settled"),
-        (PROCESSOR, "a processor was busy all the time: the storage may be faster"),
+        (PROCESSOR, "a processor was busy all the time: without that it may be faster"),
         (SHARED, "other programs had a part of the processors"),
         (OVERLOADED, "requests arrived faster than the storage served them"),
+        (DISCARDED, "thrown away uncopied by the receiver, as no application does"),
+        (INCOMPLETE, "it ended early: the numbers are of the time up to there"),
+        (TUNNEL, "no data connection could be made: through the control connection"),
     ];
 }

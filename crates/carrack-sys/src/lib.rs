@@ -18,6 +18,7 @@ pub mod file;
 pub mod gauge;
 pub mod host;
 pub mod measure;
+pub mod probe;
 pub mod signal;
 pub mod socket;
 pub mod standard;

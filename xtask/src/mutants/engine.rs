@@ -388,4 +388,10 @@ pub const MUTATIONS: &[Mutation] = &[
         ["if stat.kind == Kind::CharDevice)", "if stat.size < u64::MAX)"],
         "-p carrack-engine --test hostile null_sink",
     ),
+    mutation(
+        "a node tells the way of packets to who measures nothing",
+        "crates/carrack-engine/src/agent/trace.rs",
+        ["if !is_measured {", "if false {"],
+        "-p carrack-engine --test hostile measuring",
+    ),
 ];

@@ -133,6 +133,10 @@ gauges! {
         unread_bytes,
         /// Bytes a second delivered, as measured over the last round trip.
         delivery_rate,
+        /// How far round trips differ from the smoothed one, in the mean.
+        rtt_var_us,
+        /// The largest packet that the path takes, as the kernel knows it.
+        path_mtu_bytes,
     }
 }
 

@@ -16,7 +16,9 @@ use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Reason, Side};
 use crate::ids::{BundleId, ItemId, StreamId};
 use crate::pace::limit::StageTimes;
-use crate::report::{Counts, Faults, ItemKind, ItemReport, Outcome, Progress, Unkept, UnkeptAttributes};
+use crate::report::{
+    Counts, Faults, Hop, ItemKind, ItemReport, Outcome, PathTrace, Progress, Unkept, UnkeptAttributes,
+};
 use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
 use crate::timeline::{
     self, DeviceCounts, DeviceSample, InterfaceCounts, InterfaceSample, Pressure, ProcessorState, ProcessorTime, Queue,
@@ -31,6 +33,7 @@ fn messages_are_encoded_as_ever() {
     let mut lines = asks();
     lines.extend(begins());
     lines.extend(tells());
+    lines.extend(tells_of_measuring());
     lines.extend(ends());
     lines.extend(peer_messages());
     lines.extend(attributed_messages());
@@ -55,7 +58,7 @@ fn messages_are_encoded_as_ever() {
 #[test]
 fn golden_lines_are_there_for_every_message() {
     let golden = include_str!("golden.txt");
-    for (kind, tags) in [("ask", 2..=18), ("tell", 2..=18), ("peer", 1..=18)] {
+    for (kind, tags) in [("ask", 2..=19), ("tell", 2..=19), ("peer", 1..=18)] {
         let lines = golden.lines().filter_map(|line| line.split_once(' ')?.1.strip_prefix(kind)?.strip_prefix(' '));
         let found: Vec<u32> = lines.filter_map(|line| tag(line.split_once(' ')?.1)).collect();
         for tag in tags {
@@ -153,6 +156,7 @@ fn asks() -> Vec<Line> {
         ask(3, "ask Retire", Ask::Retire(5)),
         ask(5, "ask Retire-wake", Ask::Wake(5)),
         ask(5, "ask Clock", Ask::Clock),
+        ask(5, "ask Trace", Ask::Trace),
     ]
 }
 
@@ -220,7 +224,24 @@ fn begins() -> Vec<Line> {
         ),
         begin("ask Begin-receive-null", numbered(Verify::None, Existing::Only, Durability::None), receive(Sink::Null)),
         begin("ask Begin-receive-device", numbered(wire, Existing::Older, group), receive(Sink::Device)),
+        begin("ask Begin-receive-memory", options(Version::V5), receive(Sink::Memory)),
     ]
+}
+
+fn way() -> PathTrace {
+    let hop = |address: Option<&str>, micros| Hop {
+        address: address.map(|address| address.parse().unwrap()),
+        round_trip: Some(micros).filter(|micros| *micros > 0).map(Duration::from_micros),
+    };
+    PathTrace {
+        to: Some("10.2.0.1".parse().unwrap()),
+        hops: vec![hop(Some("fd77::1"), 312), hop(None, 0), hop(Some("10.2.0.1"), 1_000)],
+        reached: true,
+        mtu_bytes: Some(1_400),
+        is_mtu_proved: true,
+        drops_large_packets: true,
+        why: "nobody behind hop 1 answers probes".into(),
+    }
 }
 
 fn tell(version: u32, name: &'static str, tell: Tell) -> Line {
@@ -322,8 +343,15 @@ fn tells() -> Vec<Line> {
         tell(2, "tell Stages", Tell::Stages(stages)),
         tell(3, "tell Stages", Tell::Stages(carried)),
         tell(3, "tell Connected", Tell::Connected(Duration::from_millis(70))),
+    ]
+}
+
+/// What ends measure.
+fn tells_of_measuring() -> Vec<Line> {
+    vec![
         tell(5, "tell Sample", Tell::Sample(Box::new(sample()))),
         tell(5, "tell Clock", Tell::Clock(1_000_000)),
+        tell(5, "tell Traced", Tell::Traced(Box::new(way()))),
     ]
 }
 

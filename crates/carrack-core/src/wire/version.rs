@@ -13,7 +13,8 @@
 //!    absent, and means what it meant then.
 //! 5. Streams that were asked to end stay connected for a while, and go on when they are asked to (`Retire.wake`). Ends
 //!    tell what they measure (`Sample`), and what their clocks say (`Clock`). Ends elsewhere than in the command's own
-//!    process make up sources, too.
+//!    process make up sources, too; and receivers take bytes into memory, and no further. Ends find
+//!    the way to the other end (`Trace`).
 
 use std::fmt;
 
@@ -145,6 +146,16 @@ impl Version {
 
     /// A sender makes up bytes wherever it is, to measure the path from there.
     pub fn makes_sources(self) -> bool {
+        self >= Self::V5
+    }
+
+    /// A receiver takes bytes into memory, to measure the path to it.
+    pub fn takes_into_memory(self) -> bool {
+        self >= Self::V5
+    }
+
+    /// Ends find the way that their packets take to the other end.
+    pub fn traces_path(self) -> bool {
         self >= Self::V5
     }
 

@@ -169,7 +169,8 @@ impl Agent {
                 let out = out.map_err(|error| io_failure(Side::Destination, "standard output", &error))?;
                 Ok(Box::new(Sequential::new(Box::new(Patient::new(out, self.is_over())))))
             }
-            Sink::Null => Ok(Box::new(Null)),
+            Sink::Null => Ok(Box::new(Null { takes: false })),
+            Sink::Memory => Ok(Box::new(Null { takes: true })),
             Sink::Device => self.device(path).map(|device| Box::new(device) as _),
         }
     }

@@ -7,6 +7,7 @@ mod dial;
 mod greeting;
 mod measured;
 mod ssh;
+mod trace;
 mod tunnel;
 mod verbs;
 
@@ -97,6 +98,8 @@ struct AgentState {
     running: Option<Running>,
     /// What bounds the transfer, if it is a measurement of the path to the node.
     measurement: Option<BoundedTest>,
+    /// The way to the other end has been asked for.
+    is_traced: bool,
     /// Data connections that came before the transfer began.
     waiting: Vec<Connection>,
     listener: Option<DataListener>,
@@ -349,6 +352,7 @@ impl Agent {
                 collected.map(done)
             }
             Ask::Clock => Ok(Tell::Clock(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX))),
+            Ask::Trace => return self.start_tracing(request),
             Ask::Retire(count) => Ok(done(self.lock().running.clone().map_or(0, |running| running.retire(count)))),
             Ask::Wake(count) => Ok(done(self.lock().running.clone().map_or(0, |running| running.wake(count)))),
             Ask::Bye => return None,

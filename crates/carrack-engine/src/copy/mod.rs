@@ -24,7 +24,7 @@ use carrack_core::wire::control::SessionKey;
 use carrack_core::wire::expected::Expected;
 
 use crate::context::Context;
-use crate::end::{Inbox, Note};
+use crate::end::{EndId, Inbox, Note};
 use crate::stop::Until;
 use attempts::Attempts;
 use events::Events;
@@ -65,4 +65,6 @@ struct Copying<'a> {
     found: Option<u16>,
     /// Which items the source may tell of.
     expected: Expected,
+    /// Ends that were asked for the way to the other and have not answered, with the numbers of the requests.
+    traces: Vec<(EndId, u64)>,
 }

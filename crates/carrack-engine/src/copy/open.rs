@@ -4,7 +4,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use carrack_core::location::Location;
+use carrack_core::location::{Location, SyntheticKind};
 use carrack_core::report::{ErrorCode, Event, Failure, Reason, Side};
 use carrack_core::request::{Durability, MainDigest, Verify};
 use carrack_core::wire::Version;
@@ -103,7 +103,9 @@ impl Copying<'_> {
         let xxh128 = options.digest.main == Some(MainDigest::Xxh128);
         type Knows = fn(Version) -> bool;
         let made_up = self.request.sources.iter().any(|source| matches!(source, Location::Synthetic { .. }));
-        let wanted: [(_, _, Knows, _); 7] = [
+        let taken = matches!(self.request.destination, Location::Synthetic { what: SyntheticKind::Memory, .. });
+        let wanted: [(_, _, Knows, _); 8] = [
+            (&ends.destination, taken, Version::takes_into_memory, Reason::TooOldToMeasure),
             (&ends.source, made_up, Version::makes_sources, Reason::TooOldToMeasure),
             (&ends.source, options.only.is_some(), Version::can_select, Reason::TooOldToSelect),
             (&ends.source, options.allow_growing, Version::can_allow_growing, Reason::TooOldForGrowing),

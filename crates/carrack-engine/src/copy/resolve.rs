@@ -139,7 +139,11 @@ fn marker(request: &CopyRequest, source: &End, facts: &[Option<PathFacts>], plan
 }
 
 fn stream_sink(destination: &Location) -> Sink {
-    if *destination == Location::Stdio { Sink::Stdout } else { Sink::Null }
+    match destination {
+        Location::Stdio => Sink::Stdout,
+        Location::Synthetic { what: SyntheticKind::Memory, .. } => Sink::Memory,
+        _ => Sink::Null,
+    }
 }
 
 /// Asks what [`resolve`] will want to know first.
@@ -219,7 +223,7 @@ fn to_stream(
     sink: Sink,
     path: Vec<u8>,
 ) -> Result<Plan, Failure> {
-    let in_order = sink != Sink::Null;
+    let in_order = !matches!(sink, Sink::Null | Sink::Memory);
     let directories = facts.iter().flatten().any(|facts| facts.kind == Some(ItemKind::Directory));
     if in_order && (request.sources.len() != 1 || directories) {
         let message = format!("{}: takes the bytes of one file, not of several or of a directory", request.destination);

@@ -65,6 +65,7 @@ pub(super) fn run(
         tune: None,
         found: None,
         expected: Expected::default(),
+        traces: Vec::new(),
     };
     let result = copying.run();
     let timeline = copying.measured.take_timeline();

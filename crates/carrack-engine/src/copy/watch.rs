@@ -7,7 +7,8 @@ use carrack_core::pace::limit::Stage;
 use carrack_core::pace::streams::Change;
 use carrack_core::path::check_relative;
 use carrack_core::report::{
-    ErrorCode, Event, Failure, ItemFailure, ItemReport, Outcome, Progress, RateFall, Report, UnkeptAttributes,
+    ErrorCode, Event, Failure, ItemFailure, ItemReport, Outcome, PathTrace, Progress, RateFall, Report,
+    UnkeptAttributes,
 };
 use carrack_core::request::{LinkKind, Verify};
 use carrack_core::timeline::Happened;
@@ -23,6 +24,7 @@ use crate::end::{EndId, Incoming, Waited};
 impl Copying<'_> {
     /// Passes on what the ends tell, until both have ended, and keeps the streams up.
     pub(super) fn watch(&mut self, ends: &mut Ends, streams: &mut Streams) -> Result<(), Failure> {
+        self.ask_for_paths(ends)?;
         let mut waiting = vec![EndId::Source, EndId::Destination];
         let mut first_failure: Option<Failure> = None;
         let (mut heard, mut failed_at) = (Instant::now(), None);
@@ -65,6 +67,11 @@ impl Copying<'_> {
             if self.measured.handle_answer(&incoming, now) {
                 continue;
             }
+            if let Some(at) = self.traces.iter().position(|asked| *asked == (incoming.end, incoming.request)) {
+                self.traces.swap_remove(at);
+                self.handle_trace(ends, incoming)?;
+                continue;
+            }
             if incoming.request != 0 {
                 streams.handle_answer(incoming, &self.note, now);
                 continue;
@@ -89,6 +96,33 @@ impl Copying<'_> {
             }
         }
         first_failure.map_or(Ok(()), Err)
+    }
+
+    /// Asks both ends for the way to the other, if that is wanted. One that is too old is not asked.
+    fn ask_for_paths(&mut self, ends: &mut Ends) -> Result<(), Failure> {
+        self.traces.clear();
+        if !self.request.options.trace {
+            return Ok(());
+        }
+        for id in [EndId::Source, EndId::Destination] {
+            let end = ends.get(id);
+            if end.version().traces_path() {
+                let request = end.ask(Ask::Trace)?;
+                self.traces.push((id, request));
+            }
+        }
+        Ok(())
+    }
+
+    fn handle_trace(&self, ends: &Ends, incoming: Incoming) -> Result<(), Failure> {
+        let path = match incoming.tell {
+            Ok(Tell::Traced(path)) => *path,
+            // The transfer does not depend on it.
+            Err(why) => PathTrace { why: why.to_string(), ..PathTrace::default() },
+            Ok(_) => return Err(misbehaved(ends, incoming.end, "answered what was not asked")),
+        };
+        self.events.tell(Event::Path { side: incoming.end.side(), path });
+        Ok(())
     }
 
     /// Names whose failure it was. A receiver that had to be stopped, because its sender was through,

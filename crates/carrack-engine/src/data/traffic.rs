@@ -51,6 +51,8 @@ pub fn state(facts: &TcpFacts) -> TcpState {
         unsent_bytes: facts.unsent_bytes.into(),
         unread_bytes: 0,
         delivery_rate: facts.delivery_rate,
+        rtt_var_us: micros(facts.rtt_var),
+        path_mtu_bytes: facts.path_mtu.into(),
     }
 }
 

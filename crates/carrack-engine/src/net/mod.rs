@@ -8,6 +8,7 @@ pub mod mux;
 pub mod opening;
 pub mod pipe;
 mod records;
+pub mod route;
 pub mod socket;
 pub mod tls;
 pub mod tls_duplex;

@@ -1,4 +1,4 @@
-//! A destination that forgets.
+//! Destinations that forget.
 
 use std::sync::Arc;
 
@@ -9,15 +9,19 @@ use super::properties::{Properties, WriteOptions};
 use super::write::{Destination, NewFile, Opening, Part, SmallFile, Stored};
 
 /// Nothing is kept.
-pub struct Null;
+#[derive(Clone, Copy, Debug)]
+pub struct Null {
+    /// Bytes are wanted in memory first, as an application takes them. Otherwise the kernel may throw them away itself.
+    pub takes: bool,
+}
 
 impl Destination for Null {
     fn properties(&self) -> Properties {
-        Properties::NOTHING
+        Properties { keeps: self.takes, ..Properties::NOTHING }
     }
 
     fn begin(&self, _file: &NewFile<'_>, _options: &WriteOptions, _believe: bool) -> Result<Opening, Failure> {
-        Ok(Opening::Fresh(Arc::new(Self)))
+        Ok(Opening::Fresh(Arc::new(*self)))
     }
 
     fn write_small(&self, _small: &SmallFile<'_>, _options: &WriteOptions, _content: &[u8]) -> Result<Stored, Failure> {

@@ -8,7 +8,7 @@ use carrack_core::request::{Digests, Durability, Existing, Verify};
 /// What a store can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Properties {
-    /// What is written can be read again. Of a store that keeps nothing no byte needs to be handed over.
+    /// What is written is wanted, to be kept or to be seen. Otherwise no byte needs to be handed over.
     pub keeps: bool,
     /// In which order a file's bytes may be written.
     pub writes: Writes,

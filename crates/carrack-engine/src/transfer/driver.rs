@@ -2,6 +2,7 @@
 //! decides, the threads, and how they all end.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -169,6 +170,16 @@ impl<M: Machine> Driver<M> {
         if let Some(socket) = lock(&self.sockets).get(&number) {
             socket.abort();
         }
+    }
+
+    /// The addresses of a data connection, this host's and the other's; `None` where there is none that has any.
+    pub(super) fn addresses(&self) -> Option<(IpAddr, IpAddr)> {
+        let sockets = lock(&self.sockets);
+        sockets.values().find_map(|socket| {
+            let Socket::Tcp(tcp) = &**socket else { return None };
+            let (here, there) = (tcp.local_addr().ok()?, tcp.peer_addr().ok()?);
+            Some((here.ip().to_canonical(), there.ip().to_canonical()))
+        })
     }
 
     /// Cuts all data connections off.

@@ -13,6 +13,7 @@ pub mod send;
 mod tests;
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -94,6 +95,14 @@ impl Running {
         match self {
             Self::Send(run) => run.wake(count),
             Self::Receive(_) => 0,
+        }
+    }
+
+    /// The addresses of a data connection, this host's and the other's; `None` where there is none that has any.
+    pub fn addresses(&self) -> Option<(IpAddr, IpAddr)> {
+        match self {
+            Self::Send(run) => run.driver.addresses(),
+            Self::Receive(run) => run.driver.addresses(),
         }
     }
 

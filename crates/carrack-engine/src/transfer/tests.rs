@@ -211,7 +211,7 @@ fn source_that_panics_fails_the_transfer() {
     ] {
         let hook: Arc<dyn Hook> = Arc::new(StoreFaults::new([Fault::panics(call)]));
         let source = over_source(Box::new(Synthetic::Random(size)), &hook);
-        let ends = run(source, Null, [Fuse::never(), Fuse::never()]);
+        let ends = run(source, Null { takes: false }, [Fuse::never(), Fuse::never()]);
         both_say_internal(what, &ends);
     }
 }

@@ -10,6 +10,10 @@ use std::time::Duration;
 pub struct TcpFacts {
     /// Smoothed round trip.
     pub rtt: Duration,
+    /// How far round trips differ from the smoothed one, in the mean.
+    pub rtt_var: Duration,
+    /// The largest packet that the path takes, in bytes.
+    pub path_mtu: u32,
     /// Shortest round trip in the kernel's window; zero before the first sample.
     pub min_rtt: Duration,
     /// Segments sent again, since the connection began.
@@ -187,6 +191,8 @@ mod system {
         };
         Ok(TcpFacts {
             rtt: micros(info.u32(68)),
+            rtt_var: micros(info.u32(72)),
+            path_mtu: info.u32(60),
             min_rtt: micros(min_rtt),
             retransmits: info.u32(100).into(),
             segments_out: info.u32(136),
@@ -357,6 +363,8 @@ mod tests {
         use std::os::fd::AsRawFd;
         let offsets = [
             (offset_of!(libc::tcp_info, tcpi_rtt), 68),
+            (offset_of!(libc::tcp_info, tcpi_rttvar), 72),
+            (offset_of!(libc::tcp_info, tcpi_pmtu), 60),
             (offset_of!(libc::tcp_info, tcpi_snd_cwnd), 80),
             (offset_of!(libc::tcp_info, tcpi_total_retrans), 100),
             (offset_of!(libc::tcp_info, tcpi_bytes_acked), 120),

@@ -2,6 +2,9 @@
 
 use carrack_measure::result::{Row, value};
 
+use super::ladder;
+use super::net::row::{AT_ONCE, CONNECTIONS, RETRANSMITS, RTT, WINDOW};
+
 /// Conditions and numbers that have a column; a number that a row lacks is empty.
 const CONDITIONS: [&str; 7] = ["mode", "record_bytes", "depth", "threads", "arrivals", "order", "processors"];
 const VALUES: [&str; 14] = [
@@ -20,6 +23,17 @@ const VALUES: [&str; 14] = [
     value::PROCESSORS,
     value::BUSIEST_PROCESSOR,
 ];
+/// Columns behind those: what came later, so that none moves.
+const MORE_CONDITIONS: [&str; 2] = [CONNECTIONS, AT_ONCE];
+const MORE_VALUES: [&str; 7] = [
+    ladder::STREAMS,
+    RETRANSMITS,
+    "resent_share",
+    RTT,
+    WINDOW,
+    ladder::SOURCE_PROCESSORS,
+    ladder::DESTINATION_PROCESSORS,
+];
 const TIMES: [(&str, f64); 3] = [("p50_ns", 0.5), ("p95_ns", 0.95), ("p99_ns", 0.99)];
 
 /// The first line.
@@ -29,6 +43,9 @@ pub fn heading() -> String {
     columns.extend(VALUES);
     columns.extend(TIMES.map(|(name, _)| name));
     columns.extend(["max_ns", "labels"]);
+    columns.extend(MORE_CONDITIONS);
+    columns.extend(MORE_VALUES);
+    columns.push("error");
     columns.join(",")
 }
 
@@ -42,6 +59,9 @@ pub fn row(row: &Row) -> String {
     fields.extend(TIMES.map(|(_, share)| latency.map_or_else(String::new, |all| nanos(all.quantile(share)))));
     fields.push(latency.map_or_else(String::new, |all| nanos(all.max())));
     fields.push(row.labels.join(" "));
+    fields.extend(MORE_CONDITIONS.map(|name| row.condition(name).unwrap_or_default().to_owned()));
+    fields.extend(MORE_VALUES.map(|name| row.value(name).map_or_else(String::new, |value| value.to_string())));
+    fields.push(row.error.clone().unwrap_or_default());
     fields.iter().map(|field| quoted(field)).collect::<Vec<_>>().join(",")
 }
 

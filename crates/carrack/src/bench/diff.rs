@@ -2,6 +2,7 @@
 
 use carrack_measure::result::{Measurement, Row, value};
 
+use super::net::row::{AT_ONCE, CONNECTIONS};
 use super::numbers;
 
 /// Shows a number.
@@ -166,6 +167,11 @@ pub fn called(row: &Row) -> String {
     if row.condition("depth").is_some() {
         words.push(super::table::depth(row));
     }
+    let connections = row
+        .condition(CONNECTIONS)
+        .map(|count| if count == "1" { "1 stream".to_owned() } else { format!("{count} streams") });
+    words.extend(connections);
+    words.extend(row.condition(AT_ONCE).filter(|at_once| *at_once == "yes").map(|_| "at once".to_owned()));
     words.extend(row.condition("arrivals").map(|_| "at a rate".to_owned()));
     words.extend(row.condition("processors").map(|which| format!("({which})")));
     words.join(" ")

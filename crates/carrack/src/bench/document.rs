@@ -9,6 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use carrack_core::path::drives_terminal;
 use carrack_measure::histogram::Histogram;
+use carrack_measure::network::{Interval, Route, RouteHop, StreamInterval};
 use carrack_measure::result::{Measurement, Row, Warning};
 use carrack_measure::series::Series;
 use serde_json::{Map, Value, json};
@@ -42,6 +43,9 @@ pub fn row(row: &Row) -> Value {
     if let Some(series) = &row.series {
         object["series"] = json!({ "slot_seconds": series.slot().as_secs_f64(), "bytes": series.amounts() });
     }
+    if !row.intervals.is_empty() {
+        object["intervals"] = intervals(&row.intervals);
+    }
     if let (Some(latency), Value::Object(of_row)) = (&row.latency, &mut object["latency"]) {
         let bins: Vec<[u64; 2]> = latency.bins().map(|(nanos, count)| [nanos, count]).collect();
         of_row.insert("bins".to_owned(), json!(bins));
@@ -58,6 +62,12 @@ pub fn row_in_short(row: &Row) -> Value {
         "values": values,
         "labels": row.labels,
     });
+    if let Some(found) = &row.route {
+        object["route"] = route(found);
+    }
+    if let Some(error) = &row.error {
+        object["error"] = json!(error);
+    }
     if let Some(latency) = &row.latency {
         object["latency"] = json!({
             "count": latency.count(),
@@ -117,7 +127,57 @@ fn row_from(value: &Value) -> Result<Row, String> {
         labels: list(&value["labels"]).iter().filter_map(text).collect(),
         series: series_from(&value["series"]),
         latency: latency_from(&value["latency"])?,
+        intervals: intervals_from(&value["intervals"]),
+        route: route_from(&value["route"]),
+        error: text(&value["error"]),
     })
+}
+
+fn route(route: &Route) -> Value {
+    let hop = |hop: &RouteHop| json!({ "address": hop.address, "rtt_us": hop.rtt_us });
+    json!({
+        "hops": route.hops.iter().map(hop).collect::<Vec<_>>(),
+        "reached": route.reached,
+        "is_mtu_proved": route.is_mtu_proved,
+        "drops_large_packets": route.drops_large_packets,
+        "why": route.why,
+    })
+}
+
+fn route_from(value: &Value) -> Option<Route> {
+    let hop = |hop: &Value| RouteHop { address: text(&hop["address"]), rtt_us: hop["rtt_us"].as_f64() };
+    let is = |name: &str| value[name].as_bool().unwrap_or(false);
+    Some(Route {
+        hops: value["hops"].as_array()?.iter().map(hop).collect(),
+        reached: is("reached"),
+        is_mtu_proved: is("is_mtu_proved"),
+        drops_large_packets: is("drops_large_packets"),
+        why: text(&value["why"]).unwrap_or_default(),
+    })
+}
+
+/// The fields of each connection as a list, whose names stand once: there may be many.
+fn intervals(all: &[Interval]) -> Value {
+    let each = all.iter().map(|interval| {
+        json!({
+            "start_seconds": interval.start_seconds,
+            "seconds": interval.seconds,
+            "is_warm_up": interval.is_warm_up,
+            "streams": interval.streams.iter().map(StreamInterval::values).collect::<Vec<_>>(),
+        })
+    });
+    json!({ "columns": StreamInterval::NAMES, "each": each.collect::<Vec<_>>() })
+}
+
+fn intervals_from(value: &Value) -> Vec<Interval> {
+    let stream = |values: &Value| StreamInterval::from_values(list(values).iter().map(|one| one.as_u64().unwrap_or(0)));
+    let each = list(&value["each"]).iter().map(|interval| Interval {
+        start_seconds: interval["start_seconds"].as_f64().unwrap_or(0.0),
+        seconds: interval["seconds"].as_f64().unwrap_or(0.0),
+        is_warm_up: interval["is_warm_up"].as_bool().unwrap_or(false),
+        streams: list(&interval["streams"]).iter().map(stream).collect(),
+    });
+    each.collect()
 }
 
 fn series_from(value: &Value) -> Option<Series> {
@@ -189,6 +249,7 @@ pub(super) mod tests {
             labels: labels.iter().map(|label| (*label).to_owned()).collect(),
             series: Some(Series::new(Duration::from_millis(10), vec![1e7; 50])),
             latency: Some(latency.clone()),
+            ..Row::default()
         };
         let file_row = |name: &str, order: &str| {
             let mut row = row(name, vec![pair("order", order), pair("threads", "1")], 2e9, &[]);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::document::tests::sample;
 use super::table::Table;
-use super::{bonnie, csv, diff, document, fio, html, ladder, table};
+use super::{bonnie, csv, diff, document, fio, html, iperf3, ladder, table};
 
 /// Clears the screen, sets a title, turns the direction of text, and ends the line.
 const HOSTILE: &str = "a\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}\u{2028}\r\n\0\u{7f}<script>";
@@ -25,6 +25,7 @@ fn shown(measured: &Measurement) -> Vec<String> {
     lines.extend(measured.rows.iter().map(csv::row));
     lines.push(bonnie::line(measured));
     lines.push(fio::document(measured).to_string());
+    lines.extend(iperf3::documents(measured).iter().map(Value::to_string));
     lines.push(document::to_json(measured).to_string());
     for (old, new) in [(measured, &sample()), (&sample(), measured)] {
         lines.extend(diff::lines(&diff::changes(old, new)));
@@ -53,6 +54,17 @@ fn document() -> Value {
         rows.push(json!({ "name": name, "conditions": { "sink": sink, "link": "direct" },
             "values": { "bytes": 1, "bytes_per_second": 1e9, "loss": 0.5 }, "labels": ["memory"] }));
     }
+    let interval = json!({ "start_seconds": 0.0, "seconds": 1.0, "is_warm_up": false,
+        "streams": [[0, 1, 2, 3, 4, 5, 6, 7], [1, 1, 2, 3, 4, 5, 6, 7]] });
+    for at_once in ["no", "yes"] {
+        rows.push(json!({ "name": "there", "labels": ["discarded"], "error": "interrupted",
+            "conditions": { "connections": "2", "mode": "clear", "at_once": at_once },
+            "values": { "bytes": 1, "bytes_per_second": 1e9, "seconds": 1, "retransmits": 1, "rtt_us": 5 },
+            "intervals": { "columns": [], "each": [interval, interval] } }));
+    }
+    rows.push(json!({ "name": "path there", "conditions": {}, "values": { "mtu_bytes": 1500 }, "labels": [],
+        "route": { "hops": [{ "address": "10.0.0.1", "rtt_us": 3.5 }], "reached": true, "is_mtu_proved": true,
+            "drops_large_packets": false, "why": "unknown" } }));
     document
 }
 

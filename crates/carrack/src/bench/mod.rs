@@ -1,6 +1,6 @@
-//! Measurements of the path to other hosts ([`ladder`]), made by ordinary copies; and the results of all measurements:
-//! kept in files, shown to people and written for other programs. What one host does by itself `carrack_measure`
-//! measures.
+//! Measurements of the path to other hosts ([`net`], [`ladder`]), made by ordinary copies; and the results of all
+//! measurements: kept in files, shown to people and written for other programs. What one host does by itself
+//! `carrack_measure` measures.
 
 pub mod bonnie;
 pub mod csv;
@@ -10,8 +10,10 @@ pub mod fio;
 #[cfg(test)]
 mod hostile_tests;
 pub mod html;
+pub mod iperf3;
 pub mod kept;
 pub mod ladder;
 pub mod moved;
+pub mod net;
 pub mod numbers;
 pub mod table;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use carrack_core::failure::{Failure, Side};
-use carrack_core::report::{Event, LinkReport};
+use carrack_core::report::{Event, LinkReport, PathTrace};
 use carrack_core::request::CopyRequest;
 use carrack_core::timeline::Sample;
 use carrack_engine::{Context, Copy};
@@ -12,6 +12,8 @@ use carrack_measure::usage::Mark;
 /// What one end has told of itself.
 #[derive(Clone, Debug, Default)]
 pub struct EndSeen {
+    /// The way from it to the other end, where that was asked for and found.
+    pub path: Option<PathTrace>,
     /// Everything that it told, in order, with its place on the axis of the copy in microseconds.
     pub samples: Vec<(u64, Sample)>,
 }
@@ -64,20 +66,26 @@ impl Moved {
     }
 }
 
-/// Told what has landed so long after the beginning, in order; whether that is enough.
-pub type Enough<'a> = &'a mut dyn FnMut(&[(Duration, u64)]) -> bool;
+/// Told what has been seen so far; whether that is enough.
+pub type Enough<'a> = &'a mut dyn FnMut(&Moved) -> bool;
 
-/// Makes a copy and watches it. `note` takes what a person should know; `enough` is asked with what has landed, and
-/// ends the copy.
+/// Makes a copy and watches it to its end. `note` takes what a person should know.
 ///
 /// # Errors
-/// What ended the copy early, or failed in it; not that it was enough.
-pub fn watch(
+/// What ended the copy early, or failed in it.
+pub fn watch(request: CopyRequest, context: &Context, note: &mut dyn FnMut(&str)) -> Result<Moved, Failure> {
+    let (moved, failure) = watch_until(request, context, note, &mut |_| false);
+    failure.map_or(Ok(moved), Err)
+}
+
+/// Makes a copy and watches it until that is `enough`. What was seen is there in any case, and with it what ended the
+/// copy early, or failed in it; not that it was enough.
+pub fn watch_until(
     request: CopyRequest,
     context: &Context,
     note: &mut dyn FnMut(&str),
     enough: Enough<'_>,
-) -> Result<Moved, Failure> {
+) -> (Moved, Option<Failure>) {
     let mut moved = Moved::default();
     let (began, mark) = (Instant::now(), Mark::now());
     let mut copy = Copy::start(request, context);
@@ -86,18 +94,22 @@ pub fn watch(
         match event {
             Event::Progress(progress) => {
                 moved.landed.push((began.elapsed(), progress.bytes_done));
-                if !was_enough && enough(&moved.landed) {
-                    was_enough = true;
-                    copy.cancel();
-                }
             }
             Event::Sample(sample) => {
                 let end = if sample.side == Side::Source { &mut moved.source } else { &mut moved.destination };
                 end.samples.push((sample.point.at_us, sample.point.sample));
             }
+            Event::Path { side, path } => {
+                let end = if side == Side::Source { &mut moved.source } else { &mut moved.destination };
+                end.path = Some(path);
+            }
             Event::Linked(link) => moved.link = Some(link),
             Event::Note(text) => note(&text),
             _ => {}
+        }
+        if !was_enough && enough(&moved) {
+            was_enough = true;
+            copy.cancel();
         }
     }
     let report = copy.wait();
@@ -108,10 +120,7 @@ pub fn watch(
     moved.durable = report.durable;
     moved.link = report.link.or(moved.link);
     let failed = report.failures.into_iter().next().map(|item| item.failure);
-    match report.error.filter(|_| !was_enough).or(failed.filter(|_| !was_enough)) {
-        Some(why) => Err(why),
-        None => Ok(moved),
-    }
+    (moved, report.error.or(failed).filter(|_| !was_enough))
 }
 
 #[cfg(test)]
@@ -125,7 +134,10 @@ mod tests {
             counts: DeviceCounts { read_bytes, ..DeviceCounts::default() },
             ..DeviceSample::default()
         };
-        let seen = |devices: Vec<DeviceSample>| EndSeen { samples: vec![(1, Sample { devices, ..Sample::default() })] };
+        let seen = |devices: Vec<DeviceSample>| EndSeen {
+            samples: vec![(1, Sample { devices, ..Sample::default() })],
+            ..EndSeen::default()
+        };
         assert_eq!(seen(vec![device(2), device(3)]).device_bytes_read(), Some(5));
         assert_eq!(seen(vec![device(u64::MAX), device(3)]).device_bytes_read(), Some(u64::MAX));
         assert_eq!((seen(Vec::new()).device_bytes_read(), EndSeen::default().device_bytes_read()), (None, None));

@@ -12,6 +12,11 @@ pub fn rate(bytes_per_second: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
+/// An amount in GB, MB or kB with three digits: `12.4 MB`.
+pub fn amount(bytes: f64) -> String {
+    rate(bytes).trim_end_matches("/s").to_owned()
+}
+
 /// A number with three digits that mean something: `0.05`, `4.82`, `48.2`, `482`.
 pub fn three_digits(value: f64) -> String {
     let decimals = match value.abs() {

@@ -1,9 +1,13 @@
 //! Results as tables in 80 columns. A row is printed when it is there; a heading comes before the first of its kind.
 
+use std::time::Duration;
+
 use carrack_core::path::display_bytes;
 use carrack_measure::result::{Measurement, Row, label, value};
 
 use super::ladder::rung::LADDER;
+use super::net::path;
+use super::net::row::{AT_ONCE, CONNECTIONS, NOT_TRIED, P5, RETRANSMITS, RTT, WINDOW};
 use super::{ladder, numbers};
 
 /// Labels that stand beside a rate as one sign, explained below the table.
@@ -24,6 +28,10 @@ enum Shape {
     Processor,
     /// A rung of a ladder.
     Rung,
+    /// Bytes over a network.
+    Net,
+    /// The way that packets take.
+    Path,
 }
 
 /// Makes lines of rows, one row after the other.
@@ -58,7 +66,7 @@ impl Table {
             if self.shape.is_some() {
                 lines.push(String::new());
             }
-            lines.push(heading(shape).trim_end().to_owned());
+            lines.extend(Some(heading(shape).trim_end().to_owned()).filter(|heading| !heading.is_empty()));
             self.shape = Some(shape);
         }
         match shape {
@@ -68,6 +76,8 @@ impl Table {
             Shape::Processor if row.condition("processors") == Some("one") => self.one = Some(row.clone()),
             Shape::Processor => lines.push(processor_row(row, one.as_ref(), Some(row))),
             Shape::Rung => lines.extend(self.rung_row(row)),
+            Shape::Net => lines.extend(net_row(row)),
+            Shape::Path => lines.extend(path_row(row)),
         }
         lines
     }
@@ -142,6 +152,10 @@ pub fn headline(measured: &Measurement) -> Vec<String> {
 fn shape(row: &Row) -> Shape {
     if row.condition("sink").is_some() {
         Shape::Rung
+    } else if row.route.is_some() || row.name.starts_with("path ") {
+        Shape::Path
+    } else if row.condition(CONNECTIONS).is_some() {
+        Shape::Net
     } else if row.condition("processors").is_some() {
         Shape::Processor
     } else if is_random(row) || row.value(value::BYTES).is_none() {
@@ -169,6 +183,11 @@ fn heading(shape: Shape) -> String {
         Shape::Rung => format!(
             "{:<13}{:>10} {:>6} {:<14}{:>6} {:>6} {:>7} {:<8}",
             "", "rate  ", "loss", "against", "cpu A", "cpu B", "streams", "link"
+        ),
+        Shape::Path => String::new(),
+        Shape::Net => format!(
+            "{:<10} {:<9} {:>7} {:>9}  {:>4} {:>7} {:>6} {:>7}{:>6}{:>6}",
+            "", "mode", "streams", "rate  ", "p5", "resent", "rtt", "cwnd", "cpu A", "cpu B"
         ),
         Shape::Processor => format!("{:<22}{:>12} {:>12}  {:>12} {:>12}", "", "one core", "", "all cores", ""),
     }
@@ -243,6 +262,88 @@ fn words_lines(row: &Row) -> Vec<String> {
     lines
 }
 
+/// Rate and what TCP had to do for it, and below it why it is not what was asked for.
+fn net_row(row: &Row) -> Vec<String> {
+    let shown = |name: &str, show: &dyn Fn(f64) -> String| row.value(name).map_or_else(|| "-".to_owned(), show);
+    let share = |share: f64| format!("{:.0}%", share * 100.0);
+    let name = if row.condition(AT_ONCE) == Some("yes") { format!("both {}", row.name) } else { row.name.clone() };
+    let asked = row.condition(CONNECTIONS).unwrap_or_default();
+    // What a copy chose is its answer.
+    let auto = row.value(ladder::STREAMS).filter(|_| asked == "auto").map(|streams| format!("auto {streams}"));
+    let streams = auto.as_deref().unwrap_or(asked);
+    let place = format!("{name:<10} {:<9} {streams:>7}", row.condition("mode").unwrap_or_default());
+    let Some(rate) = row.value(value::BYTES_PER_SECOND) else {
+        let error = row.error.as_deref().unwrap_or("nothing came");
+        // The reason stands below the row that met it.
+        let (word, why) = if error.starts_with(NOT_TRIED) { (NOT_TRIED, "") } else { ("not measured", error) };
+        let mut lines = vec![format!("{place} {word}")];
+        lines.extend(wrapped(why));
+        return lines;
+    };
+    let line = format!(
+        "{place} {:>9}{:<1} {:>4} {:>7} {:>6} {:>7}{:>6}{:>6}",
+        numbers::rate(rate),
+        signs(row),
+        shown(P5, &|slow| share(slow / rate)),
+        shown(RETRANSMITS, &numbers::count),
+        shown(RTT, &|micros| numbers::time(Duration::from_micros(micros as u64))),
+        shown(WINDOW, &numbers::amount),
+        shown(ladder::SOURCE_PROCESSORS, &share),
+        shown(ladder::DESTINATION_PROCESSORS, &share),
+    );
+    let mut lines = vec![line.trim_end().to_owned()];
+    let told = [Some(words(row)).filter(|words| !words.is_empty()), row.error.clone()];
+    lines.extend(wrapped(&told.into_iter().flatten().collect::<Vec<_>>().join(": ")));
+    lines
+}
+
+/// The way in one direction: what is known of it, and a line for each step.
+fn path_row(row: &Row) -> Vec<String> {
+    let Some(route) = &row.route else {
+        let mut lines = vec![format!("{:<10} not measured", row.name)];
+        lines.extend(wrapped(row.error.as_deref().unwrap_or_default()));
+        return lines;
+    };
+    let mtu = row.value(path::MTU).map_or_else(
+        || "packets of unknown size".to_owned(),
+        |bytes| {
+            let proof = match (route.is_mtu_proved, route.drops_large_packets) {
+                (true, false) => "",
+                (true, true) => "; larger ones vanish without a word",
+                (false, _) => " at most, unproved",
+            };
+            format!("packets of {bytes} bytes{proof}")
+        },
+    );
+    let hops = if route.hops.len() == 1 { "1 hop".to_owned() } else { format!("{} hops", route.hops.len()) };
+    let mut lines = vec![format!("{:<10} {hops}, {mtu}", row.name)];
+    for (distance, hop) in route.hops.iter().enumerate() {
+        let time = hop.rtt_us.map(|micros| numbers::time(Duration::from_nanos((micros * 1e3) as u64)));
+        // No address is longer; a result may come from anybody.
+        let address: String = hop.address.as_deref().unwrap_or("no answer").chars().take(40).collect();
+        let line = format!("{:>13}  {address:<40} {:>8}", distance + 1, time.unwrap_or_default());
+        lines.push(line.trim_end().to_owned());
+    }
+    lines.extend(wrapped(&route.why));
+    lines
+}
+
+/// A sentence below a row, in lines that begin where the row's second column does.
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let text = display_bytes(text.as_bytes()).to_string();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= COLUMNS => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(format!("{:<10} {word}", "")),
+        }
+    }
+    lines
+}
+
 /// One sign for what most weakens a rate.
 fn signs(row: &Row) -> &'static str {
     sign_of(row).map_or("", |(_, sign)| sign)
@@ -266,6 +367,7 @@ fn words(row: &Row) -> String {
 mod tests {
     use super::*;
     use crate::bench::document::tests::sample;
+    use carrack_measure::network::{Route, RouteHop};
 
     #[test]
     fn tables_fit_into_80_columns_and_say_what_is_cached() {
@@ -341,5 +443,53 @@ mod tests {
         // A row of another shape does not come before one that waited.
         let mixed = lines(&[one("blake3", 1e9), sample().rows.remove(0)]);
         assert!(mixed[0].starts_with("blake3") && mixed.last().is_some_and(|line| line.starts_with("write")));
+    }
+
+    fn net(name: &str, at_once: &str, values: &[(&str, f64)]) -> Row {
+        let conditions = [(CONNECTIONS, "256"), ("mode", "encrypted"), (AT_ONCE, at_once)];
+        let mut row = Row { name: name.to_owned(), ..Row::default() };
+        row.conditions = conditions.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        values.iter().for_each(|(name, value)| row.put(name, *value));
+        row
+    }
+
+    #[test]
+    fn table_of_a_way_has_a_line_for_each_step() {
+        let hop = |address: Option<&str>, rtt_us| RouteHop { address: address.map(str::to_owned), rtt_us };
+        let hops = vec![hop(Some("10.0.0.1"), Some(312.0)), hop(None, None)];
+        let route = Route { hops, why: "nobody behind hop 1 answers probes".to_owned(), ..Route::default() };
+        let mut row = Row { name: "path back".to_owned(), route: Some(route), ..Row::default() };
+        row.put(path::MTU, 1500.0);
+        let absent = Row { name: "path there".to_owned(), error: Some("refused".to_owned()), ..Row::default() };
+        let lines: Vec<String> = [row, absent].iter().flat_map(|row| Table::default().row(row)).collect();
+        assert_eq!(lines[0], "path back  2 hops, packets of 1500 bytes at most, unproved");
+        assert!(lines[1].ends_with("312us") && lines[2].ends_with("no answer"), "{lines:?}");
+        assert_eq!(lines[3].trim(), "nobody behind hop 1 answers probes");
+        assert_eq!((lines[4].as_str(), lines[5].trim()), ("path there not measured", "refused"));
+    }
+
+    #[test]
+    fn table_of_a_network_fits_and_says_why_a_row_has_no_numbers() {
+        let values = [
+            (value::BYTES_PER_SECOND, 999.6e6),
+            (P5, 500e6),
+            (RETRANSMITS, 123_456.0),
+            (RTT, 312_345.0),
+            (WINDOW, 123_456_789.0),
+            (ladder::SOURCE_PROCESSORS, 12.34),
+            (ladder::DESTINATION_PROCESSORS, 0.5),
+        ];
+        let mut measured = net("there", "no", &values);
+        measured.labels = vec![label::PROCESSOR.to_owned(), label::DISCARDED.to_owned()];
+        let why = "carrack://far.example.org:7420: connection refused, and much is to be said about it all";
+        let absent = Row { error: Some(why.to_owned()), ..net("back", "yes", &[]) };
+        let mut table = Table::default();
+        let lines: Vec<String> = [measured, absent].iter().flat_map(|row| table.row(row)).collect();
+        let text = lines.join("\n");
+        assert!(lines.iter().chain(&table.legend()).all(|line| line.chars().count() <= 80), "{text}");
+        for words in ["1000 MB/s!  50%", "123,456", "312ms", "123 MB", "1234%", "discarded", "both back", "refused,"] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert_eq!(table.legend().len(), 2);
     }
 }

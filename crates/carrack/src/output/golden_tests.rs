@@ -10,8 +10,9 @@ use carrack_core::failure::Retryable;
 use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::{Change, Reason};
 use carrack_core::report::{
-    Counts, EndFacts, ErrorCode, Event, Failure, Faults, FileDigests, ItemFailure, ItemKind, ItemReport, LinkReport,
-    Outcome, ProgramSent, Progress, RateFall, Report, SessionEnds, Side, Unkept, UnkeptAttributes,
+    Counts, EndFacts, ErrorCode, Event, Failure, Faults, FileDigests, Hop, ItemFailure, ItemKind, ItemReport,
+    LinkReport, Outcome, PathTrace, ProgramSent, Progress, RateFall, Report, SessionEnds, Side, Unkept,
+    UnkeptAttributes,
 };
 use carrack_core::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};
 use carrack_core::timeline::Fact;
@@ -82,6 +83,18 @@ fn events() -> Vec<Event> {
     let fall = RateFall { rate: 1.38e8, usual: 2e8, over: Duration::from_secs(10), limit: None };
     let network = Limit { stage: Stage::Network, share: 0.5 };
     events.extend([fall, RateFall { limit: Some(network), ..fall }].map(Event::RateFell));
+    let hop = |address: Option<[u8; 4]>| Hop {
+        address: address.map(Into::into),
+        round_trip: address.map(|_| Duration::from_micros(312)),
+    };
+    let path = PathTrace {
+        to: Some([10, 2, 0, 1].into()),
+        hops: vec![hop(Some([10, 1, 0, 1])), hop(None)],
+        mtu_bytes: Some(1400),
+        why: "nobody behind hop 1 answers probes".into(),
+        ..PathTrace::default()
+    };
+    events.push(Event::Path { side: Side::Source, path });
     events.push(Event::Progress(Progress {
         files_done: 1,
         bytes_done: 2,

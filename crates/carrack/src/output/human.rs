@@ -33,7 +33,7 @@ pub fn event(event: &Event, verbose: u8) -> Vec<String> {
         Event::SessionLost { .. } => vec![format!("note: {}", session_lost(event))],
         Event::Streams(change) if verbose > 0 => vec![streams(change)],
         Event::ProgramSent(sent) if verbose > 0 => vec![program(sent)],
-        // What a person has to know of the last four is in notes, and in the report.
+        // What a person has to know of the last five is in notes, and in the report.
         Event::Linked(_)
         | Event::Progress(_)
         | Event::Streams(_)
@@ -41,7 +41,8 @@ pub fn event(event: &Event, verbose: u8) -> Vec<String> {
         | Event::Ends(_)
         | Event::Sample(_)
         | Event::StreamEnded { .. }
-        | Event::RateFell(_) => Vec::new(),
+        | Event::RateFell(_)
+        | Event::Path { .. } => Vec::new(),
     }
 }
 

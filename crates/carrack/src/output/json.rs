@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime};
 use carrack_core::pace::limit::Limit;
 use carrack_core::pace::streams::Change;
 use carrack_core::report::{
-    EndFacts, Event, Failure, FileDigests, ItemReport, LinkReport, Outcome, ProgramSent, Progress, RateFall, Report,
-    SessionEnds, Unkept, UnkeptAttributes,
+    EndFacts, Event, Failure, FileDigests, Hop, ItemReport, LinkReport, Outcome, PathTrace, ProgramSent, Progress,
+    RateFall, Report, SessionEnds, Side, Unkept, UnkeptAttributes,
 };
 use carrack_core::request::{Durability, Encrypt, MainDigest, Verify};
 use carrack_core::timeline::Fact;
@@ -77,9 +77,26 @@ pub fn event(event: &Event, time: SystemTime) -> Value {
             object("stream-ended", time, json!({ "error": failure.as_ref().map(self::failure) }))
         }
         Event::RateFell(fall) => object("rate-fell", time, rate_fell(fall)),
+        Event::Path { side, path } => object("path", time, self::path(*side, path)),
         Event::Progress(counts) => object("progress", time, progress(counts)),
         Event::Item(report) => object("item", time, item(report)),
     }
+}
+
+/// The way from an end to the other.
+fn path(side: Side, path: &PathTrace) -> Value {
+    let hop =
+        |hop: &Hop| json!({ "address": hop.address, "rtt_us": hop.round_trip.map(|time| time.as_micros() as u64) });
+    json!({
+        "side": side.name(),
+        "to": path.to,
+        "hops": path.hops.iter().map(hop).collect::<Vec<_>>(),
+        "reached": path.reached,
+        "mtu_bytes": path.mtu_bytes,
+        "is_mtu_proved": path.is_mtu_proved,
+        "drops_large_packets": path.drops_large_packets,
+        "why": path.why,
+    })
 }
 
 /// The error that ended a command.
@@ -337,7 +354,7 @@ fn seconds(time: Duration) -> f64 {
 mod tests {
     use super::*;
     use carrack_core::pace::streams::Reason;
-    use carrack_core::report::{Counts, ErrorCode, ItemFailure, ItemKind, Side};
+    use carrack_core::report::{Counts, ErrorCode, ItemFailure, ItemKind};
     use carrack_core::request::LinkKind;
 
     const NOW: SystemTime = SystemTime::UNIX_EPOCH;

@@ -279,7 +279,8 @@ fn completions_and_manual_pages_know_every_verb() {
     let mut expected: Vec<String> =
         VERBS.iter().map(|verb| format!("carrack-{verb}.1")).chain(["carrack.1".to_string()]).collect();
     expected.extend(["add", "list", "rm"].map(|verb| format!("carrack-token-{verb}.1")));
-    expected.extend(["cpu", "diff", "disk", "ladder", "list", "show"].map(|verb| format!("carrack-bench-{verb}.1")));
+    expected
+        .extend(["cpu", "diff", "disk", "ladder", "list", "net", "show"].map(|verb| format!("carrack-bench-{verb}.1")));
     expected.sort();
     assert_eq!(pages, expected);
     for page in pages {

@@ -29,6 +29,8 @@ mod ladder;
 mod limits;
 mod link;
 mod names;
+mod net;
+mod net_path;
 mod network;
 mod node;
 mod onto_itself;

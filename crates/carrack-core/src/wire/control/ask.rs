@@ -54,6 +54,8 @@ pub enum Ask {
     Wake(u32),
     /// What does your clock say, in microseconds since the agent began? From version 5 on.
     Clock,
+    /// Which way do your packets take to the other end of the transfer? From version 5 on.
+    Trace,
 }
 
 /// Which versions the command speaks.
@@ -183,6 +185,7 @@ words! {
         1 Stdout "stdout" "the program's standard output"
         2 Null "null" "nothing is kept"
         3 Device "device" "a device or FIFO, written in place"
+        4 Memory "memory" "bytes are taken into memory, and nothing is kept; from version 5 on"
     }
 }
 
@@ -417,11 +420,11 @@ mod tests {
             assert!(send(origin.clone()).check_remote().is_ok() && send(origin).is_synthetic());
         }
         assert!(!send(Origin::Path(b"b".to_vec())).is_synthetic());
-        for sink in [Sink::Files, Sink::Stdout, Sink::Null, Sink::Device] {
+        for &sink in Sink::ALL {
             let role = raw::ReceiveRole { sink: sink.number(), ..raw::ReceiveRole::default() };
             let role = Role::Receive(role.try_into().unwrap());
             assert_eq!(role.check_remote().is_ok(), sink != Sink::Stdout);
-            assert_eq!(role.is_synthetic(), sink == Sink::Null);
+            assert_eq!(role.is_synthetic(), matches!(sink, Sink::Null | Sink::Memory));
         }
     }
 

@@ -28,7 +28,7 @@ pub struct ToAgent {
     #[prost(uint64, tag = "1")]
     pub request: u64,
     /// The request.
-    #[prost(oneof = "Ask", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18")]
+    #[prost(oneof = "Ask", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19")]
     pub ask: Option<Ask>,
 }
 
@@ -86,6 +86,9 @@ pub enum Ask {
     /// What does your clock say? (version 5)
     #[prost(message, tag = "18")]
     Clock(Empty),
+    /// Which way do your packets take to the other end of what runs? (version 5)
+    #[prost(message, tag = "19")]
+    Trace(Empty),
 }
 
 /// From an agent to the command.
@@ -95,7 +98,7 @@ pub struct FromAgent {
     #[prost(uint64, tag = "1")]
     pub request: u64,
     /// The answer, or the report.
-    #[prost(oneof = "Tell", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18")]
+    #[prost(oneof = "Tell", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19")]
     pub tell: Option<Tell>,
 }
 
@@ -153,6 +156,46 @@ pub enum Tell {
     /// To `Clock` (version 5).
     #[prost(message, tag = "18")]
     Clock(Clock),
+    /// To `Trace` (version 5).
+    #[prost(message, tag = "19")]
+    Traced(Traced),
+}
+
+/// The way to the other end of a transfer.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Traced {
+    /// The other end's address; empty where there is none.
+    #[prost(string, tag = "1")]
+    pub to: String,
+    /// Routers and the host itself, the nearest first.
+    #[prost(message, repeated, tag = "2")]
+    pub hops: Vec<TracedHop>,
+    /// The host has answered.
+    #[prost(bool, tag = "3")]
+    pub reached: bool,
+    /// The largest packet that gets there whole; 0 where it is not known.
+    #[prost(uint32, tag = "4")]
+    pub mtu_bytes: u32,
+    /// A packet of that size has got there.
+    #[prost(bool, tag = "5")]
+    pub is_mtu_proved: bool,
+    /// Larger packets vanish without a word.
+    #[prost(bool, tag = "6")]
+    pub drops_large_packets: bool,
+    /// Why something could not be found.
+    #[prost(string, tag = "7")]
+    pub why: String,
+}
+
+/// One step of the way.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct TracedHop {
+    /// Who answered; empty if nobody did.
+    #[prost(string, tag = "1")]
+    pub address: String,
+    /// How long that took; 0 where it is not known.
+    #[prost(uint64, tag = "2")]
+    pub round_trip_us: u64,
 }
 
 /// A message without fields.

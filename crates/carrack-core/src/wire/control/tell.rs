@@ -2,6 +2,7 @@
 //! is made fit to be shown.
 
 mod fields;
+mod path;
 mod sample;
 
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use crate::attributes::Time;
 use crate::failure::Failure;
 use crate::pace::limit::StageTimes;
-use crate::report::{Counts, Faults, ItemKind, ItemReport, Progress, Unkept, UnkeptAttributes};
+use crate::report::{Counts, Faults, ItemKind, ItemReport, PathTrace, Progress, Unkept, UnkeptAttributes};
 use crate::timeline::Sample;
 use crate::wire::Version;
 
@@ -51,6 +52,8 @@ pub enum Tell {
     Sample(Box<Sample>),
     /// To `Clock`: microseconds since the agent began. From version 5 on.
     Clock(u64),
+    /// To `Trace`: the way to the other end of the transfer. From version 5 on.
+    Traced(Box<PathTrace>),
 }
 
 /// What an agent says of itself.

@@ -234,7 +234,7 @@ impl<'a> Ladder<'a> {
     }
 
     fn watch(&self, request: CopyRequest, tell: &mut dyn TellRow) -> Result<Moved, Failure> {
-        moved::watch(request, self.context, &mut |text| tell.note(text), &mut |_| false)
+        moved::watch(request, self.context, &mut |text| tell.note(text))
     }
 
     /// Measures a rung; nothing where an end has no directory in memory.

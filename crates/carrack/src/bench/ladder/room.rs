@@ -15,7 +15,7 @@ use carrack_sys::dir::Dir;
 
 use super::scratch::FarScratch;
 use super::{LadderPlace, LadderRequest};
-use crate::bench::moved;
+use crate::bench::moved::{self, Moved};
 
 /// Share of the free space that may be used.
 const FREE_SHARE: f64 = 0.9;
@@ -87,16 +87,16 @@ fn ask(
     };
     let sources = vec![Location::Zero(wanted)];
     let request = CopyRequest { sources, destination: scratch.file(OFFERED), options };
-    let has_landed = &mut |landed: &[_]| landed.last().is_some_and(|(_, bytes)| *bytes > 0);
-    match moved::watch(request, context, note, has_landed) {
-        Err(why) if why.code == ErrorCode::NoSpace => {
+    let has_landed = &mut |moved: &Moved| moved.landed.last().is_some_and(|(_, bytes)| *bytes > 0);
+    match moved::watch_until(request, context, note, has_landed).1 {
+        Some(why) if why.code == ErrorCode::NoSpace => {
             let what = format!(
                 "{directory}: no room for the ladder's {size} bytes and a tenth of the free space besides; \
                  give a smaller --size"
             );
             Err(Failure::new(ErrorCode::NoSpace, Side::Command, what).caused_by(why))
         }
-        other => other.map(drop),
+        other => other.map_or(Ok(()), Err),
     }
 }
 

@@ -4,6 +4,7 @@ mod cpu;
 mod disk;
 mod kept;
 mod ladder;
+mod net;
 mod shown;
 
 use clap::Command;
@@ -16,6 +17,7 @@ use crate::error::CommandError;
 const SUB_VERBS: &[SubVerb] = &[
     SubVerb { name: "disk", command: disk::command, run: disk::run },
     SubVerb { name: "cpu", command: cpu::command, run: cpu::run },
+    SubVerb { name: "net", command: net::command, run: net::run },
     SubVerb { name: "ladder", command: ladder::command, run: ladder::run },
     SubVerb { name: "list", command: kept::list_command, run: kept::list },
     SubVerb { name: "show", command: kept::show_command, run: kept::show },
@@ -36,7 +38,7 @@ pub fn command() -> Command {
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let Some((name, flags)) = flags.subcommand() else {
-        return Err(CommandError::usage("bench needs disk, cpu, ladder, list, show or diff"));
+        return Err(CommandError::usage("bench needs disk, cpu, net, ladder, list, show or diff"));
     };
     match SUB_VERBS.iter().find(|verb| verb.name == name) {
         Some(verb) => (verb.run)(&flags),

@@ -12,7 +12,7 @@ use clap::Command;
 use serde_json::json;
 
 use crate::bench::table::Table;
-use crate::bench::{bonnie, csv, document, fio, html, kept, ladder, table};
+use crate::bench::{bonnie, csv, document, fio, html, iperf3, kept, ladder, net, table};
 use crate::cli::flag::{Switch, Value};
 use crate::cli::flags::Flags;
 use crate::command::reach::{JSON, QUIET};
@@ -29,11 +29,18 @@ words! {
         Csv "csv" "a line for each row, with a heading"
         Bonnie "bonnie" "bonnie++'s line, for bon_csv2html"
         Fio "fio-json+" "fio's JSON with the bins of all times, for fio_jsonplus_clat2csv"
+        Iperf3 "iperf3" "iperf3's JSON, a document for each test"
     }
 }
 
 const FORMAT: Value<Format> = Value::word("format", "FORMAT", Format::ALL, "[default: table]");
-/// The same flag of what measures no storage: other programs' forms have no place for it.
+/// The same flag of what measures storage.
+const DISK_FORMAT: Value<Format> =
+    Value::word("format", "FORMAT", &[Format::Table, Format::Csv, Format::Bonnie, Format::Fio], "[default: table]");
+/// The same flag of what measures a network.
+const NETWORK_FORMAT: Value<Format> =
+    Value::word("format", "FORMAT", &[Format::Table, Format::Csv, Format::Iperf3], "[default: table]");
+/// The same flag of what measures something else: other programs' forms have no place for it.
 const PLAIN_FORMAT: Value<Format> = Value::word("format", "FORMAT", &[Format::Table, Format::Csv], "[default: table]");
 const HTML: Value<Vec<u8>> = Value::path("html", "FILE", "Write a page with plots to FILE as well");
 const NO_KEEP: Switch = Switch::new("no-keep", "Do not keep the result");
@@ -45,12 +52,29 @@ pub fn with_formats(verb: Command) -> Command {
 
 /// Adds the flags of a verb that measures storage.
 pub fn with_output(verb: Command) -> Command {
-    with_formats(verb).arg(NO_KEEP.arg().help_heading("Output"))
+    with_output_of(verb, &DISK_FORMAT)
 }
 
 /// Adds the flags of a verb that measures something else.
 pub fn with_plain_output(verb: Command) -> Command {
-    verb.args([PLAIN_FORMAT.arg(), HTML.arg(), NO_KEEP.arg()].map(|arg| arg.help_heading("Output")))
+    with_output_of(verb, &PLAIN_FORMAT)
+}
+
+/// Adds the flags of a verb that measures a network.
+pub fn with_network_output(verb: Command) -> Command {
+    with_output_of(verb, &NETWORK_FORMAT)
+}
+
+fn with_output_of(verb: Command, format: &Value<Format>) -> Command {
+    verb.args([format.arg(), HTML.arg(), NO_KEEP.arg()].map(|arg| arg.help_heading("Output")))
+}
+
+/// Whether iperf3's JSON was asked for, of which programs expect one document.
+///
+/// # Errors
+/// A format that there is not.
+pub fn wants_iperf3(flags: &Flags) -> Result<bool, CommandError> {
+    Ok(flags.get(&FORMAT)? == Some(Format::Iperf3))
 }
 
 /// Shows rows as they come, and the whole at the end.
@@ -118,7 +142,53 @@ impl BenchOutput {
     ///
     /// # Errors
     /// What could not be written or kept.
-    pub fn finish(mut self, measured: &Measurement) -> Result<u8, CommandError> {
+    pub fn finish(self, measured: &Measurement) -> Result<u8, CommandError> {
+        self.finish_with(measured, None)
+    }
+
+    /// The same for a measurement of which something is missing, and why. It is kept if it has any number; the command
+    /// ends with the failure.
+    ///
+    /// # Errors
+    /// As [`Self::finish`], and the failure.
+    pub fn finish_with(mut self, measured: &Measurement, failure: Option<Failure>) -> Result<u8, CommandError> {
+        self.show_end(measured)?;
+        if let Some(page) = self.page.take() {
+            page.publish(measured)?;
+        }
+        let keep = self.keep && (failure.is_none() || net::has_numbers(measured));
+        let id = if keep { Some(kept::keep(measured)?) } else { None };
+        let failure = failure.map(CommandError::from);
+        let exit_code = failure.as_ref().map_or(exit::DONE, CommandError::exit_code);
+        if self.json {
+            let mut fields = json!({
+                "verb": "bench",
+                "exit_code": exit_code,
+                "kind": measured.kind,
+                "target": measured.target,
+                "elapsed_seconds": measured.elapsed.as_secs_f64(),
+                "rows": measured.rows.len(),
+                "id": id,
+            });
+            if let Some(verdict) = ladder::verdict(measured) {
+                fields["verdict"] = json!(verdict);
+            }
+            self.out.json(&objects::object("summary", SystemTime::now(), fields));
+        } else if let Some(id) = id.filter(|_| !self.quiet) {
+            say(&format!("kept as {id}, after {}", format::duration(measured.elapsed)));
+        }
+        self.out.finish()?;
+        failure.map_or(Ok(exit_code), Err)
+    }
+
+    /// A result of one kind that was asked for in the form of another.
+    fn unfit(&self, measured: &Measurement) -> CommandError {
+        let message = format!("--format {}: this is a result of bench {}", self.format.name(), measured.kind);
+        CommandError::usage(message).hint("use table or csv")
+    }
+
+    /// What is shown once there are all rows.
+    fn show_end(&mut self, measured: &Measurement) -> Result<(), CommandError> {
         match self.format {
             _ if self.json => {}
             Format::Table => {
@@ -138,35 +208,16 @@ impl BenchOutput {
                 measured.rows.iter().for_each(|row| self.out.line(csv::row(row).as_bytes()));
             }
             Format::Bonnie | Format::Fio if measured.kind != "disk" => {
-                let message = format!("--format {}: this is a result of bench {}", self.format.name(), measured.kind);
-                return Err(CommandError::usage(message).hint("use table or csv"));
+                return Err(self.unfit(measured));
+            }
+            Format::Iperf3 if measured.kind != "net" => return Err(self.unfit(measured)),
+            Format::Iperf3 => {
+                iperf3::documents(measured).iter().for_each(|one| self.out.line(format!("{one:#}").as_bytes()));
             }
             Format::Bonnie => self.out.line(bonnie::line(measured).as_bytes()),
             Format::Fio => self.out.line(format!("{:#}", fio::document(measured)).as_bytes()),
         }
-        if let Some(page) = self.page.take() {
-            page.publish(measured)?;
-        }
-        let id = if self.keep { Some(kept::keep(measured)?) } else { None };
-        if self.json {
-            let mut fields = json!({
-                "verb": "bench",
-                "exit_code": exit::DONE,
-                "kind": measured.kind,
-                "target": measured.target,
-                "elapsed_seconds": measured.elapsed.as_secs_f64(),
-                "rows": measured.rows.len(),
-                "id": id,
-            });
-            if let Some(verdict) = ladder::verdict(measured) {
-                fields["verdict"] = json!(verdict);
-            }
-            self.out.json(&objects::object("summary", SystemTime::now(), fields));
-        } else if let Some(id) = id.filter(|_| !self.quiet) {
-            say(&format!("kept as {id}, after {}", format::duration(measured.elapsed)));
-        }
-        self.out.finish()?;
-        Ok(exit::DONE)
+        Ok(())
     }
 
     /// Shows the heading of a measurement that is over, and then all of it.

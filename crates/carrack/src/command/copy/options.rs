@@ -99,12 +99,12 @@ const FAILED_LIST: Value<Vec<u8>> =
     Value::path("failed-list", "FILE", "Write the paths of failed items to FILE, one a line, for --files-from");
 
 // Between which hosts, and how they meet; see also `reach`.
-const SOURCE_TOKEN_FILE: Value<Vec<u8>> = Value::path(
+pub const SOURCE_TOKEN_FILE: Value<Vec<u8>> = Value::path(
     "source-token-file",
     "FILE",
     "The bearer token for the source's node, if the destination is on another",
 );
-const DESTINATION_TOKEN_FILE: Value<Vec<u8>> =
+pub const DESTINATION_TOKEN_FILE: Value<Vec<u8>> =
     Value::path("destination-token-file", "FILE", "The bearer token for the destination's node");
 pub const PORTS: Value<(u16, u16)> = Value::new(
     "ports",
@@ -304,6 +304,7 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
         streams: flags.get(&STREAMS)?.unwrap_or(default.streams),
         polite: flags.has(&POLITE),
         block_bytes: flags.get(&BLOCK)?,
+        trace: default.trace,
         congestion: flags.get(&CONGESTION)?,
         rate_limit: flags.get(&BWLIMIT)?.unwrap_or(default.rate_limit),
         source: EndOptions { reach: reach.clone(), ..EndOptions::default() },
@@ -352,7 +353,10 @@ fn existing(flags: &Flags) -> Existing {
 
 /// What the node of the sources is shown, and what the node of the destination is. One file for two nodes is refused:
 /// each would learn the other's token.
-fn credentials(
+///
+/// # Errors
+/// That, and a token for what is no node.
+pub fn credentials(
     flags: &Flags,
     sources: &[Location],
     destination: &Location,
@@ -370,7 +374,7 @@ fn credentials(
             }
             (Some(own), _, Some(_)) => Ok(Credential::File(own.value)),
             (None, Some(general), Some(node)) if !are_one => Err(CommandError::usage(format!(
-                "{} names one token, and this copy is between two nodes: each would learn the token of the other",
+                "{} names one token, and this is between two nodes: each would learn the token of the other",
                 general.origin
             ))
             .hint("name two files: --source-token-file FILE and --destination-token-file FILE")

@@ -72,6 +72,7 @@ impl Ask {
             raw::Ask::Retire(retire) if retire.wake > 0 => Self::Wake(retire.wake),
             raw::Ask::Retire(retire) => Self::Retire(retire.count),
             raw::Ask::Clock(_) => Self::Clock,
+            raw::Ask::Trace(_) => Self::Trace,
         })
     }
 }
@@ -113,6 +114,7 @@ impl From<Ask> for raw::Ask {
             Ask::Retire(count) => Self::Retire(raw::Retire { count, wake: 0 }),
             Ask::Wake(wake) => Self::Retire(raw::Retire { count: 0, wake }),
             Ask::Clock => Self::Clock(raw::Empty {}),
+            Ask::Trace => Self::Trace(raw::Empty {}),
         }
     }
 }
@@ -227,7 +229,7 @@ impl From<Begin> for raw::Begin {
 impl ReceiveRole {
     /// Whether what comes is dropped: into the device at `directory`, if one is there.
     pub fn is_dropped(&self) -> bool {
-        self.sink == Sink::Null
+        matches!(self.sink, Sink::Null | Sink::Memory)
     }
 }
 

@@ -55,6 +55,7 @@ impl TryFrom<raw::Tell> for Tell {
             raw::Tell::Connected(connected) => Self::Connected(Duration::from_micros(connected.round_trip_us)),
             raw::Tell::Sample(sample) => Self::Sample(Box::new((*sample).try_into()?)),
             raw::Tell::Clock(clock) => Self::Clock(clock.us),
+            raw::Tell::Traced(traced) => Self::Traced(Box::new(traced.try_into()?)),
         })
     }
 }
@@ -85,6 +86,7 @@ impl From<Tell> for raw::Tell {
             Tell::Connected(round_trip) => Self::Connected(raw::Connected { round_trip_us: micros(round_trip) }),
             Tell::Sample(sample) => Self::Sample(Box::new((*sample).into())),
             Tell::Clock(us) => Self::Clock(raw::Clock { us }),
+            Tell::Traced(path) => Self::Traced((*path).into()),
         }
     }
 }

@@ -1,0 +1,194 @@
+//! `carrack bench net`: the path to a host, or between two, without storage.
+
+use std::time::Duration;
+
+use carrack_core::credential::Credential;
+use carrack_core::limits;
+use carrack_core::location::Location;
+use carrack_core::request::{CopyOptions, EndOptions, LinkSet, Reach};
+use clap::Command;
+
+use super::shown::{BenchOutput, wants_iperf3, with_network_output};
+use crate::bench::net::plan::{NetChoice, NetMode, NetWay};
+use crate::bench::net::{NetRequest, measure};
+use crate::cli::duration::{parse_duration, parse_timeout};
+use crate::cli::flag::{Positional, Switch, Value};
+use crate::cli::flags::Flags;
+use crate::command::context::context;
+use crate::command::copy::options::{
+    CONGESTION, DATA_ADDRESS, DESTINATION_TOKEN_FILE, LINK, PORTS, SOURCE_TOKEN_FILE, credentials,
+};
+use crate::command::reach::{self, reach};
+use crate::error::CommandError;
+use crate::slim;
+
+const HOST: Positional = Positional::one("host", "HOST");
+const HOST2: Positional = Positional::one("host2", "HOST2");
+const STREAMS: Value<Option<u16>> = Value::new(
+    "streams",
+    "LIST",
+    parse_streams,
+    "Numbers of data connections, separated by commas; auto is what a copy chooses [default: 1,4,8]",
+);
+const MODES: Value<NetMode> = Value::word(
+    "mode",
+    "LIST",
+    NetMode::ALL,
+    "Several are separated by commas [default: the first with every number of streams, the others with the last]",
+);
+const WAYS: Value<NetWay> =
+    Value::word("way", "LIST", NetWay::ALL, "Several are separated by commas [default: all, one after the other]");
+const TIME: Value<Duration> = Value::new("time", "TIME", parse_time, "How long each row is measured [default: 3s]");
+const OMIT: Value<Duration> =
+    Value::new("omit", "TIME", parse_omit, "Warm-up of each row, which does not count [default: 1s]");
+const DISCARD: Switch =
+    Switch::new("discard", "In the clear, have the receiver's kernel throw the bytes away uncopied");
+const NO_PATH: Switch = Switch::new("no-path", "Do not look for the routers on the way and the largest packet");
+const TIME_DEFAULT: Duration = Duration::from_secs(3);
+const OMIT_DEFAULT: Duration = Duration::from_secs(1);
+/// A node ends a transfer after five minutes.
+const TIME_MAX: Duration = Duration::from_secs(240);
+const OMIT_MAX: Duration = Duration::from_secs(30);
+
+const NOTES: &str = "\
+HOST is host: for ssh, carrack://host for a node. One end makes zeros and the other takes them into memory, as
+an application does, over the connections that a copy uses. clear, encrypted and verified show what encryption
+and digests cost. Seconds and bytes are those of the receiver, retransmits, round trip and window those of the
+sender. cpu A is the sender's program, cpu B the receiver's; p5 is the slowest of twenty seconds against the
+rate. --format iperf3 measures one stream in the clear, there, unless something else is chosen.
+
+First both ends look for the way to each other, as tracepath does: datagrams to UDP ports from 44444 on, and
+what routers say of them. What nobody answers stays unknown.
+
+A host that cannot be measured is a row with the reason, and the exit code is that of the reason.";
+
+/// What clap knows of it.
+pub fn command() -> Command {
+    let verb = Command::new("net")
+        .about("Measure the path to a host, or from HOST to HOST2, from memory to memory")
+        .after_help(NOTES)
+        .arg(HOST.arg().required(true).help("Host to measure the path to"))
+        .arg(HOST2.arg().help("Another host: then there is from HOST to it [default: from here to HOST]"))
+        .args([
+            STREAMS.arg(),
+            MODES.arg(),
+            WAYS.arg(),
+            TIME.arg(),
+            OMIT.arg(),
+            DISCARD.arg(),
+            NO_PATH.arg(),
+            CONGESTION.arg(),
+        ])
+        .args(reach::args())
+        .args(
+            [SOURCE_TOKEN_FILE.arg(), DESTINATION_TOKEN_FILE.arg(), PORTS.arg(), DATA_ADDRESS.arg(), LINK.arg()]
+                .map(|arg| arg.help_heading("Hosts")),
+        );
+    with_network_output(verb)
+}
+
+/// Runs the verb.
+pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+    let host = flags.location(&HOST)?;
+    let (from, to) = match flags.words(&HOST2).next() {
+        Some(_) => (host, flags.location(&HOST2)?),
+        None => (Location::Local(Vec::new()), host),
+    };
+    let is_third_party = flags.words(&HOST2).next().is_some();
+    for place in [Some(&to), Some(&from).filter(|_| is_third_party)].into_iter().flatten() {
+        check_host(place)?;
+    }
+    let credentials = credentials(flags, std::slice::from_ref(&from), &to)?;
+    let request = NetRequest {
+        from,
+        to,
+        options: options(flags, credentials)?,
+        choice: choice(flags)?,
+        time: flags.get(&TIME)?.unwrap_or(TIME_DEFAULT),
+        warm_up: flags.get(&OMIT)?.unwrap_or(OMIT_DEFAULT),
+        discard: flags.has(&DISCARD),
+        // iperf3's document has no place for it.
+        path: !flags.has(&NO_PATH) && !wants_iperf3(flags)?,
+    };
+    let mut shown = BenchOutput::of_measuring(flags)?;
+    let (measured, failure) = measure(&request, &context(), &mut shown);
+    shown.finish_with(&measured, failure)
+}
+
+/// Programs that read iperf3's JSON expect one document, and so one test is usual there.
+fn choice(flags: &Flags) -> Result<NetChoice, CommandError> {
+    let mut choice = NetChoice { streams: flags.all(&STREAMS)?, modes: flags.all(&MODES)?, ways: flags.all(&WAYS)? };
+    if wants_iperf3(flags)? {
+        let NetChoice { streams, modes, ways } = &mut choice;
+        streams.extend(streams.is_empty().then_some(Some(1)));
+        modes.extend(modes.is_empty().then_some(NetMode::Clear));
+        ways.extend(ways.is_empty().then_some(NetWay::There));
+    }
+    Ok(choice)
+}
+
+fn options(flags: &Flags, (source, destination): (Credential, Credential)) -> Result<CopyOptions, CommandError> {
+    let reach = Reach { ports: flags.get(&PORTS)?, data_address: flags.get(&DATA_ADDRESS)?, ..reach(flags)? };
+    let reach = Reach { push: slim::push(reach.push), ..reach };
+    let end = |credential| EndOptions { credential, reach: reach.clone(), ..EndOptions::default() };
+    let default = CopyOptions::default();
+    Ok(CopyOptions {
+        congestion: flags.get(&CONGESTION)?,
+        links: flags.get(&LINK)?.map_or(default.links, LinkSet::only),
+        source: end(source),
+        destination: end(destination),
+        ..default
+    })
+}
+
+fn check_host(place: &Location) -> Result<(), CommandError> {
+    match place {
+        Location::Ssh { .. } | Location::Node { .. } => Ok(()),
+        Location::Local(path) => {
+            let path = carrack_core::path::display_bytes(path);
+            let hint = "use host: for ssh, or carrack://host for a node";
+            Err(CommandError::usage(format!("{path} names no host")).hint(hint))
+        }
+        other => Err(CommandError::usage(format!("{other} names no host"))),
+    }
+}
+
+fn parse_streams(text: &str) -> Result<Option<u16>, String> {
+    match text.parse::<u16>() {
+        _ if text == "auto" => Ok(None),
+        Ok(streams) if (1..=limits::STREAMS).contains(&streams) => Ok(Some(streams)),
+        _ => Err(format!("{text:?} is not a number of streams: use 1 to {}, or auto", limits::STREAMS)),
+    }
+}
+
+fn parse_time(text: &str) -> Result<Duration, String> {
+    match parse_timeout(text)? {
+        time if time < Duration::from_secs(1) => Err(format!("{text:?} is too short to measure: use 1s or more")),
+        time if time > TIME_MAX => Err(format!("{text:?} is too long: a row takes {} s at most", TIME_MAX.as_secs())),
+        time => Ok(time),
+    }
+}
+
+fn parse_omit(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        time if time > OMIT_MAX => Err(format!("{text:?} is too long: use {} s at most", OMIT_MAX.as_secs())),
+        time => Ok(time),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_bounds() {
+        assert_eq!((parse_streams("auto"), parse_streams("256")), (Ok(None), Ok(Some(256))));
+        assert!(["0", "257", "x", ""].iter().all(|text| parse_streams(text).is_err()));
+        assert_eq!((parse_time("1s"), parse_time("4m")), (Ok(Duration::from_secs(1)), Ok(TIME_MAX)));
+        assert!(["0", "0s", "500ms", "5m", "x"].iter().all(|text| parse_time(text).is_err()));
+        assert_eq!(parse_omit("0"), Ok(Duration::ZERO));
+        assert!(["31s", "-1", ""].iter().all(|text| parse_omit(text).is_err()));
+        // A row ends before a node ends it.
+        assert!(TIME_MAX + OMIT_MAX + Duration::from_secs(10) < carrack_core::tuning::Tuning::DEFAULT.measure_longest);
+    }
+}
