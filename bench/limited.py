@@ -97,6 +97,12 @@ def make_fuse(machine):
     return machine.copy(machine.home / "tree", machine.node(root=at) + "/")
 
 
+def make_large(machine):
+    _, at = machine.slow("disk", metadata=10)
+    files(machine.home / "tree", 40, 1_100_000)
+    return machine.copy(machine.home / "tree", machine.node(root=at) + "/")
+
+
 def make_traced(machine):
     files(machine.home / "tree", 300, 2048)
     return machine.copy(machine.home / "tree", machine.node(prefix=machine.traced(NAMING, 3)) + "/")
@@ -353,6 +359,7 @@ WAYS = [
     ("destination-storage", "a control group lets 24 MiB/s be written to an ext4 disk", write_group),
     ("destination-storage", "FUSE: each fsync takes 40 ms longer; 60 files, `--durable each`", sync_fuse),
     ("destination-metadata", "FUSE: each call but writing takes 3 ms longer; 300 files", make_fuse),
+    ("destination-metadata", "the same, 10 ms and 40 files of 1.1 MB", make_large),
     ("destination-metadata", "`strace` delays each call that opens, makes or renames by 3 ms; 300 files", make_traced),
     ("rate-limit", "`--bwlimit 12MB` to a node", asked),
     ("rate-limit", "`--bwlimit 12MB` within one process", asked_locally),

@@ -1,0 +1,257 @@
+use super::*;
+use crate::timeline::{StageTime, StreamSample, TcpCounts, TcpState};
+
+const SECOND: u64 = 1_000_000;
+
+/// A second of four streams: what each stage waited, in percent of their time, and what it worked.
+fn sample(carried: u64, waited: &[(Work, u64)], starved: u64) -> Sample {
+    let all = 4 * SECOND / 100;
+    let mut sample = Sample { carried_us: carried * all, ..Sample::default() };
+    for (work, percent) in waited {
+        let time = StageTime { waited_us: percent * all, ..StageTime::default() };
+        sample.stages.set(*work, time);
+    }
+    sample.processor.starved_us = starved * all;
+    sample
+}
+
+fn judge(source: Sample, destination: Sample, memory: bool) -> Option<Verdict> {
+    let [source, destination] = [source, destination].map(|sample| [Point { at_us: SECOND, error_us: 0, sample }]);
+    let before = Sample::default();
+    let [source, destination] = [&source, &destination].map(|points| Stretch { before: &before, points });
+    verdict(source, destination, SECOND, 4, memory)
+}
+
+fn stage(source: Sample, destination: Sample) -> Option<Stage> {
+    judge(source, destination, false).map(|verdict| verdict.limit.stage)
+}
+
+use Work::{Create, Find, Pace, Read, Receive, Send, Write};
+
+#[test]
+fn slow_side_is_named_by_what_its_streams_waited_for() {
+    for (what, source, destination, expected) in [
+        ("slow reads", sample(100, &[(Read, 90)], 0), sample(100, &[(Receive, 92)], 0), Stage::SourceStorage),
+        ("slow opens", sample(100, &[(Find, 90)], 0), sample(100, &[(Receive, 92)], 0), Stage::SourceMetadata),
+        ("hashing", sample(100, &[(Read, 10)], 0), sample(100, &[(Receive, 80)], 0), Stage::SourceProcessors),
+        ("slow writes", sample(100, &[(Send, 90)], 0), sample(100, &[(Write, 95)], 0), Stage::DestinationStorage),
+        ("slow creates", sample(100, &[(Send, 90)], 0), sample(100, &[(Create, 95)], 0), Stage::DestinationMetadata),
+        ("opening", sample(100, &[(Send, 80)], 0), sample(100, &[(Write, 9)], 0), Stage::DestinationProcessors),
+        ("as asked", sample(100, &[(Pace, 80)], 0), sample(100, &[(Receive, 90)], 0), Stage::RateLimit),
+        // Threads that got a processor for a fifth of the time were held up in calls of all kinds.
+        (
+            "a busy processor at the destination",
+            sample(100, &[(Send, 70)], 0),
+            sample(100, &[(Write, 40), (Receive, 45)], 80),
+            Stage::DestinationProcessors,
+        ),
+        (
+            "a busy processor at the source",
+            sample(100, &[(Send, 40), (Read, 40)], 80),
+            sample(100, &[(Receive, 90)], 0),
+            Stage::SourceProcessors,
+        ),
+        // The receiver has nothing before a block has been read, and is quick with it.
+        ("whole blocks", sample(90, &[(Read, 85)], 0), sample(5, &[], 0), Stage::SourceStorage),
+    ] {
+        assert_eq!(stage(source, destination), Some(expected), "{what}");
+    }
+}
+
+/// Measured: a destination with a fifth of a processor, its group held back for 55 % of the time.
+#[test]
+fn control_group_that_is_held_back_is_no_slow_network() {
+    let source = || sample(100, &[(Send, 88)], 4);
+    let receiving = || sample(100, &[(Receive, 64), (Write, 15)], 12);
+    assert_eq!(stage(source(), receiving()), Some(Stage::Network));
+    let mut held = receiving();
+    held.processor_state.cores = 2;
+    held.throttled.time_us = SECOND * 2 * 55 / 100;
+    let verdict = judge(source(), held, false).unwrap();
+    assert_eq!(verdict.limit.stage, Stage::DestinationProcessors);
+    assert!(matches!(verdict.fact, Some(Fact::Starved(share)) if (share - 0.55).abs() < 1e-9), "{verdict:?}");
+}
+
+/// Measured: the streams of a destination make small files, and then wait for more than twice as long for others.
+#[test]
+fn waiting_with_nothing_to_carry_does_not_hide_what_was_slow() {
+    let receiving = sample(60, &[(Create, 62), (Receive, 140)], 0);
+    assert_eq!(stage(sample(1, &[], 0), receiving), Some(Stage::DestinationMetadata));
+}
+
+/// A limit that changes midway: the longer one is named, and the other is the runner-up.
+#[test]
+fn limit_that_changes_is_named_by_the_longer_part() {
+    let halves = |network: u64| {
+        let storage = 96 - network;
+        judge(sample(100, &[(Send, 97)], 0), sample(100, &[(Receive, network), (Write, storage)], 0), false)
+    };
+    for (network, first, second) in
+        [(56, Stage::Network, Stage::DestinationStorage), (40, Stage::DestinationStorage, Stage::Network)]
+    {
+        let verdict = halves(network).unwrap();
+        assert_eq!(verdict.next.map(|next| next.stage), Some(second), "{network}");
+        assert_eq!(verdict.limit.stage, first, "{network}");
+    }
+}
+
+#[test]
+fn runner_up_and_shares_are_told() {
+    let verdict = judge(sample(100, &[(Send, 90)], 0), sample(100, &[(Write, 70), (Receive, 12)], 0), false).unwrap();
+    assert!((verdict.limit.share - 0.7).abs() < 1e-9, "{verdict:?}");
+    assert_eq!(verdict.next.map(|next| next.stage), Some(Stage::DestinationProcessors));
+    let starved = judge(sample(100, &[(Send, 70)], 0), sample(100, &[], 60), false).unwrap();
+    assert_eq!(starved.fact, Some(Fact::Starved(0.6)));
+    // Within one process the sides wait for each other's turn.
+    let waiting = || (sample(100, &[(Send, 60)], 0), sample(100, &[(Receive, 60)], 0));
+    let (source, destination) = waiting();
+    assert_eq!(stage(source, destination), Some(Stage::Network));
+    let (source, destination) = waiting();
+    let memory = judge(source, destination, true).unwrap();
+    assert!(memory.limit.stage != Stage::Network && memory.next.is_none_or(|next| next.stage != Stage::Network));
+}
+
+#[test]
+fn stage_of_one_thread_is_named_where_streams_are_idle() {
+    let busy = |work, percent: u64| {
+        let mut sample = sample(10, &[], 0);
+        let (waited_us, calls) = (percent * SECOND / 100, 9);
+        sample.stages.set(work, StageTime { waited_us, calls, ..StageTime::default() });
+        sample
+    };
+    let idle = || sample(10, &[], 0);
+    assert_eq!(stage(busy(Work::List, 90), idle()), Some(Stage::SourceMetadata));
+    assert_eq!(stage(idle(), busy(Work::Publish, 90)), Some(Stage::DestinationMetadata));
+    assert_eq!(stage(idle(), busy(Work::Begin, 80)), Some(Stage::DestinationMetadata));
+    assert_eq!(stage(idle(), busy(Work::Sync, 90)), Some(Stage::DestinationStorage));
+    // Syncing and naming are done by one thread, and naming has a sync of the directory within.
+    let both = |syncs, names| {
+        let mut both = busy(Work::Sync, syncs);
+        let waited_us = names * SECOND / 100;
+        both.stages.set(Work::Publish, StageTime { waited_us, ..StageTime::default() });
+        both
+    };
+    assert_eq!(stage(idle(), both(30, 50)), Some(Stage::DestinationMetadata));
+    assert_eq!(stage(idle(), both(47, 48)), Some(Stage::DestinationStorage));
+    // Empty files: the streams carry nothing.
+    let mut listing = busy(Work::List, 90);
+    listing.carried_us = 20;
+    assert_eq!(stage(listing, sample(0, &[], 0)), Some(Stage::SourceMetadata));
+    assert!(stage(busy(Work::List, 20), idle()).is_some_and(|stage| stage != Stage::SourceMetadata));
+}
+
+/// Both sides wait for the path.
+fn path(counts: TcpCounts, state: TcpState) -> (Stage, Option<Fact>) {
+    let source = Sample { counts, state, ..sample(100, &[(Send, 95)], 0) };
+    let verdict = judge(source, sample(100, &[(Receive, 95)], 0), false).unwrap();
+    (verdict.limit.stage, verdict.fact)
+}
+
+#[test]
+fn path_is_judged_by_windows_then_loss_then_the_round_trip() {
+    let state = |rtt_us, min_rtt_us, window_bytes| TcpState { rtt_us, min_rtt_us, window_bytes, ..TcpState::default() };
+    let counts = |delivered, retransmits, rwnd_limited_us| {
+        let (segments, busy_us) = (100_000, 4 * SECOND);
+        TcpCounts { delivered, segments, retransmits, busy_us, rwnd_limited_us, ..TcpCounts::default() }
+    };
+    // 64 KiB for each of four streams, 20 ms away.
+    let window = path(counts(12 << 20, 0, 4 * SECOND), state(20_000, 20_000, 256 << 10));
+    assert_eq!(window.0, Stage::Window);
+    // The sender's own buffer is small.
+    let small = TcpCounts { sndbuf_limited_us: 2 * SECOND, ..counts(4 << 20, 0, 0) };
+    assert_eq!(path(small, state(45_000, 40_000, 1 << 20)).0, Stage::Window);
+    // A connection that still grows, and with it the receiver's window.
+    assert_eq!(path(counts(24 << 20, 0, 2 * SECOND), state(103_000, 100_000, 12 << 20)).0, Stage::RoundTrip);
+    // It is rather the congestion window that allows little, though the receiver's has been closed at times.
+    let reno = TcpState { cwnd_bytes: 6 << 20, ..state(102_000, 100_000, 8 << 20) };
+    assert_eq!(path(counts(60 << 20, 0, 3 * SECOND / 2), reno).0, Stage::RoundTrip);
+    // A relay far away that takes little: what is in flight does not fill its window.
+    assert_eq!(path(counts(16 << 20, 0, 4 * SECOND), state(41_000, 40_000, 4 << 20)).0, Stage::Network);
+    // A relay next door that takes little: its window is closed, and nothing is in flight.
+    assert_eq!(path(counts(12 << 20, 0, 4 * SECOND), state(150, 60, 1 << 20)).0, Stage::Network);
+    assert_eq!(path(counts(12 << 20, 0, 4 * SECOND), state(150, 60, 0)).0, Stage::Network);
+    // One that acknowledges late, as far as its window goes.
+    assert_eq!(path(counts(7 << 20, 0, 4 * SECOND), state(4_600, 4, 95 << 10)).0, Stage::Network);
+    // Full: packets wait in a queue, and some are dropped there.
+    assert_eq!(path(counts(100 << 20, 500, 0), state(51_000, 200, 4 << 20)).0, Stage::Network);
+    assert_eq!(path(counts(100 << 20, 500, 0), state(140_000, 80_000, 4 << 20)).0, Stage::Network);
+    // Lost without a queue.
+    let loss = path(counts(10 << 20, 500, 0), state(81_000, 80_000, 4 << 20));
+    assert_eq!(loss, (Stage::Loss, Some(Fact::Resent(0.005))));
+    let slow = TcpCounts { timeouts_us: SECOND, ..counts(1 << 20, 0, 0) };
+    assert_eq!(path(slow, state(300, 200, 4 << 20)).0, Stage::Loss);
+    // Far, and nothing else.
+    assert_eq!(
+        path(counts(10 << 20, 2, 0), state(81_000, 80_000, 4 << 20)),
+        (Stage::RoundTrip, Some(Fact::RoundTripUs(80_000)))
+    );
+    assert_eq!(path(counts(900 << 20, 0, 0), state(300, 200, 4 << 20)).0, Stage::Network);
+}
+
+/// Measured: eight streams over 10 ms and a full queue, of which one was made behind it; and four over 40 ms that lose
+/// packets, of which one waits long for a segment that is sent again.
+#[test]
+fn one_stream_does_not_speak_for_the_path() {
+    let stage = |streams: &[(u64, u64)]| {
+        let state = |&(rtt_us, min_rtt_us): &(u64, u64)| TcpState { rtt_us, min_rtt_us, ..TcpState::default() };
+        let streams = streams.iter().map(state);
+        let all = streams.clone().reduce(|one, other| one.peak(&other)).unwrap();
+        let streams = streams.map(|state| StreamSample { state, ..StreamSample::default() }).collect();
+        let counts = TcpCounts { segments: 9_000, retransmits: 1_500, busy_us: 4 * SECOND, ..TcpCounts::default() };
+        let source = Sample { counts, state: all, streams, ..sample(100, &[(Send, 95)], 0) };
+        judge(source, sample(100, &[(Receive, 95)], 0), false).unwrap().limit.stage
+    };
+    assert_eq!(stage(&[(20_758, 10_052), (21_601, 10_559), (22_068, 18_000)]), Stage::Network);
+    assert_eq!(stage(&[(77_869, 40_153), (43_126, 40_000), (42_972, 40_000), (41_628, 40_196)]), Stage::Loss);
+}
+
+/// Measured: 48 MiB over 100 ms. The window was closed at times while it grew, and most went after the only sample
+/// that tells of it.
+#[test]
+fn connection_that_grows_is_held_back_by_the_round_trip() {
+    let sample = |delivered, state| {
+        let counts = TcpCounts { delivered, busy_us: SECOND, rwnd_limited_us: SECOND / 3, ..TcpCounts::default() };
+        Sample { counts, state, ..sample(100, &[(Send, 95)], 0) }
+    };
+    let state = TcpState { rtt_us: 103_000, min_rtt_us: 100_000, ..TcpState::default() };
+    let state = TcpState { cwnd_bytes: 8 << 20, window_bytes: 6 << 20, ..state };
+    let point = |at_us, sample| Point { at_us, error_us: 0, sample };
+    let source = [point(SECOND, sample(8 << 20, state)), point(5 * SECOND / 4, sample(48 << 20, TcpState::default()))];
+    let received = Sample { carried_us: 4 * SECOND, ..Sample::default() };
+    let mut destination = [point(SECOND, received)];
+    let waited_us = 95 * 4 * SECOND / 100;
+    destination[0].sample.stages.set(Receive, StageTime { waited_us, ..StageTime::default() });
+    let before = Sample::default();
+    let [source, destination] = [&source[..], &destination[..]].map(|points| Stretch { before: &before, points });
+    let verdict = verdict(source, destination, 5 * SECOND / 4, 4, false).unwrap();
+    assert_eq!(verdict.limit.stage, Stage::RoundTrip, "{verdict:?}");
+}
+
+#[test]
+fn verdict_needs_both_ends_and_survives_any_numbers() {
+    let before = Sample::default();
+    let none = Stretch { before: &before, points: &[] };
+    assert_eq!(verdict(none, none, SECOND, 4, false), None);
+    assert_eq!(judge(sample(0, &[], 0), sample(0, &[], 0), false), None);
+    let mut wild = Sample { carried_us: u64::MAX, ..Sample::default() };
+    for work in Work::ALL {
+        wild.stages.set(*work, StageTime { worked_us: u64::MAX, waited_us: u64::MAX, calls: u64::MAX });
+    }
+    wild.counts = TcpCounts::from_values([u64::MAX; 10]);
+    wild.state = TcpState::from_values([u64::MAX; 8]);
+    wild.processor.starved_us = u64::MAX;
+    for (source, destination) in [
+        (wild.clone(), wild.clone()),
+        (wild.clone(), Sample::default()),
+        (Sample::default(), wild.clone()),
+        (wild, sample(100, &[(Receive, 95)], 0)),
+    ] {
+        for memory in [false, true] {
+            if let Some(verdict) = judge(source.clone(), destination.clone(), memory) {
+                let share = verdict.limit.share;
+                assert!((0.0..=1.0).contains(&share), "{verdict:?}");
+                assert!(verdict.fact.is_none_or(|fact| !fact.words().is_empty()));
+            }
+        }
+    }
+}
