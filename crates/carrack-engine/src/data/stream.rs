@@ -49,12 +49,15 @@ pub struct OutStream {
     staged: Vec<u8>,
     sealed: Vec<u8>,
     stages: Arc<Stages>,
-    /// The last bytes of a file that the kernel sent took long: it may be storage that it waits for.
-    is_slow: bool,
+    /// For so many slices that the kernel sends by itself it is asked whether storage has to be waited for.
+    watched: u32,
 }
 
 /// A slice that the kernel sends sooner waits for nothing that is worth asking about.
 const QUICK_SEND: Duration = Duration::from_micros(500);
+/// Slices after a slow one that are asked about: more than the system reads ahead, so that the next slow one is among
+/// them. Asking costs some microseconds a slice.
+const WATCHED: u32 = 64;
 
 impl OutStream {
     /// Sends over this connection from now on, and counts the time that it waits.
@@ -66,7 +69,7 @@ impl OutStream {
             staged: Vec::with_capacity(2 * SLICE_BYTES),
             sealed: Vec::new(),
             stages,
-            is_slow: true,
+            watched: WATCHED,
         }
     }
 
@@ -116,11 +119,11 @@ impl OutStream {
         }
         self.flush()?;
         let start = Instant::now();
-        if self.is_slow {
+        if self.watched > 0 {
             self.wait_for_storage(file, offset, length);
         }
         let sent = self.stages.wait(Work::Send, || self.socket.send_file(file, offset, length))?;
-        self.is_slow = start.elapsed() > QUICK_SEND;
+        self.watched = if start.elapsed() > QUICK_SEND { WATCHED } else { self.watched.saturating_sub(1) };
         self.stages.carried(sent);
         Ok(sent)
     }
