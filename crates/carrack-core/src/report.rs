@@ -12,7 +12,7 @@ use crate::limits;
 use crate::pace::limit::Limit;
 use crate::pace::streams::Change;
 use crate::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};
-use crate::timeline::{Fact, Point, Timeline};
+use crate::timeline::{Fact, Point, StepTaken, Timeline};
 use crate::words::words;
 
 /// Told while a transfer runs, in order.
@@ -51,6 +51,13 @@ pub enum Event {
     Ends(Box<SessionEnds>),
     /// What an end has measured; about once a second from each end that tells.
     Sample(Box<EndSample>),
+    /// A step of a session's start was taken. Told once both ends have told theirs, in their order.
+    Step {
+        /// Sessions of this copy before the one that it is of.
+        session: u32,
+        /// The step, at its place on the axis of the copy.
+        taken: StepTaken,
+    },
     /// A data stream was lost, or has ended as it was asked to.
     StreamEnded {
         /// Why it failed; `None` where it was asked to end.

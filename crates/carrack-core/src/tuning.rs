@@ -157,6 +157,9 @@ knobs! {
     /// How often an end tells what it measures: a person reads of seconds, and reading what a host counts costs a
     /// fifth of a millisecond.
     sample_interval: Duration = Duration::from_secs(1);
+    /// How long a session runs before its ends are asked for their clocks, and before they read what their hosts count:
+    /// one that ends sooner should not take longer because it is measured. It is told of by one sample of each end.
+    unmeasured: Duration = Duration::from_millis(100);
     /// How often the command asks an end for its clock, once it has a few answers: clocks drift slowly.
     clock_interval: Duration = Duration::from_secs(10);
     /// How long a rate is measured before it is compared with the usual one: long enough for it to mean something. An

@@ -273,9 +273,10 @@ mod system {
     use std::time::Duration;
 
     #[derive(Debug)]
-    pub struct ProbeSocket;
+    pub struct NoProbes;
+    pub use self::NoProbes as ProbeSocket;
 
-    impl ProbeSocket {
+    impl NoProbes {
         pub fn new(_: Option<IpAddr>, _: IpAddr) -> io::Result<Self> {
             Err(Unsupported.into())
         }

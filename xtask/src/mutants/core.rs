@@ -195,4 +195,64 @@ pub const MUTATIONS: &[Mutation] = &[
         ["        self.kept = true;\n", "        self.kept = false;\n"],
         "-p carrack-core --lib transfer::hostile",
     ),
+    mutation(
+        "parking: a stream that was lost is woken",
+        "crates/carrack-core/src/transfer/sender/streams.rs",
+        [
+            ".filter(|stream| stream.alive && stream.retiring).take(count);",
+            ".filter(|stream| stream.retiring).take(count);",
+        ],
+        "-p carrack-core --lib hostile::retired",
+    ),
+    mutation(
+        "parking: a stream that was woken keeps its first minute",
+        "crates/carrack-core/src/transfer/sender/streams.rs",
+        [
+            "chosen.map(|stream| (stream.retiring, stream.parked_until) = (false, None)).count()",
+            "chosen.map(|stream| stream.retiring = false).count()",
+        ],
+        "-p carrack-core --lib hostile::retired",
+    ),
+    mutation(
+        "anchor: a rate of long ago holds a step down back",
+        "crates/carrack-core/src/pace/streams/anchor.rs",
+        [
+            "let recent = self.means.iter().filter(|(at, _)| now <= at.saturating_add(KEPT));",
+            "let recent = self.means.iter().filter(|(at, _)| *at <= at.saturating_add(now));",
+        ],
+        "-p carrack-core --lib anchor",
+    ),
+    mutation(
+        "anchor: its means have no bound",
+        "crates/carrack-core/src/pace/streams/anchor.rs",
+        ["if self.means.len() == MEANS {", "if self.means.len() == 10 * MEANS {"],
+        "-p carrack-core --lib anchor",
+    ),
+    mutation(
+        "timeline: the latest answer of a clock is believed, however slow it was",
+        "crates/carrack-core/src/timeline/clock.rs",
+        ["if self.best.is_none_or(|best| error_us <= best.error_us(came_us)) {", "if came_us >= asked_us {"],
+        "-p carrack-core --lib timeline::",
+    ),
+    mutation(
+        "timeline: samples of a long copy have no bound",
+        "crates/carrack-core/src/timeline/series.rs",
+        [
+            "while self.samples_bytes + self.room_bytes() > SAMPLES_BYTES && self.points.len() > 2 {",
+            "while self.samples_bytes + self.room_bytes() > 100 * SAMPLES_BYTES && self.points.len() > 2 {",
+        ],
+        "-p carrack-core --lib timeline::",
+    ),
+    mutation(
+        "timeline: steps of the start are told before both ends have told theirs",
+        "crates/carrack-core/src/timeline/start.rs",
+        ["let both = self.heard_source && self.heard_destination;", "let both = self.heard_source;"],
+        "-p carrack-core --lib timeline::",
+    ),
+    mutation(
+        "timeline: an end tells steps of the command",
+        "crates/carrack-core/src/wire/control/tell/sample.rs",
+        [".filter(|step| step.is_of_an_end())", ".filter(|step| step.number() > 0)"],
+        "-p carrack-core --lib tell::sample",
+    ),
 ];

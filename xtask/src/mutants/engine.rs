@@ -394,4 +394,28 @@ pub const MUTATIONS: &[Mutation] = &[
         ["if !is_measured {", "if false {"],
         "-p carrack-engine --test hostile measuring",
     ),
+    mutation(
+        "timeline: a short copy asks for clocks",
+        "crates/carrack-engine/src/copy/measured.rs",
+        ["let due = tells_samples.then_some(now + self.tuning.unmeasured);", "let due = tells_samples.then_some(now);"],
+        "-p carrack-engine --test hostile short::",
+    ),
+    mutation(
+        "timeline: what a short copy's host counts is read",
+        "crates/carrack-engine/src/transfer/measure.rs",
+        ["let mut over = self.sampling.stop.wait(self.tuning.unmeasured.min(interval));", "let mut over = false;"],
+        "-p carrack-engine --test hostile short::",
+    ),
+    mutation(
+        "timeline: an end puts its samples into the future",
+        "crates/carrack-engine/src/copy/measured.rs",
+        ["Point { at_us: at_us.min(at), error_us, sample }", "Point { at_us, error_us, sample }"],
+        "-p carrack-engine --lib copy::measured",
+    ),
+    mutation(
+        "parking: streams that have ended are asked to go on again and again",
+        "crates/carrack-engine/src/copy/streams.rs",
+        ["self.parked = if woken < asked { 0 } else { self.parked.saturating_sub(woken) };", "self.parked = self.parked.saturating_sub(woken);"],
+        "-p carrack-engine --lib copy::streams",
+    ),
 ];

@@ -69,4 +69,34 @@ pub const MUTATIONS: &[Mutation] = &[
         ["        if is_wanted {\n", "        if is_wanted || bytes > 0 {\n"],
         "-p carrack --bin carrack bench::ladder::room",
     ),
+    mutation(
+        "timeline: the last sample of an end is left out",
+        "crates/carrack/src/output/timeline/write.rs",
+        [
+            "        self.write_held()?;\n        if let Some(error) = &report.error {",
+            "        if let Some(error) = &report.error {",
+        ],
+        "-p carrack --bin carrack output::timeline",
+    ),
+    mutation(
+        "timeline: a line that is cut off is read",
+        "crates/carrack/src/output/timeline/read.rs",
+        ["let is_whole = line.last() == Some(&b'\\n');", "let is_whole = !line.is_empty();"],
+        "-p carrack --bin carrack output::timeline",
+    ),
+    mutation(
+        "timeline: a line has no bound",
+        "crates/carrack/src/output/timeline/read.rs",
+        [
+            "let read = (&mut input).take(LINE_BYTES).read_until(b'\\n', &mut line)?;",
+            "let read = (&mut input).read_until(b'\\n', &mut line)?;",
+        ],
+        "-p carrack --bin carrack output::timeline",
+    ),
+    mutation(
+        "timeline: text of a file drives the terminal",
+        "crates/carrack/src/output/timeline/happened.rs",
+        ["    display_bytes(text.as_bytes()).to_string()", "    text.to_owned()"],
+        "-p carrack --bin carrack output::timeline",
+    ),
 ];

@@ -8,6 +8,7 @@ mod clock;
 mod counters;
 mod sample;
 mod series;
+mod start;
 mod verdict;
 
 pub use clock::ClockOffset;
@@ -17,6 +18,7 @@ pub use counters::{
 };
 pub use sample::{DeviceSample, InterfaceSample, Queue, QueueFill, Sample, StageTimes, StreamSample, Work};
 pub use series::{Point, Series};
+pub use start::{Start, StartStep, StepTaken, StepTime};
 pub use verdict::{Fact, Stretch, Verdict, verdict};
 
 use crate::failure::Side;
@@ -61,6 +63,13 @@ pub enum Happened {
     StreamRetired,
     /// The connection to an end, or the whole link, was lost.
     SessionLost,
+    /// A step of a session's start was taken.
+    Step {
+        /// Whose.
+        side: Side,
+        /// Which.
+        step: StartStep,
+    },
     /// The rate fell.
     RateFell {
         /// Bytes a second from now on.

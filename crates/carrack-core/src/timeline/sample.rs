@@ -4,6 +4,7 @@ use super::counters::{
     DeviceCounts, InterfaceCounts, Pressure, ProcessorState, ProcessorTime, StageTime, TcpCounts, TcpState, ThreadTime,
     Throttled,
 };
+use super::start::StepTime;
 use crate::words::words;
 
 words! {
@@ -178,6 +179,9 @@ pub struct Sample {
     pub group_pressure: Pressure,
     /// By the control groups of the process.
     pub throttled: Throttled,
+    /// Steps of the session's start that no sample before has told. They are no part of a timeline's points: the
+    /// command takes them out.
+    pub steps: Vec<StepTime>,
 }
 
 impl Sample {
@@ -254,6 +258,7 @@ impl Sample {
     pub fn shrink(&mut self) {
         self.streams.shrink_to_fit();
         self.queues.shrink_to_fit();
+        self.steps.shrink_to_fit();
         self.devices.shrink_to_fit();
     }
 
@@ -265,6 +270,7 @@ impl Sample {
             + self.interface.as_ref().map_or(0, |interface| interface.name.capacity())
             + self.devices.capacity() * size_of::<DeviceSample>()
             + self.queues.capacity() * size_of::<QueueFill>()
+            + self.steps.capacity() * size_of::<StepTime>()
             + self.streams_bytes()
     }
 

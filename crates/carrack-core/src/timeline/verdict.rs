@@ -295,8 +295,8 @@ impl Path {
         let mean = |value: &dyn Fn(&Sample) -> u64| {
             told.iter().map(|sample| value(sample) as f64).sum::<f64>() / told.len().max(1) as f64
         };
-        // The path is one, whatever one stream met on it: the middle one counts, and the shortest that any has seen. One
-        // that began behind a full queue has never seen the shortest.
+        // The path is one, whatever one stream met on it: the middle one counts, and the shortest that any has seen.
+        // One that began behind a full queue has never seen the shortest.
         let trips: Vec<(f64, f64)> = told.iter().map(|sample| round_trips(sample)).collect();
         let rtt_us = trips.iter().map(|(rtt, _)| rtt).sum::<f64>() / trips.len().max(1) as f64;
         let min_rtt_us = trips.iter().map(|(_, min)| *min).filter(|min| *min > 0.0).reduce(f64::min).unwrap_or(0.0);

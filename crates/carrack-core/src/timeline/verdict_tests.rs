@@ -1,3 +1,5 @@
+//! Verdicts of what both ends told.
+
 use super::*;
 use crate::timeline::{StageTime, StreamSample, TcpCounts, TcpState};
 

@@ -22,7 +22,7 @@ use crate::report::{
 use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
 use crate::timeline::{
     self, DeviceCounts, DeviceSample, InterfaceCounts, InterfaceSample, Pressure, ProcessorState, ProcessorTime, Queue,
-    QueueFill, Sample, StageTime, StreamSample, TcpCounts, TcpState, ThreadTime, Throttled, Work,
+    QueueFill, Sample, StageTime, StartStep, StepTime, StreamSample, TcpCounts, TcpState, ThreadTime, Throttled, Work,
 };
 
 /// The version that says it, its name, its bytes.
@@ -275,7 +275,7 @@ fn entry(name: &[u8], kind: ItemKind) -> Entry {
     Entry { path: name.to_vec(), kind: Some(kind), size: 4321, mode: 0o2640, mtime, ..Entry::default() }
 }
 
-fn tells() -> Vec<Line> {
+fn welcomes() -> Vec<Line> {
     let welcome = Welcome {
         version: Version::V1,
         program: "0.1.0".into(),
@@ -287,10 +287,22 @@ fn tells() -> Vec<Line> {
         congestion: "cubic".into(),
         machine: None,
         system: String::new(),
+        clock_us: None,
     };
     let clocked = Welcome { version: Version::V2, clock_seconds: 1_700_000_000, ..welcome.clone() };
     let known = Welcome { version: Version::V4, machine: Some(counting(60)), ..clocked.clone() };
     let named = Welcome { version: Version::V5, system: "Linux 6.8.0".into(), ..known.clone() };
+    let clock = Welcome { clock_us: Some(9), ..named.clone() };
+    vec![
+        tell(1, "tell Welcome", Tell::Welcome(welcome)),
+        tell(2, "tell Welcome", Tell::Welcome(clocked)),
+        tell(4, "tell Welcome", Tell::Welcome(known)),
+        tell(5, "tell Welcome", Tell::Welcome(named)),
+        tell(5, "tell Welcome-clock", Tell::Welcome(clock)),
+    ]
+}
+
+fn tells() -> Vec<Line> {
     let facts = PathFacts { size: 6, device: 7, inode: 8, resolved: b"/x".to_vec(), ..PathFacts::default() };
     let [file, directory, symlink, special] =
         [ItemKind::File, ItemKind::Directory, ItemKind::Symlink, ItemKind::Special];
@@ -316,11 +328,8 @@ fn tells() -> Vec<Line> {
     let round_trip = Duration::from_micros(1500);
     let dialed = Dialed { address: "192.0.2.1:4001".into(), cipher: "TLS13".into(), round_trip };
     let lost = StreamLost { failure: Some(no_space()), ..StreamLost::default() };
-    vec![
-        tell(1, "tell Welcome", Tell::Welcome(welcome)),
-        tell(2, "tell Welcome", Tell::Welcome(clocked)),
-        tell(4, "tell Welcome", Tell::Welcome(known)),
-        tell(5, "tell Welcome", Tell::Welcome(named)),
+    let mut lines = welcomes();
+    lines.extend([
         tell(1, "tell Failed", Tell::Failed(failure(ErrorCode::AuthenticationFailed, Side::Link))),
         tell(4, "tell Failed", Tell::Failed(whole_failure())),
         tell(4, "tell Failed-why", Tell::Failed(Failure::new(ErrorCode::Busy, Side::Link, "many sessions"))),
@@ -343,13 +352,16 @@ fn tells() -> Vec<Line> {
         tell(2, "tell Stages", Tell::Stages(stages)),
         tell(3, "tell Stages", Tell::Stages(carried)),
         tell(3, "tell Connected", Tell::Connected(Duration::from_millis(70))),
-    ]
+    ]);
+    lines
 }
 
 /// What ends measure.
 fn tells_of_measuring() -> Vec<Line> {
+    let steps = vec![StepTime { step: StartStep::Begin, at_us: 30 }, StepTime { step: StartStep::Publish, at_us: 31 }];
     vec![
         tell(5, "tell Sample", Tell::Sample(Box::new(sample()))),
+        tell(5, "tell Sample-steps", Tell::Sample(Box::new(Sample { at_us: 1, steps, ..Sample::default() }))),
         tell(5, "tell Clock", Tell::Clock(1_000_000)),
         tell(5, "tell Traced", Tell::Traced(Box::new(way()))),
     ]
@@ -380,6 +392,7 @@ fn sample() -> Sample {
         pressure: Pressure::from_values(1100..),
         group_pressure: Pressure::from_values(1200..),
         throttled: Throttled::from_values(1300..),
+        steps: Vec::new(),
     }
 }
 

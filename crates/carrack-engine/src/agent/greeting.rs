@@ -36,6 +36,8 @@ pub fn greet(input: &mut impl Read, writer: &MuxWriter, environment: &Environmen
             peer_address: environment.peer_address.clone(),
             clock_seconds: carrack_sys::host::clock_seconds(),
             congestion: carrack_sys::host::default_congestion_control(),
+            // Last: the command takes it for the moment at which the answer left.
+            clock_us: Some(environment.clock_us()),
         }),
         Err(failure) => Tell::Failed(failure.clone()),
     };

@@ -15,7 +15,7 @@ impl Agent {
             DataPort::Shared(sessions) => sessions.measurements.allowed(),
             DataPort::Own(_) => true,
         };
-        let mut measured = Measured { began: self.began, tells_host, devices: Vec::new() };
+        let mut measured = Measured { began: self.environment.began, tells_host, devices: Vec::new() };
         let is_file_system = !matches!(self.environment.place, Place::Stored(..));
         if options.version.tells_samples() && is_file_system && tells_host {
             let paths: Vec<Vec<u8>> = paths.into_iter().take(limits::SAMPLE_DEVICES).collect();

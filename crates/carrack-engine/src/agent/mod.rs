@@ -67,6 +67,15 @@ pub struct Environment {
     pub peer_address: String,
     /// The knobs of its transfers.
     pub tuning: Arc<Tuning>,
+    /// When the agent began: the zero of its clock.
+    pub began: Instant,
+}
+
+impl Environment {
+    /// What the agent's clock says, in microseconds.
+    fn clock_us(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
 }
 
 /// How data connections are accepted.
@@ -89,8 +98,6 @@ pub struct Agent {
     left: Latch,
     /// Nothing more comes over the connection: nobody waits for the answer that is being made.
     unread: Latch,
-    /// The zero of its clock.
-    began: Instant,
 }
 
 #[derive(Default)]
@@ -145,7 +152,6 @@ impl Agent {
             state: Mutex::default(),
             left: Latch::default(),
             unread: Latch::default(),
-            began: Instant::now(),
         })
     }
 
@@ -351,7 +357,7 @@ impl Agent {
                     .and_then(|()| verbs::collect(place, &collect, &mut |page| self.page(request, Tell::Page(page))));
                 collected.map(done)
             }
-            Ask::Clock => Ok(Tell::Clock(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX))),
+            Ask::Clock => Ok(Tell::Clock(self.environment.clock_us())),
             Ask::Trace => return self.start_tracing(request),
             Ask::Retire(count) => Ok(done(self.lock().running.clone().map_or(0, |running| running.retire(count)))),
             Ask::Wake(count) => Ok(done(self.lock().running.clone().map_or(0, |running| running.wake(count)))),

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Instant;
 
 use carrack_core::failure::{Failure, Side};
 
@@ -50,6 +51,7 @@ impl FarSide {
             local_address: self.local_address,
             peer_address: self.peer_address,
             tuning: Arc::default(),
+            began: Instant::now(),
         };
         // Called when all work here has ended, or when the command has been silent for too long.
         let served: Arc<OnceLock<Weak<Agent>>> = Arc::default();

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use carrack_core::request::{Digests, Durability, Existing, Verify};
 use carrack_core::wire::Version;
@@ -64,6 +64,7 @@ impl Client {
             local_address: String::new(),
             peer_address: address.to_owned(),
             tuning: Arc::new(tuning),
+            began: Instant::now(),
         };
         let half = |socket: &UnixStream| socket.try_clone().unwrap();
         let (abort, out) = (half(&theirs), Fused { out: half(&theirs), writes: AtomicI64::new(panics_at) });

@@ -34,6 +34,8 @@ pub struct NodeConnection {
     pub shown: Shown,
     /// How far it is, as TCP has seen it; zero where that is not known.
     pub round_trip: Duration,
+    /// When TCP had connected, and when the key was shown.
+    pub connected: (Instant, Instant),
 }
 
 /// Connects, and checks the node's key: against the pin typed, else against the known ones, to which a node's is added
@@ -65,12 +67,14 @@ pub fn connect(
         let why = format!("no connection: {}", describe(&error));
         named(failure(code, Side::Link, why).for_reason(Reason::NodeUnreached))
     })?;
+    let reached = Instant::now();
     let (socket, tls) = shake_hands(socket, deadline).map_err(|error| {
         // Said by TLS, not by the system. No other attempt mends that.
         let is_impostor = error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none();
         let code = if is_impostor { ErrorCode::KeyMismatch } else { ErrorCode::ConnectFailed };
         named(failure(code, Side::Link, format!("no TLS session: {}", describe(&error))))
     })?;
+    let connected = (reached, Instant::now());
     let keyless = || named(failure(ErrorCode::KeyMismatch, Side::Link, "showed no key"));
     let pin = tls.peer_pin().ok_or_else(keyless)?;
     match expected.pin {
@@ -82,7 +86,7 @@ pub fn connect(
         None => keys.remember(node, pin)?.into_iter().for_each(|told| note(told)),
     }
     let round_trip = least_round_trip(&socket);
-    Ok(NodeConnection { socket, tls, address, pin, shown, round_trip })
+    Ok(NodeConnection { socket, tls, address, pin, shown, round_trip, connected })
 }
 
 fn shake_hands(socket: TcpStream, deadline: Instant) -> io::Result<(TcpStream, Box<Tls>)> {

@@ -46,6 +46,8 @@ pub struct Link {
     pub dials: Vec<u64>,
     /// The same of the ways that were not chosen.
     pub late: Vec<(EndId, u64)>,
+    /// How far the ends are apart, by the first connection; zero where that is not known.
+    pub round_trip: Duration,
 }
 
 /// How further connections are made.
@@ -395,7 +397,8 @@ fn connect_here(request: &CopyRequest, plan: &Plan, ends: &Ends) -> Result<Link,
     }
     let report =
         LinkReport { kind: LinkKind::Memory, address: String::new(), from: None, streams, cipher: "memory".into() };
-    Ok(Link { report, key: session_key(Encrypt::None)?, more: None, dials: Vec::new(), late: Vec::new() })
+    let key = session_key(Encrypt::None)?;
+    Ok(Link { report, key, more: None, dials: Vec::new(), late: Vec::new(), round_trip: Duration::ZERO })
 }
 
 fn stream_count(request: &CopyRequest, plan: &Plan, round_trip: Duration, ends: &Ends) -> u16 {
@@ -449,6 +452,7 @@ impl UncountedLink {
             }),
             dials: self.offer.requests,
             late: self.late,
+            round_trip,
         }
     }
 }
@@ -529,7 +533,7 @@ fn tunnel(id: [u8; 16], ends: &mut Ends, inbox: &mut Inbox, note: &Note) -> Resu
     });
     let cipher = format!("inside {}", carrier.into_iter().flatten().collect::<Vec<_>>().join(" and "));
     let report = LinkReport { kind: LinkKind::Tunnel, address: String::new(), from: None, streams: 1, cipher };
-    Ok(Link { report, key, more: None, dials: Vec::new(), late: Vec::new() })
+    Ok(Link { report, key, more: None, dials: Vec::new(), late: Vec::new(), round_trip: Duration::ZERO })
 }
 
 #[cfg(test)]

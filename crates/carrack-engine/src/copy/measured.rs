@@ -5,15 +5,19 @@ use std::time::{Duration, Instant};
 
 use carrack_core::failure::{Failure, Side};
 use carrack_core::report::{EndFacts, EndSample, SessionEnds as EndsTold};
-use carrack_core::timeline::{ClockOffset, Happened, Point, Sample, Stretch, Timeline, Verdict, verdict};
+use carrack_core::timeline::{
+    ClockOffset, Happened, Point, Sample, Start, StartStep, StepTaken, Stretch, Timeline, Verdict, verdict,
+};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{Ask, Tell};
 
+use super::connect::Link;
 use super::ends::Ends;
 use crate::end::{End, EndId, Incoming};
 
-/// Clocks are asked for as often as this at first, one question behind the answer to the other: the best of a few round
-/// trips is close to the shortest.
+/// Clocks are asked for as often as this once a session has run for a moment, one question behind the answer to the
+/// other: the best of a few round trips is close to the shortest. Until then, what the ends said in their greetings has
+/// to do.
 const FIRST_QUESTIONS: u32 = 4;
 
 /// Samples that the latest stretch is made of, with some to spare.
@@ -49,6 +53,8 @@ pub struct Measured {
     streams_since_us: u64,
     streams_us: u64,
     timeline: Timeline,
+    /// How the session began.
+    steps: Start,
     source: OneEnd,
     destination: OneEnd,
 }
@@ -56,7 +62,7 @@ pub struct Measured {
 impl Measured {
     /// Begins with the run: its axis has its zero there.
     pub fn new(tuning: Arc<Tuning>, start: Instant) -> Self {
-        let (timeline, source, destination) = Default::default();
+        let (timeline, steps, source, destination) = Default::default();
         let (session, session_us, moving_us) = Default::default();
         let (streams, streams_since_us, streams_us) = Default::default();
         Self {
@@ -69,23 +75,46 @@ impl Measured {
             streams_since_us,
             streams_us,
             timeline,
+            steps,
             source,
             destination,
         }
     }
 
-    /// A session begins, with ends whose clocks are not known; what they are.
-    pub fn session(&mut self, session: u32, streams: u16, ends: &Ends, now: Instant) -> EndsTold {
+    /// The ends of another session are about to be reached.
+    pub fn reach(&mut self, now: Instant) {
+        self.steps = Start::new(self.at(now));
+    }
+
+    /// A step of the session's start was taken.
+    pub fn step(&mut self, side: Side, step: StartStep, at: Instant) {
+        self.steps.handle_step(side, step, self.at(at), 0);
+    }
+
+    /// A session begins, and both ends are there, with a link between them; what they are.
+    pub fn session(&mut self, session: u32, link: &Link, ends: &Ends, now: Instant) -> EndsTold {
         self.session = session;
         self.session_us = self.at(now);
-        for end in [&mut self.source, &mut self.destination] {
-            let before = end.last.take().or_else(|| end.before.take());
-            // Where one of them is too old, none tells, and none is asked for anything.
-            let due = ends.version().tells_samples().then_some(now);
-            *end = OneEnd { before, due, ..OneEnd::default() };
-        }
-        self.mark(Happened::Session { streams }, now);
+        self.steps.handle_round_trip(u64::try_from(link.round_trip.as_micros()).unwrap_or(u64::MAX));
+        // Where one of them is too old, none tells, and none is asked for anything.
         let tells_samples = ends.version().tells_samples();
+        for end in [&ends.source, &ends.destination] {
+            end.steps.iter().for_each(|(step, at)| self.step(end.id.side(), *step, *at));
+            if !tells_samples {
+                self.steps.handle_end(end.id.side());
+            }
+        }
+        self.step(Side::Link, StartStep::Link, now);
+        for (end, facts) in [(&mut self.source, &ends.source), (&mut self.destination, &ends.destination)] {
+            let before = end.last.take().or_else(|| end.before.take());
+            let due = tells_samples.then_some(now + self.tuning.unmeasured);
+            *end = OneEnd { before, due, ..OneEnd::default() };
+            if let Some(clock_us) = facts.welcome.clock_us {
+                let (asked, came) = facts.greeted;
+                end.clock.handle_answer(micros(self.start, asked), micros(self.start, came), clock_us);
+            }
+        }
+        self.mark(Happened::Session { streams: link.report.streams }, now);
         let [source, destination] = [&ends.source, &ends.destination].map(|end| facts(end, tells_samples));
         EndsTold { session, source, destination }
     }
@@ -125,8 +154,9 @@ impl Measured {
     }
 
     /// An end has measured something; where that belongs.
-    pub fn handle_sample(&mut self, id: EndId, sample: Sample, now: Instant) -> EndSample {
+    pub fn handle_sample(&mut self, id: EndId, mut sample: Sample, now: Instant) -> EndSample {
         let (at, session) = (self.at(now), self.session);
+        let steps = std::mem::take(&mut sample.steps);
         let end = self.end(id);
         let sample = match &end.before {
             Some(before) => {
@@ -148,7 +178,21 @@ impl Measured {
         let sample = Sample { streams: Vec::new(), ..point.sample.clone() };
         end.recent.push(Point { at_us: point.at_us, error_us, sample });
         self.timeline.push(id.side(), point.clone());
+        for taken in steps {
+            let (at_us, error_us) = self.end(id).clock.place(taken.at_us, at).unwrap_or((at, at));
+            self.steps.handle_step(id.side(), taken.step, at_us.min(at), error_us);
+        }
+        self.steps.handle_end(id.side());
         EndSample { side: id.side(), session, point }
+    }
+
+    /// The steps of the session's start that are not told yet; `over`: nothing more of them will come.
+    pub fn take_steps(&mut self, over: bool) -> Vec<StepTaken> {
+        let steps = self.steps.take(over);
+        for taken in &steps {
+            self.timeline.mark(taken.at_us, Happened::Step { side: taken.side, step: taken.step });
+        }
+        steps
     }
 
     /// The session is over: what comes until the next one begins is nobody's time.
@@ -207,7 +251,7 @@ impl Measured {
     }
 
     fn at(&self, now: Instant) -> u64 {
-        u64::try_from(now.saturating_duration_since(self.start).as_micros()).unwrap_or(u64::MAX)
+        micros(self.start, now)
     }
 
     fn end(&mut self, id: EndId) -> &mut OneEnd {
@@ -216,6 +260,11 @@ impl Measured {
             EndId::Destination => &mut self.destination,
         }
     }
+}
+
+/// From a moment to a later one.
+fn micros(from: Instant, to: Instant) -> u64 {
+    u64::try_from(to.saturating_duration_since(from).as_micros()).unwrap_or(u64::MAX)
 }
 
 /// `tells_samples`: both ends do.
@@ -234,6 +283,8 @@ fn facts(end: &End, tells_samples: bool) -> EndFacts {
 
 #[cfg(test)]
 mod tests {
+    use carrack_core::timeline::StepTime;
+
     use super::*;
 
     fn sample(at_us: u64, bytes: u64) -> Sample {
@@ -279,6 +330,30 @@ mod tests {
         measured.handle_sample(EndId::Source, sample(0, 9), after(3_500_000));
         let points = measured.timeline.series(Side::Source).unwrap().points();
         assert!(points.is_sorted_by_key(|point| point.at_us) && points.len() == 2);
+    }
+
+    /// By each end's own clock, and only once both have told.
+    #[test]
+    fn steps_of_both_ends_stand_on_one_axis() {
+        let start = Instant::now();
+        let after = |micros| start + Duration::from_micros(micros);
+        let mut measured = measured(start);
+        measured.reach(start);
+        measured.step(Side::Link, StartStep::Link, after(900));
+        measured.source.clock.handle_answer(0, 200, 5100);
+        measured.destination.clock.handle_answer(0, 200, 100);
+        let told = |step, at_us| Sample { steps: vec![StepTime { step, at_us }], ..sample(9000, 1) };
+        let placed = measured.handle_sample(EndId::Source, told(StartStep::List, 5600), after(9000));
+        assert!(placed.point.sample.steps.is_empty() && measured.take_steps(false).is_empty());
+        measured.handle_sample(EndId::Destination, told(StartStep::Write, 1000), after(9000));
+        let steps = measured.take_steps(false);
+        let steps: Vec<_> =
+            steps.iter().map(|taken| (taken.side, taken.at_us, taken.took_us, taken.error_us)).collect();
+        assert_eq!(
+            steps,
+            [(Side::Source, 600, 600, 100), (Side::Link, 900, 300, 0), (Side::Destination, 1000, 100, 100)]
+        );
+        assert_eq!(measured.timeline.marks().len(), 3);
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use carrack_core::report::{Counts, Event, Failure, LinkReport};
+use carrack_core::report::{Counts, Event, Failure, LinkReport, Side};
 use carrack_core::request::{CopyRequest, Encrypt, LinkKind, LinkSet, MainDigest, Verify};
+use carrack_core::timeline::StartStep;
 use carrack_core::wire::control::{Ask, Sink};
 use carrack_core::wire::expected::Expected;
 
@@ -45,6 +46,7 @@ impl Copying<'_> {
         // What the ends of the session before may still say goes nowhere.
         self.inbox = Inbox::until(self.until.clone());
         self.start_over();
+        self.measured.reach(Instant::now());
         let mut ends = self.open_ends()?;
         let result = self.run_with(&mut ends);
         if result.is_err() {
@@ -81,6 +83,7 @@ impl Copying<'_> {
             }
         };
         let plan = self.plan.insert(plan).clone();
+        self.measured.step(Side::Command, StartStep::Resolve, Instant::now());
         self.expected = Expected::new(plan.targets());
         let selection = self.selection(&plan)?;
         if self.request.options.dry_run {
@@ -96,6 +99,7 @@ impl Copying<'_> {
         let begun = self.begin_receiving(&plan, ends)?;
         let (request, key) = (self.request, self.key.clone());
         let link = Connecting::start(request, &plan, key, &self.note, self.found, ends, &mut self.inbox)?;
+        self.measured.step(Side::Link, StartStep::Dial, Instant::now());
         // While connections are made, the sender looks at its files and offers them. What can be read only once is not
         // touched before there is a way for it.
         let early = plan.single_use().is_none();
@@ -112,7 +116,7 @@ impl Copying<'_> {
         let link_told = link.report.clone();
         let moving = Instant::now();
         self.held_back.session(u64::from(plan.block_bytes) * u64::from(link.report.streams), moving);
-        let told = self.measured.session(self.session, link.report.streams, ends, moving);
+        let told = self.measured.session(self.session, &link, ends, moving);
         self.events.tell(Event::Ends(Box::new(told)));
         self.tune = Tune::new(self.request, plan.in_order, &link, ends);
         let mut streams = Streams::new(link, ends.version(), Arc::clone(&ends.tuning), moving);
@@ -121,9 +125,17 @@ impl Copying<'_> {
             self.begin_sending(&plan, selection.as_ref(), begun, ends)?;
         }
         let result = self.watch(ends, &mut streams);
+        self.tell_steps(true);
         self.report.moving += moving.elapsed();
         self.judge(&link_told);
         result
+    }
+
+    /// Tells the steps of the session's start, once both ends have told theirs, or when it is `over`.
+    pub(super) fn tell_steps(&mut self, over: bool) {
+        let session = self.session;
+        let steps = self.measured.take_steps(over).into_iter();
+        steps.for_each(|taken| self.events.tell(Event::Step { session, taken }));
     }
 
     /// What held the run back so far: by what both ends measured, or, of an older end, by what its streams waited for.

@@ -21,7 +21,7 @@ fn streams(wanted: u16, version: Version, now: Instant) -> Streams {
     };
     let key = SessionKey { id: [0; 16], secret: [0; 32], encrypt: Encrypt::None };
     Streams::new(
-        Link { report, key, more: Some(more()), dials: Vec::new(), late: Vec::new() },
+        Link { report, key, more: Some(more()), dials: Vec::new(), late: Vec::new(), round_trip: Duration::ZERO },
         version,
         Arc::default(),
         now,
@@ -80,7 +80,8 @@ fn stream_under_way_already_is_not_asked_for_again() {
     let report =
         LinkReport { kind: LinkKind::Direct, address: String::new(), from: None, streams: 8, cipher: String::new() };
     let key = SessionKey { id: [0; 16], secret: [0; 32], encrypt: Encrypt::None };
-    let link = Link { report, key, more: Some(more()), dials: vec![5, 6, 7], late: Vec::new() };
+    let link =
+        Link { report, key, more: Some(more()), dials: vec![5, 6, 7], late: Vec::new(), round_trip: Duration::ZERO };
     let mut eight = Streams::new(link, Version::V2, Arc::default(), now);
     assert_eq!((eight.alive, eight.missing, eight.due()), (1, 4, Some(now)));
     eight.handle_answer(dialed(6), &quiet(), now);

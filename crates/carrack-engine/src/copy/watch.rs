@@ -161,6 +161,7 @@ impl Copying<'_> {
             Tell::Sample(sample) => {
                 let told = self.measured.handle_sample(end, *sample, Instant::now());
                 self.events.tell(Event::Sample(Box::new(told)));
+                self.tell_steps(false);
             }
             Tell::Items(items) if end == EndId::Source => {
                 let refused = |error| ends.source.misbehaved(&error);

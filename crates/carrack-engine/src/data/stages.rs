@@ -3,12 +3,12 @@
 //! Waiting is what a call took beyond the processor time that the thread used in it: a write to a socket that only
 //! copies does not wait for the network.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use carrack_core::pace::limit::StageTimes;
-use carrack_core::timeline::{Sample, StageTime, Work};
+use carrack_core::timeline::{Sample, StageTime, StartStep, Work};
 
 use crate::sync::lock;
 
@@ -24,6 +24,8 @@ pub struct Stages {
     works: [WorkTime; Work::ALL.len()],
     /// Content that the streams have carried, in bytes.
     bytes: AtomicU64,
+    /// When the steps of the start were taken.
+    steps: [OnceLock<Instant>; StartStep::ALL.len()],
 }
 
 #[derive(Debug, Default)]
@@ -144,6 +146,7 @@ impl Stages {
     /// Counts what was done since `lap` in a thread beside the streams.
     pub fn count_aside(&self, work: Work, lap: &Lap) {
         let (worked, waited) = lap.end();
+        self.has_ended(work);
         let time = self.time(work);
         time.count();
         add(&time.worked, worked);
@@ -169,9 +172,13 @@ impl Stages {
     }
 
     fn measure<T>(&self, work: Work, weight: u32, in_stream: bool, call: impl FnOnce() -> T) -> T {
+        if work == Work::Begin {
+            self.step(StartStep::Item);
+        }
         let lap = Lap::begin();
         let result = call();
         let (worked, waited) = lap.end();
+        self.has_ended(work);
         let (worked, waited) = (worked * weight, waited * weight);
         let time = self.time(work);
         add(&time.worked, worked);
@@ -195,14 +202,37 @@ impl Stages {
         }
     }
 
+    /// A step of the start is taken, if this is the first time.
+    pub fn step(&self, step: StartStep) {
+        self.steps[step.number() as usize - 1].get_or_init(Instant::now);
+    }
+
+    /// The steps of the start that were taken, and when.
+    pub fn steps(&self) -> impl Iterator<Item = (StartStep, Instant)> + '_ {
+        StartStep::ALL.iter().zip(&self.steps).filter_map(|(step, at)| Some((*step, *at.get()?)))
+    }
+
+    /// A call of a stage has ended: of some stages the first end is a step of the start.
+    fn has_ended(&self, work: Work) {
+        match work {
+            Work::List => self.step(StartStep::List),
+            Work::Begin => self.step(StartStep::Reserve),
+            Work::Create | Work::Write => self.step(StartStep::Write),
+            Work::Publish => self.step(StartStep::Publish),
+            _ => {}
+        }
+    }
+
     /// Carries one unit.
     pub fn carry<T>(&self, call: impl FnOnce() -> T) -> T {
+        self.step(StartStep::Unit);
         let _carrying = Carrying::begin(&self.busy);
         call()
     }
 
     /// So many bytes of content have been handed to the connection, or taken from it.
     pub fn carried(&self, bytes: usize) {
+        self.step(StartStep::Byte);
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
@@ -318,6 +348,27 @@ mod tests {
             assert_eq!(calls, 1);
             assert!(worked_us + waited_us <= most, "{worked_us} + {waited_us} µs of {work:?} in {most}");
         }
+    }
+
+    #[test]
+    fn first_calls_are_steps_of_the_start() {
+        let stages = Stages::default();
+        let before = Instant::now();
+        assert_eq!(stages.steps().count(), 0);
+        let rest = || std::thread::sleep(Duration::from_millis(5));
+        stages.aside(Work::Begin, rest);
+        stages.carry(|| stages.wait(Work::Read, || ()));
+        stages.carried(1);
+        stages.wait(Work::Write, rest);
+        let first: Vec<(StartStep, Instant)> = stages.steps().collect();
+        let steps: Vec<StartStep> = first.iter().map(|(step, _)| *step).collect();
+        assert_eq!(steps, [StartStep::Item, StartStep::Reserve, StartStep::Unit, StartStep::Byte, StartStep::Write]);
+        assert!(first[0].1 >= before && first.is_sorted_by_key(|(_, at)| *at));
+        assert!(first[1].1 - first[0].1 >= Duration::from_millis(5), "{first:?}");
+        stages.aside_briefly(Work::Publish, || ());
+        stages.wait(Work::Write, rest);
+        assert_eq!(stages.steps().count(), 6);
+        assert!(first.iter().all(|step| stages.steps().any(|now| now == *step)), "the first time counts");
     }
 
     #[test]

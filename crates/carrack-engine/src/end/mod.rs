@@ -2,6 +2,7 @@
 
 mod backlog;
 mod inbox;
+mod paths;
 mod watchdog;
 
 use std::io::{self, Read};
@@ -15,6 +16,7 @@ use carrack_core::credential::{Shown, Token};
 use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, Failure, ProgramSent, Reason, Side};
 use carrack_core::request::{EndOptions, Reach};
+use carrack_core::timeline::StartStep;
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{Ask, Hello, Tell, Welcome};
 use carrack_core::wire::mux::Channel;
@@ -35,6 +37,7 @@ use crate::sync::lock;
 use backlog::Backlog;
 use inbox::weight;
 pub use inbox::{EndId, Inbox, InboxSender, Incoming, Note, Waited};
+use paths::Paths;
 use watchdog::Watchdog;
 
 /// How long the look-up of a host's addresses may take longer than everything before the first
@@ -65,8 +68,12 @@ pub struct End {
     pub name: String,
     /// What it said of itself.
     pub welcome: Welcome,
+    /// When it was greeted, and when its answer was taken.
+    pub greeted: (Instant, Instant),
     /// How it is reached.
     pub reached: Reached,
+    /// Steps on the way to it; none of an end in this process.
+    pub steps: Vec<(StartStep, Instant)>,
     /// The program that its host was sent, having none.
     pub program_sent: Option<ProgramSent>,
     writer: MuxWriter,
@@ -83,30 +90,6 @@ pub struct End {
     /// What to do if a node refuses the token that it was shown, or that it was shown none.
     withheld: Option<Box<Failure>>,
     tuning: Arc<Tuning>,
-}
-
-/// What an end's paths are paths of.
-#[derive(Debug, PartialEq, Eq)]
-enum Paths<'a> {
-    /// The whole host.
-    Host,
-    /// The root of the node with this key and port.
-    Node([u8; 32], u16),
-    /// The directory that ends of this process are confined to.
-    Directory,
-    /// A store that the program has given this name to.
-    Store(&'a str),
-}
-
-impl<'a> Paths<'a> {
-    /// Of an end in this process.
-    fn of(store: Option<&'a str>, confined: bool) -> Self {
-        match store {
-            Some(name) => Self::Store(name),
-            None if confined => Self::Directory,
-            None => Self::Host,
-        }
-    }
 }
 
 impl End {
@@ -127,11 +110,13 @@ impl End {
         let until = words.until.clone();
         let words = (words, Arc::clone(&backlog), Arc::clone(&context.tuning));
         let (mut shown, mut program_sent) = (Shown::default(), None);
+        let mut steps = Vec::new();
         let (name, writer, reached) = match location {
             Location::Ssh { host, .. } => {
                 let session = ssh::start(host, &options.reach, &context.stop, note)?;
                 let child = session.child;
                 program_sent = session.sent;
+                steps.push((StartStep::Login, Instant::now()));
                 let process = child.id();
                 let lost =
                     |error: io::Error| failure(ErrorCode::Internal, Side::Command, describe(&error)).during("a pipe");
@@ -148,6 +133,9 @@ impl End {
             Location::Node { node, .. } => {
                 let connected = node_client::connect(node, options, &*context.keys, note)?;
                 shown = connected.shown;
+                steps.extend(
+                    [StartStep::Connect, StartStep::Secure].into_iter().zip(<[_; 2]>::from(connected.connected)),
+                );
                 let lost = |error: io::Error| {
                     failure(ErrorCode::ConnectFailed, Side::Link, describe(&error)).at_end(node.to_string())
                 };
@@ -163,11 +151,14 @@ impl End {
             }
         };
         let watchdog = Watchdog::start(writer.clone(), until, context.tuning.leave_grace);
+        let now = Instant::now();
         let mut end = Self {
             id,
             name,
             welcome: Welcome::default(),
+            greeted: (now, now),
             reached,
+            steps,
             program_sent,
             writer,
             watchdog,
@@ -204,6 +195,7 @@ impl End {
             local_address: local_address.map(|local| local.to_string()).unwrap_or_default(),
             peer_address: String::new(),
             tuning: Arc::clone(&context.tuning),
+            began: Instant::now(),
         };
         let half = |socket: &UnixStream| socket.try_clone().map_err(lost);
         let (agent_abort, agent_out) = (half(&theirs)?, half(&theirs)?);
@@ -263,6 +255,10 @@ impl End {
         match answer.tell? {
             Tell::Welcome(welcome) => {
                 self.welcome = welcome;
+                self.greeted.1 = Instant::now();
+                if !self.is_here() {
+                    self.steps.push((StartStep::Greet, self.greeted.1));
+                }
                 self.writer.keep_alive(&self.tuning);
                 Ok(())
             }

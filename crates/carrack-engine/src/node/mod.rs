@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
@@ -266,6 +267,7 @@ impl Node {
             local_address,
             peer_address,
             tuning: Arc::clone(&self.tuning),
+            began: Instant::now(),
         };
         agent::greet(&mut reader, &writer, &environment)
             .map_err(|refusal| io::Error::new(io::ErrorKind::PermissionDenied, refusal.message()))?;

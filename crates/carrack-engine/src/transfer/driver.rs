@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::ids::StreamId;
 use carrack_core::report::{Failure, Side};
+use carrack_core::timeline::StartStep;
 use carrack_core::transfer::machine::Machine;
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{self as told, Tell, TransferOptions};
@@ -74,6 +75,8 @@ pub(super) trait Pump<M: Machine> {
 
 impl<M: Machine> Driver<M> {
     pub(super) fn new(machine: M, options: TransferOptions, voice: Voice, tuning: Arc<Tuning>) -> Arc<Self> {
+        let stages = Arc::new(Stages::default());
+        stages.step(StartStep::Begin);
         Arc::new(Self {
             machine: Mutex::new(machine),
             changed: Condvar::new(),
@@ -82,7 +85,7 @@ impl<M: Machine> Driver<M> {
             voice,
             sockets: Mutex::default(),
             traffic: TrafficCount::default(),
-            stages: Arc::default(),
+            stages,
             crew: Arc::default(),
             sampling: Sampling::default(),
             over: Latch::default(),

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use carrack_core::ids::StreamId;
 use carrack_core::limits;
-use carrack_core::timeline::{Queue, QueueFill, Sample, StreamSample, TcpState, ThreadTime};
+use carrack_core::timeline::{Queue, QueueFill, Sample, StartStep, StepTime, StreamSample, TcpState, ThreadTime};
 use carrack_core::transfer::machine::Machine;
 use carrack_core::wire::control::Tell;
 use carrack_sys::socket::buffer_bytes;
@@ -18,9 +18,6 @@ use crate::data::traffic::state;
 use crate::net::socket::Socket;
 use crate::panics::contain;
 use crate::sync::lock;
-
-/// A copy that ends sooner is not measured by what the host counts: reading that would be a part of its time.
-const SHORT: Duration = Duration::from_millis(50);
 
 /// What of an end is measured, and by which clock.
 #[derive(Clone, Debug)]
@@ -91,7 +88,8 @@ impl<M: Machine> Driver<M> {
     fn measure(&self, describe: &dyn Fn(&mut Sample)) {
         let interval = self.tuning.sample_interval;
         let mut next = Instant::now() + interval;
-        let mut over = self.sampling.stop.wait(SHORT.min(interval));
+        let mut over = self.sampling.stop.wait(self.tuning.unmeasured.min(interval));
+        let mut told: Vec<StartStep> = Vec::new();
         let mut meter =
             (!over).then(|| Meter::new(self.voice.measured.devices.clone(), self.voice.measured.tells_host));
         loop {
@@ -102,6 +100,7 @@ impl<M: Machine> Driver<M> {
             }
             let mut sample = self.sample(meter.as_mut());
             describe(&mut sample);
+            sample.steps = self.steps(&mut told);
             // Held while it is told: what comes after the end of the transfer would break the protocol.
             let silent = lock(&self.sampling.silent);
             if !*silent {
@@ -132,6 +131,16 @@ impl<M: Machine> Driver<M> {
         }
         sample.at_us = u64::try_from(self.voice.measured.began.elapsed().as_micros()).unwrap_or(u64::MAX);
         sample
+    }
+
+    /// The steps of the start that were taken and are not told; with them all are.
+    fn steps(&self, told: &mut Vec<StartStep>) -> Vec<StepTime> {
+        let began = self.voice.measured.began;
+        let at_us = |at: Instant| u64::try_from(at.saturating_duration_since(began).as_micros()).unwrap_or(u64::MAX);
+        let new = self.stages.steps().filter(|(step, _)| !told.contains(step));
+        let new: Vec<StepTime> = new.map(|(step, at)| StepTime { step, at_us: at_us(at) }).collect();
+        told.extend(new.iter().map(|taken| taken.step));
+        new
     }
 
     fn look_at_streams(&self, threads: &HashMap<StreamId, ThreadTime>) -> Seen {

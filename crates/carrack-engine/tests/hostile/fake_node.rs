@@ -47,7 +47,7 @@ pub struct Conversation {
 }
 
 /// Of a command that does not wait long for last words: most fakes say none.
-const IMPATIENT: Tuning = Tuning {
+pub const IMPATIENT: Tuning = Tuning {
     last_words: Duration::from_millis(200),
     leave_after: Duration::from_millis(400),
     leave_grace: Duration::from_millis(200),
@@ -280,9 +280,14 @@ pub fn pull(node: &FakeNode, path: &str, sandbox: &Sandbox) -> Report {
 
 /// As [`pull`], with one stream and these options.
 pub fn pull_with(node: &FakeNode, path: &str, sandbox: &Sandbox, options: CopyOptions) -> Report {
+    pull_tuned(node, path, sandbox, options, IMPATIENT)
+}
+
+/// As [`pull_with`], by a command with these knobs.
+pub fn pull_tuned(node: &FakeNode, path: &str, sandbox: &Sandbox, options: CopyOptions, tuning: Tuning) -> Report {
     let mut directory = sandbox.root().into_os_string().into_encoded_bytes();
     directory.push(b'/');
-    copy(node.at(path), Location::Local(directory), options)
+    copy_with(node.at(path), Location::Local(directory), options, Stores::default(), tuning)
 }
 
 /// Pushes a file to `path` of the fake.
@@ -294,18 +299,18 @@ pub fn push(file: &std::path::Path, node: &FakeNode, path: &str, options: CopyOp
 pub fn push_from_store(store: Arc<dyn Store>, from: &[u8], node: &FakeNode, path: &str) -> Report {
     let stores = Stores::default().with("store", store);
     let source = Location::Store { scheme: "store".into(), path: from.to_vec() };
-    copy_with(source, node.at(path), CopyOptions { retries: 0, ..CopyOptions::default() }, stores)
+    copy_with(source, node.at(path), CopyOptions { retries: 0, ..CopyOptions::default() }, stores, IMPATIENT)
 }
 
 fn copy(source: Location, destination: Location, options: CopyOptions) -> Report {
-    copy_with(source, destination, options, Stores::default())
+    copy_with(source, destination, options, Stores::default(), IMPATIENT)
 }
 
-fn copy_with(source: Location, destination: Location, options: CopyOptions, stores: Stores) -> Report {
+fn copy_with(source: Location, destination: Location, options: CopyOptions, stores: Stores, tuning: Tuning) -> Report {
     let mut options = CopyOptions { streams: Some(1), ..options };
     options.source.reach.connect_timeout = PATIENCE;
     options.destination.reach.connect_timeout = PATIENCE;
     let request = CopyRequest { sources: vec![source], destination, options };
-    let context = Context { tuning: Arc::new(IMPATIENT), stores, ..Context::default() };
+    let context = Context { tuning: Arc::new(tuning), stores, ..Context::default() };
     Copy::start(request, &context).wait()
 }

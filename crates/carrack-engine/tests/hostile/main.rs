@@ -5,8 +5,9 @@
 //! [`tamper`] stands between two honest agents and changes what passes; [`impostor`] shows a key that is not its own;
 //! [`doors`] are other protocols on a node's port; in [`confined`] a copy asks its own end for what is outside;
 //! [`attributes`] sends attributes of files that nobody knows, or that are none; [`version1`] is a node of the version
-//! before, which must be understood; [`measuring`] measures the path to a node. After each: nothing outside the root
-//! was touched, no thread of the product panicked, the peer was told what it did, and the next one is served.
+//! before, which must be understood; [`measuring`] measures the path to a node; [`parked`] cuts streams off that wait
+//! to be needed again; in [`short`] nobody is hostile. After each: nothing outside the root was touched, no thread of
+//! the product panicked, the peer was told what it did, and the next one is served.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // No product.
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -23,9 +24,11 @@ mod lengths;
 mod measuring;
 mod names;
 mod order;
+mod parked;
 mod sandbox;
 mod server;
 mod session;
+mod short;
 mod stopping;
 mod tamper;
 mod unread;

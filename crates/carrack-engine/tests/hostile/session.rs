@@ -132,6 +132,7 @@ impl Session {
             local_address: String::new(),
             peer_address: String::new(),
             tuning: Arc::default(),
+            began: Instant::now(),
         };
         let agent = std::thread::spawn(move || {
             let writer = mux(&theirs);

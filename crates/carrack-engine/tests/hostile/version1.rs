@@ -23,7 +23,7 @@ use crate::watch::Watch;
 use crate::wire::{Entry, bundle};
 
 /// Sends the file that was asked for, as any sender does.
-fn send_file(node: &mut Conversation) {
+pub fn send_file(node: &mut Conversation) {
     let mut stream = node.begin();
     bundle(&mut stream, 1, &[Entry::File(b"f", b"bytes")]);
     assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: BundleId(1), exceptions: Vec::new() }));

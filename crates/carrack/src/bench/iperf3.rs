@@ -342,9 +342,12 @@ mod tests {
         }
     }
 
+    /// A field, and whether a value is of its kind.
+    type Field = (&'static str, fn(&Value) -> bool);
+
     /// What perfSONAR's parser reads, with the kind of each: of every interval, its streams and their sum, and of the
     /// end, the sums and the sender of every stream.
-    const STREAM: [(&str, fn(&Value) -> bool); 9] = [
+    const STREAM: [Field; 9] = [
         ("socket", Value::is_u64),
         ("start", Value::is_number),
         ("end", Value::is_number),
@@ -358,7 +361,7 @@ mod tests {
     const SUM: [&str; 5] = ["start", "end", "bytes", "bits_per_second", "seconds"];
 
     #[track_caller]
-    fn check(object: &Value, fields: &[(&str, fn(&Value) -> bool)]) {
+    fn check(object: &Value, fields: &[Field]) {
         for (name, is_right) in fields {
             assert!(is_right(&object[*name]), "{name}: {object}");
         }

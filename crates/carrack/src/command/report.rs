@@ -21,7 +21,7 @@ use crate::output::part_file::OutputFile;
 use crate::output::plot::text::Paper;
 use crate::output::timeline::read::{self, ReadError, Recording};
 use crate::output::timeline::view::View;
-use crate::output::timeline::{objects, page, phases, terminal};
+use crate::output::timeline::{objects, page, phases, start, terminal};
 use crate::output::{json as with_type, stream};
 
 const FILE: Positional = Positional::one("file", "FILE");
@@ -105,6 +105,9 @@ fn objects(view: &View<'_>) -> Result<(), CommandError> {
     let mut out = Lines::stdout(false);
     let time = SystemTime::now();
     out.json(&with_type::object("report", time, objects::report(view)));
+    for step in start::rows(view.recording) {
+        out.json(&with_type::object("step", time, step.fields()));
+    }
     for phase in phases::phases(view) {
         out.json(&with_type::object("phase", time, objects::phase(&phase)));
     }

@@ -15,7 +15,7 @@ use carrack_core::report::{
     UnkeptAttributes,
 };
 use carrack_core::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};
-use carrack_core::timeline::Fact;
+use carrack_core::timeline::{Fact, StartStep, StepTaken};
 use carrack_core::words::Word;
 use serde_json::Value;
 
@@ -95,6 +95,10 @@ fn events() -> Vec<Event> {
         ..PathTrace::default()
     };
     events.push(Event::Path { side: Side::Source, path });
+    let (side, step) = (Side::Destination, StartStep::Reserve);
+    let taken = StepTaken { side, step, at_us: 250_000, error_us: 40, took_us: 160_000, round_trip_us: 80_000 };
+    let near = StepTaken { side: Side::Link, step: StartStep::Dial, round_trip_us: 0, ..taken };
+    events.extend([taken, near].map(|taken| Event::Step { session: 0, taken }));
     events.push(Event::Progress(Progress {
         files_done: 1,
         bytes_done: 2,

@@ -41,6 +41,7 @@ pub fn event(event: &Event, verbose: u8) -> Vec<String> {
         | Event::Ends(_)
         | Event::Sample(_)
         | Event::StreamEnded { .. }
+        | Event::Step { .. }
         | Event::RateFell(_)
         | Event::Path { .. } => Vec::new(),
     }

@@ -15,7 +15,7 @@ use carrack_core::report::{
     RateFall, Report, SessionEnds, Side, Unkept, UnkeptAttributes,
 };
 use carrack_core::request::{Durability, Encrypt, MainDigest, Verify};
-use carrack_core::timeline::Fact;
+use carrack_core::timeline::{Fact, StepTaken};
 use data_encoding::{BASE64, HEXLOWER};
 use serde_json::{Map, Value, json};
 
@@ -78,6 +78,7 @@ pub fn event(event: &Event, time: SystemTime) -> Value {
         }
         Event::RateFell(fall) => object("rate-fell", time, rate_fell(fall)),
         Event::Path { side, path } => object("path", time, self::path(*side, path)),
+        Event::Step { session, taken } => object("step", time, step(*session, taken)),
         Event::Progress(counts) => object("progress", time, progress(counts)),
         Event::Item(report) => object("item", time, item(report)),
     }
@@ -303,6 +304,18 @@ fn rate_fell(fall: &RateFall) -> Value {
         "before": fall.usual as u64,
         "over_seconds": seconds(fall.over),
         "limited_by": fall.limit.map(limit),
+    })
+}
+
+fn step(session: u32, taken: &StepTaken) -> Value {
+    json!({
+        "session": session,
+        "side": taken.side.name(),
+        "step": taken.step.name(),
+        "at_us": taken.at_us,
+        "error_us": taken.error_us,
+        "took_us": taken.took_us,
+        "round_trips": taken.round_trips(),
     })
 }
 

@@ -239,6 +239,7 @@ pub mod tests {
             pressure: Pressure::from_values(900..),
             group_pressure: Pressure::from_values(910..),
             throttled: Throttled::from_values(920..),
+            steps: Vec::new(),
         };
         EndSample { side, session: 2, point: Point { at_us: 1_000_007, error_us: 40, sample } }
     }

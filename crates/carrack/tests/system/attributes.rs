@@ -4,6 +4,7 @@
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use carrack_core::attributes::{Attribute, AttributeKind, OtherAttributes};
 use carrack_core::location::Location;
@@ -55,6 +56,7 @@ fn serve(listener: &TcpListener, key: &Key, store: Memory) {
         local_address: "127.0.0.1".into(),
         peer_address: "127.0.0.1".into(),
         tuning: Arc::default(),
+        began: Instant::now(),
     };
     agent::greet(&mut reader, &writer, &environment).unwrap();
     Agent::new(writer, environment).run(reader);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::faults::under;
 use crate::support::json_schema::Schema;
 use crate::support::node::Node;
 use crate::support::running::Running;
@@ -86,6 +87,24 @@ fn with_moment(line: &Value, of: &Value) -> Value {
     line
 }
 
+/// No clock is asked for in so short a time: the greetings place both ends.
+#[test]
+fn timeline_of_a_short_copy_has_both_ends() {
+    let sandbox = Sandbox::in_memory();
+    let node = Node::start(&sandbox, "root", &[]);
+    let address = format!("carrack://{}/there{}", node.address, node.fingerprint);
+    sandbox.write("a", "x");
+    sandbox.ok(["--timeline=t.jsonl", "a", &address, &node.token()]);
+    let lines = lines(&sandbox, "t.jsonl");
+    for side in ["source", "destination"] {
+        let samples = of_type(&lines, "sample");
+        let last = samples.iter().rfind(|sample| sample["side"] == side).expect(side);
+        assert_eq!(last["bytes"].as_u64(), Some(1), "{last}");
+        let number = |name: &str| last[name].as_u64().unwrap();
+        assert!(number("error_us") < number("at_us"), "{last}");
+    }
+}
+
 #[test]
 fn node_without_a_token_does_not_say_what_it_runs_on() {
     let sandbox = Sandbox::in_memory();
@@ -112,6 +131,27 @@ fn timeline_of_a_killed_copy_can_be_read() {
     let lines = lines(&sandbox, "t.jsonl");
     assert!(of_type(&lines, "sample").len() >= 3 && of_type(&lines, "summary").is_empty());
     assert!(of_type(&lines, "sample").iter().any(|sample| sample["bytes"].as_u64() > Some(0)));
+}
+
+/// Its disk fills while the copy runs: the copy is whole all the same, the command says so at its end, and what was
+/// written can be read.
+#[test]
+fn timeline_whose_disk_fills_costs_no_byte_of_the_copy() {
+    let sandbox = Sandbox::in_memory();
+    let node = Node::start(&sandbox, "root", &[]);
+    let address = format!("carrack://{}/there{}", node.address, node.fingerprint);
+    // Only the timeline is written by the command itself.
+    let full = ["prlimit", "--fsize=5000", "--"];
+    let token = node.token();
+    let arguments = ["--timeline=t.jsonl", "--streams=2", "--bwlimit=8M", "random:24M", &address, &token];
+    under(&sandbox, &full, &arguments).failed_with(11, &["cannot write the timeline", "t.jsonl", "File too large"]);
+    assert_eq!(std::fs::metadata(sandbox.path("root/there")).unwrap().len(), 24 << 20);
+    assert!(std::fs::metadata(sandbox.path("t.jsonl")).unwrap().len() <= 5000);
+    assert!(!of_type(&lines(&sandbox, "t.jsonl"), "ends").is_empty());
+    if cfg!(feature = "terminal") {
+        let report = sandbox.ok(["report", "t.jsonl"]);
+        assert!(report.stdout.contains("The file ends early"), "{}", report.stdout);
+    }
 }
 
 #[test]

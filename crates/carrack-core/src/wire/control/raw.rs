@@ -11,7 +11,7 @@ use prost::Message as _;
 pub use self::files::{
     Collect, Entry, Inspected, List, MakeDirectory, Page, PathFacts, Paths, Remove, Rename, Sum, Sums,
 };
-pub use self::sample::{DeviceSample, InterfaceSample, QueueFill, Sample, StageTime, StreamSample};
+pub use self::sample::{DeviceSample, InterfaceSample, QueueFill, Sample, StageTime, StepTime, StreamSample};
 pub use self::transfer::{
     Begin, Counted, Ended, Item, Items, Options, Progress, RawUnkept, RawUnkeptAttributes, ReceiveRole, Role, SendRole,
     Source, Stages, StreamLost,
@@ -254,6 +254,9 @@ pub struct Welcome {
     /// The operating system and its version; empty from a node without a token, and where it is not known (5).
     #[prost(string, tag = "13")]
     pub system: String,
+    /// What the agent's clock says, as in `Clock` (5).
+    #[prost(uint64, optional, tag = "14")]
+    pub clock_us: Option<u64>,
 }
 
 /// An agent's clock.

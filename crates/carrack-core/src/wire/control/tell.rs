@@ -81,6 +81,8 @@ pub struct Welcome {
     /// The operating system and its version; empty from a node that wants no token, and where it is not known. From
     /// version 5 on.
     pub system: String,
+    /// Microseconds since the agent began. From version 5 on; `None` before.
+    pub clock_us: Option<u64>,
 }
 
 /// What a path is, links followed.

@@ -21,7 +21,7 @@ use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::limits;
 use carrack_core::report::Side;
 use carrack_core::request::Verify;
-use carrack_core::timeline::{Queue, QueueFill, Sample};
+use carrack_core::timeline::{Queue, QueueFill, Sample, StartStep};
 use carrack_core::transfer::machine::Machine;
 use carrack_core::transfer::receiver::{Receiver, ReceiverConfig};
 use carrack_core::tuning::Tuning;
@@ -174,6 +174,7 @@ impl ReceiveRun {
     /// See [`super::Running::add_stream`].
     pub fn add_stream(self: &Arc<Self>, connection: Connection) {
         let number = connection.number;
+        self.driver.stages.step(StartStep::Stream);
         match lock(&self.driver.sockets).entry(number) {
             hash_map::Entry::Vacant(free) => free.insert(Arc::clone(&connection.socket)),
             hash_map::Entry::Occupied(_) => {

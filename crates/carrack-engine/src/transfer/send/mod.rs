@@ -20,7 +20,7 @@ use carrack_core::pace::RateLimit;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::request::Verify;
 use carrack_core::selection::Selection;
-use carrack_core::timeline::{Queue, QueueFill, Sample};
+use carrack_core::timeline::{Queue, QueueFill, Sample, StartStep};
 use carrack_core::transfer::sender::{Sender, SenderConfig};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{StreamLost, Tell, TransferOptions};
@@ -117,6 +117,7 @@ impl SendRun {
     pub fn add_stream(self: &Arc<Self>, connection: Connection) {
         // Before anything else: the scan waits for it.
         self.linked.store(true, Ordering::Relaxed);
+        self.driver.stages.step(StartStep::Stream);
         // What was asked of connections must hold for every one, so one that refuses it ends the copy: it would be
         // slower or ruder than was asked for, and nobody would know.
         if let Err(why) = self.shape(&connection.socket) {

@@ -73,7 +73,7 @@ const PROBE_BYTES: u64 = 4 << 20;
 /// Files of this size and more are written, and read, past the cache.
 const PAST_CACHE_BYTES: u64 = carrack_core::tuning::Tuning::DEFAULT.past_cache_file_bytes;
 /// So long an end has copied when it begins to count what its devices read.
-const UNCOUNTED: Duration = Duration::from_millis(50);
+const UNCOUNTED: Duration = carrack_core::tuning::Tuning::DEFAULT.unmeasured;
 
 /// The directories of one end, and what is known of them.
 struct LadderEnd {

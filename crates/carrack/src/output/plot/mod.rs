@@ -116,7 +116,7 @@ pub enum Tone {
 
 impl Tone {
     /// As style sheets of a page call it.
-    fn class(self) -> &'static str {
+    pub fn class(self) -> &'static str {
         match self {
             Self::First => "t1",
             Self::Second => "t2",

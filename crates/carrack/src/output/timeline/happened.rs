@@ -90,6 +90,14 @@ fn happening(told: &Told) -> Option<Happening> {
             one.is_bad = true;
         }
         "rate-fell" => rate_fell(fields, &mut one),
+        // The others stand in a table of their own: in a picture they would hide each other.
+        "step" => {
+            one.label = match &text(fields, "step")[..] {
+                "write" => "first bytes written".into(),
+                "publish" => "first file there".into(),
+                _ => return None,
+            }
+        }
         "note" => {
             one.label = "note".into();
             one.detail = text(fields, "message");

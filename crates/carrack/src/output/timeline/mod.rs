@@ -7,6 +7,7 @@
 //! | `timeline` | the first: what was asked for, and of which program |
 //! | `ends` | a session begins: what both ends are |
 //! | `sample` | what an end has measured; also each stream by itself |
+//! | `step` | a step of a session's start was taken |
 //! | `link`, `streams`, `stream-ended`, `session-lost`, `rate-fell`, `resolved`, `program`, `note` | what happened |
 //! | `error`, `summary` | the last: how it ended, and the report |
 //!
@@ -25,6 +26,8 @@ mod panels;
 pub mod phases;
 #[cfg(any(test, feature = "terminal"))]
 pub mod read;
+#[cfg(feature = "terminal")]
+pub mod start;
 #[cfg(feature = "terminal")]
 pub mod terminal;
 #[cfg(feature = "terminal")]

@@ -1,7 +1,7 @@
 //! A recording as a page.
 
 use super::view::View;
-use super::{happened, panels, phases, told};
+use super::{happened, panels, phases, start, told};
 use crate::output::plot::axis::moment;
 use crate::output::plot::page::{Page, escape, name};
 
@@ -30,6 +30,7 @@ pub fn page(view: &View<'_>) -> String {
     for panel in panels::others(view) {
         page.panel(&panel, view.end, &marks, HEIGHTS.1, false);
     }
+    beginning(&mut page, view);
     phase_table(&mut page, view);
     happenings(&mut page, view);
     page.heading(2, "Facts");
@@ -43,6 +44,19 @@ pub fn page(view: &View<'_>) -> String {
     page.table(&["of", "what", "value"], &rows, &[]);
     page.html(&format!("<footer>{}</footer>", escape(&footer(view))));
     page.finish()
+}
+
+fn beginning(page: &mut Page, view: &View<'_>) {
+    let steps = start::rows(view.recording);
+    let Some(last) = steps.last() else { return };
+    page.heading(2, "How the copy began");
+    let row = |step: &start::Row| {
+        let [at, took, round_trips, side, what] = step.cells().map(|cell| escape(&cell));
+        vec![at, took, round_trips, step.bar(last.at), side, what]
+    };
+    let rows: Vec<Vec<String>> = steps.iter().map(row).collect();
+    let [at, took, round_trips, side, what] = start::HEAD;
+    page.table(&[at, took, round_trips, "", side, what], &rows, &[0, 1, 2]);
 }
 
 fn phase_table(page: &mut Page, view: &View<'_>) {

@@ -3,7 +3,7 @@
 use carrack_core::timeline::ProcessorTime;
 
 use super::view::{EndView, View, processors_busy};
-use super::{happened, phases, told};
+use super::{happened, phases, start, told};
 use crate::output::plot::axis::Unit;
 use crate::output::plot::text::{Columns, Paper};
 
@@ -23,6 +23,7 @@ pub fn lines(view: &View<'_>, paper: Paper) -> Vec<String> {
     lines.extend(figures.iter().map(|(name, value)| format!("  {name:widest$}  {value}")));
     lines.push(String::new());
     pictures(view, paper, &mut lines);
+    lines.extend(beginning(view));
     lines.extend(table(view));
     lines.into_iter().map(|line| if paper.is_ascii { ascii(&line) } else { line }).collect()
 }
@@ -86,12 +87,29 @@ fn table(view: &View<'_>) -> Vec<String> {
         return Vec::new();
     }
     let rows: Vec<[String; 7]> = std::iter::once(head).chain(phases.iter().map(|phase| phase.cells())).collect();
+    aligned(&rows, &[1, 2, 3, 4, 5])
+}
+
+/// The steps of the start as a table.
+fn beginning(view: &View<'_>) -> Vec<String> {
+    let steps = start::rows(view.recording);
+    if steps.is_empty() {
+        return Vec::new();
+    }
+    let head = start::HEAD.map(str::to_owned);
+    let rows: Vec<[String; 5]> = std::iter::once(head).chain(steps.iter().map(start::Row::cells)).collect();
+    let lines = std::iter::once("How the copy began".to_owned()).chain(aligned(&rows, &[0, 1, 2]));
+    lines.chain([String::new()]).collect()
+}
+
+/// Rows of a table, as wide as their cells. Columns whose place is in `numbers` are set right.
+fn aligned<const N: usize>(rows: &[[String; N]], numbers: &[usize]) -> Vec<String> {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..7).map(width).collect();
-    let line = |row: &[String; 7]| {
-        let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| match at {
-            0 | 6 => format!("{cell:width$}"),
-            _ => format!("{cell:>width$}"),
+    let widths: [usize; N] = std::array::from_fn(width);
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| match numbers.contains(&at) {
+            false => format!("{cell:width$}"),
+            true => format!("{cell:>width$}"),
         });
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };

@@ -135,21 +135,52 @@ fn read_names_the_line_that_is_wrong() {
     }
 }
 
-/// Whatever a file has in it, reading it ends with an answer.
-#[test]
-fn read_of_an_altered_file_does_not_panic() {
+/// The corpus of the fuzzer, and a file of ours.
+fn seeds() -> Vec<Vec<u8>> {
     let (bytes, _) = recorded(
         |file| (1..3).for_each(|second| file.event(&sample(Side::Source, second), NOW)),
         Some(&Report::default()),
     );
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/timeline");
+    let mut files: Vec<_> = std::fs::read_dir(corpus).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() >= 4, "{files:?}");
+    files.iter().map(|file| std::fs::read(file).unwrap()).chain([bytes]).collect()
+}
+
+/// Reads a file, and shows it in every way if it can be read.
+fn is_read(bytes: &[u8]) -> bool {
+    let Ok(recording) = read(bytes) else { return false };
+    #[cfg(feature = "terminal")]
+    {
+        use super::{page, phases, start, terminal, view::View};
+        let view = View::of(&recording);
+        let paper = crate::output::plot::text::Paper { columns: 80, is_ascii: true };
+        assert!(terminal::lines(&view, paper).iter().all(|line| line.is_ascii() && !line.contains('\u{1b}')));
+        assert!(page::page(&view).ends_with("</html>\n"));
+        drop((phases::phases(&view), start::rows(&recording)));
+    }
+    drop(recording);
+    true
+}
+
+#[test]
+fn corpus_of_the_fuzzer_can_be_read() {
+    seeds().iter().for_each(|seed| assert!(is_read(seed), "{}", String::from_utf8_lossy(seed)));
+}
+
+/// Whatever a file has in it, reading and showing it ends with an answer.
+#[test]
+fn read_of_an_altered_file_does_not_panic() {
+    let seeds = seeds();
     let mut state = 1_u64;
     let mut next = |below: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below
     };
     let mut refused = 0;
-    for _ in 0..4000 {
-        let mut altered = bytes.clone();
+    for round in 0..4000 {
+        let mut altered = seeds[round % seeds.len()].clone();
         for _ in 0..=next(3) {
             let (at, with) = (next(altered.len()), b"{}[]\",:0919eE-.\n\xff\0tn"[next(20)]);
             match next(4) {
@@ -162,7 +193,7 @@ fn read_of_an_altered_file_does_not_panic() {
                 }
             }
         }
-        refused += u32::from(read(&altered[..]).is_err());
+        refused += u32::from(!is_read(&altered));
     }
     assert!(refused > 400, "{refused}");
 }

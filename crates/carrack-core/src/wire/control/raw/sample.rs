@@ -52,6 +52,20 @@ pub struct Sample {
     /// See [`crate::timeline::Throttled`].
     #[prost(uint64, repeated, tag = "16")]
     pub throttled: Vec<u64>,
+    /// Steps of the session's start that no sample before has told.
+    #[prost(message, repeated, tag = "17")]
+    pub steps: Vec<StepTime>,
+}
+
+/// A step of a session's start.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct StepTime {
+    /// See [`crate::timeline::StartStep`].
+    #[prost(uint32, tag = "1")]
+    pub step: u32,
+    /// By the end's own clock, in microseconds since its agent began.
+    #[prost(uint64, tag = "2")]
+    pub at_us: u64,
 }
 
 /// The time of one stage.

@@ -133,6 +133,7 @@ impl TryFrom<raw::Welcome> for Welcome {
             congestion: peer_text(&welcome.congestion),
             machine,
             system: peer_text(&welcome.system),
+            clock_us: welcome.clock_us,
         })
     }
 }
@@ -150,6 +151,7 @@ impl From<Welcome> for raw::Welcome {
             congestion: welcome.congestion,
             machine: welcome.machine.map(|machine| machine.to_vec()).unwrap_or_default(),
             system: welcome.system,
+            clock_us: welcome.clock_us,
         }
     }
 }

@@ -4,7 +4,8 @@
 use crate::limits;
 use crate::timeline::{
     DeviceCounts, DeviceSample, InterfaceCounts, InterfaceSample, Pressure, ProcessorState, ProcessorTime, Queue,
-    QueueFill, Sample, StageTime, StageTimes, StreamSample, TcpCounts, TcpState, ThreadTime, Throttled, Work,
+    QueueFill, Sample, StageTime, StageTimes, StartStep, StepTime, StreamSample, TcpCounts, TcpState, ThreadTime,
+    Throttled, Work,
 };
 use crate::wire::control::raw;
 use crate::wire::{ProtocolError, peer_text};
@@ -34,6 +35,14 @@ impl TryFrom<raw::Sample> for Sample {
                 queues.push(QueueFill { queue, used, size });
             }
         }
+        let mut steps: Vec<StepTime> = Vec::new();
+        for raw::StepTime { step, at_us } in raw.steps {
+            if let Some(step) = StartStep::from_number(step).filter(|step| step.is_of_an_end())
+                && steps.iter().all(|taken| taken.step != step)
+            {
+                steps.push(StepTime { step, at_us });
+            }
+        }
         let streams = raw.streams.into_iter().map(stream).collect::<Result<_, _>>()?;
         let device = |device: raw::DeviceSample| DeviceSample {
             name: name(&device.name),
@@ -61,6 +70,7 @@ impl TryFrom<raw::Sample> for Sample {
             pressure: Pressure::from_values(raw.pressure),
             group_pressure: Pressure::from_values(raw.group_pressure),
             throttled: Throttled::from_values(raw.throttled),
+            steps,
         })
     }
 }
@@ -99,6 +109,7 @@ impl From<Sample> for raw::Sample {
             name: interface.name,
             counts: interface.counts.values(),
         };
+        let step = |taken: StepTime| raw::StepTime { step: taken.step.number(), at_us: taken.at_us };
         Self {
             at_us: sample.at_us,
             bytes: sample.bytes,
@@ -116,6 +127,7 @@ impl From<Sample> for raw::Sample {
             pressure: sample.pressure.values(),
             group_pressure: sample.group_pressure.values(),
             throttled: sample.throttled.values(),
+            steps: sample.steps.into_iter().map(step).collect(),
         }
     }
 }
@@ -162,11 +174,15 @@ mod tests {
             devices: vec![device],
             queues,
             stages: vec![stage(3), stage(0), stage(999)],
+            steps: [8, 1, 0, 99, 8, 16].map(|step| raw::StepTime { step, at_us: 5 }).to_vec(),
             ..Default::default()
         };
         let sample = told(sample).unwrap();
         assert_eq!(sample.devices[0].name, format!("sd[2J{}", "x".repeat(limits::SAMPLE_NAME_BYTES - 5)));
         assert_eq!(sample.queues, [QueueFill { queue: Queue::Bundles, used: 3, size: 9 }]);
         assert_eq!(sample.stages.iter().map(|(work, _)| work).collect::<Vec<_>>(), [Work::Read]);
+        // Those that only the command knows, and unknown ones, are passed over; each counts once.
+        let told = |step| StepTime { step, at_us: 5 };
+        assert_eq!(sample.steps, [told(StartStep::Begin), told(StartStep::Publish)]);
     }
 }
