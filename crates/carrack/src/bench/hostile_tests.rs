@@ -94,7 +94,7 @@ fn with_hostile_keys(value: &mut Value) {
 #[test]
 fn no_text_of_a_document_drives_a_terminal() {
     let mut hostile = document();
-    let kind = hostile["kind"].clone();
+    let (kind, rows) = (hostile["kind"].clone(), hostile["rows"].as_array().map(Vec::len));
     leaves(&mut hostile, &mut |leaf| {
         if leaf.is_string() {
             *leaf = json!(format!("{}{HOSTILE}", leaf.as_str().unwrap_or_default()));
@@ -104,7 +104,7 @@ fn no_text_of_a_document_drives_a_terminal() {
     for kind in [json!(HOSTILE), kind, json!("ladder")] {
         hostile["kind"] = kind;
         let measured = document::from_json(&hostile).expect("its kinds are right");
-        assert!(measured.rows.len() == sample().rows.len() + 5 && measured.target.starts_with("/data"));
+        assert!(Some(measured.rows.len()) == rows && measured.target.starts_with("/data"));
         drives_nothing(&measured);
     }
 }
