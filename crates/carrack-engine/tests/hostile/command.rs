@@ -160,7 +160,7 @@ fn options_and_roles_that_are_not_given() {
     refusal(&mut session, begin(None, receiving), "began a transfer without options");
     refusal(&mut session, begin(Some(options()), None), "began a transfer without a role");
     // Standard output, and kinds that nobody knows.
-    for sink in [1, 4, u32::MAX] {
+    for sink in [1, 5, u32::MAX] {
         refusal(&mut session, receive("", sink), &format!("a destination of unknown kind {sink}"));
     }
     // Standard input, and kinds that nobody knows.

@@ -24,12 +24,13 @@ fn items_that_never_were() {
     let sandbox = Sandbox::new();
     let node = FakeNode::start(|node| {
         let mut stream = node.begin();
+        bundle(&mut stream, 1, &[Entry::File(b"f", b"bytes")]);
+        while !matches!(node.heard(), None | Some(PeerMessage::BundleDone { .. })) {}
+        // Now the command takes what comes: before the link was made, only so much would have been kept for later.
         for _ in 0..200 {
             let list = (0..20).map(|number| item(format!("f/{number}").as_bytes())).collect();
             node.tell(0, Tell::Items(Items { list }));
         }
-        bundle(&mut stream, 1, &[Entry::File(b"f", b"bytes")]);
-        while !matches!(node.heard(), None | Some(PeerMessage::BundleDone { .. })) {}
         node.say(&PeerMessage::Finish);
         while !matches!(node.heard(), None | Some(PeerMessage::Finished { .. })) {}
         node.tell(0, Tell::Ended(Ended { failed: u64::MAX, files: u64::MAX, bytes: u64::MAX, ..Ended::default() }));
