@@ -156,7 +156,7 @@ impl<'a> VerbRun<'a> {
         let only_reads = matches!(self.verb, "ls" | "stat" | "sum");
         if let (true, Err(error)) = (only_reads, self.out.check()) {
             say(&format!("error: {error}"));
-            std::process::exit(error.exit_code().into());
+            carrack_sys::host::exit_at_once(error.exit_code());
         }
     }
 
