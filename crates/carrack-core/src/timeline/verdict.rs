@@ -2,7 +2,8 @@
 //!
 //! Looked at in this order: the rate that was asked for; storage and processors of the side that the other waits for;
 //! where both sides wait for each other, the windows of TCP, lost packets, the round trip, and what is left is the
-//! rate of the path. Where neither side carries anything, a stage that has one thread may be the cause.
+//! rate of the path. Where neither side carries anything, a stage that has one thread may be the cause: in the midst of
+//! a copy, and after its last byte, when the streams have nothing left and the destination syncs.
 
 use super::{Point, Sample, Work};
 use crate::pace::limit::{Limit, Stage};
@@ -142,13 +143,8 @@ pub fn verdict(
     let carried = carried.max(1.0);
     let (sender, receiver) = (sender.over(carried), receiver.over(carried));
     let mut shares = shares(&sender, &receiver, carried);
-    for (stage, share) in serial(&sent, &received, span_us) {
-        // As far as the streams had nothing to carry meanwhile.
-        let share = share.min(1.0) * idle;
-        if let Some(entry) = shares.iter_mut().find(|(known, _)| *known == stage) {
-            entry.1 = entry.1.max(share);
-        }
-    }
+    let last = last_wait(source, destination, span_us).filter(|_| held_up.is_none());
+    add_serial(&mut shares, serial(&sent, &received, span_us), (span_us, carried, streams), last);
     let (sends, receives) = (sender.network / carried, receiver.network / carried);
     let (stage, fact) = if sender.pacing / carried > PACED {
         (Stage::RateLimit, None)
@@ -163,7 +159,20 @@ pub fn verdict(
     };
     let is_path = |stage| matches!(stage, Stage::Network | Stage::Window | Stage::Loss | Stage::RoundTrip);
     let share_of = |stage: Stage| if is_path(stage) { Stage::Network } else { stage };
-    let share = shares.iter().find(|(known, _)| *known == share_of(stage)).map_or(0.0, |(_, share)| *share);
+    let share = |shares: &[(Stage, f64)], stage| {
+        shares.iter().find(|(known, _)| *known == share_of(stage)).map_or(0.0, |(_, share)| *share)
+    };
+    let (mut stage, mut fact) = (stage, fact);
+    if let Some((last, last_us)) = last {
+        let waited = last_us * f64::from(streams.max(1));
+        for (known, share) in &mut shares {
+            *share = (*share * carried + if *known == last { waited } else { 0.0 }) / (carried + waited);
+        }
+        if share(&shares, last) > share(&shares, stage) {
+            (stage, fact) = (last, None);
+        }
+    }
+    let share = share(&shares, stage);
     let others = shares.iter().filter(|(known, share)| {
         *known != share_of(stage) && *share >= NEXT_MIN && !(memory && *known == Stage::Network)
     });
@@ -262,6 +271,26 @@ fn serial(sent: &Sample, received: &Sample, span_us: u64) -> [(Stage, f64); 3] {
     ]
 }
 
+/// Adds what stages took that have a thread of their own, as far as the streams had nothing to carry meanwhile. What
+/// was waited for `last` of all counts by itself.
+fn add_serial(
+    shares: &mut [(Stage, f64)],
+    serial: [(Stage, f64); 3],
+    (span_us, carried, streams): (u64, f64, u16),
+    last: Option<(Stage, f64)>,
+) {
+    let span = span_us as f64;
+    let rest = (span - last.map_or(0.0, |(_, us)| us)).max(1.0);
+    let idle = (1.0 - carried / (rest * f64::from(streams.max(1)))).clamp(0.0, 1.0);
+    for (stage, share) in serial {
+        let counted_apart = last.filter(|(last, _)| *last == stage).map_or(0.0, |(_, us)| us);
+        let share = ((share * span - counted_apart) / rest).clamp(0.0, 1.0) * idle;
+        if let Some(entry) = shares.iter_mut().find(|(known, _)| *known == stage) {
+            entry.1 = entry.1.max(share);
+        }
+    }
+}
+
 /// The stage of one thread that holds up streams which are idle. One thread syncs files and gives them their names, so
 /// both count together.
 fn held_up_by(sent: &Sample, received: &Sample, span_us: u64, idle: f64) -> Option<Stage> {
@@ -270,6 +299,27 @@ fn held_up_by(sent: &Sample, received: &Sample, span_us: u64, idle: f64) -> Opti
     let found = if list.1 >= names.1 + syncs.1 { list } else { (destination, names.1 + syncs.1) };
     let is_long = found.1 * span_us as f64 >= CARRIED_MIN_US;
     (idle > IDLE && found.1 > SERIAL && is_long).then_some(found.0)
+}
+
+/// What was waited for after both sides had carried their last byte, and for how long, in microseconds. Writes that the
+/// page cache took are paid for there.
+fn last_wait(source: Stretch<'_>, destination: Stretch<'_>, span_us: u64) -> Option<(Stage, f64)> {
+    let end_us = source.points.last()?.at_us.max(destination.points.last()?.at_us);
+    let carried_until = |side: Stretch<'_>| {
+        let before = std::iter::once(side.before.carried_us);
+        let known = before.chain(side.points.iter().map(|point| point.sample.carried_us));
+        let grew = side.points.iter().zip(known).filter(|(point, before)| point.sample.carried_us > *before).last();
+        grew.map(|(point, _)| point.at_us)
+    };
+    let from_us = carried_until(source).into_iter().chain(carried_until(destination)).max()?;
+    let waited_us = end_us.saturating_sub(from_us).min(span_us);
+    let [sent, received] = [source, destination].map(|side| {
+        let first = side.points.partition_point(|point| point.at_us <= from_us);
+        let before = first.checked_sub(1).map_or(side.before, |before| &side.points[before].sample);
+        side.points.last().map(|last| since(before, last)).unwrap_or_default()
+    });
+    let stage = held_up_by(&sent, &received, waited_us, 1.0)?;
+    Some((stage, waited_us as f64))
 }
 
 /// The round trip of the middle stream, and the shortest of any, in microseconds. What is told of all together are the

@@ -142,6 +142,38 @@ fn stage_of_one_thread_is_named_where_streams_are_idle() {
     assert!(stage(busy(Work::List, 20), idle()).is_some_and(|stage| stage != Stage::SourceMetadata));
 }
 
+/// Four streams fill the network for twelve seconds and write to the page cache; then the destination syncs.
+#[test]
+fn last_sync_is_waiting_for_the_destination() {
+    let judged = |synced: u64| {
+        let ends = [(Send, Sample::default()), (Receive, Sample::default())].map(|(work, before)| {
+            let points = (1..=12 + synced).map(|second| {
+                let carried = second.min(12);
+                let mut sample = Sample { carried_us: carried * 4 * SECOND, ..Sample::default() };
+                let waited = |waited_us| StageTime { waited_us, ..StageTime::default() };
+                sample.stages.set(work, waited(carried * 2 * SECOND));
+                if work == Receive {
+                    sample.stages.set(Work::Sync, waited((second - carried) * SECOND));
+                }
+                Point { at_us: second * SECOND, error_us: 0, sample }
+            });
+            (before, points.collect::<Vec<Point>>())
+        });
+        let [source, destination] = &ends;
+        let [source, destination] = [source, destination].map(|(before, points)| Stretch { before, points });
+        let verdict = verdict(source, destination, (12 + synced) * SECOND, 4, false).unwrap();
+        (verdict.limit, verdict.next.unwrap())
+    };
+    // Half of the time the network, the other half of each side's own work; the sync is counted with both.
+    for (synced, first, share) in [(0, Stage::Network, 0.5), (4, Stage::Network, 0.375)] {
+        let (limit, _) = judged(synced);
+        assert_eq!((limit.stage, (limit.share - share).abs() < 1e-9), (first, true), "{synced}: {limit:?}");
+    }
+    let (limit, next) = judged(8);
+    assert_eq!(limit.stage, Stage::DestinationStorage, "{limit:?}");
+    assert!((limit.share - 0.4).abs() < 1e-9 && next.share < 0.4, "{limit:?} {next:?}");
+}
+
 /// Both sides wait for the path.
 fn path(counts: TcpCounts, state: TcpState) -> (Stage, Option<Fact>) {
     let source = Sample { counts, state, ..sample(100, &[(Send, 95)], 0) };

@@ -33,6 +33,9 @@ struct WorkTime {
     worked: AtomicU64,
     waited: AtomicU64,
     calls: AtomicU64,
+    /// When the calls began that are under way, of a thread beside the streams: one may last longer than everything
+    /// else did.
+    underway: Mutex<Vec<Instant>>,
 }
 
 impl WorkTime {
@@ -50,10 +53,43 @@ impl WorkTime {
         }
     }
 
+    /// Counts a call from its beginning on: until it has ended it counts as waiting.
+    fn measure_from_now<T>(&self, call: impl FnOnce() -> T) -> T {
+        self.count();
+        let lap = Lap::begin();
+        lock(&self.underway).push(lap.start);
+        // Also when the call panics.
+        let _ended = Underway { time: self, lap };
+        call()
+    }
+
     fn read(&self) -> StageTime {
+        // Nobody sees a call both under way and ended, nor neither.
+        let underway = lock(&self.underway);
+        let now = Instant::now();
+        let waiting: Duration = underway.iter().map(|start| now.saturating_duration_since(*start)).sum();
         let micros = |time: &AtomicU64| time.load(Ordering::Relaxed) / 1000;
+        let waiting = u64::try_from(waiting.as_micros()).unwrap_or(u64::MAX);
         let calls = self.calls.load(Ordering::Relaxed);
-        StageTime { worked_us: micros(&self.worked), waited_us: micros(&self.waited), calls }
+        StageTime { worked_us: micros(&self.worked), waited_us: micros(&self.waited).saturating_add(waiting), calls }
+    }
+}
+
+/// A call that is under way.
+struct Underway<'a> {
+    time: &'a WorkTime,
+    lap: Lap,
+}
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        let mut underway = lock(&self.time.underway);
+        if let Some(place) = underway.iter().position(|start| *start == self.lap.start) {
+            underway.swap_remove(place);
+        }
+        let (worked, waited) = self.lap.end();
+        add(&self.time.worked, worked);
+        add(&self.time.waited, waited);
     }
 }
 
@@ -137,10 +173,12 @@ impl Stages {
         self.measure_briefly(work, false, call)
     }
 
-    /// As [`Stages::wait`], in a thread beside the streams.
+    /// Does something in a thread beside the streams. It counts while it lasts, and not only at its end.
     pub fn aside<T>(&self, work: Work, call: impl FnOnce() -> T) -> T {
-        self.time(work).count();
-        self.measure(work, 1, false, call)
+        self.begins(work);
+        let result = self.time(work).measure_from_now(call);
+        self.has_ended(work);
+        result
     }
 
     /// Counts what was done since `lap` in a thread beside the streams.
@@ -172,9 +210,7 @@ impl Stages {
     }
 
     fn measure<T>(&self, work: Work, weight: u32, in_stream: bool, call: impl FnOnce() -> T) -> T {
-        if work == Work::Begin {
-            self.step(StartStep::Item);
-        }
+        self.begins(work);
         let lap = Lap::begin();
         let result = call();
         let (worked, waited) = lap.end();
@@ -210,6 +246,13 @@ impl Stages {
     /// The steps of the start that were taken, and when.
     pub fn steps(&self) -> impl Iterator<Item = (StartStep, Instant)> + '_ {
         StartStep::ALL.iter().zip(&self.steps).filter_map(|(step, at)| Some((*step, *at.get()?)))
+    }
+
+    /// A call of a stage begins: of some stages the first beginning is a step of the start.
+    fn begins(&self, work: Work) {
+        if work == Work::Begin {
+            self.step(StartStep::Item);
+        }
     }
 
     /// A call of a stage has ended: of some stages the first end is a step of the start.
@@ -312,6 +355,29 @@ mod tests {
         for work in [Work::Create, Work::List] {
             assert!(sample.stages.of(work).waited_us >= 15_000, "{:?}", sample.stages.of(work));
         }
+    }
+
+    /// The last sync of a copy may take longer than everything before it: it is told while it lasts, once.
+    #[test]
+    fn stage_beside_the_streams_counts_while_it_lasts() {
+        let stages = Stages::default();
+        let rest = || std::thread::sleep(Duration::from_millis(20));
+        let syncs = || {
+            let mut sample = Sample::default();
+            stages.fill(&mut sample);
+            sample.stages.of(Work::Sync)
+        };
+        let during = stages.aside(Work::Sync, || {
+            rest();
+            let during = syncs();
+            rest();
+            during
+        });
+        let after = syncs();
+        assert!(during.waited_us >= 20_000 && during.calls == 1, "{during:?}");
+        assert!(after.waited_us + after.worked_us >= 40_000 && after.calls == 1, "{after:?}");
+        assert!(after.waited_us + after.worked_us >= during.waited_us + during.worked_us, "{during:?} {after:?}");
+        assert_eq!(syncs(), after, "what has ended grows no more");
     }
 
     /// One of sixteen stands for all, of each stage by itself: two stages that take turns are both measured.
