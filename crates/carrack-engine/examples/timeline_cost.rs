@@ -2,10 +2,11 @@
 //!
 //!     cargo run --release -p carrack-engine --example timeline_cost 9
 //!
-//! The argument is how many pairs; the second, if there is one, where the files go (`/dev/shm`). A large file, and many
-//! small ones, to a node over loopback, encrypted. Both ends are in this process, so its processor time is that of the
-//! source, the destination, and the command that keeps the timeline. Without the timeline, an end takes one sample, at
-//! its end, and nobody asks for a clock.
+//! The argument is how many pairs; the second, if there is one, where the files go (`/dev/shm`). A large file from a
+//! node into nothing, since new pages in memory cost a virtual machine a time that varies more than what is measured
+//! here; and many small files to a node. Over loopback, encrypted. Both ends are in this process, so its processor time
+//! is that of the source, the destination, and the command that keeps the timeline. Without the timeline, an end takes
+//! one sample, at its end, and nobody asks for a clock. What varies by itself is shown by a second node without it.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // No product.
 
@@ -33,6 +34,7 @@ const SMALL_DIRECTORIES: usize = 250;
 
 /// One way to measure: a node, and copies to it, with the same knobs.
 struct Side {
+    name: String,
     node: NodeHandle,
     root: PathBuf,
     tuning: Tuning,
@@ -51,28 +53,27 @@ fn main() -> io::Result<()> {
     let place = arguments.next().unwrap_or_else(|| "/dev/shm".into());
     let directory = tempfile::tempdir_in(place)?;
     let off = Tuning { sample_interval: NEVER, clock_interval: NEVER, unmeasured: NEVER, ..Tuning::DEFAULT };
-    let off = Side::start(directory.path(), "off", off)?;
-    let on = Side::start(directory.path(), "on", Tuning::DEFAULT)?;
-    println!("| copy | CPU-s without | with | ratio of {pairs} pairs: median (quartiles) | wall |");
-    println!("|---|--:|--:|--:|--:|");
+    let side = |name, tuning| Side::start(directory.path(), name, tuning);
+    let sides = [side("without", off)?, side("with", Tuning::DEFAULT)?, side("again without", off)?];
+    println!("| copy | timeline | CPU-s, median of {pairs} | ratio to without, of pairs: median (quartiles) | wall |");
+    println!("|---|---|--:|--:|--:|");
     for (name, make) in [("large", make_large as fn(&Path) -> io::Result<()>), ("small", make_small)] {
         let source = directory.path().join(name);
         make(&source)?;
+        if source.is_file() {
+            sides.iter().try_for_each(|side| fs::hard_link(&source, side.root.join(name)))?;
+        }
         // One that counts for nothing: what it finds cold, the others do not.
-        off.copy(&source)?;
-        let (mut without, mut with) = (Vec::new(), Vec::new());
-        for pair in 0..pairs {
+        sides[0].copy(&source)?;
+        let mut costs = [(); 3].map(|()| Vec::new());
+        for turn in 0..pairs {
             // Who comes first takes turns, too.
-            let first_off = pair % 2 == 0;
-            if first_off {
-                without.push(off.copy(&source)?);
-            }
-            with.push(on.copy(&source)?);
-            if !first_off {
-                without.push(off.copy(&source)?);
+            for place in 0..sides.len() {
+                let side = (turn + place) % sides.len();
+                costs[side].push(sides[side].copy(&source)?);
             }
         }
-        show(name, &without, &with);
+        sides.iter().zip(&costs).for_each(|(side, own)| show(name, &side.name, &costs[0], own));
         if source.is_dir() { fs::remove_dir_all(&source)? } else { fs::remove_file(&source)? }
     }
     Ok(())
@@ -116,22 +117,27 @@ impl Side {
             tuning,
         };
         let node = Node::start(config).map_err(|failure| io::Error::other(failure.message()))?;
-        Ok(Self { node, root, tuning })
+        Ok(Self { name: name.into(), node, root, tuning })
     }
 
+    /// A file comes from the node, and goes nowhere; a tree goes to the node.
     fn copy(&self, source: &Path) -> io::Result<Cost> {
         let target = self.root.join("copy");
         if target.is_dir() {
             fs::remove_dir_all(&target)?;
-        } else if target.exists() {
-            fs::remove_file(&target)?;
         }
         let address = self.node.address();
         let node =
             NodeAddress { host: address.ip().to_string(), port: address.port(), pin: Some(self.node.fingerprint()) };
+        let local = || source.as_os_str().as_encoded_bytes().to_vec();
+        let (source, destination) = if source.is_file() {
+            (Location::Node { node, path: b"/large".to_vec() }, Location::Null)
+        } else {
+            (Location::Local(local()), Location::Node { node, path: b"/copy".to_vec() })
+        };
         let request = CopyRequest {
-            sources: vec![Location::Local(source.as_os_str().as_encoded_bytes().to_vec())],
-            destination: Location::Node { node, path: b"/copy".to_vec() },
+            sources: vec![source],
+            destination,
             options: CopyOptions { durability: Durability::None, retries: 0, ..CopyOptions::default() },
         };
         let context = Context { tuning: Arc::new(self.tuning), ..Context::default() };
@@ -147,15 +153,14 @@ impl Side {
     }
 }
 
-fn show(name: &str, without: &[Cost], with: &[Cost]) {
+fn show(name: &str, side: &str, without: &[Cost], with: &[Cost]) {
     let ratios = |of: fn(&Cost) -> f64| -> Vec<f64> {
         sorted(with.iter().zip(without).map(|(with, without)| of(with) / of(without)).collect())
     };
     let middle = |costs: &[Cost]| at(&sorted(costs.iter().map(|cost| cost.cpu).collect()), 0.5);
     let (cpu, wall) = (ratios(|cost| cost.cpu), ratios(|cost| cost.wall));
     println!(
-        "| {name} | {:.3} | {:.3} | {:.3} ({:.3} to {:.3}) | {:.3} |",
-        middle(without),
+        "| {name} | {side} | {:.3} | {:.3} ({:.3} to {:.3}) | {:.3} |",
         middle(with),
         at(&cpu, 0.5),
         at(&cpu, 0.25),

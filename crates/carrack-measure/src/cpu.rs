@@ -161,6 +161,7 @@ fn measure_one(work: &Work, threads: usize, time: Duration, stop: &(dyn Fn() -> 
         files: threads,
         depth: 1,
         operations: u64::MAX,
+        claim: 1,
         limit: Some(time),
         rate: None,
         make: &make,

@@ -25,6 +25,9 @@ pub struct Job<'a> {
     pub depth: usize,
     /// Operations on each file.
     pub operations: u64,
+    /// Operations that a worker takes at a time. More than one only where their order does not matter: the workers on a
+    /// file wait for each other where they count operations, and of small ones that shows.
+    pub claim: u64,
     /// No operation begins later than this.
     pub limit: Option<Duration>,
     /// Operations a second in all, however long each takes; else the next begins when the last has ended.
@@ -44,7 +47,8 @@ pub struct Done {
     pub bytes: u64,
     /// Operations of all.
     pub operations: u64,
-    /// Operations on the file that has had the fewest: that many, from the first in the order.
+    /// Operations on the file that has had the fewest: that many, from the first in the order. Those count that a
+    /// worker had taken and did not come to.
     pub operations_least: u64,
     /// From the start to the end of the last worker, its finish included.
     pub elapsed: Duration,
@@ -76,7 +80,7 @@ struct Shared<'s, 'a> {
     start_line: StartLine,
     start: OnceLock<Instant>,
     /// Next operation of each file.
-    next: Vec<AtomicU64>,
+    next: Vec<Apart>,
     /// Next arrival.
     arrivals: AtomicU64,
     /// Workers of each file that are not done.
@@ -158,7 +162,7 @@ fn run_with(job: &Job<'_>, builder: &dyn Fn(usize) -> Builder) -> io::Result<Don
         job,
         start_line: StartLine::new(workers),
         start: OnceLock::new(),
-        next: (0..job.files).map(|_| AtomicU64::new(0)).collect(),
+        next: (0..job.files).map(|_| Apart::default()).collect(),
         arrivals: AtomicU64::new(0),
         working: (0..job.files).map(|_| AtomicU64::new(job.depth as u64)).collect(),
         progress: (0..workers).map(|_| Apart::default()).collect(),
@@ -198,7 +202,7 @@ fn run_with(job: &Job<'_>, builder: &dyn Fn(usize) -> Builder) -> io::Result<Don
         operations_least: shared
             .next
             .iter()
-            .map(|next| next.load(Ordering::Relaxed).min(job.operations))
+            .map(|next| next.0.load(Ordering::Relaxed).min(job.operations))
             .min()
             .unwrap_or(0),
         ..Done::default()
@@ -262,6 +266,7 @@ fn operate_all(
     let job = shared.job;
     let file = worker / job.depth;
     let mut now = start;
+    let mut claimed = 0..0;
     loop {
         if shared.stopped.load(Ordering::Relaxed) || (job.stop)() {
             shared.stopped.store(true, Ordering::Relaxed);
@@ -279,10 +284,11 @@ fn operate_all(
             }
             wait_until(begin, shared);
         }
-        let at = shared.next[file].fetch_add(1, Ordering::Relaxed);
-        if at >= job.operations {
-            return Ok(());
+        if claimed.is_empty() {
+            let first = shared.next[file].0.fetch_add(job.claim, Ordering::Relaxed);
+            claimed = first..first.saturating_add(job.claim).min(job.operations);
         }
+        let Some(at) = claimed.next() else { return Ok(()) };
         if job.rate.is_some() {
             own.behind = begin.elapsed();
         }
@@ -323,11 +329,15 @@ mod tests {
         finish: &'a (dyn Fn(usize) -> io::Result<()> + Sync),
         stop: &'a (dyn Fn() -> bool + Sync),
     ) -> Job<'a> {
-        Job { files: 2, depth: 3, operations: 100, limit: None, rate: None, make, finish, stop }
+        Job { files: 2, depth: 3, operations: 100, claim: 1, limit: None, rate: None, make, finish, stop }
     }
 
     #[test]
     fn workers_do_each_operation_once_and_finish_each_file_once() {
+        [1, 16, 1000].into_iter().for_each(do_each_once);
+    }
+
+    fn do_each_once(claim: u64) {
         let seen: Vec<Mutex<Vec<u64>>> = (0..2).map(|_| Mutex::new(Vec::new())).collect();
         let finished: Vec<AtomicUsize> = (0..2).map(|_| AtomicUsize::new(0)).collect();
         let make = |file: usize, _: usize| -> Operate<'_> {
@@ -342,7 +352,8 @@ mod tests {
             finished[file].fetch_add(1, Ordering::Relaxed);
             Ok(())
         };
-        let done = run(&job(&make, &finish, &|| false)).unwrap();
+        // Also where the last claim is not a whole one.
+        let done = run(&Job { claim, ..job(&make, &finish, &|| false) }).unwrap();
         assert_eq!((done.bytes, done.operations, done.latency.count()), (2000, 200, 200));
         assert_eq!((done.operations_least, done.stopped), (100, false));
         assert_eq!(done.series.amounts().iter().sum::<f64>(), 2000.0);

@@ -20,6 +20,9 @@ use crate::workers::{self, Done, Job, Operate};
 /// Record with which a file is written that a row needs and no row has written.
 const LAY_RECORD: u64 = 1 << 20;
 
+/// Operations in no order that a worker takes at a time.
+const CLAIM: u64 = 16;
+
 /// Opens a file of a directory, and creates it where it is missing.
 type OpenFile = fn(&Dir, &[u8], IoMode) -> io::Result<File>;
 
@@ -214,6 +217,7 @@ impl<'a> DataFiles<'a> {
             files: step.threads,
             depth: step.depth,
             operations,
+            claim: if step.operation.is_random() { CLAIM } else { 1 },
             limit: step.limit,
             rate: match step.rate {
                 Some(Rate::PerSecond(rate)) => Some(rate),

@@ -43,6 +43,7 @@ pub fn measure(
                 files: step.threads,
                 depth: 1,
                 operations: count,
+                claim: 1,
                 // All that were created are deleted.
                 limit: step.limit.filter(|_| !matches!(act, Act::Delete)),
                 rate: None,
