@@ -2,6 +2,7 @@
 //! and none of it is a loss.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 use std::time::Duration;
 
 use carrack_core::pace::initial_streams;
@@ -50,6 +51,18 @@ fn slow_for_each() -> Link {
     Link::new(&netns::name(), &Setup::default(), |knobs| knobs.flow_rate(Some(EACH))).unwrap()
 }
 
+/// A file of `mib` MiB in `tree`, a node at the far end of a link that gives each connection little, and the command
+/// that copies the one to the other with these flags besides.
+fn file_to_node(sandbox: &Sandbox, mib: usize, flags: &[&str]) -> (Link, Node, Command) {
+    sandbox.write("tree/file", tree::bytes(mib * MIB, 1));
+    let link = slow_for_each();
+    let node = Node::on(&link.host(Host::Far).prefix(), sandbox, "root", ADDRESSES[1]);
+    let mut command = sandbox.carrack();
+    command.args(flags).args(["-v", "--json", "--log-file=log", &node.token(), "tree/", &node.at("there")]);
+    let command = link.host(Host::Near).on(&command);
+    (link, node, command)
+}
+
 /// How often a copy that logs to `log` has changed the number of streams for this reason.
 fn told(sandbox: &Sandbox, what: Reason) -> usize {
     std::fs::read_to_string(sandbox.path("log")).unwrap_or_default().matches(what.meaning()).count()
@@ -61,12 +74,8 @@ fn streams_come_where_each_is_slow_and_go_where_the_link_is() {
         return;
     }
     let sandbox = Sandbox::in_memory();
-    sandbox.write("tree/file", tree::bytes(640 * MIB, 1));
-    let link = slow_for_each();
-    let node = Node::on(&link.host(Host::Far).prefix(), &sandbox, "root", ADDRESSES[1]);
-    let mut command = sandbox.carrack();
-    command.args(["-v", "--json", "--log-file", "log", &node.token(), "tree/", &node.at("there")]);
-    let mut running = Running::start(&mut link.host(Host::Near).on(&command));
+    let (link, node, mut command) = file_to_node(&sandbox, 640, &[]);
+    let mut running = Running::start(&mut command);
     // With the control connection.
     let first = usize::from(initial_streams(&Tuning::DEFAULT, Duration::ZERO, "", carrack_sys::host::cpu_count())) + 1;
     let mut ever = BTreeSet::new();
@@ -155,19 +164,15 @@ fn polite_copy_with_parked_streams_is_stopped_and_goes_on() {
         return;
     }
     let sandbox = Sandbox::in_memory();
-    sandbox.write("tree/file", tree::bytes(640 * MIB, 1));
-    let link = slow_for_each();
-    let node = Node::on(&link.host(Host::Far).prefix(), &sandbox, "root", ADDRESSES[1]);
-    let mut command = sandbox.carrack();
-    command.args(["-v", "--json", "--polite", "--log-file=log", &node.token(), "tree/", &node.at("there")]);
-    let mut running = Running::start(&mut link.host(Host::Near).on(&command));
+    let (link, node, mut command) = file_to_node(&sandbox, 640, &["--polite"]);
+    let mut running = Running::start(&mut command);
     wait_until_parked(&link, &sandbox, &mut running);
     signal(running.id(), "TERM");
     assert_eq!(running.end().code, 75);
     let of_copy = || connections(&link, Host::Near, &node.address).len();
     wait_until("no connection stays, parked or not", || of_copy() == 0);
     link.both(|knobs| knobs.rate(None));
-    let ran = Running::start(&mut link.host(Host::Near).on(&command)).end();
+    let ran = Running::start(&mut command).end();
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
     same_tree(&sandbox.path("tree"), &sandbox.path("root/there"));
     let summary = ran.summary();
@@ -182,12 +187,8 @@ fn streams_stay_as_they_are_while_the_rate_is_the_one_that_was_asked_for() {
         return;
     }
     let sandbox = Sandbox::in_memory();
-    sandbox.write("tree/file", tree::bytes(10 * MIB, 1));
-    let link = slow_for_each();
-    let node = Node::on(&link.host(Host::Far).prefix(), &sandbox, "root", ADDRESSES[1]);
-    let mut command = sandbox.carrack();
-    command.args(["--json", "--bwlimit=1M", &node.token(), "tree/", &node.at("there")]);
-    let ran = Running::start(&mut link.host(Host::Near).on(&command)).end();
+    let (_link, _node, mut command) = file_to_node(&sandbox, 10, &["--bwlimit=1M"]);
+    let ran = Running::start(&mut command).end();
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
     same_tree(&sandbox.path("tree"), &sandbox.path("root/there"));
     assert_eq!(changes(&ran), [], "{}", ran.stdout);
