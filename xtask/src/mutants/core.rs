@@ -244,6 +244,12 @@ pub const MUTATIONS: &[Mutation] = &[
         "-p carrack-core --lib timeline::",
     ),
     mutation(
+        "timeline: what is waited for after the last byte is nobody's",
+        "crates/carrack-core/src/timeline/verdict.rs",
+        ["let last = last_wait(source, destination, span_us)", "let last = None"],
+        "-p carrack-core --lib timeline::verdict",
+    ),
+    mutation(
         "timeline: steps of the start are told before both ends have told theirs",
         "crates/carrack-core/src/timeline/start.rs",
         ["let both = self.heard_source && self.heard_destination;", "let both = self.heard_source;"],

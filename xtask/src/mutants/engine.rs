@@ -418,4 +418,10 @@ pub const MUTATIONS: &[Mutation] = &[
         ["self.parked = if woken < asked { 0 } else { self.parked.saturating_sub(woken) };", "self.parked = self.parked.saturating_sub(woken);"],
         "-p carrack-engine --lib copy::streams",
     ),
+    mutation(
+        "timeline: a sync counts when it has ended",
+        "crates/carrack-engine/src/data/stages.rs",
+        ["waited_us: micros(&self.waited).saturating_add(waiting)", "waited_us: micros(&self.waited)"],
+        "-p carrack-engine --lib data::stages",
+    ),
 ];
