@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use carrack_measure::result::{Measurement, Row, label, value};
 
 use super::table::is_random;
-use super::{diff, ladder, numbers, table};
+use super::{diff, ladder, numbers, page_tables, table};
 use crate::output::format;
 use crate::output::plot::axis::Unit;
 use crate::output::plot::bars::{Bar, bars};
@@ -215,34 +215,8 @@ fn panel(row: &Row) -> Option<(Panel, f64)> {
 }
 
 fn numbers_table(page: &mut Page, measured: &Measurement) {
-    let head = ["row", "rate", "settled", "1st done", "per second", "p50", "p95", "p99", "longest", "cpu", "labels"];
-    let rows: Vec<[String; 11]> = measured.rows.iter().map(numbers_row).collect();
-    // A column that is empty for every row is none.
-    let columns: Vec<usize> = (0..head.len()).filter(|&at| rows.iter().any(|row| !row[at].is_empty())).collect();
-    let head: Vec<&str> = columns.iter().map(|&at| head[at]).collect();
-    let rows: Vec<Vec<String>> = rows.iter().map(|row| columns.iter().map(|&at| row[at].clone()).collect()).collect();
-    let numbers: Vec<usize> = (0..head.len()).filter(|&at| !["row", "labels"].contains(&head[at])).collect();
-    page.heading(2, "All numbers");
-    page.table(&head, &rows, &numbers);
-}
-
-fn numbers_row(row: &Row) -> [String; 11] {
-    let number = |name: &str, show: &dyn Fn(f64) -> String| row.value(name).map_or_else(String::new, show);
-    let time = |share: f64| row.latency.as_ref().map_or_else(String::new, |all| numbers::time(all.quantile(share)));
-    let cells = [
-        diff::called(row),
-        number(value::BYTES_PER_SECOND, &numbers::rate),
-        number(value::SETTLED_BYTES_PER_SECOND, &numbers::rate),
-        number(value::FIRST_DONE_BYTES_PER_SECOND, &numbers::rate),
-        number(value::OPERATIONS_PER_SECOND, &numbers::count),
-        time(0.5),
-        time(0.95),
-        time(0.99),
-        time(1.0),
-        number(value::PROCESSORS, &|used| format!("{:.0}%", used * 100.0)),
-        row.labels.join(", "),
-    ];
-    cells.map(|cell| escape(&cell))
+    page_tables::numbers(page, measured);
+    page_tables::routes(page, measured);
 }
 
 fn facts(page: &mut Page, measured: &Measurement) {

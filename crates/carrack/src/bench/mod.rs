@@ -16,4 +16,5 @@ pub mod ladder;
 pub mod moved;
 pub mod net;
 pub mod numbers;
+mod page_tables;
 pub mod table;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use carrack_core::path::display_bytes;
+use carrack_measure::network::Route;
 use carrack_measure::result::{Measurement, Row, label, value};
 
 use super::ladder::rung::LADDER;
@@ -152,7 +153,7 @@ pub fn headline(measured: &Measurement) -> Vec<String> {
 fn shape(row: &Row) -> Shape {
     if row.condition("sink").is_some() {
         Shape::Rung
-    } else if row.route.is_some() || row.name.starts_with("path ") {
+    } else if is_path(row) {
         Shape::Path
     } else if row.condition(CONNECTIONS).is_some() {
         Shape::Net
@@ -163,6 +164,11 @@ fn shape(row: &Row) -> Shape {
     } else {
         Shape::Bytes
     }
+}
+
+/// Whether a row is about the way that packets take.
+pub fn is_path(row: &Row) -> bool {
+    row.route.is_some() || row.name.starts_with("path ")
 }
 
 /// Whether a row is about single reads or writes in no order; a ladder has a rung whose name begins like theirs.
@@ -284,7 +290,7 @@ fn net_row(row: &Row) -> Vec<String> {
         "{place} {:>9}{:<1} {:>4} {:>7} {:>6} {:>7}{:>6}{:>6}",
         numbers::rate(rate),
         signs(row),
-        shown(P5, &|slow| share(slow / rate)),
+        shown(P5, &|slow| if rate > 0.0 { share(slow / rate) } else { "-".to_owned() }),
         shown(RETRANSMITS, &numbers::count),
         shown(RTT, &|micros| numbers::time(Duration::from_micros(micros as u64))),
         shown(WINDOW, &numbers::amount),
@@ -297,6 +303,17 @@ fn net_row(row: &Row) -> Vec<String> {
     lines
 }
 
+/// The largest packet of a way, as far as it is known.
+pub fn largest_packet(row: &Row, route: &Route) -> String {
+    let Some(bytes) = row.value(path::MTU) else { return "packets of unknown size".to_owned() };
+    let proof = match (route.is_mtu_proved, route.drops_large_packets) {
+        (true, false) => "",
+        (true, true) => "; larger ones vanish without a word",
+        (false, _) => " at most, unproved",
+    };
+    format!("packets of {bytes} bytes{proof}")
+}
+
 /// The way in one direction: what is known of it, and a line for each step.
 fn path_row(row: &Row) -> Vec<String> {
     let Some(route) = &row.route else {
@@ -304,19 +321,8 @@ fn path_row(row: &Row) -> Vec<String> {
         lines.extend(wrapped(row.error.as_deref().unwrap_or_default()));
         return lines;
     };
-    let mtu = row.value(path::MTU).map_or_else(
-        || "packets of unknown size".to_owned(),
-        |bytes| {
-            let proof = match (route.is_mtu_proved, route.drops_large_packets) {
-                (true, false) => "",
-                (true, true) => "; larger ones vanish without a word",
-                (false, _) => " at most, unproved",
-            };
-            format!("packets of {bytes} bytes{proof}")
-        },
-    );
     let hops = if route.hops.len() == 1 { "1 hop".to_owned() } else { format!("{} hops", route.hops.len()) };
-    let mut lines = vec![format!("{:<10} {hops}, {mtu}", row.name)];
+    let mut lines = vec![format!("{:<10} {hops}, {}", row.name, largest_packet(row, route))];
     for (distance, hop) in route.hops.iter().enumerate() {
         let time = hop.rtt_us.map(|micros| numbers::time(Duration::from_nanos((micros * 1e3) as u64)));
         // No address is longer; a result may come from anybody.
@@ -367,7 +373,7 @@ fn words(row: &Row) -> String {
 mod tests {
     use super::*;
     use crate::bench::document::tests::sample;
-    use carrack_measure::network::{Route, RouteHop};
+    use carrack_measure::network::RouteHop;
 
     #[test]
     fn tables_fit_into_80_columns_and_say_what_is_cached() {
@@ -491,5 +497,8 @@ mod tests {
             assert!(text.contains(words), "{words}: {text}");
         }
         assert_eq!(table.legend().len(), 2);
+        // A row in which nothing came: a share of nothing is none.
+        let nothing = table.row(&net("there", "no", &[(value::BYTES_PER_SECOND, 0.0), (P5, 0.0)])).join("\n");
+        assert!(nothing.contains("0.00 kB/s     -") && !nothing.contains("NaN"), "{nothing}");
     }
 }
