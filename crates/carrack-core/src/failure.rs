@@ -261,7 +261,7 @@ words! {
         47 SourceTwice "source-twice" "a source is named twice"
         48 SpecialNamed "special-named" "a FIFO, socket or device was named as a source"
         49 BlockRefused "block-refused" "the destination's store takes no blocks of that size"
-        50 TooOldToMeasure "too-old-to-measure" "it neither makes up bytes to measure a path with nor takes them into memory"
+        50 TooOldToMeasure "too-old-to-measure" "its version cannot take part in measurements"
     }
 }
 

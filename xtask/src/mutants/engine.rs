@@ -395,6 +395,18 @@ pub const MUTATIONS: &[Mutation] = &[
         "-p carrack-engine --test hostile measuring",
     ),
     mutation(
+        "a guest of a node learns what its process does for others",
+        "crates/carrack-engine/src/data/meter.rs",
+        ["process_us: if self.tells_host { counted", "process_us: if self.tells_host || true { counted"],
+        "-p carrack-engine --lib data::meter",
+    ),
+    mutation(
+        "the search for the largest packet goes on for as long as sizes are silent",
+        "crates/carrack-engine/src/net/route.rs",
+        ["Some(left.min(self.time.checked_sub(self.begin.elapsed())?))", "Some(left)"],
+        "-p carrack-engine --lib net::route",
+    ),
+    mutation(
         "timeline: a short copy asks for clocks",
         "crates/carrack-engine/src/copy/measured.rs",
         ["let due = tells_samples.then_some(now + self.tuning.unmeasured);", "let due = tells_samples.then_some(now);"],

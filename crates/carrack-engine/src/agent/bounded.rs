@@ -7,13 +7,9 @@ use std::time::Duration;
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
 
-use crate::data::measurements::PathTest;
+use crate::data::measurements::{ENDS_IN, PathTest};
 use crate::error::{failure, io_failure};
 use crate::transfer::Running;
-
-/// Time that a transfer has to end by itself when it is told to. Then its data connections are cut off: one that hangs
-/// in a call does not keep the path to itself.
-const ENDS_IN: Duration = Duration::from_secs(5);
 
 /// A measurement that somebody watches.
 pub(super) struct BoundedTest {

@@ -9,13 +9,18 @@ use carrack_core::failure::{ErrorCode, Failure, Side};
 use crate::error::failure;
 use crate::sync::{lock, wait_timeout};
 
-/// How long a client's next measurement waits for its last one to leave.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Time that a measurement's transfer has to end by itself when it is told to. Then its data connections are cut off:
+/// one that hangs in a call does not keep the path to itself.
+pub const ENDS_IN: Duration = Duration::from_secs(5);
+/// How long a client's next measurement waits for its last one to leave: longer than that takes.
+const PATIENCE: Duration = Duration::from_secs(7);
+const _: () = assert!(PATIENCE.as_secs() > ENDS_IN.as_secs());
 
 /// Who may measure, and who does.
 #[derive(Debug)]
 pub struct PathTests {
     allowed: bool,
+    patience: Duration,
     now: Mutex<Option<TestingClient>>,
     left: Condvar,
 }
@@ -39,7 +44,7 @@ struct TestingClient {
 impl PathTests {
     /// Nobody measures yet; `allowed` says whether anybody may.
     pub fn new(allowed: bool) -> Self {
-        Self { allowed, now: Mutex::default(), left: Condvar::new() }
+        Self { allowed, patience: PATIENCE, now: Mutex::default(), left: Condvar::new() }
     }
 
     /// Whether this client may measure.
@@ -56,7 +61,7 @@ impl PathTests {
             let why = "the node takes no measurements from this client";
             return Err(failure(ErrorCode::PermissionDenied, Side::Link, why));
         }
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + self.patience;
         let mut now = lock(&self.now);
         loop {
             match now.as_mut() {
@@ -71,6 +76,10 @@ impl PathTests {
                 // A command does not wait for the end of a session before it begins the next one.
                 Some(now_) if now_.client == client && Instant::now() < end => {
                     now = wait_timeout(&self.left, now, end.saturating_duration_since(Instant::now()));
+                }
+                Some(now) if now.client == client => {
+                    let why = "your last measurement of the node has not ended yet, and it takes one at a time";
+                    return Err(failure(ErrorCode::Busy, Side::Link, why));
                 }
                 Some(_) => {
                     let why = "the node is being measured by somebody else, and takes one measurement at a time";
@@ -133,7 +142,11 @@ mod tests {
         };
         drop(first);
         assert_eq!(second.join().unwrap(), None);
+        let all = Arc::new(PathTests { patience: Duration::from_millis(20), ..PathTests::new(true) });
         let _held = all.begin("::1", TestWay::Out).unwrap();
-        assert_eq!(code(all.begin("::1", TestWay::Out)), Some(ErrorCode::Busy), "it waits, but not for ever");
+        let refused = |client| all.begin(client, TestWay::Out).unwrap_err();
+        let (own, other) = (refused("::1"), refused("::2"));
+        assert_eq!((own.code, other.code), (ErrorCode::Busy, ErrorCode::Busy), "it waits, but not for ever");
+        assert!(own.why.starts_with("your last measurement") && other.why.contains("somebody else"), "{own} {other}");
     }
 }

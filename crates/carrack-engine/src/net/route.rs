@@ -1,5 +1,6 @@
 //! The way that packets take to another host, found as tracepath finds it: single datagrams of limited reach, and what
-//! comes back. Nothing else is on its way with them, and all of it takes a few seconds at most.
+//! comes back. Nothing else is on its way with them. It takes a few seconds, and where large packets vanish without a
+//! word up to [`TIME`].
 
 use std::io;
 use std::net::IpAddr;
@@ -22,6 +23,8 @@ const SILENT_GROUPS: usize = 2;
 /// How often each is asked.
 const TRIES: u16 = 2;
 const PATIENCE: Duration = Duration::from_millis(500);
+/// The whole search: what is not known by then stays unknown.
+pub const TIME: Duration = Duration::from_secs(20);
 /// The whole search for hops.
 const HOPS_TIME: Duration = Duration::from_secs(5);
 /// A host that answers once a second has had time.
@@ -33,10 +36,14 @@ const PACKET_MAX: u32 = 65_535;
 /// Sizes that networks have, for a way on which large packets vanish without a word.
 const SIZES: [u32; 7] = [8_900, 4_352, 1_500, 1_492, 1_400, 1_280, 576];
 
-/// Finds the way to `to`, from an address of this host. Ends early when the latch is set.
+/// Finds the way to `to`, from an address of this host. Ends early when the latch is set, and after [`TIME`].
 pub fn trace(from: IpAddr, to: IpAddr, over: &Latch) -> PathTrace {
+    trace_for(TIME, from, to, over)
+}
+
+fn trace_for(time: Duration, from: IpAddr, to: IpAddr, over: &Latch) -> PathTrace {
     let mut found = PathTrace { to: Some(to), ..PathTrace::default() };
-    let searched = Tracing { over, asked: 0 }.trace(from, to, &mut found);
+    let searched = Tracing { over, begin: Instant::now(), time, asked: 0 }.trace(from, to, &mut found);
     if let Err(error) = searched {
         found.why = format!("no probe can be sent: {error}");
     }
@@ -45,6 +52,8 @@ pub fn trace(from: IpAddr, to: IpAddr, over: &Latch) -> PathTrace {
 
 struct Tracing<'a> {
     over: &'a Latch,
+    begin: Instant,
+    time: Duration,
     /// Probes for the largest packet so far: each has a port of its own.
     asked: u16,
 }
@@ -64,7 +73,13 @@ impl Tracing<'_> {
     }
 
     fn is_over(&self) -> bool {
-        self.over.wait(Duration::ZERO)
+        self.over.wait(Duration::ZERO) || self.begin.elapsed() >= self.time
+    }
+
+    /// How long an answer to what was sent then is waited for; `None` once it is not.
+    fn left(&self, sent: Instant, patience: Duration) -> Option<Duration> {
+        let left = patience.checked_sub(sent.elapsed())?;
+        Some(left.min(self.time.checked_sub(self.begin.elapsed())?))
     }
 
     fn find_hops(&self, prober: &Prober, to: IpAddr, found: &mut PathTrace) -> io::Result<()> {
@@ -88,7 +103,7 @@ impl Tracing<'_> {
                 for &distance in &wanted {
                     prober.send(port_of(distance, attempt), distance, PROBE_BYTES)?;
                 }
-                while let Some(left) = PATIENCE.checked_sub(sent.elapsed()) {
+                while let Some(left) = self.left(sent, PATIENCE) {
                     let Some(answer) = prober.answer(left)? else { break };
                     let Some(distance) = distance_of(answer.port) else { continue };
                     let hop = &mut hops[usize::from(distance - 1)];
@@ -151,6 +166,9 @@ impl Tracing<'_> {
 
     fn ask_size(&mut self, prober: &Prober, to: IpAddr, size: u32, is_reached: bool) -> io::Result<SizeAnswer> {
         for _ in 0..if is_reached { TRIES } else { 1 } {
+            if self.is_over() {
+                break;
+            }
             let port = FIRST_PORT + TRIES * u16::from(HOPS_MAX) + self.asked;
             self.asked += 1;
             match prober.send(port, 64, size) {
@@ -161,7 +179,7 @@ impl Tracing<'_> {
                 sent => sent?,
             }
             let sent = Instant::now();
-            while let Some(left) = MTU_PATIENCE.checked_sub(sent.elapsed()) {
+            while let Some(left) = self.left(sent, MTU_PATIENCE) {
                 let Some(answer) = prober.answer(left)? else { break };
                 match answer.word {
                     _ if answer.port != port => {}
@@ -227,6 +245,25 @@ mod tests {
         let found = trace(host, host, &over);
         assert!(found.hops.is_empty() && !found.is_mtu_proved, "{found:?}");
         assert_eq!(found.why, "nobody on the way answers probes");
+    }
+
+    /// Somebody takes every packet and says nothing.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn search_for_the_largest_packet_ends_in_time_where_nobody_answers() {
+        let [here, there]: [IpAddr; 2] = ["127.0.0.1", "127.0.77.1"].map(|address| address.parse().unwrap());
+        let first = FIRST_PORT + TRIES * u16::from(HOPS_MAX);
+        let _taken: Vec<_> =
+            (first..first + 2 * 2 * SIZES.len() as u16).map(|port| std::net::UdpSocket::bind((there, port))).collect();
+        let (begin, time, over) = (Instant::now(), Duration::from_millis(300), Latch::default());
+        let mut tracing = Tracing { over: &over, begin, time, asked: 0 };
+        let mut found = PathTrace { reached: true, ..PathTrace::default() };
+        tracing.find_mtu(&Prober::new(Some(here), there).unwrap(), there, &mut found).unwrap();
+        assert!(begin.elapsed() >= time && begin.elapsed() < MTU_PATIENCE, "{:?}", begin.elapsed());
+        assert!(!found.is_mtu_proved && found.mtu_bytes.is_some(), "{found:?}");
+        // A whole search that has no time finds nothing, and says so.
+        let found = trace_for(Duration::ZERO, here, there, &over);
+        assert!(found.hops.is_empty() && !found.is_mtu_proved && !found.why.is_empty(), "{found:?}");
     }
 
     #[test]

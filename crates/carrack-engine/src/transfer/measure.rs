@@ -24,7 +24,7 @@ use crate::sync::lock;
 pub struct Measured {
     /// When its agent began: the zero of its clock.
     pub began: Instant,
-    /// Whether samples tell what the whole host does, not its own process alone.
+    /// Whether samples tell what the whole host does, not the transfer's own threads alone.
     pub tells_host: bool,
     /// Numbers of the file systems that its files lie on.
     pub devices: Vec<u64>,

@@ -42,7 +42,7 @@ const MEASURE: Value<Measure> = Value::word(
     "measure",
     "WHO",
     Measure::ALL,
-    "Who may measure the path to the node, by carrack bench: one client at a time [default: token]",
+    "Clients that may measure the path to this node (carrack bench net, ladder); one at a time [default: token]",
 );
 const DIAL_TO: Value<Network> = Value::new(
     "dial-to",

@@ -91,7 +91,7 @@ pub fn of_reason(reason: Reason) -> Option<&'static str> {
         Reason::TooOldForDurability => "update it, or leave --durable each out",
         Reason::TooOldForSource => "update it, or leave --verify source out",
         Reason::TooOldForXxh128 => "update it, or leave --digest xxh128 out",
-        Reason::TooOldToMeasure => "update it, or measure in the other direction",
+        Reason::TooOldToMeasure => "update it",
         Reason::TooOldForClear => "update it, or leave --encrypt none out",
         Reason::InTheWay => "remove it first, or copy to another name",
         Reason::SeveralHosts => "copy from one host at a time",

@@ -374,7 +374,7 @@ pub fn credentials(
             }
             (Some(own), _, Some(_)) => Ok(Credential::File(own.value)),
             (None, Some(general), Some(node)) if !are_one => Err(CommandError::usage(format!(
-                "{} names one token, and this is between two nodes: each would learn the token of the other",
+                "{} names one token, and this command is between two nodes: each would learn the token of the other",
                 general.origin
             ))
             .hint("name two files: --source-token-file FILE and --destination-token-file FILE")
