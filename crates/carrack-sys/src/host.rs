@@ -120,6 +120,21 @@ pub fn process_alive(pid: u32) -> bool {
     }
 }
 
+/// When a process began, in ticks since the boot; with its number this is the same for no two processes of one boot.
+/// `None` where nobody says: not on Linux, for processes that are hidden, and where `/proc` counts in another namespace.
+pub fn process_began(pid: u32) -> Option<u64> {
+    let own = std::fs::read_link("/proc/self").ok()?;
+    if own.to_str() != Some(&std::process::id().to_string()) {
+        return None;
+    }
+    began_in(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The 22nd field. The second, the program's name in brackets, may have blanks and brackets in it.
+fn began_in(stat: &str) -> Option<u64> {
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
 /// Processor time that the calling thread has used so far.
 pub fn thread_cpu_time() -> std::time::Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -263,5 +278,22 @@ mod tests {
         assert!(process_alive(pid));
         child.wait().unwrap();
         assert!(!process_alive(pid));
+    }
+
+    #[test]
+    fn process_is_told_from_a_later_one_of_its_number() {
+        let line = "1 (a ) (b) S 0 1 1 0 -1 4194560 98 0 0 0 1 2 0 0 20 0 1 0 424242 9 8";
+        assert_eq!((began_in(line), began_in("1 (a) S 0"), began_in("")), (Some(424_242), None, None));
+        let own = process_began(std::process::id());
+        assert_eq!(own, process_began(std::process::id()));
+        assert_eq!(process_began(u32::MAX), None);
+        #[cfg(target_os = "linux")]
+        {
+            let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+            let later = process_began(child.id());
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert!(own.is_some() && own <= later, "{own:?} {later:?}");
+        }
     }
 }

@@ -70,6 +70,30 @@ pub const MUTATIONS: &[Mutation] = &[
         "-p carrack --bin carrack bench::ladder::room",
     ),
     mutation(
+        "a ladder takes another process of its number for the one that left a directory",
+        "crates/carrack/src/bench/ladder/scratch.rs",
+        ["Some(now) => now != owner,", "Some(now) => now.process != owner.process,"],
+        "-p carrack --bin carrack bench::ladder::scratch",
+    ),
+    mutation(
+        "a ladder waits at its end for each directory of a host that is silent",
+        "crates/carrack/src/bench/ladder/scratch.rs",
+        ["if let Some(why) = lost.why(&host) {", "if let Some(why) = lost.why(&host).filter(|_| patience.is_zero()) {"],
+        "-p carrack --bin carrack bench::ladder::scratch",
+    ),
+    mutation(
+        "a row of bench net waits for ever for a sender that tells nothing",
+        "crates/carrack/src/bench/net/row.rs",
+        ["linked.elapsed() >= warm_up + time + LATE", "linked.elapsed() >= Duration::MAX"],
+        "-p carrack --bin carrack bench::net::row",
+    ),
+    mutation(
+        "one of two ways at once ends before the other has been seen for as long",
+        "crates/carrack/src/bench/net/at_once.rs",
+        ["(own.is_enough && other.is_enough)", "own.is_enough"],
+        "-p carrack --bin carrack bench::net::at_once",
+    ),
+    mutation(
         "timeline: the last sample of an end is left out",
         "crates/carrack/src/output/timeline/write.rs",
         [

@@ -3,6 +3,7 @@
 //! One document is one test: a row, or both directions at once. What of iperf3's document is not known is left out
 //! (user and system time apart), empty (a far host's congestion control) or 0 (buffer sizes).
 
+use std::net::SocketAddr;
 use std::time::{Duration, UNIX_EPOCH};
 
 use carrack_core::tuning::SLICE_BYTES;
@@ -12,9 +13,13 @@ use serde_json::{Map, Value, json};
 
 use super::ladder::{DESTINATION_PROCESSORS, SOURCE_PROCESSORS};
 use super::net::row::{AT_ONCE, RETRANSMITS};
+use super::net::{ADDRESS, CONGESTION};
+use crate::cli::location::parse_location;
 
-/// Headers of IPv4 and TCP, with which the kernel counts a path's largest packet.
-const HEADER_BYTES: u64 = 40;
+/// Headers of IP and TCP, with which the kernel counts a path's largest packet.
+const HEADERS_4_BYTES: u64 = 40;
+/// The same of IPv6.
+const HEADERS_6_BYTES: u64 = 60;
 
 /// The end of the year 9999: no later one has four digits.
 const LAST_SECOND: u64 = 253_402_300_799;
@@ -49,9 +54,20 @@ impl Test<'_> {
         json!({ "start": self.start(), "intervals": self.intervals(), "end": self.end() })
     }
 
-    fn setting(&self, name: &str) -> f64 {
+    fn setting(&self, name: &str) -> Option<&str> {
         let found = self.measured.settings.iter().find(|(known, _)| known == name);
-        found.and_then(|(_, value)| value.parse().ok()).unwrap_or(0.0)
+        found.map(|(_, value)| value.as_str())
+    }
+
+    fn seconds(&self, name: &str) -> u64 {
+        self.setting(name).and_then(|value| value.parse::<f64>().ok()).unwrap_or(0.0).round() as u64
+    }
+
+    /// Its rows, that which goes back being the second of two, with a name for their sums, and what is added to the
+    /// numbers of their connections: each direction counts its own from 0, and in one document no two are the same.
+    fn rows(&self) -> impl Iterator<Item = (&Row, &'static str, u64)> {
+        let further = numbers(self.row).max().map_or(0, |most| most.saturating_add(1));
+        std::iter::once((self.row, "", 0)).chain(self.back.map(|back| (back, "_bidir_reverse", further)))
     }
 
     fn fact(&self, name: &str) -> &str {
@@ -60,13 +76,18 @@ impl Test<'_> {
     }
 
     fn start(&self) -> Value {
-        let (host, port) = host_and_port(self.fact("link.address"), &self.measured.target);
-        let streams = self.row.intervals.last().map(|interval| &interval.streams[..]).unwrap_or_default();
-        let connected = streams.iter().map(|stream| {
-            json!({ "socket": stream.stream, "local_host": "", "local_port": 0, "remote_host": host, "remote_port": port })
+        let (host, port) = host_and_port(self.fact(ADDRESS), &self.measured.target);
+        let connected = self.rows().flat_map(|(row, _, further)| {
+            last_streams(row).iter().map(move |stream| stream.stream.saturating_add(further))
+        });
+        let connected = connected.map(|socket| {
+            json!({ "socket": socket, "local_host": "", "local_port": 0, "remote_host": host, "remote_port": port })
         });
         let started = self.measured.started;
-        let mtu = streams.iter().map(|stream| stream.path_mtu_bytes).max().unwrap_or(0);
+        let mtu = last_streams(self.row).iter().map(|stream| stream.path_mtu_bytes).max().unwrap_or(0);
+        let headers = if host.contains(':') { HEADERS_6_BYTES } else { HEADERS_4_BYTES };
+        // Of both ways at once iperf3 tells the number of each.
+        let streams = self.rows().map(|(row, ..)| last_streams(row).len()).max().unwrap_or(0);
         let bytes = |row: &Row| row.value(value::BYTES).unwrap_or(0.0) as u64;
         json!({
             "connected": connected.collect::<Vec<_>>(),
@@ -79,7 +100,7 @@ impl Test<'_> {
             },
             "connecting_to": { "host": host, "port": port },
             "cookie": format!("carrack-{started}"),
-            "tcp_mss_default": mtu.saturating_sub(HEADER_BYTES),
+            "tcp_mss_default": mtu.saturating_sub(headers),
             "target_bitrate": 0,
             "fq_rate": 0,
             "sock_bufsize": 0,
@@ -87,10 +108,10 @@ impl Test<'_> {
             "rcvbuf_actual": 0,
             "test_start": {
                 "protocol": "TCP",
-                "num_streams": streams.len(),
+                "num_streams": streams,
                 "blksize": SLICE_BYTES,
-                "omit": self.setting("warm_up_seconds").round() as u64,
-                "duration": self.setting("time_seconds").round() as u64,
+                "omit": self.seconds("warm_up_seconds"),
+                "duration": self.seconds("time_seconds"),
                 "bytes": 0,
                 "blocks": 0,
                 "reverse": u8::from(self.is_back()),
@@ -122,14 +143,13 @@ impl Test<'_> {
     fn interval(&self, index: usize) -> Value {
         let mut object = Map::new();
         let mut streams = Vec::new();
-        for (row, sum) in [(Some(self.row), "sum"), (self.back, "sum_bidir_reverse")] {
-            let Some(row) = row else { continue };
+        for (row, suffix, further) in self.rows() {
             let Some(interval) = row.intervals.get(index) else { continue };
             let is_sender = row.name != "back";
             let span = Span::of(row, index);
             streams.extend(interval.streams.iter().map(|stream| {
                 let mut one = span.amount(stream.bytes as f64, is_sender);
-                one.insert("socket".to_owned(), json!(stream.stream));
+                one.insert("socket".to_owned(), json!(stream.stream.saturating_add(further)));
                 one.extend(counters(stream));
                 one.insert("omitted".to_owned(), json!(interval.is_warm_up));
                 Value::Object(one)
@@ -139,7 +159,7 @@ impl Test<'_> {
             let mut all = span.amount(total(|stream| stream.bytes) as f64, is_sender);
             all.insert("retransmits".to_owned(), json!(total(|stream| stream.retransmits)));
             all.insert("omitted".to_owned(), json!(interval.is_warm_up));
-            object.insert(sum.to_owned(), Value::Object(all));
+            object.insert(format!("sum{suffix}"), Value::Object(all));
         }
         object.insert("streams".to_owned(), Value::Array(streams));
         Value::Object(object)
@@ -148,8 +168,7 @@ impl Test<'_> {
     fn end(&self) -> Value {
         let mut object = Map::new();
         let mut streams = Vec::new();
-        for (row, suffix) in [(Some(self.row), ""), (self.back, "_bidir_reverse")] {
-            let Some(row) = row else { continue };
+        for (row, suffix, further) in self.rows() {
             let is_sender = row.name != "back";
             let each = per_stream(row);
             let span = Span::whole(row);
@@ -160,20 +179,34 @@ impl Test<'_> {
             let received = Span { start: 0.0, seconds: row.value(value::SECONDS).unwrap_or(span.seconds) };
             let bytes = row.value(value::BYTES).unwrap_or(0.0);
             object.insert(format!("sum_received{suffix}"), Value::Object(received.amount(bytes, is_sender)));
-            streams.extend(each.iter().map(|stream| end_of_stream(stream, &span, is_sender)));
+            streams.extend(each.iter().map(|stream| end_of_stream(stream, further, &span, is_sender)));
         }
         let percent = |name: &str| self.row.value(name).unwrap_or(0.0) * 100.0;
         let (sender, receiver) = (percent(SOURCE_PROCESSORS), percent(DESTINATION_PROCESSORS));
         let (host, remote) = if self.is_back() { (receiver, sender) } else { (sender, receiver) };
         // Of the far host nothing is known, and nothing of this one where two others are measured.
         let own = if self.measured.target.contains(' ') { "" } else { self.fact("net.ipv4.tcp_congestion_control") };
-        let (ours, theirs) = if self.is_back() { ("", own) } else { (own, "") };
+        let (sender, receiver) = if self.is_back() { ("", own) } else { (own, "") };
+        // What was asked for is the sender's, and of two senders that of both.
+        let asked = self.setting(CONGESTION);
+        let sender = asked.unwrap_or(sender);
+        let receiver = asked.filter(|_| self.back.is_some()).unwrap_or(receiver);
         object.insert("streams".to_owned(), Value::Array(streams));
         object.insert("cpu_utilization_percent".to_owned(), json!({ "host_total": host, "remote_total": remote }));
-        object.insert("sender_tcp_congestion".to_owned(), json!(ours));
-        object.insert("receiver_tcp_congestion".to_owned(), json!(theirs));
+        object.insert("sender_tcp_congestion".to_owned(), json!(sender));
+        object.insert("receiver_tcp_congestion".to_owned(), json!(receiver));
         Value::Object(object)
     }
+}
+
+/// The connections that a row had at its end.
+fn last_streams(row: &Row) -> &[StreamInterval] {
+    row.intervals.last().map(|interval| &interval.streams[..]).unwrap_or_default()
+}
+
+/// The numbers of all connections that a row ever had.
+fn numbers(row: &Row) -> impl Iterator<Item = u64> {
+    row.intervals.iter().flat_map(|interval| &interval.streams).map(|stream| stream.stream)
 }
 
 /// A time from the end of the warm-up on; of the warm-up itself, from its beginning on.
@@ -251,9 +284,10 @@ fn per_stream(row: &Row) -> Vec<StreamTotal> {
     all
 }
 
-fn end_of_stream(stream: &StreamTotal, span: &Span, is_sender: bool) -> Value {
+/// `further` is added to its number.
+fn end_of_stream(stream: &StreamTotal, further: u64, span: &Span, is_sender: bool) -> Value {
     let mut receiver = span.amount(stream.bytes as f64, is_sender);
-    receiver.insert("socket".to_owned(), json!(stream.stream));
+    receiver.insert("socket".to_owned(), json!(stream.stream.saturating_add(further)));
     let mut sender = receiver.clone();
     let mean = stream.rtts.iter().copied().fold(0, u64::saturating_add) / (stream.rtts.len() as u64).max(1);
     for (name, number) in [
@@ -271,13 +305,17 @@ fn end_of_stream(stream: &StreamTotal, span: &Span, is_sender: bool) -> Value {
     json!({ "sender": sender, "receiver": receiver })
 }
 
-/// `10.0.0.2:5201` and `[::1]:5201`; without an address what was typed.
+/// The host that was measured, by the address that data went to, else as it was typed; and the port of a node. Results
+/// of earlier versions have addresses with ports.
 fn host_and_port(address: &str, target: &str) -> (String, u16) {
-    match address.rsplit_once(':') {
-        Some((host, port)) => {
-            (host.trim_start_matches('[').trim_end_matches(']').to_owned(), port.parse().unwrap_or(0))
-        }
-        None => (target.to_owned(), 0),
+    let port = || {
+        let place = parse_location(target.split(' ').next_back().unwrap_or_default().as_bytes());
+        place.ok().and_then(|place| place.node().map(|node| node.port)).unwrap_or(0)
+    };
+    match address.parse::<SocketAddr>() {
+        Ok(address) => (address.ip().to_string(), address.port()),
+        Err(_) if address.is_empty() => (target.to_owned(), port()),
+        Err(_) => (address.to_owned(), port()),
     }
 }
 
@@ -336,7 +374,7 @@ mod tests {
             target: "carrack://far:7420/".to_owned(),
             started: 1_795_393_860,
             settings: vec![pair("time_seconds", "2"), pair("warm_up_seconds", "1")],
-            facts: vec![pair("link.address", "[fd77::2]:7420"), pair("net.ipv4.tcp_congestion_control", "cubic")],
+            facts: vec![pair("link.address", "fd77::2"), pair("net.ipv4.tcp_congestion_control", "cubic")],
             rows,
             ..Measurement::default()
         }
@@ -412,8 +450,29 @@ mod tests {
         let start = &document["start"];
         assert_eq!(start["connecting_to"], json!({ "host": "fd77::2", "port": 7420 }));
         assert_eq!(start["timestamp"]["time"], "Mon, 23 Nov 2026 00:31:00 GMT");
-        assert_eq!(start["tcp_mss_default"], 1460);
+        assert_eq!(start["tcp_mss_default"], 1440);
         assert_eq!(document["end"]["sender_tcp_congestion"], "cubic");
+    }
+
+    #[test]
+    fn iperf3_document_has_the_congestion_control_that_was_asked_for() {
+        let mut asked = measured(vec![row("there", "no"), row("back", "no"), row("there", "yes"), row("back", "yes")]);
+        let told = |measured: &Measurement| -> Vec<String> {
+            let ends = documents(measured).into_iter().map(|one| one["end"].clone());
+            ends.map(|end| format!("{} {}", end["sender_tcp_congestion"], end["receiver_tcp_congestion"])).collect()
+        };
+        assert_eq!(told(&asked), [r#""cubic" """#, r#""" "cubic""#, r#""cubic" """#]);
+        asked.settings.push((CONGESTION.to_owned(), "bbr".to_owned()));
+        assert_eq!(told(&asked), [r#""bbr" """#, r#""bbr" "cubic""#, r#""bbr" "bbr""#]);
+    }
+
+    #[test]
+    fn address_of_a_link_may_have_its_port_or_not() {
+        let node = "carrack://far:7420/";
+        assert_eq!(host_and_port("10.0.0.2", node), ("10.0.0.2".to_owned(), 7420));
+        assert_eq!(host_and_port("[fd77::2]:7421", node), ("fd77::2".to_owned(), 7421));
+        assert_eq!(host_and_port("fd77::2", "far:"), ("fd77::2".to_owned(), 0));
+        assert_eq!(host_and_port("", "far:"), ("far:".to_owned(), 0));
     }
 
     #[test]
@@ -429,7 +488,14 @@ mod tests {
             .collect();
         assert_eq!(flags, [(Some(0), Some(0)), (Some(1), Some(0)), (Some(0), Some(1))]);
         let both = &documents[1];
-        assert_eq!(both["intervals"][0]["streams"].as_array().unwrap().len(), 4);
+        let sockets = |list: &Value, place: &str| -> Vec<Option<u64>> {
+            list.as_array().unwrap().iter().map(|one| one.pointer(place).and_then(Value::as_u64)).collect()
+        };
+        let four = [Some(0), Some(1), Some(2), Some(3)];
+        assert_eq!(sockets(&both["intervals"][0]["streams"], "/socket"), four);
+        assert_eq!(sockets(&both["start"]["connected"], "/socket"), four);
+        assert_eq!(sockets(&both["end"]["streams"], "/sender/socket"), four);
+        assert_eq!(both["start"]["test_start"]["num_streams"], 2);
         assert!(both["intervals"][1]["sum_bidir_reverse"]["bytes"].is_u64());
         assert!(both["end"]["sum_received_bidir_reverse"]["bytes"].is_u64());
     }

@@ -5,13 +5,23 @@ use std::time::{Duration, Instant};
 use carrack_core::failure::{Failure, Side};
 use carrack_core::report::{Event, LinkReport, PathTrace};
 use carrack_core::request::CopyRequest;
-use carrack_core::timeline::Sample;
+use carrack_core::timeline::{Sample, StartStep};
+use carrack_core::tuning::Tuning;
 use carrack_engine::{Context, Copy};
 use carrack_measure::usage::Mark;
+
+/// Samples come so often. The first is as far from the beginning of the transfer.
+pub const SAMPLE_INTERVAL: Duration = Tuning::DEFAULT.sample_interval;
+/// So long an end has copied when it begins to count processors and devices.
+pub const UNCOUNTED: Duration = Tuning::DEFAULT.unmeasured;
+/// In less time processors are not counted: it would be chance.
+const COUNTED_LEAST: Duration = UNCOUNTED;
 
 /// What one end has told of itself.
 #[derive(Clone, Debug, Default)]
 pub struct EndSeen {
+    /// When it began the transfer, on the axis of the copy in microseconds; `None` if it did not tell.
+    pub begin_us: Option<u64>,
     /// The way from it to the other end, where that was asked for and found.
     pub path: Option<PathTrace>,
     /// Everything that it told, in order, with its place on the axis of the copy in microseconds.
@@ -19,11 +29,19 @@ pub struct EndSeen {
 }
 
 impl EndSeen {
+    /// When it began the transfer, on the axis of the copy in microseconds, as it told or as the first sample says.
+    pub fn began_us(&self) -> Option<u64> {
+        let first = self.samples.first().map(|(at, _)| at.saturating_sub(micros(SAMPLE_INTERVAL)));
+        self.begin_us.or(first)
+    }
+
     /// Processors that its process kept busy; `None` if it told too little.
     pub fn processors(&self) -> Option<f64> {
-        let ((began, first), (ended, last)) = self.samples.first().zip(self.samples.last())?;
-        let elapsed = ended.checked_sub(*began).filter(|elapsed| *elapsed > 0)?;
-        Some(last.processor.since(&first.processor).process_us as f64 / elapsed as f64)
+        // One that did not tell when it began may have ended before its first sample was due.
+        let begin = self.begin_us.or_else(|| self.began_us().filter(|_| self.samples.len() > 1))?;
+        let (ended, last) = self.samples.last()?;
+        let counted = ended.checked_sub(begin.saturating_add(micros(UNCOUNTED)))?;
+        (counted >= micros(COUNTED_LEAST)).then(|| last.processor.process_us as f64 / counted as f64)
     }
 
     /// Bytes that the devices under its files have read; `None` if none is known.
@@ -35,9 +53,17 @@ impl EndSeen {
     }
 }
 
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
 /// A copy that was measured.
 #[derive(Clone, Debug, Default)]
 pub struct Moved {
+    /// The zero of the copy's axis.
+    pub start: Option<Instant>,
+    /// When its data connections were there.
+    pub linked: Option<Instant>,
     /// Bytes that came to their end.
     pub bytes: u64,
     /// From the link being made to the last publication.
@@ -64,6 +90,13 @@ impl Moved {
         let seconds = self.moving.as_secs_f64();
         if seconds > 0.0 { self.bytes as f64 / seconds } else { 0.0 }
     }
+
+    /// When bytes began to move, as the receiver told, or as they landed.
+    pub fn began(&self) -> Option<Instant> {
+        let landed = self.landed.iter().find(|(_, bytes)| *bytes > 0).map(|(at, _)| *at);
+        let told = self.destination.began_us().map(Duration::from_micros);
+        self.start?.checked_add(told.or(landed)?)
+    }
 }
 
 /// Told what has been seen so far; whether that is enough.
@@ -86,8 +119,8 @@ pub fn watch_until(
     note: &mut dyn FnMut(&str),
     enough: Enough<'_>,
 ) -> (Moved, Option<Failure>) {
-    let mut moved = Moved::default();
     let (began, mark) = (Instant::now(), Mark::now());
+    let mut moved = Moved { start: Some(began), ..Moved::default() };
     let mut copy = Copy::start(request, context);
     let mut was_enough = false;
     while let Some(event) = copy.next_event() {
@@ -99,11 +132,18 @@ pub fn watch_until(
                 let end = if sample.side == Side::Source { &mut moved.source } else { &mut moved.destination };
                 end.samples.push((sample.point.at_us, sample.point.sample));
             }
+            Event::Step { taken, .. } if taken.step == StartStep::Begin => match taken.side {
+                Side::Source => moved.source.begin_us = Some(taken.at_us),
+                _ => moved.destination.begin_us = Some(taken.at_us),
+            },
             Event::Path { side, path } => {
                 let end = if side == Side::Source { &mut moved.source } else { &mut moved.destination };
                 end.path = Some(path);
             }
-            Event::Linked(link) => moved.link = Some(link),
+            Event::Linked(link) => {
+                moved.link = Some(link);
+                moved.linked = Some(Instant::now());
+            }
             Event::Note(text) => note(&text),
             _ => {}
         }
@@ -126,7 +166,25 @@ pub fn watch_until(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use carrack_core::timeline::{DeviceCounts, DeviceSample};
+    use carrack_core::timeline::{DeviceCounts, DeviceSample, ProcessorTime};
+
+    fn sample(at: u64, process_us: u64) -> (u64, Sample) {
+        (at, Sample { processor: ProcessorTime { process_us, ..ProcessorTime::default() }, ..Sample::default() })
+    }
+
+    #[test]
+    fn processors_are_those_of_the_whole_copy() {
+        let seen = |begin_us, samples| EndSeen { begin_us, samples, ..EndSeen::default() };
+        let percent = |end: EndSeen| end.processors().map(|used| (used * 100.0).round());
+        // It is counted from a tenth of a second on.
+        assert_eq!(percent(seen(Some(200_000), vec![sample(800_000, 250_000)])), Some(50.0), "it ends within a second");
+        let busy_first = vec![sample(1_200_000, 900_000), sample(2_100_000, 900_000)];
+        assert_eq!(percent(seen(Some(200_000), busy_first.clone())), Some(50.0), "the first second counts, too");
+        assert_eq!(percent(seen(None, busy_first)), Some(50.0), "an end that does not tell when it began");
+        assert_eq!(percent(seen(None, vec![sample(800_000, 250_000)])), None, "nobody knows over which time");
+        assert_eq!(percent(seen(Some(0), vec![sample(90_000, 0)])), None, "nothing was counted");
+        assert_eq!(percent(EndSeen::default()), None);
+    }
 
     #[test]
     fn devices_of_another_host_may_tell_any_number() {

@@ -1,6 +1,6 @@
 //! `carrack bench ladder`: every rung between all kinds of places, who may measure a node, and that nothing stays.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -140,6 +140,29 @@ fn ladder_that_was_killed_is_swept_by_the_next_and_one_that_runs_is_not() {
     assert_eq!(content(&sandbox.path("b")), own);
     signal(runs.id(), "INT");
     assert_eq!(runs.end().code, 20);
+    assert_eq!(content(&sandbox.path("a")).len() + content(&sandbox.path("b")).len(), 0);
+}
+
+#[test]
+fn ladder_that_is_interrupted_keeps_the_rungs_that_it_has() {
+    let sandbox = Sandbox::new();
+    make_dirs(&sandbox, &["a", "b"]);
+    let out = sandbox.path("rows");
+    let mut command = sandbox.carrack();
+    command
+        .args(["bench", "ladder", "a", "b", "--size=64M", "--runs=40", "--json"])
+        .stdout(File::create(&out).unwrap());
+    let mut child = command.spawn().unwrap();
+    wait_until("the first rung is there", || fs::read_to_string(&out).unwrap().contains("zero->null"));
+    signal(child.id(), "INT");
+    assert_eq!(child.wait().unwrap().code(), Some(20));
+    let told: Vec<Value> =
+        fs::read_to_string(&out).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let summary = told.iter().find(|object| object["type"] == "summary").unwrap();
+    assert_eq!((&summary["exit_code"], &summary["verdict"]), (&20.into(), &Value::Null), "{summary}");
+    let shown = sandbox.ok(["bench", "show", summary["id"].as_str().unwrap()]).stdout;
+    assert!(shown.contains("zero->null") && !shown.contains("disk->disk"), "{shown}");
+    assert!(shown.contains("not everything was measured: interrupted"), "{shown}");
     assert_eq!(content(&sandbox.path("a")).len() + content(&sandbox.path("b")).len(), 0);
 }
 

@@ -19,8 +19,8 @@ use carrack_measure::result::{Measurement, Row, Warning, label, value};
 use carrack_measure::{facts, residency};
 
 use self::rung::{LADDER, Rung, RungSink, RungSource};
-use self::scratch::FarScratch;
-use super::moved::{self, Moved};
+use self::scratch::{FarScratch, LostHosts};
+use super::moved::{self, Moved, UNCOUNTED};
 
 /// What to measure.
 pub struct LadderRequest {
@@ -72,8 +72,6 @@ const TO: &str = "to";
 const PROBE_BYTES: u64 = 4 << 20;
 /// Files of this size and more are written, and read, past the cache.
 const PAST_CACHE_BYTES: u64 = carrack_core::tuning::Tuning::DEFAULT.past_cache_file_bytes;
-/// So long an end has copied when it begins to count what its devices read.
-const UNCOUNTED: Duration = carrack_core::tuning::Tuning::DEFAULT.unmeasured;
 
 /// The directories of one end, and what is known of them.
 struct LadderEnd {
@@ -86,11 +84,15 @@ struct LadderEnd {
     disk_is_memory: bool,
 }
 
-/// Measures, and tells each rung when it is there.
+/// Measures, and tells each rung when it is there. What ended it early stands beside the rungs that were measured.
 ///
 /// # Errors
-/// Why it ended early. Whatever it ends with, nothing stays at either place.
-pub fn measure(request: &LadderRequest, context: &Context, tell: &mut dyn TellRow) -> Result<Measurement, Failure> {
+/// Why it could not begin. Whatever it ends with, nothing stays at either place.
+pub fn measure(
+    request: &LadderRequest,
+    context: &Context,
+    tell: &mut dyn TellRow,
+) -> Result<(Measurement, Option<Failure>), Failure> {
     let (begin, started) = (Instant::now(), carrack_sys::host::clock_seconds());
     let mut ladder = Ladder::begin(request, context, tell)?;
     let mut measured = Measurement {
@@ -103,8 +105,17 @@ pub fn measure(request: &LadderRequest, context: &Context, tell: &mut dyn TellRo
         ..Measurement::default()
     };
     let mut rates: Vec<(String, f64)> = Vec::new();
+    let mut failure = None;
     for rung in LADDER {
-        let Some(mut row) = ladder.climb(&rung, tell)? else { continue };
+        let mut row = match ladder.climb(&rung, tell) {
+            Ok(Some(row)) => row,
+            Ok(None) => continue,
+            Err(why) => {
+                measured.warnings.push(incomplete(&why));
+                failure = Some(why);
+                break;
+            }
+        };
         let rate = row.value(value::BYTES_PER_SECOND).unwrap_or_default();
         if let Some((_, below)) = rung.stands_on(&rates) {
             row.put(LOSS, rung::loss(rate, *below));
@@ -114,12 +125,19 @@ pub fn measure(request: &LadderRequest, context: &Context, tell: &mut dyn TellRo
         measured.rows.push(row);
     }
     measured.elapsed = begin.elapsed();
-    Ok(measured)
+    Ok((measured, failure))
 }
 
-/// Where the loss enters, of a ladder that was measured.
+/// What a result says of which a part is missing.
+pub fn incomplete(why: &Failure) -> Warning {
+    Warning { word: label::INCOMPLETE.to_owned(), text: format!("not everything was measured: {why}") }
+}
+
+/// Where the loss enters, of a ladder that was measured. One of which rungs are missing at the top says nothing: the
+/// loss may enter there.
 pub fn verdict(measured: &Measurement) -> Option<String> {
-    if measured.kind != "ladder" {
+    let is_whole = measured.warnings.iter().all(|warning| warning.word != label::INCOMPLETE);
+    if measured.kind != "ladder" || !is_whole {
         return None;
     }
     let rate = |row: &Row| Some((row.name.clone(), row.value(value::BYTES_PER_SECOND)?));
@@ -152,12 +170,13 @@ impl<'a> Ladder<'a> {
     /// Makes the directories at both ends and the files that are read, if there is room for all.
     fn begin(request: &'a LadderRequest, context: &'a Context, tell: &mut dyn TellRow) -> Result<Self, Failure> {
         let [source_lacks, destination_lacks] = room::check(request, context, &mut |text| tell.note(text))?;
+        let lost = LostHosts::default();
         let open = |place: &LadderPlace, lacks: Option<String>, numbers: [usize; 2], tell: &mut dyn TellRow| {
             let options = if numbers[0] == 0 { &request.options.source } else { &request.options.destination };
             let mut note = |text: &str| tell.note(text);
-            let disk = FarScratch::create(&place.directory, numbers[0], options, context, &mut note)?;
+            let disk = FarScratch::create(&place.directory, numbers[0], options, context, &lost, &mut note)?;
             let ram = place.ram.as_ref().filter(|_| lacks.is_none());
-            let ram = match ram.map(|ram| FarScratch::create(ram, numbers[1], options, context, &mut note)) {
+            let ram = match ram.map(|ram| FarScratch::create(ram, numbers[1], options, context, &lost, &mut note)) {
                 Some(Err(why)) if place.is_asked => return Err(why),
                 found => found.and_then(Result::ok),
             };
@@ -292,11 +311,10 @@ impl<'a> Ladder<'a> {
         row.put("most_bytes_per_second", most.unwrap_or_default());
         row.put("runs", runs.len() as f64);
         row.put(value::PROCESSORS, middle.here);
-        // An end that does not tell may be in this process, which knows of itself.
-        let (source_here, sink_here) = (!self.source.place.is_remote(), !self.destination.place.is_remote());
-        let here = |is_here: bool| if is_here { middle.here } else { f64::NAN };
-        row.put(SOURCE_PROCESSORS, middle.source.processors().unwrap_or(here(source_here)));
-        row.put(DESTINATION_PROCESSORS, middle.destination.processors().unwrap_or(here(sink_here && !source_here)));
+        let are_here = [!self.source.place.is_remote(), !self.destination.place.is_remote()];
+        let [of_source, of_destination] = processors(middle, are_here);
+        row.put(SOURCE_PROCESSORS, of_source);
+        row.put(DESTINATION_PROCESSORS, of_destination);
         let reads = rung.from == RungSource::Disk;
         if (reads && self.source.disk_is_memory) || (rung.to == RungSink::Disk && self.destination.disk_is_memory) {
             row.labels.push(label::MEMORY.to_owned());
@@ -314,6 +332,18 @@ impl<'a> Ladder<'a> {
         }
         row
     }
+}
+
+/// Processors of the source's and of the destination's process; NaN where that is not known. `are_here` says which of
+/// them are in this process. Both are one process then, which is told once.
+fn processors(moved: &Moved, are_here: [bool; 2]) -> [f64; 2] {
+    // An end that does not tell may be in this process, which knows of itself.
+    let of = |told: Option<f64>, is_here: bool| told.unwrap_or(if is_here { moved.here } else { f64::NAN });
+    let of_destination = match are_here {
+        [true, true] => f64::NAN,
+        [_, is_here] => of(moved.destination.processors(), is_here),
+    };
+    [of(moved.source.processors(), are_here[0]), of_destination]
 }
 
 /// Which share of a file its devices have not read while it was copied in so long: an end counts from [`UNCOUNTED`] on,
@@ -336,6 +366,43 @@ fn cool(file: &Location) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::moved::EndSeen;
+    use carrack_core::timeline::{ProcessorTime, Sample};
+
+    fn sample(process_us: u64) -> Sample {
+        Sample { processor: ProcessorTime { process_us, ..ProcessorTime::default() }, ..Sample::default() }
+    }
+
+    #[test]
+    fn processors_of_one_process_are_told_once() {
+        let end = |process_us| EndSeen {
+            begin_us: Some(0),
+            samples: vec![(1_100_000, sample(process_us))],
+            ..EndSeen::default()
+        };
+        let moved = Moved { here: 0.7, source: end(500_000), destination: end(250_000), ..Moved::default() };
+        assert_eq!(processors(&moved, [true, false]), [0.5, 0.25]);
+        let [source, destination] = processors(&moved, [true, true]);
+        assert!(source == 0.5 && destination.is_nan(), "{source} {destination}");
+        let silent = Moved { here: 0.7, ..Moved::default() };
+        let [source, destination] = processors(&silent, [false, true]);
+        assert!(source.is_nan() && destination == 0.7, "{source} {destination}");
+    }
+
+    #[test]
+    fn ladder_without_its_upper_rungs_has_no_verdict() {
+        let row = |name: &str, rate: f64| {
+            let mut row = Row { name: name.to_owned(), ..Row::default() };
+            row.put(value::BYTES_PER_SECOND, rate);
+            row
+        };
+        let rows = vec![row("zero->null", 4e9), row("disk->null", 1e9)];
+        let mut measured = Measurement { kind: "ladder".to_owned(), rows, ..Measurement::default() };
+        assert!(verdict(&measured).is_some());
+        let why = Failure::new(ErrorCode::Interrupted, Side::Command, "interrupted");
+        measured.warnings.push(incomplete(&why));
+        assert_eq!(verdict(&measured), None);
+    }
 
     /// At 5 GB/s a quarter of a file is read before anything is counted.
     #[test]

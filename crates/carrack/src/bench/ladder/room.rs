@@ -13,7 +13,7 @@ use carrack_core::request::{CopyOptions, CopyRequest};
 use carrack_engine::Context;
 use carrack_sys::dir::Dir;
 
-use super::scratch::FarScratch;
+use super::scratch::{FarScratch, LostHosts};
 use super::{LadderPlace, LadderRequest};
 use crate::bench::moved::{self, Moved};
 
@@ -38,7 +38,7 @@ pub type Lacking = [Option<String>; 2];
 /// That there is no room, or why a place could not be asked.
 pub fn check(request: &LadderRequest, context: &Context, note: &mut dyn FnMut(&str)) -> Result<Lacking, Failure> {
     let mut lacking = check_here(request)?;
-    let mut numbers = NUMBERS.into_iter();
+    let (mut numbers, lost) = (NUMBERS.into_iter(), LostHosts::default());
     for (place, lacks) in [&request.source, &request.destination].into_iter().zip(&mut lacking) {
         for (directory, is_wanted) in directories(place) {
             let number = numbers.next().unwrap_or_default();
@@ -49,7 +49,7 @@ pub fn check(request: &LadderRequest, context: &Context, note: &mut dyn FnMut(&s
             if std::ptr::eq(place, &request.source) {
                 options.destination = options.source.clone();
             }
-            match FarScratch::create(directory, number, &options.destination, context, note) {
+            match FarScratch::create(directory, number, &options.destination, context, &lost, note) {
                 Ok(scratch) => match ask(&scratch, directory, options, request.size, context, note) {
                     Err(why) if why.code == ErrorCode::NoSpace && !is_wanted => *lacks = Some(why.message()),
                     other => other?,

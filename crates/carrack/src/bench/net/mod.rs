@@ -1,21 +1,24 @@
 //! The path between two hosts, without any storage: bytes that one makes and the other drops, over the links of a copy.
 
+mod at_once;
 pub mod path;
 pub mod plan;
 pub mod row;
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
 use carrack_core::location::{Location, SyntheticKind};
 use carrack_core::report::LinkReport;
-use carrack_core::request::{CopyOptions, CopyRequest, Digests, Encrypt, Verify};
+use carrack_core::request::{CopyOptions, CopyRequest, Digests, Encrypt, LinkKind, LinkSet, Verify};
 use carrack_engine::Context;
 use carrack_measure::facts;
-use carrack_measure::result::{Measurement, Row, Warning, label, value};
+use carrack_measure::result::{Measurement, Row, label, value};
 
+use self::at_once::{AtOnce, Way};
 use self::plan::{NetChoice, NetMode, NetStep, NetWay};
-use super::ladder::TellRow;
+use super::ladder::{TellRow, incomplete};
 use super::moved::{self, Moved};
 
 /// What to measure.
@@ -38,8 +41,12 @@ pub struct NetRequest {
     pub path: bool,
 }
 
-/// More than anybody moves in the time that a measurement may take.
-const BYTES: u64 = 1 << 42;
+/// More than anybody moves in the time that a measurement may take: five minutes at 2 Tbit/s.
+const BYTES: u64 = 1 << 46;
+/// The setting that names the congestion control that was asked for.
+pub const CONGESTION: &str = "congestion";
+/// The fact that says where data connections go to: an address without its port, which is another one in each run.
+pub const ADDRESS: &str = "link.address";
 
 /// Measures, and tells each row when it is there. What ended it early, or kept a row from being measured, stands beside
 /// what was measured.
@@ -59,24 +66,34 @@ pub fn measure(request: &NetRequest, context: &Context, tell: &mut dyn TellRow) 
         }
     }
     let from = if request.from.is_remote() { format!("{} ", request.from) } else { String::new() };
-    let incomplete = run
-        .first
-        .as_ref()
-        .map(|why| Warning { word: label::INCOMPLETE.to_owned(), text: format!("not everything was measured: {why}") });
     let measured = Measurement {
         kind: "net".to_owned(),
         target: format!("{from}{}", request.to),
         started,
         elapsed: begin.elapsed(),
-        settings: vec![
-            ("time_seconds".to_owned(), request.time.as_secs_f64().to_string()),
-            ("warm_up_seconds".to_owned(), request.warm_up.as_secs_f64().to_string()),
-        ],
+        settings: settings(request),
         facts: run.facts,
-        warnings: incomplete.into_iter().collect(),
+        warnings: run.first.as_ref().map(incomplete).into_iter().collect(),
         rows,
     };
     (measured, run.first)
+}
+
+/// What was asked for. What was not, and is as always, is left out.
+fn settings(request: &NetRequest) -> Vec<(String, String)> {
+    let options = &request.options;
+    let links = Some(options.links).filter(|links| *links != LinkSet::ALL);
+    let links = links.map(|links| LinkKind::BETWEEN_HOSTS.iter().filter(move |kind| links.allows(**kind)));
+    let links = links.map(|kinds| kinds.map(|kind| kind.name()).collect::<Vec<_>>().join(" "));
+    let settings = [
+        ("time_seconds", Some(request.time.as_secs_f64().to_string())),
+        ("warm_up_seconds", Some(request.warm_up.as_secs_f64().to_string())),
+        (CONGESTION, options.congestion.map(|control| control.name().to_owned())),
+        ("discard", request.discard.then(|| "yes".to_owned())),
+        ("link", links),
+        ("bind", options.source.reach.local_address.map(|address| address.to_string())),
+    ];
+    settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
 /// Whether a result has any number at all.
@@ -96,8 +113,18 @@ struct NetRun<'a> {
     over: Option<Failure>,
 }
 
-/// One transfer of a step: whether it goes back, what was seen, what ended it early, and what a person should know.
-type Watched = (bool, Moved, Option<Failure>, Vec<String>);
+/// One transfer of a step.
+struct Watched {
+    /// Whether it goes back.
+    back: bool,
+    moved: Moved,
+    /// What of its beginning is left out.
+    warm_up: Duration,
+    /// What ended it early.
+    failure: Option<Failure>,
+    /// What a person should know.
+    notes: Vec<String>,
+}
 
 impl NetRun<'_> {
     /// Measures a step: a row for each direction. What could not be measured is a row with the reason.
@@ -112,50 +139,71 @@ impl NetRun<'_> {
             return ways.iter().map(|back| Row { error: error.clone(), ..row::named(step, *back) }).collect();
         }
         let mut rows = Vec::new();
-        for (back, moved, failure, notes) in self.transfers(step) {
-            self.tell_notes(notes, tell);
-            let mut row = row::named(step, back);
-            row::fill(&mut row, &moved, self.request.warm_up);
-            if self.discards(step.mode) {
-                row.labels.push(label::DISCARDED.to_owned());
-            }
-            moved.link.iter().for_each(|link| self.note_link(link));
-            if let Some(why) = failure {
-                row.error = Some(why.to_string());
-                if row.value(value::BYTES_PER_SECOND).is_some() {
-                    row.labels.push(label::INCOMPLETE.to_owned());
-                }
-                if is_of_all(&why) {
-                    self.over.get_or_insert_with(|| why.clone());
-                }
-                self.first.get_or_insert(why);
-            }
-            rows.push(row);
+        for watched in self.transfers(step) {
+            self.tell_notes(&watched.notes, tell);
+            rows.push(self.row(step, watched));
         }
         rows
     }
 
+    fn row(&mut self, step: NetStep, watched: Watched) -> Row {
+        let Watched { back, moved, warm_up, failure, .. } = watched;
+        let mut row = row::named(step, back);
+        row::fill(&mut row, &moved, warm_up);
+        if self.discards(step.mode) {
+            row.labels.push(label::DISCARDED.to_owned());
+        }
+        let has_numbers = row.value(value::BYTES_PER_SECOND).is_some();
+        if has_numbers && (failure.is_some() || !row::is_whole(&moved, warm_up, self.request.time)) {
+            row.labels.push(label::INCOMPLETE.to_owned());
+        }
+        moved.link.iter().for_each(|link| self.note_link(link));
+        row.error = failure.as_ref().map(ToString::to_string);
+        if !has_numbers {
+            row.error.get_or_insert_with(|| row::NOTHING_CAME.to_owned());
+        }
+        if let Some(why) = failure {
+            if is_of_all(&why, self.request.discard) {
+                self.over.get_or_insert_with(|| why.clone());
+            }
+            self.first.get_or_insert(why);
+        }
+        row
+    }
+
     /// Makes the transfers of a step.
     fn transfers(&self, step: NetStep) -> Vec<Watched> {
-        let one = |back: bool| {
-            let mut notes = Vec::new();
-            let (warm_up, time) = (self.request.warm_up, self.request.time);
-            let mut enough = |moved: &Moved| row::is_enough(moved, warm_up, time);
-            let copy = self.copy(step, back);
-            let mut note = |text: &str| notes.push(text.to_owned());
-            let (moved, failure) = moved::watch_until(copy, self.context, &mut note, &mut enough);
-            (back, moved, failure, notes)
-        };
-        match step.way {
-            NetWay::There => vec![one(false)],
-            NetWay::Back => vec![one(true)],
-            NetWay::Both => std::thread::scope(|scope| {
-                let back = scope.spawn(|| one(true));
-                let there = one(false);
-                let lost = || Failure::new(ErrorCode::Internal, Side::Command, "a thread ended by a panic");
-                vec![there, back.join().unwrap_or_else(|_| (true, Moved::default(), Some(lost()), Vec::new()))]
-            }),
+        if step.way != NetWay::Both {
+            return vec![self.transfer(step, step.way == NetWay::Back, None)];
         }
+        let all = AtOnce::default();
+        std::thread::scope(|scope| {
+            let back = scope.spawn(|| self.transfer(step, true, Some(all.begin(true))));
+            let there = self.transfer(step, false, Some(all.begin(false)));
+            let lost = || Watched {
+                back: true,
+                moved: Moved::default(),
+                warm_up: Duration::ZERO,
+                failure: Some(Failure::new(ErrorCode::Internal, Side::Command, "a thread ended by a panic")),
+                notes: Vec::new(),
+            };
+            vec![there, back.join().unwrap_or_else(|_| lost())]
+        })
+    }
+
+    /// Makes a transfer; `way` knows the other one that is made at the same time.
+    fn transfer(&self, step: NetStep, back: bool, way: Option<Way<'_>>) -> Watched {
+        let mut notes = Vec::new();
+        let (warm_up, time) = (self.request.warm_up, self.request.time);
+        let mut enough = |moved: &Moved| match &way {
+            Some(way) => way.is_enough(moved, warm_up, time),
+            None => row::is_enough(moved, warm_up, time),
+        };
+        let copy = self.copy(step, back);
+        let mut note = |text: &str| notes.push(text.to_owned());
+        let (moved, failure) = moved::watch_until(copy, self.context, &mut note, &mut enough);
+        let lag = way.map_or(Duration::ZERO, |way| way.lag());
+        Watched { back, moved, warm_up: warm_up + lag, failure, notes }
     }
 
     /// The way in both directions, found beside a transfer that is hardly one.
@@ -168,11 +216,11 @@ impl NetRun<'_> {
         let (mut notes, mut enough) = (Vec::new(), |moved: &Moved| path::is_enough(moved, since));
         let (moved, failure) =
             moved::watch_until(copy, self.context, &mut |text| notes.push(text.to_owned()), &mut enough);
-        self.tell_notes(notes, tell);
+        self.tell_notes(&notes, tell);
         moved.link.iter().for_each(|link| self.note_link(link));
         let why = failure.as_ref().map(ToString::to_string);
         if let Some(failure) = failure {
-            if is_of_all(&failure) {
+            if is_of_all(&failure, self.request.discard) {
                 self.over = Some(failure.clone());
             }
             self.first = Some(failure);
@@ -183,11 +231,11 @@ impl NetRun<'_> {
     }
 
     /// Tells what was not told before.
-    fn tell_notes(&mut self, notes: Vec<String>, tell: &mut dyn TellRow) {
+    fn tell_notes(&mut self, notes: &[String], tell: &mut dyn TellRow) {
         for note in notes {
-            if !self.notes.contains(&note) {
-                tell.note(&note);
-                self.notes.push(note);
+            if !self.notes.contains(note) {
+                tell.note(note);
+                self.notes.push(note.clone());
             }
         }
     }
@@ -232,26 +280,91 @@ impl NetRun<'_> {
             }
         };
         put("link.kind", link.kind.name());
-        put("link.address", &link.address);
+        put(ADDRESS, &host_part(&link.address));
         if link.cipher.starts_with("TLS") {
             put("link.cipher", &link.cipher);
         }
     }
 }
 
-/// Whether every other row would fail as well: who waits for a host that is gone waits for each.
-fn is_of_all(why: &Failure) -> bool {
-    matches!(
-        why.code,
+/// An address without its port: behind ssh that is another one in each run.
+fn host_part(address: &str) -> String {
+    address.parse::<SocketAddr>().map_or_else(|_| address.to_owned(), |address| address.ip().to_string())
+}
+
+/// Whether every other row would fail as well: who waits for a host that is gone waits for each. `discards`: rows in
+/// the clear ask less of a host than the others.
+fn is_of_all(why: &Failure, discards: bool) -> bool {
+    match why.code {
         ErrorCode::ConnectFailed
-            | ErrorCode::ConnectionLost
-            | ErrorCode::Silence
-            | ErrorCode::AgentMissing
-            | ErrorCode::AgentRefused
-            | ErrorCode::HostUnknown
-            | ErrorCode::AuthenticationFailed
-            | ErrorCode::KeyMismatch
-            | ErrorCode::Interrupted
-            | ErrorCode::Terminated
-    )
+        | ErrorCode::ConnectionLost
+        | ErrorCode::Silence
+        | ErrorCode::AgentMissing
+        | ErrorCode::AgentRefused
+        | ErrorCode::HostUnknown
+        | ErrorCode::AuthenticationFailed
+        | ErrorCode::KeyMismatch
+        | ErrorCode::PermissionDenied
+        | ErrorCode::Interrupted
+        | ErrorCode::Terminated => true,
+        // Too old for one mode is not too old for all.
+        ErrorCode::VersionMismatch => match why.reason {
+            None => true,
+            Some(Reason::TooOldToMeasure) => !discards,
+            Some(_) => false,
+        },
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use carrack_core::request::{CongestionControl, EndOptions, Reach};
+
+    #[test]
+    fn rows_are_not_tried_that_would_fail_for_the_same_reason() {
+        let why = |code| Failure::new(code, Side::Link, "why");
+        let too_old = |reason| why(ErrorCode::VersionMismatch).for_reason(reason);
+        for code in [ErrorCode::PermissionDenied, ErrorCode::VersionMismatch, ErrorCode::ConnectFailed] {
+            assert!(is_of_all(&why(code), true), "{code:?}");
+        }
+        assert!(is_of_all(&too_old(Reason::TooOldToMeasure), false));
+        assert!(!is_of_all(&too_old(Reason::TooOldToMeasure), true), "it may throw bytes away");
+        assert!(!is_of_all(&too_old(Reason::TooOldForClear), false), "it may encrypt them");
+        assert!(!is_of_all(&why(ErrorCode::Busy), false));
+    }
+
+    #[test]
+    fn settings_have_whatever_was_asked_for() {
+        let place = |text: &str| crate::cli::location::parse_location(text.as_bytes()).unwrap();
+        let mut request = NetRequest {
+            from: place("."),
+            to: place("carrack://far"),
+            options: CopyOptions::default(),
+            choice: NetChoice::default(),
+            time: Duration::from_secs(3),
+            warm_up: Duration::from_secs(1),
+            discard: false,
+            path: true,
+        };
+        assert_eq!(settings(&request).len(), 2, "{:?}", settings(&request));
+        let reach = Reach { local_address: "10.0.0.7".parse().ok(), ..Reach::default() };
+        request.options = CopyOptions {
+            congestion: CongestionControl::new("bbr"),
+            links: LinkSet::only(LinkKind::Reverse),
+            source: EndOptions { reach, ..EndOptions::default() },
+            ..CopyOptions::default()
+        };
+        request.discard = true;
+        let told: Vec<_> = settings(&request).into_iter().map(|(name, value)| format!("{name} {value}")).collect();
+        let more = ["congestion bbr", "discard yes", "link reverse", "bind 10.0.0.7"];
+        assert_eq!(told, [["time_seconds 3", "warm_up_seconds 1"].as_slice(), &more[..]].concat());
+    }
+
+    #[test]
+    fn address_of_a_link_is_known_without_its_port() {
+        let of = ["10.0.0.2:40123", "[fd77::2]:7420", "far", ""].map(host_part);
+        assert_eq!(of, ["10.0.0.2", "fd77::2", "far", ""]);
+    }
 }

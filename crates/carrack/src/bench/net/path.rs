@@ -15,7 +15,7 @@ pub const HOPS: &str = "hops";
 pub const MTU: &str = "mtu_bytes";
 /// Bytes a second that flow while the way is looked for: they keep the connections, and nobody notices them.
 pub const RATE: u64 = 64 << 10;
-/// Neither end takes longer.
+/// Neither end takes longer: a search ends after 20 seconds, and what was found has to come here.
 const PATIENCE: Duration = Duration::from_secs(25);
 
 /// Whether both ends have told, or will not.

@@ -1,5 +1,6 @@
 //! A transfer that was watched, as a row: what came in the time that counts, and what it cost.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use carrack_core::request::LinkKind;
@@ -10,7 +11,7 @@ use carrack_measure::series::Series;
 
 use super::plan::{NetStep, NetWay};
 use crate::bench::ladder::{DESTINATION_PROCESSORS, SOURCE_PROCESSORS, STREAMS};
-use crate::bench::moved::{EndSeen, Moved};
+use crate::bench::moved::{EndSeen, Moved, SAMPLE_INTERVAL, UNCOUNTED};
 
 /// Segments sent again by the sending host.
 pub const RETRANSMITS: &str = "retransmits";
@@ -18,10 +19,12 @@ pub const RETRANSMITS: &str = "retransmits";
 pub const RTT: &str = "rtt_us";
 /// The congestion windows of all connections together at their largest, in bytes.
 pub const WINDOW: &str = "cwnd_bytes";
-/// The rate of the slowest of twenty seconds.
+/// The rate of the slowest 5 % of seconds.
 pub const P5: &str = "p5_bytes_per_second";
 /// How the error of a row begins that was not tried because of another one.
 pub const NOT_TRIED: &str = "not tried";
+/// The error of a row of which nothing is known, not even why.
+pub const NOTHING_CAME: &str = "nothing came";
 /// The condition that says how many data connections were asked for.
 pub const CONNECTIONS: &str = "connections";
 /// The condition that says whether bytes went the other way at the same time.
@@ -29,8 +32,12 @@ pub const AT_ONCE: &str = "at_once";
 
 /// A processor that is busy for this share of the time limits what is measured, in thousandths.
 const BUSY_PERMILLE: u64 = 950;
-/// Samples come every second. The first is as far from the beginning of the transfer.
-const SAMPLE_US: u64 = 1_000_000;
+/// A sample that is due may be so much late, or early.
+const SLACK: Duration = Duration::from_millis(100);
+/// A row is over so long after it should be, whatever is still missing.
+const LATE: Duration = Duration::from_secs(5);
+/// What an end has counted when a transfer begins.
+static NOTHING: LazyLock<Sample> = LazyLock::new(Sample::default);
 
 /// The row of a step in one direction, with its name and conditions.
 pub fn named(step: NetStep, back: bool) -> Row {
@@ -84,27 +91,33 @@ pub fn fill(row: &mut Row, moved: &Moved, warm_up: Duration) {
     row.intervals = intervals(&moved.source, warm_up);
 }
 
-/// The samples of an end in the time that counts: the first and the last count from and to.
-struct Window<'a>(&'a [(u64, Sample)]);
+/// The samples of an end in the time that counts: the first and the last count from and to. Without a warm-up the first
+/// is the beginning.
+struct Window<'a> {
+    samples: Vec<(u64, &'a Sample)>,
+    is_from_beginning: bool,
+}
 
 impl<'a> Window<'a> {
     fn of(end: &'a EndSeen, warm_up: Duration) -> Option<Self> {
-        let from = begin_us(end)?.saturating_add(u64::try_from(warm_up.as_micros()).unwrap_or(u64::MAX));
-        // A sample that was due then may be a little late, or early.
-        let slack = SAMPLE_US / 10;
-        let first = end.samples.iter().position(|(at, _)| at.saturating_add(slack) >= from)?;
-        let window = &end.samples[first..];
-        (window.len() > 1).then_some(Self(window))
+        let begin = end.began_us()?;
+        let from = begin.saturating_add(micros(warm_up));
+        let is_from_beginning = warm_up <= SLACK;
+        let start = is_from_beginning.then_some((begin, &*NOTHING));
+        let told = end.samples.iter().map(|(at, sample)| (*at, sample));
+        let told = told.skip_while(|(at, _)| at.saturating_add(micros(SLACK)) < from);
+        let samples: Vec<(u64, &Sample)> = start.into_iter().chain(told).collect();
+        (samples.len() > 1).then_some(Self { samples, is_from_beginning })
     }
 
-    fn ends(&self) -> (&(u64, Sample), &(u64, Sample)) {
+    fn ends(&self) -> ((u64, &'a Sample), (u64, &'a Sample)) {
         // There are two at least.
-        (&self.0[0], &self.0[self.0.len() - 1])
+        (self.samples[0], self.samples[self.samples.len() - 1])
     }
 
     fn time(&self) -> Duration {
         let ((first, _), (last, _)) = self.ends();
-        Duration::from_micros(last.saturating_sub(*first))
+        Duration::from_micros(last.saturating_sub(first))
     }
 
     fn bytes(&self) -> f64 {
@@ -114,23 +127,25 @@ impl<'a> Window<'a> {
 
     /// Bytes a second between each two samples, the slowest first.
     fn rates(&self) -> Vec<f64> {
-        let rate = |pair: &[(u64, Sample)]| {
+        let rate = |pair: &[(u64, &Sample)]| {
             let time = pair[1].0.saturating_sub(pair[0].0) as f64 / 1e6;
             pair[1].1.bytes.saturating_sub(pair[0].1.bytes) as f64 / time
         };
-        let mut rates: Vec<f64> = self.0.windows(2).map(rate).filter(|rate| rate.is_finite()).collect();
+        let mut rates: Vec<f64> = self.samples.windows(2).map(rate).filter(|rate| rate.is_finite()).collect();
         rates.sort_by(f64::total_cmp);
         rates
     }
 
     fn processors(&self) -> f64 {
         let ((_, first), (_, last)) = self.ends();
-        last.processor.since(&first.processor).process_us as f64 / 1e6 / self.time().as_secs_f64()
+        let uncounted = if self.is_from_beginning { UNCOUNTED } else { Duration::ZERO };
+        let counted = self.time().saturating_sub(uncounted);
+        last.processor.since(&first.processor).process_us as f64 / 1e6 / counted.as_secs_f64()
     }
 
     /// Whether the busiest processor of the host had no rest: in half of the samples, so that a moment is not enough.
     fn is_busy(&self) -> bool {
-        let rest = &self.0[1..];
+        let rest = &self.samples[1..];
         let busy = rest.iter().filter(|(_, sample)| sample.processor_state.busiest_core_permille >= BUSY_PERMILLE);
         busy.count() * 2 > rest.len()
     }
@@ -142,7 +157,7 @@ impl<'a> Window<'a> {
             return;
         }
         let counts = last.counts.since(&first.counts);
-        let with_streams = || self.0.iter().filter(|(_, sample)| !sample.streams.is_empty());
+        let with_streams = || self.samples.iter().filter(|(_, sample)| !sample.streams.is_empty());
         let peak = with_streams().fold(TcpState::default(), |peak, (_, sample)| peak.peak(&sample.state));
         let shortest = with_streams().map(|(_, sample)| sample.state.min_rtt_us).filter(|rtt| *rtt > 0).min();
         row.put(RETRANSMITS, counts.retransmits as f64);
@@ -158,9 +173,8 @@ impl<'a> Window<'a> {
     }
 }
 
-/// When the transfer began at an end, on the axis of the copy.
-fn begin_us(end: &EndSeen) -> Option<u64> {
-    end.samples.first().map(|(at, _)| at.saturating_sub(SAMPLE_US))
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// What each connection did between two samples. One that is gone in the later is not told.
@@ -185,8 +199,8 @@ fn per_stream(first: &Sample, last: &Sample) -> Vec<StreamInterval> {
 
 /// Every interval between two samples of the sender, the warm-up's too.
 fn intervals(source: &EndSeen, warm_up: Duration) -> Vec<Interval> {
-    let (Some(begin), Some(window)) = (begin_us(source), Window::of(source, warm_up)) else { return Vec::new() };
-    let counts_from = window.0[0].0;
+    let (Some(begin), Some(window)) = (source.began_us(), Window::of(source, warm_up)) else { return Vec::new() };
+    let counts_from = window.samples[0].0;
     let start = (begin, Sample::default());
     let befores = std::iter::once(&start).chain(&source.samples);
     let each = befores.zip(&source.samples).filter(|(_, (_, sample))| !sample.streams.is_empty());
@@ -217,21 +231,35 @@ fn steady(landed: &[(Duration, u64)], warm_up: Duration) -> (u64, Duration, Seri
 
 /// Whether a transfer has been watched for its warm-up and as long again as was asked for.
 pub fn is_enough(moved: &Moved, warm_up: Duration, time: Duration) -> bool {
-    let slack = Duration::from_micros(SAMPLE_US / 10);
+    let is_told = moved.destination.samples.is_empty() || is_long(&moved.source, warm_up, time);
+    (is_whole(moved, warm_up, time) && is_told) || is_overdue(moved, warm_up, time)
+}
+
+/// Whether the numbers of a row are of all the time that was asked for.
+pub fn is_whole(moved: &Moved, warm_up: Duration, time: Duration) -> bool {
     if !moved.destination.samples.is_empty() {
-        let long = |end: &EndSeen| Window::of(end, warm_up).is_some_and(|window| window.time() + slack >= time);
-        return long(&moved.destination) && long(&moved.source);
+        return is_long(&moved.destination, warm_up, time);
     }
     // An end that tells nothing is waited for a little longer than one that does.
     let first = moved.landed.iter().find(|(_, bytes)| *bytes > 0).map(|(at, _)| *at);
-    let end = warm_up + time + Duration::from_micros(2 * SAMPLE_US);
+    let end = warm_up + time + 2 * SAMPLE_INTERVAL;
     first.zip(moved.landed.last()).is_some_and(|(first, (last, _))| *last >= first + end)
+}
+
+/// Whether a transfer should have been over for a while: an end tells too little, or nothing comes.
+pub fn is_overdue(moved: &Moved, warm_up: Duration, time: Duration) -> bool {
+    moved.linked.is_some_and(|linked| linked.elapsed() >= warm_up + time + LATE)
+}
+
+fn is_long(end: &EndSeen, warm_up: Duration, time: Duration) -> bool {
+    Window::of(end, warm_up).is_some_and(|window| window.time() + SLACK >= time)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use carrack_core::timeline::TcpCounts;
+    use std::time::Instant;
 
     /// A sample a second: bytes by the receiver, or acknowledged by one connection.
     fn end(bytes: &[u64]) -> EndSeen {
@@ -249,7 +277,7 @@ mod tests {
                 Sample { bytes: *bytes, counts, state, streams, ..Sample::default() },
             )
         };
-        EndSeen { samples: bytes.iter().enumerate().map(sample).collect(), path: None }
+        EndSeen { samples: bytes.iter().enumerate().map(sample).collect(), ..EndSeen::default() }
     }
 
     #[test]
@@ -267,6 +295,33 @@ mod tests {
         assert_eq!(told, [(true, 100), (false, 1000), (false, 1000), (false, 1000)]);
         assert!(is_enough(&moved, Duration::from_secs(1), Duration::from_secs(3)));
         assert!(!is_enough(&moved, Duration::from_secs(1), Duration::from_secs(4)));
+    }
+
+    #[test]
+    fn row_without_a_warm_up_counts_from_the_beginning() {
+        let ends = || EndSeen { begin_us: Some(4_000_000), ..end(&[100, 1100, 2100]) };
+        let moved = Moved { source: ends(), destination: ends(), ..Moved::default() };
+        let mut row = Row::default();
+        fill(&mut row, &moved, Duration::ZERO);
+        assert_eq!((row.value(value::BYTES), row.value(value::SECONDS)), (Some(2100.0), Some(3.0)));
+        assert_eq!(row.value(RETRANSMITS), Some(21.0));
+        assert!(row.intervals.len() == 3 && row.intervals.iter().all(|interval| !interval.is_warm_up));
+        assert!(is_enough(&moved, Duration::ZERO, Duration::from_secs(3)));
+        assert!(!is_enough(&moved, Duration::ZERO, Duration::from_secs(4)));
+    }
+
+    #[test]
+    fn row_ends_although_the_sender_tells_nothing() {
+        let (second, now) = (Duration::from_secs(1), Instant::now());
+        let moved = |ago: u32| Moved {
+            linked: now.checked_sub(second * ago),
+            destination: end(&[0, 1000, 2000, 3000]),
+            ..Moved::default()
+        };
+        assert!(is_whole(&moved(4), second, second * 3) && !is_enough(&moved(4), second, second * 3));
+        assert!(is_enough(&moved(9), second, second * 3));
+        let silent = Moved { linked: now.checked_sub(second * 9), ..Moved::default() };
+        assert!(is_enough(&silent, second, second * 3) && !is_whole(&silent, second, second * 3));
     }
 
     #[test]

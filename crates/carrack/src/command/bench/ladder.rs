@@ -44,7 +44,8 @@ A and B are directories: here, on an ssh host (host:dir), on a node (carrack://h
 to top: zero->null, ram->null, ram->ram, disk->null, disk->ram, random->disk, disk->disk. Each is an ordinary
 copy; loss is the share of the rate of the rung that it stands on.
 
-Files on disk are dropped from the cache before they are read, and synced before they count. All files lie in
+Files on disk are synced before they count. Before a file of this host is read, it is dropped from the cache; on
+another host, files of 64M and more bypass the cache, and smaller ones may be read from it. All files lie in
 hidden directories, which are removed at the end; after a kill, the next ladder there removes them.";
 
 /// What clap knows of it.
@@ -73,8 +74,8 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         options: options(flags, &EndOptions { credential, ..EndOptions::default() })?,
     };
     let mut shown = BenchOutput::of_measuring(flags)?;
-    let measured = measure(&request, &context(), &mut shown)?;
-    shown.finish(&measured)
+    let (measured, failure) = measure(&request, &context(), &mut shown)?;
+    shown.finish_with(&measured, failure)
 }
 
 /// How the copies of a measurement are made.

@@ -40,7 +40,7 @@ const WAYS: Value<NetWay> =
     Value::word("way", "LIST", NetWay::ALL, "Several are separated by commas [default: all, one after the other]");
 const TIME: Value<Duration> = Value::new("time", "TIME", parse_time, "How long each row is measured [default: 3s]");
 const OMIT: Value<Duration> =
-    Value::new("omit", "TIME", parse_omit, "Warm-up of each row, which does not count [default: 1s]");
+    Value::new("omit", "TIME", parse_omit, "Warm-up of each row in whole seconds, which does not count [default: 1s]");
 const DISCARD: Switch =
     Switch::new("discard", "In the clear, have the receiver's kernel throw the bytes away uncopied");
 const NO_PATH: Switch = Switch::new("no-path", "Do not look for the routers on the way and the largest packet");
@@ -54,8 +54,8 @@ const NOTES: &str = "\
 HOST is host: for ssh, carrack://host for a node. One end makes zeros and the other takes them into memory, as
 an application does, over the connections that a copy uses. clear, encrypted and verified show what encryption
 and digests cost. Seconds and bytes are those of the receiver, retransmits, round trip and window those of the
-sender. cpu A is the sender's program, cpu B the receiver's; p5 is the slowest of twenty seconds against the
-rate. --format iperf3 measures one stream in the clear, there, unless something else is chosen.
+sender. cpu A is the sender's program, cpu B the receiver's. p5: the rate of the slowest 5 % of seconds, as a
+share of the mean. --format iperf3 measures one stream in the clear, there, unless something else is chosen.
 
 First both ends look for the way to each other, as tracepath does: datagrams to UDP ports from 44444 on, and
 what routers say of them. What nobody answers stays unknown.
@@ -68,7 +68,7 @@ pub fn command() -> Command {
         .about("Measure the path to a host, or from HOST to HOST2, from memory to memory")
         .after_help(NOTES)
         .arg(HOST.arg().required(true).help("Host to measure the path to"))
-        .arg(HOST2.arg().help("Another host: then there is from HOST to it [default: from here to HOST]"))
+        .arg(HOST2.arg().help("Second host: `there` then means from HOST to HOST2 [default: from here to HOST]"))
         .args([
             STREAMS.arg(),
             MODES.arg(),
@@ -172,6 +172,8 @@ fn parse_time(text: &str) -> Result<Duration, String> {
 fn parse_omit(text: &str) -> Result<Duration, String> {
     match parse_duration(text)? {
         time if time > OMIT_MAX => Err(format!("{text:?} is too long: use {} s at most", OMIT_MAX.as_secs())),
+        // Hosts tell what they have counted once a second.
+        time if time.subsec_nanos() != 0 => Err(format!("{text:?} is not a whole number of seconds")),
         time => Ok(time),
     }
 }
@@ -187,7 +189,7 @@ mod tests {
         assert_eq!((parse_time("1s"), parse_time("4m")), (Ok(Duration::from_secs(1)), Ok(TIME_MAX)));
         assert!(["0", "0s", "500ms", "5m", "x"].iter().all(|text| parse_time(text).is_err()));
         assert_eq!(parse_omit("0"), Ok(Duration::ZERO));
-        assert!(["31s", "-1", ""].iter().all(|text| parse_omit(text).is_err()));
+        assert!(["31s", "-1", "", "500ms"].iter().all(|text| parse_omit(text).is_err()));
         // A row ends before a node ends it.
         assert!(TIME_MAX + OMIT_MAX + Duration::from_secs(10) < carrack_core::tuning::Tuning::DEFAULT.measure_longest);
     }
