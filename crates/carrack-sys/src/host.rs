@@ -121,7 +121,7 @@ pub fn process_alive(pid: u32) -> bool {
 }
 
 /// When a process began, in ticks since the boot; with its number this is the same for no two processes of one boot.
-/// `None` where nobody says: not on Linux, for processes that are hidden, and where `/proc` counts in another namespace.
+/// `None` where nobody says: off Linux, for hidden processes, and where `/proc` counts in another namespace.
 pub fn process_began(pid: u32) -> Option<u64> {
     let own = std::fs::read_link("/proc/self").ok()?;
     if own.to_str() != Some(&std::process::id().to_string()) {

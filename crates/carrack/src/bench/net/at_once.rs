@@ -30,7 +30,7 @@ impl OneWay {
 }
 
 /// One of the two, which is over when this is dropped.
-pub struct Way<'a> {
+pub struct PairedWay<'a> {
     of: &'a AtOnce,
     back: bool,
 }
@@ -38,11 +38,11 @@ pub struct Way<'a> {
 impl AtOnce {
     /// One of the two. That which goes back begins once the other has its link: where ssh asks for passwords, it asks
     /// for one after the other.
-    pub fn begin(&self, back: bool) -> Way<'_> {
+    pub fn begin(&self, back: bool) -> PairedWay<'_> {
         let is_first_there = |ways: &mut [OneWay; 2]| !back || ways[0].is_linked || ways[0].is_over;
         let waited = self.changed.wait_while(self.lock(), |ways| !is_first_there(ways));
         drop(waited);
-        Way { of: self, back }
+        PairedWay { of: self, back }
     }
 
     fn lock(&self) -> MutexGuard<'_, [OneWay; 2]> {
@@ -50,7 +50,7 @@ impl AtOnce {
     }
 }
 
-impl Way<'_> {
+impl PairedWay<'_> {
     /// Told what has been seen of this one so far; whether it may end. Alone it measures nothing any more.
     pub fn is_enough(&self, moved: &Moved, warm_up: Duration, time: Duration) -> bool {
         let mut ways = self.of.lock();
@@ -79,7 +79,7 @@ impl Way<'_> {
     }
 }
 
-impl Drop for Way<'_> {
+impl Drop for PairedWay<'_> {
     fn drop(&mut self) {
         self.of.lock()[usize::from(self.back)].is_over = true;
         self.of.changed.notify_all();

@@ -16,7 +16,7 @@ use carrack_engine::Context;
 use carrack_measure::facts;
 use carrack_measure::result::{Measurement, Row, label, value};
 
-use self::at_once::{AtOnce, Way};
+use self::at_once::{AtOnce, PairedWay};
 use self::plan::{NetChoice, NetMode, NetStep, NetWay};
 use super::ladder::{TellRow, incomplete};
 use super::moved::{self, Moved};
@@ -192,7 +192,7 @@ impl NetRun<'_> {
     }
 
     /// Makes a transfer; `way` knows the other one that is made at the same time.
-    fn transfer(&self, step: NetStep, back: bool, way: Option<Way<'_>>) -> Watched {
+    fn transfer(&self, step: NetStep, back: bool, way: Option<PairedWay<'_>>) -> Watched {
         let mut notes = Vec::new();
         let (warm_up, time) = (self.request.warm_up, self.request.time);
         let mut enough = |moved: &Moved| match &way {
