@@ -50,8 +50,8 @@ pub struct FarScratch {
 
 impl FarScratch {
     /// Removes what was left in `parent` by those that were killed, and makes a directory there; `number` tells those
-    /// of one process apart. `lost` takes the host if it cannot be reached at the end; `note` takes what a person should
-    /// know.
+    /// of one process apart. `lost` takes the host if it cannot be reached at the end; `note` takes what a person
+    /// should know.
     ///
     /// # Errors
     /// Those of the place.
