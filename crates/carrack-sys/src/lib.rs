@@ -14,6 +14,7 @@
 
 pub mod bulk;
 pub mod dir;
+pub mod facts;
 pub mod file;
 pub mod gauge;
 pub mod host;

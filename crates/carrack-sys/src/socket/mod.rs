@@ -3,8 +3,10 @@
 //! Streams are blocking and owned by one thread each; a thread that must also hear from the rest
 //! of the program waits on a [`Waker`] beside its socket.
 
+mod syn;
 mod tcp;
 
+pub use syn::{Handshake, handshake, keep_syn, take_syn};
 pub use tcp::{
     BufferBytes, TcpFacts, buffer_bytes, congestion_control, set_congestion_control, set_keep_alive,
     set_largest_segment, set_not_sent_low_water, set_pacing_rate, set_user_timeout, tcp_facts,

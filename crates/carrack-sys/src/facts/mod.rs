@@ -1,0 +1,183 @@
+//! What this host says of itself: texts of the kernel, of files and of a few tools, each with a name, and nothing
+//! judged. Whoever asks decides what they mean.
+//!
+//! A kind of facts is one file here, with a function in [`KINDS`]. What is a file is read with the lists of its kind
+//! ([`Gatherer::file`], [`Gatherer::each`]); system calls ([`ethtool`], [`netlink`]) and commands ([`programs`]) give
+//! their answers names of their own. A directory in which such texts were kept ([`recorded`]) can stand for the host.
+
+mod connection;
+mod ethtool;
+mod netlink;
+mod network;
+mod programs;
+mod recorded;
+mod system;
+
+pub use connection::connection;
+pub use recorded::{read_tree, write_tree};
+
+use std::io::{self, Read};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+/// What became of one question to this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FactText {
+    /// The answer, as it was given.
+    Found(String),
+    /// There is no such thing here.
+    Absent,
+    /// This user may not look.
+    Denied,
+    /// Looking failed, and why.
+    Failed(String),
+}
+
+impl From<io::Result<String>> for FactText {
+    fn from(result: io::Result<String>) -> Self {
+        match result {
+            Ok(text) => Self::Found(text),
+            Err(error) => error.into(),
+        }
+    }
+}
+
+impl From<io::Error> for FactText {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Absent,
+            io::ErrorKind::PermissionDenied => Self::Denied,
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+/// What is asked about, beside the host itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct About<'a> {
+    /// The address that data would go to.
+    pub peer: Option<IpAddr>,
+    /// The directory that data would go to or come from, as this process reaches it.
+    pub directory: Option<&'a Path>,
+}
+
+/// Asks one kind of questions.
+type Kind = fn(&mut Gatherer, About<'_>);
+
+/// All kinds, in the order in which they are asked. What takes long comes last.
+const KINDS: &[Kind] = &[system::gather, network::gather, netlink::gather, ethtool::gather, programs::gather];
+
+/// Gathers all facts of this host. It takes a few seconds at most: every command has a limit.
+pub fn gather(about: About<'_>) -> Vec<(String, FactText)> {
+    let mut gatherer = Gatherer::at(Path::new("/"));
+    KINDS.iter().for_each(|kind| kind(&mut gatherer, about));
+    gatherer.texts
+}
+
+/// Bytes that are read of one file: no file that is asked for is longer, but for lists of every processor.
+const FILE_BYTES: u64 = 64 << 10;
+/// Entries of one directory that are looked at.
+const ENTRIES: usize = 256;
+
+/// Gathers texts below a root directory: `/`, or one in which a test has put files.
+pub struct Gatherer {
+    root: PathBuf,
+    texts: Vec<(String, FactText)>,
+}
+
+impl Gatherer {
+    fn at(root: &Path) -> Self {
+        Self { root: root.to_owned(), texts: Vec::new() }
+    }
+
+    /// Adds an answer under its name.
+    pub fn put(&mut self, name: impl Into<String>, text: impl Into<FactText>) {
+        self.texts.push((name.into(), text.into()));
+    }
+
+    /// Reads a file, named by its path without the leading slash.
+    pub fn file(&mut self, name: &str) {
+        let text = self.read(name);
+        self.put(name, text);
+    }
+
+    /// Reads several files of one directory.
+    pub fn files(&mut self, directory: &str, names: &[&str]) {
+        names.iter().for_each(|name| self.file(&format!("{directory}/{name}")));
+    }
+
+    /// Reads such files in every entry of a directory, and tells the entries' names.
+    pub fn each(&mut self, directory: &str, names: &[&str]) -> Vec<String> {
+        let entries = self.entries(directory);
+        entries.iter().for_each(|entry| self.files(&format!("{directory}/{entry}"), names));
+        entries
+    }
+
+    /// The name that a symbolic link leads to, without its directories.
+    pub fn link(&mut self, name: &str) {
+        let target = std::fs::read_link(self.root.join(name));
+        let last =
+            target.map(|target| target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default());
+        self.put(name, last);
+    }
+
+    /// The entries of a directory, sorted; none where there is no such directory.
+    pub fn entries(&self, directory: &str) -> Vec<String> {
+        let listed = std::fs::read_dir(self.root.join(directory)).into_iter().flatten().flatten();
+        let names = listed.take(ENTRIES).filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+
+    /// The text of a file, as far as it is text.
+    pub fn read(&self, name: &str) -> io::Result<String> {
+        let mut bytes = Vec::new();
+        std::fs::File::open(self.root.join(name))?.take(FILE_BYTES).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gatherer_reads_lists_below_its_root_and_says_what_is_not_there() {
+        let root = tempfile::tempdir().unwrap();
+        for (name, text) in [("sys/class/net/eth0/mtu", "9000\n"), ("sys/class/net/lo/mtu", "65536\n")] {
+            let path = root.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        std::os::unix::fs::symlink("../../drivers/mlx5_core", root.path().join("sys/class/net/eth0/driver")).unwrap();
+        let mut gatherer = Gatherer::at(root.path());
+        assert_eq!(gatherer.each("sys/class/net", &["mtu", "speed"]), ["eth0", "lo"]);
+        gatherer.link("sys/class/net/eth0/driver");
+        gatherer.file("sys/class/net");
+        let found = |text: &str| FactText::Found(text.to_owned());
+        let texts: Vec<(&str, &FactText)> = gatherer.texts.iter().map(|(name, text)| (name.as_str(), text)).collect();
+        assert_eq!(texts[0], ("sys/class/net/eth0/mtu", &found("9000\n")));
+        assert_eq!(texts[1], ("sys/class/net/eth0/speed", &FactText::Absent));
+        assert_eq!(texts[4], ("sys/class/net/eth0/driver", &found("mlx5_core")));
+        assert!(matches!(texts[5].1, FactText::Failed(_)), "{texts:?}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_host_tells_its_windows_its_interfaces_and_the_route_to_itself() {
+        let texts = gather(About { peer: Some([127, 0, 0, 1].into()), directory: None });
+        let found = |name: &str| match texts.iter().find(|(known, _)| known == name) {
+            Some((_, FactText::Found(text))) => text.clone(),
+            other => panic!("{name}: {other:?}"),
+        };
+        assert_eq!(found("proc/sys/net/ipv4/tcp_rmem").split_whitespace().count(), 3);
+        assert!(found("route/127.0.0.1").contains("dev lo"), "{}", found("route/127.0.0.1"));
+        assert!(found("address/lo").lines().any(|line| line == "127.0.0.1/8"));
+        let mut names: Vec<&String> = texts.iter().map(|(name, _)| name).collect();
+        let all = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), all, "every name once");
+    }
+}
