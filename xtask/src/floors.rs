@@ -39,6 +39,7 @@ const HOUSE: &[Folder] = &[
             &["location"],
             &["failure"],
             &["attributes", "path", "tuning"],
+            &["evidence"],
             &["fingerprint", "ids", "limits", "pin", "unicode"],
             &["words"],
         ],
@@ -64,6 +65,7 @@ const HOUSE: &[Folder] = &[
         module: "",
         floors: &[
             &["keys", "secrets", "stores", "testing"],
+            &["examine"],
             &["copy", "files", "node"],
             &["end"],
             &["agent", "context"],
@@ -89,6 +91,11 @@ const HOUSE: &[Folder] = &[
             &["stream"],
             &["crew", "hasher", "mac", "measurements", "meter", "path_watch", "stages", "traffic"],
         ],
+    },
+    Folder {
+        name: "carrack-doctor",
+        module: "",
+        floors: &[&["rules"], &["facts"], &["finding"], &["situation"], &["known", "units"]],
     },
     Folder {
         name: "carrack-measure",

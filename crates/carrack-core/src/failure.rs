@@ -262,6 +262,7 @@ words! {
         48 SpecialNamed "special-named" "a FIFO, socket or device was named as a source"
         49 BlockRefused "block-refused" "the destination's store takes no blocks of that size"
         50 TooOldToMeasure "too-old-to-measure" "its version cannot take part in measurements"
+        51 TooOldForEvidence "too-old-for-evidence" "it does not tell what its host is made of"
     }
 }
 

@@ -12,6 +12,7 @@
 pub mod attributes;
 pub mod credential;
 pub mod digest;
+pub mod evidence;
 pub mod failure;
 pub mod fingerprint;
 pub mod ids;

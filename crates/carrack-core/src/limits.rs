@@ -170,3 +170,13 @@ pub const PATH_HOPS: usize = 64;
 pub const SAMPLE_DEVICES: usize = 16;
 /// Bytes of the name of a device or an interface in a sample. Linux' are shorter.
 pub const SAMPLE_NAME_BYTES: usize = 64;
+/// Texts of the evidence that one host gives of itself.
+pub const EVIDENCE_TEXTS: usize = 8192;
+/// Bytes of the name of such a text: the path of a file in `/sys` may be long.
+pub const EVIDENCE_NAME_BYTES: usize = 512;
+/// Bytes of one such text; what is longer is cut off. The longest that a rule reads in full has some 30 KB.
+pub const EVIDENCE_TEXT_BYTES: usize = 64 << 10;
+/// Bytes of all of them, with their names.
+pub const EVIDENCE_BYTES: usize = 4 << 20;
+/// Data connections that one host's evidence tells of.
+pub const EVIDENCE_CONNECTIONS: usize = 8;

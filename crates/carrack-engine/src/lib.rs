@@ -8,6 +8,7 @@
 //! - [`Copy::start`] begins a copy; its [`Handle`] tells what happens, cancels it, and waits for its report. A copy is
 //!   paused by cancelling it: the same request, started again, goes on from there.
 //! - [`files::Files`] are the verbs of a file manager, at any kind of place.
+//! - [`examine::pair`] asks hosts what they are made of, and tries connections between them.
 //! - [`node::Node::start`] serves a directory to other hosts; other protocols can have a [`node::Door`] on its port.
 //! - [`FarSide`] is what a program does that ssh has started on another host.
 //!
@@ -40,6 +41,7 @@ mod copy;
 mod data;
 mod end;
 mod error;
+pub mod examine;
 pub mod files;
 mod net;
 pub mod node;

@@ -8,6 +8,12 @@ pub const DONE: u8 = 0;
 pub const OTHER: u8 = 1;
 /// The command cannot be carried out as given.
 pub const USAGE: u8 = 2;
+/// `doctor` has found warnings, and nothing worse.
+#[cfg(feature = "terminal")]
+pub const WARNINGS: u8 = OTHER;
+/// `doctor` has found what keeps data from moving.
+#[cfg_attr(not(feature = "terminal"), allow(dead_code))]
+pub const FAILURES: u8 = 3;
 /// The network, or the way to a host.
 pub const NETWORK: u8 = 10;
 /// A file or file system.
@@ -33,8 +39,9 @@ pub const AUTHENTICATION: u8 = 77;
 pub const HELP: &str = "\
 Exit codes:
    0  everything is done and verified
-   1  another error
+   1  another error; doctor: warnings, and nothing worse
    2  usage: the command cannot be carried out as given
+   3  doctor: failures, which keep data from moving
   10  no connection to a host or node, or it was lost
   11  file or file system
   12  the versions of the two sides do not fit, or one broke the protocol
@@ -170,6 +177,7 @@ mod tests {
             DONE,
             OTHER,
             USAGE,
+            FAILURES,
             NETWORK,
             FILE,
             PROTOCOL,

@@ -8,6 +8,8 @@ mod bench;
 mod cli;
 mod command;
 mod directories;
+#[cfg(feature = "terminal")]
+mod doctor;
 mod error;
 mod exit;
 mod output;

@@ -13,6 +13,7 @@ use super::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage, Q
 use super::{Version, attributes, mux::Channel};
 use crate::attributes::{Attribute, AttributeKind, Attributes, OtherAttributes, Time};
 use crate::digest::{BlockDigest, FileDigests};
+use crate::evidence::EvidenceText;
 use crate::failure::{ErrorCode, Failure, Reason, Side};
 use crate::ids::{BundleId, ItemId, StreamId};
 use crate::pace::limit::StageTimes;
@@ -58,7 +59,7 @@ fn messages_are_encoded_as_ever() {
 #[test]
 fn golden_lines_are_there_for_every_message() {
     let golden = include_str!("golden.txt");
-    for (kind, tags) in [("ask", 2..=19), ("tell", 2..=19), ("peer", 1..=18)] {
+    for (kind, tags) in [("ask", 2..=20), ("tell", 2..=20), ("peer", 1..=18)] {
         let lines = golden.lines().filter_map(|line| line.split_once(' ')?.1.strip_prefix(kind)?.strip_prefix(' '));
         let found: Vec<u32> = lines.filter_map(|line| tag(line.split_once(' ')?.1)).collect();
         for tag in tags {
@@ -126,6 +127,7 @@ fn asks() -> Vec<Line> {
     let sum = |digests| Ask::Sum(Sum { path: b"s".to_vec(), digests });
     let make = |path: &[u8], parents| Ask::MakeDirectory(MakeDirectory { path: path.to_vec(), parents });
     let hello = Hello { oldest: 1, newest: 4, program: "0.1.0".into(), token: "t0ken".into() };
+    let about = EvidenceAbout { peer: Some("192.0.2.1".parse().unwrap()), directory: b"d".to_vec(), connections: 2 };
     let collect = Collect { path: b"c".to_vec(), older: Duration::from_secs(604_800), dry_run: true };
     vec![
         ask(1, "ask Hello", Ask::Hello(hello)),
@@ -157,6 +159,7 @@ fn asks() -> Vec<Line> {
         ask(5, "ask Retire-wake", Ask::Wake(5)),
         ask(5, "ask Clock", Ask::Clock),
         ask(5, "ask Trace", Ask::Trace),
+        ask(5, "ask Evidence", Ask::Evidence(about)),
     ]
 }
 
@@ -225,6 +228,16 @@ fn begins() -> Vec<Line> {
         begin("ask Begin-receive-null", numbered(Verify::None, Existing::Only, Durability::None), receive(Sink::Null)),
         begin("ask Begin-receive-device", numbered(wire, Existing::Older, group), receive(Sink::Device)),
         begin("ask Begin-receive-memory", options(Version::V5), receive(Sink::Memory)),
+    ]
+}
+
+fn evidence() -> Vec<(String, EvidenceText)> {
+    let text = |name: &str, text| (name.to_owned(), text);
+    vec![
+        text("proc/a", EvidenceText::Found("4096 1\n".to_owned())),
+        text("b", EvidenceText::Absent),
+        text("c", EvidenceText::Denied),
+        text("d", EvidenceText::Failed("Input/output error".to_owned())),
     ]
 }
 
@@ -364,6 +377,7 @@ fn tells_of_measuring() -> Vec<Line> {
         tell(5, "tell Sample-steps", Tell::Sample(Box::new(Sample { at_us: 1, steps, ..Sample::default() }))),
         tell(5, "tell Clock", Tell::Clock(1_000_000)),
         tell(5, "tell Traced", Tell::Traced(Box::new(way()))),
+        tell(5, "tell Evidence", Tell::Evidence(evidence())),
     ]
 }
 

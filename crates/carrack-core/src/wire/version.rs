@@ -14,7 +14,7 @@
 //! 5. Streams that were asked to end stay connected for a while, and go on when they are asked to (`Retire.wake`). Ends
 //!    tell what they measure (`Sample`), and what their clocks say (`Clock`). Ends elsewhere than in the command's own
 //!    process make up sources, too; and receivers take bytes into memory, and no further. Ends find
-//!    the way to the other end (`Trace`).
+//!    the way to the other end (`Trace`), and what their host says of itself (`Evidence`).
 
 use std::fmt;
 
@@ -156,6 +156,11 @@ impl Version {
 
     /// Ends find the way that their packets take to the other end.
     pub fn traces_path(self) -> bool {
+        self >= Self::V5
+    }
+
+    /// Ends gather evidence of their host.
+    pub fn tells_evidence(self) -> bool {
         self >= Self::V5
     }
 

@@ -4,6 +4,7 @@
 mod begin;
 mod bounded;
 mod dial;
+mod evidence;
 mod greeting;
 mod measured;
 mod ssh;
@@ -359,6 +360,7 @@ impl Agent {
             }
             Ask::Clock => Ok(Tell::Clock(self.environment.clock_us())),
             Ask::Trace => return self.start_tracing(request),
+            Ask::Evidence(about) => self.tell_evidence(request, &about),
             Ask::Retire(count) => Ok(done(self.lock().running.clone().map_or(0, |running| running.retire(count)))),
             Ask::Wake(count) => Ok(done(self.lock().running.clone().map_or(0, |running| running.wake(count)))),
             Ask::Bye => return None,

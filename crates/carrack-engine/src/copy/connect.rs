@@ -509,7 +509,8 @@ fn port_within(told: u16, low: u16, high: u16) -> Option<u16> {
     Some(told).filter(|port| (low..=high).contains(port))
 }
 
-fn bracketed(host: &str) -> String {
+/// A host as it stands before a port.
+pub fn bracketed(host: &str) -> String {
     if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_string() }
 }
 

@@ -3,7 +3,7 @@
 
 mod attempts;
 mod begin;
-mod connect;
+pub mod connect;
 mod dry_run;
 mod ends;
 mod events;

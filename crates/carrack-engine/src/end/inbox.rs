@@ -97,6 +97,7 @@ pub(super) fn weight(tell: &Tell, encoded: usize) -> usize {
         Tell::Items(items) | Tell::Sums(items) => size_of_val(&items[..]) + items.iter().map(of_item).sum::<usize>(),
         Tell::Page(all) => size_of_val(&all[..]) + all.iter().map(|entry| held(&entry.failure)).sum::<usize>(),
         Tell::Sample(sample) => sample.memory_bytes(),
+        Tell::Evidence(all) => size_of_val(&all[..]),
         Tell::Inspected(all) => size_of_val(&all[..]) + all.iter().map(|facts| held(&facts.failure)).sum::<usize>(),
         _ => 0,
     };

@@ -304,6 +304,8 @@ impl Node {
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = bind_address(address).or_else(|error| without_ipv6(address).map_or(Err(error), bind_address))?;
     listener.set_nonblocking(true)?;
+    // See `DataListener::open`.
+    let _ = carrack_sys::socket::keep_syn(&listener);
     Ok(listener)
 }
 

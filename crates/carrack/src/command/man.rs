@@ -89,6 +89,7 @@ mod tests {
             "gc",
             "bench",
             "bench-disk",
+            "doctor",
             "report",
             "token",
             "token-add",

@@ -7,6 +7,8 @@ mod bench;
 mod completions;
 mod context;
 mod copy;
+#[cfg(feature = "terminal")]
+mod doctor;
 mod entry;
 mod gc;
 mod ls;
@@ -55,6 +57,8 @@ const VERBS: &[Verb] = &[
     Verb { name: "gc", command: gc::command, run: gc::run },
     #[cfg(feature = "terminal")]
     Verb { name: "bench", command: bench::command, run: bench::run },
+    #[cfg(feature = "terminal")]
+    Verb { name: "doctor", command: doctor::command, run: doctor::run },
     #[cfg(feature = "terminal")]
     Verb { name: "report", command: report::command, run: report::run },
     Verb { name: "token", command: token::command, run: token::run },

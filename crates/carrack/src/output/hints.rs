@@ -92,6 +92,7 @@ pub fn of_reason(reason: Reason) -> Option<&'static str> {
         Reason::TooOldForSource => "update it, or leave --verify source out",
         Reason::TooOldForXxh128 => "update it, or leave --digest xxh128 out",
         Reason::TooOldToMeasure => "update it",
+        Reason::TooOldForEvidence => "update it, or run carrack doctor there",
         Reason::TooOldForClear => "update it, or leave --encrypt none out",
         Reason::InTheWay => "remove it first, or copy to another name",
         Reason::SeveralHosts => "copy from one host at a time",

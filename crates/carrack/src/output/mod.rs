@@ -6,7 +6,7 @@
 
 mod failed_list;
 pub mod format;
-mod hints;
+pub mod hints;
 #[cfg(test)]
 mod hints_tests;
 pub mod human;

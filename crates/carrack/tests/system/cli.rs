@@ -8,8 +8,23 @@ use serde_json::Value;
 use crate::support::node::Node;
 use crate::support::{Sandbox, same_tree, tool, tree};
 
-const VERBS: [&str; 14] =
-    ["copy", "gc", "ls", "stat", "mkdir", "mv", "rm", "sum", "bench", "report", "serve", "token", "completions", "man"];
+const VERBS: [&str; 15] = [
+    "copy",
+    "gc",
+    "ls",
+    "stat",
+    "mkdir",
+    "mv",
+    "rm",
+    "sum",
+    "bench",
+    "doctor",
+    "report",
+    "serve",
+    "token",
+    "completions",
+    "man",
+];
 
 /// Every line must be an object with the fields that all have; the last, and only that, a summary.
 fn objects(text: &str) -> Vec<Value> {

@@ -223,7 +223,14 @@ fn golden_results_that_were_kept() {
 
 #[test]
 fn golden_lines_have_every_type_of_the_schema() {
-    let files = ["json/program.txt", "json/events.txt", "json/reports.txt", "json/bench.txt", "report/report.txt"];
+    let files = [
+        "json/program.txt",
+        "json/events.txt",
+        "json/reports.txt",
+        "json/bench.txt",
+        "json/doctor.txt",
+        "report/report.txt",
+    ];
     let recorded = files.map(|name| std::fs::read_to_string(golden::directory().join(name)).unwrap()).concat();
     // A node prints its line and goes on; no transcript waits for that.
     for kind in Schema::published().types().into_iter().filter(|kind| *kind != "serving") {

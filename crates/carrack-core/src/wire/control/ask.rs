@@ -3,6 +3,7 @@
 mod fields;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use super::options::{SessionKey, TransferOptions};
@@ -56,6 +57,8 @@ pub enum Ask {
     Clock,
     /// Which way do your packets take to the other end of the transfer? From version 5 on.
     Trace,
+    /// What does your host say of itself? Answered by pages of evidence, and how many texts there are. From version 5 on.
+    Evidence(EvidenceAbout),
 }
 
 /// Which versions the command speaks.
@@ -274,6 +277,17 @@ pub struct Collect {
     pub dry_run: bool,
 }
 
+/// What evidence is gathered about, beside the host itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EvidenceAbout {
+    /// The address that data would go to: which way would it take?
+    pub peer: Option<IpAddr>,
+    /// A directory that data would go to or come from, as typed; empty for none.
+    pub directory: Vec<u8>,
+    /// So many data connections of this session, at most [`limits::EVIDENCE_CONNECTIONS`]: what TCP knows of each.
+    pub connections: usize,
+}
+
 #[cfg(test)]
 mod tests {
     use super::fields::refused_sources;
@@ -426,6 +440,20 @@ mod tests {
             assert_eq!(role.check_remote().is_ok(), sink != Sink::Stdout);
             assert_eq!(role.is_synthetic(), matches!(sink, Sink::Null | Sink::Memory));
         }
+    }
+
+    #[test]
+    fn evidence_is_asked_about_an_address_or_none() {
+        let about = |peer: &str| {
+            let about = raw::EvidenceAbout { peer: peer.to_owned(), ..raw::EvidenceAbout::default() };
+            match checked(raw::Ask::Evidence(about)) {
+                Ok(Ask::Evidence(about)) => Ok(about.peer),
+                Ok(other) => panic!("{other:?}"),
+                Err(error) => Err(error),
+            }
+        };
+        assert_eq!((about(""), about("fd77::2")), (Ok(None), Ok(Some("fd77::2".parse().unwrap()))));
+        assert!(about("host").is_err() && about("10.0.0.1:22").is_err());
     }
 
     #[test]

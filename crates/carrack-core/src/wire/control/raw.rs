@@ -2,12 +2,14 @@
 //! that is gone is reserved. Tests that say what no honest end says see this module, by the feature `testing`; all
 //! others see [`super::Ask`] and [`super::Tell`].
 
+mod evidence;
 mod files;
 mod sample;
 mod transfer;
 
 use prost::Message as _;
 
+pub use self::evidence::{EvidenceAbout, EvidenceItem, EvidencePage};
 pub use self::files::{
     Collect, Entry, Inspected, List, MakeDirectory, Page, PathFacts, Paths, Remove, Rename, Sum, Sums,
 };
@@ -28,7 +30,7 @@ pub struct ToAgent {
     #[prost(uint64, tag = "1")]
     pub request: u64,
     /// The request.
-    #[prost(oneof = "Ask", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19")]
+    #[prost(oneof = "Ask", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20")]
     pub ask: Option<Ask>,
 }
 
@@ -89,6 +91,9 @@ pub enum Ask {
     /// Which way do your packets take to the other end of what runs? (version 5)
     #[prost(message, tag = "19")]
     Trace(Empty),
+    /// What does your host say of itself? (version 5)
+    #[prost(message, tag = "20")]
+    Evidence(EvidenceAbout),
 }
 
 /// From an agent to the command.
@@ -98,7 +103,7 @@ pub struct FromAgent {
     #[prost(uint64, tag = "1")]
     pub request: u64,
     /// The answer, or the report.
-    #[prost(oneof = "Tell", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19")]
+    #[prost(oneof = "Tell", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20")]
     pub tell: Option<Tell>,
 }
 
@@ -159,6 +164,9 @@ pub enum Tell {
     /// To `Trace` (version 5).
     #[prost(message, tag = "19")]
     Traced(Traced),
+    /// To `Evidence` (version 5).
+    #[prost(message, tag = "20")]
+    Evidence(EvidencePage),
 }
 
 /// The way to the other end of a transfer.

@@ -1,6 +1,7 @@
 //! What an agent says: answers, how a transfer stands, and how it has ended. What is only shown
 //! is made fit to be shown.
 
+mod evidence;
 mod fields;
 mod path;
 mod sample;
@@ -8,6 +9,7 @@ mod sample;
 use std::time::Duration;
 
 use crate::attributes::Time;
+use crate::evidence::EvidenceText;
 use crate::failure::Failure;
 use crate::pace::limit::StageTimes;
 use crate::report::{Counts, Faults, ItemKind, ItemReport, PathTrace, Progress, Unkept, UnkeptAttributes};
@@ -54,6 +56,8 @@ pub enum Tell {
     Clock(u64),
     /// To `Trace`: the way to the other end of the transfer. From version 5 on.
     Traced(Box<PathTrace>),
+    /// To `Evidence`, page by page: names, and what the host says. From version 5 on.
+    Evidence(Vec<(String, EvidenceText)>),
 }
 
 /// What an agent says of itself.

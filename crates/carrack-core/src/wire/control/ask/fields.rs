@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Ask, Begin, Collect, Dial, Hello, List, Listen, MakeDirectory, Origin, Ports, ReceiveRole, Remove, Rename, Role,
-    SendRole, Sink, SourceSpec, Sum, Tunnel,
+    Ask, Begin, Collect, Dial, EvidenceAbout, Hello, List, Listen, MakeDirectory, Origin, Ports, ReceiveRole, Remove,
+    Rename, Role, SendRole, Sink, SourceSpec, Sum, Tunnel,
 };
 use crate::ids::StreamId;
 use crate::limits;
@@ -73,6 +73,7 @@ impl Ask {
             raw::Ask::Retire(retire) => Self::Retire(retire.count),
             raw::Ask::Clock(_) => Self::Clock,
             raw::Ask::Trace(_) => Self::Trace,
+            raw::Ask::Evidence(about) => Self::Evidence(about.try_into()?),
         })
     }
 }
@@ -115,6 +116,11 @@ impl From<Ask> for raw::Ask {
             Ask::Wake(wake) => Self::Retire(raw::Retire { count: 0, wake }),
             Ask::Clock => Self::Clock(raw::Empty {}),
             Ask::Trace => Self::Trace(raw::Empty {}),
+            Ask::Evidence(EvidenceAbout { peer, directory, connections }) => {
+                let peer = peer.map(|peer| peer.to_string()).unwrap_or_default();
+                let connections = u32::try_from(connections).unwrap_or(u32::MAX);
+                Self::Evidence(raw::EvidenceAbout { peer, directory, connections })
+            }
         }
     }
 }
@@ -330,6 +336,18 @@ impl TryFrom<raw::List> for List {
             return Err(ProtocolError::violation(what));
         }
         Ok(Self { path: bounded(path)?, recursive, itself, sources: all(sources, SourceSpec::try_from)? })
+    }
+}
+
+impl TryFrom<raw::EvidenceAbout> for EvidenceAbout {
+    type Error = ProtocolError;
+
+    fn try_from(about: raw::EvidenceAbout) -> Result<Self, ProtocolError> {
+        let wrong = |_| ProtocolError::violation("the peer asked about an address that is none");
+        let peer = Some(about.peer).filter(|peer| !peer.is_empty());
+        let peer = peer.map(|peer| peer.parse().map_err(wrong)).transpose()?;
+        let connections = usize::try_from(about.connections).unwrap_or(usize::MAX).min(limits::EVIDENCE_CONNECTIONS);
+        Ok(Self { peer, directory: bounded(about.directory)?, connections })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Dialed, Ended, Entry, Listening, PathFacts, Stages, StreamLost, Tell, Welcome};
+use super::{Dialed, Ended, Entry, Listening, PathFacts, Stages, StreamLost, Tell, Welcome, evidence};
 use crate::attributes::{AttributeKind, Time};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::limits;
@@ -56,6 +56,7 @@ impl TryFrom<raw::Tell> for Tell {
             raw::Tell::Sample(sample) => Self::Sample(Box::new((*sample).try_into()?)),
             raw::Tell::Clock(clock) => Self::Clock(clock.us),
             raw::Tell::Traced(traced) => Self::Traced(Box::new(traced.try_into()?)),
+            raw::Tell::Evidence(page) => Self::Evidence(evidence::texts(page)?),
         })
     }
 }
@@ -87,6 +88,7 @@ impl From<Tell> for raw::Tell {
             Tell::Sample(sample) => Self::Sample(Box::new((*sample).into())),
             Tell::Clock(us) => Self::Clock(raw::Clock { us }),
             Tell::Traced(path) => Self::Traced((*path).into()),
+            Tell::Evidence(texts) => Self::Evidence(evidence::page(texts)),
         }
     }
 }

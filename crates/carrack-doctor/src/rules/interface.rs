@@ -1,0 +1,474 @@
+//! Interfaces: which one carries the data, how it is set up, and what it has lost.
+
+use super::{Check, Rule, Told, View};
+use crate::facts::Interface;
+use crate::finding::EvidenceClass::{EsnetTable, Kernel, OneOperator, Ours};
+use crate::known::Known;
+use crate::rules::tcp::{FAR, round_trip};
+use crate::units;
+
+const ESNET_SCRIPT: &str = "ESnet, fasterdata-tuning";
+const OSG_SCRIPT: &str = "Open Science Grid, networking scripts";
+const GBIT: u64 = 1_000_000_000;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "interface.slower",
+        threshold: "data goes by the fastest interface that is up",
+        reason: "a host often has a name for its management port, and another one for its fast card",
+        source: "Performance killer 1 of UltraLight, 2005",
+        class: OneOperator,
+        check: Check::Host(slower),
+    },
+    Rule {
+        id: "interface.duplex",
+        threshold: "full",
+        reason: "a port that has agreed on half duplex loses packets whenever both sides send",
+        source: "fasterdata.es.net",
+        class: Kernel,
+        check: Check::Host(duplex),
+    },
+    Rule {
+        id: "interface.mtu",
+        threshold: "9000 bytes at 10 Gb/s and more, if the whole path has it",
+        reason: "each packet costs both hosts the same, however much it holds",
+        source: ESNET_SCRIPT,
+        class: EsnetTable,
+        check: Check::Host(mtu),
+    },
+    Rule {
+        id: "interface.errors",
+        threshold: "no damaged and no missed packets",
+        reason: "damage is a cable, a plug or a transceiver; missed packets are a host that was too slow",
+        source: "fasterdata.es.net",
+        class: Kernel,
+        check: Check::Host(errors),
+    },
+    Rule {
+        id: "interface.slot",
+        threshold: "the slot runs as fast and as wide as the card can",
+        reason: "a 100 Gb/s card needs 16 lanes of PCIe 3",
+        source: "kernel, ABI/sysfs-bus-pci",
+        class: Kernel,
+        check: Check::Host(slot),
+    },
+    Rule {
+        id: "interface.numa",
+        threshold: "known",
+        reason: "a process on another socket than its card reaches it over the link between both",
+        source: ESNET_SCRIPT,
+        class: EsnetTable,
+        check: Check::Host(numa),
+    },
+    Rule {
+        id: "interface.channels",
+        threshold: "more than one queue at 10 Gb/s and more",
+        reason: "each queue is served by one processor: with one queue one processor handles all packets",
+        source: "kernel, networking/scaling",
+        class: Kernel,
+        check: Check::Host(channels),
+    },
+    Rule {
+        id: "interface.rings",
+        threshold: "the largest that the card has",
+        reason: "a burst that does not fit into the ring is lost",
+        source: ESNET_SCRIPT,
+        class: EsnetTable,
+        check: Check::Host(rings),
+    },
+    Rule {
+        id: "interface.offloads",
+        threshold: "checksums, segmentation (tso, gso) and gro on at 10 Gb/s and more",
+        reason: "without them the processor handles each packet by itself",
+        source: OSG_SCRIPT,
+        class: EsnetTable,
+        check: Check::Host(offloads),
+    },
+    Rule {
+        id: "interface.lro",
+        threshold: "off",
+        reason: "large receive offload joins packets in a way that cannot be undone; gro does the same well",
+        source: OSG_SCRIPT,
+        class: EsnetTable,
+        check: Check::Host(lro),
+    },
+    Rule {
+        id: "interface.pause",
+        threshold: "both directions or none, and no pause frames that come in",
+        reason: "a pause frame stops all that the card sends, for everybody",
+        source: ESNET_SCRIPT,
+        class: EsnetTable,
+        check: Check::Host(pause),
+    },
+    Rule {
+        id: "interface.queue-length",
+        threshold: "10000 at 10 Gb/s and more",
+        reason: "a burst that does not fit into the queue is dropped in this host",
+        source: ESNET_SCRIPT,
+        class: EsnetTable,
+        check: Check::Host(queue_length),
+    },
+    Rule {
+        id: "interface.qdisc",
+        threshold: "fq at 10 Gb/s and more on far paths, and no drops",
+        reason: "fq spreads what a stream sends; fq_codel cannot. TCP can spread it by itself, at a price in processor time",
+        source: "fasterdata.es.net, packet pacing; others say pfifo_fast",
+        class: EsnetTable,
+        check: Check::Host(qdisc),
+    },
+    Rule {
+        id: "interface.bond",
+        threshold: "xmit_hash_policy layer3+4",
+        reason: "by addresses alone all streams between two hosts take one of the links",
+        source: "kernel, networking/bonding",
+        class: Kernel,
+        check: Check::Host(bond),
+    },
+    Rule {
+        id: "interface.softnet",
+        threshold: "no packets dropped before TCP saw them, and time over in less than one of 1000 rounds",
+        reason: "a queue that is full drops what the card has received already",
+        source: "kernel, networking/scaling",
+        class: Kernel,
+        check: Check::Host(softnet),
+    },
+    Rule {
+        id: "interface.stacked",
+        threshold: "known",
+        reason: "tagging and tunnels turn offloads off on some cards: measured at up to 30 %",
+        source: OSG_SCRIPT,
+        class: Ours,
+        check: Check::Host(stacked),
+    },
+];
+
+/// The interface that carries data, and its speed if that is known.
+fn fast<'a>(view: &View<'a>) -> Known<(Interface<'a>, u64)> {
+    let carrier = view.facts.carrier()?;
+    Ok((carrier, carrier.speed()?))
+}
+
+fn slower(view: &View<'_>) -> Known<Vec<Told>> {
+    let route = view.facts.route()?;
+    let (carrier, speed) = fast(view)?;
+    let faster =
+        view.facts.interfaces().into_iter().filter(|one| one.is_up() && !one.is_loopback() && one.name != carrier.name);
+    // One that belongs to a bond has no address; its bond has.
+    let faster = faster.filter(|one| !one.addresses().is_empty());
+    let best = faster.filter_map(|one| Some((one, one.speed().ok()?))).max_by_key(|(_, speed)| *speed);
+    match best {
+        Some((best, most)) if most > speed => {
+            let value = format!(
+                "data to {} goes by {} ({}), and {} ({}) is up",
+                route.to,
+                carrier.name,
+                units::bits(speed as f64),
+                best.name,
+                units::bits(most as f64)
+            );
+            let cost = format!(
+                "no more than {} instead of {}",
+                units::rate(speed as f64 / 8.0),
+                units::rate(most as f64 / 8.0)
+            );
+            let via = route.via.map(|via| format!(" via {via}")).unwrap_or_default();
+            let line = format!("ip route replace {}{via} dev {}", route.to, best.name);
+            let told = Told::warning(value).about(carrier.name).costs(cost);
+            Ok(vec![told.command(format!(
+                "{line}   # or use the name that the other host has on the network of {}",
+                best.name
+            ))])
+        }
+        _ => Ok(vec![Told::ok(format!("{} ({})", carrier.name, units::bits(speed as f64))).about(carrier.name)]),
+    }
+}
+
+fn duplex(view: &View<'_>) -> Known<Vec<Told>> {
+    let carrier = view.facts.carrier()?;
+    match carrier.text("duplex")? {
+        "half" => {
+            let told =
+                Told::failure("half").about(carrier.name).costs("a few percent of the packets are lost under load");
+            Ok(vec![told.command(format!("ethtool -s {} autoneg on   # and on the switch's port, too", carrier.name))])
+        }
+        "full" => Ok(vec![Told::ok("full").about(carrier.name)]),
+        _ => Ok(vec![Told::unknown(format!("{} tells no duplex", carrier.name))]),
+    }
+}
+
+fn mtu(view: &View<'_>) -> Known<Vec<Told>> {
+    let (carrier, speed) = fast(view)?;
+    let mtu = carrier.mtu()?;
+    if mtu >= 8000 || speed < 10 * GBIT {
+        return Ok(vec![Told::ok(format!("{mtu} bytes")).about(carrier.name)]);
+    }
+    let told = Told::warning(format!("{mtu} bytes at {}", units::bits(speed as f64))).about(carrier.name);
+    let told = told.costs(format!("{:.0} times as many packets as with 9000 bytes", 9000.0 / mtu.max(1) as f64));
+    Ok(vec![
+        told.command(format!("ip link set {} mtu 9000   # on every host and switch of that network", carrier.name)),
+    ])
+}
+
+fn errors(view: &View<'_>) -> Known<Vec<Told>> {
+    let carrier = view.facts.carrier()?;
+    let count = |name: &str| carrier.number(&format!("statistics/{name}"));
+    let packets = count("rx_packets")?.max(1) as f64;
+    let (damaged, missed) = (count("rx_crc_errors")? + count("rx_errors")?, count("rx_missed_errors")?);
+    let told = |count: i64, what: &str| format!("{count} of {packets:.0} packets {what}");
+    let mut all = Vec::new();
+    if damaged > 0 {
+        let value = Told::warning(told(damaged, "came damaged")).about(carrier.name);
+        all.push(
+            value
+                .costs("each is a loss that slows a far stream down")
+                .advice("change the cable, clean or change the transceiver, and look at the switch's port"),
+        );
+    }
+    if missed > 0 {
+        let value = Told::warning(told(missed, "were missed: the card had no room")).about(carrier.name);
+        all.push(
+            value
+                .costs("each is a loss that slows a far stream down")
+                .command(format!("ethtool -G {} rx 8192", carrier.name)),
+        );
+    }
+    if all.is_empty() {
+        all.push(Told::ok("none since it came up").about(carrier.name));
+    }
+    Ok(all)
+}
+
+fn slot(view: &View<'_>) -> Known<Vec<Told>> {
+    let carrier = view.facts.carrier()?;
+    if !carrier.is_hardware() {
+        return Ok(Vec::new());
+    }
+    let pair = |what: &str| {
+        Ok((carrier.text(&format!("device/current_link_{what}"))?, carrier.text(&format!("device/max_link_{what}"))?))
+    };
+    let ((speed, most_speed), (width, most_width)) = (pair("speed")?, pair("width")?);
+    let now = format!("{speed}, {width} lanes");
+    if (speed, width) == (most_speed, most_width) {
+        return Ok(vec![Told::ok(now).about(carrier.name)]);
+    }
+    let told = Told::warning(now).about(carrier.name).should_be(format!("{most_speed}, {most_width} lanes"));
+    let told = match (lane_bits(speed, width), lane_bits(most_speed, most_width)) {
+        (Some(now), Some(most)) => {
+            told.costs(format!("the slot carries {} instead of {}", units::bits(now), units::bits(most)))
+        }
+        _ => told,
+    };
+    Ok(vec![told.advice("put the card into a slot that has as many lanes, and look at the BIOS: lspci -vv shows both")])
+}
+
+/// `8.0 GT/s PCIe` and lanes, without the code's overhead.
+fn lane_bits(speed: &str, width: &str) -> Option<f64> {
+    let transfers: f64 = speed.split_whitespace().next()?.parse().ok()?;
+    let code = if transfers > 5.0 { 128.0 / 130.0 } else { 0.8 };
+    Some(transfers * 1e9 * code * width.parse::<f64>().ok()?)
+}
+
+fn numa(view: &View<'_>) -> Known<Vec<Told>> {
+    let carrier = view.facts.carrier()?;
+    if !carrier.is_hardware() {
+        return Ok(Vec::new());
+    }
+    let nodes = view.facts.text("sys/devices/system/node/online")?;
+    let node = carrier.number("device/numa_node")?;
+    let told = match (nodes, node) {
+        ("0", _) | (_, ..0) => Told::ok("the host has one node, or does not say which is the card's"),
+        (nodes, node) => {
+            Told::ok(format!("the card is on node {node} of {nodes}: measure with numactl which one is better"))
+        }
+    };
+    Ok(vec![told.about(carrier.name)])
+}
+
+fn channels(view: &View<'_>) -> Known<Vec<Told>> {
+    let (carrier, speed) = fast(view)?;
+    let number = |key: &str| carrier.driver_number("channels", key);
+    let Ok((now, most)) = number("combined").and_then(|now| Ok((now, number("max-combined")?))) else {
+        return Ok(Vec::new());
+    };
+    // Drivers with queues of one direction each count them elsewhere.
+    if now > 1 || most <= 1 || speed < 10 * GBIT {
+        return Ok(vec![Told::ok(format!("{now} of {most}")).about(carrier.name)]);
+    }
+    let told = Told::warning(format!("{now} of {most}")).about(carrier.name);
+    let told = told.costs("no more than what one processor can handle");
+    Ok(vec![told.command(format!("ethtool -L {} combined {most}", carrier.name))])
+}
+
+fn rings(view: &View<'_>) -> Known<Vec<Told>> {
+    let (carrier, speed) = fast(view)?;
+    let number = |key: &str| carrier.driver_number("rings", key);
+    // A virtual device has none.
+    let Ok((rx, most_rx)) = number("rx").and_then(|now| Ok((now, number("rx-max")?))) else { return Ok(Vec::new()) };
+    let (tx, most_tx) = (number("tx")?, number("tx-max")?);
+    let now = format!("receive {rx} of {most_rx}, send {tx} of {most_tx}");
+    if (rx >= most_rx && tx >= most_tx) || speed < 10 * GBIT {
+        return Ok(vec![Told::ok(now).about(carrier.name)]);
+    }
+    let told = Told::warning(now).about(carrier.name);
+    let told = told.costs(format!(
+        "{rx} packets of a burst fit: {:.2} ms at full rate",
+        rx as f64 * 12_000.0 / speed as f64 * 1e3
+    ));
+    Ok(vec![told.command(format!("ethtool -G {} rx {most_rx} tx {most_tx}", carrier.name))])
+}
+
+fn offloads(view: &View<'_>) -> Known<Vec<Told>> {
+    let carrier = view.facts.carrier()?;
+    // A virtual device hands packets on as they are.
+    if !carrier.is_hardware() {
+        return Ok(Vec::new());
+    }
+    let speed = carrier.speed()?;
+    let mut off = Vec::new();
+    for (key, option) in
+        [("rx-checksum", "rx"), ("tx-checksum", "tx"), ("sg", "sg"), ("tso", "tso"), ("gso", "gso"), ("gro", "gro")]
+    {
+        if carrier.driver_number("offloads", key)? == 0 {
+            off.push(option);
+        }
+    }
+    if off.is_empty() || speed < 10 * GBIT {
+        let word = if off.is_empty() { "on".to_owned() } else { format!("off: {}", off.join(", ")) };
+        return Ok(vec![Told::ok(word).about(carrier.name)]);
+    }
+    let line = off.iter().map(|option| format!(" {option} on")).collect::<String>();
+    let told = Told::warning(format!("off: {}", off.join(", "))).about(carrier.name);
+    let told = told.costs("several times the processor time for each byte");
+    Ok(vec![told.command(format!("ethtool -K {}{line}", carrier.name))])
+}
+
+fn lro(view: &View<'_>) -> Known<Vec<Told>> {
+    let carrier = view.facts.carrier()?;
+    if carrier.driver_number("offloads", "lro")? == 0 {
+        return Ok(vec![Told::ok("off").about(carrier.name)]);
+    }
+    Ok(vec![Told::warning("on").about(carrier.name).command(format!("ethtool -K {} lro off", carrier.name))])
+}
+
+fn pause(view: &View<'_>) -> Known<Vec<Told>> {
+    let carrier = view.facts.carrier()?;
+    let number = |key: &str| carrier.driver_number("pause", key);
+    let Ok((rx, tx)) = number("rx").and_then(|rx| Ok((rx, number("tx")?))) else { return Ok(Vec::new()) };
+    let mut told = Vec::new();
+    if rx != tx {
+        let value = Told::warning(format!("receive {}, send {}", word(rx), word(tx))).about(carrier.name);
+        told.push(value.command(format!("ethtool -A {} rx on tx on   # as the switch's port has it", carrier.name)));
+    }
+    let counters = carrier.driver_counters().unwrap_or_default();
+    let paused = counters
+        .iter()
+        .find(|(name, _)| name.contains("pause") && name.starts_with("rx") && !name.contains("duration"));
+    if let Some((name, count)) = paused {
+        let value = Told::warning(format!("{count} pause frames came in ({name})")).about(carrier.name);
+        told.push(
+            value.costs("the card stops sending while it lasts").advice("find out which host or switch cannot keep up"),
+        );
+    }
+    if told.is_empty() {
+        told.push(Told::ok(format!("receive {}, send {}", word(rx), word(tx))).about(carrier.name));
+    }
+    Ok(told)
+}
+
+fn word(on: u64) -> &'static str {
+    if on == 0 { "off" } else { "on" }
+}
+
+fn queue_length(view: &View<'_>) -> Known<Vec<Told>> {
+    let (carrier, speed) = fast(view)?;
+    let length = carrier.number("tx_queue_len")?;
+    // It matters where packets wait, which they do not in a virtual device without a queue.
+    if !carrier.is_hardware() || length >= 10_000 || speed < 10 * GBIT {
+        return Ok(vec![Told::ok(length.to_string()).about(carrier.name)]);
+    }
+    let told = Told::warning(length.to_string()).about(carrier.name);
+    Ok(vec![told.command(format!("ip link set {} txqueuelen 10000", carrier.name))])
+}
+
+fn qdisc(view: &View<'_>) -> Known<Vec<Told>> {
+    let carrier = view.facts.carrier()?;
+    let all = carrier.disciplines()?;
+    let kinds: Vec<&str> = all.iter().map(|(kind, _)| *kind).collect();
+    let shown = kinds.iter().fold(Vec::new(), |mut shown: Vec<&str>, kind| {
+        if !shown.contains(kind) {
+            shown.push(kind);
+        }
+        shown
+    });
+    let shown = shown.join(", ");
+    let is_far = round_trip(view).is_none_or(|time| time >= FAR);
+    let speed = carrier.speed().unwrap_or(0);
+    // A virtual device has none, and hands packets on at once.
+    let is_fine = kinds.iter().all(|kind| matches!(*kind, "fq" | "mq" | "noqueue"));
+    if is_fine || !is_far || speed < 10 * GBIT || !carrier.is_hardware() {
+        return Ok(vec![Told::ok(shown).about(carrier.name)]);
+    }
+    let told = Told::warning(shown).about(carrier.name).costs("bursts that a slower port on the way may drop");
+    Ok(vec![told.sysctl("net.core.default_qdisc", "fq")])
+}
+
+fn bond(view: &View<'_>) -> Known<Vec<Told>> {
+    let carrier = view.facts.carrier()?;
+    let Ok(mode) = carrier.text("bonding/mode") else { return Ok(Vec::new()) };
+    let (policy, members) = (carrier.text("bonding/xmit_hash_policy"), carrier.text("bonding/slaves")?);
+    let members = members.split_whitespace().count();
+    let mode = mode.split_whitespace().next().unwrap_or_default();
+    let streams = view.situation.wish.streams.unwrap_or(8);
+    let by_hash = matches!(mode, "802.3ad" | "balance-xor");
+    let policy = policy.map(|text| text.split_whitespace().next().unwrap_or_default()).unwrap_or_default();
+    let value = format!("{mode}, {policy}, {members} links");
+    let one = carrier.speed().map(|speed| speed as f64 / 8.0 / members.max(1) as f64);
+    let one = one.map(units::rate).unwrap_or_else(|_| "one link's rate".to_owned());
+    if by_hash && !matches!(policy, "layer3+4" | "encap3+4") && members > 1 {
+        let told = Told::warning(value).about(carrier.name);
+        let told = told.costs(format!("all streams to one host together are limited to {one}"));
+        return Ok(vec![told.command(format!("ip link set {} type bond xmit_hash_policy layer3+4", carrier.name))]);
+    }
+    if members > 1 && usize::from(streams) < members {
+        let told = Told::warning(value).about(carrier.name).should_be(format!("at least {members} streams"));
+        return Ok(vec![
+            told.costs(format!("a stream takes one link: {one}")).advice(format!("give --streams {members} or more")),
+        ]);
+    }
+    Ok(vec![Told::ok(format!("{value}: a stream is limited to {one}")).about(carrier.name)])
+}
+
+fn softnet(view: &View<'_>) -> Known<Vec<Told>> {
+    let (packets, dropped, squeezed) = view.facts.softnet()?;
+    let mut told = Vec::new();
+    let backlog = view.facts.network_number("core/netdev_max_backlog").unwrap_or(1000);
+    if dropped > 0 {
+        let fast = view.facts.carrier().and_then(|carrier| carrier.speed()).is_ok_and(|speed| speed >= 40 * GBIT);
+        let wanted = if fast { 250_000 } else { 30_000 }.max(2 * backlog);
+        let value = Told::warning(format!("{dropped} of {packets} packets were dropped, the queue holds {backlog}"));
+        told.push(
+            value
+                .costs("each is a loss that slows a far stream down")
+                .sysctl("net.core.netdev_max_backlog", wanted.to_string()),
+        );
+    }
+    if squeezed as f64 > packets as f64 / 1000.0 {
+        let value = Told::warning(format!("{squeezed} rounds ended before the queue was empty, of {packets} packets"));
+        told.push(value.sysctl("net.core.netdev_budget", "600"));
+    }
+    if told.is_empty() {
+        told.push(Told::ok(format!("none of {packets}")));
+    }
+    Ok(told)
+}
+
+fn stacked(view: &View<'_>) -> Known<Vec<Told>> {
+    let carrier = view.facts.carrier()?;
+    match carrier.kind()? {
+        kind @ ("vlan" | "vxlan" | "gre" | "geneve" | "wireguard" | "tun") => Ok(vec![
+            Told::ok(format!("{} is a {kind}: look at the offloads of what is below it", carrier.name))
+                .about(carrier.name),
+        ]),
+        _ => Ok(Vec::new()),
+    }
+}

@@ -1,0 +1,176 @@
+//! The rules: what each compares, why, and where that is from. A subject is one file here, with its table.
+
+mod causes;
+mod hosts;
+mod interface;
+mod middlebox;
+mod path;
+mod sshd;
+mod tcp;
+
+use crate::facts::HostFacts;
+use crate::finding::{EvidenceClass, Finding, Fix, Severity};
+use crate::known::Known;
+use crate::situation::{HostSide, Situation, Way};
+
+/// All tables, in the order in which equally bad findings are told.
+pub const ALL: &[&[Rule]] = &[path::RULES, tcp::RULES, interface::RULES, middlebox::RULES, sshd::RULES, hosts::RULES];
+
+/// One rule.
+#[derive(Debug)]
+pub struct Rule {
+    /// Its name, for ever: `tcp.receive-buffer`.
+    pub id: &'static str,
+    /// What should be.
+    pub threshold: &'static str,
+    /// Why.
+    pub reason: &'static str,
+    /// Where that is from.
+    pub source: &'static str,
+    /// What that rests on.
+    pub class: EvidenceClass,
+    /// How it is found out.
+    pub(crate) check: Check,
+}
+
+/// How a rule looks.
+#[derive(Debug)]
+pub(crate) enum Check {
+    /// At each host by itself.
+    Host(fn(&View<'_>) -> Known<Vec<Told>>),
+    /// At the path between two.
+    Path(fn(&Situation) -> Known<Vec<Told>>),
+}
+
+/// One host, and what is around it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<'a> {
+    /// Everything.
+    pub situation: &'a Situation,
+    /// The host that is looked at.
+    pub facts: HostFacts<'a>,
+    /// The other host, if it says something.
+    pub other: Option<HostFacts<'a>>,
+}
+
+impl View<'_> {
+    /// The direction in which this host sends.
+    pub fn sending(&self) -> &Way {
+        self.situation.path.from(self.facts.side)
+    }
+}
+
+/// What a rule has to say: a finding without what the rule's table says already.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    severity: Severity,
+    value: String,
+    subject: String,
+    threshold: Option<String>,
+    cost: String,
+    fix: Option<Fix>,
+    side: Option<HostSide>,
+}
+
+impl Told {
+    /// A finding of this severity.
+    pub fn new(severity: Severity, value: impl Into<String>) -> Self {
+        let (subject, cost) = (String::new(), String::new());
+        Self { severity, value: value.into(), subject, threshold: None, cost, fix: None, side: None }
+    }
+
+    /// As it should be.
+    pub fn ok(value: impl Into<String>) -> Self {
+        Self::new(Severity::Ok, value)
+    }
+
+    /// It costs speed.
+    pub fn warning(value: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, value)
+    }
+
+    /// Data does not move, or not at a useful rate.
+    pub fn failure(value: impl Into<String>) -> Self {
+        Self::new(Severity::Failure, value)
+    }
+
+    /// It cannot be known.
+    pub fn unknown(why: impl Into<String>) -> Self {
+        Self::new(Severity::Unknown, why)
+    }
+
+    /// What it is about.
+    pub fn about(self, subject: impl Into<String>) -> Self {
+        Self { subject: subject.into(), ..self }
+    }
+
+    /// What it should be here, where the rule's own words are not enough.
+    pub fn should_be(self, threshold: impl Into<String>) -> Self {
+        Self { threshold: Some(threshold.into()), ..self }
+    }
+
+    /// What it costs.
+    pub fn costs(self, cost: impl Into<String>) -> Self {
+        Self { cost: cost.into(), ..self }
+    }
+
+    /// A kernel parameter mends it.
+    pub fn sysctl(self, name: &str, value: impl Into<String>) -> Self {
+        self.fix(Fix::Sysctl { name: name.to_owned(), value: value.into() })
+    }
+
+    /// A command mends it.
+    pub fn command(self, line: impl Into<String>) -> Self {
+        self.fix(Fix::Command(line.into()))
+    }
+
+    /// A person has to mend it.
+    pub fn advice(self, line: impl Into<String>) -> Self {
+        self.fix(Fix::Advice(line.into()))
+    }
+
+    /// What mends it is for this host.
+    pub fn at(self, side: HostSide) -> Self {
+        Self { side: Some(side), ..self }
+    }
+
+    fn fix(self, fix: Fix) -> Self {
+        Self { fix: Some(fix), ..self }
+    }
+}
+
+impl Rule {
+    /// What this rule finds; of each host, where it is about hosts.
+    pub fn find(&self, situation: &Situation) -> Vec<Finding> {
+        let told = |side: Option<HostSide>, told: Known<Vec<Told>>| {
+            let told = told.unwrap_or_else(|why| vec![Told::unknown(why.0)]);
+            told.into_iter().map(|told| self.finding(side, told)).collect::<Vec<_>>()
+        };
+        match self.check {
+            Check::Path(check) => told(None, check(situation)),
+            Check::Host(check) => {
+                let facts = |side| situation.host(side).and_then(|host| HostFacts::of(side, host).ok());
+                let of_side = |&side: &HostSide| {
+                    let view = View { situation, facts: facts(side)?, other: facts(side.other()) };
+                    Some(told(Some(side), check(&view)))
+                };
+                HostSide::ALL.iter().filter_map(of_side).flatten().collect()
+            }
+        }
+    }
+
+    fn finding(&self, side: Option<HostSide>, told: Told) -> Finding {
+        Finding {
+            rule: self.id,
+            side: told.side.or(side),
+            subject: told.subject,
+            severity: told.severity,
+            value: told.value,
+            threshold: told.threshold.unwrap_or_else(|| self.threshold.to_owned()),
+            cost: told.cost,
+            fix: told.fix,
+            source: self.source,
+            class: self.class,
+        }
+    }
+}

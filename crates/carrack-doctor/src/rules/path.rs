@@ -1,0 +1,236 @@
+//! The path between two hosts: whether it is there, what passes it, and what it loses.
+
+use carrack_core::path::display_bytes;
+
+use super::causes::cause;
+use super::tcp::no_path;
+use super::{Check, Rule, Told, View};
+use crate::facts::HostFacts;
+use crate::finding::EvidenceClass::{EsnetTable, Kernel, Ours};
+use crate::known::{Known, Unknown};
+use crate::situation::{HostSide, Situation};
+use crate::units;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "path.reached",
+        threshold: "the other host answers",
+        reason: "nothing moves otherwise; what ssh, TLS or the network says of it names the cause",
+        source: "ssh(1), RFC 8446",
+        class: Kernel,
+        check: Check::Path(reached),
+    },
+    Rule {
+        id: "path.route",
+        threshold: "this host has a route to the other",
+        reason: "a packet without a route is refused before it leaves",
+        source: "Performance killer 5 of UltraLight, 2005",
+        class: Kernel,
+        check: Check::Host(route),
+    },
+    Rule {
+        id: "path.firewall",
+        threshold: "a data connection can be made",
+        reason: "without one all data goes through the control connection, as one stream",
+        source: "docs/operations.md",
+        class: Ours,
+        check: Check::Path(firewall),
+    },
+    Rule {
+        id: "path.mtu",
+        threshold: "both hosts send packets of one size, and the path takes them",
+        reason: "a host that sends larger packets than the path takes depends on a word from a router",
+        source: "fasterdata.es.net, MTU issues",
+        class: EsnetTable,
+        check: Check::Path(mtu),
+    },
+    Rule {
+        id: "path.black-hole",
+        threshold: "packets of the size that a host sends arrive, or a router says that they are too large",
+        reason: "a stream begins, and stops for good at its first full packet",
+        source: "RFC 2923",
+        class: Kernel,
+        check: Check::Path(black_hole),
+    },
+    Rule {
+        id: "path.loss",
+        threshold: "no more than 1 of 22000 packets sent again beyond 20 ms, 1 of 1000 below",
+        reason: "cubic needs seconds to come back from a loss on a far path",
+        source: "fasterdata.es.net, packet loss",
+        class: EsnetTable,
+        check: Check::Path(loss),
+    },
+    Rule {
+        id: "path.symmetry",
+        threshold: "as many routers there as back",
+        reason: "two ways mean two sets of faults; it is no fault by itself",
+        source: "Performance killer 7 of UltraLight, 2005",
+        class: Ours,
+        check: Check::Path(symmetry),
+    },
+];
+
+fn reached(situation: &Situation) -> Known<Vec<Told>> {
+    match (&situation.unreached, &situation.far) {
+        (Some((why, hint)), _) => {
+            let told = Told::failure(why.clone());
+            Ok(vec![match (cause(why), hint) {
+                (Some((cause, fix)), _) => told.costs(format!("nothing moves: {cause}")).advice(fix),
+                (None, Some(hint)) => told.advice(hint.clone()),
+                (None, None) => told.advice("mend what it says; `carrack doctor` on that host shows its own side"),
+            }])
+        }
+        (None, Some(far)) => Ok(vec![Told::ok(format!("{} answers", far.name))]),
+        (None, None) => Err(no_path()),
+    }
+}
+
+fn route(view: &View<'_>) -> Known<Vec<Told>> {
+    let Some((to, why)) = view.facts.missing_route() else {
+        let Ok(route) = view.facts.route() else { return Ok(Vec::new()) };
+        let via = route.via.map(|via| format!(" via {via}")).unwrap_or_default();
+        return Ok(vec![Told::ok(format!("{} is reached{via} by {}", route.to, route.device))]);
+    };
+    let told = Told::failure(format!("no route to {to}: {}", display_bytes(why.as_bytes())));
+    // A router that others are reached through is not known to reach this one, so it is named as an example only.
+    let line = match to.contains(':') {
+        true => format!("ip -6 route add {to} via ROUTER"),
+        false => format!("ip route add {to} via ROUTER"),
+    };
+    Ok(vec![
+        told.costs("nothing can be sent there")
+            .command(format!("{line}   # and in the network's configuration, for the next boot")),
+    ])
+}
+
+fn firewall(situation: &Situation) -> Known<Vec<Told>> {
+    let (there, back) = (&situation.path.there.connection, &situation.path.back.connection);
+    let name = |side| situation.host(side).map_or("the other host", |host| host.name.as_str()).to_owned();
+    let refused = |side: HostSide, why: &str| {
+        let told = if is_silent(why) { "something drops it on the way" } else { "something refuses it" };
+        format!("no data connection to {}: {why} ({told})", name(side))
+    };
+    match (there, back) {
+        (None, None) => Err(no_path()),
+        (Some(Ok(())), _) => Ok(vec![Told::ok("it can be made")]),
+        (Some(Err(why)), Some(Ok(()))) => {
+            let told = Told::warning(refused(HostSide::Far, why)).at(HostSide::Far);
+            let told = told.costs("the far host has to connect back, which takes 1.2 s at the beginning of each copy");
+            Ok(vec![told.advice("let TCP in on a range of ports there, and name it: --ports 50000-50100")])
+        }
+        (Some(Err(why)), _) => {
+            let told = Told::failure(refused(HostSide::Far, why)).at(HostSide::Far);
+            let told = told.costs("all data goes through the control connection: one stream, and 6 s at the beginning");
+            Ok(vec![told.advice("let TCP in on a range of ports there, and name it: --ports 50000-50100")])
+        }
+        (None, Some(_)) => Ok(Vec::new()),
+    }
+}
+
+/// Whether nobody answered at all.
+fn is_silent(why: &str) -> bool {
+    ["timed out", "nobody", "in time"].iter().any(|word| why.contains(word))
+}
+
+/// The interface's packets, or the route's where it says less.
+fn packet(facts: &HostFacts<'_>) -> Known<u64> {
+    let mtu = facts.carrier()?.mtu()?;
+    Ok(facts.route().ok().and_then(|route| route.mtu).map_or(mtu, |known| known.min(mtu)))
+}
+
+fn mtu(situation: &Situation) -> Known<Vec<Told>> {
+    let far = situation.far.as_ref().ok_or_else(no_path)?;
+    let (near, far) = (HostFacts::of(HostSide::Near, &situation.near)?, HostFacts::of(HostSide::Far, far)?);
+    let (here, there) = (near.carrier()?, far.carrier()?);
+    let sizes = (here.mtu()?, there.mtu()?);
+    if sizes.0 != sizes.1 {
+        let (larger, side) = if sizes.0 > sizes.1 { (here, HostSide::Near) } else { (there, HostSide::Far) };
+        let (most, least) = (sizes.0.max(sizes.1), sizes.0.min(sizes.1));
+        let told =
+            Told::warning(format!("{} sends {most} bytes, and the other host takes {least}", larger.name)).at(side);
+        let told = told.about(larger.name).costs("streams stop if the word of a router is lost on its way");
+        return Ok(vec![told.command(format!(
+            "ip link set {} mtu {least}   # or {most} on the other host and all between",
+            larger.name
+        ))]);
+    }
+    let smallest =
+        [&situation.path.there, &situation.path.back].into_iter().filter_map(|way| way.trace.as_ref()?.mtu_bytes).min();
+    match smallest {
+        Some(path) if u64::from(path) < sizes.0 => {
+            let told = Told::warning(format!("both hosts send {} bytes, and the path takes {path}", sizes.0));
+            Ok(vec![
+                told.about(here.name)
+                    .command(format!("ip link set {} mtu {path}   # on both, or mend the path", here.name)),
+            ])
+        }
+        _ => Ok(vec![Told::ok(format!("{} bytes", sizes.0))]),
+    }
+}
+
+fn black_hole(situation: &Situation) -> Known<Vec<Told>> {
+    let mut told = Vec::new();
+    for side in [HostSide::Near, HostSide::Far] {
+        let way = situation.path.from(side);
+        let Some(trace) = &way.trace else { continue };
+        if !trace.drops_large_packets {
+            continue;
+        }
+        let facts = situation.host(side).and_then(|host| HostFacts::of(side, host).ok());
+        let sent =
+            facts.and_then(|facts| packet(&facts).ok()).map_or(String::new(), |sent| format!(" of {sent} bytes"));
+        let device = facts.and_then(|facts| Some(facts.carrier().ok()?.name.to_owned())).unwrap_or_default();
+        let passes = trace.mtu_bytes.map_or("smaller ones".to_owned(), |bytes| format!("{bytes} bytes"));
+        let value = format!("packets{sent} vanish without a word, {passes} arrive");
+        let value = Told::failure(value).at(side).about(device).costs("a stream stops at its first full packet");
+        told.push(value.sysctl("net.ipv4.tcp_mtu_probing", "1"));
+    }
+    let is_traced = [&situation.path.there, &situation.path.back].iter().any(|way| way.trace.is_some());
+    match (told.is_empty(), is_traced) {
+        (true, false) => Err(Unknown::because("nobody looked for the largest packet")),
+        (true, true) => Ok(vec![Told::ok("nothing vanishes")]),
+        (false, _) => Ok(told),
+    }
+}
+
+fn loss(situation: &Situation) -> Known<Vec<Told>> {
+    let mut told = Vec::new();
+    let round_trip = situation.path.round_trip;
+    let is_far = round_trip.is_some_and(|time| time.as_millis() >= 20);
+    let most = if is_far { 4.6e-5 } else { 1e-3 };
+    for side in [HostSide::Near, HostSide::Far] {
+        let way = situation.path.from(side);
+        let Some(share) = way.resent_share else { continue };
+        if share <= most {
+            told.push(Told::ok(format!("{} sent again", units::share(share))).at(side));
+            continue;
+        }
+        let value = format!("{} of what this host sends is sent again", units::share(share));
+        let value = if is_far && share > 1e-3 { Told::failure(value) } else { Told::warning(value) };
+        let value = match round_trip {
+            // Mathis and others, 1997: what a stream without a better congestion control reaches.
+            Some(time) => {
+                let rate = 1448.0 / time.as_secs_f64().max(1e-6) * 1.22 / share.sqrt();
+                value.costs(format!("a Reno stream reaches about {}, cubic somewhat more", units::rate(rate)))
+            }
+            None => value,
+        };
+        told.push(
+            value.at(side).advice(
+                "show it to the network's people with this report; until then bbr loses least: --congestion bbr",
+            ),
+        );
+    }
+    if told.is_empty() { Err(Unknown::because("the path was not measured")) } else { Ok(told) }
+}
+
+fn symmetry(situation: &Situation) -> Known<Vec<Told>> {
+    let hops = |side| {
+        let trace = situation.path.from(side).trace.as_ref();
+        let trace =
+            trace.filter(|trace| trace.reached).ok_or_else(|| Unknown::because("the way is not known both ways"));
+        trace.map(|trace| trace.hops.len())
+    };
+    let (there, back) = (hops(HostSide::Near)?, hops(HostSide::Far)?);
+    Ok(vec![Told::ok(format!("{there} steps there, {back} back"))])
+}

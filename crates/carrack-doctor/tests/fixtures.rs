@@ -1,0 +1,111 @@
+//! The rules on hosts that others have described: directories of evidence, each of which says where it is from.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use carrack_core::evidence::{Evidence, EvidenceText};
+use carrack_doctor::{Finding, Host, HostSide, Path, Severity, Situation, diagnose};
+use carrack_sys::facts::{FactText, read_tree};
+
+fn host(fixture: &str) -> Host {
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
+    let mut evidence = Evidence::default();
+    for (name, text) in read_tree(&directory).unwrap() {
+        evidence.put(
+            &name,
+            match text {
+                FactText::Found(text) => EvidenceText::Found(text),
+                FactText::Absent => EvidenceText::Absent,
+                FactText::Denied => EvidenceText::Denied,
+                FactText::Failed(why) => EvidenceText::Failed(why),
+            },
+        );
+    }
+    assert!(evidence.found("FROM").is_some_and(|from| from.len() > 40), "{fixture} does not say where it is from");
+    Host { name: fixture.to_owned(), evidence: Ok(evidence) }
+}
+
+fn pair(near: &str, far: &str, round_trip_ms: u64) -> Vec<Finding> {
+    let path = Path { round_trip: Some(Duration::from_millis(round_trip_ms)), ..Path::default() };
+    diagnose(&Situation { far: Some(host(far)), path, ..Situation::of(host(near)) })
+}
+
+/// The findings to mend on one side: rule, severity, and the line that mends it.
+fn to_mend(findings: &[Finding], side: HostSide) -> Vec<(&str, Severity, String)> {
+    let bad = findings.iter().filter(|finding| finding.side == Some(side) && finding.severity >= Severity::Warning);
+    bad.map(|one| (one.rule, one.severity, one.fix.as_ref().map(|fix| fix.line()).unwrap_or_default())).collect()
+}
+
+#[test]
+fn dtn_of_100g_is_told_what_holds_it_back() {
+    let found = pair("dtn-100g", "dtn-100g", 50);
+    let told = to_mend(&found, HostSide::Near);
+    let line = |rule: &str| {
+        let lines: Vec<&str> = told.iter().filter(|(one, ..)| *one == rule).map(|(.., line)| line.as_str()).collect();
+        assert!(!lines.is_empty(), "{rule} is not in {told:#?}");
+        lines.join("\n")
+    };
+    // 100 Gb/s at 50 ms are 625 MB under way, twice that of buffer.
+    assert_eq!(line("tcp.receive-buffer"), "sysctl -w net.ipv4.tcp_rmem='4096 131072 2147483647'");
+    assert_eq!(line("tcp.send-buffer"), "sysctl -w net.ipv4.tcp_wmem='4096 65536 1073741824'");
+    assert_eq!(line("tcp.mtu-probing"), "sysctl -w net.ipv4.tcp_mtu_probing=1");
+    assert_eq!(line("tcp.optmem"), "sysctl -w net.core.optmem_max=1048576");
+    assert_eq!(line("interface.rings"), "ethtool -G ens6f0 rx 8192 tx 8192");
+    assert_eq!(line("interface.queue-length"), "ip link set ens6f0 txqueuelen 10000");
+    assert_eq!(line("interface.qdisc"), "sysctl -w net.core.default_qdisc=fq");
+    assert_eq!(line("interface.softnet"), "sysctl -w net.core.netdev_max_backlog=250000");
+    assert!(line("interface.slot").contains("lanes") && line("host.iommu").contains("iommu=pt"));
+    assert!(line("interface.pause").contains("keep up") && line("tcp.listen-queue").contains("backlog"));
+    let slot = found.iter().find(|finding| finding.rule == "interface.slot").unwrap();
+    assert_eq!(
+        (slot.value.as_str(), slot.cost.as_str()),
+        ("8.0 GT/s PCIe, 8 lanes", "the slot carries 63 Gb/s instead of 126 Gb/s")
+    );
+    // What is as it should be is not told as anything else.
+    for fine in [
+        "interface.mtu",
+        "interface.offloads",
+        "interface.lro",
+        "interface.duplex",
+        "interface.slower",
+        "host.open-files",
+        "tcp.congestion-control",
+        "tcp.sack",
+    ] {
+        assert!(told.iter().all(|(rule, ..)| *rule != fine), "{fine}: {told:#?}");
+    }
+}
+
+#[test]
+fn laptop_has_unknowns_where_nobody_can_know() {
+    let found = diagnose(&Situation::of(host("laptop")));
+    let of =
+        |rule: &str| found.iter().filter(|finding| finding.rule == rule).map(|one| one.severity).collect::<Vec<_>>();
+    // A wireless card tells no speed, and so nobody knows what its windows should be.
+    for rule in ["tcp.receive-buffer", "tcp.send-buffer", "interface.mtu", "interface.duplex", "interface.offloads"] {
+        assert_eq!(of(rule), [Severity::Unknown], "{rule}");
+    }
+    let told = to_mend(&found, HostSide::Near);
+    let rules: Vec<&str> = told.iter().map(|(rule, ..)| *rule).collect();
+    assert_eq!(rules, ["host.commands"], "{told:#?}");
+    assert_eq!(told[0].2, "echo 'PATH=$PATH:/usr/sbin' >> ~/.profile");
+    // With a path and a rate it is known.
+    let path = Path { round_trip: Some(Duration::from_millis(100)), ..Path::default() };
+    let wish = carrack_doctor::Wish { rate: Some(125e6), ..carrack_doctor::Wish::default() };
+    let found = diagnose(&Situation { path, wish, ..Situation::of(host("laptop")) });
+    let receive = found.iter().find(|finding| finding.rule == "tcp.receive-buffer").unwrap();
+    assert_eq!(receive.severity, Severity::Warning);
+    assert_eq!(receive.cost, "one stream is limited to 31 MB/s at 100 ms; 8 streams are not");
+}
+
+#[test]
+fn bond_that_hashes_by_addresses_carries_one_link() {
+    let found = pair("laptop", "bond", 20);
+    let told = to_mend(&found, HostSide::Far);
+    let bond = told.iter().find(|(rule, ..)| *rule == "interface.bond").unwrap_or_else(|| panic!("{told:#?}"));
+    assert_eq!(bond.2, "ip link set bond0 type bond xmit_hash_policy layer3+4");
+    let bond = found.iter().find(|finding| finding.rule == "interface.bond").unwrap();
+    assert_eq!(bond.cost, "all streams to one host together are limited to 1.2 GB/s");
+}

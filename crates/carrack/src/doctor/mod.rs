@@ -1,0 +1,111 @@
+//! Examining hosts: what they say of themselves, what the path between them carries now, and what the rules find.
+
+pub mod objects;
+mod path;
+pub mod terminal;
+
+use carrack_core::failure::{ErrorCode, Failure};
+use carrack_core::location::Location;
+use carrack_core::report::Event;
+use carrack_core::request::EndOptions;
+use carrack_doctor::{Finding, Host, Severity, Situation, Way, Wish, diagnose};
+use carrack_engine::Context;
+use carrack_engine::examine::{self, Examined, ExaminedPath, ExaminedPlace, HostEvidence};
+
+use crate::exit;
+use crate::output::hints;
+
+/// What to examine.
+pub struct DoctorRequest {
+    /// The first host.
+    pub near: (Location, EndOptions),
+    /// The second, if the path between two is examined.
+    pub far: Option<(Location, EndOptions)>,
+    /// What the user wants of the path.
+    pub wish: Wish,
+    /// Whether the path is measured: some seconds in which it is full.
+    pub measures: bool,
+}
+
+/// What was found.
+pub struct Diagnosis {
+    /// The hosts, as messages call them.
+    pub hosts: [Option<String>; 2],
+    /// The findings, worst first.
+    pub findings: Vec<Finding>,
+}
+
+impl Diagnosis {
+    /// How many findings are of this severity.
+    pub fn count(&self, severity: Severity) -> usize {
+        self.findings.iter().filter(|finding| finding.severity == severity).count()
+    }
+
+    /// 0 if there is nothing to mend, 1 for warnings, 3 for failures.
+    pub fn exit_code(&self) -> u8 {
+        match (self.count(Severity::Failure), self.count(Severity::Warning)) {
+            (0, 0) => exit::DONE,
+            (0, _) => exit::WARNINGS,
+            (_, _) => exit::FAILURES,
+        }
+    }
+}
+
+/// Examines, and tells what was found. `observer` hears of what happens meanwhile.
+///
+/// # Errors
+/// When the first host cannot be asked, or the work is to stop.
+pub fn examine(
+    request: &DoctorRequest,
+    context: &Context,
+    observer: &(dyn Fn(Event) + Send + Sync),
+) -> Result<Diagnosis, Failure> {
+    let place = |(location, options): &'_ (Location, EndOptions)| (location.clone(), options.clone());
+    let (location, options) = place(&request.near);
+    let near = ExaminedPlace { location: &location, options: &options };
+    let situation = match &request.far {
+        None => Situation { wish: request.wish, ..Situation::of(host(examine::host(near, context, observer)?)) },
+        Some(far) => {
+            let (location, options) = place(far);
+            let examined =
+                examine::pair(near, ExaminedPlace { location: &location, options: &options }, context, observer)?;
+            let mut situation = situation(examined, request.wish);
+            if request.measures && situation.far.is_some() {
+                path::measure(request, context, observer, &mut situation)?;
+            }
+            situation
+        }
+    };
+    let names = [Some(&situation.near), situation.far.as_ref()].map(|host| host.map(|host| host.name.clone()));
+    Ok(Diagnosis { hosts: names, findings: diagnose(&situation) })
+}
+
+fn situation(examined: Examined, wish: Wish) -> Situation {
+    let (far, unreached) = match examined.far {
+        Ok(far) => (Some(host(far)), None),
+        Err(why) => (None, Some((why.message(), hints::of(&why).map(str::to_owned)))),
+    };
+    let round_trip = |path: &Option<Result<ExaminedPath, Failure>>| {
+        path.as_ref().and_then(|path| path.as_ref().ok()).map(|path| path.round_trip).filter(|time| !time.is_zero())
+    };
+    let way = |path: &Option<Result<ExaminedPath, Failure>>| Way {
+        connection: path.as_ref().map(|path| path.as_ref().map(|_| ()).map_err(Failure::message)),
+        ..Way::default()
+    };
+    let path = carrack_doctor::Path {
+        round_trip: round_trip(&examined.there).or_else(|| round_trip(&examined.back)),
+        there: way(&examined.there),
+        back: way(&examined.back),
+    };
+    Situation { near: host(examined.near), far, unreached, path, wish }
+}
+
+fn host(said: HostEvidence) -> Host {
+    let why = |why: Failure| match why.code {
+        ErrorCode::VersionMismatch => {
+            format!("the carrack there ({}) is too old to say anything of its host", said.program)
+        }
+        _ => why.message(),
+    };
+    Host { name: said.name, evidence: said.evidence.map_err(why) }
+}

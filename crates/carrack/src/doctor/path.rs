@@ -1,0 +1,87 @@
+//! What the path between two hosts carries now: bytes from memory to memory, for some seconds each way, and the routers
+//! that they pass.
+
+use std::time::{Duration, Instant};
+
+use carrack_core::failure::{ErrorCode, Failure};
+use carrack_core::location::{Location, SyntheticKind};
+use carrack_core::report::Event;
+use carrack_core::request::{CopyOptions, CopyRequest, EndOptions};
+use carrack_doctor::{Situation, Way};
+use carrack_engine::Context;
+
+use super::DoctorRequest;
+use crate::bench::moved::{Moved, watch_until};
+use crate::bench::net::path;
+
+/// More than anybody moves in the time that it takes.
+const BYTES: u64 = 1 << 42;
+/// How long each way is measured, from its first byte on.
+const TIME: Duration = Duration::from_secs(3);
+/// A path that stalls is not waited for.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Measures the path, and puts what was seen into the situation. What cannot be measured stays unknown.
+///
+/// # Errors
+/// When the work is to stop.
+pub fn measure(
+    request: &DoctorRequest,
+    context: &Context,
+    observer: &(dyn Fn(Event) + Send + Sync),
+    situation: &mut Situation,
+) -> Result<(), Failure> {
+    let Some(far) = &request.far else { return Ok(()) };
+    let near = &request.near;
+    let run = |from, to, options: CopyOptions, enough: &mut dyn FnMut(&Moved) -> bool| {
+        let copy = transfer(from, to, CopyOptions { streams: request.wish.streams, ..options });
+        let mut note = |text: &str| observer(Event::Note(text.to_owned()));
+        let (moved, failure) = watch_until(copy, context, &mut note, enough);
+        match failure {
+            Some(why) if matches!(why.code, ErrorCode::Interrupted | ErrorCode::Terminated) => Err(why),
+            _ => Ok(moved),
+        }
+    };
+    // Routers answer seldom: they are asked while next to nothing flows.
+    let since = Instant::now();
+    let trace = CopyOptions { trace: true, rate_limit: Some(path::RATE), ..CopyOptions::default() };
+    let moved = run(near, far, trace, &mut |moved| path::is_enough(moved, since))?;
+    situation.path.there.trace = moved.source.path;
+    situation.path.back.trace = moved.destination.path;
+    for (from, to, way) in [(near, far, &mut situation.path.there), (far, near, &mut situation.path.back)] {
+        let (begin, mut first) = (Instant::now(), None);
+        let mut enough = |moved: &Moved| {
+            if moved.landed.iter().any(|(_, bytes)| *bytes > 0) {
+                first.get_or_insert_with(Instant::now);
+            }
+            first.is_some_and(|first| first.elapsed() >= TIME) || begin.elapsed() >= PATIENCE
+        };
+        let moved = run(from, to, CopyOptions::default(), &mut enough)?;
+        fill(way, &moved);
+    }
+    Ok(())
+}
+
+fn transfer(from: &(Location, EndOptions), to: &(Location, EndOptions), options: CopyOptions) -> CopyRequest {
+    let options =
+        CopyOptions { source: from.1.clone(), destination: to.1.clone(), resume: false, retries: 0, ..options };
+    let sources = vec![from.0.synthetic(SyntheticKind::Zeros(BYTES))];
+    CopyRequest { sources, destination: to.0.synthetic(SyntheticKind::Memory), options }
+}
+
+/// What came, and what was sent again: without the first of the samples, in which connections begin.
+fn fill(way: &mut Way, moved: &Moved) {
+    let landed: Vec<_> = moved.landed.iter().filter(|(_, bytes)| *bytes > 0).collect();
+    if let (Some((from, before)), Some((to, after))) = (landed.first(), landed.last())
+        && let Some(time) = to.checked_sub(*from).filter(|time| !time.is_zero())
+    {
+        let streams = moved.link.as_ref().map_or(1, |link| link.streams);
+        way.rate = Some(((after - before) as f64 / time.as_secs_f64(), streams));
+    }
+    let samples = &moved.source.samples;
+    if let (Some((_, first)), Some((_, last))) = (samples.first(), samples.last()) {
+        let counts = last.counts.since(&first.counts);
+        let share = counts.retransmits as f64 / counts.segments as f64;
+        way.resent_share = Some(share).filter(|share| share.is_finite());
+    }
+}
