@@ -4,8 +4,8 @@
 //! values of it, of which each is known or says why it is not. [`rules`] are pure functions from a [`Situation`] to
 //! [`Finding`]s. Where a rule cannot know, its finding is *unknown*, never a guess.
 //!
-//! To add a subject: a file in `facts/`, a file in `rules/`, and its table in [`rules::ALL`]. docs/doctor.md has a row for
-//! each rule, which a test compares.
+//! To add a subject: a file in `facts/`, a file in `rules/`, and its table in [`rules::ALL`]. docs/doctor.md has a row
+//! for each rule, which a test compares.
 
 pub mod facts;
 mod finding;

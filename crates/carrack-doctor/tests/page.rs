@@ -1,4 +1,5 @@
-//! docs/doctor.md has a row for every rule, with what the rule itself says. `CARRACK_GOLDEN=write` writes the table anew.
+//! docs/doctor.md has a row for every rule, with what the rule itself says. `CARRACK_GOLDEN=write` writes the table
+//! anew.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 

@@ -257,7 +257,10 @@ impl Carrier {
                 &mut self.spare
             });
             // Mostly EAGAIN; a device that is gone is noticed by whoever waits for packets.
-            let Ok(len) = rustix::io::read(&self.from, place) else { return false };
+            let Ok(len) = rustix::io::read(&self.from, &mut *place) else { return false };
+            if self.knobs.strips_options() {
+                packet::strip_options(&mut place[..len]);
+            }
             if has_room {
                 let now = self.now();
                 self.line.accept(&self.knobs, len, now, &mut self.spare);

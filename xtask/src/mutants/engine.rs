@@ -407,6 +407,12 @@ pub const MUTATIONS: &[Mutation] = &[
         "-p carrack-engine --lib net::route",
     ),
     mutation(
+        "a node that wants no token says what its host is made of",
+        "crates/carrack-engine/src/agent/evidence.rs",
+        ["&& self.environment.token.is_none()", "&& false"],
+        "-p carrack --test system doctor::hosts::node_says_nothing",
+    ),
+    mutation(
         "timeline: a short copy asks for clocks",
         "crates/carrack-engine/src/copy/measured.rs",
         ["let due = tells_samples.then_some(now + self.tuning.unmeasured);", "let due = tells_samples.then_some(now);"],

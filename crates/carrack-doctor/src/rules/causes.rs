@@ -1,5 +1,5 @@
-//! What ssh, TLS and the network say when a host is not reached, and what it comes from. ssh ends with one number whatever
-//! went wrong, and a firewall says nothing: their words are all that there is.
+//! What ssh, TLS and the network say when a host is not reached, and what it comes from. ssh ends with one number
+//! whatever went wrong, and a firewall says nothing: their words are all that there is.
 
 /// Words of a message, what they come from, and what to try.
 struct Cause {

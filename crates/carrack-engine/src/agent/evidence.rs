@@ -58,8 +58,8 @@ impl Agent {
         Ok(Tell::Done(count as u64))
     }
 
-    /// What TCP knows of so many data connections of this session, and where they lead. The last that a peer has made may
-    /// still be on its way here.
+    /// What TCP knows of so many data connections of this session, and where they lead. The last that a peer has made
+    /// may still be on its way here.
     fn connections(&self, count: usize) -> (Vec<(String, EvidenceText)>, Option<std::net::IpAddr>) {
         let end = Instant::now() + PATIENCE;
         let sockets = loop {

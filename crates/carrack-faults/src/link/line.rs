@@ -5,7 +5,7 @@
 //! the delay. Whatever happens, happens to single packets as they are on the wire.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::chance::Chance;
@@ -40,6 +40,7 @@ pub struct Knobs {
     late_ns: AtomicU64,
     /// An outage that has not begun.
     outage_ns: AtomicU64,
+    strips_options: AtomicBool,
 }
 
 impl Knobs {
@@ -93,6 +94,17 @@ impl Knobs {
     pub fn reorder(&self, probability: f64, later_by: Duration) {
         self.late_ns.store(later_by.as_nanos() as u64, Ordering::Relaxed);
         self.disorder.store(probability.to_bits(), Ordering::Relaxed);
+    }
+
+    /// Takes window scaling, selective acknowledgements and timestamps out of the first packet of each connection, as
+    /// some firewalls do.
+    pub fn strip_options(&self, strips: bool) {
+        self.strips_options.store(strips, Ordering::Relaxed);
+    }
+
+    /// See [`Knobs::strip_options`].
+    pub(super) fn strips_options(&self) -> bool {
+        self.strips_options.load(Ordering::Relaxed)
     }
 
     /// The moment until which everything is lost, if an outage begins.

@@ -139,6 +139,31 @@ impl Shape {
     }
 }
 
+/// Puts gaps in the place of window scaling, selective acknowledgements and timestamps in the first packet of a
+/// connection of TCP. Its checksum is not computed yet; one that is stays as it was.
+pub fn strip_options(packet: &mut [u8]) {
+    const SYN: u8 = 0x02;
+    const GAP: u8 = 1;
+    let Some(shape) = Shape::of(packet).filter(|shape| shape.protocol == TCP && shape.unchecked) else { return };
+    let tcp = &mut packet[HEADER_BYTES + shape.transport..HEADER_BYTES + shape.headers];
+    if tcp[13] & SYN == 0 {
+        return;
+    }
+    let mut at = 20;
+    while at < tcp.len() && tcp[at] != 0 {
+        if tcp[at] == GAP {
+            at += 1;
+            continue;
+        }
+        let length = usize::from(tcp.get(at + 1).copied().unwrap_or(0));
+        let Some(option) = tcp.get_mut(at..at + length).filter(|option| option.len() >= 2) else { return };
+        if matches!(option[0], 3 | 4 | 8) {
+            option.fill(GAP);
+        }
+        at += length;
+    }
+}
+
 fn put(bytes: &mut [u8], at: usize, value: u16) {
     bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
@@ -185,6 +210,23 @@ pub mod tests {
         packet.extend(header);
         packet.extend_from_slice(payload);
         packet
+    }
+
+    #[test]
+    fn packet_that_opens_a_connection_loses_its_options_and_no_other_does() {
+        let options = [2, 4, 5, 180, 4, 2, 8, 10, 1, 2, 3, 4, 0, 0, 0, 0, 1, 3, 3, 7];
+        for is_v6 in [false, true] {
+            let mut packet = tcp(&options, None, is_v6);
+            let begin = packet.len() - options.len() - 20;
+            // The payload is options: the header has twenty bytes more.
+            packet[begin + 12] = 10 << 4;
+            let before = packet.clone();
+            strip_options(&mut packet);
+            assert_eq!(packet, before, "no connection begins with it");
+            packet[begin + 13] = 2;
+            strip_options(&mut packet);
+            assert_eq!(packet[begin + 20..], [[2, 4, 5, 180].to_vec(), vec![1; 16]].concat());
+        }
     }
 
     fn cut(packet: &[u8], from: usize, to: usize) -> Vec<u8> {

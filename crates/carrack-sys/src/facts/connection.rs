@@ -7,8 +7,8 @@ use rustix::fd::AsFd;
 use super::FactText;
 use crate::socket::{congestion_control, handshake, take_syn, tcp_facts};
 
-/// The facts of a connection: `tcp`, lines of a name and a value; and `syn`, the first packet in hexadecimal, on the side
-/// that accepted it.
+/// The facts of a connection: `tcp`, lines of a name and a value; and `syn`, the first packet in hexadecimal, on the
+/// side that accepted it.
 pub fn connection(connection: impl AsFd) -> [(&'static str, FactText); 2] {
     let fd = connection.as_fd();
     let syn = match take_syn(fd) {

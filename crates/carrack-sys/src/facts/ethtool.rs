@@ -1,5 +1,6 @@
-//! What a driver says of its interface, by the ioctls of ethtool (linux/ethtool.h): driver, rings, channels, pause frames,
-//! offloads, and those of its counters that tell of losses. Each answer is put into lines of a name and a number.
+//! What a driver says of its interface, by the ioctls of ethtool (linux/ethtool.h): driver, rings, channels, pause
+//! frames, offloads, and those of its counters that tell of losses. Each answer is put into lines of a name and a
+//! number.
 
 use super::{About, Gatherer};
 
@@ -77,8 +78,8 @@ mod linux {
     }
 
     impl Card<'_> {
-        /// Asks with a structure, which the kernel fills. It begins with the question's number and must be as long as that
-        /// question's structure.
+        /// Asks with a structure, which the kernel fills. It begins with the question's number and must be as long as
+        /// that question's structure.
         fn ask(&self, structure: &mut [u32]) -> io::Result<()> {
             // SAFETY: ifreq is integers and addresses only, for which all bits zero is a value.
             let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -108,8 +109,8 @@ mod linux {
             Ok(lines)
         }
 
-        /// `ethtool_drvinfo`: 196 bytes. Behind the question stand five texts of 32 bytes and 12 bytes that are reserved,
-        /// then numbers, of which the second is that of the counters.
+        /// `ethtool_drvinfo`: 196 bytes. Behind the question stand five texts of 32 bytes and 12 bytes that are
+        /// reserved, then numbers, of which the second is that of the counters.
         fn drvinfo(&self) -> io::Result<[u32; 49]> {
             let mut structure = [0; 49];
             structure[0] = DRIVER;

@@ -67,14 +67,14 @@ mod linux {
     }
 
     /// An interface.
-    struct Link {
+    struct NetworkLink {
         name: String,
         /// `veth`, `bond`, `vlan`; `ether` of hardware, `loopback`.
         kind: String,
     }
 
     /// Numbers of interfaces, and what they are.
-    type Links = BTreeMap<u32, Link>;
+    type Links = BTreeMap<u32, NetworkLink>;
 
     fn links() -> io::Result<Links> {
         let mut links = Links::new();
@@ -93,7 +93,7 @@ mod linux {
                     _ => {}
                 }
             }
-            links.insert(index, Link { name, kind });
+            links.insert(index, NetworkLink { name, kind });
         })?;
         Ok(links)
     }

@@ -1,5 +1,5 @@
-//! What programs say: which commands a login shell finds, and how the ssh server is set up. Each has a limit in time and
-//! in bytes, reads nothing, and changes nothing.
+//! What programs say: which commands a login shell finds, and how the ssh server is set up. Each has a limit in time
+//! and in bytes, reads nothing, and changes nothing.
 
 use std::io::{self, Read};
 use std::path::Path;

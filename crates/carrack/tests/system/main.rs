@@ -14,6 +14,7 @@ mod crash;
 mod deaf;
 mod destination;
 mod disk;
+mod doctor;
 mod durability;
 mod extremes;
 mod fast;

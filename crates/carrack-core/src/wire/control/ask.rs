@@ -57,7 +57,8 @@ pub enum Ask {
     Clock,
     /// Which way do your packets take to the other end of the transfer? From version 5 on.
     Trace,
-    /// What does your host say of itself? Answered by pages of evidence, and how many texts there are. From version 5 on.
+    /// What does your host say of itself? Answered by pages of evidence, and how many texts there are. From version 5
+    /// on.
     Evidence(EvidenceAbout),
 }
 

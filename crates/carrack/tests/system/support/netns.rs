@@ -44,7 +44,8 @@ impl Hosts {
         Some(Self { hosts })
     }
 
-    fn host(&self, host: Host) -> &Namespace {
+    /// One of the hosts.
+    pub fn host(&self, host: Host) -> &Namespace {
         &self.hosts[host as usize]
     }
 

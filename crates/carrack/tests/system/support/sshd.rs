@@ -156,7 +156,11 @@ fn server_config(sandbox: &Sandbox, setup: &Setup<'_>, environment: &str, port: 
     }
     // The directory belongs to the test, not to the login.
     text += "StrictModes no\nPidFile none\nUsePAM no\nUseDNS no\nPermitRootLogin yes\nPermitUserRC no\n";
-    text += "PasswordAuthentication no\nKbdInteractiveAuthentication no\nMaxStartups 100\nLoginGraceTime 60\n";
+    text += "PasswordAuthentication no\nKbdInteractiveAuthentication no\nLoginGraceTime 60\n";
+    // Of this keyword the last line counts, not the first.
+    if !setup.directives.contains("MaxStartups") {
+        text += "MaxStartups 100\n";
+    }
     sandbox.write(format!("{}.sshd_config", setup.name), text)
 }
 

@@ -1,0 +1,98 @@
+//! `carrack doctor`: a pair of hosts as it should be, then one thing planted after the other. Each is named with the
+//! line that mends it, and nothing is named that was not there: all facts are read from the kernels of both hosts.
+
+mod hosts;
+mod network;
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use carrack_faults::netns::{self, Namespace};
+use serde_json::Value;
+
+use crate::support::{Ran, Sandbox, ran};
+
+/// What all namespaces of a machine have in common is what it was before, for all tests.
+const OF_THE_MACHINE: [&str; 4] = ["interface.softnet", "tcp.memory", "tcp.asked-buffers", "host.open-files"];
+
+/// What doctor has found.
+struct Found {
+    findings: Vec<Value>,
+    code: i32,
+    text: String,
+}
+
+impl Found {
+    fn of(ran: Ran) -> Self {
+        let lines = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let findings: Vec<Value> = lines.filter(|line| line["type"] == "finding").collect();
+        assert!(!findings.is_empty(), "{}{}", ran.stdout, ran.stderr);
+        Self { findings, code: ran.code, text: format!("{}{}", ran.stdout, ran.stderr) }
+    }
+
+    fn bad(&self) -> impl Iterator<Item = &Value> {
+        let is_bad = |one: &&Value| one["severity"] == "warning" || one["severity"] == "failure";
+        self.findings.iter().filter(is_bad)
+    }
+
+    /// What is to be mended: side and rule.
+    fn rules(&self) -> BTreeSet<(String, String)> {
+        let text = |value: &Value| value.as_str().unwrap_or("path").to_owned();
+        let is_own = |one: &&Value| !OF_THE_MACHINE.contains(&one["rule"].as_str().unwrap());
+        self.bad().filter(is_own).map(|one| (text(&one["side"]), text(&one["rule"]))).collect()
+    }
+
+    /// The finding of a rule on a side, which must be bad.
+    #[track_caller]
+    fn get(&self, side: &str, rule: &str) -> &Value {
+        let found = self.bad().find(|one| one["rule"] == rule && (one["side"] == side || side == "path"));
+        found.unwrap_or_else(|| panic!("no {rule} at {side}: {}", self.text))
+    }
+
+    /// The line that mends it.
+    #[track_caller]
+    fn fix(&self, side: &str, rule: &str) -> &str {
+        self.get(side, rule)["fix"]["line"].as_str().unwrap_or_else(|| panic!("no fix: {}", self.text))
+    }
+
+    /// Nothing is to be mended, as far as these hosts can do something about it.
+    #[track_caller]
+    fn is_healthy(&self) {
+        assert_eq!(self.rules(), BTreeSet::new(), "{}", self.text);
+    }
+
+    /// Exactly these are new.
+    #[track_caller]
+    fn has_only(&self, expected: &[(&str, &str)]) {
+        let expected = expected.iter().map(|(side, rule)| ((*side).to_owned(), (*rule).to_owned())).collect();
+        assert_eq!(self.rules(), expected, "{}", self.text);
+    }
+}
+
+/// Runs doctor on the near host.
+fn doctor(near: &Namespace, sandbox: &Sandbox, arguments: &[&str]) -> Found {
+    doctor_by(&near.prefix(), sandbox, arguments)
+}
+
+/// The same, started by what stands before it.
+fn doctor_by(prefix: &[String], sandbox: &Sandbox, arguments: &[&str]) -> Found {
+    let mut command: Command = sandbox.carrack();
+    command.args(["doctor", "--json"]).args(arguments);
+    Found::of(ran(netns::after(prefix, &command).output().unwrap()))
+}
+
+/// As a host of ESnet's would be set up for these tests' paths.
+fn tune(host: &Namespace) {
+    for (name, value) in [
+        ("ipv4/tcp_mtu_probing", "1"),
+        ("ipv4/tcp_no_metrics_save", "1"),
+        ("ipv4/tcp_rmem", "4096 131072 134217728"),
+        ("ipv4/tcp_wmem", "4096 65536 134217728"),
+    ] {
+        host.set(name, value).unwrap();
+    }
+    // These belong to one host alone where the kernel is new; elsewhere they are not there.
+    for name in ["core/rmem_max", "core/wmem_max"] {
+        let _ = host.set(name, "134217728");
+    }
+}
