@@ -67,9 +67,19 @@ pub fn peak_memory_bytes() -> u64 {
 /// Processor time used so far, by this process and by the children it has waited for, in user and
 /// system mode together.
 pub fn cpu_seconds() -> f64 {
+    cpu_seconds_of(libc::RUSAGE_SELF) + children_cpu_seconds()
+}
+
+/// Processor time of the children that this process has waited for, and of those that they have waited for, in user and
+/// system mode together.
+pub fn children_cpu_seconds() -> f64 {
+    cpu_seconds_of(libc::RUSAGE_CHILDREN)
+}
+
+fn cpu_seconds_of(whose: libc::c_int) -> f64 {
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    let used = [usage(libc::RUSAGE_SELF), usage(libc::RUSAGE_CHILDREN)];
-    used.iter().map(|used| seconds(used.ru_utime) + seconds(used.ru_stime)).sum()
+    let used = usage(whose);
+    seconds(used.ru_utime) + seconds(used.ru_stime)
 }
 
 #[allow(unsafe_code)]
@@ -234,6 +244,17 @@ pub fn terminate(pid: u32) {
     }
 }
 
+/// Asks a process group that this process started to end, or ends it: the process of this number leads it. A group that
+/// has ended already is no error.
+pub fn end_group(leader: u32, at_once: bool) {
+    let group = i32::try_from(leader).ok().and_then(Pid::from_raw);
+    let signal = if at_once { rustix::process::Signal::KILL } else { rustix::process::Signal::TERM };
+    if let Some(group) = group {
+        // ESRCH: it has ended.
+        let _ = rustix::process::kill_process_group(group, signal);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,6 +287,25 @@ mod tests {
             let listed = info.split_whitespace().any(|word| word == "aes");
             assert_eq!(has_aes(), listed);
         }
+    }
+
+    #[test]
+    fn groups_end_with_all_their_processes_and_their_time_is_counted_once_waited_for() {
+        use std::io::Read;
+        use std::os::unix::process::CommandExt;
+        let before = children_cpu_seconds();
+        let mut shell = std::process::Command::new("sh");
+        // The pipe is closed once the shell and what it started have both ended.
+        let script = "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; echo; sleep 1000 & wait";
+        let mut child =
+            shell.args(["-c", script]).process_group(0).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut said = child.stdout.take().unwrap();
+        said.read_exact(&mut [0]).unwrap();
+        end_group(child.id(), true);
+        said.read_to_end(&mut Vec::new()).unwrap();
+        assert!(!child.wait().unwrap().success());
+        assert!(children_cpu_seconds() > before);
+        end_group(u32::MAX, false);
     }
 
     #[test]
