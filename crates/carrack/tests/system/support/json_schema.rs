@@ -21,6 +21,21 @@ impl Schema {
         Self::new(&std::fs::read_to_string(path).expect("the schema")).expect("JSON")
     }
 
+    /// One whose types stand under `$defs`.
+    #[allow(dead_code, reason = "of two programs of tests only one asks")]
+    pub fn of(text: &str) -> Self {
+        Self::new(text).expect("JSON")
+    }
+
+    /// Checks a value as one of those types.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    #[allow(dead_code, reason = "of two programs of tests only one asks")]
+    pub fn check_as(&self, name: &str, value: &Value) -> Result<(), String> {
+        self.value(self.at(&format!("/$defs/{name}")), value, "")
+    }
+
     fn new(text: &str) -> serde_json::Result<Self> {
         Ok(Self { root: serde_json::from_str(text)? })
     }
